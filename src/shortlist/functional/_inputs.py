@@ -1,0 +1,172 @@
+"""What a loss accepts: every check of scores, targets, k and options, with errors that say what is allowed.
+
+Shapes, types and options are checked always; values only in eager mode (under ``torch.compile`` or ``vmap`` looking at
+a value would break the graph). Native kernels fuse the value checks into the computation and raise the same errors.
+"""
+
+from collections.abc import Sequence
+from typing import TypeGuard
+
+import torch
+from torch import Tensor
+
+REDUCTIONS = ("mean", "sum", "none")
+_HALF = (torch.float16, torch.bfloat16)
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+_is_wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", lambda _: False)
+
+
+def values_visible(*tensors: Tensor | None) -> bool:
+    """True in eager mode: the values may be looked at without breaking a traced or batched computation."""
+    if torch.compiler.is_compiling():
+        return False
+    return not any(t is not None and (t.is_meta or _is_wrapped(t)) for t in tensors)
+
+
+def check_scores(scores: Tensor, name: str = "scores") -> None:
+    if not isinstance(scores, Tensor):
+        raise ValueError(f"{name} must be a torch.Tensor of raw scores, got {type(scores).__name__}")
+    if not scores.is_floating_point():
+        raise ValueError(f"{name} must be floating point (raw logits), got dtype {scores.dtype}")
+    if scores.ndim == 0:
+        raise ValueError(f"{name} must have at least one dimension (the labels), got a scalar")
+
+
+def in_compute_type(scores: Tensor) -> Tensor:
+    """float16 and bfloat16 are computed in float32; the result is cast back by the caller."""
+    return scores.float() if scores.dtype in _HALF else scores
+
+
+def check_reduction(reduction: str, allowed: Sequence[str] = REDUCTIONS) -> None:
+    if reduction not in allowed:
+        raise ValueError(f"reduction must be one of {', '.join(map(repr, allowed))}, got {reduction!r}")
+
+
+def check_k(k: int, high: int, high_meaning: str) -> None:
+    """1 <= k <= high for a whole number k."""
+    if isinstance(k, bool) or not isinstance(k, int):
+        raise ValueError(f"k must be a whole number, got {k!r} ({type(k).__name__})")
+    if not 1 <= k <= high:
+        raise ValueError(f"k must be between 1 and {high} ({high_meaning}), got {k}")
+
+
+def check_positive(value: float, name: str) -> None:
+    if not value > 0 or value == float("inf"):
+        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+
+
+def apply_mask(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Labels where ``mask`` is False leave their row: their score becomes -inf, and nothing flows back to it."""
+    if mask is None:
+        return scores
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise ValueError(f"mask must be a bool tensor (True = the label takes part), got {got}")
+    try:
+        fits = torch.broadcast_shapes(mask.shape, scores.shape) == scores.shape
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"mask of shape {tuple(mask.shape)} does not broadcast to scores of shape {tuple(scores.shape)}")
+    return scores.masked_fill(~mask, float("-inf"))
+
+
+def is_index_target(scores: Tensor, target: Tensor) -> bool:
+    """Class indices (shape of the rows) or a label matrix (shape of the scores)? Anything else is an error."""
+    if not isinstance(target, Tensor):
+        raise ValueError(f"target must be a torch.Tensor, got {type(target).__name__}")
+    if target.shape == scores.shape[:-1] and target.shape != scores.shape:
+        return True
+    if target.shape == scores.shape:
+        return False
+    raise ValueError(
+        f"target of shape {tuple(target.shape)} does not fit scores of shape {tuple(scores.shape)}: "
+        f"allowed are class indices of shape {tuple(scores.shape[:-1])} or a label matrix of shape {tuple(scores.shape)}"
+    )
+
+
+def check_indices(scores: Tensor, target: Tensor, *, values: bool = True) -> None:
+    """Class indices 0..L-1, or -1 for an unknown row."""
+    check_index_shape(scores, target)
+    if values and values_visible(target) and target.numel():
+        n = scores.shape[-1]
+        bad = (target < -1) | (target >= n)
+        if bool(bad.any()):
+            raise_bad_index(target, int(bad.flatten().nonzero()[0]), n)
+
+
+def check_index_shape(scores: Tensor, target: Tensor) -> None:
+    if not isinstance(target, Tensor):
+        raise ValueError(f"target must be a torch.Tensor of class indices, got {type(target).__name__}")
+    if target.dtype not in _INTEGERS:
+        raise ValueError(f"target must hold class indices of an integer dtype, got {target.dtype}")
+    if target.shape != scores.shape[:-1]:
+        raise ValueError(
+            f"target of shape {tuple(target.shape)} does not fit scores of shape {tuple(scores.shape)}: "
+            f"allowed are class indices of shape {tuple(scores.shape[:-1])}"
+        )
+
+
+def raise_bad_index(target: Tensor, flat: int, n: int) -> None:
+    raise ValueError(
+        f"target{_position(target, flat)} is {target.flatten()[flat].item()}: "
+        f"allowed are 0..{n - 1}, or -1 for an unknown row"
+    )
+
+
+def check_label_matrix(scores: Tensor, target: Tensor, *, values: bool = True) -> None:
+    """A label matrix of the scores' shape holding exactly 1 (present), 0 (absent), -1 (unknown)."""
+    check_label_matrix_shape(scores, target)
+    if values and values_visible(target) and target.dtype != torch.bool and target.numel():
+        bad = (target != 0) & (target != 1) & (target != -1)
+        if bool(bad.any()):
+            raise_bad_label(target, int(bad.flatten().nonzero()[0]))
+
+
+def check_label_matrix_shape(scores: Tensor, target: Tensor) -> None:
+    if not isinstance(target, Tensor):
+        raise ValueError(f"target must be a torch.Tensor holding a label matrix, got {type(target).__name__}")
+    if target.shape != scores.shape:
+        raise ValueError(
+            f"target of shape {tuple(target.shape)} does not fit scores of shape {tuple(scores.shape)}: "
+            f"a label matrix has the shape of the scores"
+        )
+    if target.dtype != torch.bool and target.dtype not in _INTEGERS and not target.is_floating_point():
+        raise ValueError(f"target must be a label matrix of int, bool or float, got dtype {target.dtype}")
+
+
+def raise_bad_label(target: Tensor, flat: int) -> None:
+    raise ValueError(
+        f"target{_position(target, flat)} is {target.flatten()[flat].item()}: a label matrix holds 1 (present), "
+        f"0 (absent) and -1 (unknown); shortlist.labels has converters for other codings"
+    )
+
+
+def check_class_weight(scores: Tensor, weight: Tensor | None) -> TypeGuard[Tensor]:
+    """One non-negative weight per label; True when there is one."""
+    return _check_weight(weight, "weight", scores.shape[-1:], "one per label")
+
+
+def check_sample_weight(scores: Tensor, sample_weight: Tensor | None) -> TypeGuard[Tensor]:
+    """One non-negative weight per row; True when there is one."""
+    return _check_weight(sample_weight, "sample_weight", scores.shape[:-1], "one per row")
+
+
+def _check_weight(weight: Tensor | None, name: str, shape: torch.Size, meaning: str) -> TypeGuard[Tensor]:
+    if weight is None:
+        return False
+    if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.shape != shape:
+        got = f"{tuple(weight.shape)} {weight.dtype}" if isinstance(weight, Tensor) else type(weight).__name__
+        raise ValueError(f"{name} must be a floating-point tensor of shape {tuple(shape)} ({meaning}), got {got}")
+    if values_visible(weight) and weight.numel() and not bool((weight >= 0).all()):
+        flat = int((~(weight >= 0)).flatten().nonzero()[0])
+        raise ValueError(f"{name}{_position(weight, flat)} is {weight.flatten()[flat].item()}: weights are not negative")
+    return True
+
+
+def _position(tensor: Tensor, flat: int) -> str:
+    position = []
+    for size in reversed(tensor.shape):
+        position.append(flat % size)
+        flat //= size
+    return "[" + ", ".join(map(str, reversed(position))) + "]" if position else ""
