@@ -1,0 +1,359 @@
+"""LabelSets: one set of labels per example, ragged and immutable, over two arrays (public as ``shortlist.LabelSets``).
+
+The set of example ``i`` is ``indices[offsets[i] : offsets[i + 1]]``. Every operation works on the two arrays at once;
+Python lists appear only where the caller asks for them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shortlist import _label_set_files as files
+from shortlist import _label_set_inputs as inputs
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class LabelSets:
+    """One set of labels per example.
+
+    Args:
+        offsets: where each set begins, and the end of the last: N + 1 whole numbers, from 0 to ``len(indices)``.
+        indices: the labels of all sets one after the other, in increasing order within each set.
+        num_labels: how many labels there are to choose from; labels are ``0 .. num_labels - 1``.
+        vocabulary: the labels' names, if they have any: ``num_labels`` different strings.
+
+    The arrays are copied and cannot be written to (``offsets`` is int64; ``indices`` is int32 whenever ``num_labels``
+    allows it). Most callers use ``from_lists``, ``from_dense``, ``from_sparse`` or ``from_scores``.
+
+    >>> sets = LabelSets([0, 2, 2, 3], [0, 2, 1], num_labels=3, vocabulary=["cat", "dog", "owl"])
+    >>> sets
+    LabelSets(3 sets over 3 labels, mean size 1: {cat, owl}, {}, {dog})
+    >>> sets[0], sets.sizes, sets[1:].names
+    ([0, 2], array([2, 0, 1]), [[], ['dog']])
+    """
+
+    offsets: NDArray[np.int64]
+    indices: NDArray[np.int32] | NDArray[np.int64]
+    num_labels: int
+    vocabulary: tuple[str, ...] | None
+
+    def __init__(
+        self, offsets: ArrayLike, indices: ArrayLike, num_labels: int, vocabulary: Sequence[str] | None = None
+    ) -> None:
+        num_labels = inputs.check_num_labels(num_labels, vocabulary)
+        checked_offsets, checked_indices = inputs.check_arrays(offsets, indices, num_labels)
+        for name, value in (
+            ("offsets", checked_offsets),
+            ("indices", checked_indices),
+            ("num_labels", num_labels),
+            ("vocabulary", inputs.check_vocabulary(vocabulary, num_labels)),
+        ):
+            object.__setattr__(self, name, value)
+
+    # ---- ways in
+
+    @classmethod
+    def from_lists(
+        cls,
+        lists: Iterable[Iterable[int] | Iterable[str]],
+        num_labels: int | None = None,
+        vocabulary: Sequence[str] | None = None,
+    ) -> LabelSets:
+        """From one collection of labels per example: indices, or names when there is a vocabulary (which then gives
+        ``num_labels`` too). Order and repetition within a collection do not matter.
+
+        >>> LabelSets.from_lists([[4, 1], {2}, ()], num_labels=5).to_lists()
+        [[1, 4], [2], []]
+        >>> LabelSets.from_lists([["owl", "cat"]], vocabulary=["cat", "dog", "owl"]).to_lists()
+        [[0, 2]]
+        """
+        num_labels = inputs.check_num_labels(num_labels, vocabulary)
+        offsets, labels = inputs.flatten_lists(lists, num_labels, inputs.check_vocabulary(vocabulary, num_labels))
+        keys = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)) * num_labels + labels
+        if (keys[1:] < keys[:-1]).any():
+            keys.sort()
+        return cls._from_keys(keys, len(offsets) - 1, num_labels, vocabulary)
+
+    @classmethod
+    def from_dense(cls, matrix: Any, vocabulary: Sequence[str] | None = None) -> LabelSets:
+        """From an (N, L) matrix, torch or numpy, of bools (or exactly 0 and 1): True where the label is in the set.
+
+        >>> LabelSets.from_dense([[True, False, True], [False, False, False]]).to_lists()
+        [[0, 2], []]
+        """
+        member = inputs.as_members(matrix)
+        num_labels = member.shape[1]
+        return cls(inputs.as_offsets(np.count_nonzero(member, axis=1)), np.nonzero(member)[1], num_labels, vocabulary)
+
+    @classmethod
+    def from_sparse(cls, matrix: Any, vocabulary: Sequence[str] | None = None) -> LabelSets:
+        """From a scipy sparse (N, L) matrix of bools (or exactly 0 and 1).
+
+        >>> from scipy.sparse import csr_array
+        >>> LabelSets.from_sparse(csr_array([[0, 1, 1], [0, 0, 0]])).to_lists()
+        [[1, 2], []]
+        """
+        return cls(*inputs.sparse_parts(matrix), vocabulary)
+
+    @classmethod
+    def from_scores(cls, scores: Any, threshold: Any, vocabulary: Sequence[str] | None = None) -> LabelSets:
+        """The labels whose score reaches the threshold (``scores >= threshold``), one number or one per label.
+
+        ``scores`` is (N, L), torch or numpy. Raw scores of different examples are seldom comparable:
+        ``shortlist.sets.Threshold`` and ``AverageK`` link them first.
+
+        >>> LabelSets.from_scores([[0.2, 0.9, 0.5], [0.1, 0.1, 0.1]], threshold=0.5).to_lists()
+        [[1, 2], []]
+        """
+        return cls.from_dense(inputs.reaches(scores, threshold), vocabulary)
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[LabelSets]) -> LabelSets:
+        """The examples of all parts, one after the other; the parts agree in ``num_labels`` and vocabulary.
+
+        >>> a = LabelSets.from_lists([[0], [1, 2]], num_labels=3)
+        >>> LabelSets.concatenate([a, a[:1]]).to_lists()
+        [[0], [1, 2], [0]]
+        """
+        parts = list(parts)
+        if not parts:
+            raise ValueError("concatenate needs at least one LabelSets (num_labels comes from it), got none")
+        vocabulary = None
+        for i, part in enumerate(parts):
+            vocabulary = parts[0]._common_vocabulary(part, f"part {i}", vocabulary)
+        sizes = np.concatenate([part.sizes for part in parts])
+        indices = np.concatenate([part.indices for part in parts])
+        return cls(inputs.as_offsets(sizes), indices, parts[0].num_labels, vocabulary)
+
+    @classmethod
+    def _from_keys(
+        cls, keys: NDArray[np.int64], count: int, num_labels: int, vocabulary: Sequence[str] | None
+    ) -> LabelSets:
+        """From increasing keys ``example * num_labels + label``; a key that is repeated counts once."""
+        if len(keys) and not (different := keys[1:] != keys[:-1]).all():
+            keys = keys[np.concatenate([[True], different])]
+        rows, labels = np.divmod(keys, num_labels)
+        return cls(inputs.as_offsets(np.bincount(rows, minlength=count)), labels, num_labels, vocabulary)
+
+    # ---- ways out
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many labels each set holds.
+
+        >>> LabelSets.from_lists([[0, 1], []], num_labels=2).sizes
+        array([2, 0])
+        """
+        return np.diff(self.offsets)
+
+    @property
+    def names(self) -> list[list[str]]:
+        """The sets as lists of label names.
+
+        >>> LabelSets.from_lists([[0, 1], []], vocabulary=["cat", "dog"]).names
+        [['cat', 'dog'], []]
+        """
+        if self.vocabulary is None:
+            raise ValueError(
+                "these LabelSets have no vocabulary, so the labels have no names; "
+                "give vocabulary=[...] when they are built, or use to_lists() for their indices"
+            )
+        return self._split([self.vocabulary[i] for i in self.indices.tolist()])
+
+    def to_lists(self) -> list[list[int]]:
+        """The sets as lists of label indices, in increasing order.
+
+        >>> LabelSets([0, 2, 2], [0, 2], num_labels=3).to_lists()
+        [[0, 2], []]
+        """
+        return self._split(self.indices.tolist())
+
+    def to_dense(self) -> NDArray[np.bool_]:
+        """The (N, L) bool matrix that is True where the label is in the set.
+
+        >>> LabelSets.from_lists([[0, 2], []], num_labels=3).to_dense()
+        array([[ True, False,  True], [False, False, False]])
+        """
+        dense = np.zeros((len(self), self.num_labels), dtype=np.bool_)
+        dense[self._rows(), self.indices] = True
+        return dense
+
+    def to_sparse(self) -> Any:
+        """The same matrix as a ``scipy.sparse.csr_array``.
+
+        >>> LabelSets.from_lists([[0, 2], []], num_labels=3).to_sparse().sum(axis=1)
+        array([2, 0])
+        """
+        scipy_sparse = files.require("scipy.sparse")
+        data = np.ones(len(self.indices), dtype=np.bool_)
+        # csr_array keeps the arrays it is given: it gets its own, so that writing to it cannot change these sets
+        parts = (data, self.indices.copy(), self.offsets.copy())
+        return scipy_sparse.csr_array(parts, shape=(len(self), self.num_labels))
+
+    # ---- questions
+
+    def contains(self, labels: ArrayLike) -> NDArray[np.bool_]:
+        """For each example, whether its set holds its label: one label per example, or one for all.
+
+        -1 (unknown) is in no set.
+
+        >>> LabelSets.from_lists([[0, 2], [1], []], num_labels=3).contains([2, 0, -1])
+        array([ True, False, False])
+        """
+        wanted = inputs.one_label_each(labels, len(self), self.num_labels)
+        found = np.zeros(len(self), dtype=np.bool_)
+        rows = self._rows()
+        found[rows[self.indices == wanted[rows]]] = True
+        return found
+
+    def __contains__(self, labels: object) -> bool:
+        """Whether some example has exactly this set of labels: ``{0, 2} in sets``."""
+        if not isinstance(labels, Iterable) or isinstance(labels, str):
+            raise ValueError(f"`in` looks for a whole set, got {labels!r}; for one label use contains({labels!r})")
+        wanted = sorted(set(labels))
+        return any(self[int(i)] == wanted for i in np.flatnonzero(self.sizes == len(wanted)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LabelSets):
+            return NotImplemented
+        return (
+            self.num_labels == other.num_labels
+            and self.vocabulary == other.vocabulary
+            and np.array_equal(self.offsets, other.offsets)
+            and np.array_equal(self.indices, other.indices)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # equality reads every label: too slow to hash without surprise
+
+    # ---- the sets as a sequence
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self.to_lists())
+
+    @overload
+    def __getitem__(self, key: int) -> list[int]: ...
+
+    @overload
+    def __getitem__(self, key: slice | Sequence[int] | Sequence[bool] | NDArray[Any]) -> LabelSets: ...
+
+    def __getitem__(self, key: Any) -> list[int] | LabelSets:
+        """One set as a list of labels; for a slice, a bool mask or an array of positions, those sets."""
+        if isinstance(key, int | np.integer) and not isinstance(key, bool):
+            position = int(inputs.as_positions(key, len(self)))
+            return self.indices[self.offsets[position] : self.offsets[position + 1]].tolist()
+        positions = inputs.as_positions(key, len(self))
+        offsets = inputs.as_offsets(self.sizes[positions])
+        # the j-th label of a chosen set stands j places after that set's old beginning
+        shift = np.repeat(self.offsets[positions] - offsets[:-1], np.diff(offsets))
+        return LabelSets(offsets, self.indices[shift + np.arange(offsets[-1])], self.num_labels, self.vocabulary)
+
+    # ---- sets combined, example by example
+
+    def __or__(self, other: LabelSets) -> LabelSets:
+        """Example by example, the labels in either set."""
+        keys, vocabulary = self._merged_keys(other)
+        return self._from_keys(keys, len(self), self.num_labels, vocabulary)
+
+    def __and__(self, other: LabelSets) -> LabelSets:
+        """Example by example, the labels in both sets."""
+        keys, vocabulary = self._merged_keys(other)
+        return self._from_keys(keys[1:][keys[1:] == keys[:-1]], len(self), self.num_labels, vocabulary)
+
+    # ---- files
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write a parquet file with one list column, ``labels``; the file appears whole or not at all.
+
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.parquet"
+        >>> sets = LabelSets.from_lists([[0], []], vocabulary=["cat", "dog"])
+        >>> sets.to_parquet(path)
+        >>> LabelSets.from_parquet(path) == sets
+        True
+        """
+        files.write_parquet(path, self.offsets, self.indices, self.num_labels, self.vocabulary)
+
+    @classmethod
+    def from_parquet(cls, path: str | os.PathLike[str]) -> LabelSets:
+        """Read what ``to_parquet`` wrote."""
+        with files.errors_name(path):
+            return cls(*files.read_parquet(path))
+
+    def to_jsonl(self, path: str | os.PathLike[str]) -> None:
+        """Write a text file: a first line about the labels, then ``{"labels": [...]}`` for each example, by name where
+        there is a vocabulary. The file appears whole or not at all.
+
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.jsonl"
+        >>> LabelSets.from_lists([[0], []], vocabulary=["cat", "dog"]).to_jsonl(path)
+        >>> print(path.read_text())
+        {"num_sets": 2, "num_labels": 2, "vocabulary": ["cat", "dog"]}
+        {"labels": ["cat"]}
+        {"labels": []}
+        """
+        files.write_jsonl(path, self.offsets, self.indices, self.num_labels, self.vocabulary)
+
+    @classmethod
+    def from_jsonl(cls, path: str | os.PathLike[str]) -> LabelSets:
+        """Read what ``to_jsonl`` wrote."""
+        with files.errors_name(path):
+            return cls.from_lists(*files.read_jsonl(path))
+
+    # ---- inside
+
+    def __repr__(self) -> str:
+        shown = [_short_set(labels, self.vocabulary) for labels in self[:3]]
+        if len(self) > len(shown):
+            shown.append("...")
+        count = f"{len(self)} set{'' if len(self) == 1 else 's'} over {self.num_labels} labels"
+        mean = f", mean size {len(self.indices) / len(self):.3g}: " if len(self) else ""
+        return f"LabelSets({count}{mean}{', '.join(shown)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # through the constructor, so that unpickled arrays are read-only again
+        return LabelSets, (self.offsets, self.indices, self.num_labels, self.vocabulary)
+
+    def _rows(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    def _split(self, flat: list[Any]) -> list[list[Any]]:
+        ends = self.offsets.tolist()
+        return [flat[begin:end] for begin, end in pairwise(ends)]
+
+    def _merged_keys(self, other: LabelSets) -> tuple[NDArray[np.int64], Sequence[str] | None]:
+        if not isinstance(other, LabelSets):
+            raise ValueError(f"LabelSets combine with LabelSets, got {type(other).__name__}")
+        if len(self) != len(other):
+            raise ValueError(f"sets combine example by example: got {len(self)} examples and {len(other)}")
+        vocabulary = self._common_vocabulary(other, "the other", self.vocabulary)
+        keys = np.concatenate([sets._rows() * sets.num_labels + sets.indices for sets in (self, other)])
+        keys.sort(kind="stable")  # two increasing runs: a merge
+        return keys, vocabulary
+
+    def _common_vocabulary(
+        self, other: LabelSets, name: str, known: Sequence[str] | None
+    ) -> Sequence[str] | None:
+        """The vocabulary shared with ``other``; sets without one take the names of those that have them."""
+        if other.num_labels != self.num_labels:
+            raise ValueError(f"{name} has num_labels={other.num_labels}, the first has {self.num_labels}")
+        if known is None or other.vocabulary is None:
+            return known or other.vocabulary
+        for label, (ours, theirs) in enumerate(zip(known, other.vocabulary, strict=True)):
+            if ours != theirs:
+                raise ValueError(f"vocabularies differ at label {label}: {ours!r}, and {theirs!r} in {name}")
+        return known
+
+
+def _short_set(labels: list[int], vocabulary: tuple[str, ...] | None, most: int = 5) -> str:
+    shown = [str(label) if vocabulary is None else vocabulary[label] for label in labels[:most]]
+    return "{" + ", ".join(shown + ["..."] * (len(labels) > most)) + "}"

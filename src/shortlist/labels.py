@@ -1,0 +1,5 @@
+"""Labels: the label matrix and its converters, and ``LabelSets``."""
+
+from shortlist._label_sets import LabelSets
+
+__all__ = ["LabelSets"]
