@@ -1,0 +1,113 @@
+"""The two-way loss: present labels above absent ones, along each row and along each label."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from shortlist.functional._distributed import reduce_over_processes, world_size
+from shortlist.functional._inputs import check_positive, check_reduction, in_compute_type
+from shortlist.functional._label_matrix import (
+    check_couples_batch,
+    masked_logsumexp,
+    read_label_matrix,
+    rows_that_count,
+)
+from shortlist.functional._reduction import reduce_loss
+
+
+def _pair_loss(
+    scores: Tensor,
+    present: Tensor,
+    absent: Tensor,
+    positive_temperature: float,
+    negative_temperature: float,
+    margin: float,
+    *,
+    dim: int = -1,
+    weight: Tensor | None = None,
+    world: int = 1,
+) -> tuple[Tensor, Tensor]:
+    """Losses of all rows (``dim=-1``) or labels (``dim=0``), and whether each has a present entry.
+
+    softplus(T_N log sum_{n in N} e^(x_n/T_N) + T_P log sum_{p in P} e^(-x_p/T_P) + margin), 0 where P or N is empty.
+    """
+    dim = dim % scores.ndim
+    hard_absent, has_absent = masked_logsumexp(scores / negative_temperature, absent, dim, weight, world)
+    hard_present, has_present = masked_logsumexp(-scores / positive_temperature, present, dim, weight, world)
+    gap = negative_temperature * hard_absent + positive_temperature * hard_present + margin
+    # -logsigmoid(-gap) is softplus without F.softplus's cut-off at 20
+    return torch.where(has_present & has_absent, -F.logsigmoid(-gap), 0.0), has_present
+
+
+def two_way_loss(
+    scores: Tensor,
+    target: Tensor,
+    *,
+    positive_temperature: float = 4.0,
+    negative_temperature: float = 1.0,
+    margin: float = 0.0,
+    way: str = "both",
+    mask: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    reduction: str = "mean",
+    sync: bool | None = None,
+) -> Tensor:
+    """Two-way loss: every present label above every absent one, within each row and within each label's column.
+
+    Formula:
+        l(P, N) = softplus(T_N log sum_{n in N} e^(s_n / T_N) + T_P log sum_{p in P} e^(-s_p / T_P) + margin)
+        sample way: mean of l over the rows that have a present label
+        class way:  mean of l over the labels (columns) that have a present row
+        both:       their sum
+
+    Use it when:
+        several labels are present per example, and both the ranking of labels for one example and the ranking of
+        examples for one label matter (mean average precision by sample and by class). The usual first choice for
+        multi-label training.
+
+    Needs:
+        label matrix, unknowns
+        Unknown labels are in neither set. The class way wants batches in which a label is both present and absent.
+
+    Reference:
+        Kobayashi, "Two-way Multi-Label Loss", CVPR 2023.
+
+    Options:
+        positive_temperature, negative_temperature: T_P, T_N; a larger T_P spreads the gradient over all present labels.
+        margin: how far above; added inside the softplus.
+        way: "both", "sample" (rows alone) or "class" (columns alone).
+        mask: bool, broadcastable to the scores; False takes a label out of its row.
+        sample_weight: one weight per row; a weight of 2 counts the row twice, in its column's sums too.
+        reduction: "mean" or "sum"; also "none" for ``way="sample"``, the only way in which rows are independent.
+        sync: act on the global batch of all processes; None means yes when ``torch.distributed`` is initialised.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, -1.0, 0.5], [-1.0, 3.0, 0.0]])
+        >>> target = torch.tensor([[1, 0, -1], [0, 1, 1]])
+        >>> two_way_loss(scores, target)
+        tensor(0.5485)
+    """
+    if way not in ("both", "sample", "class"):
+        raise ValueError(f"way must be 'both', 'sample' or 'class', got {way!r}")
+    if way == "sample":
+        check_reduction(reduction)
+    else:
+        check_couples_batch(reduction, f"two_way_loss with way={way!r}")
+    check_positive(positive_temperature, "positive_temperature")
+    check_positive(negative_temperature, "negative_temperature")
+    present, absent = read_label_matrix(scores, target, mask)
+    x = in_compute_type(scores)
+    weight = rows_that_count(x.new_ones(x.shape[:-1]), sample_weight, x)
+    world = world_size(sync)
+    options = (positive_temperature, negative_temperature, margin)
+    loss = x.new_zeros(())
+    if way in ("both", "sample"):
+        rows, has_present = _pair_loss(x, present, absent, *options)
+        loss = reduce_over_processes(rows, torch.where(has_present, weight, 0.0), reduction, world)
+    if way in ("both", "class"):
+        x, present, absent = (torch.atleast_2d(t).flatten(0, -2) for t in (x, present, absent))
+        columns, has_present = _pair_loss(
+            x, present, absent, *options, dim=0, weight=weight.reshape(-1, 1), world=world
+        )
+        loss = loss + reduce_loss(columns, has_present.to(x.dtype), reduction)
+    return loss.to(scores.dtype)
