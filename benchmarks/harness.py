@@ -1,0 +1,121 @@
+"""A benchmark case, how it is timed, and the row it becomes.
+
+Both sides of a ratio are measured in the same process and the same seconds, taking turns, so that a slow spell of the
+machine hits both; each side counts its fastest turn, the one least disturbed by anything else.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+import torch
+
+from benchmarks.memory import extra_bytes
+
+Step = Callable[[], object]  # one forward and backward pass, ready to run
+Setup = Callable[[], Step]  # makes the inputs and returns the step; called just before measuring
+
+THREADS = 2
+SECONDS = 2.0  # how long a speed case takes its turns
+TURNS = 3  # and how many turns at least
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: ours against the reference, and the goal for their ratio where there is one."""
+
+    group: str
+    name: str
+    shape: tuple[int, ...]
+    k: int | None
+    ours: float
+    against: str
+    reference: float
+    unit: str
+    goal: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        """Ours over the reference: below 1 is faster (or smaller) than the reference."""
+        return self.ours / self.reference
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is met; None where there is no goal."""
+        return None if self.goal is None else self.ratio <= self.goal
+
+
+@dataclass(frozen=True)
+class SpeedCase:
+    """The time of one step of ours against one step of a reference.
+
+    `around` makes a context manager that holds while both are measured (a choice of kernels, say).
+    """
+
+    group: str
+    name: str
+    shape: tuple[int, ...]
+    k: int | None
+    ours: Setup
+    against: str
+    reference: Setup
+    goal: float | None = None
+    around: Callable[[], AbstractContextManager[object]] = field(default=nullcontext)
+
+    def run(self, seconds: float = SECONDS) -> Row:
+        """Measure, for about this many seconds."""
+        with self.around():
+            ours, reference = fastest([self.ours(), self.reference()], seconds)
+        return Row(
+            self.group, self.name, self.shape, self.k, 1e3 * ours, self.against, 1e3 * reference, "ms", self.goal
+        )
+
+
+@dataclass(frozen=True)
+class MemoryCase:
+    """The memory one step takes beyond its inputs, against the size of the scores. `ours` must be picklable."""
+
+    group: str
+    name: str
+    shape: tuple[int, ...]
+    k: int | None
+    ours: Setup
+    goal: float | None = None
+
+    def run(self, seconds: float = SECONDS) -> Row:
+        """Measure, in a process of its own (`seconds` is for speed cases)."""
+        scores = 4 * math.prod(self.shape)
+        extra = extra_bytes(self.ours, THREADS)
+        return Row(
+            self.group, self.name, self.shape, self.k, extra / 1e6, "the scores", scores / 1e6, "MB", self.goal
+        )
+
+
+Case = SpeedCase | MemoryCase
+
+
+def fastest(steps: Sequence[Step], seconds: float = SECONDS) -> list[float]:
+    """The seconds that each step takes at best, the steps taking turns until the time is up.
+
+    >>> quick, slow = fastest([lambda: None, lambda: time.sleep(0.001)], seconds=0.01)
+    >>> quick < 0.001 <= slow
+    True
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(THREADS)
+    try:
+        for step in steps:  # warm up: first calls load code, fill caches and grow the memory pool
+            step()
+        best = [math.inf] * len(steps)
+        turns, deadline = 0, time.perf_counter() + seconds
+        while turns < TURNS or time.perf_counter() < deadline:
+            for i, step in enumerate(steps):
+                start = time.perf_counter()
+                step()
+                best[i] = min(best[i], time.perf_counter() - start)
+            turns += 1
+        return best
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,87 @@
+"""The rows as a terminal table, Markdown and JSON."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from benchmarks.harness import Row
+
+HEADINGS = ("what", "size", "k", "ours", "against", "theirs", "ratio", "goal", "")
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    """A table for the terminal, one block per group."""
+    blocks = []
+    for group, cells in _groups(rows):
+        table = [HEADINGS, *cells]
+        widths = [max(len(line[i]) for line in table) for i in range(len(HEADINGS))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
+        blocks.append("\n".join([group, *(f"  {line}".rstrip() for line in lines)]))
+    return "\n\n".join([*blocks, summary(rows)])
+
+
+def as_markdown(rows: Sequence[Row], machine: Mapping[str, str], command: str) -> str:
+    """A page: how to make it again, the machine, and one table per group."""
+    parts = [
+        "# Benchmarks",
+        f"Written by `{command}`; do not edit.",
+        "Forward and backward through autograd. Each ratio is ours over theirs, measured in one run, the two taking "
+        "turns, each at its fastest turn; below 1 is faster (or smaller). " + summary(rows),
+        "| | |\n|---|---|\n" + "\n".join(f"| {key} | {value} |" for key, value in machine.items()),
+    ]
+    for group, cells in _groups(rows):
+        table = [HEADINGS, ("---",) * len(HEADINGS), *cells]
+        parts.append(f"## {group}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in table))
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(rows: Sequence[Row], machine: Mapping[str, str]) -> str:
+    """Everything, unrounded, for programs."""
+    return json.dumps({"machine": dict(machine), "rows": [_record(row) for row in rows]}, indent=1) + "\n"
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """One sentence: how many goals are met."""
+    verdicts = [row.met for row in rows if row.met is not None]
+    return f"{sum(verdicts)} of {len(verdicts)} goals met." if verdicts else "No goals apply to these sizes."
+
+
+def write(path: str | os.PathLike[str], text: str) -> None:
+    """Write the whole file or leave the old one: a run that is stopped halfway never leaves half a table."""
+    final = Path(path)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    draft = final.with_name(f".{final.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(final)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _groups(rows: Iterable[Row]) -> list[tuple[str, list[tuple[str, ...]]]]:
+    return [(group, [_cells(row) for row in members]) for group, members in groupby(rows, key=lambda row: row.group)]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.name,
+        " x ".join(map(str, row.shape)),
+        "" if row.k is None else str(row.k),
+        f"{_three_digits(row.ours)} {row.unit}",
+        row.against,
+        f"{_three_digits(row.reference)} {row.unit}",
+        _three_digits(row.ratio),
+        "" if row.goal is None else f"{row.goal:g}",
+        {None: "", True: "met", False: "MISSED"}[row.met],
+    )
+
+
+def _three_digits(x: float) -> str:
+    """Three significant digits, never in powers of ten: 0.0123, 1.23, 123, 12345."""
+    return f"{x:.0f}" if abs(x) >= 100 else f"{x:#.3g}"
+
+
+def _record(row: Row) -> dict[str, object]:
+    return {**vars(row), "ratio": row.ratio, "met": row.met}

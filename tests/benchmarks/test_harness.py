@@ -1,0 +1,118 @@
+"""Timing, memory and tables say what was measured."""
+
+import json
+import time
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+import torch
+from benchmarks.harness import MemoryCase, Row, SpeedCase, fastest
+
+from benchmarks import report
+
+KEPT = Row("speed", "a", (2, 3), 5, 1.0, "b", 2.0, "ms", 1.0)
+BROKEN = Row("speed", "c", (2, 3), None, 3.0, "b", 2.0, "ms", 1.2)
+FREE = Row("memory", "d", (4,), 5, 3.0, "the scores", 2.0, "MB", None)
+
+
+def allocate(megabytes: int):
+    """A step that fills this much memory and lets it go."""
+
+    def step() -> None:
+        torch.ones(megabytes * 250_000)
+
+    return step
+
+
+def test_each_step_counts_its_fastest_turn():
+    pauses = iter([0.0, 0.02, 0.001, 0.02])  # the first turn is the warm-up
+    (best,) = fastest([lambda: time.sleep(next(pauses))], seconds=0)
+    assert 0.001 <= best < 0.015
+
+
+def test_steps_take_turns():
+    seen = []
+    fastest([lambda: seen.append("a"), lambda: seen.append("b")], seconds=0)
+    assert seen == ["a", "b"] * (len(seen) // 2)
+
+
+def test_timing_uses_two_threads_and_restores_the_number_before():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        seen = []
+        fastest([lambda: seen.append(torch.get_num_threads())], seconds=0)
+        assert set(seen) == {2}
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_speed_case_reports_milliseconds_and_their_ratio():
+    case = SpeedCase("g", "n", (1,), 5, lambda: lambda: time.sleep(0.004), "r", lambda: lambda: time.sleep(0.002), 1.5)
+    row = case.run(seconds=0)
+    assert 4 <= row.ours < 8
+    assert 2 <= row.reference < 6
+    assert row.ratio == row.ours / row.reference
+
+
+def test_a_speed_case_holds_its_context_while_it_measures():
+    inside = []
+
+    @contextmanager
+    def around():
+        inside.append(True)
+        yield
+        inside.pop()
+
+    states = []
+    step = lambda: states.append(bool(inside))  # noqa: E731
+    SpeedCase("g", "n", (1,), 5, lambda: step, "r", lambda: lambda: None, around=around).run(seconds=0)
+    assert states
+    assert all(states)
+    assert not inside
+
+
+def test_a_memory_case_counts_what_a_step_takes_at_its_peak():
+    row = MemoryCase("g", "n", (10, 1_000_000), 5, partial(allocate, 80), goal=3.0).run()
+    assert row.reference == 40
+    assert row.ours == pytest.approx(80, abs=4)
+    assert row.met
+
+
+@pytest.mark.parametrize(("row", "met"), [(KEPT, True), (BROKEN, False), (FREE, None)])
+def test_a_goal_is_met_by_a_ratio_not_above_it(row, met):
+    assert row.met is met
+
+
+def test_the_table_groups_its_rows_and_names_a_missed_goal():
+    lines = report.as_text([KEPT, BROKEN, FREE]).splitlines()
+    assert lines[0] == "speed"
+    assert lines[2].split() == ["a", "2", "x", "3", "5", "1.00", "ms", "b", "2.00", "ms", "0.500", "1", "met"]
+    assert lines[3].split()[-3:] == ["1.50", "1.2", "MISSED"]
+    assert "memory" in lines
+    assert lines[-1] == "1 of 2 goals met."
+
+
+def test_markdown_says_how_to_make_it_again():
+    page = report.as_markdown([KEPT, FREE], {"processor": "one"}, "make bench")
+    assert "`make bench`" in page
+    assert "| processor | one |" in page
+    assert "| a | 2 x 3 | 5 | 1.00 ms | b | 2.00 ms | 0.500 | 1 | met |" in page
+
+
+def test_json_keeps_every_figure():
+    found = json.loads(report.as_json([BROKEN], {"processor": "one"}))
+    assert found["machine"] == {"processor": "one"}
+    assert found["rows"][0]["ratio"] == 1.5
+    assert found["rows"][0]["met"] is False
+    assert found["rows"][0]["shape"] == [2, 3]
+
+
+def test_a_table_is_replaced_whole_and_leaves_no_draft(tmp_path):
+    path = tmp_path / "new" / "table.md"
+    report.write(path, "first")
+    report.write(path, "second")
+    assert path.read_text() == "second"
+    assert list(path.parent.iterdir()) == [path]
