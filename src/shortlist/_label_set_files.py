@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PathLike = str | os.PathLike[str]
+_decode = json.JSONDecoder().decode
 _KEY = b"shortlist.LabelSets"  # where the parquet schema keeps num_labels and the vocabulary
 
 
@@ -30,6 +31,8 @@ def require(module: str) -> Any:
 def written_whole(path: PathLike) -> Iterator[IO[bytes]]:
     """A file to write to that takes its place at ``path`` at the end, or leaves no trace if anything fails."""
     target = Path(os.path.realpath(path))  # a link keeps pointing where it points
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {os.fspath(path)}: there is no folder {target.parent}")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
         with open(draft, "xb") as file:
@@ -72,21 +75,20 @@ def read_parquet(path: PathLike) -> tuple[Any, Any, int, Sequence[str] | None]:
     pa, parquet = require("pyarrow"), require("pyarrow.parquet")
     with open(path, "rb") as file:
         table = parquet.read_table(file)
-    header = json.loads((table.schema.metadata or {}).get(_KEY, b"null"))
-    if header is None or table.column_names != ["labels"]:
+    header = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))
+    if not {"num_labels", "vocabulary"} <= header.keys() or table.column_names != ["labels"]:
         raise ValueError("not a file of LabelSets.to_parquet: it has no num_labels, or not the single column 'labels'")
-    column = table["labels"].cast(pa.large_list(pa.int64() if header["num_labels"] > 2**31 else pa.int32()))
+    kind = table["labels"].type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_integer(kind.value_type):
+        raise ValueError(f"the column 'labels' must hold lists of whole numbers, it holds {kind}")
+    column = table["labels"].cast(pa.large_list(kind.value_type)).combine_chunks()
+    labels = column.flatten()
     if column.null_count:
         raise ValueError(f"row {column.is_null().index(True).as_py()} is null: an empty set is an empty list")
-    labels = column.combine_chunks()
-    if labels.flatten().null_count:
-        raise ValueError("a set holds null: every label is a whole number")
-    return _from_zero(labels.offsets), labels.flatten(), header["num_labels"], header["vocabulary"]
-
-
-def _from_zero(offsets: Any) -> NDArray[np.int64]:
-    starts = np.asarray(offsets)
-    return starts - starts[0]
+    if labels.null_count:
+        raise ValueError("a set holds a null: every label is a whole number")
+    offsets = np.asarray(column.offsets)
+    return offsets - offsets[0], labels, header["num_labels"], header["vocabulary"]
 
 
 # ---- JSON lines
@@ -115,23 +117,27 @@ def write_jsonl(
 
 def read_jsonl(path: PathLike) -> tuple[list[Any], int, Sequence[str] | None]:
     """Lists, num_labels and vocabulary."""
-    with open(path, "rb") as file:
+    # newline="\n": a name may hold other characters at which Python would end a line
+    with open(path, encoding="utf-8", newline="\n") as file:
         header = _read_line(file.readline(), 1)
-        if not isinstance(header, dict) or not {"num_sets", "num_labels", "vocabulary"} <= header.keys():
+        if not {"num_sets", "num_labels", "vocabulary"} <= header.keys():
             raise ValueError("not a file of LabelSets.to_jsonl: the first line gives num_sets, num_labels, vocabulary")
-        rows = [_read_line(line, number) for number, line in enumerate(file, start=2)]
-    lists = []
-    for number, row in enumerate(rows, start=2):
-        if not isinstance(row, dict) or not isinstance(row.get("labels"), list):
-            raise ValueError(f'line {number} must be {{"labels": [...]}}, got {json.dumps(row)}')
-        lists.append(row["labels"])
+        lists = []
+        for number, line in enumerate(file, start=2):
+            row = _read_line(line, number)
+            if not isinstance(row.get("labels"), list):
+                raise ValueError(f'line {number} must be {{"labels": [...]}}, got {line.strip()}')
+            lists.append(row["labels"])
     if len(lists) != header["num_sets"]:
         raise ValueError(f"the first line promises {header['num_sets']} sets, {len(lists)} follow: was it cut short?")
     return lists, header["num_labels"], header["vocabulary"]
 
 
-def _read_line(line: bytes, number: int) -> Any:
+def _read_line(line: str, number: int) -> dict[str, Any]:
     try:
-        return json.loads(line)
+        found = _decode(line)
     except ValueError as error:
         raise ValueError(f"line {number} is not JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"line {number} must be a JSON object, got {line.strip()}")
+    return found

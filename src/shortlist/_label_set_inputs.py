@@ -48,8 +48,8 @@ def check_vocabulary(vocabulary: Sequence[str] | None, num_labels: int) -> tuple
     """``num_labels`` different strings."""
     if vocabulary is None:
         return None
-    if isinstance(vocabulary, str):
-        raise ValueError(f"vocabulary must be a sequence of label names, got the single string {vocabulary!r}")
+    if isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
+        raise ValueError(f"vocabulary must be a sequence of label names, got {vocabulary!r}")
     names = tuple(vocabulary)
     if len(names) != num_labels:
         raise ValueError(f"vocabulary has {len(names)} names for num_labels={num_labels}")
@@ -131,7 +131,7 @@ def flatten_lists(
             raise ValueError(f"row {i} must be a collection of labels, got {row!r}")
     offsets = as_offsets(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)))
     kinds = set(map(type, chain.from_iterable(rows)))
-    if kinds == {str}:
+    if kinds and all(issubclass(kind, str) for kind in kinds):
         labels = _look_up(rows, vocabulary)
     elif all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         labels = _read_integers(rows, num_labels)

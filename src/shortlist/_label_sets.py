@@ -217,7 +217,7 @@ class LabelSets:
         """Whether some example has exactly this set of labels: ``{0, 2} in sets``."""
         if not isinstance(labels, Iterable) or isinstance(labels, str):
             raise ValueError(f"`in` looks for a whole set, got {labels!r}; for one label use contains({labels!r})")
-        wanted = sorted(set(labels))
+        wanted = self.from_lists([list(labels)], self.num_labels, self.vocabulary)[0]
         return any(self[int(i)] == wanted for i in np.flatnonzero(self.sizes == len(wanted)))
 
     def __eq__(self, other: object) -> bool:
@@ -248,10 +248,9 @@ class LabelSets:
 
     def __getitem__(self, key: Any) -> list[int] | LabelSets:
         """One set as a list of labels; for a slice, a bool mask or an array of positions, those sets."""
-        if isinstance(key, int | np.integer) and not isinstance(key, bool):
-            position = int(inputs.as_positions(key, len(self)))
-            return self.indices[self.offsets[position] : self.offsets[position + 1]].tolist()
         positions = inputs.as_positions(key, len(self))
+        if positions.ndim == 0:
+            return self.indices[self.offsets[positions] : self.offsets[positions + 1]].tolist()
         offsets = inputs.as_offsets(self.sizes[positions])
         # the j-th label of a chosen set stands j places after that set's old beginning
         shift = np.repeat(self.offsets[positions] - offsets[:-1], np.diff(offsets))
