@@ -1,0 +1,93 @@
+"""Whatever holds scores, as blocks of rows: tensors, arrays, memory maps, iterables of batches.
+
+A rule sees blocks of about a million scores, C-contiguous float32 (or float64 where the scores are), so that its own
+memory is bounded whatever the size of the input.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+BLOCK = 1 << 20  # scores per block: a few MB, near the caches
+
+Scores = Tensor | NDArray[Any] | Iterable[Any] | Callable[[], Iterable[Any]]
+
+
+class Block(NamedTuple):
+    scores: NDArray[Any]  # (rows, labels)
+    target: NDArray[Any] | None  # (rows,) or (rows, labels)
+    first_row: int  # position in the whole input
+
+
+def is_array(source: Any) -> bool:
+    return isinstance(source, Tensor | np.ndarray)
+
+
+def can_repeat(source: Any) -> bool:
+    """Can the scores be passed over again? Arrays, callables and collections can; generators and iterators cannot."""
+    return is_array(source) or callable(source) or iter(source) is not source
+
+
+def read_blocks(source: Any, target: Any = None) -> Iterator[Block]:
+    """The rows of ``source`` in order. Batches of an iterable are scores or (scores, target) pairs."""
+    if is_array(source):
+        yield from _split(source, target, 0)
+        return
+    if target is not None:
+        raise ValueError("a target argument goes with scores in one array; batches carry their own: (scores, target)")
+    batches = source() if callable(source) else source
+    if not isinstance(batches, Iterable) or isinstance(batches, str | bytes):
+        raise ValueError(
+            "scores must be a torch.Tensor, a numpy array, an iterable of such batches or a function that returns one, "
+            f"got {type(batches).__name__}"
+        )
+    row, num_labels = 0, None
+    for i, batch in enumerate(batches):
+        scores, batch_target = batch if isinstance(batch, tuple | list) and len(batch) == 2 else (batch, None)
+        if not is_array(scores):
+            raise ValueError(f"batch {i} must be a torch.Tensor or numpy array of scores, got {type(scores).__name__}")
+        if scores.ndim and num_labels not in (None, scores.shape[-1]):
+            raise ValueError(f"batch {i} has {scores.shape[-1]} labels, the batches before it {num_labels}")
+        for block in _split(scores, batch_target, row):
+            yield block
+            row, num_labels = block.first_row + len(block.scores), scores.shape[-1]
+
+
+def _split(scores: Any, target: Any, first_row: int) -> Iterator[Block]:
+    """One array of any leading shape, flattened to rows and cut into blocks; an empty array gives one empty block."""
+    if isinstance(scores, Tensor):
+        scores = scores.detach().cpu()
+        if scores.dtype == torch.bfloat16:
+            scores = scores.float()
+        scores = scores.numpy()
+    if scores.dtype.kind != "f":
+        raise ValueError(f"scores must be floating point, got dtype {scores.dtype}")
+    if scores.ndim == 0 or scores.shape[-1] == 0:
+        raise ValueError(f"scores need a last dimension with at least one label, got shape {scores.shape}")
+    if target is not None:
+        target = _flat_target(target, scores.shape)
+    rows = scores.reshape(-1, scores.shape[-1])
+    dtype = np.float64 if rows.dtype.itemsize > 4 else np.float32
+    step = max(1, BLOCK // rows.shape[1])
+    for start in range(0, max(len(rows), 1), step):
+        part = rows[start : start + step]
+        # torch wants memory it may write to (it does not); a read-only block is copied
+        block = np.require(part, dtype=dtype, requirements=["C", "W"])
+        yield Block(block, None if target is None else target[start : start + step], first_row + start)
+
+
+def _flat_target(target: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Class indices, one per row, or a label matrix of the scores' shape: both flattened as the scores are."""
+    array: NDArray[Any] = target.detach().cpu().numpy() if isinstance(target, Tensor) else np.asarray(target)
+    if array.shape == shape[:-1]:
+        return array.reshape(-1)
+    if array.shape == shape:
+        return array.reshape(-1, shape[-1])
+    raise ValueError(
+        f"target of shape {array.shape} does not fit scores of shape {shape}: "
+        f"allowed are class indices of shape {shape[:-1]} or a label matrix of shape {shape}"
+    )

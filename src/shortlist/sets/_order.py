@@ -1,0 +1,36 @@
+"""Labels of each row from best to worst, ties broken by hash."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from shortlist.sets._hash import label_hashes, row_hashes
+from shortlist.sets._link import raise_nan
+
+
+def descending(linked: NDArray[Any], scores: NDArray[Any]) -> NDArray[np.int64]:
+    """Label order of each row by falling ``linked`` value; equal values by the hash of the raw row and the label."""
+    values, order = torch.sort(torch.from_numpy(linked), dim=-1, descending=True)
+    tied = np.flatnonzero((values[:, 1:] == values[:, :-1]).any(-1).numpy())
+    result = order.numpy()
+    if len(tied):
+        hashes = label_hashes(row_hashes(scores[tied])[:, None], np.arange(linked.shape[1]))
+        result[tied] = np.lexsort((hashes, -linked[tied]), axis=-1)
+    return result
+
+
+def best_labels(scores: NDArray[Any], k: int, first_row: int) -> NDArray[np.int64]:
+    """The k best labels of each row, in increasing order of label."""
+    num_labels = scores.shape[1]
+    # one more than k shows where the k-th is tied with the next; topk puts NaN first, so the first column shows it
+    values, labels = torch.topk(torch.from_numpy(scores), min(k + 1, num_labels), dim=-1)
+    if bool(values[:, 0].isnan().any()):
+        raise_nan(scores, first_row)
+    best = labels[:, :k].sort(dim=-1).values.numpy()
+    if k < num_labels:
+        tied = np.flatnonzero((values[:, k - 1] == values[:, k]).numpy())
+        if len(tied):
+            best[tied] = np.sort(descending(scores[tied], scores[tied])[:, :k], axis=-1)
+    return best

@@ -1,0 +1,198 @@
+"""What every set rule shares: reading scores, fit and merge, sets out, JSON out and in."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import inspect
+import json
+import math
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.labels import LabelSets
+from shortlist.sets._blocks import Block, Scores, read_blocks
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_RULES: dict[str, type[SetRule]] = {}
+
+
+class SetRule:
+    """Scores in, one set of labels per row out. Constructor arguments are the settings; the rest is learned by ``fit``.
+
+    A rule that learns overrides ``_reset``, ``_learn``, ``_finish``, ``_absorb``, ``_state`` and ``_restore``.
+    """
+
+    num_labels: int | None = None  # known after fit
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _RULES[cls.__name__] = cls
+
+    # ---- learning
+
+    def fit(self, scores: Scores, target: Any = None) -> Self:
+        """Learn from held-out scores (and their target, where the rule needs one), forgetting earlier ones.
+
+        ``scores``: raw scores of shape (..., labels), torch or numpy, memory maps included; or an iterable of batches,
+        each scores or a (scores, target) pair; or a function that returns such an iterable.
+        """
+        self.num_labels = None
+        self._reset()
+        try:
+            return self.partial_fit(scores, target)
+        except Exception:
+            self.num_labels = None
+            self._reset()
+            raise
+
+    def partial_fit(self, scores: Scores, target: Any = None) -> Self:
+        """Learn from more scores, given as for ``fit``; the rule can predict after every call. Where a row is refused,
+        the blocks of rows before it have been taken in."""
+        try:
+            for block in read_blocks(scores, target):
+                self._check_labels(block.scores.shape[1])
+                self.num_labels = block.scores.shape[1]
+                self._learn(block)
+        finally:
+            if self.is_fitted:
+                self._finish()
+            else:
+                self.num_labels = None
+        if not self.is_fitted:
+            raise ValueError(f"{self!r} cannot be fitted on no rows, or on rows without a known target only")
+        return self
+
+    def merge(self, *others: Self) -> Self:
+        """One rule from several that learned from different shards; none of them is changed."""
+        merged = copy.deepcopy(self)
+        for other in others:
+            if type(other) is not type(self) or other._settings() != self._settings():
+                raise ValueError(f"only rules with the same settings can be merged: {self!r} and {other!r}")
+            if other.num_labels is not None:
+                merged._check_labels(other.num_labels)
+                merged.num_labels = other.num_labels
+            merged._absorb(other)
+        if merged.is_fitted:
+            merged._finish()
+        return merged
+
+    # ---- predicting
+
+    def predict(self, scores: Scores) -> LabelSets:
+        """The set of each row (of the flattened rows, where scores have more than two dimensions)."""
+        if not self.is_fitted:
+            raise ValueError(f"{self!r} is not fitted: call fit (or partial_fit) on held-out scores before predict")
+        sizes, labels, num_labels = [], [], self.num_labels
+        for block in read_blocks(scores):
+            num_labels = block.scores.shape[1]
+            self._check_labels(num_labels)
+            block_sizes, block_labels = self._sets(block)
+            sizes.append(block_sizes)
+            labels.append(block_labels)
+        if not sizes or num_labels is None:
+            raise ValueError("predict got no batch of scores")
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        return LabelSets(offsets, np.concatenate(labels), num_labels)
+
+    # ---- to a file and back
+
+    def to_json(self) -> str:
+        """Settings and everything learned, as JSON text; ``from_json`` gives back an equal rule, to the last bit."""
+        state = self._state() if self.is_fitted else None
+        name = type(self).__name__
+        data = {"rule": name, "settings": self._settings(), "num_labels": self.num_labels, "state": state}
+        return json.dumps(data, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The rule that ``to_json`` wrote; runs no code from the text. ``SetRule.from_json`` reads any rule."""
+        try:
+            data = json.loads(text)
+            rule_class = _RULES.get(data["rule"])
+            if rule_class is None or not issubclass(rule_class, cls):
+                allowed = sorted(name for name, rule in _RULES.items() if issubclass(rule, cls))
+                raise ValueError(f"it holds the rule {data['rule']!r}; allowed here: {', '.join(allowed)}")
+            rule = rule_class(**data["settings"])
+            rule.num_labels = data["num_labels"]
+            if data["state"] is not None:
+                rule._reset()
+                rule._restore(data["state"])
+        except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
+            raise ValueError(f"this is not the JSON of a set rule: {error}") from error
+        return rule
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._settings().items())})"
+
+    # ---- for the rules to fill in
+
+    @property
+    def is_fitted(self) -> bool:
+        """Can the rule predict? A rule with nothing to learn always can."""
+        return True
+
+    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Set sizes, and the labels of all sets one after the other, increasing within each."""
+        raise NotImplementedError
+
+    def _reset(self) -> None:
+        """Forget everything learned."""
+
+    def _learn(self, block: Block) -> None:
+        """Take in one block of calibration rows."""
+
+    def _finish(self) -> None:
+        """Turn what was taken in into what predict needs."""
+
+    def _absorb(self, other: Self) -> None:
+        """Take in what another rule has taken in."""
+
+    def _state(self) -> dict[str, Any]:
+        return {}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Undo ``_state``."""
+
+    # ---- helpers
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def _check_labels(self, given: int) -> None:
+        if self.num_labels not in (None, given):
+            raise ValueError(f"{self!r} was fitted on {self.num_labels} labels, these scores have {given}")
+
+
+def members(inside: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Set sizes and labels of a (rows, labels) membership matrix."""
+    rows, num_labels = inside.shape
+    flat = np.flatnonzero(inside)
+    bounds = np.searchsorted(flat, np.arange(rows + 1) * num_labels)
+    return np.diff(bounds), flat - np.repeat(np.arange(rows) * num_labels, np.diff(bounds))
+
+
+def number(value: Any, name: str) -> float:
+    """A plain float from any real number; bools, text and NaN are refused."""
+    if isinstance(value, bool | str) or not hasattr(value, "__float__") or math.isnan(float(value)):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return float(value)
+
+
+def pack(array: NDArray[Any], dtype: str) -> str:
+    """An array as text: little-endian, compressed, base64."""
+    return base64.b64encode(zlib.compress(array.astype(dtype).tobytes())).decode()
+
+
+def unpack(text: str, dtype: str) -> NDArray[Any]:
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=dtype).astype(np.dtype(dtype).newbyteorder("="))
+
+
+def pack_float(value: float) -> float | str:
+    """JSON has no infinities: they are written as text."""
+    return value if math.isfinite(value) else str(value)

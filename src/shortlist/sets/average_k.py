@@ -1,0 +1,222 @@
+"""AverageK: k labels on average, more where the row is ambiguous and fewer where it is clear."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.sets._blocks import Block, Scores, can_repeat, read_blocks
+from shortlist.sets._hash import Hashes, label_hashes, row_hashes
+from shortlist.sets._link import Link, apply_link, check_link
+from shortlist.sets._rule import SetRule, members, number, pack_float
+from shortlist.sets._score_counts import ScoreCounts, from_key, to_keys
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_EVERY = (1 << 64) - 1  # a hash limit that lets every tied label in
+
+
+class AverageK(SetRule):
+    """The labels with linked score >= threshold, the threshold such that sets of the calibration rows have k labels on
+    average (Algorithm 1 of average-K classification). ``k`` may be a fraction.
+
+    The threshold is the midpoint of the M-th and (M+1)-th largest of all n x L linked calibration scores,
+    M = floor(k n + 1/2). Where these two are equal, labels exactly at the threshold are let in by a hash of the row's
+    content and the label, up to a limit chosen so that the calibration sets hold exactly M labels (identical rows
+    cannot be told apart).
+
+    ``link`` makes rows comparable: "softmax" (single labels), "sigmoid" (multi-label) or "none" (scores that already
+    are). Thresholding raw logits is a trap: on CIFAR-100 it is worse than ``TopK``, and softmax is much better.
+
+    ``fit`` is exact on scores that can be passed over again: arrays, memory maps, lists of batches, functions that
+    return batches. One pass is all that ``partial_fit``, ``merge`` and ``fit`` on an iterator have. They keep counts
+    in bounded memory (at most 33 MB) and give the exact threshold as a rule; ``rank_error`` states by how many of the
+    n x L calibration scores the result can be off at most, 0 if exact. They work in float32; only ``fit`` on float64
+    that can be repeated works in float64.
+
+    >>> import torch
+    >>> scores = torch.tensor([[4.0, 0.0, 0.0, 0.1], [1.0, 1.1, 0.9, 0.0]])
+    >>> rule = AverageK(2).fit(scores)
+    >>> rule.predict(scores).to_lists(), round(rule.threshold, 3)
+    ([[0], [0, 1, 2]], 0.188)
+    """
+
+    threshold: float  # in linked scores
+    rank_error: int  # how many calibration scores may be on the wrong side, at most
+
+    def __init__(self, k: float, link: Link = "softmax") -> None:
+        self.k = number(k, "k")
+        self.link = check_link(link)
+        if not 0 < self.k < math.inf:
+            raise ValueError(f"k must be above 0 and at most the number of labels, got {k!r}")
+        self._reset()
+
+    @property
+    def is_fitted(self) -> bool:
+        return self._rows > 0
+
+    def fit(self, scores: Scores, target: Any = None) -> Self:
+        super().fit(scores, target)
+        if can_repeat(scores):
+            self._make_exact(scores)
+        return self
+
+    def _reset(self) -> None:
+        self._rows = 0
+        self._counts = ScoreCounts()
+        self._saw_double = False
+
+    def _learn(self, block: Block) -> None:
+        rows, num_labels = block.scores.shape
+        if self.k > num_labels:
+            raise ValueError(f"k must be above 0 and at most {num_labels} (the number of labels), got {self.k:g}")
+        self._saw_double |= block.scores.dtype == np.float64
+        if rows:
+            self._rows += rows
+            self._counts.add(to_keys(self._linked(block, np.float32)), self._rank)
+
+    def _absorb(self, other: AverageK) -> None:
+        self._rows += other._rows
+        if other._rows:
+            self._counts.merge(other._counts, self._rank)
+
+    def _finish(self) -> None:
+        """The threshold from the counts alone, in float32."""
+        self._dtype: Any = np.float32
+        self.rank_error, self._hash_limit = 0, _EVERY
+        if not 0 < self._rank < self._total:
+            self.threshold = math.inf if self._rank == 0 else -math.inf
+            return
+        here, after = self._counts.find(self._rank), self._counts.find(self._rank + 1)
+        self.threshold = from_key(here.key)
+        if here.unplaced or here.key == after.key:
+            least, most = here.above, here.above + here.tied + here.unplaced
+            self.rank_error = max(self._rank - least, most - self._rank)
+            if not here.unplaced:  # hashes are uniform: let in the wanted share of the tied labels
+                self._hash_limit = (self._rank - here.above << 64) // here.tied - 1
+        elif not after.unplaced:
+            self.threshold = _midpoint(self.threshold, from_key(after.key), np.float32)
+
+    # ---- the passes that end with the exact threshold
+
+    def _make_exact(self, scores: Scores) -> None:
+        if not 0 < self._rank < self._total:
+            return
+        counts = self._counts
+        if counts.find(self._rank).unplaced or counts.find(self._rank + 1).unplaced:
+            counts.start_again(self._rank)
+            for block in self._again(scores):
+                counts.place_again(to_keys(self._linked(block, np.float32)))
+            self._finish()
+        here, after = counts.find(self._rank), counts.find(self._rank + 1)
+        if here.unplaced or after.unplaced:
+            raise ValueError("two passes over the scores differ: a function must return the same scores each time")
+        above, tied = here.above, here.tied
+        if self._saw_double:
+            # float64 scores that are equal in float32 may differ: look at those around the rank themselves
+            near = np.concatenate([self._near(block, after.key, here.key) for block in self._again(scores)])
+            near = -np.sort(-near)
+            m_th, next_one = near[self._rank - above - 1], near[self._rank - above]
+            self._dtype, self.rank_error, self._hash_limit = np.float64, 0, _EVERY
+            self.threshold = _midpoint(float(m_th), float(next_one), np.float64)
+            above, tied = above + int((near > m_th).sum()), int((near == m_th).sum())
+            is_tied = m_th == next_one
+        else:
+            is_tied = here.key == after.key
+        if is_tied:
+            self._choose_hash_limit(self._again(scores), self._rank - above, tied)
+
+    def _near(self, block: Block, lowest: int, highest: int) -> NDArray[Any]:
+        linked = self._linked(block, np.float64).reshape(-1)
+        keys = to_keys(_round(linked, np.float32))
+        return linked[(keys >= np.uint32(lowest)) & (keys <= np.uint32(highest))]
+
+    def _choose_hash_limit(self, blocks: Iterator[Block], wanted: int, tied: int) -> None:
+        """The wanted-th smallest hash among the tied labels. Hashes are uniform, so that only those near wanted / tied
+        need to be kept: all of a million, 64 in 1,000 of 10^6, 2 in 1,000 of 10^9."""
+        reach = 1.0 if tied <= 1 << 20 else 64 / math.sqrt(tied)
+        low = max(0, int((wanted / tied - reach) * 2.0**64))
+        high = min(_EVERY, int((wanted / tied + reach) * 2.0**64))
+        below, kept = 0, [np.zeros(0, np.uint64)]
+        for block in blocks:
+            hashes = _hashes_at(block, self._linked(block, self._dtype), self.threshold)[1]
+            below += int((hashes < np.uint64(low)).sum())
+            kept.append(hashes[(hashes >= np.uint64(low)) & (hashes <= np.uint64(high))])
+        hashes = np.sort(np.concatenate(kept))
+        # outside only when very many rows are identical; then the nearer end is the closest that is possible
+        place = min(max(wanted - below - 1, 0), len(hashes) - 1)
+        self._hash_limit = int(hashes[place]) if len(hashes) else low
+        inside = below + int(np.searchsorted(hashes, np.uint64(self._hash_limit), side="right"))
+        self.rank_error = abs(inside - wanted)
+
+    def _again(self, scores: Scores) -> Iterator[Block]:
+        rows = 0
+        for block in read_blocks(scores):
+            rows += len(block.scores)
+            yield block
+        if rows != self._rows:
+            raise ValueError(f"the scores had {self._rows} rows in the first pass over them and {rows} in a later one")
+
+    # ---- predicting
+
+    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+        linked = self._linked(block, self._dtype)
+        inside = linked >= self._dtype(self.threshold)
+        if self._hash_limit != _EVERY:
+            at, hashes = _hashes_at(block, linked, self.threshold)
+            inside.reshape(-1)[at] = hashes <= np.uint64(self._hash_limit)
+        return members(inside)
+
+    def _linked(self, block: Block, dtype: Any) -> NDArray[Any]:
+        return _round(apply_link(block.scores, self.link, block.first_row), dtype)
+
+    @property
+    def _rank(self) -> int:
+        return min(math.floor(self.k * self._rows + 0.5), self._total)
+
+    @property
+    def _total(self) -> int:
+        return self._rows * (self.num_labels or 0)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "threshold": pack_float(self.threshold),
+            "dtype": np.dtype(self._dtype).name,
+            "hash_limit": f"{self._hash_limit:x}",
+            "rank_error": self.rank_error,
+            "rows": self._rows,
+            "counts": self._counts.to_state(),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.threshold = float(state["threshold"])
+        self._dtype = {"float32": np.float32, "float64": np.float64}[state["dtype"]]
+        self._hash_limit = int(state["hash_limit"], 16)
+        self.rank_error = int(state["rank_error"])
+        self._rows = int(state["rows"])
+        self._counts = ScoreCounts.from_state(state["counts"])
+
+
+def _round(linked: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    with np.errstate(over="ignore"):  # a float64 beyond float32 becomes inf, which keeps the order
+        return linked.astype(dtype, copy=False)
+
+
+def _midpoint(high: float, low: float, dtype: Any) -> float:
+    """The midpoint in the given type; the higher one where rounding (or an infinity) would put it at the lower."""
+    with np.errstate(invalid="ignore"):
+        middle = float(dtype(high / 2 + low / 2))
+    return middle if low < middle <= high else high
+
+
+def _hashes_at(block: Block, linked: NDArray[Any], threshold: float) -> tuple[NDArray[np.int64], Hashes]:
+    """Flat positions of the entries exactly at the threshold, and the hashes of their row and label."""
+    at = np.flatnonzero(linked == linked.dtype.type(threshold))
+    rows, labels = np.divmod(at, linked.shape[1])
+    used, place = np.unique(rows, return_inverse=True)
+    return at, label_hashes(row_hashes(block.scores[used])[place], labels)

@@ -1,0 +1,38 @@
+"""Penalized: the set with the best balance of probability against size."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from shortlist.sets._blocks import Block
+from shortlist.sets._link import Link, apply_link, check_link
+from shortlist.sets._order import best_labels
+from shortlist.sets._rule import SetRule, members, number
+
+
+class Penalized(SetRule):
+    """The non-empty set S that maximises (sum of p over S) - cost * |S|: every label with p >= cost, else the best one.
+
+    p is the linked score; a label at exactly the cost changes nothing and is included. Where no label is worth its
+    cost the maximum over all sets is the empty one; a set rule is asked for an answer, so the best label is returned
+    (ties by hash). ``Threshold(cost)`` is the same rule with empty sets. There is nothing to fit.
+
+    >>> import numpy as np
+    >>> p = np.array([[0.6, 0.3, 0.1], [0.4, 0.3, 0.3]])
+    >>> Penalized(0.25).predict(np.log(p)).to_lists(), Penalized(0.5).predict(np.log(p)).to_lists()
+    ([[0, 1], [0, 1, 2]], [[0], [0]])
+    """
+
+    def __init__(self, cost: float, link: Link = "softmax") -> None:
+        self.cost = number(cost, "cost")
+        self.link = check_link(link)
+        if not 0 <= self.cost < float("inf"):
+            raise ValueError(f"cost must be a finite number that is not negative, got {cost!r}")
+
+    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+        linked = apply_link(block.scores, self.link, block.first_row)
+        inside = linked >= linked.dtype.type(self.cost)
+        empty = ~inside.any(-1)
+        if empty.any():
+            inside[empty, best_labels(block.scores[empty], 1, block.first_row)[:, 0]] = True
+        return members(inside)

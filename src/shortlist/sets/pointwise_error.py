@@ -1,0 +1,47 @@
+"""PointwiseError: for every row, the smallest set that the model gives a probability of at least 1 - eps."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.sets._blocks import Block
+from shortlist.sets._link import Link, apply_link, check_link
+from shortlist.sets._order import descending
+from shortlist.sets._rule import SetRule, members, number
+
+
+class PointwiseError(SetRule):
+    """The most probable labels until their share of the row's mass reaches 1 - eps; at least one label.
+
+    The promise is only as good as the model's probabilities; ``Conformal`` needs no such trust. With link "none" the
+    scores themselves are the masses and must not be negative. There is nothing to fit.
+
+    >>> import numpy as np
+    >>> p = np.array([[0.7, 0.2, 0.1], [0.4, 0.35, 0.25]])
+    >>> PointwiseError(0.2).predict(np.log(p)).to_lists()
+    [[0, 1], [0, 1, 2]]
+    """
+
+    def __init__(self, eps: float, link: Link = "softmax") -> None:
+        self.eps = number(eps, "eps")
+        self.link = check_link(link)
+        if not 0 <= self.eps < 1:
+            raise ValueError(f"eps must be at least 0 and below 1, got {eps!r}")
+
+    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+        mass = apply_link(block.scores, self.link, block.first_row)
+        if mass.size and mass.min() < 0:
+            row, label = np.argwhere(mass < 0)[0]
+            raise ValueError(
+                f"with link='none' scores are masses and must not be negative: "
+                f"row {block.first_row + row}, label {label} is {mass[row, label]}"
+            )
+        order = descending(mass, block.scores)
+        reached = np.take_along_axis(mass, order, -1).cumsum(-1, dtype=np.float64)
+        wanted = (1 - self.eps) * reached[:, -1:]
+        # a label is needed while the labels before it have not reached the wanted mass
+        needed = np.concatenate([np.ones((len(mass), 1), bool), reached[:, :-1] < wanted], axis=-1)
+        inside = np.zeros_like(needed)
+        np.put_along_axis(inside, order, needed, -1)
+        return members(inside)

@@ -1,0 +1,33 @@
+"""Threshold: every label whose linked score reaches a given value."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from shortlist.sets._blocks import Block
+from shortlist.sets._link import Link, apply_link, check_link
+from shortlist.sets._rule import SetRule, members, number
+
+
+class Threshold(SetRule):
+    """The labels with linked score >= value, compared in the scores' type. There is nothing to fit.
+
+    ``link``: "softmax" (single-label models), "sigmoid" (multi-label) or "none" (the scores are compared as they are).
+    With softmax or sigmoid, ``value`` is a probability.
+
+    >>> import torch
+    >>> Threshold(0.5, link="sigmoid").predict(torch.tensor([[2.0, -2.0, 0.0], [-1.0, -1.0, -1.0]])).to_lists()
+    [[0, 2], []]
+    """
+
+    def __init__(self, value: float, link: Link = "softmax") -> None:
+        self.value = number(value, "value")
+        self.link = check_link(link)
+        if link != "none" and not 0 <= self.value <= 1:
+            raise ValueError(f"value must be between 0 and 1 with link={link!r} (it is a probability), got {value!r}")
+        if abs(self.value) == float("inf"):
+            raise ValueError(f"value must be finite, got {value!r}")
+
+    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+        linked = apply_link(block.scores, self.link, block.first_row)
+        return members(linked >= linked.dtype.type(self.value))

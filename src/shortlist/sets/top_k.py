@@ -1,0 +1,42 @@
+"""TopK: exactly k labels for every row."""
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.sets._blocks import Block
+from shortlist.sets._order import best_labels
+from shortlist.sets._rule import SetRule
+
+
+class TopK(SetRule):
+    """The k labels with the highest scores. There is nothing to fit; ``fit`` only fixes the number of labels.
+
+    Any increasing link gives the same sets, so there is none to choose. Labels that tie for the last place are chosen
+    by a hash of the row's content and the label.
+
+    >>> import torch
+    >>> TopK(2).predict(torch.tensor([[0.1, 3.0, 2.0], [5.0, -1.0, 0.0]])).to_lists()
+    [[1, 2], [0, 2]]
+    """
+
+    def __init__(self, k: int) -> None:
+        try:
+            self.k = operator.index(k)
+        except TypeError:
+            raise ValueError(f"k must be a whole number (AverageK takes fractions), got {k!r}") from None
+        if isinstance(k, bool) or self.k < 1:
+            raise ValueError(f"k must be a whole number from 1 to the number of labels, got {k!r}")
+
+    def _learn(self, block: Block) -> None:
+        self._check_k(block.scores.shape[1])
+
+    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+        self._check_k(block.scores.shape[1])
+        return np.full(len(block.scores), self.k), best_labels(block.scores, self.k, block.first_row).reshape(-1)
+
+    def _check_k(self, num_labels: int) -> None:
+        if self.k > num_labels:
+            raise ValueError(f"k must be between 1 and {num_labels} (the number of labels), got {self.k}")
