@@ -1,9 +1,19 @@
 """Sets of labels inside a label matrix, and sums over them that stay exact when a set is empty."""
 
+import torch
 from torch import Tensor
 
 from shortlist.functional._distributed import max_over_processes, sum_over_processes
-from shortlist.functional._inputs import apply_mask, check_label_matrix, check_sample_weight, check_scores
+from shortlist.functional._inputs import (
+    apply_mask,
+    check_class_weight,
+    check_indices,
+    check_label_matrix,
+    check_sample_weight,
+    check_scores,
+    is_index_target,
+    values_visible,
+)
 
 
 def read_label_matrix(scores: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -50,3 +60,69 @@ def masked_logsumexp(
     total = sum_over_processes(terms.sum(dim), world)
     empty = total == 0
     return peak + total.masked_fill(empty, 1.0).log(), ~empty
+
+
+def entries_that_count(entries: Tensor, sample_weight: Tensor | None, scores: Tensor) -> Tensor:
+    """The weight of each entry: 0 where ``entries`` is False, else its row's sample weight (1)."""
+    check_sample_weight(scores, sample_weight)
+    weight = entries.to(scores.dtype)
+    return weight if sample_weight is None else weight * sample_weight.to(scores.dtype).unsqueeze(-1)
+
+
+def read_single_positive(scores: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Class indices, from indices or from a label matrix with one present label per row; and the mask at full shape.
+
+    -1 marks a row that is not observed: an unknown index, no present label, or a label that the mask takes out.
+    """
+    check_scores(scores)
+    if is_index_target(scores, target):
+        check_indices(scores, target)
+        index = target.long()
+    else:
+        check_label_matrix(scores, target)
+        present = target == 1
+        count = present.sum(-1)
+        if values_visible(count) and bool((count > 1).any()):
+            row = int((count > 1).flatten().nonzero()[0])
+            raise ValueError(
+                f"row {row} of target holds {count.flatten()[row].item()} present labels: "
+                f"this loss takes class indices, or a label matrix with at most one present label per row"
+            )
+        index = torch.where(count > 0, present.to(torch.uint8).argmax(-1), -1)
+    if mask is None:
+        return index, None
+    apply_mask(scores.detach(), mask)  # for its check alone
+    mask = mask.expand(scores.shape)
+    kept = mask.gather(-1, index.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+    return torch.where(kept, index, -1), mask
+
+
+def single_positive_weights(
+    scores: Tensor, index: Tensor, weight: Tensor | None, sample_weight: Tensor | None
+) -> Tensor:
+    """The weight of each row: 0 where the index is -1, else its class's weight times its sample weight."""
+    check_class_weight(scores, weight)
+    rows = rows_that_count(index >= 0, sample_weight, scores)
+    return rows if weight is None else rows * weight.to(scores.dtype)[index.clamp(min=0)]
+
+
+def is_label(index: Tensor, num_labels: int) -> Tensor:
+    """The one-hot form of class indices, as bools; -1 gives a row of False."""
+    return index.unsqueeze(-1) == torch.arange(num_labels, device=index.device)
+
+
+def largest_members(x: Tensor, member: Tensor, k: int) -> Tensor:
+    """The k largest members of each row (all of them where there are fewer); ties go to the lower label."""
+    k = min(k, x.shape[-1])
+    if k == 0:
+        return torch.zeros_like(member)
+    x = x.detach().masked_fill(~member, float("-inf"))
+    cut = x.topk(k).values[..., -1:]
+    above = member & (x > cut)
+    tied = member & (x == cut)
+    return above | (tied & (tied.cumsum(-1) <= k - above.sum(-1, keepdim=True)))
+
+
+def wide(x: Tensor) -> Tensor:
+    """In float64 where the device has it: for long running sums and exact counts."""
+    return x.float() if x.device.type == "mps" else x.double()

@@ -1,0 +1,81 @@
+"""Assume negative: binary cross-entropy in which every label but the observed one counts as absent."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from shortlist.functional._distributed import reduce_over_processes, world_size
+from shortlist.functional._inputs import check_reduction, in_compute_type
+from shortlist.functional._label_matrix import is_label, read_single_positive, single_positive_weights
+
+
+def _assume_negative_rows(
+    scores: Tensor, index: Tensor, mask: Tensor | None, weighted: bool, label_smoothing: float
+) -> Tensor:
+    """Losses of all rows; a row of index -1 has only absent labels, and the caller leaves it out."""
+    label = is_label(index, scores.shape[-1])
+    others = ~label if mask is None else mask & ~label
+    scores = torch.where((label | others) & (index >= 0).unsqueeze(-1), scores, 0.0)
+    right = torch.where(label, scores, -scores)
+    entries = -F.logsigmoid(right)
+    if label_smoothing > 0:
+        entries = torch.lerp(entries, -F.logsigmoid(-right), label_smoothing / 2)
+    absent = torch.where(others, entries, 0.0).sum(-1)
+    if weighted:
+        absent = absent / others.sum(-1).clamp(min=1)
+    return torch.where(label, entries, 0.0).sum(-1) + absent
+
+
+def assume_negative_loss(
+    scores: Tensor,
+    target: Tensor,
+    *,
+    weighted: bool = True,
+    label_smoothing: float = 0.0,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    reduction: str = "mean",
+    sync: bool | None = None,
+) -> Tensor:
+    """Assume-negative loss: one observed label per row, every other label counts as absent.
+
+    Formula:
+        -log p_y - 1/(L-1) sum_{j != y} log(1 - p_j),  p = sigmoid(s)
+        mean over the rows that have an observed label
+
+    Use it when:
+        one label per example was recorded, others may apply too, and you want sigmoid scores: the simplest baseline
+        for average-K and for single-positive multi-label data.
+
+    Needs:
+        class indices or label matrix, unknowns
+        A label matrix has at most one present label per row; absent and unknown labels alike count as absent, by
+        definition.
+
+    Reference:
+        Cole et al., "Multi-Label Learning from Single Positive Labels", CVPR 2021; weights as in Garcin et al.,
+        "A two-head loss function for deep Average-K classification", 2023, eq. 5.
+
+    Options:
+        weighted: weigh the absent labels by 1/(L-1), so that together they count as much as the present one; False
+            weighs every label by 1.
+        label_smoothing: e moves each label's target to 1 - e/2 and e/2 (Cole's AN-LS).
+        mask: bool, broadcastable to the scores; False takes a label out of its row (and of L).
+        weight: one weight per class, of the rows with that label. sample_weight: one weight per row.
+        reduction: "mean", "sum" or "none" (one loss per row).
+        sync: count over all processes; None means yes when ``torch.distributed`` is initialised.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, -1.0, 0.5], [-1.0, 3.0, 0.0]])
+        >>> assume_negative_loss(scores, torch.tensor([0, 1]))
+        tensor(0.6612)
+    """
+    check_reduction(reduction)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing must be between 0 and 1, got {label_smoothing!r}")
+    index, mask = read_single_positive(scores, target, mask)
+    x = in_compute_type(scores)
+    rows = _assume_negative_rows(x, index, mask, weighted, label_smoothing)
+    counts = single_positive_weights(x, index, weight, sample_weight)
+    return reduce_over_processes(rows, counts, reduction, world_size(sync)).to(scores.dtype)

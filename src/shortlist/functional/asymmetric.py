@@ -1,0 +1,102 @@
+"""The asymmetric loss (ASL): binary cross-entropy that looks away from easy absent labels."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from shortlist.functional._distributed import reduce_over_processes, world_size
+from shortlist.functional._inputs import check_reduction, in_compute_type
+from shortlist.functional._label_matrix import entries_that_count, read_label_matrix
+
+
+def _asymmetric_entries(
+    scores: Tensor,
+    present: Tensor,
+    absent: Tensor,
+    gamma_pos: float,
+    gamma_neg: float | Tensor,
+    clip: float,
+    detach_focus: bool,
+) -> Tensor:
+    """Losses of all entries, 0 where a label is neither present nor absent; ``gamma_neg`` may differ by entry."""
+    known = present | absent
+    scores = torch.where(known, scores, 0.0)  # an ignored NaN or inf stays ignored
+    gamma = torch.where(present, gamma_pos, gamma_neg)
+    right = torch.where(present, scores, -scores)  # p and 1 - p are sigmoid(right) where present, where absent
+    log_right = F.logsigmoid(right)
+    log_wrong = F.logsigmoid(-right).clamp(min=torch.finfo(scores.dtype).min)  # finite: 0 * log_wrong is 0
+    focus = (gamma * log_wrong).exp()
+    if clip > 0:
+        wrong = F.relu(right.neg().sigmoid() - clip)  # pm, of an absent label
+        log_right = torch.where(present, log_right, torch.log1p(-wrong))
+        # 0 ** gamma has an infinite slope for gamma < 1; log(1 - pm) is 0 there, so any finite focus will do
+        powered = torch.where(wrong > 0, wrong, 1.0) ** gamma
+        focus = torch.where(present, focus, torch.where(wrong > 0, powered, 0.0))
+    if detach_focus:
+        focus = focus.detach()
+    return torch.where(known, -focus * log_right, 0.0)
+
+
+def asymmetric_loss(
+    scores: Tensor,
+    target: Tensor,
+    *,
+    gamma_neg: float = 4.0,
+    gamma_pos: float = 1.0,
+    clip: float = 0.05,
+    detach_focus: bool = False,
+    mask: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    reduction: str = "mean",
+    sync: bool | None = None,
+) -> Tensor:
+    """Asymmetric loss (ASL): binary cross-entropy with separate focusing of present and absent labels.
+
+    Formula:
+        -[y (1 - p)^gamma_pos log p + (1 - y) pm^gamma_neg log(1 - pm)],  p = sigmoid(s),  pm = max(p - clip, 0)
+        mean over the observed entries
+
+    Use it when:
+        present labels are rare (large label sets), so that easy absent labels would dominate binary cross-entropy.
+
+    Needs:
+        label matrix, unknowns
+        Unknown labels are left out of the sum and of the count; `partial_selective_loss` makes use of them.
+
+    Reference:
+        Ben-Baruch et al., "Asymmetric Loss for Multi-Label Classification", ICCV 2021.
+
+    Options:
+        gamma_neg, gamma_pos: focusing powers; 0 and 0 with ``clip=0`` is `binary_loss`.
+        clip: absent labels with probability below it cost nothing.
+        detach_focus: treat the focusing weight as a constant, as the authors' code does; the default is the true
+            gradient of the formula.
+        mask: bool, broadcastable to the scores; False takes a label out of its row.
+        sample_weight: one weight per row.
+        reduction: "mean", "sum" (the authors' choice) or "none" (one loss per entry).
+        sync: count over all processes; None means yes when ``torch.distributed`` is initialised.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, -1.0, 0.5], [-1.0, 3.0, 0.0]])
+        >>> asymmetric_loss(scores, torch.tensor([[1, 0, -1], [0, 1, 1]]))
+        tensor(0.0730)
+    """
+    check_reduction(reduction)
+    check_focus(gamma_pos=gamma_pos, gamma_neg=gamma_neg)
+    check_clip(clip)
+    present, absent = read_label_matrix(scores, target, mask)
+    x = in_compute_type(scores)
+    entries = _asymmetric_entries(x, present, absent, gamma_pos, gamma_neg, clip, detach_focus)
+    weight = entries_that_count(present | absent, sample_weight, x)
+    return reduce_over_processes(entries, weight, reduction, world_size(sync)).to(scores.dtype)
+
+
+def check_focus(**gammas: float) -> None:
+    for name, gamma in gammas.items():
+        if not 0 <= gamma < float("inf"):
+            raise ValueError(f"{name} must be a finite number that is not negative, got {gamma!r}")
+
+
+def check_clip(clip: float) -> None:
+    if not 0 <= clip < 1:
+        raise ValueError(f"clip must be at least 0 and below 1 (a shift of probabilities), got {clip!r}")

@@ -1,0 +1,81 @@
+"""Expected positive regularisation: push up the observed label, and hold the expected number of labels at k."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from shortlist.functional._distributed import reduce_over_processes, sum_over_processes, world_size
+from shortlist.functional._inputs import in_compute_type
+from shortlist.functional._label_matrix import check_couples_batch, read_single_positive, single_positive_weights
+
+
+def _expected_positive_rows(scores: Tensor, index: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """-log p_y and the expected number of labels sum_j p_j of all rows."""
+    known = (index >= 0).unsqueeze(-1)
+    scores = torch.where(known if mask is None else known & mask, scores, 0.0)
+    positive = -F.logsigmoid(scores.gather(-1, index.clamp(min=0).unsqueeze(-1)).squeeze(-1))
+    chances = scores.sigmoid() if mask is None else torch.where(mask, scores.sigmoid(), 0.0)
+    return positive, chances.sum(-1)
+
+
+def expected_positive_loss(
+    scores: Tensor,
+    target: Tensor,
+    k: float,
+    *,
+    beta: float = 0.01,
+    normalize: bool = False,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    reduction: str = "mean",
+    sync: bool | None = None,
+) -> Tensor:
+    """Expected-positive loss: raise the observed label, keep the batch's mean number of expected labels near k.
+
+    Formula:
+        mean_i(-log p_{i,y_i}) + beta (K - k)^2,  K = mean_i sum_j p_ij,  p = sigmoid(s)
+        normalize: mean_i(-log p_{i,y_i}) / L + beta ((K - k) / L)^2
+        means over the rows that have an observed label
+
+    Use it when:
+        one label per example was recorded, about k apply on average, and nothing is known of the others.
+
+    Needs:
+        class indices or label matrix, unknowns
+        A label matrix has at most one present label per row. Scores of absent and unknown labels alike enter K, by
+        definition; rows without an observed label do not.
+
+    Reference:
+        Cole et al., "Multi-Label Learning from Single Positive Labels", CVPR 2021; as in Garcin et al.,
+        "A two-head loss function for deep Average-K classification", 2023, eq. 8.
+
+    Options:
+        k: expected number of labels per example, not necessarily whole.
+        beta: strength of the regulariser.
+        normalize: Cole's own normalisation by the number of labels L.
+        mask: bool, broadcastable to the scores; False takes a label out of its row.
+        weight: one weight per class, of the rows with that label. sample_weight: one weight per row.
+        reduction: "mean" or "sum" (the mean times the number of observed rows): the square couples the batch.
+        sync: act on the global batch of all processes; None means yes when ``torch.distributed`` is initialised.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, -1.0, 0.5], [-1.0, 3.0, 0.0]])
+        >>> expected_positive_loss(scores, torch.tensor([0, 1]), k=1)
+        tensor(0.0933)
+    """
+    check_couples_batch(reduction, "expected_positive_loss")
+    index, mask = read_single_positive(scores, target, mask)
+    num_labels = scores.shape[-1]
+    if not 0 < k <= num_labels:
+        raise ValueError(f"k must be above 0 and at most {num_labels} (the number of labels), got {k!r}")
+    world = world_size(sync)
+    x = in_compute_type(scores)
+    positive, expected = _expected_positive_rows(x, index, mask)
+    counts = single_positive_weights(x, index, weight, sample_weight)
+    total = sum_over_processes(counts.sum().detach(), world)
+    mean_expected = sum_over_processes((counts * expected).sum(), world) / torch.where(total > 0, total, 1.0)
+    regulariser = torch.where(total > 0, beta * (mean_expected - k) ** 2, 0.0)
+    loss = reduce_over_processes(positive, counts, "mean", world)
+    loss = loss / num_labels + regulariser / num_labels**2 if normalize else loss + regulariser
+    return (loss if reduction == "mean" else loss * total).to(scores.dtype)

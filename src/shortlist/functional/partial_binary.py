@@ -1,0 +1,68 @@
+"""Partial binary cross-entropy: rows with few known labels are weighted up."""
+
+from torch import Tensor
+
+from shortlist.functional._distributed import reduce_over_processes, world_size
+from shortlist.functional._inputs import check_positive, check_reduction, in_compute_type
+from shortlist.functional._label_matrix import read_label_matrix, rows_that_count
+from shortlist.functional.binary import _binary_entries
+
+
+def _partial_binary_rows(
+    scores: Tensor, present: Tensor, absent: Tensor, num_labels: float | Tensor, boost: float
+) -> tuple[Tensor, Tensor]:
+    """Losses of all rows, and whether each has a known label."""
+    known = (present | absent).sum(-1)
+    share = known.to(scores.dtype) / num_labels
+    g = boost + (1.0 - boost) * (share - 0.1) / 0.9  # g(0.1) = boost, g(1) = 1
+    return g / num_labels * _binary_entries(scores, present, absent, None).sum(-1), known > 0
+
+
+def partial_binary_loss(
+    scores: Tensor,
+    target: Tensor,
+    *,
+    boost: float = 5.0,
+    mask: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    reduction: str = "mean",
+    sync: bool | None = None,
+) -> Tensor:
+    """Partial binary cross-entropy: the sum over known labels, weighted by how few of the row's labels are known.
+
+    Formula:
+        g(share) / L * sum_{known j} -[y_j log p_j + (1 - y_j) log(1 - p_j)],  p = sigmoid(s)
+        share = known labels of the row / L,  g linear with g(0.1) = boost and g(1) = 1
+        mean over the rows that have a known label
+
+    Use it when:
+        the share of known labels differs from row to row, and rows with few known labels should not be drowned out.
+
+    Needs:
+        label matrix, unknowns
+        Unknown labels enter through the share alone.
+
+    Reference:
+        Durand, Mehrasa, Mori, "Learning a Deep ConvNet for Multi-label Classification with Partial Labels", CVPR 2019.
+
+    Options:
+        boost: g at a share of one tenth; 1 weighs every known label alike.
+        mask: bool, broadcastable to the scores; False takes a label out of its row (and of L).
+        sample_weight: one weight per row.
+        reduction: "mean", "sum" or "none" (one loss per row).
+        sync: count over all processes; None means yes when ``torch.distributed`` is initialised.
+
+    Example:
+        >>> import torch
+        >>> scores = torch.tensor([[2.0, -1.0, 0.5], [-1.0, 3.0, 0.0]])
+        >>> partial_binary_loss(scores, torch.tensor([[1, 0, -1], [0, 1, 1]]))
+        tensor(0.3579)
+    """
+    check_reduction(reduction)
+    check_positive(boost, "boost")
+    present, absent = read_label_matrix(scores, target, mask)
+    x = in_compute_type(scores)
+    num_labels = float(scores.shape[-1]) if mask is None else mask.expand(scores.shape).sum(-1).clamp(min=1)
+    rows, observed = _partial_binary_rows(x, present, absent, num_labels, boost)
+    weight = rows_that_count(observed, sample_weight, x)
+    return reduce_over_processes(rows, weight, reduction, world_size(sync)).to(scores.dtype)

@@ -1,0 +1,95 @@
+"""The partial selective loss: unknown labels count as absent, except those likely to be present."""
+
+import torch
+from torch import Tensor
+
+from shortlist.functional._distributed import reduce_over_processes, world_size
+from shortlist.functional._inputs import check_reduction, in_compute_type
+from shortlist.functional._label_matrix import entries_that_count, largest_members, read_label_matrix
+from shortlist.functional.asymmetric import _asymmetric_entries, check_clip, check_focus
+
+
+def _assumed_absent(
+    scores: Tensor, unknown: Tensor, prior: Tensor | None, prior_threshold: float, likelihood_topk: int, mode: str
+) -> Tensor:
+    """The unknown labels that count as absent; the choice carries no gradient."""
+    if mode == "ignore":
+        return torch.zeros_like(unknown)
+    if mode == "negative":
+        return unknown
+    ignored = largest_members(scores, unknown, likelihood_topk)
+    if prior is not None:
+        ignored = ignored | (prior > prior_threshold)
+    return unknown & ~ignored
+
+
+def partial_selective_loss(
+    scores: Tensor,
+    target: Tensor,
+    *,
+    prior: Tensor | None = None,
+    prior_threshold: float = 0.05,
+    likelihood_topk: int = 5,
+    mode: str = "selective",
+    gamma_neg: float = 1.0,
+    gamma_pos: float = 0.0,
+    gamma_unknown: float = 2.0,
+    clip: float = 0.0,
+    detach_focus: bool = False,
+    mask: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    reduction: str = "mean",
+    sync: bool | None = None,
+) -> Tensor:
+    """Partial selective loss: asymmetric loss on known labels; unknown ones are absent unless likely to be present.
+
+    Formula:
+        known labels: the terms of asymmetric_loss with gamma_pos, gamma_neg
+        unknown label j of a row: ignored if prior_j > prior_threshold, or if s_j is among the likelihood_topk largest
+            unknown scores of the row; else the absent term with gamma_unknown
+        mean over the entries that are not ignored
+
+    Use it when:
+        most labels are unknown, and most unknown labels are absent (photo collections with thousands of tags).
+
+    Needs:
+        label matrix, unknowns
+        Unknown labels are used: that is the method. A class prior (share of examples with the label) helps.
+
+    Reference:
+        Ben-Baruch et al., "Multi-label Classification with Partial Annotations using Class-aware Selective Loss",
+        CVPR 2022.
+
+    Options:
+        prior: one probability per label; None leaves the prior rule out.
+        prior_threshold, likelihood_topk: which unknown labels are ignored (ties go to the lower label).
+        mode: "selective", or "ignore" (all unknown labels) or "negative" (none) as baselines.
+        gamma_neg, gamma_pos, gamma_unknown, clip, detach_focus: as in `asymmetric_loss`, with one more focus.
+        mask: bool, broadcastable to the scores; False takes a label out of its row.
+        sample_weight: one weight per row.
+        reduction: "mean", "sum" or "none" (one loss per entry).
+        sync: count over all processes; None means yes when ``torch.distributed`` is initialised.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, -1.0, 0.5, -2.0], [-1.0, 3.0, 0.0, 1.0]])
+        >>> target = torch.tensor([[1, 0, -1, -1], [0, -1, 1, -1]])
+        >>> partial_selective_loss(scores, target, likelihood_topk=1)
+        tensor(0.2820)
+    """
+    check_reduction(reduction)
+    check_focus(gamma_pos=gamma_pos, gamma_neg=gamma_neg, gamma_unknown=gamma_unknown)
+    check_clip(clip)
+    if mode not in ("selective", "ignore", "negative"):
+        raise ValueError(f"mode must be 'selective', 'ignore' or 'negative', got {mode!r}")
+    if isinstance(likelihood_topk, bool) or not isinstance(likelihood_topk, int) or likelihood_topk < 0:
+        raise ValueError(f"likelihood_topk must be a whole number that is not negative, got {likelihood_topk!r}")
+    present, absent = read_label_matrix(scores, target, mask)
+    if prior is not None and prior.shape != scores.shape[-1:]:
+        raise ValueError(f"prior must be of shape ({scores.shape[-1]},), one per label, got {tuple(prior.shape)}")
+    unknown = ~(present | absent) if mask is None else ~(present | absent) & mask
+    x = in_compute_type(scores)
+    assumed = _assumed_absent(x, unknown, prior, prior_threshold, likelihood_topk, mode)
+    gamma = torch.where(assumed, gamma_unknown, gamma_neg)
+    entries = _asymmetric_entries(x, present, absent | assumed, gamma_pos, gamma, clip, detach_focus)
+    weight = entries_that_count(present | absent | assumed, sample_weight, x)
+    return reduce_over_processes(entries, weight, reduction, world_size(sync)).to(scores.dtype)

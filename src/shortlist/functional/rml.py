@@ -1,0 +1,78 @@
+"""RML: WARP's rank weights on a ramp that stops growing, so that a wrong label in the data cannot dominate."""
+
+import torch
+from torch import Tensor
+
+from shortlist.functional._distributed import reduce_over_processes, world_size
+from shortlist.functional._inputs import check_reduction, in_compute_type
+from shortlist.functional._label_matrix import read_label_matrix, rows_that_count, wide
+from shortlist.functional.warp import AbsentScores, harmonic_numbers
+
+
+def _rml_rows(scores: Tensor, present: Tensor, absent: Tensor, ramp: float, label_weight: float) -> Tensor:
+    """Losses of all rows: the ranked pairs, and the ramp of each known label's signed score."""
+    x = wide(scores)
+    ordered = AbsentScores(x, absent)
+    rank = ordered.count_above(x - 1.0)
+    flat = ordered.count_above(x - ramp).to(x.dtype)  # pairs with s_p - s_n < ramp cost 1 - ramp, whatever the scores
+    sloped = (rank - flat) * (1.0 - x) + ordered.sum_of_largest(rank) - ordered.sum_of_largest(flat.long())
+    weight = harmonic_numbers(scores.shape[-1], x)[rank] / rank.clamp(min=1)
+    pairs = torch.where(present, weight * (sloped + flat * (1.0 - ramp)), 0.0)
+    signed = torch.where(present, x, -x)
+    labels = torch.where(present | absent, (1.0 - signed).clamp(0.0, 1.0 - ramp), 0.0)
+    return (pairs + label_weight * labels).sum(-1).to(scores.dtype)
+
+
+def rml_loss(
+    scores: Tensor,
+    target: Tensor,
+    *,
+    ramp: float = -0.8,
+    label_weight: float = 1.0,
+    mask: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    reduction: str = "mean",
+    sync: bool | None = None,
+) -> Tensor:
+    """Robust multi-label ranking loss (RML): exact-rank WARP on a bounded ramp, plus the same ramp per label.
+
+    Formula:
+        R(t) = min(1 - ramp, max(0, 1 - t))
+        sum_{p in P} L(r_p) / r_p sum_{n in N} R(s_p - s_n)  +  label_weight sum_{j in P or N} R(+-s_j)
+        r_p = number of n in N with s_p - s_n < 1;  L(r) = 1 + 1/2 + ... + 1/r;  + for present, - for absent labels
+        mean over the rows that have a present label
+
+    Use it when:
+        some labels in the data are wrong: a pair or label that is hopelessly wrong stops pulling.
+
+    Needs:
+        label matrix, unknowns
+        Unknown labels are in neither set. Rows without a present label are left out, as in `warp_loss`.
+
+    Reference:
+        Cevikalp et al., "Semi-supervised Robust Deep Neural Networks for Multi-label Classification", CVPR Workshops
+        2019.
+
+    Options:
+        ramp: where the ramp becomes flat, below 1.
+        label_weight: weight of the per-label term; 0 leaves the ranking alone.
+        mask: bool, broadcastable to the scores; False takes a label out of its row.
+        sample_weight: one weight per row.
+        reduction: "mean", "sum" or "none" (one loss per row).
+        sync: count over all processes; None means yes when ``torch.distributed`` is initialised.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, -1.0, 1.5], [-1.0, 3.0, 0.0]])
+        >>> rml_loss(scores, torch.tensor([[1, 0, 0], [0, 1, 1]]))
+        tensor(1.6500)
+    """
+    check_reduction(reduction)
+    if not ramp < 1:
+        raise ValueError(f"ramp must be below 1 (the ramp falls from 1 - ramp to 0), got {ramp!r}")
+    if not label_weight >= 0:
+        raise ValueError(f"label_weight must not be negative, got {label_weight!r}")
+    present, absent = read_label_matrix(scores, target, mask)
+    x = in_compute_type(scores)
+    rows = _rml_rows(x, present, absent, ramp, label_weight)
+    weight = rows_that_count(present.any(-1), sample_weight, x)
+    return reduce_over_processes(rows, weight, reduction, world_size(sync)).to(scores.dtype)
