@@ -1,0 +1,134 @@
+"""The true labels in one form, whatever the target: class indices, a label matrix, scipy CSR or LabelSets."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist.functional._inputs import check_indices, check_label_matrix
+from shortlist.metrics._inputs import as_tensor
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Which labels are present, absent and unknown in ``num_rows`` rows of ``num_labels`` labels."""
+
+    num_rows: int
+    num_labels: int
+    present: Tensor  # flat positions row * num_labels + label of the present labels, ascending
+    known_per_row: Tensor
+    unknown: Tensor | None = None  # (n, L) bool; None where only whole rows are unknown
+
+    @classmethod
+    def of(cls, target: Any, shape: tuple[int, ...], device: torch.device | str = "cpu") -> "Truth":
+        """The target of scores (or sets) of this shape (..., labels), as rows."""
+        n, num_labels = prod(shape[:-1]), shape[-1]
+        if is_sparse(target):
+            present = _stored_positions(target, shape).to(device)
+            return cls(n, num_labels, present, torch.full((n,), num_labels, device=device))
+        target = as_tensor(target, "target").to(device)
+        if _is_index(target, shape):
+            labels = target.reshape(n).long()
+            rows = (labels >= 0).nonzero()[:, 0]
+            return cls(n, num_labels, rows * num_labels + labels[rows], (labels >= 0) * num_labels)
+        matrix = target.reshape(n, num_labels)
+        present = (matrix == 1).flatten().nonzero()[:, 0]
+        unknown = None if matrix.dtype == torch.bool else matrix == -1
+        if unknown is None or not bool(unknown.any()):
+            return cls(n, num_labels, present, torch.full((n,), num_labels, device=device))
+        return cls(n, num_labels, present, num_labels - unknown.sum(1), unknown)
+
+    @property
+    def rows(self) -> Tensor:
+        """The row of each present label."""
+        return self.present // self.num_labels
+
+    @property
+    def labels(self) -> Tensor:
+        """The label of each present label."""
+        return self.present % self.num_labels
+
+    @property
+    def present_per_row(self) -> Tensor:
+        return torch.bincount(self.rows, minlength=self.num_rows)
+
+    def is_present(self, rows: Tensor, labels: Tensor) -> Tensor:
+        wanted = rows * self.num_labels + labels
+        if not len(self.present):
+            return torch.zeros_like(wanted, dtype=torch.bool)
+        at = torch.searchsorted(self.present, wanted).clamp(max=len(self.present) - 1)
+        return self.present[at] == wanted
+
+    def is_known(self, rows: Tensor, labels: Tensor) -> Tensor:
+        known = self.known_per_row[rows] > 0
+        return known if self.unknown is None else known & ~self.unknown[rows, labels]
+
+    def single_labels(self) -> tuple[Tensor, Tensor]:
+        """Rows that have a label, and that label; more than one in a row is an error."""
+        rows = self.rows
+        twice = (rows[1:] == rows[:-1]).nonzero()
+        if len(twice):
+            raise ValueError(
+                f"target row {int(rows[twice[0, 0]])} has more than one present label: allowed are class indices, "
+                f"or at most one present label per row (for several: RecallAtK, MeanAveragePrecision)"
+            )
+        return rows, self.labels
+
+
+def label_matrix(target: Any, shape: tuple[int, ...], device: torch.device | str = "cpu") -> Tensor:
+    """Any target as an int8 label matrix (n, L); an unknown class index makes its whole row unknown."""
+    if not is_sparse(target):
+        target = as_tensor(target, "target").to(device)
+        if not _is_index(target, shape):
+            matrix: Tensor = target.reshape(-1, shape[-1]).to(torch.int8)
+            return matrix
+    truth = Truth.of(target, shape, device)
+    matrix = torch.zeros(truth.num_rows, truth.num_labels, dtype=torch.int8, device=device)
+    matrix.view(-1)[truth.present] = 1
+    matrix[truth.known_per_row == 0] = -1
+    return matrix
+
+
+def is_sparse(target: Any) -> bool:
+    """A scipy sparse matrix or LabelSets, told by their attributes so that scipy need not be installed."""
+    return hasattr(target, "tocsr") or (hasattr(target, "offsets") and hasattr(target, "indices"))
+
+
+def _is_index(target: Tensor, shape: tuple[int, ...]) -> bool:
+    """True for class indices, False for a label matrix; both with their values checked."""
+    shape_only = torch.empty(shape, device="meta")
+    if target.shape == shape[:-1]:
+        check_indices(shape_only, target)
+        return True
+    if target.shape == shape:
+        check_label_matrix(shape_only, target)
+        return False
+    raise ValueError(
+        f"target of shape {tuple(target.shape)} does not fit predictions of shape {tuple(shape)}: allowed are class "
+        f"indices of shape {tuple(shape[:-1])} or a label matrix of shape {tuple(shape)}"
+    )
+
+
+def _stored_positions(target: Any, shape: tuple[int, ...]) -> Tensor:
+    """Flat positions of the stored ones, ascending; stored zeros are absent, anything else is an error."""
+    if hasattr(target, "tocsr"):
+        matrix = target.tocsr()
+        given, starts, labels, values = matrix.shape, matrix.indptr, matrix.indices, matrix.data
+        bad = np.flatnonzero((values != 0) & (values != 1))
+        if len(bad):
+            row = int(np.searchsorted(starts, bad[0], side="right")) - 1
+            raise ValueError(
+                f"target[{row}, {labels[bad[0]]}] is {values[bad[0]]}: a sparse target stores 1 for present labels, "
+                f"the rest is absent; unknown labels need a dense label matrix"
+            )
+    else:
+        starts, labels = np.asarray(target.offsets), np.asarray(target.indices)
+        given, values = (len(starts) - 1, target.num_labels), np.ones(len(labels), dtype=bool)
+    if len(shape) != 2 or tuple(given) != tuple(shape):
+        raise ValueError(f"sparse target of shape {tuple(given)} does not fit predictions of shape {tuple(shape)}")
+    rows = np.repeat(np.arange(shape[0], dtype=np.int64), np.diff(starts))
+    positions = (rows * shape[1] + labels)[values.astype(bool)]
+    return torch.from_numpy(np.unique(positions))

@@ -1,0 +1,22 @@
+"""Every metric as a function: scores (or sets) first, target second, options by keyword."""
+
+from shortlist.metrics.functional.average_k import average_k_accuracy
+from shortlist.metrics.functional.average_precision import mean_average_precision
+from shortlist.metrics.functional.label_sets import exact_match, set_coverage, set_f_score, set_size
+from shortlist.metrics.functional.ranking import ndcg_at_k, precision_at_k, recall_at_k, top_k_accuracy
+from shortlist.metrics.functional.shot_groups import shot_group_of, shot_groups
+
+__all__ = [
+    "average_k_accuracy",
+    "exact_match",
+    "mean_average_precision",
+    "ndcg_at_k",
+    "precision_at_k",
+    "recall_at_k",
+    "set_coverage",
+    "set_f_score",
+    "set_size",
+    "shot_group_of",
+    "shot_groups",
+    "top_k_accuracy",
+]
