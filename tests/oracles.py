@@ -1,16 +1,18 @@
 """What the exact top-k family must say, one row at a time, straight from the formulas and slow on purpose.
 
 Nothing here comes from the code under test. Scores are taken as the exact numbers they are: differences, exponentials
-and logarithms are mpmath's with 50 digits and an unbounded exponent, so offsets, gaps and temperatures cost nothing.
+and logarithms are mpmath's with 50 digits after the decimal point and an unbounded exponent, so offsets, gaps and
+temperatures cost nothing.
 ``usable`` lists the labels that take part: a masked label, or one at -inf, does not exist; +inf is the largest finite
 number of the row's type.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, wraps
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import mpmath
 import numpy as np
@@ -21,6 +23,23 @@ mp = mpmath.MPContext()
 mp.dps = 50
 Row = Sequence[float]
 Mp = Any  # mpmath ships no types
+Oracle = TypeVar("Oracle", bound=Callable[..., Any])
+
+
+def digits_for(values: Row) -> int:
+    """50 digits after the decimal point, also of a difference between scores of 1e300."""
+    return 50 + max((int(math.log10(abs(v))) for v in values if v and math.isfinite(v) and abs(v) > 1), default=0)
+
+
+def exact_digits(oracle: Oracle) -> Oracle:
+    """Run an oracle with as many digits as its scores (its first argument) need."""
+
+    @wraps(oracle)
+    def run(scores: Row, *args: Any, **options: Any) -> Any:
+        with mp.workdps(digits_for(scores)):
+            return oracle(scores, *args, **options)
+
+    return run  # type: ignore[return-value]
 
 
 def plain_row(scores: Tensor, mask: Tensor | None = None) -> tuple[tuple[float, ...], tuple[int, ...]]:
@@ -55,8 +74,6 @@ def subset_sum_by_enumeration(a: Sequence[Mp], k: int) -> SubsetSum:
         total += weight
         for j in subset:
             inside[j] += weight
-    if not total:
-        return SubsetSum(mp.ninf, np.zeros(len(a)), np.ones(len(a)))
     p = [x / total for x in inside]
     return SubsetSum(mp.log(total), _floats(p), _floats([1 - x for x in p]))
 
@@ -67,53 +84,60 @@ def subset_sum(a: Sequence[Mp], k: int) -> SubsetSum:
     The coefficients span thousands of powers of ten; they are kept as (mantissa, power of two) pairs.
     """
     n = len(a)
-    pairs = [mp.frexp(mp.exp(x)) for x in a]
-    weights = [(float(m), int(e)) for m, e in pairs]
-    prefix, suffix = _coefficients(weights, k), _coefficients(weights[::-1], k)
-    log = _log(prefix[0][n, k], prefix[1][n, k])
+    if k == 0:
+        return SubsetSum(mp.mpf(0), np.zeros(n), np.ones(n))
+    pivot = sorted(a)[n - k]
+    # beyond e^(+-1e9) of the k-th largest a label is in or out for certain: only the logarithm needs to know how far
+    clipped = [min(max(x - pivot, -_FAR), _FAR) for x in a]
+    excess = k * pivot + mp.fsum(x - pivot - _FAR for x in a if x - pivot > _FAR)
+    pairs = [mp.frexp(mp.exp(x)) for x in clipped]
+    m, e = np.array([float(m) for m, _ in pairs]), np.array([int(e) for _, e in pairs])
+    prefix, suffix = _coefficients(m, e, k), _coefficients(m[::-1], e[::-1], k)
+    total, power = prefix[0][n, k], prefix[1][n, k]
 
-    def share(size: int) -> list[Mp]:
-        """log of the sum over subsets of ``size`` labels other than j, for every j."""
-        sums = []
-        for j in range(n):
-            m = prefix[0][j, : size + 1] * suffix[0][n - 1 - j, size::-1]
-            e = prefix[1][j, : size + 1] + suffix[1][n - 1 - j, size::-1]
-            top = e[m > 0].max(initial=_NOTHING)
-            sums.append((float(np.ldexp(m, np.clip(e - top, -4000, 0).astype(np.int32)).sum()), int(top)))
-        return [_log(*x) for x in sums]
+    def without_each(size: int) -> tuple[np.ndarray, np.ndarray]:
+        """For every j, the sum over the subsets of ``size`` other labels: prefix up to j times suffix after j."""
+        m = prefix[0][:n, : size + 1] * suffix[0][n - 1 :: -1, : size + 1][:, ::-1]
+        e = prefix[1][:n, : size + 1] + suffix[1][n - 1 :: -1, : size + 1][:, ::-1]
+        top = e.max(axis=1)
+        return _ldexp(m, e - top[:, None]).sum(axis=1), top
 
-    with_j, without_j = share(k - 1), share(k)
-    inside = [mp.exp(x + a_j - log) for x, a_j in zip(with_j, a, strict=True)]
-    return SubsetSum(log, _floats(inside), _floats([mp.exp(x - log) for x in without_j]))
-
-
-_NOTHING = -(2**40)  # the power of two of a coefficient that is exactly 0
+    others, up = without_each(k - 1)
+    inside = _ldexp(others * m / total, up + e - power)
+    others, up = without_each(k)
+    outside = _ldexp(others / total, up - power)
+    return SubsetSum(mp.log(float(total)) + int(power) * mp.ln2 + excess, inside, outside)
 
 
-def _coefficients(weights: Sequence[tuple[float, int]], degree: int) -> tuple[np.ndarray, np.ndarray]:
+_FAR = 10**9
+_NOTHING = -(2**50)  # the power of two of a coefficient that is exactly 0
+
+
+def _coefficients(mantissa: np.ndarray, power: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray]:
     """Row j: coefficients of prod_{i<j} (1 + w_i x) up to x^degree, as mantissas and powers of two."""
-    m, e = np.zeros((len(weights) + 1, degree + 1)), np.full((len(weights) + 1, degree + 1), _NOTHING)
+    n = len(mantissa)
+    m, e = np.zeros((n + 1, degree + 1)), np.full((n + 1, degree + 1), _NOTHING)
     m[0, 0], e[0, 0] = 1.0, 0
-    for j, (w, power) in enumerate(weights):
-        m[j + 1], e[j + 1] = m[j], e[j]
-        shifted, shift = m[j, :-1] * w, e[j, :-1] + power
+    for j in range(n):
+        shifted, shift = m[j, :-1] * mantissa[j], e[j, :-1] + power[j]
         top = np.maximum(e[j, 1:], shift)
-        total = np.ldexp(m[j, 1:], np.clip(e[j, 1:] - top, -4000, 0).astype(np.int32))
-        total += np.ldexp(shifted, np.clip(shift - top, -4000, 0).astype(np.int32))
+        total = _ldexp(m[j, 1:], e[j, 1:] - top) + _ldexp(shifted, shift - top)
         m[j + 1, 1:], up = np.frexp(total)
         e[j + 1, 1:] = np.where(total > 0, top + up, _NOTHING)
+        m[j + 1, 0], e[j + 1, 0] = 1.0, 0
     return m, e
 
 
-def _log(mantissa: float, power: int) -> Mp:
-    return mp.log(mp.mpf(float(mantissa))) + int(power) * mp.ln2 if mantissa > 0 else mp.ninf
+def _ldexp(mantissa: np.ndarray, power: np.ndarray) -> np.ndarray:
+    return np.ldexp(mantissa, np.clip(power, -4000, 4000).astype(np.int32))
 
 
 def _floats(values: Sequence[Mp]) -> np.ndarray:
     return np.array([float(v) for v in values])
 
 
-@lru_cache(maxsize=None)
+@cache
+@exact_digits
 def log_subset_sum(scores: Row, k: int, usable: tuple[int, ...]) -> tuple[float, np.ndarray]:
     """log sigma_k(e^s) and its gradient, the marginals."""
     result = subset_sum([mp.mpf(scores[j]) for j in usable], k)
@@ -125,7 +149,8 @@ def log_subset_sum(scores: Row, k: int, usable: tuple[int, ...]) -> tuple[float,
 # ---- smooth top-k and its hinge ------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=None)
+@cache
+@exact_digits
 def smooth_topk(
     scores: Row, target: int, k: int, tau: float, alpha: float, usable: tuple[int, ...], enumerate_: bool = False
 ) -> tuple[float, np.ndarray]:
@@ -141,7 +166,7 @@ def smooth_topk(
     s, kt = [mp.mpf(v) for v in scores], k * mp.mpf(tau)
     a = [s[j] / kt for j in others]
     wrong = sums(a, k)
-    right = sums(a, k - 1) if k > 1 else SubsetSum(mp.mpf(0), np.zeros(len(a)), np.ones(len(a)))
+    right = sums(a, k - 1)
     z = mp.mpf(alpha) / mp.mpf(tau) + wrong.log - right.log - s[target] / kt
     share = float(_sigmoid(z))
     gradient[target] = -share / k
@@ -150,6 +175,7 @@ def smooth_topk(
     return float(mp.mpf(tau) * _softplus(z)), gradient
 
 
+@exact_digits
 def topk_hinge(
     scores: Row, target: int, k: int, alpha: float, usable: tuple[int, ...]
 ) -> tuple[float, np.ndarray]:
@@ -184,11 +210,13 @@ class Projection:
     size: int
     temperature: float
     t: list[Mp]  # empty where every usable label is in: y = 1
+    digits: int
 
     @property
     def y(self) -> np.ndarray:
         y = np.zeros(self.size)
-        y[list(self.usable)] = _floats([_sigmoid(t) for t in self.t]) if self.t else 1.0
+        with mp.workdps(self.digits):
+            y[list(self.usable)] = _floats([_sigmoid(t) for t in self.t]) if self.t else 1.0
         return y
 
     @property
@@ -202,29 +230,33 @@ class Projection:
     def vjp(self, gradient: Row) -> np.ndarray:
         """h o (g - (h.g) / sum h): eq. 19 of seed 000."""
         out = np.zeros(self.size)
-        if self.t:
+        if not self.t:
+            return out
+        with mp.workdps(self.digits):
             h = [_sigmoid(t) * _sigmoid(-t) for t in self.t]
             g = [mp.mpf(gradient[j]) for j in self.usable]
             mean = mp.fdot(h, g) / mp.fsum(h)
-            out[list(self.usable)] = _floats([a * (b - mean) / mp.mpf(self.temperature) for a, b in zip(h, g, strict=True)])
-        return out
+            out[list(self.usable)] = _floats([a * (b - mean) for a, b in zip(h, g, strict=True)])
+        return out / self.temperature
 
     def loss(self, present: Sequence[int]) -> tuple[float, np.ndarray]:
         """-sum_{j present} log y_j, and its gradient by the chain rule through ``y`` (Algorithm 2 of seed 000)."""
         gradient = np.zeros(self.size)
         if not self.t:
             return 0.0, gradient
-        t = dict(zip(self.usable, self.t, strict=True))
-        h = {j: _sigmoid(x) * _sigmoid(-x) for j, x in t.items()}
-        out = mp.fsum(_sigmoid(-t[j]) for j in present)
-        total = mp.fsum(h.values())
-        for j in self.usable:
-            own = _sigmoid(-t[j]) if j in present else 0
-            gradient[j] = float((out * h[j] / total - own) / mp.mpf(self.temperature))
-        return float(mp.fsum(_softplus(-t[j]) for j in present)), gradient
+        with mp.workdps(self.digits):
+            t = dict(zip(self.usable, self.t, strict=True))
+            h = {j: _sigmoid(x) * _sigmoid(-x) for j, x in t.items()}
+            out = mp.fsum(_sigmoid(-t[j]) for j in present)
+            total = mp.fsum(h.values())
+            for j in self.usable:
+                own = _sigmoid(-t[j]) if j in present else 0
+                gradient[j] = float((out * h[j] / total - own) / mp.mpf(self.temperature))
+            return float(mp.fsum(_softplus(-t[j]) for j in present)), gradient
 
 
-@lru_cache(maxsize=None)
+@cache
+@exact_digits
 def lml(scores: Row, k: int, usable: tuple[int, ...], temperature: float = 1.0) -> Projection:
     """Solve sum sigma(s / temperature + nu) = k for nu to 40 digits.
 
@@ -232,7 +264,7 @@ def lml(scores: Row, k: int, usable: tuple[int, ...], temperature: float = 1.0) 
     in rows so saturated that the plain sum is k to any number of digits.
     """
     if len(usable) <= k:
-        return Projection(usable, len(scores), temperature, [])
+        return Projection(usable, len(scores), temperature, [], mp.dps)
     s = [mp.mpf(scores[j]) / mp.mpf(temperature) for j in usable]
     order = sorted(range(len(s)), key=lambda j: -s[j])
     top, rest = [s[j] for j in order[:k]], [s[j] for j in order[k:]]
@@ -245,7 +277,7 @@ def lml(scores: Row, k: int, usable: tuple[int, ...], temperature: float = 1.0) 
         slope = mp.fsum(y * (1 - y) for y in have) / mp.fsum(have) + mp.fsum(y * (1 - y) for y in lack) / mp.fsum(lack)
         step = -excess / slope
         if abs(step) < mp.mpf(10) ** -40:
-            return Projection(usable, len(scores), temperature, [x + nu for x in s])
+            return Projection(usable, len(scores), temperature, [x + nu for x in s], mp.dps)
         nu = nu + step if low < nu + step < high else (low + high) / 2
     raise AssertionError("the oracle did not converge")
 
@@ -253,6 +285,7 @@ def lml(scores: Row, k: int, usable: tuple[int, ...], temperature: float = 1.0) 
 # ---- truncated entropy ---------------------------------------------------------------------------------------------
 
 
+@exact_digits
 def truncated_entropy(
     scores: Row, present: Sequence[int], k: int, usable: tuple[int, ...]
 ) -> tuple[float, np.ndarray]:
@@ -271,6 +304,20 @@ def truncated_entropy(
 
 
 # ---- noised top-k --------------------------------------------------------------------------------------------------
+
+
+@exact_digits
+def topk_hinge_without_noise(
+    scores: Row, target: int, k: int, usable: tuple[int, ...], margin: float = 1.0, scale: float = 1.0
+) -> tuple[float, np.ndarray]:
+    """relu(scale (margin + s_[k+1] - s_y)), the (k+1)-th largest of all labels: the limit of no noise."""
+    gradient = np.zeros(len(scores))
+    kth = sorted(usable, key=lambda j: -scores[j])[k]
+    loss = mp.mpf(scale) * (mp.mpf(margin) + mp.mpf(scores[kth]) - mp.mpf(scores[target]))
+    if loss > 0:
+        gradient[kth] += scale
+        gradient[target] -= scale
+    return float(max(loss, 0)), gradient
 
 
 def noised_kth(scores: Row, k: int, epsilon: float) -> tuple[float, float, np.ndarray]:
@@ -298,14 +345,16 @@ def noised_kth(scores: Row, k: int, epsilon: float) -> tuple[float, float, np.nd
 # ---- from rows to a batch ------------------------------------------------------------------------------------------
 
 
-def batch(
-    row: Callable[..., tuple[float, np.ndarray]], scores: Tensor, *args: Sequence[Any], mask: Tensor | None = None
+def over_rows(
+    row: Callable[[Row, Any, tuple[int, ...]], tuple[float, np.ndarray]],
+    scores: Tensor,
+    targets: Sequence[Any],
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Losses and gradients of every row of ``(rows, labels)`` scores: ``row(values, *(a[i] for a in args), usable)``."""
-    losses, gradients = [], []
-    for i in range(len(scores)):
+    """Losses and gradients of ``(rows, labels)`` scores by ``row(values, target, usable)``."""
+    results = []
+    for i, target in enumerate(targets):
         values, usable = plain_row(scores[i], None if mask is None else mask[i])
-        loss, gradient = row(values, *(a[i] for a in args), usable)
-        losses.append(loss)
-        gradients.append(gradient)
+        results.append(row(values, target, usable))
+    losses, gradients = zip(*results, strict=True)
     return torch.tensor(losses, dtype=torch.float64), torch.tensor(np.array(gradients))

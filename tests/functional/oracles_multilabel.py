@@ -2,6 +2,7 @@
 
 Each oracle takes a float64 matrix of scores and a target and returns the mean reduction; its gradient comes from
 autograd through the loops. They share nothing with the package but PyTorch's scalar functions.
+"""
 
 import math
 from collections.abc import Callable, Iterable

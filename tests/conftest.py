@@ -1,0 +1,26 @@
+"""Shared by every test: each kernel that this machine can run, and quiet, repeatable hypothesis runs."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+SLOW_BUT_MEANT = [HealthCheck.too_slow, HealthCheck.data_too_large]
+settings.register_profile("shortlist", deadline=None, derandomize=True, suppress_health_check=SLOW_BUT_MEANT)
+settings.load_profile("shortlist")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kernel" in metafunc.fixturenames:
+        from tests.kernels_here import KERNELS
+
+        metafunc.parametrize("kernel", KERNELS, indirect=True)
+
+
+@pytest.fixture
+def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run the test once with each kernel: the PyTorch twin, and the native module for every instruction set here."""
+    from shortlist import kernels
+
+    with kernels.use(request.param):
+        yield request.param
