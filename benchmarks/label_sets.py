@@ -59,18 +59,18 @@ def main(examples: int = 1_000_000, size: int = 5) -> None:
             ("union", lambda: sets | other, 5),
             ("intersection", lambda: sets & other, 5),
             ("contains", lambda: sets.contains(matrix[:, 0]), 5),
-            ("pyarrow, two arrays", lambda: write_two_arrays(sets, folder), 7),
-            ("to parquet", lambda: sets.to_parquet(parquet), 7),
+            ("to parquet", lambda: sets.to_parquet(parquet), 5),
             ("from parquet", lambda: LabelSets.from_parquet(parquet), 5),
             ("to JSON lines", lambda: sets.to_jsonl(jsonl), 3),
             ("from JSON lines", lambda: LabelSets.from_jsonl(jsonl), 3),
         ]
-        found = {}
         for label, work, repeats in cases:
-            found[label] = seconds(work, repeats)
-            print(f"{label:20s} {found[label]:8.3f} s")
-        ratio = found["to parquet"] / found["pyarrow, two arrays"]
-        print(f"to parquet / pyarrow writing the two arrays: {ratio:.2f} (at most 3)")
+            print(f"{label:20s} {seconds(work, repeats):8.3f} s")
+        ours = rival = float("inf")
+        for _ in range(7):  # in turns, so that a slow spell of the machine hits both
+            rival = min(rival, seconds(lambda: write_two_arrays(sets, folder), 1))
+            ours = min(ours, seconds(lambda: sets.to_parquet(parquet), 1))
+        print(f"to parquet {ours:.3f} s, pyarrow writing the two arrays {rival:.3f} s: {ours / rival:.2f}x (goal 3x)")
         assert LabelSets.from_parquet(parquet) == sets == LabelSets.from_jsonl(jsonl)
 
 

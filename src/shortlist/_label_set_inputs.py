@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -102,7 +102,7 @@ def row_of(position: int, offsets: Offsets) -> int:
     return int(np.searchsorted(offsets, position, side="right")) - 1
 
 
-def raise_out_of_range(labels: NDArray[Any], offsets: Offsets, num_labels: int) -> None:
+def raise_out_of_range(labels: NDArray[Any], offsets: Offsets, num_labels: int) -> NoReturn:
     at = int(np.argmax((labels < 0) | (labels >= num_labels)))
     raise ValueError(f"row {row_of(at, offsets)} holds label {labels[at]}: allowed are 0..{num_labels - 1}")
 
@@ -133,10 +133,10 @@ def flatten_lists(
     kinds = set(map(type, chain.from_iterable(rows)))
     if kinds and all(issubclass(kind, str) for kind in kinds):
         labels = _look_up(rows, vocabulary)
-    elif all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+    elif all(map(_is_whole, kinds)):
         labels = _read_integers(rows, num_labels)
     else:
-        _raise_bad_kind(rows, kinds)
+        _raise_bad_kind(rows)
     if len(labels) and (labels.min() < 0 or labels.max() >= num_labels):
         raise_out_of_range(labels, offsets, num_labels)
     return offsets, labels
@@ -162,11 +162,17 @@ def _read_integers(rows: list[Any], num_labels: int) -> NDArray[np.int64]:
         raise ValueError(f"row {row} holds label {label}: allowed are 0..{num_labels - 1}") from None
 
 
-def _raise_bad_kind(rows: list[Any], kinds: set[type]) -> None:
-    allowed = [kind for kind in kinds if issubclass(kind, int | np.integer) and kind is not bool] or [str]
-    row, label = next((i, x) for i, row in enumerate(rows) for x in row if type(x) not in allowed)
+def _is_whole(kind: type) -> bool:
+    return issubclass(kind, int | np.integer) and kind is not bool
+
+
+def _raise_bad_kind(rows: list[Any]) -> NoReturn:
+    by_name = isinstance(next(chain.from_iterable(rows)), str)
+    row, label = next(
+        (i, x) for i, row in enumerate(rows) for x in row if not (isinstance(x, str) if by_name else _is_whole(type(x)))
+    )
     raise ValueError(
-        f"row {row} holds {label!r} ({type(label).__name__}): labels are whole numbers, or all of them names; "
+        f"row {row} holds {label!r} ({type(label).__name__}): labels are all whole numbers, or all names; "
         f"for a matrix of 0 and 1 use from_dense"
     )
 
@@ -203,7 +209,7 @@ def sparse_parts(matrix: Any) -> tuple[Offsets, Indices, int]:
     return csr.indptr.astype(np.int64), csr.indices, int(csr.shape[1])
 
 
-def raise_bad_member(position: tuple[int, ...], value: Any) -> None:
+def raise_bad_member(position: tuple[int, ...], value: Any) -> NoReturn:
     raise ValueError(
         f"matrix{list(position)} is {value}: allowed are True and False, or 1 and 0; "
         f"a set has no unknown labels (from_dense(matrix == 1) takes the present ones)"

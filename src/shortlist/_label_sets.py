@@ -37,6 +37,9 @@ class LabelSets:
     LabelSets(3 sets over 3 labels, mean size 1: {cat, owl}, {}, {dog})
     >>> sets[0], sets.sizes, sets[1:].names
     ([0, 2], array([2, 0, 1]), [[], ['dog']])
+    >>> dogs = LabelSets.from_lists([["dog"]] * 3, vocabulary=sets.vocabulary)
+    >>> (sets | dogs).names, (sets & dogs).names
+    ([['cat', 'dog', 'owl'], ['dog'], ['dog']], [[], [], ['dog']])
     """
 
     offsets: NDArray[np.int64]
@@ -284,7 +287,14 @@ class LabelSets:
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> LabelSets:
-        """Read what ``to_parquet`` wrote."""
+        """Read what ``to_parquet`` wrote.
+
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.parquet"
+        >>> LabelSets.from_lists([[1], []], num_labels=4).to_parquet(path)
+        >>> LabelSets.from_parquet(path)
+        LabelSets(2 sets over 4 labels, mean size 0.5: {1}, {})
+        """
         with files.errors_name(path):
             return cls(*files.read_parquet(path))
 
@@ -304,7 +314,14 @@ class LabelSets:
 
     @classmethod
     def from_jsonl(cls, path: str | os.PathLike[str]) -> LabelSets:
-        """Read what ``to_jsonl`` wrote."""
+        """Read what ``to_jsonl`` wrote.
+
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.jsonl"
+        >>> LabelSets.from_lists([[1], []], num_labels=4).to_jsonl(path)
+        >>> LabelSets.from_jsonl(path).to_lists()
+        [[1], []]
+        """
         with files.errors_name(path):
             return cls.from_lists(*files.read_jsonl(path))
 

@@ -28,7 +28,7 @@ _OTHER = -2  # marks, for a moment, a value that is not in the coding
 _CHEXPERT_OTHER = ("Path", "Sex", "Age", "Frontal/Lateral", "AP/PA", "subject_id", "study_id", "dicom_id", "split")
 
 
-def check_label_matrix(matrix: Any) -> None:
+def check_label_matrix(x: Any) -> None:
     """Raise a ``ValueError`` naming the first entry that is not 1 (present), 0 (absent) or -1 (unknown).
 
     Takes torch, numpy or scipy sparse matrices of bools, integers or floats.
@@ -36,37 +36,37 @@ def check_label_matrix(matrix: Any) -> None:
     >>> check_label_matrix(np.array([[1, 0, -1]]))
     >>> check_label_matrix(torch.tensor([[1, 0, 2]]))
     Traceback (most recent call last):
-    ValueError: matrix[0, 2] is 2: allowed are 1 (present), 0 (absent), -1 (unknown)
+    ValueError: x[0, 2] is 2: allowed are 1 (present), 0 (absent), -1 (unknown)
     """
-    _recode(matrix, {1: "present", 0: "absent", -1: "unknown"})
+    _recode(x, {1: "present", 0: "absent", -1: "unknown"})
 
 
 @overload
-def from_signed(matrix: Tensor) -> Tensor: ...
+def from_signed(x: Tensor) -> Tensor: ...
 @overload
-def from_signed(matrix: Any) -> LabelMatrix: ...
-def from_signed(matrix: Any) -> Any:
+def from_signed(x: Any) -> LabelMatrix: ...
+def from_signed(x: Any) -> Any:
     """The label matrix of signed labels: 1 present, -1 absent, 0 unknown.
 
     >>> from_signed(np.array([[1, -1, 0]]))
     array([[ 1,  0, -1]], dtype=int8)
     """
-    if getattr(matrix, "dtype", None) in (torch.bool, np.dtype(bool)):
-        raise ValueError("matrix is bool, which has no -1: it is a label matrix already, not a signed one")
-    return _recode(matrix, {1: "present", -1: "absent", 0: "unknown"})
+    if getattr(x, "dtype", None) in (torch.bool, np.dtype(bool)):
+        raise ValueError("x is bool, which has no -1: it is a label matrix already, not a signed one")
+    return _recode(x, {1: "present", -1: "absent", 0: "unknown"})
 
 
 @overload
-def from_nan(matrix: Tensor) -> Tensor: ...
+def from_nan(x: Tensor) -> Tensor: ...
 @overload
-def from_nan(matrix: Any) -> LabelMatrix: ...
-def from_nan(matrix: Any) -> Any:
+def from_nan(x: Any) -> LabelMatrix: ...
+def from_nan(x: Any) -> Any:
     """The label matrix of NaN-coded labels: 1 present, 0 absent, NaN unknown.
 
     >>> from_nan(torch.tensor([[1.0, 0.0, float("nan")]]))
     tensor([[ 1,  0, -1]], dtype=torch.int8)
     """
-    return _recode(matrix, {1: "present", 0: "absent", _NAN: "unknown"})
+    return _recode(x, {1: "present", 0: "absent", _NAN: "unknown"})
 
 
 @overload
@@ -167,18 +167,21 @@ def from_chexpert(
         raise ValueError(f"df must be a pandas DataFrame, got {type(df).__name__}")
     columns = [c for c in df.columns if c not in _CHEXPERT_OTHER] if labels is None else list(labels)
     policy = dict(uncertain) if isinstance(uncertain, Mapping) else dict.fromkeys(columns, uncertain)
-    for given, name in ((columns, "labels"), (policy, "uncertain")):
-        allowed = list(df.columns if name == "labels" else columns)
-        for column in given:
-            if column not in allowed:
-                raise ValueError(f"{name} names {column!r}, which is not a column: there are {allowed}")
-    for name, known in (*((f"uncertain for {c!r}", p) for c, p in policy.items()), ("blank", blank)):
+    _check_columns("labels", columns, list(df.columns))
+    _check_columns("uncertain", policy, columns)
+    for name, known in [("blank", blank), *((f"uncertain for {column!r}", known) for column, known in policy.items())]:
         if known not in _LABEL:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, _LABEL))}, got {known!r}")
     matrix = np.empty((len(df), len(columns)), dtype=np.int8)
     for j, column in enumerate(columns):
         matrix[:, j] = _chexpert_column(pd, df[column], policy.get(column, "unknown"), blank)
     return matrix
+
+
+def _check_columns(name: str, given: Iterable[str], allowed: list[str]) -> None:
+    for column in given:
+        if column not in allowed:
+            raise ValueError(f"{name} names {column!r}, which is not one of the columns {allowed}")
 
 
 def _chexpert_column(pd: Any, cells: Any, uncertain: Known, blank: Known) -> LabelMatrix:
@@ -190,20 +193,20 @@ def _chexpert_column(pd: Any, cells: Any, uncertain: Known, blank: Known) -> Lab
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(
-            f"column {cells.name!r} is {cells.iloc[row]!r} in row {row}: allowed are 1 (positive), 0 (negative), "
+            f"column {cells.name!r} is {cells.tolist()[row]!r} in row {row}: allowed are 1 (positive), 0 (negative), "
             f"-1 (uncertain), and blank; if it is not a label, name the label columns with labels=[...]"
         )
     labels: LabelMatrix = _recode(numbers, {1: "present", 0: "absent", -1: uncertain, _NAN: blank})
     return labels
 
 
-def _recode(matrix: Any, coding: Mapping[float, Known]) -> Any:
+def _recode(x: Any, coding: Mapping[float, Known]) -> Any:
     """The label matrix of values that mean what ``coding`` says; any other value is an error naming its position."""
-    sparse = matrix.tocsr().tocoo() if hasattr(matrix, "tocsr") else None
-    values = matrix if isinstance(matrix, Tensor) else np.asarray(matrix if sparse is None else sparse.data)
+    sparse = x.tocsr().tocoo() if hasattr(x, "tocsr") else None
+    values = x if isinstance(x, Tensor) else np.asarray(x if sparse is None else sparse.data)
     kind = values.dtype
     if values.ndim == 0 or (kind.is_complex if isinstance(kind, torch.dtype) else kind.kind not in "biuf"):
-        raise ValueError(f"matrix must hold bools or numbers, one per label, got shape {tuple(values.shape)} of {kind}")
+        raise ValueError(f"x must hold bools or numbers, one per label, got shape {tuple(values.shape)} of {kind}")
     labels: Any
     if isinstance(values, Tensor):
         values = values.short() if kind == torch.uint8 else values  # torch takes 255 for -1 in this type
@@ -216,7 +219,7 @@ def _recode(matrix: Any, coding: Mapping[float, Known]) -> Any:
     if bool(other.any()):
         at = first_true(_on_cpu(other))
         position = at if sparse is None else (int(sparse.row[at]), int(sparse.col[at]))
-        raise _bad_entry("matrix", position, values[at], ", ".join(f"{v:g} ({known})" for v, known in coding.items()))
+        raise _bad_entry("x", position, values[at], ", ".join(f"{v:g} ({known})" for v, known in coding.items()))
     if sparse is None:
         return labels
     matrix = np.full(sparse.shape, _LABEL[coding[0]], dtype=np.int8)
