@@ -7,6 +7,7 @@ kernel's counter is set back just before the step (Linux only), so that nothing 
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -22,7 +23,8 @@ def extra_bytes(setup: Callable[[], Callable[[], object]], threads: int) -> int:
     if not RESET_PEAK.exists():
         raise RuntimeError(f"memory is measured through {RESET_PEAK}, which this system does not have (Linux has)")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "shortlist.functional"])  # imported once, inherited by every fork
+    function = setup.func if isinstance(setup, partial) else setup
+    context.set_forkserver_preload(["torch", function.__module__])  # imported once, inherited by every fork
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(_measure, setup, threads).result()
 

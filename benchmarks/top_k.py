@@ -48,7 +48,7 @@ def cases(quick: bool = False) -> list[Case]:
 def loss_step(loss: Callable[[Tensor, Tensor], Tensor], shape: Shape, ascending: bool = False) -> Step:
     """Scores and targets to a number and its gradient."""
     scores, target = _inputs(shape, ascending)
-    return lambda: torch.autograd.grad(loss(scores, target).sum(), scores)
+    return lambda: torch.autograd.grad(loss(scores, target), scores)
 
 
 def layer_step(layer: Callable[[Tensor], Tensor], shape: Shape) -> Step:

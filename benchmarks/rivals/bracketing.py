@@ -25,7 +25,7 @@ class Bracketing(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (y,) = ctx.saved_tensors
         inverse_h = y * (1 - y)  # 1 / (1/y + 1/(1-y))
         d_nu = (inverse_h * grad).sum(-1, keepdim=True) / inverse_h.sum(-1, keepdim=True)
@@ -38,7 +38,8 @@ def lml_by_bracketing(x: Tensor, k: int, points: int = 100) -> Tensor:
     >>> lml_by_bracketing(torch.tensor([[1.0, 0.0]]), 1)     # sigmoid of half the difference
     tensor([[0.6225, 0.3775]])
     """
-    return Bracketing.apply(x, k, points)
+    projection: Tensor = Bracketing.apply(x, k, points)
+    return projection
 
 
 def _dual(x: Tensor, k: int, points: int) -> Tensor:

@@ -30,7 +30,7 @@ class LogSums(torch.autograd.Function):
         return sums[k - 1].clone(), sums[k].clone()
 
     @staticmethod
-    def backward(ctx: Any, grad_below: Tensor, grad_at: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad_below: Tensor, grad_at: Tensor) -> tuple[Tensor, None, None]:
         log_e, sums = ctx.saved_tensors
         below, at = marginals(log_e, sums, ctx.k, ctx.order)
         return grad_below[:, None] * below + grad_at[:, None] * at, None, None
