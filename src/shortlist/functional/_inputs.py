@@ -13,14 +13,14 @@ from torch import Tensor
 REDUCTIONS = ("mean", "sum", "none")
 _HALF = (torch.float16, torch.bfloat16)
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-_is_wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", lambda _: False)
+is_wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", lambda _: False)
 
 
 def values_visible(*tensors: Tensor | None) -> bool:
     """True in eager mode: the values may be looked at without breaking a traced or batched computation."""
     if torch.compiler.is_compiling():
         return False
-    return not any(t is not None and (t.is_meta or _is_wrapped(t)) for t in tensors)
+    return not any(t is not None and (t.is_meta or is_wrapped(t)) for t in tensors)
 
 
 def check_scores(scores: Tensor, name: str = "scores") -> None:
@@ -59,6 +59,12 @@ def apply_mask(scores: Tensor, mask: Tensor | None) -> Tensor:
     """Labels where ``mask`` is False leave their row: their score becomes -inf, and nothing flows back to it."""
     if mask is None:
         return scores
+    check_mask(scores, mask)
+    return scores.masked_fill(~mask, float("-inf"))
+
+
+def check_mask(scores: Tensor, mask: Tensor) -> None:
+    """A bool tensor that broadcasts to the scores."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise ValueError(f"mask must be a bool tensor (True = the label takes part), got {got}")
@@ -68,7 +74,15 @@ def apply_mask(scores: Tensor, mask: Tensor | None) -> Tensor:
         fits = False
     if not fits:
         raise ValueError(f"mask of shape {tuple(mask.shape)} does not broadcast to scores of shape {tuple(scores.shape)}")
-    return scores.masked_fill(~mask, float("-inf"))
+
+
+def mask_indices(scores: Tensor, target: Tensor, mask: Tensor | None) -> Tensor:
+    """Class indices with -1 (unknown) for rows whose own label the mask takes out."""
+    if mask is None:
+        return target
+    check_mask(scores, mask)
+    kept = mask.expand(scores.shape).gather(-1, target.long().clamp(min=0).unsqueeze(-1)).squeeze(-1)
+    return torch.where(kept, target, -1)
 
 
 def is_index_target(scores: Tensor, target: Tensor) -> bool:

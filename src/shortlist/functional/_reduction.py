@@ -3,6 +3,19 @@
 import torch
 from torch import Tensor
 
+from shortlist.functional._inputs import (
+    apply_mask,
+    check_class_weight,
+    check_indices,
+    check_label_matrix,
+    check_sample_weight,
+    check_scores,
+    in_compute_type,
+    is_index_target,
+    mask_indices,
+)
+from shortlist.kernels import native_serves
+
 
 def reduce_loss(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     """Reduce losses with weights that say how much each counts (0: not observed, whatever its loss holds).
@@ -20,11 +33,41 @@ def reduce_loss(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     return weighted.sum() / torch.where(total > 0, total, 1.0)
 
 
-def row_weights(target: Tensor, weight: Tensor | None, sample_weight: Tensor | None, like: Tensor) -> Tensor:
-    """Weight of each row of an index loss: 0 where the label is unknown (-1), else class weight times sample weight."""
-    observed = (target >= 0).to(like.dtype)
+def index_weights(
+    scores: Tensor, target: Tensor, weight: Tensor | None, sample_weight: Tensor | None
+) -> Tensor | None:
+    """Weight of each row of an index loss, class weight times sample weight; None when there is neither."""
+    out = None
+    if check_class_weight(scores, weight):
+        check_indices(scores, target)  # before it is used as an index
+        out = weight.to(scores.dtype)[target.long().clamp(min=0)]
+    if check_sample_weight(scores, sample_weight):
+        sample_weight = sample_weight.to(scores.dtype)
+        out = sample_weight if out is None else out * sample_weight
+    return out
+
+
+def label_loss_inputs(
+    scores: Tensor,
+    target: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    sample_weight: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Checked and masked inputs of a row loss that takes indices or a label matrix: scores, target, row weights.
+
+    The native kernels check the target's values themselves; here they are checked where no kernel will.
+    """
+    check_scores(scores)
+    x = in_compute_type(scores)
+    if is_index_target(scores, target):
+        check_indices(scores, target, values=mask is not None or not native_serves(x))
+        rows = index_weights(x, target, weight, sample_weight)
+        return apply_mask(x, mask), mask_indices(x, target, mask), rows
     if weight is not None:
-        observed = observed * weight.to(like.dtype)[target.clamp(min=0)]
-    if sample_weight is not None:
-        observed = observed * sample_weight.to(like.dtype)
-    return observed
+        raise ValueError("weight (one per class) goes with class indices; a label matrix takes sample_weight")
+    check_label_matrix(scores, target, values=mask is not None or not native_serves(x))
+    check_sample_weight(scores, sample_weight)
+    if mask is not None:
+        target = torch.where(mask, target, 0)
+    return apply_mask(x, mask), target, None if sample_weight is None else sample_weight.to(x.dtype)

@@ -1,0 +1,69 @@
+// Compiled once per instruction set (SHORTLIST_ISA names it): instantiates the row kernels for float and double.
+#include <cmath>
+
+#include "kernels.h"
+#include "kth.h"
+#include "lml.h"
+#include "smooth_topk.h"
+#include "truncated.h"
+
+#define SHORTLIST_JOIN_(a, b) a##b
+#define SHORTLIST_JOIN(a, b) SHORTLIST_JOIN_(a, b)
+#define SHORTLIST_TEXT_(a) #a
+#define SHORTLIST_TEXT(a) SHORTLIST_TEXT_(a)
+
+namespace shortlist {
+namespace isa = SHORTLIST_ISA;
+
+// f(T{}) with T the scores' type
+template <class F> static void with_type(bool is_double, F&& f) {
+  if (is_double) f(double{});
+  else f(float{});
+}
+
+Kernels SHORTLIST_JOIN(kernels_, SHORTLIST_ISA)() {
+  Kernels out;
+  out.name = SHORTLIST_TEXT(SHORTLIST_ISA);
+  out.smooth_topk = [](LossCall& call, int64_t k, double tau, double alpha) {
+    with_type(call.is_double, [&](auto t) { isa::smooth_topk<decltype(t)>(call, k, tau, alpha); });
+  };
+  out.truncated_entropy = [](LossCall& call, int64_t k) {
+    with_type(call.is_double, [&](auto t) { isa::truncated_entropy<decltype(t)>(call, k); });
+  };
+  out.lml_loss = [](LossCall& call, int64_t k, const int64_t* k_rows) {
+    with_type(call.is_double, [&](auto t) { isa::lml_loss<decltype(t)>(call, k, k_rows); });
+  };
+  out.lml = [](bool is_double, const void* scores, int64_t rows, int64_t n, int64_t k, const int64_t* k_rows, void* p,
+               double* frame, int threads) {
+    with_type(is_double, [&](auto t) {
+      using T = decltype(t);
+      isa::lml(static_cast<const T*>(scores), rows, n, k, k_rows, static_cast<T*>(p), frame, threads);
+    });
+  };
+  out.lml_backward = [](bool is_double, const void* scores, const void* p, const double* frame, const void* upstream,
+                        int64_t rows, int64_t n, void* grad, int threads) {
+    with_type(is_double, [&](auto t) {
+      using T = decltype(t);
+      isa::lml_backward(static_cast<const T*>(scores), static_cast<const T*>(p), frame,
+                        static_cast<const T*>(upstream), rows, n, static_cast<T*>(grad), threads);
+    });
+  };
+  out.subset_sums = [](bool is_double, const void* scores, int64_t rows, int64_t n, int64_t k, double* log_sum,
+                       void* marginals, int threads) {
+    with_type(is_double, [&](auto t) {
+      using T = decltype(t);
+      isa::subset_sums(static_cast<const T*>(scores), rows, n, k, log_sum, static_cast<T*>(marginals), threads);
+    });
+  };
+  out.kth_largest = [](bool is_double, const void* scores, const void* noise, double epsilon, int64_t rows, int64_t n,
+                       int64_t k, void* values, int64_t* indices, int threads) {
+    with_type(is_double, [&](auto t) {
+      using T = decltype(t);
+      isa::kth_largest(static_cast<const T*>(scores), static_cast<const T*>(noise), T(epsilon), rows, n, k,
+                       static_cast<T*>(values), indices, threads);
+    });
+  };
+  return out;
+}
+
+}  // namespace shortlist

@@ -1,0 +1,123 @@
+// The Python module: plain addresses in, results written in place. shortlist/kernels/ops.py is its only caller.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "kernels.h"
+
+namespace nb = nanobind;
+using namespace shortlist;
+
+static std::vector<Kernels> available() {
+  std::vector<Kernels> out;
+#ifdef SHORTLIST_X86
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    out.push_back(kernels_avx512());
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out.push_back(kernels_avx2());
+#endif
+  out.push_back(kernels_baseline());
+  return out;
+}
+
+static const std::vector<Kernels> kAvailable = available();  // the best first
+static Kernels active = kAvailable.front();
+
+template <class T> static T* at(uintptr_t address) { return reinterpret_cast<T*>(address); }
+
+// Adds up rows into `groups` losses. mean: divided by the weight observed, 0 where there is none.
+// loss: one per group (or per row for "none"); scale: d loss / d row_loss of each group.
+template <class T> static void reduce(const LossCall& call, int64_t groups, char reduction, T* loss, T* scale) {
+  if (reduction == 'n') {
+    for (int64_t row = 0; row < call.rows; ++row) loss[row] = T(call.row_loss[row] * call.row_weight[row]);
+    return;
+  }
+  const int64_t size = groups ? call.rows / groups : 0;
+  for (int64_t g = 0; g < groups; ++g) {
+    double sum = 0, weight = 0;
+    for (int64_t row = g * size; row < (g + 1) * size; ++row) {
+      if (call.row_weight[row] > 0) sum += call.row_loss[row] * call.row_weight[row];
+      weight += call.row_weight[row];
+    }
+    const double one = reduction == 'm' ? (weight > 0 ? 1 / weight : 0.0) : 1.0;
+    loss[g] = T(weight > 0 ? sum * one : 0.0);
+    scale[g] = T(one);
+  }
+}
+
+struct Addresses {
+  bool is_double;
+  int64_t rows, n;
+  uintptr_t scores, target;
+  int target_kind;
+  uintptr_t weight, loss, scale, grad;
+  int64_t groups;
+  char reduction;
+  int threads;
+};
+
+template <class F> static int64_t run_loss(const Addresses& a, F&& kernel) {
+  std::vector<double> memory(2 * a.rows);
+  LossCall call{a.is_double, a.rows, a.n, at<void>(a.scores), at<void>(a.target), a.target_kind, at<void>(a.weight),
+                memory.data(), memory.data() + a.rows, at<void>(a.grad), a.threads};
+  kernel(call);
+  if (a.is_double) reduce(call, a.groups, a.reduction, at<double>(a.loss), at<double>(a.scale));
+  else reduce(call, a.groups, a.reduction, at<float>(a.loss), at<float>(a.scale));
+  return call.bad;
+}
+
+// Arguments shared by every loss, in this order; each returns the position of a bad target value, or -1.
+#define LOSS_PARAMETERS                                                                                             \
+  bool is_double, int64_t rows, int64_t n, uintptr_t scores, uintptr_t target, int target_kind, uintptr_t weight,   \
+      uintptr_t loss, uintptr_t scale, uintptr_t grad, int64_t groups, char reduction, int threads
+#define LOSS_ARGUMENTS \
+  Addresses { is_double, rows, n, scores, target, target_kind, weight, loss, scale, grad, groups, reduction, threads }
+
+NB_MODULE(_native, m) {
+  using unlocked = nb::call_guard<nb::gil_scoped_release>;
+  m.def("isas", [] {
+    std::vector<std::string> names;
+    for (const Kernels& k : kAvailable) names.push_back(k.name);
+    return names;
+  });
+  m.def("isa", [] { return std::string(active.name); });
+  m.def("use_isa", [](const std::string& name) {
+    for (const Kernels& k : kAvailable)
+      if (name == k.name) {
+        active = k;
+        return;
+      }
+    throw nb::value_error(("this machine has no kernels for '" + name + "'").c_str());
+  });
+  m.def("smooth_topk", [](LOSS_PARAMETERS, int64_t k, double tau, double alpha) {
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.smooth_topk(call, k, tau, alpha); });
+  }, unlocked());
+  m.def("truncated_entropy", [](LOSS_PARAMETERS, int64_t k) {
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.truncated_entropy(call, k); });
+  }, unlocked());
+  m.def("lml_loss", [](LOSS_PARAMETERS, int64_t k, uintptr_t k_rows) {
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.lml_loss(call, k, at<int64_t>(k_rows)); });
+  }, unlocked());
+  m.def("lml", [](bool is_double, uintptr_t scores, int64_t rows, int64_t n, int64_t k, uintptr_t k_rows, uintptr_t p,
+                  uintptr_t frame, int threads) {
+    active.lml(is_double, at<void>(scores), rows, n, k, at<int64_t>(k_rows), at<void>(p), at<double>(frame), threads);
+  }, unlocked());
+  m.def("lml_backward", [](bool is_double, uintptr_t scores, uintptr_t p, uintptr_t frame, uintptr_t upstream,
+                           int64_t rows, int64_t n, uintptr_t grad, int threads) {
+    active.lml_backward(is_double, at<void>(scores), at<void>(p), at<double>(frame), at<void>(upstream), rows, n,
+                        at<void>(grad), threads);
+  }, unlocked());
+  m.def("subset_sums", [](bool is_double, uintptr_t scores, int64_t rows, int64_t n, int64_t k, uintptr_t log_sum,
+                          uintptr_t marginals, int threads) {
+    active.subset_sums(is_double, at<void>(scores), rows, n, k, at<double>(log_sum), at<void>(marginals), threads);
+  }, unlocked());
+  m.def("kth_largest", [](bool is_double, uintptr_t scores, uintptr_t noise, double epsilon, int64_t rows, int64_t n,
+                          int64_t k, uintptr_t values, uintptr_t indices, int threads) {
+    active.kth_largest(is_double, at<void>(scores), at<void>(noise), epsilon, rows, n, k, at<void>(values),
+                       at<int64_t>(indices), threads);
+  }, unlocked());
+}

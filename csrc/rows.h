@@ -1,0 +1,78 @@
+// What every row kernel shares: scratch memory, the loop over rows, scores made finite, and the loss contract.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "simd.h"
+
+namespace SHORTLIST_ISA {
+
+// A growing block of memory, one per thread and use; plain malloc, because templates of the standard library
+// compiled for one instruction set could be linked into another's code.
+class Scratch {
+ public:
+  ~Scratch() { std::free(data_); }
+  template <class T> T* get(int64_t count) {
+    const size_t need = size_t(count) * sizeof(T) + 64;
+    if (need > size_) {
+      std::free(data_);
+      size_ = need + need / 2;
+      data_ = std::malloc(size_);
+      if (!data_) std::abort();
+    }
+    return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(data_) + 63) & ~uintptr_t(63));
+  }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+inline int64_t padded(int64_t n) { return (n + 63) / 64 * 64; }
+
+// Rows in parallel when there is enough work to pay for waking the threads.
+constexpr int64_t kSerialWork = 16384;
+template <class F> void for_rows(int64_t rows, int64_t work_per_row, int threads, F&& body) {
+#ifdef _OPENMP
+  if (threads > 1 && rows > 1 && rows * work_per_row >= kSerialWork) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t row = 0; row < rows; ++row) body(row);
+    return;
+  }
+#endif
+  for (int64_t row = 0; row < rows; ++row) body(row);
+}
+
+template <class T> constexpr T kMost = std::numeric_limits<T>::max() / 4;  // what +inf counts as
+template <class T> constexpr T kMinusInf = -std::numeric_limits<T>::infinity();
+template <class T> constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
+
+// The row with +inf replaced by a huge number, padded with -inf to a whole number of blocks; true if it holds a NaN.
+template <class T> bool finite_copy(const T* s, int64_t n, T* out) {
+  constexpr int W = kWidth<T>;
+  Int<T> not_nan = Int<T>{} == Int<T>{};
+  int64_t j = 0;
+  for (; j + W <= n; j += W) {
+    const Vec<T> x = load(s + j);
+    not_nan &= x == x;
+    store(out + j, x > kMost<T> ? splat(kMost<T>) : x);
+  }
+  bool nan = bits<T>(~not_nan) != 0;
+  for (; j < n; ++j) {
+    nan |= s[j] != s[j];
+    out[j] = s[j] > kMost<T> ? kMost<T> : s[j];
+  }
+  for (; j < padded(n); ++j) out[j] = kMinusInf<T>;
+  return nan;
+}
+
+template <class T> void fill(T* out, int64_t n, T value) {
+  for (int64_t j = 0; j < n; ++j) out[j] = value;
+}
+
+}  // namespace SHORTLIST_ISA

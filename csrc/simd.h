@@ -1,0 +1,125 @@
+// Vectors of float and double (GCC/Clang vector extensions), and the few operations the kernels need.
+// Everything lives in a namespace named after the instruction set, so that the three builds never mix.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace SHORTLIST_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#else
+constexpr int kVectorBytes = 32;  // the baseline build splits it in two
+#endif
+
+template <class T> struct Types;
+template <> struct Types<float> {
+  typedef float Vec __attribute__((vector_size(kVectorBytes)));
+  typedef int32_t Int __attribute__((vector_size(kVectorBytes)));
+};
+template <> struct Types<double> {
+  typedef double Vec __attribute__((vector_size(kVectorBytes)));
+  typedef int64_t Int __attribute__((vector_size(kVectorBytes)));
+};
+template <class T> using Vec = typename Types<T>::Vec;
+template <class T> using Int = typename Types<T>::Int;
+template <class T> constexpr int kWidth = kVectorBytes / sizeof(T);
+
+template <class T> inline Vec<T> load(const T* p) {
+  Vec<T> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T> inline void store(T* p, Vec<T> v) { std::memcpy(p, &v, sizeof v); }
+template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
+
+// One bit per element of a comparison's result.
+template <class T> inline unsigned bits(Int<T> m) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return _mm512_movepi32_mask((__m512i)m);
+  else return _mm512_movepi64_mask((__m512i)m);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 4) return _mm256_movemask_ps((__m256)m);
+  else return _mm256_movemask_pd((__m256d)m);
+#elif defined(__SSE2__)
+  __m128i half[2];
+  std::memcpy(half, &m, sizeof m);
+  if constexpr (sizeof(T) == 4)
+    return _mm_movemask_ps((__m128)half[0]) | (_mm_movemask_ps((__m128)half[1]) << 4);
+  else
+    return _mm_movemask_pd((__m128d)half[0]) | (_mm_movemask_pd((__m128d)half[1]) << 2);
+#else
+  unsigned out = 0;
+  for (int i = 0; i < kWidth<T>; ++i) out |= unsigned(m[i] != 0) << i;
+  return out;
+#endif
+}
+
+template <class T> inline double total(Vec<T> v) {
+  double sum = 0;
+  for (int i = 0; i < kWidth<T>; ++i) sum += double(v[i]);
+  return sum;
+}
+
+// Rounding to the nearest whole number by adding 1.5 * 2^(mantissa bits): the sum's low bits hold the integer.
+template <class T> struct ExpConstants;
+template <> struct ExpConstants<float> {
+  static constexpr float round = 12582912.0f, log2e = 1.44269504088896341f, ln2_high = 0.693359375f,
+                         ln2_low = -2.12194440e-4f, lowest = -87.3f, highest = 88.0f;
+  static constexpr int mantissa = 23;
+};
+template <> struct ExpConstants<double> {
+  static constexpr double round = 6755399441055744.0, log2e = 1.4426950408889634074, ln2_high = 6.93145751953125e-1,
+                          ln2_low = 1.42860682030941723212e-6, lowest = -708.0, highest = 709.0;
+  static constexpr int mantissa = 52;
+};
+
+inline Vec<float> exp_polynomial(Vec<float> r) {  // degree 6 on |r| <= ln2/2: within one unit in the last place
+  Vec<float> p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  return p * (r * r) + (r + 1.0f);
+}
+inline Vec<double> exp_polynomial(Vec<double> r) {  // Taylor to degree 13: 4e-18 on |r| <= ln2/2
+  Vec<double> p = r * (1.0 / 6227020800.0) + (1.0 / 479001600.0);
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  return p * (r * r) + (r + 1.0);
+}
+
+// e^x; 0 below the smallest normal number, e^highest above, NaN stays NaN.
+template <class T> inline Vec<T> exp(Vec<T> x) {
+  using C = ExpConstants<T>;
+  x = x > C::highest ? splat<T>(C::highest) : x;
+  const Vec<T> clipped = x < C::lowest ? splat<T>(C::lowest) : x;
+  const Vec<T> shifted = clipped * C::log2e + C::round;
+  const Vec<T> whole = shifted - C::round;
+  const Vec<T> r = (clipped - whole * C::ln2_high) - whole * C::ln2_low;
+  const Vec<T> p = exp_polynomial(r);
+  Int<T> scaled;
+  std::memcpy(&scaled, &p, sizeof p);
+  Int<T> exponent;
+  std::memcpy(&exponent, &shifted, sizeof shifted);
+  scaled += exponent << C::mantissa;  // the integer's own high bits fall off the top
+  Vec<T> out;
+  std::memcpy(&out, &scaled, sizeof out);
+  // A NaN's bits were scaled too: give it back as it came.
+  out = x < C::lowest ? splat<T>(0) : out;
+  return x == x ? out : x;
+}
+
+}  // namespace SHORTLIST_ISA

@@ -1,0 +1,128 @@
+// Smooth top-k SVM loss with its gradient, its hinge limit (tau = 0), and the subset sums themselves.
+#pragma once
+
+#include "swap.h"
+#include "target.h"
+
+namespace SHORTLIST_ISA {
+
+// One row of the smooth loss; grad may be null. Returns the loss; the gradient is multiplied by `weight`.
+template <class T>
+double smooth_topk_row(const T* s, int64_t n, int64_t y, int64_t k, double tau, double alpha, double weight, T* grad) {
+  static thread_local Scratch rows, odds;
+  T* x = rows.get<T>(padded(n));
+  if (finite_copy(s, n, x)) return kNaN<double>;
+  const double own = x[y];
+  Top<T> top = select_top(x, n, k + 1);
+  drop(top, y, k);
+  if (top.count < k) {  // fewer than k rivals: the label is always among the k
+    if (grad) fill(grad, n, T(0));
+    return 0;
+  }
+  const T pivot = top.smallest();
+  const double margin = alpha + (double(pivot) - own) / double(k);
+  if (tau == 0) {
+    if (grad) {
+      fill(grad, n, T(0));
+      if (margin > 0) {
+        grad[y] = T(-weight / double(k));
+        grad[top.index[k - 1]] = T(weight / double(k));
+      }
+    }
+    return margin > 0 ? margin : 0;
+  }
+  const double scale = 1 / (double(k) * tau);
+  double* v = odds.get<double>(padded(k));
+  const double sum_v = leave_odds(top, double(pivot), scale, v);
+  x[y] = kMinusInf<T>;
+  for (int64_t i = 0; i < k; ++i) x[top.index[i]] = kMinusInf<T>;
+  const double sum_x = exponentials(x, padded(n), pivot, T(scale));
+  Swap<T> swap(x, n, sum_x, v, k, sum_v);
+  const double z = margin / tau + swap.log_S0_over_S1();
+  if (grad) {
+    const double step = weight * sigmoid(z) / double(k);
+    swap.marginals(step, true, top, grad);
+    grad[y] = T(-step);
+  }
+  return tau * softplus(z);
+}
+
+// log of the sum over k-subsets, and the marginals where asked for.
+template <class T> double subset_row(const T* s, int64_t n, int64_t k, T* marginals) {
+  static thread_local Scratch rows, odds;
+  T* x = rows.get<T>(padded(n));
+  if (finite_copy(s, n, x)) {
+    if (marginals) fill(marginals, n, kNaN<T>);
+    return kNaN<double>;
+  }
+  Top<T> top = select_top(x, n, k);
+  if (top.count < k) {  // no k-subset: its sum is 0; every usable label is certainly in
+    if (marginals)
+      for (int64_t j = 0; j < n; ++j) marginals[j] = x[j] > kMinusInf<T> ? T(1) : T(0);
+    return kMinusInf<double>;
+  }
+  const T pivot = top.smallest();
+  double sum = 0;
+  for (int64_t i = 0; i < k; ++i) {
+    sum += double(top.value[i]);
+    x[top.index[i]] = kMinusInf<T>;
+  }
+  double* v = odds.get<double>(padded(k));
+  const double sum_v = leave_odds(top, double(pivot), 1.0, v);
+  const double sum_x = exponentials(x, padded(n), pivot, T(1));
+  Swap<T> swap(x, n, sum_x, v, k, sum_v);
+  if (marginals) swap.marginals(1.0, false, top, marginals);
+  return sum + swap.log_S0();
+}
+
+// float rows with k beyond float's range are computed in double.
+template <class F> auto through_double(const float* s, int64_t n, float* out, F&& body) {
+  static thread_local Scratch rows, outs;
+  double* wide = rows.get<double>(n);
+  double* result = out ? outs.get<double>(n) : nullptr;
+  for (int64_t j = 0; j < n; ++j) wide[j] = s[j];
+  const double value = body(wide, result);
+  for (int64_t j = 0; out && j < n; ++j) out[j] = float(result[j]);
+  return value;
+}
+
+template <class T> void smooth_topk(LossCall& call, int64_t k, double tau, double alpha) {
+  for_rows(call.rows, call.n * (4 + k), call.threads, [&](int64_t row) {
+    const T* s = static_cast<const T*>(call.scores) + row * call.n;
+    T* grad = call.grad ? static_cast<T*>(call.grad) + row * call.n : nullptr;
+    const int64_t y = index_of(call, row);
+    const double weight = y < 0 ? 0.0 : weight_of(call, row);
+    double loss = 0;
+    if (weight > 0) {
+      if constexpr (sizeof(T) == 4) {
+        if (k > kFloatDegree && tau > 0)
+          loss = through_double(s, call.n, grad, [&](const double* wide, double* out) {
+            return smooth_topk_row(wide, call.n, y, k, tau, alpha, weight, out);
+          });
+        else loss = smooth_topk_row(s, call.n, y, k, tau, alpha, weight, grad);
+      } else {
+        loss = smooth_topk_row(s, call.n, y, k, tau, alpha, weight, grad);
+      }
+    }
+    finish(call, row, loss, weight, grad);
+  });
+}
+
+template <class T>
+void subset_sums(const T* scores, int64_t rows, int64_t n, int64_t k, double* log_sum, T* marginals, int threads) {
+  for_rows(rows, n * (4 + k), threads, [&](int64_t row) {
+    const T* s = scores + row * n;
+    T* p = marginals ? marginals + row * n : nullptr;
+    if constexpr (sizeof(T) == 4) {
+      if (k > kFloatDegree) {
+        log_sum[row] = through_double(s, n, p, [&](const double* wide, double* out) {
+          return subset_row(wide, n, k, out);
+        });
+        return;
+      }
+    }
+    log_sum[row] = subset_row(s, n, k, p);
+  });
+}
+
+}  // namespace SHORTLIST_ISA

@@ -1,0 +1,220 @@
+"""The Limited Multi-Label projection: sigmoid(s + nu) with nu chosen so that the row sums to k; and its likelihood."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from shortlist.functional._frame import balance, most_finite, split, wide
+from shortlist.functional._fused import register, row_loss
+from shortlist.functional._inputs import (
+    apply_mask,
+    check_positive,
+    check_reduction,
+    check_scores,
+    in_compute_type,
+    values_visible,
+)
+from shortlist.functional._reduction import label_loss_inputs
+from shortlist.kernels import native_serves, ops
+
+_NEWTON_STEPS = 8  # 5 have been enough for every row tried
+
+
+class _Shift(torch.autograd.Function):
+    """t = s + nu, never through nu itself. dt = ds - (h.ds)/sum h with h = p (1 - p); written in t, so to any order.
+
+    A row with nothing to choose has t = +inf for every usable label.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor, k: int | Tensor) -> Tensor:
+        parts = split(scores, k)
+        v = wide(parts.high - parts.top).exp()
+        gap = wide(parts.high - parts.low)
+        delta = balance((parts.rest - parts.low).exp(), v, gap, _NEWTON_STEPS)
+        finite = scores.clamp(max=most_finite(scores.dtype))
+        above, below = (gap / 2 + delta).to(scores.dtype), (delta - gap / 2).to(scores.dtype)
+        t = torch.where(finite > parts.low, (finite - parts.high) + above, (finite - parts.low) + below)
+        certain = torch.where(scores > float("-inf"), torch.inf, -torch.inf).to(scores.dtype)
+        return torch.where((parts.spare <= 0) & ~scores.isnan().any(-1, keepdim=True), certain, t)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int | Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        (t,) = ctx.saved_tensors
+        upstream = upstream.masked_fill(t.detach().isinf(), 0.0)
+        return upstream - _pull(t) * upstream.sum(-1, keepdim=True), None
+
+
+def _pull(t: Tensor) -> Tensor:
+    """h / sum h for h = sigmoid(t) sigmoid(-t), as a softmax of its logarithm: no 0/0 in saturated rows."""
+    certain = t.detach().isinf()
+    t = t.masked_fill(certain, 0.0)
+    log_h = (F.logsigmoid(t) + F.logsigmoid(-t)).masked_fill(certain, float("-inf"))
+    idle = certain.all(-1, keepdim=True)
+    return torch.softmax(log_h.masked_fill(idle, 0.0), -1).masked_fill(idle, 0.0)
+
+
+class _LML(torch.autograd.Function):
+    """The native projection; (p, frame), where the frame lets backward recover the digits that p near 1 has lost."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
+        p, frame = ops.lml(scores, k_rows, k)
+        return p, frame
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor | None, int], output: tuple[Tensor, Tensor]) -> None:
+        scores, k_rows, ctx.k = inputs
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(scores, k_rows, *output)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor | None, _: Any) -> tuple[Tensor | None, None, None]:
+        if upstream is None:
+            return None, None, None
+        scores, k_rows, p, frame = ctx.saved_tensors
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            t = _Shift.apply(scores, ctx.k if k_rows is None else k_rows)
+            pushed = upstream * torch.sigmoid(t) * torch.sigmoid(-t)
+            return pushed - _pull(t) * pushed.sum(-1, keepdim=True), None, None
+        return ops.lml_backward(scores, p, frame, upstream), None, None
+
+
+def _lml_loss_twin(scores: Tensor, target: Tensor, k: int, k_rows: Tensor | None) -> tuple[Tensor, Tensor]:
+    """-sum over the present labels of log p; each row's loss and whether it has a present label."""
+    if target.ndim < scores.ndim:
+        present = target.unsqueeze(-1) == torch.arange(scores.shape[-1], device=scores.device)
+    else:
+        present = target == 1
+    observed = present.any(-1)
+    t = _Shift.apply(torch.where(observed.unsqueeze(-1), scores, 0.0), k if k_rows is None else k_rows)
+    rows = torch.where(present, -F.logsigmoid(t), 0.0).sum(-1)
+    return torch.where(t.detach().isinf().all(-1), 0.0, rows), observed
+
+
+register("lml", ops.lml_loss, _lml_loss_twin)
+
+
+def _check_k(k: int | Tensor, rows: torch.Size) -> tuple[int, Tensor | None]:
+    """k as a number, or as one number per row; a row may ask for more labels than it has."""
+    if not isinstance(k, Tensor):
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise ValueError(f"k must be a whole number of at least 1, or a tensor with one per row, got {k!r}")
+        return k, None
+    if k.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8) or k.shape != rows:
+        raise ValueError(
+            f"k must be a whole number or an integer tensor with one per row, of shape {tuple(rows)}; "
+            f"got {k.dtype} of shape {tuple(k.shape)}"
+        )
+    if values_visible(k) and k.numel() and int(k.min()) < 1:
+        raise ValueError(f"k must be at least 1 in every row, got {int(k.min())}")
+    return 1, k.long()
+
+
+def _over_temperature(scores: Tensor, temperature: float) -> Tensor:
+    check_positive(temperature, "temperature")
+    return scores if temperature == 1 else scores / temperature
+
+
+def lml(
+    scores: Tensor,
+    k: int | Tensor,
+    *,
+    dim: int = -1,
+    mask: Tensor | None = None,
+    temperature: float = 1.0,
+) -> Tensor:
+    """Limited Multi-Label projection: scores to probabilities that sum to exactly k along ``dim``.
+
+    Formula:
+        p = argmin over {0 <= p <= 1, sum p = k} of -s.p - H(p),   H the sum of binary entropies
+          = sigmoid(s + nu), nu the number that makes the sum k
+
+    Differentiable to any order. k is a number or a tensor with one per row. A row with no more than k usable labels
+    (mask, -inf) gives each of them 1. Unlike softmax, k = 1 is not a softmax (the regulariser is the binary entropy);
+    :func:`subset_marginals` is the generalisation that is.
+
+    Reference:
+        Amos, Koltun, Kolter, "The Limited Multi-Label Projection Layer", 2019.
+
+    Example:
+        >>> p = lml(torch.tensor([2.0, 1.0, 0.0, -1.0]), k=2)
+        >>> p, p.sum()
+        (tensor([0.8176, 0.6225, 0.3775, 0.1824]), tensor(2.))
+    """
+    check_scores(scores)
+    x = apply_mask(_over_temperature(in_compute_type(scores), temperature), mask)
+    if not -x.ndim <= dim < x.ndim:
+        raise ValueError(f"dim must be between {-x.ndim} and {x.ndim - 1} for scores of shape {tuple(x.shape)}, got {dim}")
+    x = x if dim in (-1, x.ndim - 1) else x.movedim(dim, -1)
+    number, k_rows = _check_k(k, x.shape[:-1])
+    if x.numel() == 0:
+        return scores.clone()
+    flat = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+    k_rows = None if k_rows is None else k_rows.reshape(-1)
+    if native_serves(flat):
+        p, _ = _LML.apply(flat, k_rows, number)
+    else:
+        p = torch.sigmoid(_Shift.apply(flat, number if k_rows is None else k_rows))
+    p = p if x.ndim == 2 else p.reshape(x.shape)
+    p = p if dim in (-1, x.ndim - 1) else p.movedim(-1, dim)
+    return p if p.dtype == scores.dtype else p.to(scores.dtype)
+
+
+def lml_loss(
+    scores: Tensor,
+    target: Tensor,
+    k: int | Tensor,
+    *,
+    mask: Tensor | None = None,
+    temperature: float = 1.0,
+    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative log-likelihood of the present labels under the LML projection.
+
+    Formula:
+        L = -sum_{j in Y} log p_j,   p = lml(s / temperature, k)
+
+    Use it when:
+        k labels are to be predicted together, and one or several are observed: top-k training with noisy labels, or the
+        relations of an image (scene graphs).
+
+    Needs:
+        indices or label matrix, unknowns
+        Absent and unknown labels count alike: only present ones enter the likelihood. A row with no more than k usable
+        labels has loss 0.
+
+    Reference:
+        Amos, Koltun, Kolter, "The Limited Multi-Label Projection Layer", 2019, algorithm 2.
+
+    Options:
+        k: a number, or a tensor with one per row.
+        mask: bool, broadcastable to the scores; False takes a label out of its row.
+        temperature: the scores are divided by it.
+        weight: one per class (index targets only). sample_weight: one per row.
+        reduction: "mean" (over rows with a present label), "sum" or "none".
+
+    Example:
+        >>> scores = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
+        >>> lml_loss(scores, torch.tensor([1]), k=2), lml_loss(scores, torch.tensor([[1, 0, -1, 1]]), k=2)
+        (tensor(0.4741), tensor(1.9028))
+    """
+    check_reduction(reduction)
+    number, k_rows = _check_k(k, scores.shape[:-1])
+    x, target, rows = label_loss_inputs(scores, target, mask, weight, sample_weight)
+    x = _over_temperature(x, temperature)
+    loss = row_loss("lml", x, target, (number, k_rows), weight=rows, reduction=reduction)
+    return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

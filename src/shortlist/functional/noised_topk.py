@@ -1,0 +1,136 @@
+"""The noise-smoothed top-k hinge loss, balanced and for imbalanced classes."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from shortlist.functional._inputs import (
+    apply_mask,
+    check_indices,
+    check_k,
+    check_positive,
+    check_reduction,
+    check_scores,
+    in_compute_type,
+    mask_indices,
+)
+from shortlist.functional._reduction import index_weights, reduce_loss
+from shortlist.kernels import native_serves, ops
+
+
+def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -> tuple[Tensor, Tensor]:
+    """Value and label of the k-th largest of scores + epsilon noise in each row (R, n); no gradient."""
+    scores = scores.detach()
+    if native_serves(scores):
+        values, indices = ops.kth_largest(scores, noise, epsilon, k)
+        return values, indices
+    noisy = scores if noise is None else scores + epsilon * noise
+    top = noisy.topk(k, dim=-1)
+    return top.values[..., -1], top.indices[..., -1]
+
+
+def _smoothed_kth(scores: Tensor, k: int, epsilon: float, n_samples: int, generator: torch.Generator | None) -> Tensor:
+    """Mean over the draws of the k-th largest noisy score; its gradient is the mean indicator of where it stands."""
+    total = None
+    for _ in range(max(n_samples, 1)):
+        # one draw at a time: the memory of one matrix of scores
+        noise = _normal(scores, generator) if n_samples and epsilon > 0 else None
+        value, index = _kth_largest(scores, noise, epsilon, k)
+        there = scores.gather(-1, index.unsqueeze(-1)).squeeze(-1)
+        value = there + (value - there).detach()
+        total = value if total is None else total + value
+    assert total is not None
+    return total / max(n_samples, 1)
+
+
+def _normal(like: Tensor, generator: torch.Generator | None) -> Tensor:
+    if generator is None:
+        return torch.randn_like(like)
+    return torch.randn(like.shape, dtype=like.dtype, device=like.device, generator=generator)
+
+
+def noised_topk_loss(
+    scores: Tensor,
+    target: Tensor,
+    k: int,
+    *,
+    epsilon: float = 1.0,
+    n_samples: int = 5,
+    class_counts: Tensor | None = None,
+    max_margin: float = 0.3,
+    scale: float | None = None,
+    generator: torch.Generator | None = None,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Noise-smoothed top-k hinge: the label should beat the (k+1)-th largest score, averaged over Gaussian noise.
+
+    Formula:
+        L = max(0, scale (m_y + q - s_y)),   q = mean over Z of the (k+1)-th largest of s + epsilon Z
+        m = 1;  with class_counts: m_y = C n_y^(-1/4), the largest equal to max_margin
+
+    Use it when:
+        an answer counts as right if the label is among the k, and classes are many and imbalanced (class_counts): a
+        rare class gets a larger margin.
+
+    Needs:
+        indices
+        1 <= k <= L - 1.
+
+    Reference:
+        Garcin, Servajean, Joly, Salmon, "Stochastic Smoothing of the Top-K Calibrated Hinge Loss for Deep Imbalanced
+        Classification", ICML 2022.
+
+    Options:
+        epsilon: size of the noise. n_samples: draws; 0 for none (evaluation).
+        class_counts: training examples per class, for the imbalanced form. max_margin: its largest margin.
+        scale: multiplies the hinge's argument; None means 1.
+        generator: where the noise comes from.
+        mask, weight, sample_weight, reduction: as in ``smooth_topk_loss``.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, 1.0, 0.5, -1.0]])
+        >>> noised_topk_loss(scores, torch.tensor([3]), k=1, n_samples=0)  # 1 + 1.0 - (-1.0)
+        tensor(3.)
+    """
+    check_scores(scores)
+    check_reduction(reduction)
+    check_indices(scores, target)
+    check_k(k, scores.shape[-1] - 1, "the number of labels less one")
+    if not epsilon >= 0 or epsilon == float("inf"):
+        raise ValueError(f"epsilon must be a finite number, not negative, got {epsilon!r}")
+    if isinstance(n_samples, bool) or not isinstance(n_samples, int) or n_samples < 0:
+        raise ValueError(f"n_samples must be a whole number of at least 0, got {n_samples!r}")
+    if scale is not None:
+        check_positive(scale, "scale")
+    x = in_compute_type(scores)
+    rows = index_weights(x, target, weight, sample_weight)
+    label = mask_indices(x, target, mask).long().reshape(-1)
+    x = apply_mask(x, mask).reshape(-1, x.shape[-1])
+    observed = label >= 0
+    x = torch.where(observed.unsqueeze(-1), x, 0.0)  # an ignored row may hold anything
+    label = label.clamp(min=0)
+    own = x.gather(-1, label.unsqueeze(-1)).squeeze(-1)
+    kth = _smoothed_kth(x, k + 1, epsilon, n_samples, generator)
+    margin = 1.0 if class_counts is None else _class_margins(class_counts, x.shape[-1], max_margin).to(x)[label]
+    losses = F.relu((1.0 if scale is None else scale) * (margin + kth - own))
+    losses = torch.where(kth.detach() == float("-inf"), 0.0, losses)  # fewer than k + 1 labels: always among them
+    counts = observed.to(x.dtype)
+    loss = reduce_loss(losses, counts if rows is None else counts * rows.reshape(-1), reduction)
+    loss = loss.reshape(scores.shape[:-1]) if reduction == "none" else loss
+    return loss.to(scores.dtype)
+
+
+def _class_margins(class_counts: Tensor, n: int, max_margin: float) -> Tensor:
+    """m_y = C n_y^(-1/4) with the largest equal to max_margin."""
+    check_positive(max_margin, "max_margin")
+    class_counts = torch.as_tensor(class_counts)
+    if class_counts.shape != (n,):
+        raise ValueError(f"class_counts must have one number per label, shape {(n,)}, got {tuple(class_counts.shape)}")
+    if not torch.compiler.is_compiling() and not bool((class_counts > 0).all()):
+        bad = int((~(class_counts > 0)).nonzero()[0])
+        raise ValueError(f"class_counts[{bad}] is {class_counts[bad].item()}: every class needs at least one example")
+    margins = class_counts.double().pow(-0.25)
+    return margins * (max_margin / margins.max())

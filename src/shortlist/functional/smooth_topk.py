@@ -1,0 +1,147 @@
+"""The smooth top-k SVM loss and its hinge limit."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from shortlist.functional._frame import most_finite, split, wide
+from shortlist.functional._fused import register, row_loss
+from shortlist.functional._inputs import (
+    check_index_shape,
+    check_k,
+    check_positive,
+    check_reduction,
+    check_scores,
+)
+from shortlist.functional._reduction import label_loss_inputs
+from shortlist.functional.subsets import swap
+from shortlist.kernels import ops
+
+
+def _smooth_topk_twin(scores: Tensor, target: Tensor, k: int, tau: float, alpha: float) -> tuple[Tensor, Tensor]:
+    """Loss of each row and whether it has a label; tau = 0 is the hinge."""
+    label = target.clamp(min=0).unsqueeze(-1)
+    observed = target >= 0
+    scores = torch.where(observed.unsqueeze(-1), scores, 0.0)  # an ignored row may hold anything
+    scores = torch.where(scores > most_finite(scores.dtype), most_finite(scores.dtype), scores)
+    own = scores.gather(-1, label).squeeze(-1)
+    others = scores.scatter(-1, label, float("-inf"))
+    rivals = (others > float("-inf")).sum(-1)
+    enough = (rivals >= k) | scores.isnan().any(-1)
+    others = torch.where(enough.unsqueeze(-1), others, torch.zeros_like(others).scatter(-1, label, float("-inf")))
+    if tau == 0:
+        kth = others.topk(k, dim=-1).values[..., -1]
+        return torch.where(enough, F.relu(alpha + (kth - own) / k), 0.0), observed
+    parts = split(others, k)
+    sums = swap(parts, k, 1 / (k * tau))
+    margin = alpha + wide(parts.high.squeeze(-1) - own) / k
+    z = margin / tau + sums.log_sum() - sums.log_sum(smaller=1)
+    loss = -tau * F.logsigmoid(-z)
+    return torch.where(enough, loss, 0.0).to(scores.dtype), observed
+
+
+register("smooth-topk", ops.smooth_topk, _smooth_topk_twin)
+
+
+def _loss(
+    scores: Tensor,
+    target: Tensor,
+    k: int,
+    tau: float,
+    alpha: float,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    sample_weight: Tensor | None,
+    reduction: str,
+) -> Tensor:
+    check_scores(scores)
+    check_reduction(reduction)
+    check_index_shape(scores, target)
+    check_k(k, scores.shape[-1] - 1, "the number of labels less one")
+    if alpha != alpha or abs(alpha) == float("inf"):
+        raise ValueError(f"alpha must be a finite number, got {alpha!r}")
+    x, target, rows = label_loss_inputs(scores, target, mask, weight, sample_weight)
+    loss = row_loss("smooth-topk", x, target, (k, tau, alpha), weight=rows, reduction=reduction)
+    return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)
+
+
+def smooth_topk_loss(
+    scores: Tensor,
+    target: Tensor,
+    k: int,
+    *,
+    tau: float = 1.0,
+    alpha: float = 1.0,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Smooth top-k SVM loss: the label's subsets of size k against all others, at temperature tau.
+
+    Formula:
+        L = tau log(1 + e^(alpha/tau) sigma_k(e^(s'/(k tau))) / (e^(s_y/(k tau)) sigma_{k-1}(e^(s'/(k tau)))))
+        s' = the scores without label y, sigma_k = sum over k-subsets of the product
+
+    Use it when:
+        an answer counts as right if the label is among the k, and training labels are ambiguous or noisy: unlike
+        cross-entropy it does not force one winner. tau = 1 is a good start; smaller values approach the hinge.
+        k = 1, tau = 1, alpha = 0 is cross-entropy.
+
+    Needs:
+        indices
+        1 <= k <= L - 1. A row with fewer than k usable rivals (mask, -inf) has loss 0.
+
+    Reference:
+        Berrada, Zisserman, Kumar, "Smooth Loss Functions for Deep Top-k Classification", ICLR 2018.
+
+    Options:
+        tau: temperature, above 0.
+        alpha: margin.
+        mask: bool, broadcastable to the scores; False takes a label out of its row (a row loses its own label: ignored).
+        weight: one per class, as in ``torch.nn.functional.cross_entropy``.
+        sample_weight: one per row.
+        reduction: "mean" (over what was observed), "sum" or "none". Rows with target -1 are ignored.
+
+    Example:
+        >>> scores = torch.tensor([[2.0, 1.0, 0.5, -1.0], [0.0, 0.0, 3.0, 1.0]])
+        >>> smooth_topk_loss(scores, torch.tensor([0, 3]), k=2)
+        tensor(0.8259)
+    """
+    check_positive(tau, "tau")
+    return _loss(scores, target, k, tau, alpha, mask, weight, sample_weight, reduction)
+
+
+def topk_hinge_loss(
+    scores: Tensor,
+    target: Tensor,
+    k: int,
+    *,
+    alpha: float = 1.0,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Top-k hinge loss: the label should beat the k-th best of the others by a margin. The limit tau -> 0.
+
+    Formula:
+        L = max(0, alpha + (s'_[k] - s_y) / k),   s' = the scores without label y, [k] = the k-th largest
+
+    Use it when:
+        comparing with the smooth loss; alone its gradient touches two labels per row and trains poorly.
+
+    Needs:
+        indices
+
+    Reference:
+        Lapin, Hein, Schiele, "Top-k Multiclass SVM", NIPS 2015, in the form of Berrada et al. 2018, eq. 19.
+
+    Options:
+        alpha, mask, weight, sample_weight, reduction: as in ``smooth_topk_loss``.
+
+    Example:
+        >>> topk_hinge_loss(torch.tensor([[2.0, 1.0, 0.5, -1.0]]), torch.tensor([3]), k=2)
+        tensor(2.)
+    """
+    return _loss(scores, target, k, 0.0, alpha, mask, weight, sample_weight, reduction)

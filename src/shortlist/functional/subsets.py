@@ -1,0 +1,175 @@
+"""Sums over k-subsets of labels: log sigma_k(e^s) and the chance of each label to be in the subset.
+
+A k-subset is the top set with i of its members swapped for i of the rest, so the sum is an inner product of the
+coefficients of two polynomials with positive coefficients only: no logarithm inside, no cancellation (see the
+mathematics page of the documentation).
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from shortlist.functional._frame import Split, balance, split, wide
+from shortlist.functional._inputs import apply_mask, check_k, check_scores, in_compute_type
+from shortlist.functional._polynomials import product_coefficients
+from shortlist.kernels import native_serves, ops
+
+
+class Swap(NamedTuple):
+    """Both polynomials of a row: S_d = sum_i V_{i+d} R_i, each up to the factor e^log_scale; the tilt is e^log_tilt."""
+
+    V: Tensor
+    R: Tensor
+    log_scale: Tensor
+    log_tilt: Tensor
+
+    def log_sum(self, smaller: int = 0) -> Tensor:
+        """log S_0 (subsets of size k), or log S_1 (of size k - 1), without the top's own scores."""
+        degree = self.V.shape[-1] - 1
+        total = (self.V[..., smaller:] * self.R[..., : degree + 1 - smaller]).sum(-1)
+        return total.log() + self.log_scale - smaller * self.log_tilt
+
+
+def swap(parts: Split, k: int, scale: float = 1.0) -> Swap:
+    """The swap polynomials of rows split at their k-th largest score, for scores multiplied by ``scale``."""
+    v = wide((parts.high - parts.top) * scale).exp()
+    r = ((parts.rest - parts.low) * scale).exp()
+    with torch.no_grad():
+        gap = wide(parts.high - parts.low) * scale
+        delta = balance(r, v, gap, steps=3)
+        log_tilt = (-delta - gap / 2).clamp(-60, 60)  # any tilt is exact; this one stays in range
+    V, log_v = product_coefficients(v * log_tilt.exp(), k)
+    R, log_r = product_coefficients(r * (-gap - log_tilt).exp().to(r.dtype), k)
+    return Swap(V, wide(R), log_v + wide(log_r), log_tilt.squeeze(-1))
+
+
+def _log_subset_sum_twin(scores: Tensor, k: int) -> Tensor:
+    """Rows (R, n) -> (R,) in float64; -inf for rows with fewer than k usable labels."""
+    parts = split(scores, k)
+    out = wide(parts.top).sum(-1) + swap(parts, k).log_sum()
+    return torch.where(parts.spare.squeeze(-1) < 0, float("-inf"), out)
+
+
+def _marginals_twin(scores: Tensor, k: int) -> Tensor:
+    """The gradient of the log sum; 1 for every usable label of a row that has fewer than k of them."""
+    log_sum, pull = torch.func.vjp(lambda s: _log_subset_sum_twin(s, k), scores)
+    marginals = pull(torch.ones_like(log_sum))[0]
+    dead = (log_sum == float("-inf")).unsqueeze(-1)
+    certain = (scores > float("-inf")).to(scores.dtype)
+    return torch.where(dead, certain, marginals)
+
+
+class _LogSubsetSum(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        log_sum, marginals = ops.subset_sums(scores, k, True)
+        return log_sum, marginals
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: tuple[Tensor, Tensor]) -> None:
+        scores, ctx.k = inputs
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(scores, *output)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor | None, _: Any) -> tuple[Tensor | None, None]:
+        if upstream is None:
+            return None, None
+        scores, log_sum, marginals = ctx.saved_tensors
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            marginals = _Marginals.apply(scores, ctx.k)
+        dead = log_sum == float("-inf")  # no subset at all: nothing to learn
+        return marginals * torch.where(dead, 0.0, upstream).to(scores.dtype).unsqueeze(-1), None
+
+
+class _Marginals(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor, k: int) -> Tensor:
+        return ops.subset_sums(scores, k, True)[1]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+        scores, ctx.k = inputs
+        ctx.save_for_backward(scores)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        (scores,) = ctx.saved_tensors
+        return torch.func.vjp(lambda s: _marginals_twin(s, ctx.k), scores)[1](upstream)[0], None
+
+
+def log_subset_sum(scores: Tensor, k: int, *, mask: Tensor | None = None) -> Tensor:
+    """log of the sum over all k-subsets of labels of e^(sum of the subset's scores); shape of the rows.
+
+    Formula:
+        log sigma_k(e^s) = log sum_{|S| = k} exp(sum_{j in S} s_j)
+
+    Its gradient is :func:`subset_marginals`. Exact for any k, temperature and offset. A row with fewer than k usable
+    labels (mask, -inf) has no k-subset: -inf, with a zero gradient.
+
+    Reference:
+        Berrada, Zisserman, Kumar, "Smooth Loss Functions for Deep Top-k Classification", ICLR 2018, section 4.
+
+    Example:
+        >>> log_subset_sum(torch.log(torch.tensor([1.0, 2.0, 3.0])), k=2).exp()  # 1*2 + 1*3 + 2*3
+        tensor(11.0000)
+    """
+    flat = _rows(scores, k, mask)
+    if native_serves(flat):
+        out, _ = _LogSubsetSum.apply(flat, k)
+    else:
+        out = _log_subset_sum_twin(flat, k)
+    return out.to(scores.dtype).reshape(scores.shape[:-1])
+
+
+def subset_marginals(scores: Tensor, k: int, *, mask: Tensor | None = None) -> Tensor:
+    """The chance of each label to be in a k-subset drawn with probability proportional to e^(sum of its scores).
+
+    Formula:
+        p_j = d log sigma_k(e^s) / d s_j,   sum_j p_j = k
+
+    Softmax at k = 1. Where a row has no more than k usable labels (mask, -inf), each of them is certainly in: 1.
+
+    Reference:
+        Berrada, Zisserman, Kumar, "Smooth Loss Functions for Deep Top-k Classification", ICLR 2018, appendix C.
+
+    Example:
+        >>> subset_marginals(torch.log(torch.tensor([1.0, 2.0, 3.0])), k=2)  # (2+3)/11, (2+6)/11, (3+6)/11
+        tensor([0.4545, 0.7273, 0.8182])
+    """
+    flat = _rows(scores, k, mask)
+    out = _Marginals.apply(flat, k) if native_serves(flat) else _marginals_twin(flat, k)
+    return out.to(scores.dtype).reshape(scores.shape)
+
+
+def multi_crop_probabilities(crop_scores: Tensor, k: int) -> Tensor:
+    """Top-k prediction from several crops of one image: subset marginals averaged over the crops.
+
+    Softmax says how likely a label is to be *first*; for a top-k answer, average how likely it is to be *among the k*.
+    ``crop_scores`` is (..., crops, L); the result (..., L) sums to k, and its k largest entries are the prediction.
+
+    Reference:
+        Berrada, Zisserman, Kumar, "Smooth Loss Functions for Deep Top-k Classification", ICLR 2018, appendix C.
+
+    Example:
+        >>> crops = torch.tensor([[4.0, 1.0, 0.0], [0.0, 3.0, 1.0]])
+        >>> multi_crop_probabilities(crops, k=2).topk(2).indices
+        tensor([1, 0])
+    """
+    check_scores(crop_scores, "crop_scores")
+    if crop_scores.ndim < 2 or crop_scores.shape[-2] == 0:
+        raise ValueError(f"crop_scores must have shape (..., crops, labels), got {tuple(crop_scores.shape)}")
+    return subset_marginals(crop_scores, k).mean(-2)
+
+
+def _rows(scores: Tensor, k: int, mask: Tensor | None) -> Tensor:
+    check_scores(scores)
+    check_k(k, scores.shape[-1], "the number of labels")
+    scores = apply_mask(in_compute_type(scores), mask)
+    return scores.reshape(-1, scores.shape[-1])

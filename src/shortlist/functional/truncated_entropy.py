@@ -1,0 +1,83 @@
+"""The truncated top-k entropy: cross-entropy that forgives the k - 1 strongest rivals."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from shortlist.functional._frame import most_finite
+from shortlist.functional._fused import register, row_loss
+from shortlist.functional._inputs import check_reduction
+from shortlist.functional._reduction import label_loss_inputs
+from shortlist.kernels import ops
+
+_MINUS_INF = float("-inf")
+
+
+def _truncated_entropy_twin(scores: Tensor, target: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Each row's loss and whether it has a present label."""
+    n = scores.shape[-1]
+    if target.ndim < scores.ndim:
+        present = target.unsqueeze(-1) == torch.arange(n, device=scores.device)
+    else:
+        present = target == 1
+    count = present.sum(-1, keepdim=True)
+    observed = count > 0
+    scores = torch.where(observed, scores, 0.0)  # an ignored row may hold anything
+    scores = torch.where(scores > most_finite(scores.dtype), most_finite(scores.dtype), scores)
+    others = scores.masked_fill(present, _MINUS_INF)
+    strongest = others.detach().topk(min(k, n), dim=-1).indices
+    drop = torch.arange(strongest.shape[-1], device=scores.device) < k - count
+    dropped = torch.zeros_like(present).scatter(-1, strongest, drop)
+    rivals = others.masked_fill(dropped, _MINUS_INF)
+    alone = (rivals == _MINUS_INF).all(-1, keepdim=True)
+    rivals = torch.logsumexp(torch.where(alone, 0.0, rivals), -1, keepdim=True)
+    losses = torch.where(present & ~alone, -F.logsigmoid(scores - rivals), 0.0)
+    return losses.sum(-1), observed.squeeze(-1)
+
+
+register("truncated-entropy", ops.truncated_entropy, _truncated_entropy_twin)
+
+
+def truncated_entropy_loss(
+    scores: Tensor,
+    target: Tensor,
+    k: int,
+    *,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Truncated top-k entropy: cross-entropy in which the k - 1 strongest rivals do not count.
+
+    Formula:
+        L = sum_{y in Y} log(1 + sum_{j in J} e^(s_j - s_y))
+        J = the labels not observed present, less their max(k - |Y|, 0) largest
+
+    Use it when:
+        an answer counts as right if the label is among the k, and you want the plainest such loss: a label already in
+        the top k is hardly pushed. k = 1 is cross-entropy for one label.
+
+    Needs:
+        indices or label matrix, unknowns
+        Unknown labels count as not observed: they are rivals unless masked. With no rival left the loss is 0.
+
+    Reference:
+        Lapin, Hein, Schiele, "Loss Functions for Top-k Error", CVPR 2016; for several labels Amos et al. 2019, eq. 13.
+
+    Options:
+        mask: bool, broadcastable to the scores; False takes a label out of its row.
+        weight: one per class (index targets only). sample_weight: one per row.
+        reduction: "mean" (over rows with a present label), "sum" or "none".
+
+    Example:
+        >>> scores = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
+        >>> truncated_entropy_loss(scores, torch.tensor([1]), k=1), truncated_entropy_loss(scores, torch.tensor([1]), k=2)
+        (tensor(1.4402), tensor(0.4076))
+    """
+    check_reduction(reduction)
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
+    x, target, rows = label_loss_inputs(scores, target, mask, weight, sample_weight)
+    loss = row_loss("truncated-entropy", x, target, (k,), weight=rows, reduction=reduction)
+    return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

@@ -1,0 +1,255 @@
+"""The native kernels as PyTorch operators: they trace under ``torch.compile`` and batch under ``vmap``.
+
+A loss operator works on rows and returns ``(loss, grad, scale)``: the gradient is computed together with the loss, so
+that backward is one multiplication. ``groups`` splits the rows into equal parts that are reduced apart; it is what
+``vmap`` adds to.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.library import Library
+
+from shortlist.kernels.dispatch import native
+
+_library = Library("shortlist", "DEF")
+LABEL_TYPES = {
+    torch.bool: 1,
+    torch.int8: 1,
+    torch.int32: 2,
+    torch.int64: 3,
+    torch.float32: 4,
+    torch.float64: 5,
+}
+_Results = tuple[Tensor, Tensor, Tensor]
+
+
+class BadTarget(ValueError):
+    """A target value that is not allowed, at a flat position; callers say it in their own words."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"target value at flat position {position} is not allowed")
+        self.position = position
+
+
+def _address(tensor: Tensor | None) -> int:
+    return 0 if tensor is None else tensor.data_ptr()
+
+
+def _loss_outputs(scores: Tensor, reduction: str, groups: int, with_grad: bool) -> _Results:
+    rows = scores.shape[0]
+    loss = scores.new_empty(rows if reduction == "none" else groups)
+    grad = scores.new_empty(scores.shape if with_grad else (groups, 0))
+    return loss, grad, scores.new_empty(groups)
+
+
+def _batched(tensor: Tensor | None, dim: int | None, size: int) -> Tensor | None:
+    """A tensor of rows, the vmapped dimension folded into the rows."""
+    if tensor is None:
+        return None
+    tensor = tensor.unsqueeze(0).expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+    return tensor.reshape(tensor.shape[0] * tensor.shape[1], *tensor.shape[2:])
+
+
+def _define_loss(name: str, extra: str, tensors: int = 0) -> Callable[..., _Results]:
+    """Declare loss operator ``name`` with ``extra`` arguments (the last ``tensors`` of them optional tensors of rows)."""
+    _library.define(
+        f"{name}(Tensor scores, Tensor target, Tensor? weight, str reduction, int groups, bool with_grad, {extra})"
+        " -> (Tensor, Tensor, Tensor)"
+    )
+
+    def run(
+        scores: Tensor, target: Tensor, weight: Tensor | None, reduction: str, groups: int, with_grad: bool, *args: Any
+    ) -> _Results:
+        scores, target = scores.contiguous(), target.contiguous()
+        weight = None if weight is None else weight.contiguous()
+        loss, grad, scale = _loss_outputs(scores, reduction, groups, with_grad)
+        kind = LABEL_TYPES[target.dtype] if target.ndim == scores.ndim else 0
+        bad = getattr(native, name)(
+            scores.dtype == torch.float64,
+            scores.shape[0],
+            scores.shape[1],
+            scores.data_ptr(),
+            target.data_ptr(),
+            kind,
+            _address(weight),
+            loss.data_ptr(),
+            scale.data_ptr(),
+            grad.data_ptr() if with_grad else 0,
+            groups,
+            reduction[0],
+            torch.get_num_threads(),
+            *[_address(a) if i >= len(args) - tensors else a for i, a in enumerate(args)],
+        )
+        if bad >= 0:
+            raise BadTarget(bad)
+        return loss, grad, scale
+
+    def fake(
+        scores: Tensor, target: Tensor, weight: Tensor | None, reduction: str, groups: int, with_grad: bool, *args: Any
+    ) -> _Results:
+        return _loss_outputs(scores, reduction, groups, with_grad)
+
+    def batch(info: Any, in_dims: Any, scores: Tensor, target: Tensor, weight: Tensor | None, *rest: Any) -> Any:
+        size = info.batch_size
+        reduction, groups, with_grad, *args = rest
+        for i in range(len(args) - tensors, len(args)):
+            args[i] = _batched(args[i], in_dims[6 + i], size)
+        results = op(
+            _batched(scores, in_dims[0], size),
+            _batched(target, in_dims[1], size),
+            _batched(weight, in_dims[2], size),
+            reduction,
+            groups * size,
+            with_grad,
+            *args,
+        )
+        return tuple(r.unflatten(0, (size, -1)) for r in results), (0, 0, 0)
+
+    _library.impl(name, run, "CPU")
+    op: Callable[..., _Results] = getattr(torch.ops.shortlist, name).default
+    torch.library.register_fake(f"shortlist::{name}", fake, lib=_library)
+    torch.library.register_vmap(f"shortlist::{name}", batch, lib=_library)
+    return op
+
+
+smooth_topk = _define_loss("smooth_topk", "int k, float tau, float alpha")
+truncated_entropy = _define_loss("truncated_entropy", "int k")
+lml_loss = _define_loss("lml_loss", "int k, Tensor? k_rows", tensors=1)
+
+
+def _define(
+    schema: str, run: Callable[..., Any], fake: Callable[..., Any], outputs: int, tensors: int
+) -> Callable[..., Any]:
+    """Declare an operator on rows whose first ``tensors`` arguments are (optional) tensors of rows."""
+    name = schema.split("(")[0]
+    _library.define(schema)
+
+    def batch(info: Any, in_dims: Any, *args: Any) -> Any:
+        size = info.batch_size
+        flat = [_batched(a, d, size) if i < tensors else a for i, (a, d) in enumerate(zip(args, in_dims, strict=True))]
+        results = op(*flat)
+        if outputs == 1:
+            return results.unflatten(0, (size, -1)), 0
+        return tuple(r.unflatten(0, (size, -1)) for r in results), (0,) * outputs
+
+    _library.impl(name, run, "CPU")
+    op: Callable[..., Any] = getattr(torch.ops.shortlist, name).default
+    torch.library.register_fake(f"shortlist::{name}", fake, lib=_library)
+    torch.library.register_vmap(f"shortlist::{name}", batch, lib=_library)
+    return op
+
+
+def _run_lml(scores: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
+    scores = scores.contiguous()
+    p, frame = _fake_lml(scores, k_rows, k)
+    rows, n = scores.shape
+    native.lml(
+        scores.dtype == torch.float64,
+        scores.data_ptr(),
+        rows,
+        n,
+        k,
+        _address(k_rows),
+        p.data_ptr(),
+        frame.data_ptr(),
+        torch.get_num_threads(),
+    )
+    return p, frame
+
+
+def _fake_lml(scores: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(scores), scores.new_empty((scores.shape[0], 3), dtype=torch.float64)
+
+
+lml = _define("lml(Tensor scores, Tensor? k_rows, int k) -> (Tensor, Tensor)", _run_lml, _fake_lml, 2, 2)
+
+
+def _run_lml_backward(scores: Tensor, p: Tensor, frame: Tensor, upstream: Tensor) -> Tensor:
+    scores, p, upstream = scores.contiguous(), p.contiguous(), upstream.contiguous()
+    grad = torch.empty_like(scores)
+    native.lml_backward(
+        scores.dtype == torch.float64,
+        scores.data_ptr(),
+        p.data_ptr(),
+        frame.contiguous().data_ptr(),
+        upstream.data_ptr(),
+        scores.shape[0],
+        scores.shape[1],
+        grad.data_ptr(),
+        torch.get_num_threads(),
+    )
+    return grad
+
+
+lml_backward = _define(
+    "lml_backward(Tensor scores, Tensor p, Tensor frame, Tensor upstream) -> Tensor",
+    _run_lml_backward,
+    lambda scores, p, frame, upstream: torch.empty_like(scores),
+    1,
+    4,
+)
+
+
+def _run_subset_sums(scores: Tensor, k: int, with_marginals: bool) -> tuple[Tensor, Tensor]:
+    scores = scores.contiguous()
+    log_sum, marginals = _fake_subset_sums(scores, k, with_marginals)
+    native.subset_sums(
+        scores.dtype == torch.float64,
+        scores.data_ptr(),
+        scores.shape[0],
+        scores.shape[1],
+        k,
+        log_sum.data_ptr(),
+        marginals.data_ptr() if with_marginals else 0,
+        torch.get_num_threads(),
+    )
+    return log_sum, marginals
+
+
+def _fake_subset_sums(scores: Tensor, k: int, with_marginals: bool) -> tuple[Tensor, Tensor]:
+    log_sum = scores.new_empty(scores.shape[0], dtype=torch.float64)
+    return log_sum, scores.new_empty(scores.shape if with_marginals else (scores.shape[0], 0))
+
+
+subset_sums = _define(
+    "subset_sums(Tensor scores, int k, bool with_marginals) -> (Tensor, Tensor)",
+    _run_subset_sums,
+    _fake_subset_sums,
+    2,
+    1,
+)
+
+
+def _run_kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -> tuple[Tensor, Tensor]:
+    scores = scores.contiguous()
+    noise = None if noise is None else noise.contiguous()
+    values, indices = _fake_kth_largest(scores, noise, epsilon, k)
+    native.kth_largest(
+        scores.dtype == torch.float64,
+        scores.data_ptr(),
+        _address(noise),
+        epsilon,
+        scores.shape[0],
+        scores.shape[1],
+        k,
+        values.data_ptr(),
+        indices.data_ptr(),
+        torch.get_num_threads(),
+    )
+    return values, indices
+
+
+def _fake_kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -> tuple[Tensor, Tensor]:
+    return scores.new_empty(scores.shape[0]), scores.new_empty(scores.shape[0], dtype=torch.int64)
+
+
+kth_largest = _define(
+    "kth_largest(Tensor scores, Tensor? noise, float epsilon, int k) -> (Tensor, Tensor)",
+    _run_kth_largest,
+    _fake_kth_largest,
+    2,
+    2,
+)
