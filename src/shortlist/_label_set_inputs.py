@@ -84,7 +84,7 @@ def check_arrays(offsets: ArrayLike, indices: ArrayLike, num_labels: int) -> tup
         raise ValueError(f"the last offset must be the number of indices, {len(given)}, got {starts[-1]}")
     if len(given) and (given.min() < 0 or given.max() >= num_labels):
         raise_out_of_range(given, starts, num_labels)
-    labels = given.astype(np.int32 if num_labels <= 2**31 else np.int64)
+    labels: Indices = given.astype(np.int32) if num_labels <= 2**31 else given.astype(np.int64)
     falls = labels[1:] <= labels[:-1]
     between = starts[1:-1]
     falls[between[(between > 0) & (between < len(labels))] - 1] = False  # a new set may begin lower
@@ -184,13 +184,13 @@ def as_members(matrix: Any) -> NDArray[np.bool_]:
     """An (N, L) bool array from bools, or from numbers that are exactly 0 and 1."""
     if hasattr(matrix, "tocsr"):
         raise ValueError("the matrix is sparse: use from_sparse")
-    found = _two_dimensions(to_numpy(matrix), "matrix")
+    found: NDArray[Any] = _two_dimensions(to_numpy(matrix), "matrix")
     if found.dtype == np.bool_:
         return found
     bad = _not_zero_or_one(found, "matrix")
     if bad.any():
         raise_bad_member(first_true(bad), found[first_true(bad)])
-    return found != 0
+    return np.asarray(found != 0)
 
 
 def sparse_parts(matrix: Any) -> tuple[Offsets, Indices, int]:

@@ -253,7 +253,8 @@ class LabelSets:
         """One set as a list of labels; for a slice, a bool mask or an array of positions, those sets."""
         positions = inputs.as_positions(key, len(self))
         if positions.ndim == 0:
-            return self.indices[self.offsets[positions] : self.offsets[positions + 1]].tolist()
+            one: list[int] = self.indices[self.offsets[positions] : self.offsets[positions + 1]].tolist()
+            return one
         offsets = inputs.as_offsets(self.sizes[positions])
         # the j-th label of a chosen set stands j places after that set's old beginning
         shift = np.repeat(self.offsets[positions] - offsets[:-1], np.diff(offsets))
