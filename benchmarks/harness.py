@@ -75,19 +75,23 @@ class SpeedCase:
 
 @dataclass(frozen=True)
 class MemoryCase:
-    """The memory one step takes beyond its inputs, against the size of the scores. `ours` must be picklable."""
+    """The memory one step takes beyond its inputs, against the size of the scores (float32).
+
+    `warm_up` makes the same step on small inputs; both it and `ours` must be picklable.
+    """
 
     group: str
     name: str
     shape: tuple[int, ...]
     k: int | None
     ours: Setup
+    warm_up: Setup
     goal: float | None = None
 
     def run(self, seconds: float = SECONDS) -> Row:
         """Measure, in a process of its own (`seconds` is for speed cases)."""
         scores = 4 * math.prod(self.shape)
-        extra = extra_bytes(self.ours, THREADS)
+        extra = extra_bytes(self.ours, self.warm_up, THREADS)
         return Row(
             self.group, self.name, self.shape, self.k, extra / 1e6, "the scores", scores / 1e6, "MB", self.goal
         )

@@ -12,13 +12,16 @@ from pathlib import Path
 
 import torch
 
+Setup = Callable[[], Callable[[], object]]
+
 STATUS, RESET_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
-def extra_bytes(setup: Callable[[], Callable[[], object]], threads: int) -> int:
-    """The bytes that the step made by `setup` (picklable) takes at its peak, its inputs not counted.
+def extra_bytes(setup: Setup, warm_up: Setup, threads: int) -> int:
+    """The bytes that the step made by `setup` takes at its peak, its inputs not counted.
 
-    The step is called once: the code it loads counts too, well under a megabyte next to the sizes measured here.
+    `warm_up` makes the same step on small inputs; it runs first, so that the code a first call loads does not count.
+    Both must be picklable.
     """
     if not RESET_PEAK.exists():
         raise RuntimeError(f"memory is measured through {RESET_PEAK}, which this system does not have (Linux has)")
@@ -26,20 +29,17 @@ def extra_bytes(setup: Callable[[], Callable[[], object]], threads: int) -> int:
     function = setup.func if isinstance(setup, partial) else setup
     context.set_forkserver_preload(["torch", function.__module__])  # imported once, inherited by every fork
     with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(_measure, setup, threads).result()
+        return pool.submit(_measure, setup, warm_up, threads).result()
 
 
-def _measure(setup: Callable[[], Callable[[], object]], threads: int) -> int:
+def _measure(setup: Setup, warm_up: Setup, threads: int) -> int:
     torch.set_num_threads(threads)
-    warm = torch.zeros(256, 256, requires_grad=True)
-    torch.autograd.grad((warm.exp() @ warm).sum(), warm)  # starts the threads of both passes
+    warm_up()()
     step = setup()
     before = _status("VmRSS")
     RESET_PEAK.write_text("5")
-    kept = step()  # what the step returns is alive at its peak, as it would be in training
-    after = _status("VmHWM")
-    del kept
-    return after - before
+    step()
+    return _status("VmHWM") - before
 
 
 def _status(field: str) -> int:

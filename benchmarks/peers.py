@@ -12,7 +12,6 @@ What each computes, next to ours:
 
 import contextlib
 import io
-from collections.abc import Sequence
 
 import torch
 from entmax import budget_bisect
@@ -30,11 +29,11 @@ def smooth_topk(labels: int, k: int) -> torch.nn.Module:
     return SmoothTopKLoss(labels, k)
 
 
-def noised_topk(k: int, draws: int, class_counts: Sequence[int] | None = None) -> torch.nn.Module:
-    """pytopk's noised loss, imbalanced where class counts are given."""
-    if class_counts is None:
+def noised_topk(labels: int, k: int, draws: int, imbalanced: bool = False) -> torch.nn.Module:
+    """pytopk's noised loss; the imbalanced one has 1, 2, 3, ... examples of its classes."""
+    if not imbalanced:
         return BalNoisedTopK(k, epsilon=1.0, n_sample=draws)
-    return ImbalNoisedTopK(k, epsilon=1.0, max_m=0.3, cls_num_list=class_counts, scale=50, n_sample=draws)
+    return ImbalNoisedTopK(k, 1.0, max_m=0.3, cls_num_list=range(1, labels + 1), scale=50, n_sample=draws)
 
 
 def budget_sparsemax(scores: Tensor, k: int) -> Tensor:

@@ -22,6 +22,7 @@ from benchmarks.run import parser, run
 from shortlist import kernels
 
 Shape = tuple[int, int]
+ShapedSetup = Callable[[Shape], Step]
 Size = Callable[[int, int], Shape]  # the shape asked for, or a small one in a quick run
 
 BUILT_IN = "Against PyTorch's own"
@@ -59,9 +60,9 @@ def layer_step(layer: Callable[[Tensor], Tensor], shape: Shape) -> Step:
     return lambda: torch.autograd.grad(layer(scores), scores, upstream)
 
 
-def peer_step(make: Callable[[], Callable[[Tensor, Tensor], Tensor]], shape: Shape) -> Step:
-    """A peer's loss, made once, before the clock runs."""
-    return loss_step(make(), shape)
+def peer_step(make: Callable[[int], Callable[[Tensor, Tensor], Tensor]], shape: Shape) -> Step:
+    """A peer's loss, made once for this number of labels, before the clock runs."""
+    return loss_step(make(shape[1]), shape)
 
 
 def draw_step(shape: Shape) -> Step:
@@ -69,9 +70,9 @@ def draw_step(shape: Shape) -> Step:
     return lambda: torch.randn(DRAWS, *shape)
 
 
-def twin_step(setup: Setup) -> Step:
-    """The same step without native kernels, for a process of its own."""
-    step = setup()
+def twin_step(setup: ShapedSetup, shape: Shape) -> Step:
+    """The same step without native kernels."""
+    step = setup(shape)
 
     def twin() -> object:
         with kernels.use("torch"):
@@ -133,15 +134,15 @@ def _twins(size: Size) -> list[Case]:
         *[(size(256, 1000), k) for k in (20, 100)],
     ]:
         ours = partial(loss_step, partial(F.smooth_topk_loss, k=k), shape)
-        theirs = partial(peer_step, partial(peers.smooth_topk, shape[1], k), shape)
+        theirs = partial(peer_step, partial(peers.smooth_topk, k=k), shape)
         found.append(twin("smooth_topk", ours, "difftopk", theirs, shape, k))
     for shape in (size(256, 1000), size(256, 10_000)):
         ours = partial(loss_step, partial(noised, k=5), shape)
-        theirs = partial(peer_step, partial(peers.noised_topk, 5, DRAWS), shape)
+        theirs = partial(peer_step, partial(peers.noised_topk, k=5, draws=DRAWS), shape)
         found.append(twin("noised_topk", ours, "pytopk", theirs, shape))
-        counts = torch.arange(1, shape[1] + 1)
+        counts = torch.arange(1, shape[1] + 1)  # as peers.noised_topk counts them
         ours = partial(loss_step, partial(noised, k=5, class_counts=counts, scale=50.0), shape)
-        theirs = partial(peer_step, partial(peers.noised_topk, 5, DRAWS, range(1, shape[1] + 1)), shape)
+        theirs = partial(peer_step, partial(peers.noised_topk, k=5, draws=DRAWS, imbalanced=True), shape)
         found.append(twin("noised_topk, imbalanced", ours, "pytopk", theirs, shape))
     for shape in (size(256, 1000), size(256, 10_000), size(64, 100_000)):
         ours = partial(layer_step, partial(F.lml, k=5), shape)
@@ -176,28 +177,32 @@ def _published(size: Size) -> list[Case]:
 
 
 def _memory(size: Size) -> list[Case]:
-    shape = size(64, 100_000)
-    setups: dict[str, Setup] = {
-        "smooth_topk": partial(loss_step, partial(F.smooth_topk_loss, k=5), shape),
-        "lml": partial(layer_step, partial(F.lml, k=5), shape),
-        "lml_loss": partial(loss_step, partial(F.lml_loss, k=5), shape),
-        "truncated_entropy": partial(loss_step, partial(F.truncated_entropy_loss, k=5), shape),
-        "topk_hinge": partial(loss_step, partial(F.topk_hinge_loss, k=5), shape),
-        "noised_topk": partial(loss_step, partial(noised, k=5), shape),
-        "log_subset_sum": partial(layer_step, partial(F.log_subset_sum, k=5), shape),
-        "subset_marginals": partial(layer_step, partial(F.subset_marginals, k=5), shape),
+    ours: dict[str, ShapedSetup] = {
+        "smooth_topk": partial(loss_step, partial(F.smooth_topk_loss, k=5)),
+        "lml": partial(layer_step, partial(F.lml, k=5)),
+        "lml_loss": partial(loss_step, partial(F.lml_loss, k=5)),
+        "truncated_entropy": partial(loss_step, partial(F.truncated_entropy_loss, k=5)),
+        "topk_hinge": partial(loss_step, partial(F.topk_hinge_loss, k=5)),
+        "noised_topk": partial(loss_step, partial(noised, k=5)),
+        "log_subset_sum": partial(layer_step, partial(F.log_subset_sum, k=5)),
+        "subset_marginals": partial(layer_step, partial(F.subset_marginals, k=5)),
     }
-    theirs: dict[str, Setup] = {
-        "(F.cross_entropy)": partial(loss_step, cross_entropy, shape),
-        "(torch.softmax)": partial(layer_step, softmax, shape),
-        "(difftopk)": partial(peer_step, partial(peers.smooth_topk, shape[1], 5), shape),
-        "(pytopk)": partial(peer_step, partial(peers.noised_topk, 5, DRAWS), shape),
-        "(entmax.budget_bisect)": partial(layer_step, partial(peers.budget_sparsemax, k=5), shape),
+    twins: dict[str, ShapedSetup] = {name: partial(twin_step, step) for name, step in ours.items()}
+    theirs: dict[str, ShapedSetup] = {
+        "(F.cross_entropy)": partial(loss_step, cross_entropy),
+        "(torch.softmax)": partial(layer_step, softmax),
+        "(difftopk)": partial(peer_step, partial(peers.smooth_topk, k=5)),
+        "(pytopk)": partial(peer_step, partial(peers.noised_topk, k=5, draws=DRAWS)),
+        "(entmax.budget_bisect)": partial(layer_step, partial(peers.budget_sparsemax, k=5)),
     }
+
+    def case(group: str, name: str, step: ShapedSetup, goal: float | None) -> Case:
+        shape = size(64, 100_000)
+        return MemoryCase(group, name, shape, 5, partial(step, shape), partial(step, (8, 150)), goal)
+
     return [
-        *[MemoryCase(MEMORY, name, shape, 5, setup, 3.0) for name, setup in setups.items()],
-        *[MemoryCase(TWIN_MEMORY, name, shape, 5, partial(twin_step, setup)) for name, setup in setups.items()],
-        *[MemoryCase(TWIN_MEMORY, name, shape, 5, setup) for name, setup in theirs.items()],
+        *[case(MEMORY, name, step, 3.0) for name, step in ours.items()],
+        *[case(TWIN_MEMORY, name, step, None) for name, step in {**twins, **theirs}.items()],
     ]
 
 

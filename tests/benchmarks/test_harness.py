@@ -75,7 +75,7 @@ def test_a_speed_case_holds_its_context_while_it_measures():
 
 
 def test_a_memory_case_counts_what_a_step_takes_at_its_peak():
-    row = MemoryCase("g", "n", (10, 1_000_000), 5, partial(allocate, 80), goal=3.0).run()
+    row = MemoryCase("g", "n", (10, 1_000_000), 5, partial(allocate, 80), partial(allocate, 1), goal=3.0).run()
     assert row.reference == 40
     assert row.ours == pytest.approx(80, abs=4)
     assert row.met

@@ -57,13 +57,13 @@ def test_the_peer_for_the_smooth_loss_computes_our_number():
     torch.testing.assert_close(peers.smooth_topk(40, 5)(scores, target), F.smooth_topk_loss(scores, target, 5))
 
 
-@pytest.mark.parametrize("counts", [None, range(1, 41)])
-def test_the_peer_for_the_noised_loss_computes_our_number_where_noise_does_not_matter(counts):
+@pytest.mark.parametrize("imbalanced", [False, True])
+def test_the_peer_for_the_noised_loss_computes_our_number_where_noise_does_not_matter(imbalanced):
     _, target = inputs(40)
     scores = 1e4 * torch.arange(40.0).flip(0).repeat(6, 1)  # gaps far wider than the noise
-    theirs = peers.noised_topk(5, 400, counts)(scores, target)
-    scale = {} if counts is None else {"class_counts": torch.tensor(counts), "scale": 50.0}
-    ours = F.noised_topk_loss(scores, target, 5, n_samples=400, **scale)
+    theirs = peers.noised_topk(40, k=5, draws=400, imbalanced=imbalanced)(scores, target)
+    options = {"class_counts": torch.arange(1, 41), "scale": 50.0} if imbalanced else {}
+    ours = F.noised_topk_loss(scores, target, 5, n_samples=400, **options)
     torch.testing.assert_close(theirs, ours, rtol=1e-4, atol=0)
 
 
