@@ -1,7 +1,8 @@
-"""What the figures were measured on: enough to judge them, nothing that names the machine."""
+"""What the figures were measured on: enough to judge them, nothing that names the machine. Linux only, as memory is."""
 
 import os
 import platform
+import time
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,7 +19,7 @@ def describe() -> dict[str, str]:
     """The processor, its instruction set, the memory, the threads and the versions in use, as text."""
     return {
         "processor": _processor(),
-        "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
+        "cores": str(len(os.sched_getaffinity(0))),
         "vector instructions": torch.backends.cpu.get_cpu_capability(),
         "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB",
         "threads": str(THREADS),
@@ -30,11 +31,31 @@ def describe() -> dict[str, str]:
     }
 
 
+class OtherWork:
+    """How busy other programs kept the processor since this was made: the figures are as good as this is small."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._busy = _busy_seconds() - _own_seconds()
+
+    def __str__(self) -> str:
+        seconds = (time.monotonic() - self._start) * (os.cpu_count() or 1)
+        return f"{max(0.0, _busy_seconds() - _own_seconds() - self._busy) / seconds:.0%} of the processor"
+
+
+def _busy_seconds() -> float:
+    """What the whole machine has computed, all cores together."""
+    user, nice, system, _idle, _wait, *interrupts = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    return sum(map(int, (user, nice, system, *interrupts))) / os.sysconf("SC_CLK_TCK")
+
+
+def _own_seconds() -> float:
+    """What this process and the ones it waited for have computed."""
+    return sum(os.times()[:4])
+
+
 def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.machine()
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [value.strip() for key, _, value in (line.partition(":") for line in lines) if key.strip() == "model name"]
     return f"{names[0]} ({platform.machine()})" if names else platform.machine()
 

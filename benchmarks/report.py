@@ -28,7 +28,7 @@ def as_markdown(rows: Sequence[Row], machine: Mapping[str, str], command: str) -
         "# Benchmarks",
         f"Written by `{command}`; do not edit.",
         "Forward and backward through autograd. Each ratio is ours over theirs, measured in one run, the two taking "
-        "turns, each at its fastest turn; below 1 is faster (or smaller). " + summary(rows),
+        "turns, each at its fastest call; below 1 is faster (or smaller). " + summary(rows),
         "| | |\n|---|---|\n" + "\n".join(f"| {key} | {value} |" for key, value in machine.items()),
     ]
     for group, cells in _groups(rows):
