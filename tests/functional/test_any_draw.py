@@ -93,12 +93,13 @@ def test_losses_of_class_indices(name: str, draw: Draw) -> None:
         if not tied:
             assert_gradients(gradient, exact_gradient)
         else:
-            assert_gradients(by_value(draw.scores, gradient), by_value(draw.scores, exact_gradient))
+            by_value = sums_over_ties(draw.scores, gradient).to(gradient.dtype)
+            assert_gradients(by_value, sums_over_ties(draw.scores, exact_gradient))
     if not tied:
         compare(results, name)
 
 
-def by_value(scores: Tensor, gradient: Tensor) -> Tensor:
+def sums_over_ties(scores: Tensor, gradient: Tensor) -> Tensor:
     """The gradient summed over the labels that have the same score."""
     same = (scores[:, :, None] == scores[:, None, :]).double()
     return (same @ gradient.double()[:, :, None]).squeeze(-1)

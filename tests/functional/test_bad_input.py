@@ -79,8 +79,8 @@ def test_crops_without_a_crop_dimension() -> None:
 
 
 @pytest.mark.parametrize("value", [0, -3])
-def test_k_per_row_out_of_range_names_the_row(value: int) -> None:
-    assert_says(refusal(F.lml, SCORES, torch.tensor([1, value, 2])), "k[1]", value)
+def test_k_per_row_below_1(value: int) -> None:
+    assert_says(refusal(F.lml, SCORES, torch.tensor([1, value, 2])), "k", "1", value)
 
 
 def test_k_per_row_of_the_wrong_shape() -> None:
@@ -203,7 +203,7 @@ def test_a_dimension_that_is_not_there() -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("epsilon", -1.0), ("epsilon", float("nan")), ("n_samples", 0), ("max_margin", 0.0), ("scale", -1.0)],
+    [("epsilon", -1.0), ("epsilon", float("nan")), ("n_samples", -1), ("n_samples", 2.5), ("max_margin", 0.0), ("scale", -1.0)],
 )
 def test_noise_options_out_of_range(option: str, value: float) -> None:
     counts = torch.ones(5)
