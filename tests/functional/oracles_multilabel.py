@@ -239,3 +239,14 @@ def average_k(
     if entries[m:]:
         loss = loss + alpha * sum(-log_not_p(set_scores[i, j]) for _, i, j in entries[m:]) / len(entries[m:])
     return loss
+
+
+def warp_exact_pairs(scores: Tensor, target: Tensor) -> Tensor:
+    """`warp_exact` over all pairs of a row at once, for rows too long for loops."""
+    rows = []
+    for s, y in zip(scores, target, strict=True):
+        hinges = (1 - s[y == 1][:, None] + s[y == 0][None, :]).clamp(min=0)
+        ranks = (hinges > 0).sum(1)
+        weights = torch.tensor([harmonic(int(r)) / max(int(r), 1) for r in ranks], dtype=s.dtype)
+        rows.append((weights * hinges.sum(1)).sum())
+    return torch.stack(rows).mean()

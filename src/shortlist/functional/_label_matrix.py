@@ -5,13 +5,14 @@ from torch import Tensor
 
 from shortlist.functional._distributed import max_over_processes, sum_over_processes
 from shortlist.functional._inputs import (
-    apply_mask,
     check_class_weight,
     check_indices,
     check_label_matrix,
+    check_mask,
     check_sample_weight,
     check_scores,
     is_index_target,
+    mask_indices,
     values_visible,
 )
 
@@ -22,7 +23,7 @@ def read_label_matrix(scores: Tensor, target: Tensor, mask: Tensor | None) -> tu
     check_label_matrix(scores, target)
     present, absent = target == 1, target == 0
     if mask is not None:
-        apply_mask(scores.detach(), mask)  # for its check alone
+        check_mask(scores, mask)
         present, absent = present & mask, absent & mask
     return present, absent
 
@@ -89,12 +90,7 @@ def read_single_positive(scores: Tensor, target: Tensor, mask: Tensor | None) ->
                 f"this loss takes class indices, or a label matrix with at most one present label per row"
             )
         index = torch.where(count > 0, present.to(torch.uint8).argmax(-1), -1)
-    if mask is None:
-        return index, None
-    apply_mask(scores.detach(), mask)  # for its check alone
-    mask = mask.expand(scores.shape)
-    kept = mask.gather(-1, index.clamp(min=0).unsqueeze(-1)).squeeze(-1)
-    return torch.where(kept, index, -1), mask
+    return mask_indices(scores, index, mask), None if mask is None else mask.expand(scores.shape)
 
 
 def single_positive_weights(

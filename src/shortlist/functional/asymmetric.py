@@ -21,7 +21,8 @@ def _asymmetric_entries(
     """Losses of all entries, 0 where a label is neither present nor absent; ``gamma_neg`` may differ by entry."""
     known = present | absent
     scores = torch.where(known, scores, 0.0)  # an ignored NaN or inf stays ignored
-    gamma = torch.where(present, gamma_pos, gamma_neg)
+    gamma = gamma_neg if isinstance(gamma_neg, Tensor) else torch.full_like(scores, gamma_neg)
+    gamma = gamma.masked_fill(present, gamma_pos)
     right = torch.where(present, scores, -scores)  # p and 1 - p are sigmoid(right) where present, where absent
     log_right = F.logsigmoid(right)
     log_wrong = F.logsigmoid(-right).clamp(min=torch.finfo(scores.dtype).min)  # finite: 0 * log_wrong is 0

@@ -89,7 +89,7 @@ def partial_selective_loss(
     unknown = ~(present | absent) if mask is None else ~(present | absent) & mask
     x = in_compute_type(scores)
     assumed = _assumed_absent(x, unknown, prior, prior_threshold, likelihood_topk, mode)
-    gamma = torch.where(assumed, gamma_unknown, gamma_neg)
+    gamma = torch.full_like(x, gamma_neg).masked_fill(assumed, gamma_unknown)
     entries = _asymmetric_entries(x, present, absent | assumed, gamma_pos, gamma, clip, detach_focus)
     weight = entries_that_count(present | absent | assumed, sample_weight, x)
     return reduce_over_processes(entries, weight, reduction, world_size(sync)).to(scores.dtype)

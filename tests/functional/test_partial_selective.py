@@ -1,0 +1,53 @@
+"""The partial selective loss: which unknown labels count as absent."""
+
+import pytest
+import torch
+
+import shortlist.functional as F
+from tests.functional import oracles_multilabel as oracles
+from tests.functional.cases_multilabel import some_scores, some_target, value_and_gradient
+
+SCORES, TARGET = some_scores(9, 8), some_target("partial_selective", 9, 8)
+PRIOR = torch.tensor([0.01, 0.3, 0.02, 0.04, 0.06, 0.2, 0.001, 0.049])
+
+
+@pytest.mark.parametrize("mode", ["selective", "ignore", "negative"])
+@pytest.mark.parametrize("prior", [None, PRIOR])
+@pytest.mark.parametrize("likelihood_topk", [0, 2, 5, 50])
+def test_equals_the_formula_with_every_rule(mode: str, prior: torch.Tensor | None, likelihood_topk: int) -> None:
+    options = {"mode": mode, "prior": prior, "likelihood_topk": likelihood_topk, "clip": 0.02, "gamma_pos": 0.5}
+    actual = value_and_gradient(F.partial_selective_loss, SCORES, TARGET, **options)
+    exact = value_and_gradient(oracles.partial_selective, SCORES, TARGET, **options)
+    torch.testing.assert_close(actual, exact, rtol=1e-12, atol=1e-15)
+
+
+def test_equal_scores_are_ignored_from_the_lowest_label_on() -> None:
+    target = torch.tensor([[-1, 0, -1, -1, -1]])
+    entries = F.partial_selective_loss(torch.zeros(1, 5), target, likelihood_topk=2, reduction="none")
+    assert (entries != 0).tolist() == [[False, True, False, True, True]]
+
+
+def test_ignoring_unknown_labels_is_the_asymmetric_loss() -> None:
+    focus = {"gamma_neg": 1.0, "gamma_pos": 0.0, "clip": 0.0}
+    ignoring = F.partial_selective_loss(SCORES, TARGET, mode="ignore", **focus)
+    assert torch.equal(ignoring, F.asymmetric_loss(SCORES, TARGET, **focus))
+
+
+def test_the_choice_of_ignored_labels_is_the_same_at_any_extra_batch_dimension() -> None:
+    options = {"likelihood_topk": 2, "reduction": "none"}
+    twice = F.partial_selective_loss(SCORES.expand(2, 9, 8), TARGET.expand(2, 9, 8), **options)
+    assert torch.equal(twice[1], F.partial_selective_loss(SCORES, TARGET, **options))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "guess"}, "mode must be 'selective', 'ignore' or 'negative', got 'guess'"),
+        ({"likelihood_topk": -1}, "likelihood_topk must be a whole number that is not negative, got -1"),
+        ({"prior": torch.ones(3)}, r"prior must be of shape \(8,\), one per label, got \(3,\)"),
+        ({"gamma_unknown": -1.0}, "gamma_unknown must be"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        F.partial_selective_loss(SCORES, TARGET, **options)

@@ -1,0 +1,60 @@
+"""The two-way loss (seed 002): its ways, temperatures and margin."""
+
+import pytest
+import torch
+
+import shortlist.functional as F
+from tests.functional import oracles_multilabel as oracles
+from tests.functional.cases_multilabel import some_scores, some_target, value_and_gradient
+
+SCORES, TARGET = some_scores(7, 6), some_target("two_way", 7, 6)
+
+
+@pytest.mark.parametrize("way", ["both", "sample", "class"])
+@pytest.mark.parametrize(("t_p", "t_n", "margin"), [(4.0, 1.0, 0.0), (1.0, 1.0, 0.7), (0.5, 3.0, -2.0)])
+def test_every_way_equals_the_formula_at_any_temperature_and_margin(
+    way: str, t_p: float, t_n: float, margin: float
+) -> None:
+    options = {"positive_temperature": t_p, "negative_temperature": t_n, "margin": margin}
+    actual = value_and_gradient(F.two_way_loss, SCORES, TARGET, way=way, **options)
+    exact = value_and_gradient(oracles.two_way, SCORES, TARGET, way=way, t_p=t_p, t_n=t_n, margin=margin)
+    torch.testing.assert_close(actual, exact, rtol=1e-12, atol=1e-15)
+
+
+def test_with_one_present_label_and_temperature_1_the_sample_way_is_softmax_cross_entropy() -> None:
+    target = torch.tensor([0, 3, 5, 2, 2, 1, 4])
+    matrix = torch.nn.functional.one_hot(target, 6)
+    loss = F.two_way_loss(SCORES, matrix, positive_temperature=1.0, way="sample", reduction="none")
+    expected = torch.nn.functional.cross_entropy(SCORES, target, reduction="none")
+    torch.testing.assert_close(loss, expected, rtol=1e-12, atol=0)
+
+
+def test_the_class_way_is_the_sample_way_of_the_transpose() -> None:
+    by_class = F.two_way_loss(SCORES, TARGET, way="class")
+    torch.testing.assert_close(by_class, F.two_way_loss(SCORES.T, TARGET.T, way="sample"), rtol=1e-14, atol=0)
+
+
+def test_a_shift_of_a_row_leaves_its_sample_way_alone() -> None:
+    shifted = SCORES + torch.arange(7.0)[:, None]
+    options = {"way": "sample", "reduction": "none", "negative_temperature": 2.0}
+    torch.testing.assert_close(F.two_way_loss(shifted, TARGET, **options), F.two_way_loss(SCORES, TARGET, **options))
+
+
+def test_a_label_without_an_absent_rival_costs_nothing_but_counts() -> None:
+    loss = F.two_way_loss(torch.tensor([[1.0, 2.0], [0.0, 0.0]]), torch.tensor([[1, 1], [1, 0]]), way="sample")
+    torch.testing.assert_close(loss, torch.tensor(2.0).log() / 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"way": "row"}, "way must be 'both', 'sample' or 'class', got 'row'"),
+        ({"positive_temperature": 0.0}, "positive_temperature must be a positive finite number"),
+        ({"negative_temperature": float("inf")}, "negative_temperature must be a positive finite number"),
+        ({"way": "class", "reduction": "none"}, "two_way_loss with way='class' couples the rows"),
+        ({"way": "sample", "reduction": "average"}, "reduction must be one of"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        F.two_way_loss(SCORES, TARGET, **options)
