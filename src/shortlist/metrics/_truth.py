@@ -29,7 +29,7 @@ class Truth:
         if is_sparse(target):
             present = _stored_positions(target, shape).to(device)
             return cls(n, num_labels, present, torch.full((n,), num_labels, device=device))
-        target = as_tensor(target, "target").to(device)
+        target = _as_target(target).to(device)
         if _is_index(target, shape):
             labels = target.reshape(n).long()
             rows = (labels >= 0).nonzero()[:, 0]
@@ -81,7 +81,7 @@ class Truth:
 def label_matrix(target: Any, shape: tuple[int, ...], device: torch.device | str = "cpu") -> Tensor:
     """Any target as an int8 label matrix (n, L); an unknown class index makes its whole row unknown."""
     if not is_sparse(target):
-        target = as_tensor(target, "target").to(device)
+        target = _as_target(target).to(device)
         if not _is_index(target, shape):
             matrix: Tensor = target.reshape(-1, shape[-1]).to(torch.int8)
             return matrix
@@ -97,11 +97,17 @@ def is_sparse(target: Any) -> bool:
     return hasattr(target, "tocsr") or (hasattr(target, "offsets") and hasattr(target, "indices"))
 
 
+def _as_target(target: Any) -> Tensor:
+    given = as_tensor(target, "target")
+    return given.short() if given.dtype == torch.uint8 else given  # -1 would wrap around to 255
+
+
 def _is_index(target: Tensor, shape: tuple[int, ...]) -> bool:
     """True for class indices, False for a label matrix; both with their values checked."""
     shape_only = torch.empty(shape, device="meta")
     if target.shape == shape[:-1]:
-        check_indices(shape_only, target)
+        small = target.dtype in (torch.int8, torch.int16)  # the number of labels would wrap around
+        check_indices(shape_only, target.long() if small else target)
         return True
     if target.shape == shape:
         check_label_matrix(shape_only, target)

@@ -56,9 +56,8 @@ def mean_average_precision(
 def average_precision(scores: Tensor, target: Tensor) -> Tensor:
     """Average precision of every row of (m, n) scores under an int8 target of 1, 0, -1; NaN where no 1 is present."""
     result = torch.full((len(scores),), float("nan"), dtype=torch.float64, device=scores.device)
-    present = target == 1
-    rows = present.any(1).nonzero()[:, 0]
-    for block in rows.split(max(1, _BLOCK // max(1, scores.shape[1]))):
+    rows = (target == 1).any(1).nonzero()[:, 0]
+    for block in rows.split(max(1, _BLOCK // max(1, scores.shape[1]))) if len(rows) else ():
         result[block] = _block_average_precision(_take(scores, block), _take(target, block))
     return result
 
