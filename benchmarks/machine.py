@@ -2,7 +2,6 @@
 
 import os
 import platform
-import time
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,29 +28,6 @@ def describe() -> dict[str, str]:
         "kernels": _plain(shortlist.kernels.info()),
         **{name: text for name in PEERS if (text := _version(name))},
     }
-
-
-class OtherWork:
-    """How busy other programs kept the processor since this was made: the figures are as good as this is small."""
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._busy = _busy_seconds() - _own_seconds()
-
-    def __str__(self) -> str:
-        seconds = (time.monotonic() - self._start) * (os.cpu_count() or 1)
-        return f"{max(0.0, _busy_seconds() - _own_seconds() - self._busy) / seconds:.0%} of the processor"
-
-
-def _busy_seconds() -> float:
-    """What the whole machine has computed, all cores together."""
-    user, nice, system, _idle, _wait, *interrupts = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
-    return sum(map(int, (user, nice, system, *interrupts))) / os.sysconf("SC_CLK_TCK")
-
-
-def _own_seconds() -> float:
-    """What this process and the ones it waited for have computed."""
-    return sum(os.times()[:4])
 
 
 def _processor() -> str:

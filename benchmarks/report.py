@@ -44,8 +44,11 @@ def as_json(rows: Sequence[Row], machine: Mapping[str, str]) -> str:
 
 def summary(rows: Sequence[Row]) -> str:
     """One sentence: how many goals are met."""
-    verdicts = [row.met for row in rows if row.met is not None]
-    return f"{sum(verdicts)} of {len(verdicts)} goals met." if verdicts else "No goals apply to these sizes."
+    verdicts = [row.met for row in rows if row.goal is not None]
+    if not verdicts:
+        return "No goals apply to these sizes."
+    unjudged = f" ({verdicts.count(None)} not judged: other programs were busy)" if None in verdicts else ""
+    return f"{verdicts.count(True)} of {len(verdicts)} goals met{unjudged}."
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:
@@ -74,7 +77,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{_three_digits(row.reference)} {row.unit}",
         _three_digits(row.ratio),
         "" if row.goal is None else f"{row.goal:g}",
-        {None: "", True: "met", False: "MISSED"}[row.met],
+        "disturbed" if row.disturbed else {None: "", True: "met", False: "MISSED"}[row.met],
     )
 
 

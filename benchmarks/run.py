@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks import report
 from benchmarks.harness import SECONDS, Case, Row
-from benchmarks.machine import OtherWork, describe
+from benchmarks.machine import describe
 
 
 def parser(name: str, description: str) -> argparse.ArgumentParser:
@@ -25,14 +25,14 @@ def run(cases: Sequence[Case], options: argparse.Namespace, command: str) -> lis
     if not chosen:
         names = ", ".join(sorted({case.name for case in cases}))
         raise SystemExit(f"--only {options.only!r} matches no case; there are {names}")
-    rows, others = [], OtherWork()
+    rows = []
     for number, case in enumerate(chosen, 1):
         if sys.stderr.isatty():
             print(f"\r\033[K{number}/{len(chosen)} {case.name} {case.shape}", end="", file=sys.stderr, flush=True)
         rows.append(case.run(0.0 if options.quick else SECONDS))
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
-    machine = {**describe(), "other programs": str(others)}
+    machine = describe()
     print("\n".join(f"{key}: {value}" for key, value in machine.items()))
     print(f"\n{report.as_text(rows)}")
     if options.json:
