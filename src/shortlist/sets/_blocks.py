@@ -29,7 +29,7 @@ def is_array(source: Any) -> bool:
 
 def can_repeat(source: Any) -> bool:
     """Can the scores be passed over again? Arrays, callables and collections can; generators and iterators cannot."""
-    return is_array(source) or callable(source) or iter(source) is not source
+    return not isinstance(source, Iterator)
 
 
 def read_blocks(source: Any, target: Any = None) -> Iterator[Block]:
@@ -61,8 +61,8 @@ def _split(scores: Any, target: Any, first_row: int) -> Iterator[Block]:
     """One array of any leading shape, flattened to rows and cut into blocks; an empty array gives one empty block."""
     if isinstance(scores, Tensor):
         scores = scores.detach().cpu()
-        if scores.dtype == torch.bfloat16:
-            scores = scores.float()
+        if scores.is_floating_point() and scores.dtype not in (torch.float16, torch.float32, torch.float64):
+            scores = scores.float()  # bfloat16: numpy has none
         scores = scores.numpy()
     if scores.dtype.kind != "f":
         raise ValueError(f"scores must be floating point, got dtype {scores.dtype}")

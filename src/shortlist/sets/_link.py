@@ -22,14 +22,27 @@ def apply_link(scores: NDArray[Any], link: Link, first_row: int = 0) -> NDArray[
     if link == "softmax":
         linked = torch.softmax(torch.from_numpy(scores), dim=-1).numpy()
     elif link == "sigmoid":
-        # numpy's exp, because torch.sigmoid rounds differently at the end of a tensor: a row would depend on its batch
-        e = np.exp(-np.abs(scores))
-        linked = np.where(scores >= 0, 1, e) / (1 + e)
+        linked = _sigmoid(scores)
     else:
         linked = scores
     if linked.size and np.isnan(linked.max()):
         _raise_bad_row(scores, linked, first_row)
     return linked
+
+
+def _sigmoid(x: NDArray[Any]) -> NDArray[Any]:
+    """1 / (1 + e^-x) for x >= 0 and e^x / (1 + e^x) below: no overflow, and small probabilities keep their digits.
+
+    In numpy, because torch.sigmoid rounds differently at the end of a tensor: a row would depend on its batch.
+    In place, because fresh memory costs more than the arithmetic.
+    """
+    e = np.abs(x)
+    np.exp(np.negative(e, out=e), out=e)
+    result = (x >= 0).astype(x.dtype)
+    np.maximum(result, e, out=result)  # 1 or e, as e <= 1
+    e += 1
+    result /= e
+    return result
 
 
 def raise_nan(scores: NDArray[Any], first_row: int) -> None:

@@ -7,6 +7,7 @@ import copy
 import inspect
 import json
 import math
+import operator
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ _RULES: dict[str, type[SetRule]] = {}
 class SetRule:
     """Scores in, one set of labels per row out. Constructor arguments are the settings; the rest is learned by ``fit``.
 
-    A rule that learns overrides ``_reset``, ``_learn``, ``_finish``, ``_absorb``, ``_state`` and ``_restore``.
+    A rule that learns overrides ``is_fitted``, ``_reset``, ``_learn``, ``_finish``, ``_absorb``, ``_state`` and ``_restore``.
     """
 
     num_labels: int | None = None  # known after fit
@@ -45,11 +46,13 @@ class SetRule:
         self.num_labels = None
         self._reset()
         try:
-            return self.partial_fit(scores, target)
+            self.partial_fit(scores, target)
+            self._refine(scores)
         except Exception:
             self.num_labels = None
             self._reset()
             raise
+        return self
 
     def partial_fit(self, scores: Scores, target: Any = None) -> Self:
         """Learn from more scores, given as for ``fit``; the rule can predict after every call. Where a row is refused,
@@ -123,7 +126,7 @@ class SetRule:
             if data["state"] is not None:
                 rule._reset()
                 rule._restore(data["state"])
-        except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, zlib.error) as error:
             raise ValueError(f"this is not the JSON of a set rule: {error}") from error
         return rule
 
@@ -149,6 +152,9 @@ class SetRule:
 
     def _finish(self) -> None:
         """Turn what was taken in into what predict needs."""
+
+    def _refine(self, scores: Scores) -> None:
+        """After ``fit`` has seen all scores once: use further passes over them, if the rule gains from it."""
 
     def _absorb(self, other: Self) -> None:
         """Take in what another rule has taken in."""
@@ -182,6 +188,13 @@ def number(value: Any, name: str) -> float:
     if isinstance(value, bool | str) or not hasattr(value, "__float__") or math.isnan(float(value)):
         raise ValueError(f"{name} must be a number, got {value!r}")
     return float(value)
+
+
+def whole(value: Any, name: str) -> int:
+    """A plain int from any whole number; bools and fractions are refused."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    return operator.index(value)
 
 
 def pack(array: NDArray[Any], dtype: str) -> str:

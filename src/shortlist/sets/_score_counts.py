@@ -23,7 +23,10 @@ Keys = NDArray[np.uint32]
 def to_keys(scores: NDArray[np.float32]) -> Keys:
     """Keys in the order of the scores; -0.0 and 0.0 share one."""
     bits = (scores + np.float32(0)).reshape(-1).view(np.uint32)
-    return bits ^ ((bits.view(np.int32) >> 31).view(np.uint32) | np.uint32(1 << 31))
+    flip = (bits.view(np.int32) >> 31).view(np.uint32)  # negative: every bit; in place from here: memory is the cost
+    flip |= np.uint32(1 << 31)  # else: the sign
+    bits ^= flip
+    return bits
 
 
 def from_key(key: int) -> float:
@@ -48,7 +51,7 @@ class ScoreCounts:
 
     def add(self, keys: Keys, rank: int) -> None:
         """Count a batch of keys; ``rank`` is the rank looked for once they are counted."""
-        self.buckets += np.bincount(keys >> 16, minlength=_SIZE)
+        self.buckets += np.bincount(np.right_shift(keys, 16, dtype=np.int64), minlength=_SIZE)
         _place(keys, self.open)
         _place(keys, self._look_at(rank))
 
@@ -69,7 +72,7 @@ class ScoreCounts:
 
     def find(self, rank: int) -> Place:
         """The place of the ``rank``-th largest score (from 1)."""
-        bucket, above = self._bucket(rank)
+        [(bucket, above)] = self._find_buckets(rank)
         inside, total = rank - above, int(self.buckets[bucket])
         counts = self.open.get(bucket)
         placed = 0 if counts is None else int(counts.sum())
@@ -91,16 +94,16 @@ class ScoreCounts:
         counts.open = {int(b): _dense(c) for b, c in state.items() if b != "buckets"}
         return counts
 
-    def _bucket(self, rank: int) -> tuple[int, int]:
-        """The bucket of the rank-th largest score, and the number of scores in the buckets above it."""
+    def _find_buckets(self, *ranks: int) -> list[tuple[int, int]]:
+        """For each rank, the bucket of the rank-th largest score and the number of scores in the buckets above it."""
         reached = self.buckets[::-1].cumsum()
-        i = min(int(np.searchsorted(reached, rank)), _SIZE - 1)
-        return _SIZE - 1 - i, int(reached[i - 1]) if i else 0
+        places = np.minimum(np.searchsorted(reached, ranks), _SIZE - 1).tolist()
+        return [(_SIZE - 1 - i, int(reached[i - 1]) if i else 0) for i in places]
 
     def _look_at(self, rank: int) -> dict[int, NDArray[np.int64]]:
         """Open the buckets where ``rank`` and the next fall, and those near; close the farthest beyond ``MOST_OPEN``.
         Gives the newly opened, still empty."""
-        here, after = self._bucket(rank)[0], self._bucket(rank + 1)[0]
+        (here, _), (after, _) = self._find_buckets(rank, rank + 1)
         new: dict[int, NDArray[np.int64]] = {}
         if here not in self.open or after not in self.open:
             near = {*range(max(here - REACH, 0), min(here + REACH + 1, _SIZE)), after}

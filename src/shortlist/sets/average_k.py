@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from shortlist.sets._hash import Hashes, label_hashes, row_hashes
 from shortlist.sets._link import Link, apply_link, check_link
 from shortlist.sets._rule import SetRule, members, number, pack_float
 from shortlist.sets._score_counts import ScoreCounts, from_key, to_keys
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _EVERY = (1 << 64) - 1  # a hash limit that lets every tied label in
 
@@ -60,12 +57,6 @@ class AverageK(SetRule):
     def is_fitted(self) -> bool:
         return self._rows > 0
 
-    def fit(self, scores: Scores, target: Any = None) -> Self:
-        super().fit(scores, target)
-        if can_repeat(scores):
-            self._make_exact(scores)
-        return self
-
     def _reset(self) -> None:
         self._rows = 0
         self._counts = ScoreCounts()
@@ -77,8 +68,9 @@ class AverageK(SetRule):
             raise ValueError(f"k must be above 0 and at most {num_labels} (the number of labels), got {self.k:g}")
         self._saw_double |= block.scores.dtype == np.float64
         if rows:
+            keys = to_keys(self._linked(block, np.float32))
             self._rows += rows
-            self._counts.add(to_keys(self._linked(block, np.float32)), self._rank)
+            self._counts.add(keys, self._rank)
 
     def _absorb(self, other: AverageK) -> None:
         self._rows += other._rows
@@ -89,8 +81,11 @@ class AverageK(SetRule):
         """The threshold from the counts alone, in float32."""
         self._dtype: Any = np.float32
         self.rank_error, self._hash_limit = 0, _EVERY
-        if not 0 < self._rank < self._total:
-            self.threshold = math.inf if self._rank == 0 else -math.inf
+        if self._rank == 0:
+            self.threshold, self._hash_limit = math.inf, 0  # not even a score of infinity gets in
+            return
+        if self._rank == self._total:
+            self.threshold = -math.inf
             return
         here, after = self._counts.find(self._rank), self._counts.find(self._rank + 1)
         self.threshold = from_key(here.key)
@@ -104,8 +99,8 @@ class AverageK(SetRule):
 
     # ---- the passes that end with the exact threshold
 
-    def _make_exact(self, scores: Scores) -> None:
-        if not 0 < self._rank < self._total:
+    def _refine(self, scores: Scores) -> None:
+        if not can_repeat(scores) or not 0 < self._rank < self._total:
             return
         counts = self._counts
         if counts.find(self._rank).unplaced or counts.find(self._rank + 1).unplaced:

@@ -13,7 +13,7 @@ from shortlist.sets._blocks import Block
 from shortlist.sets._hash import mix, row_hashes
 from shortlist.sets._link import Link, apply_link, check_link
 from shortlist.sets._order import descending
-from shortlist.sets._rule import SetRule, members, number, pack, unpack
+from shortlist.sets._rule import SetRule, members, number, pack, unpack, whole
 
 _SCORES = ("lac", "aps", "raps")
 
@@ -75,7 +75,8 @@ class Conformal(SetRule):
             raise ValueError(f"penalty must be a finite number that is not negative, got {penalty!r}")
         self.score, self.labels, self.per_class = score, labels, bool(per_class)
         self.link: Link = check_link(link or ("softmax" if labels == "single" else "sigmoid"))
-        self.free_rank, self.seed = int(free_rank), None if seed is None else int(seed)
+        self.free_rank = whole(free_rank, "free_rank")
+        self.seed = None if seed is None else whole(seed, "seed")
         self._reset()
 
     @property
@@ -109,9 +110,9 @@ class Conformal(SetRule):
             )
         known = target >= 0
         label = target[known].astype(np.int64)
-        self._rows += len(label)
         self._values.append(self._nonconformity(block)[known, label])
         self._extras.append(label)
+        self._rows += len(label)
 
     def _learn_multi(self, block: Block, target: NDArray[Any]) -> None:
         if target.ndim != 2:
@@ -125,9 +126,9 @@ class Conformal(SetRule):
             )
         present = target == 1
         row, label = np.nonzero(present)
-        self._rows += int((target != -1).any(-1).sum())
         self._values.append(apply_link(block.scores, self.link, block.first_row)[row, label].astype(np.float64))
         self._extras.append(1 / present.sum(-1)[row])
+        self._rows += int((target != -1).any(-1).sum())
 
     def _finish(self) -> None:
         self._values = [np.concatenate(self._values)]

@@ -1,6 +1,5 @@
 """TopK: exactly k labels for every row."""
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ from numpy.typing import NDArray
 
 from shortlist.sets._blocks import Block
 from shortlist.sets._order import best_labels
-from shortlist.sets._rule import SetRule
+from shortlist.sets._rule import SetRule, whole
 
 
 class TopK(SetRule):
@@ -23,11 +22,8 @@ class TopK(SetRule):
     """
 
     def __init__(self, k: int) -> None:
-        try:
-            self.k = operator.index(k)
-        except TypeError:
-            raise ValueError(f"k must be a whole number (AverageK takes fractions), got {k!r}") from None
-        if isinstance(k, bool) or self.k < 1:
+        self.k = whole(k, "k")
+        if self.k < 1:
             raise ValueError(f"k must be a whole number from 1 to the number of labels, got {k!r}")
 
     def _learn(self, block: Block) -> None:

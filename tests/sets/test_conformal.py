@@ -1,0 +1,268 @@
+"""Conformal: definitions against brute force and mapie, and the promises over many draws."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shortlist.sets import Conformal
+from tests.sets.oracles import aps, conformal_limit, lac, raps, risk_threshold, softmax
+
+
+def draw(rows, labels, rng, scale=1.5):
+    """Scores, and labels drawn from their softmax."""
+    scores = rng.normal(size=(rows, labels)) * scale
+    return scores, (scores + rng.gumbel(size=scores.shape)).argmax(-1)
+
+
+def score_of(name):
+    return {"lac": lac, "aps": aps, "raps": lambda p, y: raps(p, y, penalty=0.05, free_rank=2)}[name]
+
+
+@pytest.mark.parametrize("name", ["lac", "aps", "raps"])
+@pytest.mark.parametrize(("n", "alpha"), [(1, 0.5), (9, 0.1), (8, 0.1), (9, 0.7), (50, 0.25), (200, 0.05), (99, 0.31)])
+def test_sets_are_those_of_the_definition(name, n, alpha):
+    rng = np.random.default_rng(n)
+    scores, target = draw(n + 30, 6, rng)
+    rule = Conformal(alpha, score=name, penalty=0.05, free_rank=2).fit(scores[:n], target[:n])
+    score = score_of(name)
+    p = [softmax(row) for row in scores]
+    limit = conformal_limit([score(p[i], target[i]) for i in range(n)], alpha)
+    for i, labels in enumerate(rule.predict(scores).to_lists()):
+        clear = [y for y in range(6) if abs(score(p[i], y) - limit) > 1e-12]
+        assert [y for y in labels if y in clear] == [y for y in clear if score(p[i], y) < limit]
+    # the calibration row that sets the limit is itself covered: at least r of n are
+    covered = rule.predict(scores[:n]).contains(target[:n]).sum()
+    assert covered >= min(n, math.ceil((n + 1) * (1 - alpha) - 1e-9))
+
+
+@pytest.mark.parametrize("name", ["lac", "aps", "raps"])
+def test_per_class_limits_are_those_of_each_class_alone(name):
+    rng = np.random.default_rng(5)
+    scores, target = draw(430, 5, rng)
+    target[:400][target[:400] == 4] = 3  # class 4 has no calibration row: it is in every set
+    rule = Conformal(0.2, score=name, per_class=True, penalty=0.05, free_rank=2).fit(scores[:400], target[:400])
+    score = score_of(name)
+    p = [softmax(row) for row in scores]
+    limits = [conformal_limit([score(p[i], c) for i in range(400) if target[i] == c], 0.2) for c in range(5)]
+    assert limits[4] == math.inf
+    expected = [[y for y in range(5) if score(p[i], y) <= limits[y] + 1e-12] for i in range(400, 430)]
+    assert rule.predict(scores[400:]).to_lists() == expected
+
+
+@pytest.mark.parametrize("score", ["lac", "aps", "raps"])
+@pytest.mark.parametrize("per_class", [False, True])
+def test_too_few_rows_for_the_level_give_all_labels(score, per_class):
+    scores, target = draw(8, 4, np.random.default_rng(0))
+    rule = Conformal(0.1, score=score, per_class=per_class).fit(scores, target)
+    assert rule.predict(scores).sizes.tolist() == [4] * 8
+
+
+def test_rows_with_an_unknown_target_are_left_out():
+    scores, target = draw(100, 4, np.random.default_rng(0))
+    target[::3] = -1
+    known = target >= 0
+    rule, expected = Conformal(0.2).fit(scores, target), Conformal(0.2).fit(scores[known], target[known])
+    assert rule.to_json() == expected.to_json()
+    with pytest.raises(ValueError, match="without a known target"):
+        Conformal(0.2).fit(scores, np.full(100, -1))
+
+
+# ---- mapie
+
+
+class Model:
+    """A fitted scikit-learn classifier whose probabilities are given: X holds their logarithms."""
+
+    def __init__(self, labels):
+        self.classes_ = np.arange(labels)
+        self.n_features_in_ = labels
+        self.is_fitted_ = True
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def fit(self, x, y):
+        return self
+
+    def predict_proba(self, x):
+        return np.array([softmax(row) for row in x])
+
+    def predict(self, x):
+        return self.predict_proba(x).argmax(-1)
+
+
+def mapie_sets(name, alpha, scores, target, fresh, **options):
+    from mapie.classification import SplitConformalClassifier
+    from sklearn.base import BaseEstimator, ClassifierMixin
+
+    model = type("Given", (Model, ClassifierMixin, BaseEstimator), {})(scores.shape[1])
+    mapie = SplitConformalClassifier(model, 1 - alpha, conformity_score=name, prefit=True, random_state=0)
+    mapie.conformalize(scores, target)
+    return mapie.predict_set(fresh, conformity_score_params=options)[1][:, :, 0]
+
+
+@pytest.mark.parametrize(("seed", "alpha"), list(product(range(3), [0.05, 0.2, 0.4])))
+def test_lac_agrees_with_mapie(seed, alpha):
+    scores, target = draw(700, 6, np.random.default_rng(seed))
+    sets = Conformal(alpha).fit(scores[:300], target[:300]).predict(scores[300:])
+    assert (sets.to_dense() == mapie_sets("lac", alpha, scores[:300], target[:300], scores[300:])).all()
+
+
+def test_randomised_aps_has_the_coverage_and_size_of_mapie():
+    rng, ours, theirs = np.random.default_rng(0), [], []
+    for seed in range(20):
+        scores, target = draw(900, 8, rng)
+        fit, fresh, true = (scores[:400], target[:400]), scores[400:], target[400:]
+        sets = Conformal(0.15, score="aps", seed=seed).fit(*fit).predict(fresh).to_dense()
+        other = mapie_sets("aps", 0.15, *fit, fresh, include_last_label="randomized")
+        rows = np.arange(len(true))
+        ours.append((sets[rows, true].mean(), sets.sum(-1).mean()))
+        theirs.append((other[rows, true].mean(), other.sum(-1).mean()))
+    difference = np.array(ours) - np.array(theirs)
+    assert (abs(difference.mean(0)) < 4 * difference.std(0) / math.sqrt(20)).all()
+
+
+# ---- the promises, over many draws
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"score": "aps"}, {"score": "raps"}, {"score": "aps", "seed": 3}, {"score": "raps", "seed": 3}],
+    ids=str,
+)
+def test_coverage_is_in_its_finite_sample_band(options):
+    n, alpha, fresh, draws = 60, 0.15, 300, 250
+    rng = np.random.default_rng(11)
+    covered = []
+    for _ in range(draws):
+        scores, target = draw(n + fresh, 8, rng)
+        rule = Conformal(alpha, **options).fit(scores[:n], target[:n])
+        covered.append(rule.predict(scores[n:]).contains(target[n:]).mean())
+    error = 4 * np.std(covered) / math.sqrt(draws)
+    assert 1 - alpha - error <= np.mean(covered) <= 1 - alpha + 1 / (n + 1) + error
+    assert error < 0.02
+
+
+def test_coverage_holds_for_a_model_that_is_wrong():
+    rng = np.random.default_rng(2)
+    covered = []
+    for _ in range(150):
+        scores, target = draw(360, 8, rng)
+        scores = rng.normal(size=scores.shape) + 0.2 * scores**3
+        covered.append(Conformal(0.2).fit(scores[:60], target[:60]).predict(scores[60:]).contains(target[60:]).mean())
+    assert np.mean(covered) >= 0.8 - 4 * np.std(covered) / math.sqrt(150)
+
+
+def test_per_class_coverage_holds_for_each_class():
+    rng, hits, seen = np.random.default_rng(3), np.zeros(3), np.zeros(3)
+    for _ in range(120):
+        scores, target = draw(500, 3, rng)
+        scores[:, 0] -= 2  # the model is unfair to class 0
+        rule, true = Conformal(0.2, per_class=True).fit(scores[:200], target[:200]), target[200:]
+        np.add.at(hits, true, rule.predict(scores[200:]).contains(true))
+        np.add.at(seen, true, 1)
+    assert (hits / seen > 0.8 - 0.01).all()
+    assert (hits / seen < 0.84).all()
+
+
+def test_without_a_seed_aps_sets_are_never_empty():
+    scores, target = draw(500, 5, np.random.default_rng(0), scale=4)
+    for name in ("aps", "raps"):
+        assert Conformal(0.5, score=name).fit(scores, target).predict(scores).sizes.min() >= 1
+
+
+def test_the_same_seed_gives_the_same_sets_and_another_seed_others():
+    scores, target = draw(300, 6, np.random.default_rng(0))
+    sets = [Conformal(0.2, score="aps", seed=s).fit(scores, target).predict(scores) for s in (1, 1, 2)]
+    assert sets[0] == sets[1] != sets[2]
+
+
+# ---- several labels
+
+
+@given(data=st.data(), n=st.integers(1, 12), alpha=st.sampled_from([0.05, 0.1, 0.25, 0.3, 0.5, 0.9]))
+def test_risk_threshold_is_the_largest_that_keeps_the_risk(data, n, alpha):
+    seed = data.draw(st.integers(0, 10_000))
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-3, 4, size=(n, 4)).astype(float)  # many ties
+    target = rng.choice([-1, 0, 1], size=(n, 4), p=[0.2, 0.4, 0.4])
+    target[0, 0] = 1
+    rule = Conformal(alpha, labels="multi", link="none").fit(scores, target)
+    limit = risk_threshold(scores, target, alpha)
+    assert rule.predict(np.concatenate([scores, -scores])).to_dense().tolist() == (
+        (np.concatenate([scores, -scores]) >= limit).tolist()
+    )
+
+
+def test_the_expected_share_of_missed_labels_stays_below_alpha():
+    n, alpha, draws, rng = 80, 0.1, 200, np.random.default_rng(4)
+    risks = []
+    for _ in range(draws):
+        scores = rng.normal(size=(n + 300, 10)) * 2 - 1
+        target = (rng.random(scores.shape) < 1 / (1 + np.exp(-scores))).astype(int)
+        missed = ~Conformal(alpha, labels="multi").fit(scores[:n], target[:n]).predict(scores[n:]).to_dense()
+        fresh = target[n:]
+        risks.append(((missed * fresh).sum(-1) / np.maximum(fresh.sum(-1), 1)).mean())
+    error = 4 * np.std(risks) / math.sqrt(draws)
+    assert alpha - 2 / (n + 1) - error <= np.mean(risks) <= alpha + error
+    assert error < 0.01
+
+
+def test_an_alpha_that_so_few_rows_cannot_promise_gives_all_labels():
+    scores, target = np.random.default_rng(0).normal(size=(9, 4)), np.eye(4, dtype=int)[np.arange(9) % 4]
+    assert Conformal(0.09, labels="multi").fit(scores, target).predict(scores).sizes.tolist() == [4] * 9
+    assert Conformal(0.1, labels="multi").fit(scores, target).predict(scores).sizes.sum() < 36
+
+
+def test_unknown_entries_and_rows_are_not_used():
+    rng = np.random.default_rng(0)
+    scores, target = rng.normal(size=(50, 4)), rng.integers(0, 2, (50, 4))
+    extra = Conformal(0.3, labels="multi").fit(
+        np.concatenate([scores, rng.normal(size=(20, 4))]), np.concatenate([target, np.full((20, 4), -1)])
+    )
+    assert extra.to_json() == Conformal(0.3, labels="multi").fit(scores, target).to_json()
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0}, "alpha must be between 0 and 1, both excluded, got 0"),
+        ({"alpha": 1.0}, "alpha must be between"),
+        ({"score": "tps"}, "score must be one of 'lac', 'aps', 'raps', got 'tps'"),
+        ({"labels": "many"}, "labels must be 'single' or 'multi', got 'many'"),
+        ({"labels": "multi", "score": "aps"}, "score, per_class and seed do not apply"),
+        ({"labels": "multi", "per_class": True}, "score, per_class and seed do not apply"),
+        ({"penalty": -1}, "penalty must be a finite number that is not negative, got -1"),
+        ({"link": "probit"}, "link must be one of"),
+        ({"free_rank": 2.5}, "free_rank must be a whole number, got 2.5"),
+        ({"seed": "a"}, "seed must be a whole number, got 'a'"),
+    ],
+)
+def test_settings_out_of_range_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Conformal(**options)
+
+
+@pytest.mark.parametrize(
+    ("labels", "target", "message"),
+    [
+        ("single", None, r"needs the target of its calibration rows: fit\(scores, target\)"),
+        ("single", np.array([0, 1, 4]), "target row 2 is 4: allowed are 0..3, or -1 for an unknown row"),
+        ("single", np.array([0, -2, 1]), "target row 1 is -2"),
+        ("single", np.zeros(3), "takes class indices, one whole number per row, got float64"),
+        ("single", np.zeros((3, 4), int), r"takes class indices, one whole number per row, got int64 \(3, 4\)"),
+        ("single", np.zeros(4, int), r"target of shape \(4,\) does not fit scores of shape \(3, 4\)"),
+        ("multi", np.zeros(3, int), "takes a label matrix of the scores' shape"),
+        ("multi", np.full((3, 4), 2), "target row 0, label 0 is 2: a label matrix holds 1"),
+    ],
+)
+def test_a_target_that_does_not_fit_is_refused(labels, target, message):
+    with pytest.raises(ValueError, match=message):
+        Conformal(labels=labels).fit(np.zeros((3, 4)), target)
