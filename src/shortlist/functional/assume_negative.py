@@ -49,7 +49,7 @@ def assume_negative_loss(
         for average-K and for single-positive multi-label data.
 
     Needs:
-        class indices or label matrix, unknowns
+        indices or label matrix, unknowns
         A label matrix has at most one present label per row; absent and unknown labels alike count as absent, by
         definition.
 

@@ -103,7 +103,7 @@ def average_k_loss(
         average: small where the image is clear, large where it is not. `shortlist.nn.AverageKHead` makes both scores.
 
     Needs:
-        class indices or label matrix, unknowns
+        indices or label matrix, unknowns
         A label matrix has at most one present label per row; absent and unknown labels alike may become candidates, by
         definition. Batches of a few dozen rows or more; two score matrices.
 

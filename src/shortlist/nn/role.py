@@ -37,7 +37,7 @@ class ROLELoss(nn.Module):
         one label (or a few) per example was recorded, others apply too, and the training set is seen for many epochs.
 
     Needs:
-        class indices or label matrix, unknowns, example index
+        indices or label matrix, unknowns, example index
         Labels that are absent or unknown alike are estimated: the method learns from present labels only. Rows with no
         present label are left out.
 
