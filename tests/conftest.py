@@ -15,11 +15,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         from tests.kernels_here import KERNELS
 
         metafunc.parametrize("kernel", KERNELS, indirect=True)
+    if "path" in metafunc.fixturenames:
+        from tests.kernels_here import PATHS
+
+        metafunc.parametrize("path", PATHS, indirect=True)
 
 
 @pytest.fixture
 def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run the test once with each kernel: the PyTorch twin, and the native module for every instruction set here."""
+    from shortlist import kernels
+
+    with kernels.use(request.param):
+        yield request.param
+
+
+@pytest.fixture
+def path(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run the test with the native module and with the twin, where the instruction set makes no difference."""
     from shortlist import kernels
 
     with kernels.use(request.param):

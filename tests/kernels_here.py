@@ -2,4 +2,5 @@
 
 from shortlist import kernels
 
+PATHS = ["native", "torch"] if kernels.info()["native module"] else ["torch"]
 KERNELS: list[str] = list(kernels.info()["available"])

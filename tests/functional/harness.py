@@ -11,7 +11,7 @@ from torch import Tensor
 import shortlist.functional as F
 from tests import oracles
 
-TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-9}
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-9, torch.float16: 2**-11 + 1e-5, torch.bfloat16: 2**-8 + 1e-5}
 FLOATS = [torch.float32, torch.float64]
 
 

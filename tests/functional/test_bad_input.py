@@ -9,7 +9,7 @@ import torch
 import shortlist.functional as F
 from tests.functional.harness import LOSSES, MATRIX_LOSSES
 
-pytestmark = pytest.mark.usefixtures("kernel")
+pytestmark = pytest.mark.usefixtures("path")
 SCORES, TARGET, MATRIX = torch.zeros(3, 5), torch.tensor([0, 4, -1]), torch.zeros(3, 5, dtype=torch.long)
 LAYERS = {"lml": F.lml, "log_subset_sum": F.log_subset_sum, "subset_marginals": F.subset_marginals}
 PUBLIC_LOSSES = {
@@ -203,7 +203,14 @@ def test_a_dimension_that_is_not_there() -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("epsilon", -1.0), ("epsilon", float("nan")), ("n_samples", -1), ("n_samples", 2.5), ("max_margin", 0.0), ("scale", -1.0)],
+    [
+        ("epsilon", -1.0),
+        ("epsilon", float("nan")),
+        ("n_samples", -1),
+        ("n_samples", 2.5),
+        ("max_margin", 0.0),
+        ("scale", -1.0),
+    ],
 )
 def test_noise_options_out_of_range(option: str, value: float) -> None:
     counts = torch.ones(5)

@@ -20,7 +20,7 @@ from tests.functional.harness import (
 )
 
 ROW = (0.3, 1.0, -0.2, 0.8, 0.1)
-DRAWS = 3000
+DRAWS = 1500
 
 
 def seeded(seed: int = 0) -> torch.Generator:
