@@ -1,90 +1,117 @@
 // The frame that LML and the subset sums share: a row split into its top k and the rest, and the one number that
-// balances them (maths: as many expected to leave the top as to enter it).
+// balances them (as many expected to leave the top as to enter it).
 //
 //   v_j = e^(pivot - s_j) <= 1 (top, double),  r_j = e^(s_j - rest pivot) <= 1 (rest; 0 for labels that take no part)
 //   x = e^(delta - gap/2), w = e^(-delta - gap/2):   sum r x/(1 + r x) = sum v w/(1 + v w)
 #pragma once
 
-#include <cmath>
-
 #include "select.h"
 
 namespace SHORTLIST_ISA {
 
-// x_j <- e^((x_j - pivot) * scale), in place; returns the sum. A pad or an excluded label holds -inf and becomes 0.
-template <class T> double exponentials(T* x, int64_t n_padded, T pivot, T scale) {
+constexpr int64_t kBlock = 4096;  // labels summed in the scores' own type before the sum moves on in double
+
+struct Moments {
+  double first = 0, second = 0, third = 0;
+};
+
+// x_j <- e^((x_j - pivot) * scale), in place; returns their sum and sum of squares. A pad or a label that takes no part
+// holds -inf and becomes 0.
+template <class T> Moments exponentials(T* x, int64_t n_padded, T pivot, T scale) {
   constexpr int W = kWidth<T>;
-  double sum = 0;
-  for (int64_t block = 0; block < n_padded; block += 4096) {
-    const int64_t end = block + 4096 < n_padded ? block + 4096 : n_padded;
-    Vec<T> lane{}, other{};
+  Moments out;
+  for (int64_t block = 0; block < n_padded; block += kBlock) {
+    const int64_t end = block + kBlock < n_padded ? block + kBlock : n_padded;
+    Vec<T> one{}, two{};
     for (int64_t j = block; j < end; j += 2 * W) {
       const Vec<T> a = exp<T>((load(x + j) - pivot) * scale), b = exp<T>((load(x + j + W) - pivot) * scale);
       store(x + j, a);
       store(x + j + W, b);
-      lane += a;
-      other += b;
+      one += a + b;
+      two += a * a + b * b;
     }
-    sum += total<T>(lane + other);
-  }
-  return sum;
-}
-
-// v_j = e^((pivot - top_j) * scale) in double; pads hold 0. Returns the sum.
-template <class T> double leave_odds(const Top<T>& top, double pivot, double scale, double* v) {
-  constexpr int W = kWidth<double>;
-  double sum = 0;
-  for (int64_t i = 0; i < top.count; ++i) v[i] = (pivot - double(top.value[i])) * scale;
-  for (int64_t i = top.count; i < padded(top.count); ++i) v[i] = kMinusInf<double>;
-  for (int64_t i = 0; i < padded(top.count); i += W) store(v + i, exp<double>(load(v + i)));
-  for (int64_t i = 0; i < top.count; ++i) sum += v[i];
-  return sum;
-}
-
-struct Sums {
-  double mean = 0, square = 0;  // sum of q and of q^2 for q = a t/(1 + a t)
-};
-
-template <class T> Sums shares(const T* a, int64_t n_padded, T t) {
-  constexpr int W = kWidth<T>;
-  Sums out;
-  for (int64_t block = 0; block < n_padded; block += 4096) {
-    const int64_t end = block + 4096 < n_padded ? block + 4096 : n_padded;
-    Vec<T> mean{}, square{}, mean2{}, square2{};
-    for (int64_t j = block; j < end; j += 2 * W) {
-      const Vec<T> e = load(a + j) * t, f = load(a + j + W) * t;
-      const Vec<T> q = e / (e + T(1)), p = f / (f + T(1));
-      mean += q;
-      square += q * q;
-      mean2 += p;
-      square2 += p * p;
-    }
-    out.mean += total<T>(mean + mean2);
-    out.square += total<T>(square + square2);
+    out.first += total<T>(one);
+    out.second += total<T>(two);
   }
   return out;
 }
 
-// Newton on log(sum rest) - log(sum top), safeguarded by the bracket it builds. The last step taken is at most
-// `tolerance`, so that the error left is its square.
+inline int64_t padded_odds(int64_t k) { return (k + 15) / 16 * 16; }
+
+// v_j = e^((pivot - top_j) * scale) in double; pads hold 0. Returns the sum.
+template <class T> double leave_odds(const Top<T>& top, double pivot, double scale, double* v) {
+  constexpr int W = kWidth<double>;
+  for (int64_t i = 0; i < top.count; ++i) v[i] = (pivot - double(top.value[i])) * scale;
+  for (int64_t i = top.count; i < padded_odds(top.count); ++i) v[i] = kMinusInf<double>;
+  Vec<double> sum{};
+  for (int64_t i = 0; i < padded_odds(top.count); i += W) {
+    const Vec<double> e = exp<double>(load(v + i));
+    store(v + i, e);
+    sum += e;
+  }
+  return total<double>(sum);
+}
+
+// Sums of q, q^2, q^3 for q = a t/(1 + a t); q itself goes to `keep` where it is not null (whole vectors below n only).
+template <class T> Moments shares(const T* a, int64_t n_padded, T t, T* keep, int64_t n) {
+  constexpr int W = kWidth<T>;
+  Moments out;
+  for (int64_t block = 0; block < n_padded; block += kBlock) {
+    const int64_t end = block + kBlock < n_padded ? block + kBlock : n_padded;
+    Vec<T> one{}, two{}, three{};
+    for (int64_t j = block; j < end; j += 2 * W) {
+      const Vec<T> e = load(a + j) * t, f = load(a + j + W) * t;
+      const Vec<T> q = e / (e + T(1)), p = f / (f + T(1));
+      const Vec<T> qq = q * q, pp = p * p;
+      one += q + p;
+      two += qq + pp;
+      three += qq * q + pp * p;
+      if (keep && j + W <= n) store(keep + j, q);
+      if (keep && j + 2 * W <= n) store(keep + j + W, p);
+    }
+    out.first += total<T>(one);
+    out.second += total<T>(two);
+    out.third += total<T>(three);
+  }
+  return out;
+}
+
+struct Balance {
+  double delta;      // the solution
+  double evaluated;  // where the kept shares were computed: delta less the last, small step
+};
+
+// Halley on f = log(sum rest) - log(sum top), safeguarded by the bracket it builds, from a start that replaces the rest's
+// sum by x m1/(1 + x m2/m1), its two moments. The last step is at most `tolerance`; the error left is about its cube.
 template <class T>
-double balance(const T* r, int64_t n_padded, double sum_r, const double* v, int64_t k, double sum_v, double gap,
-               double tolerance) {
-  double delta = 0.5 * std::log(sum_v / sum_r);
-  if (gap > 100) return delta;
+Balance balance(const T* r, int64_t n_padded, Moments moments, const double* v, int64_t k, double sum_v, double gap,
+                double tolerance, T* keep = nullptr, int64_t n = 0) {
+  const double half = gap / 2, spread = moments.second / moments.first;
+  double delta = 0.5 * std::log(sum_v / moments.first);
+  for (int step = 0; step < 2 && gap < 100; ++step) {
+    const double x = std::exp(delta - half);
+    const Moments out = shares(v, padded_odds(k), std::exp(-delta - half), static_cast<double*>(nullptr), 0);
+    const double f = std::log(x * moments.first / ((1 + x * spread) * out.first));
+    delta -= f / (1 / (1 + x * spread) + 1 - out.second / out.first);
+  }
   double low = -INFINITY, high = INFINITY;
   for (int step = 0; step < 60; ++step) {
-    const Sums in = shares(r, n_padded, T(std::exp(delta - gap / 2)));
-    const Sums out = shares(v, padded(k), std::exp(-delta - gap / 2));
-    const double f = std::log(in.mean / out.mean);
+    const Moments in = shares(r, n_padded, T(std::exp(delta - half)), keep, n);
+    if (gap > 100) return {delta, delta};  // so far apart that no denominator differs from 1
+    const Moments out = shares(v, padded_odds(k), std::exp(-delta - half), static_cast<double*>(nullptr), 0);
+    const double f = std::log(in.first / out.first);
     (f > 0 ? high : low) = delta;
-    double move = -f / (2 - in.square / in.mean - out.square / out.mean);
-    if (std::fabs(move) <= tolerance) return delta + move;
+    const double rise = 1 - in.second / in.first, fall = 1 - out.second / out.first, slope = rise + fall;
+    const double bend = (1 - (3 * in.second - 2 * in.third) / in.first - rise * rise) -
+                        (1 - (3 * out.second - 2 * out.third) / out.first - fall * fall);
+    const double newton = -f / slope, curved = 1 + newton * bend / (2 * slope);
+    double move = curved > 0.5 ? newton / curved : newton;
+    if (std::fabs(move) <= tolerance) return {delta + move, delta};
     if (!(delta + move > low && delta + move < high)) move = 0.5 * (low + high) - delta;
-    if (!std::isfinite(move)) return delta;
+    if (!std::isfinite(move)) return {delta, delta};
     delta += move;
   }
-  return delta;
+  return {delta, delta};
 }
 
 }  // namespace SHORTLIST_ISA

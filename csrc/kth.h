@@ -11,10 +11,13 @@ void kth_largest(const T* scores, const T* noise, T epsilon, int64_t rows, int64
   for_rows(rows, n * 2, threads, [&](int64_t row) {
     static thread_local Scratch memory;
     T* x = memory.get<T>(padded(n));
-    const bool nan = finite_copy(scores + row * n, n, x);
-    if (noise)
+    Peaks<T> peaks;
+    const bool nan = finite_copy(scores + row * n, n, x, peaks);
+    if (noise && !nan) {
       for (int64_t j = 0; j < n; ++j) x[j] += epsilon * noise[row * n + j];
-    const Top<T> top = nan ? Top<T>{} : select_top(x, n, k);
+      peaks = find_peaks(x, padded(n));
+    }
+    const Top<T> top = nan ? Top<T>{} : select_top(x, n, k, peaks);
     const bool found = top.count == k;
     values[row] = nan ? kNaN<T> : found ? top.smallest() : kMinusInf<T>;
     indices[row] = found ? top.index[k - 1] : 0;

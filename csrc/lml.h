@@ -9,68 +9,74 @@
 
 namespace SHORTLIST_ISA {
 
-template <class T> constexpr double kStep = 3e-4;         // squared: 1e-7
-template <> constexpr double kStep<double> = 3e-8;
+template <class T> constexpr double kStep = 6e-3;  // the last step of the solver; its cube is what is left
+template <> constexpr double kStep<double> = 1e-5;
 
 template <class T> struct Frame {
-  T* r;             // padded: odds of the rest relative to the largest of them; 0 for the top
-  double* v;        // odds of the top, relative to the smallest of them
-  Top<T> top;       // k entries (fewer: every usable label is in it and there is nothing to solve)
-  int64_t k;
-  T low;            // s_[k+1]
-  double gap, delta;
-  bool solved;      // there are more usable labels than k
+  T* r;              // padded: odds of the rest relative to the largest of them; 0 for the top
+  double* v;         // odds of the top, relative to the smallest of them
+  Top<T> top;        // k entries (fewer: every usable label is in it and there is nothing to solve)
+  double high, low;  // s_[k], s_[k+1]
+  double gap, delta, evaluated;
+  bool solved;       // there are more usable labels than k
   bool nan;
 
-  double x() const { return std::exp(delta - gap / 2); }
-  double w() const { return std::exp(-delta - gap / 2); }
+  // t = s + nu of one score, from the nearer pivot
+  double shifted(double s) const {
+    s = s > double(kMost<T>) ? double(kMost<T>) : s;
+    return s > low ? (s - high) + (gap / 2 + delta) : (s - low) + (delta - gap / 2);
+  }
 };
 
-template <class T> Frame<T> solve_frame(const T* s, int64_t n, int64_t k) {
+// keep: the row's probabilities at `evaluated`, whole vectors of rest labels only (see balance), or null
+template <class T> Frame<T> solve_frame(const T* s, int64_t n, int64_t k, T* keep) {
   static thread_local Scratch rows, odds;
-  Frame<T> f;
+  Frame<T> f{};
+  Peaks<T> peaks;
   f.r = rows.get<T>(padded(n));
-  f.k = k;
-  f.nan = finite_copy(s, n, f.r);
-  f.solved = false;
-  f.gap = f.delta = 0;
-  f.low = 0;
+  f.nan = finite_copy(s, n, f.r, peaks);
   if (f.nan) return f;
-  f.top = select_top(f.r, n, k + 1);
-  if (f.top.count <= k) return f;
+  if (k < n) f.top = select_top(f.r, n, k + 1, peaks);
+  if (k >= n || f.top.count <= k) return f;
   f.solved = true;
-  f.low = f.top.smallest();
+  const T low = f.top.smallest();
   --f.top.count;
   if (!f.top.sorted) sink_smallest(f.top);
-  const T high = f.top.smallest();
-  f.gap = double(high) - double(f.low);
-  f.v = odds.get<double>(padded(k));
-  const double sum_v = leave_odds(f.top, double(high), 1.0, f.v);
+  f.low = double(low);
+  f.high = double(f.top.smallest());
+  f.gap = f.high - f.low;
+  f.v = odds.get<double>(padded_odds(k));
+  const double sum_v = leave_odds(f.top, f.high, 1.0, f.v);
   for (int64_t i = 0; i < k; ++i) f.r[f.top.index[i]] = kMinusInf<T>;
-  const double sum_r = exponentials(f.r, padded(n), f.low, T(1));
-  f.delta = balance(f.r, padded(n), sum_r, f.v, k, sum_v, f.gap, kStep<T>);
+  const Moments moments = exponentials(f.r, padded(n), low, T(1));
+  const Balance b = balance(f.r, padded(n), moments, f.v, k, sum_v, f.gap, kStep<T>, keep, n);
+  f.delta = b.delta;
+  f.evaluated = b.evaluated;
   return f;
 }
 
 template <class T> void lml_row(const T* s, int64_t n, int64_t k, T* p, double* frame) {
-  Frame<T> f = solve_frame(s, n, k);
-  frame[0] = f.solved ? double(f.top.smallest()) : 0.0;
-  frame[1] = double(f.low);
+  const Frame<T> f = solve_frame(s, n, k, p);
+  frame[0] = f.high;
+  frame[1] = f.low;
   frame[2] = f.solved ? f.delta : kNaN<double>;  // NaN: nothing to differentiate
   if (f.nan) return fill(p, n, kNaN<T>);
   if (!f.solved) {
     for (int64_t j = 0; j < n; ++j) p[j] = s[j] > kMinusInf<T> ? T(1) : T(0);
     return;
   }
+  // From the probabilities q at the last evaluation to those one small step e further, without a division:
+  // p = q + e q (1 - q) (1 + e/2 (1 - 2q)), and e^3 is nothing.
   constexpr int W = kWidth<T>;
-  const T x = T(f.x());
+  const T e = T(f.delta - f.evaluated), base = T(1) + e / 2;
   int64_t j = 0;
   for (; j + W <= n; j += W) {
-    const Vec<T> e = load(f.r + j) * x;
-    store(p + j, e / (e + T(1)));
+    const Vec<T> q = load(p + j), step = q * (T(1) - q) * e;
+    store(p + j, q + step * (base - q * e));
   }
+  const T x = T(std::exp(f.delta - f.gap / 2));
   for (; j < n; ++j) p[j] = f.r[j] * x / (f.r[j] * x + T(1));
-  const double w = f.w();
+  const double w = std::exp(-f.delta - f.gap / 2);
   for (int64_t i = 0; i < k; ++i) p[f.top.index[i]] = T(1 / (1 + f.v[i] * w));
 }
 
@@ -85,22 +91,33 @@ void lml_backward_row(const T* s, const T* p, const double* frame, const T* g, i
     return;
   }
   T* h = rows.get<T>(padded(n));
+  const auto exact = [&](int64_t i) {
+    const double at = double(s[i]) > double(kMost<T>) ? double(kMost<T>) : double(s[i]);
+    const double t = at > low ? (at - high) + (gap / 2 + delta) : (at - low) + (delta - gap / 2);
+    h[i] = T(sigmoid(t) * sigmoid(-t));
+  };
   double sum = 0, dot = 0;
   int64_t j = 0;
-  for (; j + W <= n; j += W) {
-    const Vec<T> q = load(p + j);
-    store(h + j, q * (T(1) - q));
-    for (unsigned m = bits<T>(q > T(0.5)); m; m &= m - 1) {
-      const int64_t i = j + __builtin_ctz(m);
-      const double t = double(s[i]) > low ? (double(s[i]) - high) + gap / 2 + delta : (double(s[i]) - low) - gap / 2 + delta;
-      h[i] = T(p[i] * sigmoid(-t));
+  while (j + W <= n) {
+    const int64_t end = j + kBlock < n ? j + kBlock : n;
+    Vec<T> sums{}, dots{};
+    for (; j + W <= end; j += W) {
+      const Vec<T> q = load(p + j);
+      Vec<T> hq = q * (T(1) - q);
+      const unsigned large = bits<T>(q > T(0.5));
+      store(h + j, hq);
+      if (large) {
+        for (unsigned m = large; m; m &= m - 1) exact(j + __builtin_ctz(m));
+        hq = load(h + j);
+      }
+      sums += hq;
+      dots += hq * load(g + j);
     }
-    sum += total<T>(load(h + j));
-    dot += total<T>(load(h + j) * load(g + j));
+    sum += total<T>(sums);
+    dot += total<T>(dots);
   }
   for (; j < n; ++j) {
-    const double t = double(s[j]) > low ? (double(s[j]) - high) + gap / 2 + delta : (double(s[j]) - low) - gap / 2 + delta;
-    h[j] = T(sigmoid(t) * sigmoid(-t));
+    exact(j);
     sum += h[j];
     dot += double(h[j]) * g[j];
   }
@@ -111,29 +128,26 @@ void lml_backward_row(const T* s, const T* p, const double* frame, const T* g, i
 }
 
 template <class T> double lml_loss_row(const T* s, int64_t n, int64_t k, const Present& y, double weight, T* grad) {
-  Frame<T> f = solve_frame(s, n, k);
+  const Frame<T> f = solve_frame(s, n, k, static_cast<T*>(nullptr));
   if (f.nan) return kNaN<double>;
   if (!f.solved) {
     if (grad) fill(grad, n, T(0));
     return 0;
   }
-  // t = s + nu of each present label, from the nearer pivot: log p and 1 - p without cancellation
   double loss = 0, missing = 0;
-  const double high = double(f.top.smallest()), low = double(f.low);
   for (int64_t i = 0; i < y.count; ++i) {
-    const double score = std::fmin(double(s[y.label[i]]), double(kMost<T>));
-    const double t = score > low ? (score - high) + f.gap / 2 + f.delta : (score - low) - f.gap / 2 + f.delta;
+    const double t = f.shifted(double(s[y.label[i]]));
     loss += softplus(-t);
     missing += sigmoid(-t);
   }
   if (!grad) return loss;
   // h / sum h with the common factor e^(-gap/2) taken out of both sides, so that saturated rows have no 0/0
   constexpr int W = kWidth<T>;
-  const T x = T(f.x()), rest = T(std::exp(f.delta));
-  const double w = f.w(), leave = std::exp(-f.delta);
+  const T x = T(std::exp(f.delta - f.gap / 2)), rest = T(std::exp(f.delta));
+  const double w = std::exp(-f.delta - f.gap / 2), leave = std::exp(-f.delta);
   double sum = 0;
-  for (int64_t block = 0; block < padded(n); block += 4096) {
-    const int64_t end = block + 4096 < padded(n) ? block + 4096 : padded(n);
+  for (int64_t block = 0; block < padded(n); block += kBlock) {
+    const int64_t end = block + kBlock < padded(n) ? block + kBlock : padded(n);
     Vec<T> lane{};
     for (int64_t j = block; j < end; j += W) {
       const Vec<T> r = load(f.r + j), q = r * x + T(1), h = r * rest / (q * q);
@@ -154,9 +168,8 @@ template <class T> double lml_loss_row(const T* s, int64_t n, int64_t k, const P
   for (; j < n; ++j) grad[j] = f.r[j] * narrow;
   for (int64_t i = 0; i < k; ++i) grad[f.top.index[i]] = T(f.v[i] * factor);
   for (int64_t i = 0; i < y.count; ++i) {
-    const double score = std::fmin(double(s[y.label[i]]), double(kMost<T>));
-    const double t = score > low ? (score - high) + f.gap / 2 + f.delta : (score - low) - f.gap / 2 + f.delta;
-    grad[y.label[i]] = T(double(grad[y.label[i]]) - weight * sigmoid(-t));
+    T& g = grad[y.label[i]];
+    g = T(double(g) - weight * sigmoid(-f.shifted(double(s[y.label[i]]))));
   }
   return loss;
 }

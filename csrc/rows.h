@@ -52,23 +52,48 @@ template <class T> constexpr T kMost = std::numeric_limits<T>::max() / 4;  // wh
 template <class T> constexpr T kMinusInf = -std::numeric_limits<T>::infinity();
 template <class T> constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
 
-// The row with +inf replaced by a huge number, padded with -inf to a whole number of blocks; true if it holds a NaN.
-template <class T> bool finite_copy(const T* s, int64_t n, T* out) {
+// The largest entry of each of 4 W interleaved parts of a row: a first look at where its large entries are.
+template <class T> struct Peaks {
+  Vec<T> part[4];
+};
+
+// The row with +inf replaced by a huge number, padded with -inf to a whole number of blocks. True if it holds a NaN.
+template <class T> bool finite_copy(const T* s, int64_t n, T* out, Peaks<T>& peaks) {
   constexpr int W = kWidth<T>;
   Int<T> not_nan = Int<T>{} == Int<T>{};
+  for (Vec<T>& part : peaks.part) part = splat(kMinusInf<T>);
+  const auto block = [&](const T* from, T* to) {
+    for (int q = 0; q < 4; ++q) {
+      Vec<T> x = load(from + q * W);
+      not_nan &= x == x;
+      x = x > kMost<T> ? splat(kMost<T>) : x;
+      peaks.part[q] = x > peaks.part[q] ? x : peaks.part[q];
+      store(to + q * W, x);
+    }
+  };
   int64_t j = 0;
-  for (; j + W <= n; j += W) {
-    const Vec<T> x = load(s + j);
-    not_nan &= x == x;
-    store(out + j, x > kMost<T> ? splat(kMost<T>) : x);
-  }
-  bool nan = bits<T>(~not_nan) != 0;
-  for (; j < n; ++j) {
-    nan |= s[j] != s[j];
-    out[j] = s[j] > kMost<T> ? kMost<T> : s[j];
+  for (; j + 4 * W <= n; j += 4 * W) block(s + j, out + j);
+  if (j < n) {
+    T tail[4 * W];
+    for (int64_t i = 0; i < 4 * W; ++i) tail[i] = j + i < n ? s[j + i] : kMinusInf<T>;
+    block(tail, out + j);
+    j += 4 * W;
   }
   for (; j < padded(n); ++j) out[j] = kMinusInf<T>;
-  return nan;
+  return bits<T>(~not_nan) != 0;
+}
+
+// The peaks of a padded row that has been changed since it was copied.
+template <class T> Peaks<T> find_peaks(const T* x, int64_t n_padded) {
+  constexpr int W = kWidth<T>;
+  Peaks<T> peaks;
+  for (Vec<T>& part : peaks.part) part = splat(kMinusInf<T>);
+  for (int64_t j = 0; j < n_padded; j += 4 * W)
+    for (int q = 0; q < 4; ++q) {
+      const Vec<T> v = load(x + j + q * W);
+      peaks.part[q] = v > peaks.part[q] ? v : peaks.part[q];
+    }
+  return peaks;
 }
 
 template <class T> void fill(T* out, int64_t n, T value) {

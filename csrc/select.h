@@ -1,6 +1,8 @@
-// The k largest entries of a row. Few of them: compare whole vectors with the current threshold and insert the rare
-// candidates. Many: quickselect on a copy. Among ties the lower label wins, in both.
+// The k largest entries of a row. Few of them: the row's peaks give a threshold that almost only they pass. Many: narrow
+// an interval around the k-th largest by counting, then pick inside it. Among ties the lower label wins, in both.
 #pragma once
+
+#include <cmath>
 
 #include "rows.h"
 
@@ -15,18 +17,21 @@ template <class T> struct Top {
   T smallest() const { return value[count - 1]; }
 };
 
-template <class T> void sink_smallest(Top<T>& top) {  // ties: the highest label last
+// Put the smallest last; ties: the highest label.
+template <class T> void sink_smallest(Top<T>& top) {
   int64_t low = 0;
   for (int64_t i = 1; i < top.count; ++i)
     if (top.value[i] < top.value[low] || (top.value[i] == top.value[low] && top.index[i] > top.index[low])) low = i;
+  const int64_t last = top.count - 1;
   const T v = top.value[low];
   const int32_t j = top.index[low];
-  top.value[low] = top.value[top.count - 1];
-  top.index[low] = top.index[top.count - 1];
-  top.value[top.count - 1] = v;
-  top.index[top.count - 1] = j;
+  top.value[low] = top.value[last];
+  top.index[low] = top.index[last];
+  top.value[last] = v;
+  top.index[last] = j;
 }
 
+// Into the descending list of the k best so far.
 template <class T> inline void insert(Top<T>& top, int64_t k, T v, int32_t j) {
   int64_t p = top.count < k ? top.count++ : k - 1;
   for (; p > 0 && top.value[p - 1] < v; --p) {
@@ -37,79 +42,120 @@ template <class T> inline void insert(Top<T>& top, int64_t k, T v, int32_t j) {
   top.index[p] = j;
 }
 
-template <class T> void select_by_insertion(const T* x, int64_t n_padded, int64_t k, Top<T>& top) {
+// Visit every entry above `threshold` (which the visit may raise) in order; x is padded with -inf.
+template <class T, class F> inline void for_each_above(const T* x, int64_t n_padded, T& threshold, F&& visit) {
   constexpr int W = kWidth<T>;
-  T threshold = kMinusInf<T>;
   for (int64_t j = 0; j < n_padded; j += 4 * W) {
     const Vec<T> t = splat(threshold);
     const Int<T> hit[4] = {load(x + j) > t, load(x + j + W) > t, load(x + j + 2 * W) > t, load(x + j + 3 * W) > t};
     if (!bits<T>(hit[0] | hit[1] | hit[2] | hit[3])) continue;
-    for (int q = 0; q < 4; ++q) {
+    for (int q = 0; q < 4; ++q)
       for (unsigned m = bits<T>(hit[q]); m; m &= m - 1) {
         const int64_t i = j + q * W + __builtin_ctz(m);
-        if (!(x[i] > threshold)) continue;  // the threshold has risen since the comparison
-        insert(top, k, x[i], int32_t(i));
-        if (top.count == k) threshold = top.smallest();
+        if (x[i] > threshold) visit(i);
       }
-    }
   }
 }
 
-// The k-th largest value of a[0..n), which it reorders; 1 <= k <= n, no NaN.
-template <class T> T quickselect(T* a, int64_t n, int64_t k) {
-  int64_t low = 0, high = n - 1, want = k - 1;
-  while (low < high) {
-    const T x = a[low], y = a[low + (high - low) / 2], z = a[high];
-    const T pivot = x > y ? (y > z ? y : (x > z ? z : x)) : (x > z ? x : (y > z ? z : y));
-    int64_t i = low, j = high;
-    while (i <= j) {
-      while (a[i] > pivot) ++i;
-      while (pivot > a[j]) --j;
-      if (i <= j) {
-        const T swap = a[i];
-        a[i++] = a[j];
-        a[j--] = swap;
-      }
-    }
-    if (want <= j) high = j;
-    else if (want >= i) low = i;
-    else break;
-  }
-  return a[want];
+template <class T> void select_by_peaks(const T* x, int64_t n_padded, int64_t k, const Peaks<T>& peaks, Top<T>& top) {
+  constexpr int groups = 4 * kWidth<T>;
+  T peak[groups];
+  std::memcpy(peak, peaks.part, sizeof peak);
+  for (int i = 0; i < groups; ++i)
+    if (top.count < k || peak[i] > top.smallest()) insert(top, k, peak[i], 0);
+  // k entries reach the k-th largest peak; what does not is not among the k largest
+  T threshold = std::nextafter(top.smallest(), kMinusInf<T>);
+  top.count = 0;
+  for_each_above(x, n_padded, threshold, [&](int64_t i) {
+    insert(top, k, x[i], int32_t(i));
+    if (top.count == k) threshold = top.smallest();
+  });
 }
 
-template <class T> void select_by_quickselect(const T* x, int64_t n, int64_t k, Top<T>& top) {
-  static thread_local Scratch scratch;
-  T* copy = scratch.get<T>(n);
-  int64_t usable = 0;
-  for (int64_t j = 0; j < n; ++j)
-    if (x[j] > kMinusInf<T>) copy[usable++] = x[j];
-  if (usable == 0) return;
-  const T pivot = usable <= k ? kMinusInf<T> : quickselect(copy, usable, k);
-  int64_t ties = k;
-  for (int64_t j = 0; j < n; ++j) ties -= x[j] > pivot;
-  for (int64_t j = 0; j < n && top.count < k; ++j) {
-    const bool tied = x[j] == pivot && pivot > kMinusInf<T>;
-    if (x[j] > pivot || (tied && ties > 0)) {
-      ties -= tied;
-      top.value[top.count] = x[j];
-      top.index[top.count++] = int32_t(j);
+struct Counts {
+  int64_t greater = 0, equal = 0;
+};
+
+template <class T> Counts count_against(const T* x, int64_t n_padded, T pivot) {
+  constexpr int W = kWidth<T>;
+  Counts out;
+  const Vec<T> p = splat(pivot);
+  for (int64_t start = 0; start < n_padded; start += int64_t(1) << 20) {  // lane counters stay far from overflow
+    const int64_t end = start + (int64_t(1) << 20) < n_padded ? start + (int64_t(1) << 20) : n_padded;
+    Int<T> greater{}, equal{};
+    for (int64_t j = start; j < end; j += W) {
+      greater -= load(x + j) > p;
+      equal -= load(x + j) == p;
+    }
+    for (int i = 0; i < W; ++i) {
+      out.greater += greater[i];
+      out.equal += equal[i];
     }
   }
-  sink_smallest(top);
+  return out;
 }
 
-// x: no NaN, padded with -inf. The result lives until the next call on this thread.
-template <class T> Top<T> select_top(const T* x, int64_t n, int64_t k) {
+template <class T> void select_by_counting(const T* x, int64_t n_padded, int64_t k, Top<T>& top) {
+  T low = kMinusInf<T>, high = std::numeric_limits<T>::infinity();  // more than k above low, fewer than k from high on
+  int64_t from_high = 0, above_low = count_against(x, n_padded, low).greater, ties = 0;
+  uint32_t random = 12345;
+  while (above_low > k && above_low - from_high > 48) {
+    // of a few entries drawn from inside the interval, the one whose rank is about the rank wanted
+    constexpr int draws = 7;
+    T drawn[draws];
+    for (int d = 0; d < draws; ++d) {
+      random = random * 1664525u + 1013904223u;
+      int64_t j = int64_t(uint64_t(random) * uint64_t(n_padded) >> 32);
+      while (!(x[j] > low && x[j] < high)) j = j + 1 < n_padded ? j + 1 : 0;
+      int p = d;
+      for (; p > 0 && drawn[p - 1] < x[j]; --p) drawn[p] = drawn[p - 1];
+      drawn[p] = x[j];
+    }
+    const T pivot = drawn[draws * (k - from_high) / (above_low - from_high + 1)];
+    const Counts n = count_against(x, n_padded, pivot);
+    if (n.greater >= k) {
+      low = pivot;
+      above_low = n.greater;
+    } else if (n.greater + n.equal < k) {
+      high = pivot;
+      from_high = n.greater + n.equal;
+    } else {  // the k-th largest itself
+      low = pivot;
+      high = pivot;
+      from_high = n.greater;
+      ties = k - n.greater;
+      break;
+    }
+  }
+  // everything from high on, and the best of what lies between (or the first ties)
+  Top<T> inside{top.value + from_high, top.index + from_high, 0, true};
+  int64_t sure = 0;
+  const int64_t wanted = (above_low < k ? above_low : k) - from_high;
+  T threshold = ties ? std::nextafter(low, kMinusInf<T>) : low;
+  for_each_above(x, n_padded, threshold, [&](int64_t i) {
+    if (x[i] > high || (!ties && x[i] == high)) {
+      top.value[sure] = x[i];
+      top.index[sure++] = int32_t(i);
+    } else if (inside.count < wanted || (!ties && x[i] > inside.smallest())) {
+      insert(inside, wanted, x[i], int32_t(i));
+    }
+  });
+  top.count = sure + inside.count;
+}
+
+constexpr int64_t kByPeaks = 16;
+
+// x: no NaN, padded with -inf, with its peaks. The result lives until the next call on this thread.
+template <class T> Top<T> select_top(const T* x, int64_t n, int64_t k, const Peaks<T>& peaks) {
   static thread_local Scratch values, indices;
-  Top<T> top{values.get<T>(padded(k + 1)), indices.get<int32_t>(padded(k + 1)), 0, k <= 160};
+  Top<T> top{values.get<T>(padded(k + 1)), indices.get<int32_t>(padded(k + 1)), 0, k <= kByPeaks};
   if (k <= 0) return top;
-  if (top.sorted) select_by_insertion(x, padded(n), k, top);
-  else select_by_quickselect(x, n, k, top);
+  if (top.sorted) select_by_peaks(x, padded(n), k, peaks, top);
+  else select_by_counting(x, padded(n), k, top);
   return top;
 }
 
-// Take one label out of the selection, or its smallest where the label is not in it.
+// Take one label out of the k + 1 largest, or the smallest of them where the label is not among them.
 template <class T> void drop(Top<T>& top, int64_t label, int64_t k) {
   int64_t at = 0;
   while (at < top.count && top.index[at] != label) ++at;

@@ -69,12 +69,12 @@ template <class T> inline double total(Vec<T> v) {
 template <class T> struct ExpConstants;
 template <> struct ExpConstants<float> {
   static constexpr float round = 12582912.0f, log2e = 1.44269504088896341f, ln2_high = 0.693359375f,
-                         ln2_low = -2.12194440e-4f, lowest = -87.3f, highest = 88.0f;
+                         ln2_low = -2.12194440e-4f, lowest = -87.3f;
   static constexpr int mantissa = 23;
 };
 template <> struct ExpConstants<double> {
   static constexpr double round = 6755399441055744.0, log2e = 1.4426950408889634074, ln2_high = 6.93145751953125e-1,
-                          ln2_low = 1.42860682030941723212e-6, lowest = -708.0, highest = 709.0;
+                          ln2_low = 1.42860682030941723212e-6, lowest = -708.0;
   static constexpr int mantissa = 52;
 };
 
@@ -101,25 +101,21 @@ inline Vec<double> exp_polynomial(Vec<double> r) {  // Taylor to degree 13: 4e-1
   return p * (r * r) + (r + 1.0);
 }
 
-// e^x; 0 below the smallest normal number, e^highest above, NaN stays NaN.
+// e^x for x <= 0 (or small); 0 below the smallest normal number. No NaN comes in.
 template <class T> inline Vec<T> exp(Vec<T> x) {
   using C = ExpConstants<T>;
-  x = x > C::highest ? splat<T>(C::highest) : x;
   const Vec<T> clipped = x < C::lowest ? splat<T>(C::lowest) : x;
   const Vec<T> shifted = clipped * C::log2e + C::round;
   const Vec<T> whole = shifted - C::round;
   const Vec<T> r = (clipped - whole * C::ln2_high) - whole * C::ln2_low;
   const Vec<T> p = exp_polynomial(r);
-  Int<T> scaled;
+  Int<T> scaled, exponent;
   std::memcpy(&scaled, &p, sizeof p);
-  Int<T> exponent;
   std::memcpy(&exponent, &shifted, sizeof shifted);
   scaled += exponent << C::mantissa;  // the integer's own high bits fall off the top
   Vec<T> out;
   std::memcpy(&out, &scaled, sizeof out);
-  // A NaN's bits were scaled too: give it back as it came.
-  out = x < C::lowest ? splat<T>(0) : out;
-  return x == x ? out : x;
+  return x < C::lowest ? splat<T>(0) : out;
 }
 
 }  // namespace SHORTLIST_ISA

@@ -11,9 +11,10 @@ template <class T>
 double smooth_topk_row(const T* s, int64_t n, int64_t y, int64_t k, double tau, double alpha, double weight, T* grad) {
   static thread_local Scratch rows, odds;
   T* x = rows.get<T>(padded(n));
-  if (finite_copy(s, n, x)) return kNaN<double>;
+  Peaks<T> peaks;
+  if (finite_copy(s, n, x, peaks)) return kNaN<double>;
   const double own = x[y];
-  Top<T> top = select_top(x, n, k + 1);
+  Top<T> top = select_top(x, n, k + 1, peaks);
   drop(top, y, k);
   if (top.count < k) {  // fewer than k rivals: the label is always among the k
     if (grad) fill(grad, n, T(0));
@@ -32,12 +33,12 @@ double smooth_topk_row(const T* s, int64_t n, int64_t y, int64_t k, double tau, 
     return margin > 0 ? margin : 0;
   }
   const double scale = 1 / (double(k) * tau);
-  double* v = odds.get<double>(padded(k));
+  double* v = odds.get<double>(padded_odds(k));
   const double sum_v = leave_odds(top, double(pivot), scale, v);
   x[y] = kMinusInf<T>;
   for (int64_t i = 0; i < k; ++i) x[top.index[i]] = kMinusInf<T>;
-  const double sum_x = exponentials(x, padded(n), pivot, T(scale));
-  Swap<T> swap(x, n, sum_x, v, k, sum_v);
+  const Moments moments = exponentials(x, padded(n), pivot, T(scale));
+  Swap<T> swap(x, n, moments, v, k, sum_v);
   const double z = margin / tau + swap.log_S0_over_S1();
   if (grad) {
     const double step = weight * sigmoid(z) / double(k);
@@ -51,11 +52,12 @@ double smooth_topk_row(const T* s, int64_t n, int64_t y, int64_t k, double tau, 
 template <class T> double subset_row(const T* s, int64_t n, int64_t k, T* marginals) {
   static thread_local Scratch rows, odds;
   T* x = rows.get<T>(padded(n));
-  if (finite_copy(s, n, x)) {
+  Peaks<T> peaks;
+  if (finite_copy(s, n, x, peaks)) {
     if (marginals) fill(marginals, n, kNaN<T>);
     return kNaN<double>;
   }
-  Top<T> top = select_top(x, n, k);
+  Top<T> top = select_top(x, n, k, peaks);
   if (top.count < k) {  // no k-subset: its sum is 0; every usable label is certainly in
     if (marginals)
       for (int64_t j = 0; j < n; ++j) marginals[j] = x[j] > kMinusInf<T> ? T(1) : T(0);
@@ -67,10 +69,10 @@ template <class T> double subset_row(const T* s, int64_t n, int64_t k, T* margin
     sum += double(top.value[i]);
     x[top.index[i]] = kMinusInf<T>;
   }
-  double* v = odds.get<double>(padded(k));
+  double* v = odds.get<double>(padded_odds(k));
   const double sum_v = leave_odds(top, double(pivot), 1.0, v);
-  const double sum_x = exponentials(x, padded(n), pivot, T(1));
-  Swap<T> swap(x, n, sum_x, v, k, sum_v);
+  const Moments moments = exponentials(x, padded(n), pivot, T(1));
+  Swap<T> swap(x, n, moments, v, k, sum_v);
   if (marginals) swap.marginals(1.0, false, top, marginals);
   return sum + swap.log_S0();
 }

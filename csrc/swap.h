@@ -56,69 +56,95 @@ template <bool Normalized, class T> void lanes_general(const T* x, int64_t n_pad
   }
 }
 
-// In place: lanes l and l + H multiplied for l < H.
-template <int H> void merge_lanes(double* a, double* out, int64_t degree, int width) {
-  for (int64_t i = 0; i <= degree; ++i)
-    for (int l = 0; l < H; ++l) out[i * H + l] = 0;
-  for (int64_t p = 0; p <= degree; ++p) {
-    double left[H];
-    for (int l = 0; l < H; ++l) left[l] = a[p * width + l];
-    for (int64_t q = 0; q + p <= degree; ++q)
-      for (int l = 0; l < H; ++l) out[(p + q) * H + l] += left[l] * a[q * width + H + l];
+// Lanes l and l + H multiplied, for l < H, the degree known when compiling.
+template <int H, int K> void merge_lanes(const double* a, double* out) {
+  for (int i = 0; i < (K + 1) * H; ++i) out[i] = 0;
+#pragma GCC unroll 9
+  for (int p = 0; p <= K; ++p)
+#pragma GCC unroll 9
+    for (int q = 0; q <= K - p; ++q)
+      for (int l = 0; l < H; ++l) out[(p + q) * H + l] += a[p * 2 * H + l] * a[q * 2 * H + H + l];
+}
+
+template <int K, class T> void merge_few(const Vec<T>* lanes, double* out) {
+  constexpr int W = kWidth<T>;
+  double p[(K + 1) * W], q[(K + 1) * W];
+  for (int i = 0; i <= K; ++i)
+    for (int l = 0; l < W; ++l) p[i * W + l] = double(lanes[i][l]);
+  if constexpr (W == 16) merge_lanes<8, K>(p, q), merge_lanes<4, K>(q, p);
+  if constexpr (W == 8) {
+    merge_lanes<4, K>(p, q);
+    merge_lanes<2, K>(q, p);
+    merge_lanes<1, K>(p, out);
+  } else {
+    merge_lanes<2, K>(p, q);
+    merge_lanes<1, K>(q, out);
   }
 }
 
-template <bool Normalized, class T> void elementary_block(const T* x, int64_t n_padded, int64_t degree, double* out) {
+// out = a * b up to `degree`
+inline void multiply(const double* a, const double* b, int64_t degree, double* out) {
+  for (int64_t i = 0; i <= degree; ++i) out[i] = 0;
+  for (int64_t p = 0; p <= degree; ++p) {
+    const double left = a[p];
+    double* to = out + p;
+    for (int64_t q = 0; q <= degree - p; ++q) to[q] += left * b[q];
+  }
+}
+
+template <class T> void merge_many(const Vec<T>* lanes, int64_t degree, double* out) {
   constexpr int W = kWidth<T>;
-  static thread_local Scratch lanes, first, second;
-  Vec<T>* a = lanes.get<Vec<T>>(degree + 6) + 4;
-  if constexpr (Normalized) {
-    lanes_general<true, T>(x, n_padded, degree, a);
-  } else {
+  static thread_local Scratch memory;
+  const int64_t size = degree + 1;
+  double* from = memory.get<double>(2 * size * W);
+  double* to = from + size * W;
+  for (int64_t i = 0; i < size; ++i)
+    for (int l = 0; l < W; ++l) from[l * size + i] = double(lanes[i][l]);
+  for (int width = W / 2; width > 1; width /= 2) {
+    for (int l = 0; l < width; ++l) multiply(from + l * size, from + (l + width) * size, degree, to + l * size);
+    double* swap = from;
+    from = to;
+    to = swap;
+  }
+  multiply(from, from + size, degree, out);
+}
+
+template <int K, class T> void elementary_fixed(const T* x, int64_t n_padded, double* out) {
+  Vec<T> lanes[K + 1];
+  lanes_fixed<K>(x, n_padded, lanes);
+  merge_few<K, T>(lanes, out);
+}
+
+template <bool Normalized, class T> void elementary_block(const T* x, int64_t n_padded, int64_t degree, double* out) {
+  if constexpr (!Normalized) {
     switch (degree) {
-      case 1: lanes_fixed<1>(x, n_padded, a); break;
-      case 2: lanes_fixed<2>(x, n_padded, a); break;
-      case 3: lanes_fixed<3>(x, n_padded, a); break;
-      case 4: lanes_fixed<4>(x, n_padded, a); break;
-      case 5: lanes_fixed<5>(x, n_padded, a); break;
-      case 6: lanes_fixed<6>(x, n_padded, a); break;
-      case 7: lanes_fixed<7>(x, n_padded, a); break;
-      case 8: lanes_fixed<8>(x, n_padded, a); break;
-      case 10: lanes_fixed<10>(x, n_padded, a); break;
-      default: lanes_general<false, T>(x, n_padded, degree, a);
+      case 1: return elementary_fixed<1>(x, n_padded, out);
+      case 2: return elementary_fixed<2>(x, n_padded, out);
+      case 3: return elementary_fixed<3>(x, n_padded, out);
+      case 4: return elementary_fixed<4>(x, n_padded, out);
+      case 5: return elementary_fixed<5>(x, n_padded, out);
+      case 6: return elementary_fixed<6>(x, n_padded, out);
+      case 7: return elementary_fixed<7>(x, n_padded, out);
+      case 8: return elementary_fixed<8>(x, n_padded, out);
     }
   }
-  double* p = first.get<double>((degree + 1) * W);
-  double* q = second.get<double>((degree + 1) * W);
-  for (int64_t i = 0; i <= degree; ++i)
-    for (int l = 0; l < W; ++l) p[i * W + l] = double(a[i][l]);
-  if constexpr (W == 16) {
-    merge_lanes<8>(p, q, degree, 16);
-    merge_lanes<4>(q, p, degree, 8);
-  } else if constexpr (W == 8) {
-    merge_lanes<4>(p, q, degree, 8);
-    double* swap = p;
-    p = q;
-    q = swap;
-  }
-  merge_lanes<2>(p, q, degree, 4);
-  merge_lanes<1>(q, out, degree, 2);
+  static thread_local Scratch memory;
+  Vec<T>* lanes = memory.get<Vec<T>>(degree + 6) + 4;
+  lanes_general<Normalized, T>(x, n_padded, degree, lanes);
+  merge_many<T>(lanes, degree, out);
 }
 
 // out[0..degree]; float lanes are merged in double every 8,192 labels, before their rounding adds up.
 template <bool Normalized, class T> void elementary(const T* x, int64_t n_padded, int64_t degree, double* out) {
   constexpr int64_t block = 8192;
-  static thread_local Scratch pieces, room;
+  static thread_local Scratch pieces;
   elementary_block<Normalized>(x, n_padded < block ? n_padded : block, degree, out);
   for (int64_t j = block; j < n_padded; j += block) {
-    double* piece = pieces.get<double>(degree + 1);
-    double* both = room.get<double>(2 * (degree + 1));
+    double* piece = pieces.get<double>(2 * (degree + 1));
+    double* both = piece + (degree + 1);
     elementary_block<Normalized>(x + j, n_padded - j < block ? n_padded - j : block, degree, piece);
-    for (int64_t i = 0; i <= degree; ++i) {
-      both[2 * i] = out[i];
-      both[2 * i + 1] = piece[i];
-    }
-    merge_lanes<1>(both, out, degree, 2);
+    multiply(out, piece, degree, both);
+    for (int64_t i = 0; i <= degree; ++i) out[i] = both[i];
   }
 }
 
@@ -161,7 +187,6 @@ void without_each_block(const T* x, int64_t from, int64_t to, int64_t k, const T
     case 6: return without_each_fixed<6>(x, from, to, k, R, weight, out);
     case 7: return without_each_fixed<7>(x, from, to, k, R, weight, out);
     case 8: return without_each_fixed<8>(x, from, to, k, R, weight, out);
-    case 10: return without_each_fixed<10>(x, from, to, k, R, weight, out);
     default: return without_each_fixed<0>(x, from, to, k, R, weight, out);
   }
 }
@@ -178,7 +203,7 @@ template <class T> void without_each(const T* x, int64_t n, int64_t k, const T* 
   }
 }
 
-// ---- small, complete polynomials in double ----
+// ---- complete polynomials in double ----
 
 // log of a product of many numbers >= 1, one logarithm for every few dozen of them
 class LogProduct {
@@ -200,7 +225,7 @@ class LogProduct {
   double product_ = 1, log_ = 0;
 };
 
-// prod (1 + x_j t) / e^log_scale: normalised to a distribution of counts where degree or odds could leave the range.
+// prod (1 + x_j t) / e^log_scale over `count` odds, complete; a distribution of counts where it is normalised.
 struct Polynomial {
   double* c = nullptr;  // coefficients 0..degree
   int64_t degree = 0;
@@ -208,36 +233,45 @@ struct Polynomial {
 
   double operator[](int64_t i) const { return i <= degree ? c[i] : 0.0; }
 
+  // x: padded with zeros (padded_odds). Few factors in turn; many in lanes, normalised: odds may be of any size.
   void product(const double* x, int64_t count, bool normalized) {
-    LogProduct norm;
-    c[0] = 1;
-    degree = 0;
-    for (int64_t j = 0; j < count; ++j) {
-      const double keep = normalized ? 1 / (1 + x[j]) : 1.0, take = x[j] * keep;
-      if (normalized) norm.times(1 + x[j]);
-      c[++degree] = 0;
-      for (int64_t i = degree; i > 0; --i) c[i] = keep * c[i] + take * c[i - 1];
-      c[0] *= keep;
+    degree = count;
+    log_scale = 0;
+    if (!normalized) {
+      c[0] = 1;
+      for (int64_t j = 0; j < count; ++j) {
+        c[j + 1] = x[j] * c[j];
+        for (int64_t i = j; i > 0; --i) c[i] += x[j] * c[i - 1];
+      }
+      return;
     }
-    log_scale = normalized ? norm.value() : 0.0;
+    elementary<true>(x, padded_odds(count), count, c);
+    LogProduct norm;
+    for (int64_t j = 0; j < count; ++j) norm.times(1 + x[j]);
+    log_scale = norm.value();
   }
 
-  // sum_i weight_i b_i, i < degree, with b = this polynomial without its factor (1 + x t): forwards for x <= 1,
-  // backwards from the highest coefficient for x > 1, each the direction in which errors shrink.
-  double weighted_without(double x, const double* weight) const {
-    double b = 0, sum = 0;
-    if (x <= 1) {
+  // out_j = x_j sum_i weight_i b_i, i < degree, with b = this polynomial without factor j: forwards for x_j <= 1, backwards
+  // from the highest coefficient for x_j > 1, each the direction in which errors shrink. Backwards is forwards on the
+  // reversed polynomial with 1/x_j, so that four (eight) labels go side by side. x and out padded.
+  void weighted_without_each(const double* x, int64_t count, const double* weight, double* out) const {
+    constexpr int W = kWidth<double>;
+    for (int64_t j = 0; j < count; j += 2 * W) {
+      const Vec<double> x0 = load(x + j), x1 = load(x + j + W);
+      const Int<double> up0 = x0 <= 1.0, up1 = x1 <= 1.0;
+      const Vec<double> y0 = up0 ? x0 : 1.0 / x0, y1 = up1 ? x1 : 1.0 / x1;
+      Vec<double> b0{}, b1{}, s0{}, s1{};
       for (int64_t i = 0; i < degree; ++i) {
-        b = c[i] - x * b;
-        sum += weight[i] * b;
+        const Vec<double> first = splat(c[i]), last = splat(c[degree - i]);
+        const Vec<double> near = splat(weight[i]), far = splat(weight[degree - 1 - i]);
+        b0 = (up0 ? first : last) - y0 * b0;
+        b1 = (up1 ? first : last) - y1 * b1;
+        s0 += (up0 ? near : far) * b0;
+        s1 += (up1 ? near : far) * b1;
       }
-    } else {
-      for (int64_t i = degree; i > 0; --i) {
-        b = (c[i] - b) / x;
-        sum += weight[i - 1] * b;
-      }
+      store(out + j, up0 ? s0 * x0 : s0);
+      store(out + j + W, up1 ? s1 * x1 : s1);
     }
-    return sum;
   }
 };
 
@@ -250,17 +284,18 @@ template <class T> class Swap {
  public:
   // x: the rest labels' odds r_j (0 for labels not among them), padded; divided by the tilt, in place.
   // v: the top labels' odds, padded; multiplied by the tilt, in place.
-  Swap(T* x, int64_t n, double sum_x, double* v, int64_t k, double sum_v) : x_(x), v_(v), n_(n), k_(k) {
+  Swap(T* x, int64_t n, Moments x_moments, double* v, int64_t k, double sum_v) : x_(x), v_(v), n_(n), k_(k) {
     static thread_local Scratch memory;
-    double* room = memory.get<double>(5 * (k + 1));
+    double* room = memory.get<double>(4 * (k + 1) + padded_odds(k));
     V_.c = room;
     R_.c = room + (k + 1);
     rare_ = room + 2 * (k + 1);
     weight_ = room + 3 * (k + 1);
+    leaving_ = room + 4 * (k + 1);
     R_.degree = k;
-    if (sum_x > 0) {
-      c_ = k <= kPlainDegree ? std::fmax(1.0, std::sqrt(sum_x / sum_v))
-                             : std::exp(-balance(x, padded(n), sum_x, v, k, sum_v, 0.0, 0.3));
+    if (x_moments.first > 0) {
+      c_ = k <= kPlainDegree ? std::fmax(1.0, std::sqrt(x_moments.first / sum_v))
+                             : std::exp(-balance(x, padded(n), x_moments, v, k, sum_v, 0.0, 0.5).delta);
       c_ = std::fmin(std::fmax(c_, 1e-30), 1e30);  // any tilt is exact; this one keeps 1/c in float's range
     }
     if (c_ != 1) scale();
@@ -289,8 +324,8 @@ template <class T> class Swap {
     rest(in, out);
     double* leave = weight_;
     for (int64_t i = 0; i < k_; ++i) leave[i] = (with_smaller ? f1 * R_.c[i] : 0.0) - f0 * R_.c[i + 1];
-    for (int64_t i = 0; i < k_; ++i)
-      out[top.index[i]] = T((with_smaller ? 0.0 : factor) + v_[i] * V_.weighted_without(v_[i], leave));
+    V_.weighted_without_each(v_, k_, leave, leaving_);
+    for (int64_t i = 0; i < k_; ++i) out[top.index[i]] = T((with_smaller ? 0.0 : factor) + leaving_[i]);
   }
 
  private:
@@ -307,7 +342,7 @@ template <class T> class Swap {
     constexpr int W = kWidth<T>;
     int64_t count = 0;
     for (int64_t j = 0; j < padded(n_); j += W) count += __builtin_popcount(bits<T>(load(x_ + j) > T(1)));
-    likely_value_ = values.get<double>(count);
+    likely_value_ = values.get<double>(padded_odds(count));
     likely_index_ = indices.get<int32_t>(count);
     likely_count_ = 0;
     for (int64_t j = 0; count && j < padded(n_); j += W)
@@ -317,6 +352,8 @@ template <class T> class Swap {
         likely_index_[likely_count_++] = int32_t(i);
         x_[i] = 0;
       }
+    if (!count) return;
+    for (int64_t i = count; i < padded_odds(count); ++i) likely_value_[i] = 0;
     L_.c = coefficients.get<double>(count + 1);
     L_.product(likely_value_, likely_count_, true);
   }
@@ -350,13 +387,14 @@ template <class T> class Swap {
     }
     without_each(x_, n_, k_, R, w, out);
     if (!likely_count_) return;
-    double* u = mixed.get<double>(L_.degree);
+    double* u = mixed.get<double>(L_.degree + padded_odds(likely_count_));
+    double* entering = u + L_.degree;
     for (int64_t t = 0; t < L_.degree; ++t) {
       u[t] = 0;
       for (int64_t i = t; i < k_; ++i) u[t] += weight[i] * rare_[i - t];
     }
-    for (int64_t i = 0; i < likely_count_; ++i)
-      out[likely_index_[i]] = T(likely_value_[i] * L_.weighted_without(likely_value_[i], u));
+    L_.weighted_without_each(likely_value_, likely_count_, u, entering);
+    for (int64_t i = 0; i < likely_count_; ++i) out[likely_index_[i]] = T(entering[i]);
   }
 
   T* x_;
@@ -364,7 +402,7 @@ template <class T> class Swap {
   int64_t n_, k_;
   double c_ = 1, S0_ = 0, S1_ = 0;
   Polynomial V_, R_, L_;
-  double *rare_, *weight_;
+  double *rare_, *weight_, *leaving_;
   double* likely_value_ = nullptr;
   int32_t* likely_index_ = nullptr;
   int64_t likely_count_ = 0;

@@ -11,21 +11,22 @@ template <class T>
 double truncated_entropy_row(const T* s, int64_t n, int64_t k, const Present& y, double weight, T* grad) {
   static thread_local Scratch rows, own;
   T* x = rows.get<T>(padded(n));
-  if (finite_copy(s, n, x)) return kNaN<double>;
+  Peaks<T> peaks;
+  if (finite_copy(s, n, x, peaks)) return kNaN<double>;
   double* score = own.get<double>(y.count);
   for (int64_t i = 0; i < y.count; ++i) {
     score[i] = double(x[y.label[i]]);
     x[y.label[i]] = kMinusInf<T>;
   }
   const int64_t dropped = k > y.count ? k - y.count : 0;
-  const Top<T> top = select_top(x, n, dropped + 1);
+  const Top<T> top = select_top(x, n, dropped + 1, find_peaks(x, padded(n)));
   if (top.count <= dropped) {  // nothing left to compete
     if (grad) fill(grad, n, T(0));
     return 0;
   }
   const T largest = top.smallest();
   for (int64_t i = 0; i < dropped; ++i) x[top.index[i]] = kMinusInf<T>;
-  const double sum = exponentials(x, padded(n), largest, T(1));
+  const double sum = exponentials(x, padded(n), largest, T(1)).first;
   const double rivals = double(largest) + std::log(sum);
   double loss = 0, push = 0;
   for (int64_t i = 0; i < y.count; ++i) {

@@ -24,8 +24,6 @@ class Split(NamedTuple):
     rest: Tensor  # (..., n) scores, -inf for labels that are not in the rest
     high: Tensor  # (..., 1)
     low: Tensor  # (..., 1)
-    index: Tensor  # (..., width) which labels are in the top
-    in_top: Tensor  # (..., width) bool: which of those places are used
     spare: Tensor  # (..., 1) usable labels beyond k; below 0 the row's numbers are harmless and mean nothing
 
 
@@ -53,7 +51,7 @@ def split(scores: Tensor, k: int | Tensor) -> Split:
     high = torch.where(in_top, top.detach(), torch.inf).amin(-1, keepdim=True)
     low = rest.detach().amax(-1, keepdim=True)
     low = torch.where(low > _MINUS_INF, low, high)  # an empty rest: any pivot
-    return Split(top, rest, high, low, index, in_top, spare)
+    return Split(top, rest, high, low, spare)
 
 
 def balance(r: Tensor, v: Tensor, gap: Tensor, steps: int) -> Tensor:

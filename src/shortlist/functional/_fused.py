@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from shortlist.functional._inputs import is_wrapped, raise_bad_index, raise_bad_label
+from shortlist.functional._inputs import raise_bad_index, raise_bad_label, transforms_active
 from shortlist.functional._reduction import reduce_loss
 from shortlist.kernels import native_serves, ops
 
@@ -18,15 +18,15 @@ Twin = Callable[..., tuple[Tensor, Tensor]]
 
 
 class _RowLoss(NamedTuple):
-    op: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    kernel: ops.Kernel
     twin: Twin
 
 
 _REGISTRY: dict[str, _RowLoss] = {}
 
 
-def register(name: str, op: Callable[..., Any], twin: Twin) -> None:
-    _REGISTRY[name] = _RowLoss(op, twin)
+def register(name: str, kernel: ops.Kernel, twin: Twin) -> None:
+    _REGISTRY[name] = _RowLoss(kernel, twin)
 
 
 def _reduced_twin(
@@ -37,40 +37,61 @@ def _reduced_twin(
     return reduce_loss(rows, counts if weight is None else counts * weight, reduction)
 
 
-class _Fused(torch.autograd.Function):
-    """(scores, target, row weight) -> loss, with the gradient already computed in forward."""
+def _backward(ctx: Any, upstream: Tensor) -> Tensor:
+    scores, target, weight, grad, scale = ctx.saved_tensors
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient will be differentiated
+
+        def loss(s: Tensor) -> Tensor:
+            reduced = _reduced_twin(ctx.name, s, target, weight, ctx.reduction, ctx.args)
+            return reduced if ctx.reduction == "none" else reduced.unsqueeze(0)
+
+        return torch.func.vjp(loss, scores)[1](upstream)[0]
+    return grad * (upstream.unsqueeze(-1) if ctx.reduction == "none" else upstream * scale)
+
+
+class _Eager(torch.autograd.Function):
+    """(scores, target, row weight) -> loss, with the gradient computed in forward: the least overhead."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        target: Tensor,
+        weight: Tensor | None,
+        name: str,
+        reduction: str,
+        args: tuple[Any, ...],
+    ) -> Tensor:
+        loss, grad, scale = _REGISTRY[name].kernel.run(scores, target, weight, reduction, 1, True, *args)
+        ctx.save_for_backward(scores, target, weight, grad, scale)
+        ctx.name, ctx.reduction, ctx.args = name, reduction, args
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+        return _backward(ctx, upstream), None, None, None, None, None
+
+
+class _Traced(torch.autograd.Function):
+    """The same for ``torch.compile`` and ``torch.func``, which want every saved tensor to be an output."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(
-        scores: Tensor, target: Tensor, weight: Tensor | None, name: str, reduction: str, *args: Any
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        return _REGISTRY[name].op(scores, target, weight, reduction, 1, True, *args)
+    def forward(scores: Tensor, target: Tensor, weight: Tensor | None, name: str, reduction: str, *args: Any) -> Any:
+        return _REGISTRY[name].kernel.op(scores, target, weight, reduction, 1, True, *args)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
-        scores, target, weight, ctx.name, ctx.reduction, *ctx.args = inputs
+        scores, target, weight, ctx.name, ctx.reduction, *args = inputs
+        ctx.args = tuple(args)
         _, grad, scale = output
         ctx.mark_non_differentiable(grad, scale)
-        ctx.set_materialize_grads(False)
         ctx.save_for_backward(scores, target, weight, grad, scale)
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor | None, *_: Any) -> tuple[Any, ...]:
-        nothing = (None,) * (4 + len(ctx.args))
-        if upstream is None:
-            return (None, *nothing)
-        scores, target, weight, grad, scale = ctx.saved_tensors
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-
-            def loss(s: Tensor) -> Tensor:
-                reduced = _reduced_twin(ctx.name, s, target, weight, ctx.reduction, tuple(ctx.args))
-                return reduced if ctx.reduction == "none" else reduced.unsqueeze(0)
-
-            return (torch.func.vjp(loss, scores)[1](upstream)[0], *nothing)
-        factor = upstream if ctx.reduction == "none" else upstream * scale
-        return (grad * factor.unsqueeze(-1), *nothing)
+    def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Any, ...]:  # type: ignore[override]
+        return _backward(ctx, upstream), *((None,) * (4 + len(ctx.args)))
 
 
 def row_loss(
@@ -89,10 +110,12 @@ def row_loss(
     else:
         target = _in_kernel_type(target, is_index)
         try:
-            if torch.is_grad_enabled() and scores.requires_grad or _transformed(scores):
-                loss, _, _ = _Fused.apply(scores, target, weight, name, reduction, *flat_args)
+            if torch.compiler.is_compiling() or transforms_active():
+                loss, _, _ = _Traced.apply(scores, target, weight, name, reduction, *flat_args)
+            elif scores.requires_grad and torch.is_grad_enabled():
+                loss = _Eager.apply(scores, target, weight, name, reduction, flat_args)
             else:
-                loss, _, _ = _REGISTRY[name].op(scores, target, weight, reduction, 1, False, *flat_args)
+                loss, _, _ = _REGISTRY[name].kernel.run(scores, target, weight, reduction, 1, False, *flat_args)
         except ops.BadTarget as bad:
             n = scores.shape[-1]
             if is_index:
@@ -101,11 +124,6 @@ def row_loss(
         if reduction != "none":
             return loss.squeeze(0)
     return loss.reshape(shape) if reduction == "none" and len(shape) != 1 else loss
-
-
-def _transformed(scores: Tensor) -> bool:
-    """Inside torch.func transforms, where ``requires_grad`` says nothing about the outer levels."""
-    return not torch.compiler.is_compiling() and is_wrapped(scores)
 
 
 def _in_kernel_type(target: Tensor, is_index: bool) -> Tensor:

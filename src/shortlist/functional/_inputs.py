@@ -5,7 +5,6 @@ a value would break the graph). Native kernels fuse the value checks into the co
 """
 
 from collections.abc import Sequence
-from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -14,6 +13,7 @@ REDUCTIONS = ("mean", "sum", "none")
 _HALF = (torch.float16, torch.bfloat16)
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 is_wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", lambda _: False)
+transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)  # vmap, grad, ...
 
 
 def values_visible(*tensors: Tensor | None) -> bool:
@@ -73,7 +73,7 @@ def check_mask(scores: Tensor, mask: Tensor) -> None:
     except RuntimeError:
         fits = False
     if not fits:
-        raise ValueError(f"mask of shape {tuple(mask.shape)} does not broadcast to scores of shape {tuple(scores.shape)}")
+        raise ValueError(f"mask of shape {tuple(mask.shape)} does not broadcast to the scores' {tuple(scores.shape)}")
 
 
 def mask_indices(scores: Tensor, target: Tensor, mask: Tensor | None) -> Tensor:
@@ -95,7 +95,7 @@ def is_index_target(scores: Tensor, target: Tensor) -> bool:
         return False
     raise ValueError(
         f"target of shape {tuple(target.shape)} does not fit scores of shape {tuple(scores.shape)}: "
-        f"allowed are class indices of shape {tuple(scores.shape[:-1])} or a label matrix of shape {tuple(scores.shape)}"
+        f"allowed are class indices of shape {tuple(scores.shape[:-1])} or a label matrix of the scores' shape"
     )
 
 
@@ -104,12 +104,14 @@ def check_indices(scores: Tensor, target: Tensor, *, values: bool = True) -> Non
     check_index_shape(scores, target)
     if values and values_visible(target) and target.numel():
         n = scores.shape[-1]
-        bad = (target < -1) | (target >= n)
+        wide = target.long()  # a small type may not hold -1 or n
+        bad = (wide < -1) | (wide >= n)
         if bool(bad.any()):
             raise_bad_index(target, int(bad.flatten().nonzero()[0]), n)
 
 
 def check_index_shape(scores: Tensor, target: Tensor) -> None:
+    check_scores(scores)
     if not isinstance(target, Tensor):
         raise ValueError(f"target must be a torch.Tensor of class indices, got {type(target).__name__}")
     if target.dtype not in _INTEGERS:
@@ -132,7 +134,9 @@ def check_label_matrix(scores: Tensor, target: Tensor, *, values: bool = True) -
     """A label matrix of the scores' shape holding exactly 1 (present), 0 (absent), -1 (unknown)."""
     check_label_matrix_shape(scores, target)
     if values and values_visible(target) and target.dtype != torch.bool and target.numel():
-        bad = (target != 0) & (target != 1) & (target != -1)
+        bad = (target != 0) & (target != 1)
+        if target.dtype != torch.uint8:  # whose 255 would equal -1
+            bad &= target != -1
         if bool(bad.any()):
             raise_bad_label(target, int(bad.flatten().nonzero()[0]))
 
@@ -156,26 +160,27 @@ def raise_bad_label(target: Tensor, flat: int) -> None:
     )
 
 
-def check_class_weight(scores: Tensor, weight: Tensor | None) -> TypeGuard[Tensor]:
-    """One non-negative weight per label; True when there is one."""
-    return _check_weight(weight, "weight", scores.shape[-1:], "one per label")
+def check_class_weight(scores: Tensor, weight: Tensor | None) -> Tensor | None:
+    """One non-negative weight per label, in the scores' type, or None."""
+    return _check_weight(scores, weight, "weight", scores.shape[-1:], "one per label")
 
 
-def check_sample_weight(scores: Tensor, sample_weight: Tensor | None) -> TypeGuard[Tensor]:
-    """One non-negative weight per row; True when there is one."""
-    return _check_weight(sample_weight, "sample_weight", scores.shape[:-1], "one per row")
+def check_sample_weight(scores: Tensor, sample_weight: Tensor | None) -> Tensor | None:
+    """One non-negative weight per row, in the scores' type, or None."""
+    return _check_weight(scores, sample_weight, "sample_weight", scores.shape[:-1], "one per row")
 
 
-def _check_weight(weight: Tensor | None, name: str, shape: torch.Size, meaning: str) -> TypeGuard[Tensor]:
+def _check_weight(scores: Tensor, weight: Tensor | None, name: str, shape: torch.Size, meaning: str) -> Tensor | None:
     if weight is None:
-        return False
+        return None
     if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.shape != shape:
         got = f"{tuple(weight.shape)} {weight.dtype}" if isinstance(weight, Tensor) else type(weight).__name__
         raise ValueError(f"{name} must be a floating-point tensor of shape {tuple(shape)} ({meaning}), got {got}")
     if values_visible(weight) and weight.numel() and not bool((weight >= 0).all()):
         flat = int((~(weight >= 0)).flatten().nonzero()[0])
-        raise ValueError(f"{name}{_position(weight, flat)} is {weight.flatten()[flat].item()}: weights are not negative")
-    return True
+        value = weight.flatten()[flat].item()
+        raise ValueError(f"{name}{_position(weight, flat)} is {value}: weights are not negative")
+    return weight.to(scores.dtype)
 
 
 def _position(tensor: Tensor, flat: int) -> str:

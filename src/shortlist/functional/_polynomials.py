@@ -1,4 +1,4 @@
-"""Coefficients of products of many (1 + x_j t): a balanced tree of truncated polynomial products, positive terms only."""
+"""Coefficients of products of many (1 + x_j t): a balanced tree of truncated products, positive terms only."""
 
 import torch
 import torch.nn.functional as F
@@ -20,14 +20,14 @@ def _multiply(a: Tensor, b: Tensor, degree: int) -> Tensor:
 
 
 def product_coefficients(x: Tensor, degree: int) -> tuple[Tensor, Tensor]:
-    """Coefficients 0..degree of prod_j (1 + x_j t) over the last dimension (not empty), x >= 0, and the log of a factor taken out.
+    """Coefficients 0..degree of prod_j (1 + x_j t) over the last dimension, x >= 0, and the log of a factor.
 
-    The factor keeps every coefficient in [0, 1] at any degree; it is a constant for autograd, whose derivatives of the
+    The factor, taken out of the coefficients, keeps every coefficient in [0, 1] at any degree; it is a constant for autograd, whose derivatives of the
     coefficients are themselves sums of positive terms: exact, to any order.
 
     >>> c, log_scale = product_coefficients(torch.tensor([1.0, 2.0, 3.0]), 3)
-    >>> c * log_scale.exp().unsqueeze(-1)
-    tensor([ 1., 6., 11., 6.])
+    >>> (c * log_scale.exp().unsqueeze(-1)).round().tolist()
+    [1.0, 6.0, 11.0, 6.0]
     """
     log_scale = x.new_zeros(x.shape[:-1])
     p = torch.stack((torch.ones_like(x), x), dim=-1)

@@ -37,14 +37,14 @@ def index_weights(
     scores: Tensor, target: Tensor, weight: Tensor | None, sample_weight: Tensor | None
 ) -> Tensor | None:
     """Weight of each row of an index loss, class weight times sample weight; None when there is neither."""
-    out = None
-    if check_class_weight(scores, weight):
-        check_indices(scores, target)  # before it is used as an index
-        out = weight.to(scores.dtype)[target.long().clamp(min=0)]
-    if check_sample_weight(scores, sample_weight):
-        sample_weight = sample_weight.to(scores.dtype)
-        out = sample_weight if out is None else out * sample_weight
-    return out
+    if weight is None and sample_weight is None:
+        return None
+    weight, out = check_class_weight(scores, weight), check_sample_weight(scores, sample_weight)
+    if weight is None:
+        return out
+    check_indices(scores, target)  # before it is used as an index
+    weight = weight[target.long().clamp(min=0)]
+    return weight if out is None else weight * out
 
 
 def label_loss_inputs(
@@ -67,7 +67,6 @@ def label_loss_inputs(
     if weight is not None:
         raise ValueError("weight (one per class) goes with class indices; a label matrix takes sample_weight")
     check_label_matrix(scores, target, values=mask is not None or not native_serves(x))
-    check_sample_weight(scores, sample_weight)
     if mask is not None:
         target = torch.where(mask, target, 0)
-    return apply_mask(x, mask), target, None if sample_weight is None else sample_weight.to(x.dtype)
+    return apply_mask(x, mask), target, check_sample_weight(x, sample_weight)

@@ -14,6 +14,7 @@ from shortlist.functional._inputs import (
     check_reduction,
     check_scores,
     in_compute_type,
+    transforms_active,
     values_visible,
 )
 from shortlist.functional._reduction import label_loss_inputs
@@ -62,33 +63,49 @@ def _pull(t: Tensor) -> Tensor:
     return torch.softmax(log_h.masked_fill(idle, 0.0), -1).masked_fill(idle, 0.0)
 
 
-class _LML(torch.autograd.Function):
-    """The native projection; (p, frame), where the frame lets backward recover the digits that p near 1 has lost."""
+def _lml_backward(ctx: Any, upstream: Tensor) -> Tensor:
+    scores, k_rows, p, frame = ctx.saved_tensors
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient will be differentiated
+        t = _Shift.apply(scores, ctx.k if k_rows is None else k_rows)
+        pushed = upstream * torch.sigmoid(t) * torch.sigmoid(-t)
+        return pushed - _pull(t) * pushed.sum(-1, keepdim=True)
+    backward = ops.lml_backward.op if torch.compiler.is_compiling() or transforms_active() else ops.lml_backward.run
+    return backward(scores, p, frame, upstream)
+
+
+class _Eager(torch.autograd.Function):
+    """The native projection. The kernel's frame lets backward recover the digits that p near 1 has lost."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, k_rows: Tensor | None, k: int) -> Tensor:
+        p, frame = ops.lml.run(scores, k_rows, k)
+        ctx.k = k
+        ctx.save_for_backward(scores, k_rows, p, frame)
+        return p
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        return _lml_backward(ctx, upstream), None, None
+
+
+class _Traced(torch.autograd.Function):
+    """The same for ``torch.compile`` and ``torch.func``: (p, frame)."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(scores: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
-        p, frame = ops.lml(scores, k_rows, k)
-        return p, frame
+    def forward(scores: Tensor, k_rows: Tensor | None, k: int) -> Any:
+        return ops.lml.op(scores, k_rows, k)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor | None, int], output: tuple[Tensor, Tensor]) -> None:
         scores, k_rows, ctx.k = inputs
         ctx.mark_non_differentiable(output[1])
-        ctx.set_materialize_grads(False)
         ctx.save_for_backward(scores, k_rows, *output)
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor | None, _: Any) -> tuple[Tensor | None, None, None]:
-        if upstream is None:
-            return None, None, None
-        scores, k_rows, p, frame = ctx.saved_tensors
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            t = _Shift.apply(scores, ctx.k if k_rows is None else k_rows)
-            pushed = upstream * torch.sigmoid(t) * torch.sigmoid(-t)
-            return pushed - _pull(t) * pushed.sum(-1, keepdim=True), None, None
-        return ops.lml_backward(scores, p, frame, upstream), None, None
+    def backward(ctx: Any, upstream: Tensor, _: Any) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        return _lml_backward(ctx, upstream), None, None
 
 
 def _lml_loss_twin(scores: Tensor, target: Tensor, k: int, k_rows: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -150,13 +167,13 @@ def lml(
 
     Example:
         >>> p = lml(torch.tensor([2.0, 1.0, 0.0, -1.0]), k=2)
-        >>> p, p.sum()
-        (tensor([0.8176, 0.6225, 0.3775, 0.1824]), tensor(2.))
+        >>> p, f"{p.sum():.4f}"
+        (tensor([0.8176, 0.6225, 0.3775, 0.1824]), '2.0000')
     """
     check_scores(scores)
     x = apply_mask(_over_temperature(in_compute_type(scores), temperature), mask)
     if not -x.ndim <= dim < x.ndim:
-        raise ValueError(f"dim must be between {-x.ndim} and {x.ndim - 1} for scores of shape {tuple(x.shape)}, got {dim}")
+        raise ValueError(f"dim must be between {-x.ndim} and {x.ndim - 1} for scores {tuple(x.shape)}, got {dim}")
     x = x if dim in (-1, x.ndim - 1) else x.movedim(dim, -1)
     number, k_rows = _check_k(k, x.shape[:-1])
     if x.numel() == 0:
@@ -164,7 +181,8 @@ def lml(
     flat = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
     k_rows = None if k_rows is None else k_rows.reshape(-1)
     if native_serves(flat):
-        p, _ = _LML.apply(flat, k_rows, number)
+        traced = torch.compiler.is_compiling() or transforms_active()
+        p = _Traced.apply(flat, k_rows, number)[0] if traced else _Eager.apply(flat, k_rows, number)
     else:
         p = torch.sigmoid(_Shift.apply(flat, number if k_rows is None else k_rows))
     p = p if x.ndim == 2 else p.reshape(x.shape)

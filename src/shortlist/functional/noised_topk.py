@@ -22,7 +22,7 @@ def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -
     """Value and label of the k-th largest of scores + epsilon noise in each row (R, n); no gradient."""
     scores = scores.detach()
     if native_serves(scores):
-        values, indices = ops.kth_largest(scores, noise, epsilon, k)
+        values, indices = ops.kth_largest.op(scores, noise, epsilon, k)
         return values, indices
     noisy = scores if noise is None else scores + epsilon * noise
     top = noisy.topk(k, dim=-1)

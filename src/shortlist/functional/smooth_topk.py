@@ -11,7 +11,6 @@ from shortlist.functional._inputs import (
     check_k,
     check_positive,
     check_reduction,
-    check_scores,
 )
 from shortlist.functional._reduction import label_loss_inputs
 from shortlist.functional.subsets import swap
@@ -54,7 +53,6 @@ def _loss(
     sample_weight: Tensor | None,
     reduction: str,
 ) -> Tensor:
-    check_scores(scores)
     check_reduction(reduction)
     check_index_shape(scores, target)
     check_k(k, scores.shape[-1] - 1, "the number of labels less one")
@@ -98,7 +96,7 @@ def smooth_topk_loss(
     Options:
         tau: temperature, above 0.
         alpha: margin.
-        mask: bool, broadcastable to the scores; False takes a label out of its row (a row loses its own label: ignored).
+        mask: bool, broadcastable to the scores; False takes a label out of its row (its own label: the row is ignored).
         weight: one per class, as in ``torch.nn.functional.cross_entropy``.
         sample_weight: one per row.
         reduction: "mean" (over what was observed), "sum" or "none". Rows with target -1 are ignored.
@@ -106,7 +104,7 @@ def smooth_topk_loss(
     Example:
         >>> scores = torch.tensor([[2.0, 1.0, 0.5, -1.0], [0.0, 0.0, 3.0, 1.0]])
         >>> smooth_topk_loss(scores, torch.tensor([0, 3]), k=2)
-        tensor(0.8259)
+        tensor(1.0024)
     """
     check_positive(tau, "tau")
     return _loss(scores, target, k, tau, alpha, mask, weight, sample_weight, reduction)

@@ -53,7 +53,8 @@ def _log_subset_sum_twin(scores: Tensor, k: int) -> Tensor:
 
 def _marginals_twin(scores: Tensor, k: int) -> Tensor:
     """The gradient of the log sum; 1 for every usable label of a row that has fewer than k of them."""
-    log_sum, pull = torch.func.vjp(lambda s: _log_subset_sum_twin(s, k), scores)
+    results: Any = torch.func.vjp(lambda s: _log_subset_sum_twin(s, k), scores)
+    log_sum, pull = results
     marginals = pull(torch.ones_like(log_sum))[0]
     dead = (log_sum == float("-inf")).unsqueeze(-1)
     certain = (scores > float("-inf")).to(scores.dtype)
@@ -65,7 +66,7 @@ class _LogSubsetSum(torch.autograd.Function):
 
     @staticmethod
     def forward(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        log_sum, marginals = ops.subset_sums(scores, k, True)
+        log_sum, marginals = ops.subset_sums.op(scores, k, True)
         return log_sum, marginals
 
     @staticmethod
@@ -91,7 +92,7 @@ class _Marginals(torch.autograd.Function):
 
     @staticmethod
     def forward(scores: Tensor, k: int) -> Tensor:
-        return ops.subset_sums(scores, k, True)[1]
+        return ops.subset_sums.op(scores, k, True)[1]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:

@@ -7,15 +7,16 @@ instruction set of this machine, ``avx512``, ``avx2`` or ``baseline`` that one.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import torch
 from torch import Tensor
 
 try:  # after torch: both then share torch's OpenMP runtime and its pool of threads
-    from shortlist.kernels import _native as native
+    native: Any = import_module("shortlist.kernels._native")
 except ImportError:  # a pure build (SHORTLIST_PURE=1)
-    native = None  # type: ignore[assignment]
+    native = None
 
 _in_use = "torch"
 

@@ -6,7 +6,7 @@ that backward is one multiplication. ``groups`` splits the rows into equal parts
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,6 +26,13 @@ LABEL_TYPES = {
 _Results = tuple[Tensor, Tensor, Tensor]
 
 
+class Kernel(NamedTuple):
+    """A kernel, called directly (``run``: eager mode) or as an operator that traces and batches (``op``)."""
+
+    run: Callable[..., Any]
+    op: Callable[..., Any]
+
+
 class BadTarget(ValueError):
     """A target value that is not allowed, at a flat position; callers say it in their own words."""
 
@@ -41,7 +48,7 @@ def _address(tensor: Tensor | None) -> int:
 def _loss_outputs(scores: Tensor, reduction: str, groups: int, with_grad: bool) -> _Results:
     rows = scores.shape[0]
     loss = scores.new_empty(rows if reduction == "none" else groups)
-    grad = scores.new_empty(scores.shape if with_grad else (groups, 0))
+    grad = torch.empty_like(scores) if with_grad else scores.new_empty((groups, 0))
     return loss, grad, scores.new_empty(groups)
 
 
@@ -53,12 +60,14 @@ def _batched(tensor: Tensor | None, dim: int | None, size: int) -> Tensor | None
     return tensor.reshape(tensor.shape[0] * tensor.shape[1], *tensor.shape[2:])
 
 
-def _define_loss(name: str, extra: str, tensors: int = 0) -> Callable[..., _Results]:
-    """Declare loss operator ``name`` with ``extra`` arguments (the last ``tensors`` of them optional tensors of rows)."""
+def _define_loss(name: str, extra: str, tensors: int = 0) -> Kernel:
+    """Declare loss operator ``name`` with ``extra`` arguments, the last ``tensors`` of them tensors of rows or None."""
     _library.define(
         f"{name}(Tensor scores, Tensor target, Tensor? weight, str reduction, int groups, bool with_grad, {extra})"
         " -> (Tensor, Tensor, Tensor)"
     )
+
+    kernel = getattr(native, name, None)
 
     def run(
         scores: Tensor, target: Tensor, weight: Tensor | None, reduction: str, groups: int, with_grad: bool, *args: Any
@@ -66,14 +75,14 @@ def _define_loss(name: str, extra: str, tensors: int = 0) -> Callable[..., _Resu
         scores, target = scores.contiguous(), target.contiguous()
         weight = None if weight is None else weight.contiguous()
         loss, grad, scale = _loss_outputs(scores, reduction, groups, with_grad)
-        kind = LABEL_TYPES[target.dtype] if target.ndim == scores.ndim else 0
-        bad = getattr(native, name)(
+        rows, n = scores.shape
+        bad = kernel(  # type: ignore[misc]
             scores.dtype == torch.float64,
-            scores.shape[0],
-            scores.shape[1],
+            rows,
+            n,
             scores.data_ptr(),
             target.data_ptr(),
-            kind,
+            LABEL_TYPES[target.dtype] if target.ndim == 2 else 0,
             _address(weight),
             loss.data_ptr(),
             scale.data_ptr(),
@@ -112,7 +121,7 @@ def _define_loss(name: str, extra: str, tensors: int = 0) -> Callable[..., _Resu
     op: Callable[..., _Results] = getattr(torch.ops.shortlist, name).default
     torch.library.register_fake(f"shortlist::{name}", fake, lib=_library)
     torch.library.register_vmap(f"shortlist::{name}", batch, lib=_library)
-    return op
+    return Kernel(run, op)
 
 
 smooth_topk = _define_loss("smooth_topk", "int k, float tau, float alpha")
@@ -122,7 +131,7 @@ lml_loss = _define_loss("lml_loss", "int k, Tensor? k_rows", tensors=1)
 
 def _define(
     schema: str, run: Callable[..., Any], fake: Callable[..., Any], outputs: int, tensors: int
-) -> Callable[..., Any]:
+) -> Kernel:
     """Declare an operator on rows whose first ``tensors`` arguments are (optional) tensors of rows."""
     name = schema.split("(")[0]
     _library.define(schema)
@@ -139,7 +148,7 @@ def _define(
     op: Callable[..., Any] = getattr(torch.ops.shortlist, name).default
     torch.library.register_fake(f"shortlist::{name}", fake, lib=_library)
     torch.library.register_vmap(f"shortlist::{name}", batch, lib=_library)
-    return op
+    return Kernel(run, op)
 
 
 def _run_lml(scores: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
