@@ -4,6 +4,7 @@ The peak of resident memory sees everything, the C++ kernels' own buffers too, w
 kernel's counter is set back just before the step (Linux only), so that nothing earlier can hide in it.
 """
 
+import ctypes
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -14,6 +15,7 @@ import torch
 
 Setup = Callable[[], Callable[[], object]]
 
+M_MMAP_THRESHOLD = -3  # from malloc.h
 STATUS, RESET_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -34,6 +36,8 @@ def extra_bytes(setup: Setup, warm_up: Setup, threads: int) -> int:
 
 def _measure(setup: Setup, warm_up: Setup, threads: int) -> int:
     torch.set_num_threads(threads)
+    # give large blocks back the moment they are freed: what the allocator keeps for later varies from run to run
+    ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 16)
     warm_up()()
     step = setup()
     before = _status("VmRSS")
