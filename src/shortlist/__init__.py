@@ -14,10 +14,18 @@ __version__ = "0.1.0"
 
 # name -> where it lives; "" marks a submodule of this package
 _PUBLIC = {
+    "LabelSets": "labels",
+    "data": "",
     "functional": "",
     "kernels": "",
     "labels": "",
+    "metrics": "",
+    "models": "",
     "nn": "",
+    "objectives": "",
+    "reports": "",
+    "sets": "",
+    "training": "",
 }
 
 __all__ = ["__version__", *_PUBLIC]

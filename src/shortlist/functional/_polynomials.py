@@ -22,8 +22,8 @@ def _multiply(a: Tensor, b: Tensor, degree: int) -> Tensor:
 def product_coefficients(x: Tensor, degree: int) -> tuple[Tensor, Tensor]:
     """Coefficients 0..degree of prod_j (1 + x_j t) over the last dimension, x >= 0, and the log of a factor.
 
-    The factor, taken out of the coefficients, keeps every coefficient in [0, 1] at any degree; it is a constant for autograd, whose derivatives of the
-    coefficients are themselves sums of positive terms: exact, to any order.
+    The factor, taken out, keeps every coefficient in [0, 1] at any degree. It is a constant for autograd, whose
+    derivatives of the coefficients are themselves sums of positive terms: exact, to any order.
 
     >>> c, log_scale = product_coefficients(torch.tensor([1.0, 2.0, 3.0]), 3)
     >>> (c * log_scale.exp().unsqueeze(-1)).round().tolist()
