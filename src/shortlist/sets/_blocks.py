@@ -32,10 +32,11 @@ def can_repeat(source: Any) -> bool:
     return not isinstance(source, Iterator)
 
 
-def read_blocks(source: Any, target: Any = None) -> Iterator[Block]:
-    """The rows of ``source`` in order. Batches of an iterable are scores or (scores, target) pairs."""
+def read_blocks(source: Any, target: Any = None, size: int = BLOCK) -> Iterator[Block]:
+    """The rows of ``source`` in order, about ``size`` scores at a time. Batches of an iterable are scores or
+    (scores, target) pairs."""
     if is_array(source):
-        yield from _split(source, target, 0)
+        yield from _split(source, target, 0, size)
         return
     if target is not None:
         raise ValueError("a target argument goes with scores in one array; batches carry their own: (scores, target)")
@@ -52,12 +53,12 @@ def read_blocks(source: Any, target: Any = None) -> Iterator[Block]:
             raise ValueError(f"batch {i} must be a torch.Tensor or numpy array of scores, got {type(scores).__name__}")
         if scores.ndim and num_labels not in (None, scores.shape[-1]):
             raise ValueError(f"batch {i} has {scores.shape[-1]} labels, the batches before it {num_labels}")
-        for block in _split(scores, batch_target, row):
+        for block in _split(scores, batch_target, row, size):
             yield block
             row, num_labels = block.first_row + len(block.scores), scores.shape[-1]
 
 
-def _split(scores: Any, target: Any, first_row: int) -> Iterator[Block]:
+def _split(scores: Any, target: Any, first_row: int, size: int) -> Iterator[Block]:
     """One array of any leading shape, flattened to rows and cut into blocks; an empty array gives one empty block."""
     if isinstance(scores, Tensor):
         scores = scores.detach().cpu()
@@ -72,7 +73,7 @@ def _split(scores: Any, target: Any, first_row: int) -> Iterator[Block]:
         target = _flat_target(target, scores.shape)
     rows = scores.reshape(-1, scores.shape[-1])
     dtype = np.float64 if rows.dtype.itemsize > 4 else np.float32
-    step = max(1, BLOCK // rows.shape[1])
+    step = max(1, size // rows.shape[1])
     for start in range(0, max(len(rows), 1), step):
         part = rows[start : start + step]
         # torch wants memory it may write to (it does not); a read-only block is copied

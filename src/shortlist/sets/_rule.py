@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.labels import LabelSets
-from shortlist.sets._blocks import Block, Scores, read_blocks
+from shortlist.sets._blocks import BLOCK, Block, Scores, read_blocks
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -26,10 +26,11 @@ _RULES: dict[str, type[SetRule]] = {}
 class SetRule:
     """Scores in, one set of labels per row out. Constructor arguments are the settings; the rest is learned by ``fit``.
 
-    A rule that learns overrides ``is_fitted``, ``_reset``, ``_learn``, ``_finish``, ``_absorb``, ``_state`` and ``_restore``.
+    A rule that learns overrides ``is_fitted`` and the methods from ``_reset`` to ``_restore``.
     """
 
     num_labels: int | None = None  # known after fit
+    _block = BLOCK  # scores that are looked at together
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -58,7 +59,7 @@ class SetRule:
         """Learn from more scores, given as for ``fit``; the rule can predict after every call. Where a row is refused,
         the blocks of rows before it have been taken in."""
         try:
-            for block in read_blocks(scores, target):
+            for block in read_blocks(scores, target, self._block):
                 self._check_labels(block.scores.shape[1])
                 self.num_labels = block.scores.shape[1]
                 self._learn(block)
@@ -92,7 +93,7 @@ class SetRule:
         if not self.is_fitted:
             raise ValueError(f"{self!r} is not fitted: call fit (or partial_fit) on held-out scores before predict")
         sizes, labels, num_labels = [], [], self.num_labels
-        for block in read_blocks(scores):
+        for block in read_blocks(scores, size=self._block):
             num_labels = block.scores.shape[1]
             self._check_labels(num_labels)
             block_sizes, block_labels = self._sets(block)

@@ -151,7 +151,7 @@ class AverageK(SetRule):
 
     def _again(self, scores: Scores) -> Iterator[Block]:
         rows = 0
-        for block in read_blocks(scores):
+        for block in read_blocks(scores, size=self._block):
             rows += len(block.scores)
             yield block
         if rows != self._rows:
