@@ -1,0 +1,210 @@
+"""Dataset: what every reader returns: inputs, target, and the labels' names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist._label_set_inputs import as_positions, check_vocabulary
+from shortlist._label_sets import LabelSets
+from shortlist.data.images import Images
+from shortlist.labels import check_label_matrix
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Examples with their labels. Nothing in it changes: every operation returns a new one.
+
+    Args:
+        inputs: features (N, D), a float tensor, a numpy memory map or a scipy CSR matrix; or ``Images``.
+        target: class indices, int64 (N,) with -1 unknown; or a label matrix, int8 (N, L) of 1 present, 0 absent,
+            -1 unknown.
+        vocabulary: the L labels' names.
+        groups: the coarse group of each label, int64 (L,).
+        group_names: the groups' names.
+        truth: all right labels of each example, for evaluation only.
+        ids: what the examples are called, such as file names.
+        name: what the data set is called.
+        corruptions: what was done to the labels since they were read, in order.
+
+    >>> data = Dataset(torch.eye(3), torch.tensor([0, 1, 1]), ("cat", "dog"))
+    >>> data
+    Dataset('data': 3 examples, 3 features, one of 2 labels each)
+    >>> data.batch(torch.tensor([2]))
+    (tensor([[0., 0., 1.]]), tensor([1]))
+    >>> data.subset([0, 2]).target
+    tensor([0, 1])
+    """
+
+    inputs: Any
+    target: Tensor
+    vocabulary: tuple[str, ...]
+    groups: Tensor | None = None
+    group_names: tuple[str, ...] | None = None
+    truth: LabelSets | None = None
+    ids: tuple[str, ...] | None = None
+    name: str = "data"
+    corruptions: tuple[dict[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        names = check_vocabulary(self.vocabulary, len(self.vocabulary))
+        object.__setattr__(self, "vocabulary", names)
+        labels = self.num_labels
+        if not isinstance(self.inputs, Images) and len(self.inputs.shape) != 2:
+            raise ValueError(f"inputs must be features of shape (N, D) or Images, got shape {tuple(self.inputs.shape)}")
+        object.__setattr__(self, "target", _checked_target(self.target, labels))
+        if self.groups is not None:
+            self._check_groups(self.groups)
+        for what, size in (
+            ("target", len(self.target)),
+            ("truth", None if self.truth is None else len(self.truth)),
+            ("ids", None if self.ids is None else len(self.ids)),
+        ):
+            if size not in (None, len(self)):
+                raise ValueError(f"{what} has {size} rows for {len(self)} inputs")
+        if self.truth is not None and self.truth.num_labels != labels:
+            raise ValueError(f"truth has {self.truth.num_labels} labels, the vocabulary {labels}")
+
+    def _check_groups(self, groups: Tensor) -> None:
+        if groups.shape != (self.num_labels,) or groups.dtype != torch.int64:
+            raise ValueError(
+                f"groups must be int64 of shape ({self.num_labels},), got {tuple(groups.shape)} of {groups.dtype}"
+            )
+        if int(groups.min()) < 0:
+            raise ValueError(f"groups must be 0 or more, got {int(groups.min())}")
+        if self.group_names is not None and int(groups.max()) >= len(self.group_names):
+            raise ValueError(f"groups go to {int(groups.max())}, but there are {len(self.group_names)} group_names")
+
+    def __len__(self) -> int:
+        return len(self.inputs) if isinstance(self.inputs, Images) else int(self.inputs.shape[0])
+
+    @property
+    def num_labels(self) -> int:
+        return len(self.vocabulary)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the target is one class index per example (otherwise it is a label matrix)."""
+        return self.target.ndim == 1
+
+    @property
+    def kind(self) -> Literal["features", "images"]:
+        return "images" if isinstance(self.inputs, Images) else "features"
+
+    @property
+    def in_shape(self) -> tuple[int, ...]:
+        """The shape of one input: (D,) or (C, H, W)."""
+        return self.inputs.shape if isinstance(self.inputs, Images) else (int(self.inputs.shape[1]),)
+
+    @property
+    def in_features(self) -> int:
+        """How many numbers one input has."""
+        return int(np.prod(self.in_shape))
+
+    def batch(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs (float32) and target of these examples."""
+        target = self.target[index]
+        if isinstance(self.inputs, Tensor):
+            return self.inputs[index].to(torch.float32), target
+        if isinstance(self.inputs, Images):
+            return self.inputs.batch(index), target
+        rows = self.inputs[as_positions(index, len(self))]
+        rows = rows.toarray() if hasattr(rows, "toarray") else rows
+        return torch.from_numpy(np.asarray(rows, dtype=np.float32)), target
+
+    def subset(self, index: Any) -> Dataset:
+        """The examples at these positions, in this order; or those a bool mask or a slice selects."""
+        rows = as_positions(index, len(self))
+        if rows.ndim != 1:
+            raise ValueError(f"index must be positions in one dimension, a bool mask or a slice, got {index!r}")
+        at = torch.from_numpy(rows)
+        if isinstance(self.inputs, Images):
+            inputs: Any = self.inputs.subset(rows)
+        else:
+            inputs = self.inputs[at] if isinstance(self.inputs, Tensor) else self.inputs[rows]
+        return replace(
+            self,
+            inputs=inputs,
+            target=self.target[at],
+            truth=None if self.truth is None else self.truth[rows],
+            ids=None if self.ids is None else tuple(self.ids[row] for row in rows.tolist()),
+        )
+
+    def label_counts(self) -> Tensor:
+        """In how many examples each label is present.
+
+        >>> Dataset(torch.eye(3), torch.tensor([1, 1, -1]), ("cat", "dog")).label_counts()
+        tensor([0, 2])
+        """
+        if self.is_single:
+            return torch.bincount(self.target[self.target >= 0], minlength=self.num_labels)
+        return (self.target == 1).sum(0)
+
+    def describe(self) -> dict[str, Any]:
+        """Counts that say what is in the data set, as plain numbers.
+
+        >>> Dataset(torch.eye(3), torch.tensor([1, 1, -1]), ("cat", "dog")).describe()["share_unknown"]
+        0.3333333333333333
+        """
+        counts = self.label_counts()
+        known = int((self.target != -1).sum())
+        total = self.target.numel()
+        described: dict[str, Any] = {
+            "name": self.name,
+            "examples": len(self),
+            "kind": self.kind,
+            "in_shape": list(self.in_shape),
+            "labels": self.num_labels,
+            "target": "indices" if self.is_single else "label-matrix",
+            "share_unknown": (total - known) / total if total else 0.0,
+            "cardinality": int(counts.sum()) / len(self) if len(self) else 0.0,
+            "label_counts": dict(zip(self.vocabulary, counts.tolist(), strict=True)),
+            "labels_never_present": int((counts == 0).sum()),
+        }
+        if self.groups is not None:
+            described["groups"] = int(self.groups.max()) + 1
+        if self.truth is not None:
+            described["true_cardinality"] = float(self.truth.sizes.mean()) if len(self) else 0.0
+        if self.corruptions:
+            described["corruptions"] = [dict(done) for done in self.corruptions]
+        return described
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.in_shape))
+        inputs = f"images of {shape}" if self.kind == "images" else f"{shape} features"
+        target = f"one of {self.num_labels} labels each" if self.is_single else f"any of {self.num_labels} labels"
+        return f"Dataset({self.name!r}: {len(self)} examples, {inputs}, {target})"
+
+
+def _checked_target(target: Any, num_labels: int) -> Tensor:
+    target = target if isinstance(target, Tensor) else torch.as_tensor(target)
+    if target.ndim == 2 and target.shape[1] == num_labels:
+        check_label_matrix(target)
+        return target.to(torch.int8)
+    if target.ndim != 1 or target.is_floating_point() or target.dtype == torch.bool:
+        raise ValueError(
+            f"target must be class indices (N,) or a label matrix (N, {num_labels}), "
+            f"got shape {tuple(target.shape)} of {target.dtype}"
+        )
+    target = target.to(torch.int64)
+    bad = (target < -1) | (target >= num_labels)
+    if bool(bad.any()):
+        row = int(bad.nonzero()[0])
+        raise ValueError(
+            f"target[{row}] is {int(target[row])}: allowed are 0..{num_labels - 1}, or -1 for an unknown row"
+        )
+    return target
+
+
+def default_names(num_labels: int) -> tuple[str, ...]:
+    """Names for labels that have none: their numbers."""
+    return tuple(map(str, range(num_labels)))
+
+
+def names_of(values: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(str(value) for value in values)

@@ -1,0 +1,159 @@
+"""Images: files that are decoded when asked for, or pixels already in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from shortlist._label_set_files import require
+from shortlist._label_set_inputs import as_positions
+
+Pixels = NDArray[np.uint8]
+
+# means and standard deviations of the channels of photographs (ImageNet), the convention of most backbones
+PHOTO_MEAN, PHOTO_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """N images of one size, from files or from an array.
+
+    Args:
+        source: paths of image files, decoded by Pillow when asked for; or pixels, uint8 of shape (N, H, W, C).
+        size: what files are resized to, (height, width).
+        crop: keep the proportions: resize so that the image covers 8/7 of ``size`` and keep the middle. Without it
+            the image is stretched to ``size``, so that no label is cut off.
+        mean, std: per channel, of values between 0 and 1: ``batch`` gives ``(pixels / 255 - mean) / std``.
+
+    >>> images = Images(np.zeros((5, 8, 8, 1), dtype=np.uint8), mean=(0.5,), std=(0.5,))
+    >>> len(images), images.shape, images.batch([0, 3]).shape, images[4].shape
+    (5, (1, 8, 8), torch.Size([2, 1, 8, 8]), (8, 8, 1))
+    """
+
+    source: Sequence[str] | Pixels
+    size: tuple[int, int] = (224, 224)
+    crop: bool = False
+    mean: tuple[float, ...] = PHOTO_MEAN
+    std: tuple[float, ...] = PHOTO_STD
+
+    def __post_init__(self) -> None:
+        if isinstance(self.source, np.ndarray):
+            if self.source.ndim != 4 or self.source.dtype != np.uint8:
+                raise ValueError(
+                    f"pixels must be uint8 of shape (N, H, W, C), got {self.source.shape} of {self.source.dtype}"
+                )
+            object.__setattr__(self, "size", self.source.shape[1:3])
+        elif isinstance(self.source, str):
+            raise ValueError(f"source must be a sequence of paths, got the single string {self.source!r}")
+        if min(self.size) < 1:
+            raise ValueError(f"size must be at least 1 in each direction, got {self.size}")
+        channels = self.source.shape[3] if isinstance(self.source, np.ndarray) else 3
+        if len(self.mean) != channels or len(self.std) != channels or min(self.std) <= 0:
+            raise ValueError(
+                f"mean and std must have one value for each of {channels} channels, std above 0, "
+                f"got {self.mean} and {self.std}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height, width."""
+        return len(self.mean), *self.size
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the pixels are there already, so that nothing has to be decoded."""
+        return isinstance(self.source, np.ndarray)
+
+    def __getitem__(self, row: int) -> Pixels:
+        """One image as it is seen: uint8 (H, W, C)."""
+        if isinstance(self.source, np.ndarray):
+            return np.asarray(self.source[row])
+        return decode(self.source[row], self.size, self.crop)
+
+    def pixels(self, index: Any) -> Pixels:
+        """These images, uint8 of shape (B, H, W, C); files are decoded by several threads."""
+        rows = as_positions(index, len(self))
+        if isinstance(self.source, np.ndarray):
+            return np.ascontiguousarray(self.source[rows])
+        out = np.empty((len(rows), *self.size, 3), dtype=np.uint8)
+        workers = min(torch.get_num_threads(), len(rows))
+        if workers > 1:  # Pillow decodes without the interpreter's lock
+            with ThreadPoolExecutor(workers) as pool:
+                for place, image in enumerate(pool.map(self.__getitem__, rows.tolist())):
+                    out[place] = image
+        else:
+            for place, row in enumerate(rows.tolist()):
+                out[place] = self[row]
+        return out
+
+    def batch(self, index: Any) -> Tensor:
+        """These images as a network takes them: float32 (B, C, H, W), normalised."""
+        pixels = torch.from_numpy(self.pixels(index)).permute(0, 3, 1, 2).to(torch.float32).contiguous()
+        mean = torch.tensor(self.mean).mul_(255).view(-1, 1, 1)
+        std = torch.tensor(self.std).mul_(255).view(-1, 1, 1)
+        return pixels.sub_(mean).div_(std)
+
+    def subset(self, index: Any) -> Images:
+        rows = as_positions(index, len(self))
+        if isinstance(self.source, np.ndarray):
+            return replace(self, source=self.source[rows])
+        return replace(self, source=tuple(self.source[row] for row in rows.tolist()))
+
+    def normalised(self, mean: Sequence[float], std: Sequence[float]) -> Images:
+        """The same images for a network that wants them scaled otherwise.
+
+        >>> images = Images(np.full((1, 1, 1, 1), 255, dtype=np.uint8), mean=(0.5,), std=(0.5,))
+        >>> images.batch([0]).item(), images.normalised([0.0], [1.0]).batch([0]).item()
+        (1.0, 1.0)
+        """
+        return replace(self, mean=tuple(mean), std=tuple(std))
+
+
+def decode(path: str | os.PathLike[str], size: tuple[int, int] | None = None, crop: bool = False) -> Pixels:
+    """The pixels of an image file, uint8 (H, W, 3), upright, resized to ``size`` if given.
+
+    A ValueError names the file when it is missing, truncated or no image.
+    """
+    pil = require("PIL.Image")
+    upright = require("PIL.ImageOps").exif_transpose
+    try:
+        with pil.open(path) as image:
+            if size is not None:
+                image.draft("RGB", (2 * max(size), 2 * max(size)))  # lets JPEG skip detail that resizing would lose
+            found = upright(image)
+            if found.mode in ("P", "LA", "PA", "RGBA"):  # what shines through is white
+                found = pil.alpha_composite(pil.new("RGBA", found.size, "white"), found.convert("RGBA"))
+            found = found.convert("RGB")
+            if size is not None:
+                found = _resized(pil, found, size, crop)
+            return np.asarray(found)
+    except FileNotFoundError:
+        raise ValueError(f"no such image: {os.fspath(path)}") from None
+    except (OSError, SyntaxError, ValueError, pil.DecompressionBombError) as error:
+        reason = str(error).replace(repr(os.fspath(path)), "it")
+        raise ValueError(f"cannot decode the image {os.fspath(path)}: {reason}") from error
+
+
+def _resized(pil: Any, image: Any, size: tuple[int, int], crop: bool) -> Any:
+    height, width = size
+    if (image.width, image.height) == (width, height):
+        return image
+    if not crop:
+        return image.resize((width, height), pil.Resampling.BICUBIC)
+    scale = max(width / image.width, height / image.height) * 8 / 7
+    box_width, box_height = width / scale, height / scale
+    left, top = (image.width - box_width) / 2, (image.height - box_height) / 2
+    return image.resize(
+        (width, height), pil.Resampling.BICUBIC, box=(left, top, left + box_width, top + box_height)
+    )
