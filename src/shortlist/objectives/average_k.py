@@ -1,0 +1,45 @@
+"""Average-K: two linear heads, one proposes candidates over the batch, the other learns the sets."""
+
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from shortlist.functional import average_k_loss
+from shortlist.nn import AverageKHead
+from shortlist.objectives.base import Objective
+from shortlist.objectives.loss_functions import config_of
+from shortlist.objectives.registry import register
+
+
+@register
+class AverageK(Objective):
+    """Set scores and proposal scores trained together by `average_k_loss`; prediction uses the set scores.
+
+    >>> objective = AverageK(in_features=8, num_labels=10, config=AverageK.Config(k=2.5))
+    >>> objective(torch.zeros(4, 8)).shape
+    torch.Size([4, 10])
+    """
+
+    name = "average-k"
+    accepts = ("indices", "label-matrix")
+    one_positive = True
+    link = "sigmoid"
+    monitor = "average-k-accuracy"
+    Config = config_of(average_k_loss)
+
+    def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
+        super().__init__(in_features, num_labels, config, **training_set)
+        self.head = AverageKHead(in_features, num_labels)
+        with self.options_checked():
+            zeros = torch.zeros(1, num_labels)
+            average_k_loss(zeros, zeros, torch.tensor([0]), **asdict(self.config), sync=False)
+
+    def forward(self, features: Tensor) -> Tensor:
+        scores: Tensor = self.head.sets(self.check_features(features))
+        return scores
+
+    def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
+        proposals = self.head.proposals(features)
+        return average_k_loss(self(features), proposals, target, **asdict(self.config))

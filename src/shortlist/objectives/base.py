@@ -1,0 +1,146 @@
+"""What an objective is: head(s) on features, a training loss, and the scores used for prediction."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+Accepts = tuple[Literal["indices", "label-matrix"], ...]
+Link = Literal["softmax", "sigmoid", "none"]
+
+
+class Objective(nn.Module):
+    """How features become scores and a training loss. Subclasses set the class attributes, `forward` and `loss`.
+
+    Args:
+        in_features: length of a feature vector; num_labels: number of scores.
+        config: an instance of the class's own ``Config`` (a frozen dataclass with defaults); None means the defaults.
+        num_examples: size of the training set, for objectives that remember something per example.
+        class_counts: how many training examples have each label, shape (num_labels,).
+        train_target: the training target; what is not given of the two above is counted from it.
+
+    All three may be None where the objective is built for prediction only. Random draws come from PyTorch's global
+    generator, which the training loop seeds and saves. Everything else that matters is in the state dict.
+
+    >>> from shortlist.objectives import build
+    >>> objective = build("smooth-topk", {"k": 2}, in_features=8, num_labels=5)
+    >>> objective.loss(torch.zeros(3, 8), torch.tensor([0, 1, 2])).shape, objective(torch.zeros(3, 8)).shape
+    (torch.Size([]), torch.Size([3, 5]))
+    """
+
+    name: ClassVar[str]
+    accepts: ClassVar[Accepts]
+    link: ClassVar[Link]  # makes scores of different rows comparable, for the set rules
+    monitor: ClassVar[str]  # the metric that says how well it does what it is for
+    one_positive: ClassVar[bool] = False  # a label matrix may have at most one present label per row
+    training_only: ClassVar[tuple[str, ...]] = ()  # parts that prediction does without: memories of the training set
+
+    @dataclass(frozen=True)
+    class Config:
+        """No options."""
+
+    config: Any
+
+    def __init__(
+        self,
+        in_features: int,
+        num_labels: int,
+        config: Any = None,
+        *,
+        num_examples: int | None = None,
+        class_counts: Tensor | None = None,
+        train_target: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        for name, value in (("in_features", in_features), ("num_labels", num_labels)):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        self.in_features, self.num_labels = in_features, num_labels
+        self.config = type(self).Config() if config is None else config
+        if train_target is not None:
+            num_examples = len(train_target) if num_examples is None else num_examples
+            class_counts = count_labels(train_target, num_labels) if class_counts is None else class_counts
+        if class_counts is not None and class_counts.shape != (num_labels,):
+            raise ValueError(f"class_counts must have shape ({num_labels},), got {tuple(class_counts.shape)}")
+        self.num_examples = num_examples
+        self._class_counts = class_counts  # not state: what a subclass keeps of it becomes its own buffer
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Scores for prediction, shape (B, num_labels), in training and evaluation mode alike."""
+        raise NotImplementedError
+
+    def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
+        """The training loss of a batch; ``index``: which training example each row is (only some objectives ask)."""
+        raise NotImplementedError
+
+    def after_step(self, lr: float) -> None:
+        """Called after every optimizer step, with the learning rate of that step."""
+
+    def start_epoch(self, epoch: int, epochs: int) -> None:
+        """Called before epoch 0..epochs-1; again for the first one after a run is resumed."""
+
+    def check_features(self, features: Tensor) -> Tensor:
+        """The features, if they have the shape this objective was built for."""
+        if features.ndim != 2 or features.shape[1] != self.in_features:
+            raise ValueError(
+                f"features must have shape (rows, {self.in_features}), got {tuple(features.shape)}: "
+                f"the objective was built with in_features={self.in_features}, the backbone's out_features"
+            )
+        return features
+
+    def needed_index(self, index: Tensor | None) -> Tensor:
+        """The example numbers, for objectives that cannot do without."""
+        if index is None:
+            raise ValueError(f"{self.name} keeps a memory per training example: loss() needs index, one number per row")
+        return index
+
+    @contextmanager
+    def options_checked(self) -> Iterator[None]:
+        """Around a loss of made-up scores: an option out of range is an error before the training starts."""
+        try:
+            with torch.random.fork_rng(devices=()):
+                yield
+        except ValueError as error:
+            raise ValueError(f"objective {self.name!r} with {self.num_labels} labels: {error}") from error
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        for part in self.training_only:
+            if getattr(self, part) is None:  # built for prediction: the memory in the file is not wanted
+                for key in [key for key in state_dict if key.startswith(f"{prefix}{part}.")]:
+                    del state_dict[key]
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def extra_repr(self) -> str:
+        return f"{self.name}, {self.in_features} features, {self.num_labels} labels, {self.config}"
+
+
+class LinearObjective(Objective):
+    """An objective with one linear head and a loss of its scores: subclasses define `score_loss`."""
+
+    def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
+        super().__init__(in_features, num_labels, config, **training_set)
+        self.head = nn.Linear(in_features, num_labels)
+
+    def forward(self, features: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.check_features(features))
+        return scores
+
+    def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
+        return self.score_loss(self(features), target)
+
+    def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+def count_labels(target: Tensor, num_labels: int) -> Tensor:
+    """How many examples have each label: from class indices (-1 counts for none) or a label matrix.
+
+    >>> count_labels(torch.tensor([2, 0, 2, -1]), num_labels=3)
+    tensor([1, 0, 2])
+    """
+    if target.ndim == 1:
+        return torch.bincount(target[target >= 0].long(), minlength=num_labels)
+    return (target == 1).sum(0)

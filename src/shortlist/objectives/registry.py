@@ -1,0 +1,193 @@
+"""The registry: a name and options -> an objective; with errors that say what to do."""
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from torch import Tensor
+
+from shortlist.models.allowed_import import import_allowed
+from shortlist.objectives.base import Objective
+
+OBJECTIVES: dict[str, type[Objective]] = {}
+_T = TypeVar("_T", bound=type[Objective])
+
+
+def register(objective: _T) -> _T:
+    """Class decorator: makes an objective known under its ``name``.
+
+    >>> from dataclasses import dataclass
+    >>> import torch.nn.functional as F
+    >>> from shortlist.objectives import LinearObjective, build
+    >>> @register
+    ... class Squared(LinearObjective):
+    ...     name, accepts, link, monitor = "squared", ("label-matrix",), "none", "mean-average-precision"
+    ...
+    ...     @dataclass(frozen=True)
+    ...     class Config:
+    ...         scale: float = 1.0
+    ...
+    ...     def score_loss(self, scores, target):
+    ...         return self.config.scale * F.mse_loss(scores, target.float())
+    >>> build("squared", {"scale": 0.5}, in_features=4, num_labels=3).config
+    Squared.Config(scale=0.5)
+    >>> del OBJECTIVES["squared"]
+    """
+    check_class(objective)
+    known = OBJECTIVES.get(objective.name)
+    if known is not None and (known.__module__, known.__qualname__) != (objective.__module__, objective.__qualname__):
+        raise ValueError(f"objective name {objective.name!r} is taken by {known.__module__}.{known.__qualname__}")
+    OBJECTIVES[objective.name] = objective
+    return objective
+
+
+def check_class(objective: Any) -> None:
+    """An `Objective` subclass with every class attribute set, or an error that names the missing one."""
+    if not (isinstance(objective, type) and issubclass(objective, Objective)):
+        raise ValueError(f"an objective is a subclass of shortlist.objectives.Objective, got {objective!r}")
+    for attribute in ("name", "accepts", "link", "monitor"):
+        if not hasattr(objective, attribute):
+            raise ValueError(f"the objective class {objective.__qualname__} lacks the class attribute {attribute!r}")
+    title = objective.__qualname__
+    if not objective.accepts or not set(objective.accepts) <= {"indices", "label-matrix"}:
+        raise ValueError(f"{title}.accepts must hold 'indices', 'label-matrix' or both, got {objective.accepts!r}")
+    if objective.link not in ("softmax", "sigmoid", "none"):
+        raise ValueError(f"{title}.link must be 'softmax', 'sigmoid' or 'none', got {objective.link!r}")
+    if not dataclasses.is_dataclass(objective.Config):
+        raise ValueError(f"{title}.Config must be a dataclass (frozen, every field with a default)")
+
+
+def objective_class(name: str, *, allow_import: Sequence[str] = ()) -> type[Objective]:
+    """The class of a registered name, or of ``module:Class`` where that module is in ``allow_import``."""
+    if name in OBJECTIVES:
+        return OBJECTIVES[name]
+    if ":" in name:
+        found = import_allowed(name, allow_import, "objective")
+        check_class(found)
+        return typing.cast(type[Objective], found)
+    raise ValueError(f"there is no objective {name!r}{nearest(name, OBJECTIVES)}; there are {', '.join(OBJECTIVES)}")
+
+
+def make_config(objective: type[Objective], options: Mapping[str, Any] | None = None) -> Any:
+    """The objective's ``Config`` with these options; an unknown name or a value of the wrong type is an error.
+
+    >>> make_config(OBJECTIVES["smooth-topk"], {"k": 3}).k
+    3
+    >>> make_config(OBJECTIVES["smooth-topk"], {"tua": 3})
+    Traceback (most recent call last):
+    ValueError: objective 'smooth-topk' has no option 'tua' (did you mean 'tau'?); it has k, tau, alpha
+    """
+    types_of = typing.get_type_hints(objective.Config)
+    names = [field.name for field in dataclasses.fields(objective.Config)]
+    values = {}
+    for key, value in (options or {}).items():
+        if key not in names:
+            has = f"it has {', '.join(names)}" if names else "it has none"
+            raise ValueError(f"objective {objective.name!r} has no option {key!r}{nearest(key, names)}; {has}")
+        value = tuple(value) if isinstance(value, list) else value
+        if not _fits(value, types_of[key]):
+            wanted = getattr(types_of[key], "__name__", str(types_of[key]))
+            raise ValueError(f"option {key!r} of objective {objective.name!r} must be {wanted}, got {value!r}")
+        values[key] = value
+    return objective.Config(**values)
+
+
+def build(
+    name: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    in_features: int,
+    num_labels: int,
+    num_examples: int | None = None,
+    class_counts: Tensor | None = None,
+    train_target: Tensor | None = None,
+    allow_import: Sequence[str] = (),
+) -> Objective:
+    """The objective of this name with these options; a ``train_target`` that it does not accept is an error.
+
+    >>> build("average-k", {"k": 2.5}, in_features=8, num_labels=5).link
+    'sigmoid'
+    """
+    objective = objective_class(name, allow_import=allow_import)
+    config = make_config(objective, options)
+    if train_target is not None:
+        check_target(objective, train_target)
+    return objective(
+        in_features, num_labels, config,
+        num_examples=num_examples, class_counts=class_counts, train_target=train_target,
+    )  # fmt: skip
+
+
+def check_target(objective: type[Objective], target: Tensor) -> None:
+    """Raise a ``ValueError`` that proposes what to do where the objective cannot learn from this target.
+
+    >>> import torch
+    >>> check_target(OBJECTIVES["smooth-topk"], torch.tensor([3, 1]))
+    >>> check_target(OBJECTIVES["smooth-topk"], torch.tensor([[0, 1]]))
+    Traceback (most recent call last):
+    ValueError: objective 'smooth-topk' takes class indices, got a label matrix of shape (1, 2): ...
+    """
+    if target.ndim not in (1, 2):
+        raise ValueError(f"target must be class indices (N,) or a label matrix (N, L), got shape {tuple(target.shape)}")
+    kind = "indices" if target.ndim == 1 else "label-matrix"
+    if kind not in objective.accepts:
+        if kind == "indices":
+            takes, got = "a label matrix", "class indices"
+            advice = "convert them with shortlist.labels.from_indices(target, num_labels)"
+        else:
+            takes, got = "class indices", "a label matrix"
+            advice = "if every row has exactly one present label, (target == 1).int().argmax(1) gives its index"
+        raise ValueError(
+            f"objective {objective.name!r} takes {takes}, got {got} of shape {tuple(target.shape)}: "
+            f"use one of {', '.join(_accepting(target))}; or {advice}"
+        )
+    if kind == "label-matrix" and objective.one_positive:
+        several = (target == 1).sum(1) > 1
+        if bool(several.any()):
+            row = int(several.nonzero()[0])
+            raise ValueError(
+                f"objective {objective.name!r} takes at most one present label per row, row {row} has "
+                f"{int((target[row] == 1).sum())}: use one of {', '.join(_accepting(target))}"
+            )
+
+
+def default_monitor(objective: type[Objective], target: Tensor) -> str:
+    """The objective's metric, or mean average precision where several labels of a row are present.
+
+    >>> import torch
+    >>> default_monitor(OBJECTIVES["lml"], torch.tensor([[1, 1, 0]]))
+    'mean-average-precision'
+    """
+    several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
+    return "mean-average-precision" if several else objective.monitor
+
+
+def nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    """' (did you mean ...?)', or nothing."""
+    close = difflib.get_close_matches(word, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _accepting(target: Tensor) -> list[str]:
+    """The names of the objectives that take such a target."""
+    several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
+    kind = "indices" if target.ndim == 1 else "label-matrix"
+    return [name for name, o in OBJECTIVES.items() if kind in o.accepts and not (several and o.one_positive)]
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    """Is the value of this type? A whole number is a float too; True is not a number."""
+    if typing.get_origin(wanted) in (types.UnionType, typing.Union):
+        return any(_fits(value, one) for one in typing.get_args(wanted))
+    if typing.get_origin(wanted) is typing.Literal:
+        return value in typing.get_args(wanted)
+    if typing.get_origin(wanted) is tuple:
+        return isinstance(value, tuple) and all(_fits(one, typing.get_args(wanted)[0]) for one in value)
+    if wanted is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if wanted is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, wanted)
