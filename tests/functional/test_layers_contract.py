@@ -11,7 +11,7 @@ from tests.functional.harness import FLOATS, random_scores, value_and_gradient
 
 K = 3
 LAYERS = {"lml": F.lml, "log_subset_sum": F.log_subset_sum, "subset_marginals": F.subset_marginals}
-pytestmark = pytest.mark.usefixtures("kernel")
+pytestmark = pytest.mark.usefixtures("path")
 every_layer = pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
 
 

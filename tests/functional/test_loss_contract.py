@@ -19,7 +19,7 @@ from tests.functional.harness import (
 )
 
 K = 3
-pytestmark = pytest.mark.usefixtures("kernel")
+pytestmark = pytest.mark.usefixtures("path")
 every_loss = pytest.mark.parametrize("name", LOSSES)
 matrix_losses = pytest.mark.parametrize("name", MATRIX_LOSSES)
 both_types = pytest.mark.parametrize("dtype", FLOATS)

@@ -10,6 +10,10 @@ import shortlist.functional as F
 from tests import oracles
 from tests.functional.harness import FLOATS, TOLERANCE, assert_gradients, random_scores, value_and_gradient
 
+KINDS = ["plain", "ties", "equal", "wide", "offset"]
+LONG = [(n, k, kind) for n, k in [(200, 1), (200, 20), (200, 100), (200, 199), (1000, 5)] for kind in KINDS]
+LONG += [(2000, 500, "plain"), (2000, 500, "wide")]
+
 
 def check(scores: Tensor, k: int, mask: Tensor | None = None) -> None:
     """log_subset_sum, its gradient, and the marginals of every row."""
@@ -36,8 +40,7 @@ def test_equal_enumeration_for_every_k(scale: float, dtype: torch.dtype, kernel:
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("kind", ["plain", "ties", "equal", "wide", "offset"])
-@pytest.mark.parametrize(("n", "k"), [(200, 1), (200, 20), (200, 100), (200, 199), (1000, 5), (2000, 500)])
+@pytest.mark.parametrize(("n", "k", "kind"), LONG)
 def test_long_rows_are_exact(n: int, k: int, kind: str, dtype: torch.dtype, kernel: str) -> None:
     scores = random_scores(1, n).double()
     scores = {

@@ -137,7 +137,7 @@ def test_compiles_with_the_default_backend() -> None:
     torch.testing.assert_close(leaf.grad, twin.grad, rtol=1e-4, atol=1e-6)
 
 
-def test_compiles_once_for_batches_of_any_size(path: str) -> None:
+def test_compiles_once_for_batches_of_any_size() -> None:
     torch._dynamo.reset()
     compiled = torch.compile(
         lambda s, t: F.smooth_topk_loss(s, t, K), fullgraph=True, dynamic=True, backend="aot_eager"
