@@ -93,7 +93,7 @@ def _counts(size: int, shares: tuple[float, float, float]) -> list[int]:
 
 
 def _drawings(part: Part) -> list[NDArray[np.float64]]:
-    """The drawings of each digit that this part may use, (n, 8, 8) each.."""
+    """The drawings of each digit that this part may use, (n, 8, 8) each."""
     digits = require("sklearn.datasets").load_digits()
     begin, end = _PARTS[part]
     of_digit = [digits.images[digits.target == digit] for digit in range(10)]

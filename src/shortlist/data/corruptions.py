@@ -1,0 +1,178 @@
+"""Corruptions: ways to make clean labels noisy, incomplete or rare, as the papers do. Each one is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist._label_sets import LabelSets
+from shortlist.data.dataset import Dataset
+
+
+def noise_within_groups(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset:
+    """With probability ``p`` a label is replaced by one from the same coarse group, which may be the same one.
+
+    So that predicting all labels of the right group is never wrong (Berrada et al. 2018, section 5.1).
+
+    >>> from shortlist.data import ambiguous_numbers
+    >>> clean = ambiguous_numbers(1000)
+    >>> noisy = noise_within_groups(clean, p=1.0)
+    >>> bool((noisy.target // 10 == clean.target // 10).all()), noisy.corruptions
+    (True, ({'name': 'noise-within-groups', 'p': 1.0, 'seed': 0},))
+    """
+    _check_share("p", p)
+    _need_indices(dataset, "noise-within-groups")
+    if dataset.groups is None:
+        raise ValueError(f"noise-within-groups needs coarse groups of labels, and {dataset.name!r} has none")
+    groups = dataset.groups.numpy()
+    by_group = np.argsort(groups, kind="stable")
+    sizes = np.bincount(groups)
+    starts = np.cumsum(sizes) - sizes
+    random = np.random.default_rng(seed)
+    target = dataset.target.numpy().copy()
+    chosen = np.flatnonzero((random.random(len(target)) < p) & (target >= 0))
+    group = groups[target[chosen]]
+    target[chosen] = by_group[starts[group] + np.floor(random.random(len(chosen)) * sizes[group]).astype(np.int64)]
+    return _corrupted(dataset, torch.from_numpy(target), "noise-within-groups", p=p, seed=seed)
+
+
+def symmetric_noise(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset:
+    """With probability ``p`` a label is replaced by one of the others, all equally likely.
+
+    >>> data = Dataset(torch.eye(3), torch.tensor([0, 0, 1]), ("cat", "dog"))
+    >>> symmetric_noise(data, p=1.0).target
+    tensor([1, 1, 0])
+    """
+    _check_share("p", p)
+    _need_indices(dataset, "symmetric-noise")
+    if dataset.num_labels < 2:
+        raise ValueError("symmetric-noise needs at least two labels")
+    random = np.random.default_rng(seed)
+    target = dataset.target.numpy().copy()
+    chosen = np.flatnonzero((random.random(len(target)) < p) & (target >= 0))
+    target[chosen] = (target[chosen] + random.integers(1, dataset.num_labels, len(chosen))) % dataset.num_labels
+    return _corrupted(dataset, torch.from_numpy(target), "symmetric-noise", p=p, seed=seed)
+
+
+def missing_labels(dataset: Dataset, *, rate: float, seed: int = 0) -> Dataset:
+    """Each entry of the label matrix becomes unknown with probability ``rate``.
+
+    >>> data = Dataset(torch.eye(2), torch.tensor([[1, 0], [0, 1]]), ("cat", "dog"))
+    >>> missing_labels(data, rate=1.0).target
+    tensor([[-1, -1], [-1, -1]], dtype=torch.int8)
+    """
+    _check_share("rate", rate)
+    _need_matrix(dataset, "missing-labels")
+    hidden = np.random.default_rng(seed).random(tuple(dataset.target.shape)) < rate
+    target = dataset.target.masked_fill(torch.from_numpy(hidden), -1)
+    return _corrupted(dataset, target, "missing-labels", rate=rate, seed=seed)
+
+
+def single_positive(dataset: Dataset, *, indices: bool = False, seed: int = 0) -> Dataset:
+    """Of the labels present in an example, one is kept, all equally likely; everything else becomes unknown.
+
+    Args:
+        dataset: with a label matrix. An example without a present label becomes all unknown.
+        indices: give class indices instead of a label matrix.
+        seed: the same seed keeps the same labels.
+
+    >>> data = Dataset(torch.eye(2), torch.tensor([[1, 0], [0, 0]]), ("cat", "dog"))
+    >>> single_positive(data).target
+    tensor([[ 1, -1], [-1, -1]], dtype=torch.int8)
+    >>> single_positive(data, indices=True).target
+    tensor([ 0, -1])
+    """
+    _need_matrix(dataset, "single-positive")
+    present = dataset.target.numpy() == 1
+    draws = np.random.default_rng(seed).random(present.shape)
+    kept = np.where(present, draws, -1.0).argmax(1)
+    kept = torch.from_numpy(np.where(present.any(1), kept, -1))
+    if indices:
+        target = kept
+    else:
+        own = kept[:, None] == torch.arange(dataset.num_labels)
+        target = torch.where(own, 1, -1).to(torch.int8)
+    return _corrupted(dataset, target, "single-positive", indices=indices, seed=seed)
+
+
+def long_tailed(dataset: Dataset, *, ratio: float = 100.0, seed: int = 0) -> Dataset:
+    """Keep ever fewer examples of each label, so that the first has ``ratio`` times as many as the last.
+
+    Label c of L keeps ``most * ratio ** (-c / (L - 1))`` examples, at least one and at most what it has, where
+    ``most`` is the size of the largest (Cui et al. 2019). Examples of unknown label are dropped.
+
+    >>> data = Dataset(torch.zeros(30, 1), torch.arange(30) % 3, ("a", "b", "c"))
+    >>> long_tailed(data, ratio=10).label_counts()
+    tensor([10, 3, 1])
+    """
+    _need_indices(dataset, "long-tailed")
+    if not ratio >= 1:
+        raise ValueError(f"ratio must be at least 1, got {ratio}")
+    random = np.random.default_rng(seed)
+    target = dataset.target.numpy()
+    most = int(dataset.label_counts().max())
+    kept = []
+    for label in range(dataset.num_labels):
+        keep = most * ratio ** (-label / max(dataset.num_labels - 1, 1))
+        of_label = np.flatnonzero(target == label)
+        # the tiny addition keeps an exact whole number from falling to the one below it
+        kept.append(random.permutation(of_label)[: max(1, int(keep + 1e-9))])
+    smaller = dataset.subset(np.sort(np.concatenate(kept)))
+    return replace(smaller, corruptions=(*smaller.corruptions, {"name": "long-tailed", "ratio": ratio, "seed": seed}))
+
+
+CORRUPTIONS: dict[str, Callable[..., Dataset]] = {
+    "noise-within-groups": noise_within_groups,
+    "symmetric-noise": symmetric_noise,
+    "missing-labels": missing_labels,
+    "single-positive": single_positive,
+    "long-tailed": long_tailed,
+}
+
+
+def corrupt(dataset: Dataset, corruption: str, **options: Any) -> Dataset:
+    """Apply a corruption by its name (see ``CORRUPTIONS``).
+
+    >>> data = Dataset(torch.eye(2), torch.tensor([0, 1]), ("cat", "dog"))
+    >>> corrupt(data, "symmetric-noise", p=0.0).target
+    tensor([0, 1])
+    """
+    if corruption not in CORRUPTIONS:
+        raise ValueError(f"there is no corruption {corruption!r}; there are {', '.join(CORRUPTIONS)}")
+    return CORRUPTIONS[corruption](dataset, **options)
+
+
+def _corrupted(dataset: Dataset, target: Tensor, name: str, **options: Any) -> Dataset:
+    """The data set with this target; what was right before is kept as the truth, for evaluation."""
+    truth = dataset.truth
+    if truth is None:
+        rows = dataset.target.numpy()
+        sets = rows[:, None] == np.arange(dataset.num_labels) if dataset.is_single else rows == 1
+        truth = LabelSets.from_dense(sets, dataset.vocabulary)
+    return replace(dataset, target=target, truth=truth, corruptions=(*dataset.corruptions, {"name": name, **options}))
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a probability from 0 to 1, got {value!r}")
+
+
+def _need_indices(dataset: Dataset, corruption: str) -> None:
+    if not dataset.is_single:
+        raise ValueError(
+            f"{corruption} is for class indices, and {dataset.name!r} has a label matrix: use missing-labels or "
+            f"single-positive"
+        )
+
+
+def _need_matrix(dataset: Dataset, corruption: str) -> None:
+    if dataset.is_single:
+        raise ValueError(
+            f"{corruption} is for a label matrix, and {dataset.name!r} has class indices: convert them with "
+            f"shortlist.labels.from_indices"
+        )

@@ -1,0 +1,122 @@
+"""Features of a backbone, kept on disk so that the backbone runs once per data set."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from shortlist._label_set_files import written_whole
+from shortlist.data.dataset import Dataset
+from shortlist.data.images import Images
+
+
+def cached_features(
+    dataset: Dataset,
+    backbone: nn.Module,
+    folder: str | os.PathLike[str],
+    *,
+    identity: str = "",
+    batch_size: int = 256,
+    device: str | torch.device = "cpu",
+    progress: Callable[[int, int], None] | None = None,
+) -> Dataset:
+    """The data set with a backbone's features as inputs; they are computed once and then read from ``folder``.
+
+    The file is found by a hash of the inputs' content and of the backbone's class, weights and ``identity``: a changed
+    image or weight gives new features. It appears whole or not at all.
+
+    Args:
+        dataset: images or features.
+        backbone: takes a batch of inputs and returns (B, D). It is run in evaluation mode and left as it was.
+        folder: where the files go; made if it is not there.
+        identity: what else tells this backbone from another one, such as its name and options.
+        batch_size, device: how the backbone runs.
+        progress: called after each batch with the number of examples done and their total.
+
+    >>> import tempfile
+    >>> data = Dataset(torch.eye(3), torch.tensor([0, 1, 0]), ("cat", "dog"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cached_features(data, torch.nn.Linear(3, 2), folder)
+    Dataset('data': 3 examples, 2 features, one of 2 labels each)
+    """
+    path = Path(folder) / f"{dataset.name}-{_key(dataset, backbone, identity)}.npy"
+    if not path.is_file():
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        _compute(dataset, backbone, path, batch_size, device, progress)
+    features = np.load(path, allow_pickle=False)
+    return replace(dataset, inputs=torch.from_numpy(features))
+
+
+def _compute(
+    dataset: Dataset,
+    backbone: nn.Module,
+    path: Path,
+    batch_size: int,
+    device: str | torch.device,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    training = backbone.training
+    backbone.eval()
+    try:
+        with torch.inference_mode(), written_whole(path) as file:
+            for begin in range(0, len(dataset), batch_size):
+                index = torch.arange(begin, min(begin + batch_size, len(dataset)))
+                found = backbone(dataset.batch(index)[0].to(device)).float().cpu()
+                _check_features(found, len(index))
+                if begin == 0:
+                    np.lib.format.write_array_header_1_0(file, _header(len(dataset), found.shape[1]))
+                file.write(found.contiguous().numpy().tobytes())
+                if progress is not None:
+                    progress(begin + len(index), len(dataset))
+    finally:
+        backbone.train(training)
+
+
+def _header(rows: int, columns: int) -> dict[str, Any]:
+    return {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": (rows, columns)}
+
+
+def _check_features(found: Tensor, rows: int) -> None:
+    if found.ndim != 2 or found.shape[0] != rows:
+        raise ValueError(f"the backbone must return features ({rows}, D), got shape {tuple(found.shape)}")
+
+
+def _key(dataset: Dataset, backbone: nn.Module, identity: str) -> str:
+    digest = hashlib.sha256()
+    digest.update(f"{identity}\n{type(backbone).__module__}.{type(backbone).__qualname__}\n{backbone!r}\n".encode())
+    for name, value in backbone.state_dict().items():
+        digest.update(f"{name} {getattr(value, 'dtype', type(value))} {tuple(getattr(value, 'shape', ()))}\n".encode())
+        digest.update(_bytes(value) if isinstance(value, Tensor) else repr(value).encode())
+    _add_inputs(digest, dataset.inputs)
+    return digest.hexdigest()[:32]
+
+
+def _add_inputs(digest: Any, inputs: Any) -> None:
+    if isinstance(inputs, Images):
+        digest.update(f"images {inputs.size} {inputs.crop} {inputs.mean} {inputs.std} {len(inputs)}\n".encode())
+        if not isinstance(inputs.source, np.ndarray):
+            for path in inputs.source:
+                digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
+            return
+        inputs = inputs.source
+    if hasattr(inputs, "tocsr"):
+        for piece in (inputs.data, inputs.indices, inputs.indptr):
+            _add_inputs(digest, piece)
+        digest.update(f"csr {inputs.shape}\n".encode())
+        return
+    digest.update(f"array {inputs.dtype} {tuple(inputs.shape)}\n".encode())
+    for begin in range(0, len(inputs), 4096):  # piece by piece: a memory map may be larger than memory
+        rows = inputs[begin : begin + 4096]
+        digest.update(_bytes(rows) if isinstance(rows, Tensor) else np.ascontiguousarray(rows).tobytes())
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    return tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
