@@ -1,0 +1,58 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+Overrides = Annotated[
+    Optional[list[str]],
+    typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as optimizer.lr=0.01.", show_default=False),
+]
+ReaderOptions = Annotated[
+    Optional[list[str]],
+    typer.Argument(metavar="[KEY=VALUE]...", help="Options of the reader, such as labels=y.npy.", show_default=False),
+]
+AllowImport = Annotated[
+    Optional[list[str]],
+    typer.Option("--allow-import", metavar="MODULE", help="Code of this module may run (for module:name in a config)."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+RunPath = Annotated[Optional[Path], typer.Argument(metavar="[RUN]", help="The run directory.", show_default=False)]
+DataName = Annotated[
+    Optional[str],
+    typer.Argument(
+        metavar="[DATA]",
+        help="A part of the run (train, validation, calibration, test), a data file or folder, or a YAML file with "
+        "a reader and its options.",
+        show_default=False,
+    ),
+]
+Scores = Annotated[
+    Optional[Path],
+    typer.Option(metavar="FILE", help="Scores of any other model instead of a run: raw, (rows, labels); npy, npz, parquet."),
+]
+Labels = Annotated[
+    Optional[Path],
+    typer.Option(metavar="FILE", help="The labels that go with --scores: class indices or a label matrix of 1, 0, -1."),
+]
+Link = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="NAME",
+        help="With --scores: softmax, sigmoid or none; softmax for class indices and sigmoid for a label matrix if "
+        "not given.",
+    ),
+]
+Rules = Annotated[
+    Optional[Path], typer.Option(metavar="DIR", help="With --scores: the rules that calibrate wrote (or one file of them).")
+]
+
+
+def split_overrides(data: str | None, overrides: list[str] | None) -> tuple[str | None, list[str]]:
+    """A key=value that took DATA's place goes where it belongs."""
+    rest = list(overrides or [])
+    if data is not None and "=" in data and not Path(data).exists():
+        return None, [data, *rest]
+    return data, rest

@@ -1,0 +1,163 @@
+"""Where calibrate, predict and evaluate get scores from: a run and some data, or files of any other model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from shortlist.data import Dataset
+from shortlist.labels import LabelSets
+from shortlist.sets import SetRule
+from shortlist.training.config import Named, apply_override
+from shortlist.training.predict import find_data, run_scores
+from shortlist.training.rules import file_name, make_rule
+from shortlist.training.run import Run, load_rules
+from shortlist.training.scores import read_labels, read_scores
+from shortlist.training.setup import resolve
+
+LINKS = ("softmax", "sigmoid", "none")
+
+
+@dataclass(frozen=True)
+class Given:
+    """Scores and what is known about them."""
+
+    scores: Tensor
+    target: Tensor | None
+    link: str
+    name: str  # of the data
+    objective: str | None = None
+    k: float | None = None  # the objective's
+    truth: LabelSets | None = None
+    ids: tuple[str, ...] | None = None
+    vocabulary: tuple[str, ...] | None = None
+    rules: list[Named] = field(default_factory=list)  # that the config asks for
+    fitted: dict[str, SetRule] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        return self.objective or "given scores"
+
+
+def scores_for_calibration(
+    run: Path | None, part: str | None, scores: Path | None, labels: Path | None, link: str | None, allow: tuple[str, ...]
+) -> Given:
+    _check_source(run, scores, labels, link)
+    if scores is not None:
+        return _from_files(scores, labels, link, {})
+    opened = Run(_needed(run))
+    data = opened.config.data
+    if part is None:
+        part = "calibration" if data.calibration is not None else "validation"
+        if getattr(data, part) is None:
+            raise ValueError("the run has neither calibration nor validation data: name a --part, or use --scores")
+    return _from_run(opened, find_data(opened, part), part, allow)
+
+
+def scores_for_prediction(
+    run: Path | None,
+    data: str | None,
+    overrides: Sequence[str],
+    scores: Path | None,
+    rules: Path | None,
+    link: str | None,
+    allow: tuple[str, ...],
+    labelled: bool = True,
+    labels: Path | None = None,
+) -> Given:
+    _check_source(run, scores, labels, link)
+    if scores is not None:
+        if labelled and labels is None:
+            raise ValueError("--scores are evaluated against --labels: give both")
+        if rules is not None and not rules.exists():
+            raise ValueError(f"there are no rules in {rules}: write them with shortlist calibrate --out {rules}")
+        return _from_files(scores, labels, link, load_rules(rules) if rules is not None else {})
+    if rules is not None:
+        raise ValueError("--rules goes with --scores: a run has its own rules")
+    if data is None:
+        raise ValueError("give the DATA: a part of the run such as test, or the path of a file or folder")
+    opened = Run(_needed(run))
+    dataset = find_data(opened, data, overrides, labelled)
+    return _from_run(opened, dataset, data if "/" not in data and not Path(data).exists() else Path(data).stem, allow)
+
+
+def _from_run(run: Run, dataset: Dataset, name: str, allow: tuple[str, ...]) -> Given:
+    config = resolve(run.config, allow)
+    from shortlist.objectives import objective_class
+
+    return Given(
+        scores=run_scores(run, dataset, allow),
+        target=dataset.target,
+        link=objective_class(config.objective.name, allow_import=allow).link,
+        name=name,
+        objective=config.objective.name,
+        k=config.objective.options.get("k"),
+        truth=dataset.truth,
+        ids=dataset.ids,
+        vocabulary=dataset.vocabulary,
+        rules=list(config.rules),
+        fitted=run.rules(),
+    )
+
+
+def _from_files(scores: Path, labels: Path | None, link: str | None, fitted: dict[str, SetRule]) -> Given:
+    values = read_scores(scores)
+    target = read_labels(labels, values) if labels is not None else None
+    if link is None:
+        link = "softmax" if target is None or target.ndim == 1 else "sigmoid"
+    return Given(values, target, link, name=scores.stem, fitted=fitted)
+
+
+def _check_source(run: Path | None, scores: Path | None, labels: Path | None, link: str | None) -> None:
+    if (run is None) == (scores is None):
+        raise ValueError("give either a run directory, or --scores FILE of another model")
+    if run is not None and labels is not None:
+        raise ValueError("--labels goes with --scores: the data of a run has its own labels")
+    if run is not None and link is not None:
+        raise ValueError("--link goes with --scores: the objective of a run has its own link")
+    if link is not None and link not in LINKS:
+        raise ValueError(f"--link must be one of {', '.join(LINKS)}, got {link!r}")
+
+
+def _needed(run: Path | None) -> Path:
+    if run is None:
+        raise ValueError("give a run directory")
+    return run
+
+
+# ---- rules
+
+
+def parse_rule(text: str) -> Named:
+    """``average-k:k=3,link=softmax`` as a name and its options."""
+    name, _, rest = text.partition(":")
+    content: dict[str, Any] = {}
+    for option in filter(None, rest.split(",")):
+        apply_override(content, option)
+    return Named(name=name, **content)
+
+
+def choose_rule(given: Given, wanted: str | None) -> tuple[str, SetRule]:
+    """The fitted rule of this name, or a rule that needs no fitting; the only one, or the average-k one, if not given."""
+    fitted = given.fitted
+    if wanted is None:
+        average = [name for name in fitted if name.startswith("average-k")]
+        choices = list(fitted) if len(fitted) == 1 else average
+        if len(choices) != 1:
+            there = f"one of {', '.join(fitted)}" if fitted else "after shortlist calibrate, or one such as top-k:k=5"
+            raise ValueError(f"which rule? Name it with --rule: {there}")
+        return choices[0], fitted[choices[0]]
+    if wanted in fitted:
+        return wanted, fitted[wanted]
+    if ":" not in wanted:
+        there = f"there are {', '.join(fitted)}" if fitted else "none is fitted yet: use shortlist calibrate"
+        raise ValueError(f"there is no fitted rule {wanted!r}; {there}")
+    single = given.target is None or given.target.ndim == 1
+    rule = make_rule("--rule", parse_rule(wanted), given.link, single)
+    return file_name(parse_rule(wanted)), rule  # predict says what to do where it has to be fitted first
+
+
+def named_sets(sets: LabelSets, vocabulary: Sequence[str] | None) -> LabelSets:
+    return sets if vocabulary is None else LabelSets(sets.offsets, sets.indices, sets.num_labels, vocabulary)

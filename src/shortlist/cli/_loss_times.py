@@ -1,0 +1,54 @@
+"""The time of each loss on random scores."""
+
+import time
+from collections.abc import Callable
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from shortlist import functional as F
+from shortlist.labels import from_indices
+
+ROWS = 256
+_LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "cross-entropy": lambda scores, target, matrix: torch.nn.functional.cross_entropy(scores, target),
+    "smooth-topk": lambda scores, target, matrix: F.smooth_topk_loss(scores, target, 5),
+    "topk-hinge": lambda scores, target, matrix: F.topk_hinge_loss(scores, target, 5),
+    "truncated-entropy": lambda scores, target, matrix: F.truncated_entropy_loss(scores, target, 5),
+    "lml": lambda scores, target, matrix: F.lml_loss(scores, target, 5),
+    "noised-topk": lambda scores, target, matrix: F.noised_topk_loss(scores, target, 5),
+    "average-k": lambda scores, target, matrix: F.average_k_loss(scores, scores, target, 5),
+    "binary": lambda scores, target, matrix: F.binary_loss(scores, matrix),
+    "two-way": lambda scores, target, matrix: F.two_way_loss(scores, matrix),
+    "asymmetric": lambda scores, target, matrix: F.asymmetric_loss(scores, matrix),
+}
+
+
+def shape_of(quick: bool) -> tuple[int, int]:
+    return (ROWS, 100 if quick else 1000)
+
+
+def loss_times(quick: bool = False, only: str | None = None) -> dict[str, float]:
+    """Median milliseconds of a forward and backward pass; cross-entropy is always there to compare with."""
+    rows, labels = shape_of(quick)
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(rows, labels, generator=generator).requires_grad_()
+    target = torch.randint(labels, (rows,), generator=generator)
+    matrix = from_indices(target, labels)
+    chosen = {name: loss for name, loss in _LOSSES.items() if not only or only in name}
+    if not chosen:
+        return {}
+    chosen = {"cross-entropy": _LOSSES["cross-entropy"], **chosen}
+    return {name: _milliseconds(lambda: loss(scores, target, matrix), 0.02 if quick else 0.3) for name, loss in chosen.items()}  # fmt: skip
+
+
+def _milliseconds(loss: Callable[[], Tensor], seconds: float) -> float:
+    for _ in range(3):
+        loss().backward()
+    times: list[float] = []
+    while sum(times) < seconds or len(times) < 5:
+        started = time.perf_counter()
+        loss().backward()
+        times.append(time.perf_counter() - started)
+    return 1000 * median(times)

@@ -1,0 +1,66 @@
+"""How training goes, shown on standard error: a live bar on a terminal, one line per epoch elsewhere."""
+
+import sys
+import time
+from typing import Any
+
+
+def make_progress(quiet: bool) -> Any:
+    """Progress for `shortlist.training.loop.train`; None where nothing is to be shown."""
+    if quiet:
+        return None
+    return LiveProgress() if sys.stderr.isatty() else LineProgress()
+
+
+class LineProgress:
+    """One line per epoch: for logs."""
+
+    def start(self, first_epoch: int, epochs: int, steps: int, metric: str | None) -> None:
+        self.epochs, self.metric, self.left = epochs, metric, epochs - first_epoch
+        self.began = time.monotonic()
+
+    def step(self, epoch: int, step: int, loss: Any) -> None: ...
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        sys.stderr.write(self.line(record) + "\n")
+        sys.stderr.flush()
+
+    def end(self) -> None: ...
+
+    def line(self, record: dict[str, Any]) -> str:
+        metric = f"  {self.metric} {record[self.metric]:.4f}" if self.metric else ""
+        return (
+            f"epoch {record['epoch']}/{self.epochs}  loss {record['loss']:.4f}{metric}"
+            f"  lr {record['lr']:.3g}  {record['seconds']:.1f} s"
+        )
+
+
+class LiveProgress(LineProgress):
+    """A bar over all steps with loss, metric and the time left, above it one line per epoch."""
+
+    def start(self, first_epoch: int, epochs: int, steps: int, metric: str | None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        super().start(first_epoch, epochs, steps, metric)
+        self.steps, self.shown, self.best = steps, 0.0, ""
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+        self.bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+        self.task = self.bar.add_task("starting", total=epochs * steps, completed=first_epoch * steps)
+        self.bar.start()
+
+    def step(self, epoch: int, step: int, loss: Any) -> None:
+        now = time.monotonic()
+        if now - self.shown > 0.1:  # reading the loss waits for the device: seldom
+            self.shown = now
+            text = f"epoch {epoch + 1}/{self.epochs}  loss {float(loss):.4f}{self.best}"
+            self.bar.update(self.task, completed=epoch * self.steps + step + 1, description=text)
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        if self.metric:
+            self.best = f"  {self.metric} {record[self.metric]:.4f}"
+        self.bar.console.print(self.line(record), highlight=False)
+        self.bar.update(self.task, completed=record["epoch"] * self.steps)
+
+    def end(self) -> None:
+        self.bar.stop()

@@ -1,0 +1,36 @@
+"""``shortlist bench``: the repository's benchmarks where they are at hand, else a short comparison of the losses."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from shortlist.cli._arguments import Json
+from shortlist.cli._output import print_json, print_table, say
+
+
+def bench(
+    quick: Annotated[bool, typer.Option(help="Tiny sizes, to see that everything runs.")] = False,
+    only: Annotated[Optional[str], typer.Option(metavar="TEXT", help="Only the cases whose name contains this.")] = None,
+    losses: Annotated[bool, typer.Option(help="The short comparison of the losses, also inside the repository.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure this machine. Inside the repository: its benchmarks (without changing their record). Elsewhere: the time
+    of a forward and backward pass of each loss, beside cross-entropy on the same scores."""
+    if not losses and not as_json and Path("benchmarks/__main__.py").is_file():
+        arguments = [*(["--quick"] if quick else []), "--only", only or ""] if only or quick else ["--only", "/"]
+        raise typer.Exit(subprocess.run([sys.executable, "-m", "benchmarks", *arguments], check=False).returncode)
+    from shortlist.cli._loss_times import ROWS, loss_times, shape_of
+
+    times = loss_times(quick, only)
+    if not times:
+        raise ValueError(f"--only {only!r} matches no loss")
+    base = times["cross-entropy"]
+    if as_json:
+        print_json({"shape": shape_of(quick), "milliseconds": times})
+        return
+    rows = [[name, time, f"{time / base:.1f}x"] for name, time in times.items()]
+    print_table(f"forward and backward, {ROWS} x {shape_of(quick)[1]} scores", ["objective", "ms", "cross-entropy"], rows)
+    say("\nmedian of several runs; other programs on this machine slow it down")

@@ -1,0 +1,113 @@
+"""``shortlist data``: check files before training, describe them, and run a backbone over them once."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shortlist.cli._arguments import AllowImport, Json, Quiet, ReaderOptions
+from shortlist.cli._output import print_json, print_table, say
+
+app = typer.Typer(no_args_is_help=True)
+Reader = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="A reader's name, or a YAML file (a reader and its options, or a config).")
+]
+
+
+@app.command()
+def check(reader: Reader, options: ReaderOptions = None, as_json: Json = False) -> None:
+    """List everything that is wrong with the files: missing, truncated and duplicate images, labels outside the
+    vocabulary, ... Exits with 1 if there is anything."""
+    from shortlist.data import problems
+
+    source = _source(reader, options)
+    found = problems(source.reader, **_checked(source))
+    if as_json:
+        fields = ("file", "row", "unit", "message")
+        print_json({"problems": [{name: getattr(problem, name) for name in fields} for problem in found]})
+    else:
+        for problem in found:
+            typer.echo(str(problem))
+        say(f"{len(found)} problem{'s' * (len(found) != 1)}" if found else "no problems")
+    if found:
+        raise typer.Exit(1)
+
+
+@app.command()
+def describe(reader: Reader, options: ReaderOptions = None, as_json: Json = False) -> None:
+    """Count what is in the data: examples, labels, how many are unknown, how many apply at once."""
+    from shortlist.training.setup import read_source
+
+    described = read_source(_source(reader, options)).describe()
+    if as_json:
+        print_json(described)
+        return
+    counts = described.pop("label_counts")
+    print_table(described.pop("name"), ["", ""], list(described.items()))
+    often = sorted(counts.items(), key=lambda item: -item[1])
+    shown = often if len(often) <= 10 else [*often[:5], ("...", ""), *often[-5:]]
+    print_table("\nmost and least frequent labels", ["label", "examples"], shown)
+
+
+@app.command()
+def features(
+    reader: Reader,
+    options: ReaderOptions = None,
+    backbone: Annotated[str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="The backbone to run.")] = "efficientnet-lite0",
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="An .npz for the features reader.")] = Path("features.npz"),
+    cache: Annotated[Path, typer.Option(metavar="DIR", help="Where features are kept, found again by content.")] = Path(".features"),
+    allow_import: AllowImport = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run a backbone over the data once, and write its features with the labels to a file for the features reader."""
+    from shortlist.cli._features import write_features
+    from shortlist.data import cached_features
+    from shortlist.models import build_backbone
+    from shortlist.training.config import apply_override
+    from shortlist.training.setup import read_source
+
+    if out.suffix != ".npz":
+        raise ValueError(f"-o {out}: features are written as .npz")
+    dataset = read_source(_source(reader, options))
+    allowed = tuple(allow_import or ())
+    is_own = any(backbone == name or backbone.startswith(f"{name}:") for name in allowed)
+    name, rest = (backbone, "") if is_own else backbone.partition(":")[::2]
+    settings: dict[str, Any] = {}
+    for option in filter(None, rest.split(",")):
+        apply_override(settings, option)
+    network = build_backbone(name, in_shape=dataset.in_shape, allow_import=allowed, **settings)
+    found = cached_features(dataset, network, cache, identity=backbone, progress=None if quiet else _show)
+    write_features(found, out)
+    result = {"written": str(out), "examples": len(found), "features": found.in_features}
+    print_json(result) if as_json else print_table(backbone, ["", ""], list(result.items()))
+
+
+def _show(done: int, total: int) -> None:
+    say(f"{done}/{total}")
+
+
+def _source(reader: str, options: list[str] | None) -> Any:
+    """The reader and options that the arguments name."""
+    from shortlist.training.config import Source, apply_override, read_yaml
+
+    content: Any = {"reader": reader}
+    if reader.endswith((".yaml", ".yml")):
+        if not Path(reader).is_file():
+            raise ValueError(f"there is no file {reader}")
+        content = read_yaml(Path(reader).read_text("utf-8"), reader)
+        if isinstance(content, dict) and isinstance(content.get("data"), dict):
+            content = content["data"].get("train")
+        if not isinstance(content, dict) or "reader" not in content:
+            raise ValueError(f"{reader}: it names no reader; a data file looks like: reader: features, path: ...")
+    for option in options or ():
+        apply_override(content, option)
+    return Source(**content)
+
+
+def _checked(source: Any) -> dict[str, Any]:
+    from shortlist.data import READERS
+    from shortlist.training.options import check_call, check_name
+
+    check_name("SOURCE", source.reader, READERS, "reader")
+    return check_call(source.reader, READERS[source.reader], source.options)

@@ -1,0 +1,67 @@
+"""``shortlist predict``: the sets of labels of some data, written to a file."""
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from shortlist.cli._arguments import (
+    AllowImport,
+    DataName,
+    Json,
+    Link,
+    ReaderOptions,
+    RunPath,
+    Rules,
+    Scores,
+    split_overrides,
+)
+from shortlist.cli._output import print_json, print_table, say
+
+
+def predict(
+    run: RunPath = None,
+    data: DataName = None,
+    options: ReaderOptions = None,
+    out: Annotated[Optional[Path], typer.Option("--out", "-o", metavar="FILE", help="sets.parquet or sets.jsonl; in RUN/predictions if not given.")] = None,
+    rule: Annotated[Optional[str], typer.Option(metavar="NAME", help="Which fitted rule, such as average-k-5.")] = None,
+    scores: Scores = None,
+    rules: Rules = None,
+    link: Link = None,
+    allow_import: AllowImport = None,
+    as_json: Json = False,
+) -> None:
+    """Write the predicted set of labels of every example, by one of the rules that calibrate fitted.
+
+    DATA needs no labels: a file of features or a folder of images will do. With --scores and --rules, sets are made of
+    any model's scores. NAME may also be a rule that needs no fitting, such as top-k:k=3.
+    """
+    from shortlist.cli import _inputs
+    from shortlist.training.run import write_json
+
+    data, overrides = split_overrides(data, options)
+    given = _inputs.scores_for_prediction(run, data, overrides, scores, rules, link, tuple(allow_import or ()), labelled=False)
+    name, chosen = _inputs.choose_rule(given, rule)
+    if out is None:
+        if run is None:
+            raise ValueError("with --scores say where the sets go: -o sets.parquet")
+        out = run / "predictions" / f"{given.name}-{name}.parquet"
+        out.parent.mkdir(exist_ok=True)
+    sets = _inputs.named_sets(chosen.predict(given.scores), given.vocabulary)
+    if out.suffix == ".jsonl":
+        sets.to_jsonl(out)
+    elif out.suffix == ".parquet":
+        sets.to_parquet(out)
+    else:
+        raise ValueError(f"-o {out}: sets are written as .parquet or .jsonl")
+    written = [str(out)]
+    if given.ids is not None:
+        beside = out.with_suffix(".ids.json")
+        write_json(beside, list(given.ids))
+        written.append(str(beside))
+    result = {"written": written, "rule": name, "examples": len(sets), "mean size": float(sets.sizes.mean()) if len(sets) else 0.0}
+    if as_json:
+        print_json(result)
+        return
+    print_table(given.title, ["rule", "examples", "mean size"], [[name, len(sets), result["mean size"]]])
+    say(f"\nsets: {' and '.join(written)}")

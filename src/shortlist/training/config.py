@@ -1,0 +1,200 @@
+"""The config of a run: typed, from YAML, with ``key=value`` overrides and errors that name the key and its place."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+
+from shortlist.training.options import nearest, unknown_key
+from shortlist.training.settings import Section, TrainSettings
+
+PARTS = ("train", "validation", "calibration", "test")
+
+
+class Named(BaseModel):
+    """A name and its options, side by side: ``{name: smooth-topk, k: 5}``."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Source(BaseModel):
+    """A reader and its options, side by side: ``{reader: features, path: train.npz}``. Paths start from where the
+    command runs."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    reader: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Corruption(Named):
+    parts: tuple[str, ...] = Field(("train",), description="the parts of the data that are changed")
+
+
+# a source of its own, or a share (or number) of the training examples
+Held = Annotated[
+    Annotated[Source, Tag("source")] | Annotated[float, Tag("share")],
+    Discriminator(lambda value: "source" if isinstance(value, Mapping | Source) else "share"),
+]
+
+
+class DataConfig(Section):
+    train: Source
+    validation: Held | None = Field(0.1, description="chooses the best epoch: a share or number of train, or a source")
+    calibration: Held | None = Field(0.1, description="fits the set rules")
+    test: Held | None = Field(None, description="for shortlist evaluate RUN test")
+    use: float = Field(1.0, gt=0, description="the share or number of what is left of train to train on")
+    seed: int | None = Field(None, ge=0, description="of parts and corruptions; None: the run's seed")
+    stratify: bool = Field(True, description="parts cut from train keep its label frequencies")
+    corruptions: tuple[Corruption, ...] = ()
+
+
+class RunConfig(TrainSettings):
+    """Everything that decides what a run computes.
+
+    >>> config = RunConfig.model_validate({"data": {"train": {"reader": "ambiguous-numbers"}}})
+    >>> config.objective.name, config.epochs, config.data.validation
+    ('cross-entropy', 10, 0.1)
+    """
+
+    data: DataConfig
+    backbone: Named = Named(name="identity")
+    objective: Named = Named(name="cross-entropy")
+    rules: tuple[Named, ...] = Field((), description="set rules to calibrate; none: the usual ones")
+
+    def to_yaml(self) -> str:
+        """The whole config, defaults included; reading it back gives an equal config."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def load_config(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> RunConfig:
+    """The config in a YAML file, with ``key=value`` overrides applied; all problems are reported in one error."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (FileNotFoundError, IsADirectoryError):
+        raise ValueError(f"there is no config file {os.fspath(path)}") from None
+    return parse_config(text, overrides, where=os.fspath(path))
+
+
+def parse_config(text: str, overrides: Iterable[str] = (), where: str = "config") -> RunConfig:
+    """The config in YAML text, with overrides.
+
+    >>> text = "data: {train: {reader: ambiguous-numbers}}"
+    >>> parse_config(text, ["optimizer.lr=1e-3", "data.train.seed=7"]).data.train.options
+    {'seed': 7}
+    >>> parse_config(text, ["optimizer.lrr=1"])
+    Traceback (most recent call last):
+    ValueError: config: optimizer.lrr: there is no such key; did you mean 'lr'?; allowed here: name, lr, ...
+    """
+    content = read_yaml(text, where)
+    if content is None:
+        content = {}
+    if not isinstance(content, dict):
+        raise ValueError(f"{where}: a config is a mapping of keys to values, got {type(content).__name__}")
+    for override in overrides:
+        apply_override(content, override)
+    try:
+        return RunConfig.model_validate(content)
+    except ValidationError as error:
+        problems = [_explain(detail) for detail in error.errors()]
+        raise ValueError(f"{where}: " + "\n  ".join(problems)) from None
+
+
+def apply_override(content: dict[str, Any], override: str) -> None:
+    """Set the value at a dotted key: ``optimizer.lr=0.1``, ``rules.0.k=3``; the value is read as YAML.
+
+    >>> content = {"rules": [{"name": "top-k", "k": 5}]}
+    >>> apply_override(content, "rules.0.k=3"); apply_override(content, "schedule.at=[30, 60]"); content
+    {'rules': [{'name': 'top-k', 'k': 3}], 'schedule': {'at': [30, 60]}}
+    """
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise ValueError(f"an override is key=value, such as optimizer.lr=0.1; got {override!r}")
+    *places, last = key.split(".")
+    here: Any = content
+    for number, place in enumerate(places):
+        if isinstance(here, dict) and (place not in here or here[place] is None):
+            here[place] = {}
+        here = here[_key_in(here, place, override)]
+        if not isinstance(here, dict | list):
+            raise ValueError(f"{override}: {'.'.join(places[: number + 1])} is {here!r}, it has no keys")
+    here[_key_in(here, last, override)] = read_yaml(text, override)
+
+
+def _key_in(here: Any, place: str, override: str) -> str | int:
+    if isinstance(here, dict):
+        return place
+    if not place.isdecimal() or int(place) >= len(here):
+        raise ValueError(f"{override}: a list of {len(here)} has the keys 0..{len(here) - 1}, got {place!r}")
+    return int(place)
+
+
+# ---- YAML
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML in which 1e-3 is a number and a repeated key is an error."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(problem=f"the key {key!r} is given twice", problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+0123456789.")
+)
+
+
+def read_yaml(text: str, where: str) -> Any:
+    try:
+        return yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{where}: not YAML: {error}") from None
+
+
+# ---- pydantic's errors, in our words
+
+
+def _explain(detail: Any) -> str:
+    place, model, kept = RunConfig, RunConfig, []
+    for step in detail["loc"]:
+        fields = getattr(model, "model_fields", {})
+        if step in fields:
+            place, model = model, _section(fields[step].annotation)
+            kept.append(str(step))
+        elif isinstance(step, int) or step == detail["loc"][-1] and detail["type"] == "extra_forbidden":
+            kept.append(str(step))  # else it is the tag of a union, which is no key
+    where = ".".join(kept)
+    if detail["type"] == "extra_forbidden":
+        return unknown_key(".".join(kept[:-1]), kept[-1], model.model_fields if model else place.model_fields)
+    if detail["type"] == "missing":
+        meant = nearest(kept[-1], detail["input"]).replace("did you mean", "is it what you mean by")
+        return f"{where} must be given{meant}"
+    reason = detail["msg"].removeprefix("Value error, ")
+    reason = reason[0].lower() + reason[1:]
+    return f"{where}: {reason}, got {detail['input']!r}"
+
+
+def _section(annotation: Any) -> Any:
+    """The config section inside an annotation such as ``Source | float | None`` or ``tuple[Named, ...]``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for inner in getattr(annotation, "__args__", ()):
+        found = _section(inner)
+        if found is not None:
+            return found
+    return None

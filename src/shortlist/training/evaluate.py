@@ -1,0 +1,53 @@
+"""How good scores and the sets made of them are, against the recorded labels and, where known, the whole truth."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from shortlist.labels import LabelSets
+from shortlist.metrics import functional as M
+from shortlist.sets import SetRule
+from shortlist.training.monitors import check_metric, measure_all, usual_metrics
+
+
+def evaluate(
+    scores: Tensor,
+    target: Tensor,
+    link: str,
+    rules: Mapping[str, SetRule],
+    *,
+    truth: LabelSets | None = None,
+    metrics: Sequence[str] = (),
+    k: float | None = None,
+) -> dict[str, Any]:
+    """Metrics of the scores, and of each rule's sets: mean size, coverage, and how often a set is exactly right.
+
+    ``coverage`` is the mean share of an example's recorded labels that its set holds. Where ``truth`` has all right
+    labels of every example, ``truth-coverage`` and ``truth-exact`` are measured against these.
+
+    >>> import torch
+    >>> from shortlist.sets import TopK
+    >>> evaluate(torch.eye(3), torch.tensor([0, 1, 1]), "softmax", {"top-k-1": TopK(1)}, k=1)["rules"]
+    {'top-k-1': {'size': 1.0, 'coverage': 0.6666..., 'exact': 0.6666...}}
+    """
+    if not bool((target >= 0).any()):
+        raise ValueError("every label is unknown: there is nothing to evaluate against")
+    several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
+    names = [check_metric(name, scores.shape[1]) for name in metrics] or usual_metrics(not several, scores.shape[1], k)
+    result: dict[str, Any] = {
+        "examples": len(scores),
+        "metrics": measure_all(names, scores, target, link),
+        "rules": {},
+    }
+    for name, rule in rules.items():
+        sets = rule.predict(scores)
+        found = {
+            "size": M.set_size(sets),
+            "coverage": M.set_coverage(sets, target),
+            "exact": M.exact_match(sets, target),
+        }
+        if truth is not None:
+            found |= {"truth-coverage": M.set_coverage(sets, truth), "truth-exact": M.exact_match(sets, truth)}
+        result["rules"][name] = {key: float(value) for key, value in found.items()}
+    return result

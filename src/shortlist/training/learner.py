@@ -1,0 +1,51 @@
+"""A backbone and an objective as one module: inputs to loss in training, inputs to scores in prediction."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from shortlist.data import Dataset
+from shortlist.objectives import Objective
+
+
+class Learner(nn.Module):
+    """Calling it gives the loss, so that data-parallel wrappers see the whole computation."""
+
+    def __init__(self, backbone: nn.Module, objective: Objective) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.objective = objective
+
+    def forward(self, inputs: Tensor, target: Tensor, index: Tensor) -> Tensor:
+        return self.objective.loss(self.backbone(inputs), target, index)
+
+    def scores(self, inputs: Tensor) -> Tensor:
+        scores: Tensor = self.objective(self.backbone(inputs))
+        return scores
+
+    def weights(self) -> dict[str, Tensor]:
+        """The state as tensors that share no memory, so that any file format can hold them."""
+        state = self.state_dict()
+        for name, value in state.items():
+            if not isinstance(value, Tensor):
+                raise ValueError(f"the state {name!r} must be a tensor to be saved, it is {type(value).__name__}")
+        return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in state.items()}
+
+
+@torch.no_grad()
+def score(learner: Learner, dataset: Dataset, batch_size: int = 1024, context: Any = None) -> Tensor:
+    """The scores of every example, float32 (N, L) on the CPU; ``context`` makes the precision's autocast context."""
+    device = next(learner.parameters()).device
+    was_training = learner.training
+    learner.eval()
+    parts = []
+    for rows in torch.arange(len(dataset)).split(batch_size):
+        inputs = dataset.batch(rows)[0].to(device)
+        if context is None:
+            parts.append(learner.scores(inputs).float().cpu())
+        else:
+            with context():
+                parts.append(learner.scores(inputs).float().cpu())
+    learner.train(was_training)
+    return torch.cat(parts) if parts else torch.empty(0, learner.objective.num_labels)

@@ -1,0 +1,329 @@
+"""The training loop: the same for the command line and for SetClassifier, on one device or many.
+
+Whatever is random in an epoch is drawn from the seed and the epoch's number alone, and the learning rate follows from
+how far training has come. What is left to remember between epochs are the weights and the optimizer's state: a run
+that stops after any epoch and is resumed goes on to the same bits.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+from lightning_fabric import Fabric
+from lightning_fabric.strategies import DDPStrategy
+from torch import Tensor, nn
+
+from shortlist.data import Dataset, augment
+from shortlist.objectives import Objective, default_monitor
+from shortlist.training.learner import Learner, score
+from shortlist.training.monitors import check_metric, measure_all, usual_metrics, with_k
+from shortlist.training.optimizers import make_optimizer, rate_at
+from shortlist.training.run import Run
+from shortlist.training.settings import TrainSettings
+
+Record = dict[str, Any]
+
+
+class Progress(Protocol):
+    """What hears how training goes."""
+
+    def start(self, first_epoch: int, epochs: int, steps: int, metric: str | None) -> None: ...
+    def step(self, epoch: int, step: int, loss: Tensor) -> None: ...
+    def epoch(self, record: Record) -> None: ...
+    def end(self) -> None: ...
+
+
+class Quiet:
+    """Progress that shows nothing."""
+
+    def start(self, first_epoch: int, epochs: int, steps: int, metric: str | None) -> None: ...
+    def step(self, epoch: int, step: int, loss: Tensor) -> None: ...
+    def epoch(self, record: Record) -> None: ...
+    def end(self) -> None: ...
+
+
+@dataclass
+class History:
+    """What happened: one record per epoch (counted from 1), and which epoch was best by which metric."""
+
+    metric: str | None = None  # None without validation data: then the last epoch is the one to use
+    records: list[Record] = field(default_factory=list)
+    best_epoch: int | None = None
+
+    @property
+    def best(self) -> Record | None:
+        """The record of the epoch whose weights are used."""
+        return self.records[-1 if self.best_epoch is None else self.best_epoch - 1] if self.records else None
+
+    def add(self, record: Record) -> bool:
+        """Add an epoch's record; whether it is the best so far."""
+        self.records.append(record)
+        if self.metric is None:
+            return True
+        if self.best_epoch is not None:
+            best = self.records[self.best_epoch - 1][self.metric]
+            if not (record[self.metric] > best or math.isnan(best)):  # NaN (nothing observed) is never better
+                return False
+        self.best_epoch = record["epoch"]
+        return True
+
+    def is_over(self, epochs: int, patience: int | None) -> bool:
+        """Whether training has come to its end: all epochs done, or none better for ``patience`` epochs."""
+        done = len(self.records)
+        waited = done - self.best_epoch if self.best_epoch is not None else 0
+        return done >= epochs or (patience is not None and waited >= patience)
+
+
+def train(
+    backbone: nn.Module,
+    objective: Objective,
+    train_set: Dataset,
+    val_set: Dataset | None,
+    settings: TrainSettings,
+    *,
+    run: Run | None = None,
+    progress: Progress | None = None,
+    resume: bool = False,
+    fabric: Fabric | None = None,
+) -> History:
+    """Train backbone and objective in place; at the end they hold the best epoch's weights (the last without
+    validation data). With a ``run``, every epoch is saved there and ``resume`` continues after the last saved one.
+
+    >>> from shortlist.models import build_backbone
+    >>> from shortlist.objectives import build
+    >>> features, target = torch.eye(4).repeat(8, 1), torch.arange(4).repeat(8)
+    >>> data = Dataset(features, target, tuple("abcd"))
+    >>> backbone, objective = build_backbone("identity", in_shape=(4,)), build("cross-entropy", in_features=4, num_labels=4)
+    >>> history = train(backbone, objective, data, data, TrainSettings(epochs=5, batch_size=8))
+    >>> history.metric, history.best["topk-accuracy@1"]
+    ('topk-accuracy@1', 1.0)
+    """
+    if not len(train_set):
+        raise ValueError("the training data has no examples")
+    fabric = make_fabric(settings) if fabric is None else fabric
+    progress = progress if progress is not None and fabric.is_global_zero else Quiet()
+    learner = Learner(backbone, objective)
+    metric, metrics = choose_metrics(objective, train_set, val_set, settings)
+    history, best_weights = History(metric), None
+
+    with own_randomness(fabric.device):
+        optimizer = make_optimizer(learner.parameters(), settings.optimizer)
+        model, optimizer = fabric.setup(learner, optimizer)
+        if resume and run is not None:
+            history = restore(run, learner, optimizer, fabric, metric)
+        steps = math.ceil(len(batches(torch.arange(len(train_set)), settings.batch_size, fabric.world_size)) / settings.accumulate)
+        progress.start(len(history.records), settings.epochs, steps, metric)
+
+        while not history.is_over(settings.epochs, settings.stop.patience):
+            epoch, started = len(history.records), time.perf_counter()
+            torch.manual_seed(mixed_seed(settings.seed, epoch, fabric.global_rank))
+            loss = train_epoch(fabric, model, optimizer, train_set, settings, epoch, progress)
+            record: Record = {"epoch": epoch + 1, "loss": loss, "lr": optimizer.param_groups[0]["lr"]}
+            if val_set is not None:
+                share_buffers(backbone)
+                scores = gathered_scores(fabric, learner, val_set)
+                record |= measure_all(metrics, scores, val_set.target, objective.link)
+            record["seconds"] = round(time.perf_counter() - started, 3)
+            is_best = history.add(record)
+            if run is not None:
+                if fabric.is_global_zero:
+                    state = {"optimizer": optimizer.state_dict(), "precision": fabric.strategy.precision.state_dict()}
+                    run.save_epoch(learner.weights(), state, history.records, history.best_epoch)
+                fabric.barrier()
+            elif is_best and val_set is not None:
+                best_weights = learner.weights()
+            progress.epoch(record)
+        progress.end()
+
+    if run is not None:
+        learner.load_state_dict(run.weights("best"))
+    elif best_weights is not None:
+        learner.load_state_dict(best_weights)
+    return history
+
+
+def train_epoch(
+    fabric: Fabric,
+    model: Any,
+    optimizer: Any,
+    dataset: Dataset,
+    settings: TrainSettings,
+    epoch: int,
+    progress: Progress,
+) -> float:
+    """One pass over the data; the mean loss per example."""
+    objective: Objective = model.module.objective
+    model.train()
+    objective.start_epoch(epoch, settings.epochs)
+    order = torch.randperm(len(dataset), generator=generator(settings.seed, epoch))
+    groups = grouped(batches(order, settings.batch_size, fabric.world_size), settings.accumulate)
+    mine = [[rows[fabric.global_rank :: fabric.world_size] for rows in group] for group in groups]
+    ready = loaded(dataset, [rows for group in mine for rows in group], fabric)
+    change = augmentation(settings, dataset)
+
+    total, seen = torch.zeros((), device=fabric.device), 0
+    for step, group in enumerate(mine):
+        lr = settings.optimizer.lr * rate_at(settings.schedule, epoch + step / len(mine), settings.epochs)
+        for part in optimizer.param_groups:
+            part["lr"] = lr
+        in_group = sum(map(len, group))
+        for number, rows in enumerate(group):
+            inputs, target = next(ready)
+            with fabric.no_backward_sync(model, enabled=number + 1 < len(group)):
+                loss = model(change(inputs), target, rows.to(fabric.device))
+                fabric.backward(loss if len(group) == 1 else loss * (len(rows) / in_group))
+            total += loss.detach() * len(rows)
+            seen += len(rows)
+        optimizer.step()
+        optimizer.zero_grad()
+        objective.after_step(lr)
+        progress.step(epoch, step, loss.detach())
+    mean = float(fabric.all_reduce(total / seen, reduce_op="mean"))
+    if not math.isfinite(mean):
+        raise ValueError(
+            f"the loss became {mean} in epoch {epoch + 1}: lower optimizer.lr (it was {lr:g}), "
+            f"or look for extreme values in the inputs (shortlist data describe)"
+        )
+    return mean
+
+
+# ---- batches
+
+
+def batches(order: Tensor, size: int, world: int = 1) -> list[Tensor]:
+    """The order cut into batches that every process can take an equal share of.
+
+    A last batch of less than two examples per process joins the one before (batch norm cannot use a single one); up to
+    ``world - 1`` examples per batch are left out where the processes could not share them equally.
+
+    >>> [len(b) for b in batches(torch.arange(9), 4)], [len(b) for b in batches(torch.arange(11), 4, world=2)]
+    ([4, 5], [4, 6])
+    """
+    parts = list(order.split(size))
+    if len(parts) > 1 and len(parts[-1]) < 2 * world:
+        parts[-2:] = [torch.cat(parts[-2:])]
+    parts = [part[: len(part) - len(part) % world] for part in parts]
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        raise ValueError(f"{len(order)} training examples cannot be shared by {world} processes")
+    return parts
+
+
+def grouped(parts: list[Tensor], size: int) -> list[list[Tensor]]:
+    return [parts[i : i + size] for i in range(0, len(parts), size)]
+
+
+def loaded(dataset: Dataset, parts: Sequence[Tensor], fabric: Fabric) -> Iterator[tuple[Tensor, Tensor]]:
+    """Inputs and targets of the batches, on the device; image files are decoded while the batch before trains."""
+    if dataset.kind == "features" or dataset.inputs.in_memory:
+        found: Iterator[tuple[Tensor, Tensor]] = map(dataset.batch, parts)
+    else:
+        found = ahead(dataset, parts)
+    return found if fabric.device.type == "cpu" else (fabric.to_device(batch) for batch in found)
+
+
+def ahead(dataset: Dataset, parts: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(dataset.batch, parts[0])
+        for following in [*parts[1:], None]:
+            here = coming.result()
+            if following is not None:
+                coming = pool.submit(dataset.batch, following)
+            yield here
+
+
+def augmentation(settings: TrainSettings, dataset: Dataset) -> Any:
+    """The change of a batch of inputs; its draws come from PyTorch's own generator, seeded for the epoch."""
+    padding, flip = settings.augment.padding, settings.augment.flip
+    if not padding and not flip:
+        return lambda inputs: inputs
+    if dataset.kind != "images":
+        raise ValueError("augment is for images, the training data has features: remove augment from the config")
+    return lambda inputs: augment(inputs, padding=padding, flip=flip)
+
+
+# ---- scores and metrics
+
+
+def choose_metrics(
+    objective: Objective, train_set: Dataset, val_set: Dataset | None, settings: TrainSettings
+) -> tuple[str | None, list[str]]:
+    """The metric that chooses the best epoch, and all metrics of an epoch."""
+    if val_set is None:
+        if settings.stop.patience is not None or settings.stop.metric is not None:
+            raise ValueError("early stopping needs validation data: set data.validation, or remove stop")
+        return None, []
+    k = getattr(objective.config, "k", None)
+    labels = objective.num_labels
+    watched = settings.stop.metric or with_k(default_monitor(type(objective), train_set.target), k, labels)
+    several = not val_set.is_single and bool(((val_set.target == 1).sum(1) > 1).any())
+    metrics = list(settings.metrics) or usual_metrics(not several, labels, k)
+    return watched, [check_metric(name, labels) for name in dict.fromkeys([watched, *metrics])]
+
+
+def gathered_scores(fabric: Fabric, learner: Learner, dataset: Dataset) -> Tensor:
+    """The scores of all examples on every process, each process computing its share."""
+    if fabric.world_size == 1:
+        return score(learner, dataset, context=fabric.autocast)
+    mine = torch.arange(len(dataset)).tensor_split(fabric.world_size)[fabric.global_rank]
+    parts: list[Any] = [None] * fabric.world_size
+    dist.all_gather_object(parts, score(learner, dataset.subset(mine), context=fabric.autocast))
+    return torch.cat(parts)
+
+
+def share_buffers(backbone: nn.Module) -> None:
+    """Give every process the first one's batch-norm statistics (an objective keeps its own state equal)."""
+    if dist.is_available() and dist.is_initialized():
+        for buffer in backbone.buffers():
+            dist.broadcast(buffer, 0)
+
+
+# ---- devices and randomness
+
+
+def make_fabric(settings: TrainSettings) -> Fabric:
+    """The engine for these devices and this precision; with several devices, call ``launch()`` on it."""
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    # objectives keep their own buffers equal, and ROLE's table is too large to send with every batch
+    strategy = DDPStrategy(broadcast_buffers=False) if settings.devices > 1 else "auto"
+    return Fabric(
+        accelerator=settings.accelerator, devices=settings.devices, strategy=strategy, precision=settings.precision
+    )
+
+
+@contextmanager
+def own_randomness(device: torch.device) -> Iterator[None]:
+    """PyTorch's generators are the loop's inside, and the caller's again afterwards."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else [], enabled=True):
+        yield
+
+
+def mixed_seed(seed: int, *parts: int) -> int:
+    """One 63-bit seed from several numbers; different ones for neighbouring numbers."""
+    for part in parts:
+        seed = (seed * 6364136223846793005 + part + 1442695040888963407) % (1 << 64)
+        seed ^= seed >> 29
+    return seed % (1 << 63)
+
+
+def generator(seed: int, epoch: int) -> torch.Generator:
+    """The generator of the epoch's order: the same on every process."""
+    return torch.Generator().manual_seed(mixed_seed(seed, epoch, 1 << 20))
+
+
+def restore(run: Run, learner: Learner, optimizer: Any, fabric: Fabric, metric: str | None) -> History:
+    """Everything as it was after the run's last saved epoch; nothing where there is none."""
+    saved = run.state()
+    if saved is None:
+        return History(metric)
+    learner.load_state_dict(run.weights("last"))
+    optimizer.load_state_dict(saved["optimizer"])
+    fabric.strategy.precision.load_state_dict(saved["precision"])
+    return History(metric, run.records(), run.checkpoint["best"])

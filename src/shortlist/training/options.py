@@ -1,0 +1,84 @@
+"""Options by name: are these the names a function or a config section knows, and which one was meant?"""
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """"; did you mean ...?", or nothing where no known word is near.
+
+    >>> nearest("epohcs", ["epochs", "seed"])
+    "; did you mean 'epochs'?"
+    """
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def unknown_key(place: str, key: str, known: Iterable[str]) -> str:
+    """The message for a key that does not exist.
+
+    >>> unknown_key("optimizer", "learning_rate", ["name", "lr"])
+    "optimizer.learning_rate: there is no such key; allowed here: name, lr"
+    """
+    known = list(known)
+    where = f"{place}.{key}" if place else key
+    return f"{where}: there is no such key{nearest(key, known)}; allowed here: {', '.join(known) or 'nothing'}"
+
+
+def check_name(place: str, name: str, known: Iterable[str], what: str) -> None:
+    """Raise a ValueError where ``name`` is none of the known ones."""
+    known = list(known)
+    if name not in known:
+        raise ValueError(f"{place}: there is no {what} {name!r}{nearest(name, known)}; there are {', '.join(known)}")
+
+
+def check_call(place: str, function: Callable[..., Any], options: Mapping[str, Any], skip: int = 0) -> dict[str, Any]:
+    """The options as the function wants them, checked against its signature (after its first ``skip`` parameters).
+
+    A function that takes ``**anything`` cannot be checked by name and gets what it is given.
+
+    >>> def scale(data, factor: float = 1.0): ...
+    >>> check_call("data.train", scale, {"factor": 2}, skip=1)
+    {'factor': 2.0}
+    >>> check_call("data.train", scale, {"factro": 2}, skip=1)
+    Traceback (most recent call last):
+    ValueError: data.train.factro: there is no such key; did you mean 'factor'?; allowed here: factor
+    """
+    parameters = list(inspect.signature(function).parameters.values())[skip:]
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    named = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    for key in options:
+        if key not in named and not open_ended:
+            raise ValueError(unknown_key(place, key, named))
+    missing = [p.name for p in named.values() if p.default is p.empty and p.name not in options]
+    if missing:
+        raise ValueError(f"{place}: {' and '.join(missing)} must be given; allowed here: {', '.join(named)}")
+    hints = get_type_hints(function)
+    return {key: check_value(f"{place}.{key}", value, hints.get(key, Any)) for key, value in options.items()}
+
+
+def check_value(place: str, value: Any, wanted: Any) -> Any:
+    """The value as the wanted type, or a ValueError that names the place."""
+    try:
+        adapter = TypeAdapter(wanted, config=ConfigDict(arbitrary_types_allowed=True))
+    except Exception:  # a section of its own settings, or a type pydantic cannot describe: the function will check it
+        return value
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        reasons = sorted({detail["msg"] for detail in error.errors()})
+        raise ValueError(f"{place}: {'; or '.join(reasons)}, got {value!r}") from None
+
+
+@contextmanager
+def errors_at(place: str) -> Iterator[None]:
+    """Within this block, the message of a ValueError starts with the place."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None

@@ -1,0 +1,91 @@
+"""The scores of a run on data: a part of its own, another labelled source, or inputs without labels."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from shortlist.data import Dataset, Images
+from shortlist.data._arrays import get_array, open_arrays
+from shortlist.data._problems import Findings
+from shortlist.training.config import PARTS, Source, apply_override, read_yaml
+from shortlist.training.learner import Learner, score
+from shortlist.training.run import Run
+from shortlist.training.setup import build_learner, check_same_labels, read_parts, read_source
+
+IMAGE_ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"}
+
+
+def load_learner(run: Run, allow_import: Sequence[str] = ()) -> Learner:
+    """The run's best model, ready to predict."""
+    learner = build_learner(run.config, run.facts, allow_import)
+    learner.load_state_dict(run.weights("best"))
+    return learner.eval()
+
+
+def run_scores(run: Run, dataset: Dataset, allow_import: Sequence[str] = ()) -> Tensor:
+    """The scores of the run's best model on a data set, float32 (N, L)."""
+    expected = tuple(run.facts["in_shape"])
+    if tuple(dataset.in_shape) != expected:
+        raise ValueError(f"{dataset.name}: inputs have the shape {tuple(dataset.in_shape)}, the run wants {expected}")
+    return score(load_learner(run, allow_import), dataset)
+
+
+def find_data(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool = True) -> Dataset:
+    """The data that a command names: a part of the run (``test``), a YAML file with a reader and its options, or the
+    path of other data in the format of the training data, with ``key=value`` changes of the reader's options.
+
+    Where no labels are needed, a file of features or a folder of images is enough.
+    """
+    config = run.config
+    if data in PARTS:
+        if overrides:
+            raise ValueError(f"the part {data!r} of a run is what it is: {overrides[0]!r} cannot change it")
+        parts = read_parts(config)
+        if data not in parts:
+            raise ValueError(f"the run has no part {data!r}; it has {', '.join(parts)}")
+        return parts[data]
+    path = Path(data)
+    if not path.exists():
+        raise ValueError(f"there is no {data!r}: DATA is one of {', '.join(PARTS)}, or the path of a file or folder")
+    if path.suffix in (".yaml", ".yml"):
+        content = read_yaml(path.read_text("utf-8"), data)
+        if not isinstance(content, dict) or not isinstance(content.get("reader"), str):
+            raise ValueError(f"{data}: a data file names a reader and its options: reader: features, path: ...")
+    elif not labelled and not overrides:
+        return unlabelled(run, path)
+    else:
+        content = {"reader": config.data.train.reader, **config.data.train.options, "path": data}
+    for override in overrides:
+        apply_override(content, override)
+    dataset = read_source(Source(**content), data)
+    check_same_labels(dataset, run.facts["vocabulary"], data)
+    return dataset
+
+
+def unlabelled(run: Run, path: Path) -> Dataset:
+    """Features from a file, or the images of a folder in the order of their names; every label unknown."""
+    facts = run.facts
+    vocabulary = tuple(facts["vocabulary"])
+    if facts["images"] is None:
+        findings = Findings()
+        key = run.config.data.train.options.get("inputs_key", "X")
+        features = get_array(open_arrays(path, findings), key, findings)
+        findings.stop_if_any()
+        inputs = features if hasattr(features, "tocsr") else torch.from_numpy(features)
+        return Dataset(inputs, torch.full((inputs.shape[0],), -1), vocabulary, name=path.stem)
+    files = sorted(file for file in ([path] if path.is_file() else path.rglob("*")) if file.suffix.lower() in IMAGE_ENDINGS)
+    if not files:
+        raise ValueError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
+    channels = facts["images"]
+    images = Images(
+        tuple(map(str, files)),
+        size=tuple(facts["in_shape"][1:]),
+        crop=channels["crop"],
+        mean=tuple(channels["mean"]),
+        std=tuple(channels["std"]),
+    )
+    ids = tuple(os.path.relpath(file, path) if path.is_dir() else file.name for file in files)
+    return Dataset(images, torch.full((len(files),), -1), vocabulary, ids=ids, name=path.stem)

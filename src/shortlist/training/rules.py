@@ -1,0 +1,92 @@
+"""Set rules by name, fitted on held-out scores."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from shortlist.sets import AverageK, Conformal, Penalized, PointwiseError, SetRule, Threshold, TopK
+from shortlist.training.config import Named
+from shortlist.training.options import check_call, check_name, errors_at
+
+RULES: dict[str, type[SetRule]] = {
+    "top-k": TopK,
+    "average-k": AverageK,
+    "conformal": Conformal,
+    "threshold": Threshold,
+    "pointwise-error": PointwiseError,
+    "penalized": Penalized,
+}
+
+
+def make_rule(place: str, rule: Named, link: str, single: bool) -> SetRule:
+    """The rule of this name and options; what is not given follows from the objective and the target.
+
+    >>> make_rule("rules.0", Named(name="average-k", k=2), link="sigmoid", single=False)
+    AverageK(k=2.0, link='sigmoid')
+    """
+    check_name(f"{place}.name", rule.name, RULES, "rule")
+    kind = RULES[rule.name]
+    options = check_call(place, kind, rule.options)
+    parameters = inspect.signature(kind).parameters
+    if "link" in parameters and options.get("link") is None:
+        options["link"] = link
+    if kind is Conformal and "labels" not in options:
+        options["labels"] = "single" if single else "multi"
+    with errors_at(place):
+        return kind(**options)
+
+
+def fit_rules(rules: Sequence[Named], scores: Any, target: Any, link: str) -> dict[str, SetRule]:
+    """The rules, fitted on these scores, under the names of their files.
+
+    >>> import torch
+    >>> fitted = fit_rules([Named(name="average-k", k=2)], torch.randn(9, 5), None, "softmax")
+    >>> list(fitted), fitted["average-k-2"].predict(torch.zeros(1, 5)).num_labels
+    (['average-k-2'], 5)
+    """
+    single = target is None or target.ndim == 1
+    fitted = {}
+    for number, rule in enumerate(rules):
+        made = make_rule(f"rules.{number}", rule, link, single)
+        needs_target = isinstance(made, Conformal)
+        if needs_target and target is None:
+            raise ValueError(f"rules.{number}: {rule.name} is fitted on labelled data: give the labels")
+        name = file_name(rule)
+        fitted[f"{name}-{number}" if name in fitted else name] = made.fit(scores, target if needs_target else None)
+    return fitted
+
+
+def file_name(rule: Named) -> str:
+    """The rule's name and its main setting: ``average-k-5``, ``conformal-0.1``."""
+    main = next(iter(inspect.signature(RULES[rule.name]).parameters))
+    value = rule.options.get(main)
+    return rule.name if value is None else f"{rule.name}-{value:g}"
+
+
+def usual_rules(target: Tensor, num_labels: int, k: float | None, link: str) -> list[Named]:
+    """What to calibrate where nothing is asked for: k labels always, k on average, and 90% coverage.
+
+    Without a k, single labels get sets of (up to) 5, and a label matrix its own mean number of present labels.
+
+    >>> [(rule.name, rule.options) for rule in usual_rules(torch.tensor([0, 1]), 10, 3, "softmax")]
+    [('top-k', {'k': 3}), ('average-k', {'k': 3}), ('conformal', {'alpha': 0.1})]
+    """
+    single = target.ndim == 1
+    if k is None:
+        k = 5 if single else round(cardinality(target), 2)
+    k = min(max(k, 1 / max(1, len(target))), num_labels)
+    k = int(k) if k == int(k) else k
+    rules = [Named(name="top-k", k=min(max(1, round(k)), num_labels)), Named(name="average-k", k=k)]
+    rules.append(Named(name="conformal", alpha=0.1))
+    if link == "sigmoid" and not single:
+        rules.append(Named(name="threshold", value=0.5))
+    return rules
+
+
+def cardinality(target: Tensor) -> float:
+    """The mean number of present labels per example, each label's share taken over the rows that know it."""
+    known = (target >= 0).sum(0).clamp(min=1)
+    return float(((target == 1).sum(0) / known).sum())

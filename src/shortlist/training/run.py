@@ -1,0 +1,222 @@
+"""A run directory. Every file in it is written whole or not at all, so that it can be read after any interruption.
+
+    config.yaml         the resolved config: written last, so that a directory with it is a run
+    environment.json    versions, machine and command
+    facts.json          what prediction needs to know about the training data: labels, shapes, counts
+    metrics.jsonl       one record per epoch
+    checkpoint.json     which epoch is the last and which the best; what it does not name does not count
+    checkpoints/        epoch-0003.safetensors (weights) of these two, epoch-0003.pt (optimizer) of the last
+    rules/              fitted set rules, JSON
+    predictions/        sets
+"""
+
+import io
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from shortlist import __version__
+from shortlist._label_set_files import PathLike, require, written_whole
+from shortlist.sets import SetRule
+from shortlist.training.config import RunConfig, parse_config
+
+CONFIG, ENVIRONMENT, FACTS = "config.yaml", "environment.json", "facts.json"
+METRICS, CHECKPOINT = "metrics.jsonl", "checkpoint.json"
+
+
+class Run:
+    """A run that exists; `Run.create` makes a new one.
+
+    >>> import tempfile
+    >>> config = parse_config("data: {train: {reader: ambiguous-numbers}}")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = Run.create(Path(folder) / "first", config, facts={"num_labels": 100})
+    ...     Run(run.path).config == config, run.records(), run.state()
+    (True, [], None)
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        self.path = Path(path)
+        if not (self.path / CONFIG).is_file():
+            raise ValueError(f"{self.path} is not a run: it has no {CONFIG}")
+
+    @classmethod
+    def create(cls, path: PathLike, config: RunConfig, facts: Mapping[str, Any]) -> "Run":
+        """A new run in a directory that is new or empty."""
+        cls.check_new(path)
+        folder = Path(path)
+        for part in ("checkpoints", "rules", "predictions"):
+            (folder / part).mkdir(parents=True, exist_ok=True)
+        write_json(folder / ENVIRONMENT, environment())
+        write_json(folder / FACTS, facts)
+        write_text(folder / CONFIG, config.to_yaml())
+        return cls(folder)
+
+    @staticmethod
+    def check_new(path: PathLike) -> None:
+        """Raise a ValueError where a new run could not be made here."""
+        folder = Path(path)
+        if (folder / CONFIG).exists():
+            raise ValueError(f"{folder} is a run already: continue it with --resume {folder}, or choose another --out")
+        if folder.exists() and (not folder.is_dir() or any(not _is_leftover(file) for file in folder.iterdir())):
+            raise ValueError(f"{folder} exists and is not an empty directory: choose another --out")
+
+    @property
+    def config(self) -> RunConfig:
+        return parse_config((self.path / CONFIG).read_text("utf-8"), where=str(self.path / CONFIG))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        found: dict[str, Any] = read_json(self.path / FACTS)
+        return found
+
+    # ---- epochs
+
+    @property
+    def checkpoint(self) -> dict[str, Any]:
+        """``{"last": epoch, "best": epoch or None}``; empty before the first epoch is saved."""
+        file = self.path / CHECKPOINT
+        return read_json(file) if file.exists() else {}
+
+    def save_epoch(
+        self, weights: Mapping[str, Tensor], state: Mapping[str, Any], records: list[dict[str, Any]], best: int | None
+    ) -> None:
+        """Save the state after an epoch; it counts from the moment that checkpoint.json names it."""
+        epoch = len(records)
+        with written_whole(self._weights_file(epoch)) as file:
+            file.write(require("safetensors.torch").save(dict(weights)))
+        content = io.BytesIO()
+        torch.save(dict(state), content)
+        with written_whole(self._state_file(epoch)) as file:
+            file.write(content.getvalue())
+        write_text(self.path / METRICS, "".join(json.dumps(record) + "\n" for record in records))
+        write_json(self.path / CHECKPOINT, {"last": epoch, "best": best})
+        self._prune()
+
+    def records(self) -> list[dict[str, Any]]:
+        """The records of the saved epochs."""
+        if not self.checkpoint:
+            return []
+        lines = (self.path / METRICS).read_text("utf-8").splitlines()
+        return [json.loads(line) for line in lines[: self.checkpoint["last"]]]
+
+    def state(self) -> dict[str, Any] | None:
+        """The optimizer's state after the last saved epoch, None where no epoch is saved; runs no code."""
+        if not self.checkpoint:
+            return None
+        found: dict[str, Any] = torch.load(self._state_file(self.checkpoint["last"]), weights_only=True)
+        return found
+
+    def weights(self, which: Literal["best", "last"] = "best") -> dict[str, Tensor]:
+        """The weights of the best epoch (of the last, where no validation data chose one) or of the last."""
+        checkpoint = self.checkpoint
+        if not checkpoint:
+            raise ValueError(f"{self.path} has no checkpoint yet: train it with shortlist train --resume {self.path}")
+        epoch = checkpoint["last"] if which == "last" or checkpoint["best"] is None else checkpoint["best"]
+        found: dict[str, Tensor] = require("safetensors.torch").load_file(self._weights_file(epoch))
+        return found
+
+    def clear_leftovers(self) -> None:
+        """Remove what a killed process left: drafts, and checkpoints that were not finished."""
+        for file in [*self.path.glob(".*.tmp"), *self.path.glob("*/.*.tmp")]:
+            file.unlink(missing_ok=True)
+        self._prune()
+
+    def _prune(self) -> None:
+        checkpoint = self.checkpoint
+        keep = {self._weights_file(epoch) for epoch in checkpoint.values() if epoch is not None}
+        if checkpoint:
+            keep.add(self._state_file(checkpoint["last"]))
+        for file in (self.path / "checkpoints").glob("epoch-*"):
+            if file not in keep:
+                file.unlink(missing_ok=True)
+
+    def _weights_file(self, epoch: int) -> Path:
+        return self.path / "checkpoints" / f"epoch-{epoch:04d}.safetensors"
+
+    def _state_file(self, epoch: int) -> Path:
+        return self.path / "checkpoints" / f"epoch-{epoch:04d}.pt"
+
+    # ---- set rules
+
+    def save_rules(self, rules: Mapping[str, SetRule]) -> None:
+        (self.path / "rules").mkdir(exist_ok=True)
+        save_rules(self.path / "rules", rules)
+
+    def rules(self) -> dict[str, SetRule]:
+        return load_rules(self.path / "rules")
+
+
+def save_rules(folder: PathLike, rules: Mapping[str, SetRule]) -> None:
+    """One JSON file per rule; rules of other names stay."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, rule in rules.items():
+        write_text(Path(folder) / f"{name}.json", rule.to_json())
+
+
+def load_rules(folder: PathLike) -> dict[str, SetRule]:
+    """The rules in a folder, by file name, in alphabetical order; a single rule file is fine too."""
+    path = Path(folder)
+    files = [path] if path.is_file() else sorted(path.glob("*.json"))
+    rules = {}
+    for file in files:
+        try:
+            rules[file.stem] = SetRule.from_json(file.read_text("utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from None
+    return rules
+
+
+# ---- files
+
+
+def write_text(path: PathLike, text: str) -> None:
+    with written_whole(path) as file:
+        file.write(text.encode())
+
+
+def write_json(path: PathLike, content: Any) -> None:
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: PathLike) -> Any:
+    try:
+        return json.loads(Path(path).read_text("utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {os.fspath(path)}: is the run complete?") from None
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)} is not JSON: {error}") from None
+
+
+def environment() -> dict[str, Any]:
+    """Versions, machine and command of this process."""
+    import numpy as np
+
+    from shortlist import kernels
+
+    return {
+        "shortlist": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "kernels": kernels.info()["in use"],
+        "platform": platform.platform(),
+        "threads": torch.get_num_threads(),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
+
+
+def _is_leftover(path: Path) -> bool:
+    """What an interrupted `Run.create` can leave behind."""
+    if path.is_dir():
+        return path.name in ("checkpoints", "rules", "predictions") and not any(path.iterdir())
+    return path.name in (ENVIRONMENT, FACTS) or (path.name.startswith(".") and path.suffix == ".tmp")

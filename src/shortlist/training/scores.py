@@ -1,0 +1,75 @@
+"""Scores and labels of any other model, from .npy, .npz or parquet files."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from shortlist._label_set_files import errors_name, require
+from shortlist.labels import check_label_matrix
+
+
+def read_scores(path: str | os.PathLike[str]) -> Tensor:
+    """Raw scores (N, L): the array of a .npy, the only array of an .npz (or the one called scores), or a parquet table
+    with one column of lists, or one column per label."""
+    array = _read(path, "scores")
+    if array.ndim != 2 or array.dtype.kind not in "fiu" or array.size == 0:
+        raise ValueError(f"{os.fspath(path)}: scores are numbers (rows, labels), got {array.shape} of {array.dtype}")
+    if array.dtype.kind != "f":
+        array = array.astype(np.float32)
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def read_labels(path: str | os.PathLike[str], scores: Tensor) -> Tensor:
+    """Class indices (N,), -1 for unknown, or a label matrix (N, L) of 1, 0 and -1, that fits the scores."""
+    array = _read(path, "labels")
+    rows, num_labels = scores.shape
+    with errors_name(path):
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.shape not in ((rows,), (rows, num_labels)):
+            raise ValueError(
+                f"labels of shape {array.shape} do not fit scores of shape {(rows, num_labels)}: "
+                f"allowed are class indices ({rows},) or a label matrix ({rows}, {num_labels})"
+            )
+        if array.ndim == 1 and (array.dtype.kind not in "iu" or array.min() < -1 or array.max() >= num_labels):
+            bad = next((r for r in range(rows) if array[r] != int(array[r]) or not -1 <= array[r] < num_labels), 0)
+            if array.dtype.kind not in "iuf" or array[bad] != int(array[bad]) or not -1 <= array[bad] < num_labels:
+                raise ValueError(f"row {bad} is {array[bad]}: class indices are 0..{num_labels - 1}, or -1 for unknown")
+        target = torch.from_numpy(np.ascontiguousarray(array.astype(np.int64)))
+        if target.ndim == 2:
+            check_label_matrix(torch.from_numpy(np.ascontiguousarray(array)))
+            return target.to(torch.int8)
+        return target
+
+
+def _read(path: str | os.PathLike[str], key: str) -> NDArray[Any]:
+    file = Path(path)
+    if not file.is_file():
+        raise ValueError(f"there is no file {os.fspath(path)}")
+    with errors_name(path):
+        if file.suffix == ".npy":
+            found: NDArray[Any] = np.load(file, allow_pickle=False)
+            return found
+        if file.suffix == ".npz":
+            with np.load(file, allow_pickle=False) as arrays:
+                names = list(arrays)
+                if key not in names and len(names) != 1:
+                    raise ValueError(f"which array? It has {', '.join(names)}: call the one wanted {key!r}")
+                chosen: NDArray[Any] = arrays[key if key in names else names[0]]
+                return chosen
+        if file.suffix in (".parquet", ".pq"):
+            return _from_table(require("pyarrow.parquet").read_table(file))
+    raise ValueError(f"{os.fspath(path)}: known endings are .npy, .npz and .parquet")
+
+
+def _from_table(table: Any) -> NDArray[Any]:
+    columns = [column.to_numpy() for column in table.columns]
+    if len(columns) == 1:
+        only = columns[0]
+        return np.stack(list(only)) if only.dtype == object else only
+    return np.stack(columns, axis=1)

@@ -1,0 +1,156 @@
+"""From a config to what it names: data parts, backbone and objective. Names and options are checked first."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, read, split
+from shortlist.models import BACKBONES, build_backbone
+from shortlist.objectives import build, check_target, make_config, objective_class
+from shortlist.training.config import PARTS, Corruption, Named, RunConfig, Source
+from shortlist.training.learner import Learner
+from shortlist.training.monitors import check_metric
+from shortlist.training.options import check_call, check_name, errors_at
+from shortlist.training.rules import make_rule
+
+
+def resolve(config: RunConfig, allow_import: Sequence[str] = ()) -> RunConfig:
+    """The config with every name and option checked, and the objective's options complete."""
+    data = config.data
+    for part in PARTS:
+        source = getattr(data, part)
+        if isinstance(source, Source):
+            check_source(f"data.{part}", source)
+    for number, corruption in enumerate(data.corruptions):
+        place = f"data.corruptions.{number}"
+        check_name(f"{place}.name", corruption.name, CORRUPTIONS, "corruption")
+        check_call(place, CORRUPTIONS[corruption.name], corruption.options, skip=1)
+        for part in corruption.parts:
+            check_name(f"{place}.parts", part, PARTS, "part")
+    if ":" not in config.backbone.name:
+        check_name("backbone.name", config.backbone.name, BACKBONES, "backbone")
+        check_call("backbone", BACKBONES[config.backbone.name], config.backbone.options, skip=1)
+    for number, rule in enumerate(config.rules):
+        make_rule(f"rules.{number}", rule, "softmax", single=True)
+    for place, name in (("stop.metric", config.stop.metric), *(("metrics", name) for name in config.metrics)):
+        with errors_at(place):
+            if name is not None:
+                check_metric(name)
+    with errors_at("objective"):
+        objective = make_config(
+            objective_class(config.objective.name, allow_import=allow_import), config.objective.options
+        )
+    complete = Named(name=config.objective.name, **asdict(objective))
+    return config.model_copy(update={"objective": complete})
+
+
+def check_source(place: str, source: Source) -> None:
+    check_name(f"{place}.reader", source.reader, READERS, "reader")
+    check_call(place, READERS[source.reader], source.options)
+
+
+def read_source(source: Source, place: str = "data") -> Dataset:
+    check_name(f"{place}.reader", source.reader, READERS, "reader")
+    return read(source.reader, **check_call(place, READERS[source.reader], source.options))
+
+
+# ---- data
+
+
+def read_parts(config: RunConfig) -> dict[str, Dataset]:
+    """The data of each part that the config has: read, cut from the training data, and corrupted; always the same."""
+    data = config.data
+    seed = config.seed if data.seed is None else data.seed
+    whole = read_source(data.train, "data.train")
+    held = {part: getattr(data, part) for part in PARTS[1:]}
+    counts = {
+        part: _count(f"data.{part}", value, len(whole)) for part, value in held.items() if isinstance(value, float)
+    }
+    left = len(whole) - sum(counts.values())
+    if left < 1:
+        cut = " + ".join(f"{part} {count}" for part, count in counts.items())
+        raise ValueError(f"data: {cut} leave nothing of the {len(whole)} examples to train on")
+    counts["train"] = left if data.use == 1.0 else _count("data.use", data.use, left)
+    pieces = split(whole, list(counts.values()), seed=seed, stratify=data.stratify) if counts["train"] < len(whole) else (whole,)
+    parts = dict(zip(counts, pieces, strict=True))
+    for part, value in held.items():
+        if isinstance(value, Source):
+            parts[part] = read_source(value, f"data.{part}")
+            check_same_labels(parts[part], parts["train"].vocabulary, f"data.{part}")
+    return {part: _corrupted(parts[part], part, data.corruptions, seed) for part in PARTS if part in parts}
+
+
+def _count(place: str, value: float, total: int) -> int:
+    """A share below 1 or a number of examples, as a number of examples."""
+    count = round(value * total) if value < 1 or (place == "data.use" and value == 1) else int(value)
+    if count < 1 or count > total or (value > 1 and value != count):
+        raise ValueError(f"{place}: {value:g} of {total} examples: give a share below 1, or a whole number of them")
+    return count
+
+
+def _corrupted(dataset: Dataset, part: str, corruptions: Sequence[Corruption], seed: int) -> Dataset:
+    for corruption in corruptions:
+        if part in corruption.parts:
+            dataset = corrupt(dataset, corruption.name, **{"seed": seed, **corruption.options})
+    return dataset
+
+
+def check_same_labels(dataset: Dataset, vocabulary: Sequence[str], what: str) -> None:
+    """Raise a ValueError where the labels are not those of the training data, in the same order."""
+    ours, theirs = list(vocabulary), list(dataset.vocabulary)
+    if ours == theirs:
+        return
+    if len(ours) != len(theirs):
+        raise ValueError(f"{what}: it has {len(theirs)} labels, the training data has {len(ours)}")
+    label = next(i for i in range(len(ours)) if ours[i] != theirs[i])
+    raise ValueError(f"{what}: label {label} is {theirs[label]!r}, in the training data it is {ours[label]!r}")
+
+
+def facts_of(train_set: Dataset) -> dict[str, Any]:
+    """What prediction has to know about the training data, as JSON."""
+    images = train_set.inputs if train_set.kind == "images" else None
+    return {
+        "in_shape": list(train_set.in_shape),
+        "single": train_set.is_single,
+        "vocabulary": list(train_set.vocabulary),
+        "groups": None if train_set.groups is None else train_set.groups.tolist(),
+        "group_names": None if train_set.group_names is None else list(train_set.group_names),
+        "num_examples": len(train_set),
+        "class_counts": train_set.label_counts().tolist(),
+        "corruptions": [dict(done) for done in train_set.corruptions],
+        "images": None
+        if images is None
+        else {"mean": list(images.mean), "std": list(images.std), "crop": images.crop},
+    }
+
+
+# ---- model
+
+
+def build_learner(
+    config: RunConfig, facts: Mapping[str, Any], allow_import: Sequence[str] = (), train_target: Tensor | None = None
+) -> Learner:
+    """Backbone and objective with weights drawn from the config's seed; for prediction only, without a target."""
+    if train_target is not None:
+        check_target(objective_class(config.objective.name, allow_import=allow_import), train_target)
+    with torch.random.fork_rng([]):
+        torch.manual_seed(config.seed)
+        backbone: nn.Module = build_backbone(
+            config.backbone.name,
+            in_shape=tuple(facts["in_shape"]),
+            allow_import=allow_import,
+            **config.backbone.options,
+        )
+        objective = build(
+            config.objective.name,
+            config.objective.options,
+            in_features=int(backbone.out_features),  # type: ignore[arg-type]
+            num_labels=len(facts["vocabulary"]),
+            class_counts=None if train_target is not None else torch.tensor(facts["class_counts"]),
+            train_target=train_target,
+            allow_import=allow_import,
+        )
+    return Learner(backbone, objective)
