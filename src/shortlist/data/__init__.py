@@ -3,6 +3,8 @@
 from shortlist.data._problems import DataError, Problem
 from shortlist.data.ambiguous_numbers import ambiguous_numbers
 from shortlist.data.augment import augment
+from shortlist.data.cifar import read_cifar
+from shortlist.data.coco import read_coco
 from shortlist.data.corruptions import (
     CORRUPTIONS,
     corrupt,
@@ -12,12 +14,20 @@ from shortlist.data.corruptions import (
     single_positive,
     symmetric_noise,
 )
+from shortlist.data.cub import read_cub
 from shortlist.data.dataset import Dataset
 from shortlist.data.features import read_features
 from shortlist.data.features_cache import cached_features
+from shortlist.data.image_folder import read_image_folder
+from shortlist.data.image_table import read_image_table
 from shortlist.data.images import Images
+from shortlist.data.nus_wide import read_nus_wide
+from shortlist.data.open_images import read_open_images
+from shortlist.data.plantnet import read_plantnet
 from shortlist.data.readers import READERS, problems, read
 from shortlist.data.splits import split
+from shortlist.data.stacked_images import read_stacked_images
+from shortlist.data.voc import read_voc
 
 __all__ = [
     "CORRUPTIONS",
@@ -35,7 +45,17 @@ __all__ = [
     "noise_within_groups",
     "problems",
     "read",
+    "read_cifar",
+    "read_coco",
+    "read_cub",
     "read_features",
+    "read_image_folder",
+    "read_image_table",
+    "read_nus_wide",
+    "read_open_images",
+    "read_plantnet",
+    "read_stacked_images",
+    "read_voc",
     "single_positive",
     "split",
     "symmetric_noise",

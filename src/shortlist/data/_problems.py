@@ -9,7 +9,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from shortlist.data.images import Pixels
+
+Unit = Literal["row", "line"]  # what a position in a file counts
 
 # set by ``problems``: look inside every image too, which costs as much as decoding the whole data set
 _THOROUGH: ContextVar[bool] = ContextVar("thorough", default=False)
@@ -29,7 +34,7 @@ class Problem:
     file: str
     row: int | None
     message: str
-    unit: Literal["row", "line"] = "row"
+    unit: Unit = "row"
 
     def __str__(self) -> str:
         where = "" if self.row is None else f", {self.unit} {self.row}"
@@ -57,7 +62,7 @@ class Findings:
         self._images: dict[str, str] = {}  # path or content -> where it was seen first
 
     def add(
-        self, file: str | os.PathLike[str], message: str, row: int | None = None, unit: Literal["row", "line"] = "row"
+        self, file: str | os.PathLike[str], message: str, row: int | None = None, unit: Unit = "row"
     ) -> None:
         self.problems.append(Problem(os.fspath(file), row, message, unit))
 
@@ -75,7 +80,7 @@ class Findings:
         return False
 
     def image(
-        self, image: Path, file: str | os.PathLike[str], row: int | None, unit: Literal["row", "line"] = "row"
+        self, image: Path, file: str | os.PathLike[str], row: int | None, unit: Unit = "row"
     ) -> bool:
         """Whether this image, named by ``file`` at ``row``, is there and for the first time."""
         here = str(Problem(os.fspath(file), row, "", unit)).removesuffix(": ") if row is not None else str(image)
@@ -88,14 +93,14 @@ class Findings:
             return self._look_inside(image, here, file, row, unit)
         return True
 
-    def pixels(self, content: bytes, file: str | os.PathLike[str], row: int) -> None:
+    def pixels(self, content: Pixels, file: str | os.PathLike[str], row: int) -> None:
         """Note an image of an array that occurred before (only in a thorough check)."""
         if _THOROUGH.get():
             here = f"{os.fspath(file)}, row {row}"
-            self._repeats(hashlib.sha256(content).hexdigest(), here, "this image", file, row, "row")
+            self._repeats(hashlib.sha256(content.tobytes()).hexdigest(), here, "this image", file, row, "row")
 
     def _look_inside(
-        self, image: Path, here: str, file: str | os.PathLike[str], row: int | None, unit: Literal["row", "line"]
+        self, image: Path, here: str, file: str | os.PathLike[str], row: int | None, unit: Unit
     ) -> bool:
         from shortlist.data.images import decode
 
@@ -114,7 +119,7 @@ class Findings:
         what: str,
         file: str | os.PathLike[str],
         row: int | None,
-        unit: Literal["row", "line"],
+        unit: Unit,
     ) -> bool:
         first = self._images.setdefault(key, here)
         if first is not here:

@@ -5,12 +5,32 @@ from typing import Any
 
 from shortlist.data._problems import DataError, Problem, thorough
 from shortlist.data.ambiguous_numbers import ambiguous_numbers
+from shortlist.data.cifar import read_cifar
+from shortlist.data.coco import read_coco
+from shortlist.data.cub import read_cub
 from shortlist.data.dataset import Dataset
 from shortlist.data.features import read_features
+from shortlist.data.image_folder import read_image_folder
+from shortlist.data.image_table import read_image_table
+from shortlist.data.nus_wide import read_nus_wide
+from shortlist.data.open_images import read_open_images
+from shortlist.data.plantnet import read_plantnet
+from shortlist.data.stacked_images import read_stacked_images
+from shortlist.data.voc import read_voc
 
 READERS: dict[str, Callable[..., Dataset]] = {
     "ambiguous-numbers": ambiguous_numbers,
     "features": read_features,
+    "image-table": read_image_table,
+    "image-folder": read_image_folder,
+    "stacked-images": read_stacked_images,
+    "cifar": read_cifar,
+    "voc": read_voc,
+    "coco": read_coco,
+    "nus-wide": read_nus_wide,
+    "open-images": read_open_images,
+    "cub": read_cub,
+    "plantnet": read_plantnet,
 }
 
 
@@ -24,7 +44,9 @@ def read(reader: str, **options: Any) -> Dataset:
 
 
 def problems(reader: str, **options: Any) -> list[Problem]:
-    """Everything that is wrong with the files a reader would read, images included; empty when all is well.
+    """Everything that is wrong with the files a reader would read; empty when all is well.
+
+    Unlike reading, this decodes every image, and compares them to find those that occur twice.
 
     >>> for problem in problems("features", path="nowhere.npz"):
     ...     print(problem)

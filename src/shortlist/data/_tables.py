@@ -1,0 +1,104 @@
+"""Text files line by line and tables row by row, with what is wrong in them noted by file and line."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shortlist._label_set_files import require
+from shortlist.data._problems import Findings, Unit
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells as text ("" where blank), each with its place in the file."""
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: list[tuple[int, list[str]]]
+    unit: Unit
+
+    def column(self, name: str, findings: Findings) -> int | None:
+        """The place of a column; None, and noted, if there is none of this name."""
+        if name in self.columns:
+            return self.columns.index(name)
+        findings.add(self.path, f"there is no column {name!r}; the columns are {', '.join(map(repr, self.columns))}")
+        return None
+
+
+def text_lines(path: str | os.PathLike[str], findings: Findings) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers; nothing, and noted, if the file cannot be read."""
+    if not findings.file(path):
+        return
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, line.strip()
+    except UnicodeDecodeError as error:
+        findings.add(path, f"is not text in UTF-8: {error}")
+
+
+def numbered_names(path: str | os.PathLike[str], findings: Findings) -> dict[int, tuple[int, str]]:
+    """A file of lines ``number name``: the name of each number, with the line where it stands."""
+    found: dict[int, tuple[int, str]] = {}
+    for line, text in text_lines(path, findings):
+        number, _, name = text.partition(" ")
+        if not number.isdecimal() or not name.strip():
+            findings.add(path, f"a line must be a number and a name, got {text!r}", line, "line")
+        elif int(number) in found:
+            findings.add(path, f"the number {number} is a duplicate of line {found[int(number)][0]}", line, "line")
+        else:
+            found[int(number)] = line, name.strip()
+    return found
+
+
+def read_table(path: str | os.PathLike[str], findings: Findings, columns: Sequence[str] | None = None) -> Table | None:
+    """A .csv or .parquet file; None, and noted, if it cannot be read.
+
+    ``columns`` are the names that a .csv without a header line has.
+    """
+    if not findings.file(path):
+        return None
+    if Path(path).suffix.lower() == ".parquet":
+        return _read_parquet(Path(path), findings)
+    rows: list[tuple[int, list[str]]] = []
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            cells = csv.reader(file, strict=True)
+            header = next(cells, []) if columns is None else list(columns)
+            for row in cells:
+                if len(row) == len(header):
+                    rows.append((cells.line_num, [cell.strip() for cell in row]))
+                elif row:
+                    message = f"has {len(row)} cells, but there are {len(header)} columns"
+                    findings.add(path, message, cells.line_num, "line")
+    except (csv.Error, UnicodeDecodeError) as error:
+        findings.add(path, f"is not a CSV file: {error}")
+        return None
+    return Table(Path(path), tuple(name.strip() for name in header), rows, "line")
+
+
+def _read_parquet(path: Path, findings: Findings) -> Table | None:
+    try:
+        table = require("pyarrow.parquet").read_table(path)
+    except (OSError, ValueError) as error:
+        findings.add(path, f"cannot be read: {error}")
+        return None
+    cells = [[_as_text(cell) for cell in column.to_pylist()] for column in table.columns]
+    rows = [(row, list(found)) for row, found in enumerate(zip(*cells, strict=True))]
+    return Table(path, tuple(table.column_names), rows, "row")
+
+
+def _as_text(cell: Any) -> str:
+    if cell is None or cell != cell:
+        return ""
+    if isinstance(cell, bool):
+        return str(int(cell))
+    if isinstance(cell, list):
+        return "|".join(map(_as_text, cell))
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
