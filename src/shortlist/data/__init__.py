@@ -21,6 +21,7 @@ from shortlist.data.features_cache import cached_features
 from shortlist.data.image_folder import read_image_folder
 from shortlist.data.image_table import read_image_table
 from shortlist.data.images import Images
+from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.nus_wide import read_nus_wide
 from shortlist.data.open_images import read_open_images
 from shortlist.data.plantnet import read_plantnet
@@ -35,6 +36,7 @@ __all__ = [
     "DataError",
     "Dataset",
     "Images",
+    "MappedRows",
     "Problem",
     "ambiguous_numbers",
     "augment",

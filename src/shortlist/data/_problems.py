@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from shortlist.data.images import Pixels
 
+PathLike = str | os.PathLike[str]
 Unit = Literal["row", "line"]  # what a position in a file counts
 
 # set by ``problems``: look inside every image too, which costs as much as decoding the whole data set
@@ -36,9 +38,12 @@ class Problem:
     message: str
     unit: Unit = "row"
 
+    @property
+    def place(self) -> str:
+        return self.file if self.row is None else f"{self.file}, {self.unit} {self.row}"
+
     def __str__(self) -> str:
-        where = "" if self.row is None else f", {self.unit} {self.row}"
-        return f"{self.file}{where}: {self.message}"
+        return f"{self.place}: {self.message}"
 
 
 class DataError(ValueError):
@@ -59,78 +64,79 @@ class Findings:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self._images: dict[str, str] = {}  # path or content -> where it was seen first
+        self._seen: dict[str, str] = {}  # path or content of an image -> where it was first
+        self._unopened: list[tuple[Path, Problem]] = []  # images to look into, and where they are named
 
-    def add(
-        self, file: str | os.PathLike[str], message: str, row: int | None = None, unit: Unit = "row"
-    ) -> None:
+    def add(self, file: PathLike, message: str, row: int | None = None, unit: Unit = "row") -> None:
         self.problems.append(Problem(os.fspath(file), row, message, unit))
 
-    def file(self, path: str | os.PathLike[str]) -> bool:
+    def file(self, path: PathLike) -> bool:
         """Whether this file is there; noted if not."""
         if os.path.isfile(path):
             return True
         self.add(path, "no such file")
         return False
 
-    def folder(self, path: str | os.PathLike[str]) -> bool:
+    def folder(self, path: PathLike) -> bool:
+        """Whether this folder is there; noted if not."""
         if os.path.isdir(path):
             return True
         self.add(path, "no such folder")
         return False
 
-    def image(
-        self, image: Path, file: str | os.PathLike[str], row: int | None, unit: Unit = "row"
-    ) -> bool:
-        """Whether this image, named by ``file`` at ``row``, is there and for the first time."""
-        here = str(Problem(os.fspath(file), row, "", unit)).removesuffix(": ") if row is not None else str(image)
+    def image(self, image: Path, file: PathLike, row: int | None, unit: Unit = "row") -> None:
+        """Note if this image, named by ``file`` at ``row``, is missing, occurred before or (in a check) is broken."""
         if not image.is_file():
             self.add(file, f"no such image: {image}", row, unit)
-            return False
-        if self._repeats(str(image), here, f"the image {image}", file, row, unit):
-            return False
+            return
+        here = Problem(os.fspath(file), row, "", unit)
+        if not self._repeats(str(image), here, f"the image {image}") and _THOROUGH.get():
+            self._unopened.append((image, here))
+
+    def pixels(self, image: Pixels, file: PathLike, row: int) -> None:
+        """Note an image of an array that occurred before (only in a check)."""
         if _THOROUGH.get():
-            return self._look_inside(image, here, file, row, unit)
-        return True
-
-    def pixels(self, content: Pixels, file: str | os.PathLike[str], row: int) -> None:
-        """Note an image of an array that occurred before (only in a thorough check)."""
-        if _THOROUGH.get():
-            here = f"{os.fspath(file)}, row {row}"
-            self._repeats(hashlib.sha256(content.tobytes()).hexdigest(), here, "this image", file, row, "row")
-
-    def _look_inside(
-        self, image: Path, here: str, file: str | os.PathLike[str], row: int | None, unit: Unit
-    ) -> bool:
-        from shortlist.data.images import decode
-
-        try:
-            decode(image)
-        except ValueError as error:
-            self.add(file, str(error), row, unit)
-            return False
-        content = hashlib.sha256(image.read_bytes()).hexdigest()
-        return not self._repeats(content, here, f"the content of {image}", file, row, unit)
-
-    def _repeats(
-        self,
-        key: str,
-        here: str,
-        what: str,
-        file: str | os.PathLike[str],
-        row: int | None,
-        unit: Unit,
-    ) -> bool:
-        first = self._images.setdefault(key, here)
-        if first is not here:
-            self.add(file, f"{what} is a duplicate, seen before at {first}", row, unit)
-            return True
-        return False
+            content = hashlib.sha256(image.tobytes()).hexdigest()
+            self._repeats(content, Problem(os.fspath(file), row, ""), "this image")
 
     def stop_if_any(self) -> None:
         """Raise what was found. Readers call this before they use what may be broken."""
+        if self._unopened:
+            self._look_inside()
         if self.problems:
             raise DataError(self.problems)
+
+    def _look_inside(self) -> None:
+        unopened, self._unopened = self._unopened, []
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # Pillow decodes without the interpreter's lock
+            opened = pool.map(_content_or_error, [image for image, _ in unopened])
+            for (image, here), (content, error) in zip(unopened, opened, strict=True):
+                if error:
+                    self.add(here.file, error, here.row, here.unit)
+                else:
+                    self._repeats(content, here, f"the content of {image}")
+
+    def _repeats(self, key: str, here: Problem, what: str) -> bool:
+        if key not in self._seen:
+            self._seen[key] = here.place
+            return False
+        self.add(here.file, f"{what} is a duplicate, seen before at {self._seen[key]}", here.row, here.unit)
+        return True
+
+
+def _content_or_error(image: Path) -> tuple[str, str]:
+    from shortlist.data.images import decode
+
+    try:
+        decode(image)
+    except ValueError as error:
+        return "", str(error)
+    return hashlib.sha256(image.read_bytes()).hexdigest(), ""
+
+
+def is_thorough() -> bool:
+    """Whether a reader should look at everything, however long it takes."""
+    return _THOROUGH.get()
 
 
 @contextmanager

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shortlist._label_set_files import require
-from shortlist.data._problems import Findings, Unit
+from shortlist.data._problems import Findings, PathLike, Unit
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Table:
         return None
 
 
-def text_lines(path: str | os.PathLike[str], findings: Findings) -> Iterator[tuple[int, str]]:
+def text_lines(path: PathLike, findings: Findings) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with their numbers; nothing, and noted, if the file cannot be read."""
     if not findings.file(path):
         return
@@ -43,7 +42,7 @@ def text_lines(path: str | os.PathLike[str], findings: Findings) -> Iterator[tup
         findings.add(path, f"is not text in UTF-8: {error}")
 
 
-def numbered_names(path: str | os.PathLike[str], findings: Findings) -> dict[int, tuple[int, str]]:
+def numbered_names(path: PathLike, findings: Findings) -> dict[int, tuple[int, str]]:
     """A file of lines ``number name``: the name of each number, with the line where it stands."""
     found: dict[int, tuple[int, str]] = {}
     for line, text in text_lines(path, findings):
@@ -57,7 +56,7 @@ def numbered_names(path: str | os.PathLike[str], findings: Findings) -> dict[int
     return found
 
 
-def read_table(path: str | os.PathLike[str], findings: Findings, columns: Sequence[str] | None = None) -> Table | None:
+def read_table(path: PathLike, findings: Findings, columns: Sequence[str] | None = None) -> Table | None:
     """A .csv or .parquet file; None, and noted, if it cannot be read.
 
     ``columns`` are the names that a .csv without a header line has.
@@ -66,21 +65,28 @@ def read_table(path: str | os.PathLike[str], findings: Findings, columns: Sequen
         return None
     if Path(path).suffix.lower() == ".parquet":
         return _read_parquet(Path(path), findings)
-    rows: list[tuple[int, list[str]]] = []
+    rows = csv_rows(path, findings, columns)
+    _, header = next(rows, (0, []))
+    return Table(Path(path), tuple(header), list(rows), "line")
+
+
+def csv_rows(
+    path: PathLike, findings: Findings, columns: Sequence[str] | None = None
+) -> Iterator[tuple[int, list[str]]]:
+    """The column names (``columns``, for a file without a header line) and then the rows, with their lines."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             cells = csv.reader(file, strict=True)
-            header = next(cells, []) if columns is None else list(columns)
+            header = [name.strip() for name in next(cells, [])] if columns is None else list(columns)
+            yield cells.line_num, header
             for row in cells:
                 if len(row) == len(header):
-                    rows.append((cells.line_num, [cell.strip() for cell in row]))
+                    yield cells.line_num, [cell.strip() for cell in row]
                 elif row:
                     message = f"has {len(row)} cells, but there are {len(header)} columns"
                     findings.add(path, message, cells.line_num, "line")
     except (csv.Error, UnicodeDecodeError) as error:
         findings.add(path, f"is not a CSV file: {error}")
-        return None
-    return Table(Path(path), tuple(name.strip() for name in header), rows, "line")
 
 
 def _read_parquet(path: Path, findings: Findings) -> Table | None:

@@ -38,11 +38,11 @@ def read_coco(
     """
     findings = Findings()
     content = _content(Path(path), findings)
-    categories = _by_id(path, content["categories"], "categories", ("name",), findings)
-    listed = _by_id(path, content["images"], "images", ("file_name",), findings)
+    categories = _by_id(path, content["categories"], "categories", "name", findings)
+    listed = _by_id(path, content["images"], "images", "file_name", findings)
     folder = Path(images)
     for place, image in listed.values():
-        findings.image(folder / image["file_name"], f"{os.fspath(path)}, images", place)
+        findings.image(folder / image["file_name"], path, place)
     label = {identity: number for number, identity in enumerate(sorted(categories))}
     row = {identity: number for number, identity in enumerate(listed)}
     target = torch.zeros((len(row), len(label)), dtype=torch.int8)
@@ -50,10 +50,10 @@ def read_coco(
     for place, found in enumerate(content["annotations"]):
         image_id, category_id = (found.get(key) if isinstance(found, dict) else None for key in _OBJECT)
         if image_id not in row:
-            findings.add(f"{os.fspath(path)}, annotations", f"there is no image with the id {image_id!r}", place)
+            findings.add(path, f"annotations[{place}] is of an image that is not listed, {image_id!r}", place)
         if category_id not in label:
-            message = f"the category {category_id!r} is outside the vocabulary"
-            findings.add(f"{os.fspath(path)}, annotations", message, place)
+            message = f"annotations[{place}] is of the category {category_id!r}, which is outside the vocabulary"
+            findings.add(path, message, place)
         if image_id in row and category_id in label:
             present.append((row[image_id], label[category_id]))
     findings.stop_if_any()
@@ -92,18 +92,19 @@ def _content(path: Path, findings: Findings) -> dict[str, list[Any]]:
 
 
 def _by_id(
-    path: str | os.PathLike[str], items: list[Any], what: str, needed: tuple[str, ...], findings: Findings
+    path: str | os.PathLike[str], items: list[Any], what: str, key: str, findings: Findings
 ) -> dict[int, tuple[int, dict[str, Any]]]:
     """Items by their id, with their place in the list."""
     found: dict[int, tuple[int, dict[str, Any]]] = {}
     for place, item in enumerate(items):
-        where = f"{os.fspath(path)}, {what}"
+        where = f"{what}[{place}]"
         if not isinstance(item, dict) or not isinstance(item.get("id"), int):
-            findings.add(where, "there is no whole number 'id'", place)
-        elif not all(isinstance(item.get(key), str) for key in needed):
-            findings.add(where, f"there is no text {needed[0]!r}", place)
+            findings.add(path, f"{where} has no whole number 'id'", place)
+        elif not isinstance(item.get(key), str):
+            findings.add(path, f"{where} has no text {key!r}", place)
         elif item["id"] in found:
-            findings.add(where, f"the id {item['id']} is a duplicate, seen before in row {found[item['id']][0]}", place)
+            first = f"{what}[{found[item['id']][0]}]"
+            findings.add(path, f"{where} has the id {item['id']}, a duplicate of {first}", place)
         else:
             found[item["id"]] = place, item
     return found

@@ -13,6 +13,7 @@ from torch import Tensor
 from shortlist._label_set_inputs import as_positions, check_vocabulary
 from shortlist._label_sets import LabelSets
 from shortlist.data.images import Images
+from shortlist.data.mapped_rows import MappedRows
 from shortlist.labels import check_label_matrix
 
 
@@ -21,7 +22,7 @@ class Dataset:
     """Examples with their labels. Nothing in it changes: every operation returns a new one.
 
     Args:
-        inputs: features (N, D), a float tensor, a numpy memory map or a scipy CSR matrix; or ``Images``.
+        inputs: features (N, D), a float tensor, ``MappedRows`` of a file or a scipy CSR matrix; or ``Images``.
         target: class indices, int64 (N,) with -1 unknown; or a label matrix, int8 (N, L) of 1 present, 0 absent,
             -1 unknown.
         vocabulary: the L labels' names.
@@ -123,7 +124,7 @@ class Dataset:
         if rows.ndim != 1:
             raise ValueError(f"index must be positions in one dimension, a bool mask or a slice, got {index!r}")
         at = torch.from_numpy(rows)
-        if isinstance(self.inputs, Images):
+        if isinstance(self.inputs, Images | MappedRows):
             inputs: Any = self.inputs.subset(rows)
         else:
             inputs = self.inputs[at] if isinstance(self.inputs, Tensor) else self.inputs[rows]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,17 +10,18 @@ import numpy as np
 import torch
 
 from shortlist.data._arrays import ArrayFile, get_array, open_arrays
-from shortlist.data._problems import Findings
+from shortlist.data._problems import Findings, PathLike, is_thorough
 from shortlist.data._targets import Coding, indices_of_names, target_of
 from shortlist.data.dataset import Dataset, default_names, names_of
+from shortlist.data.mapped_rows import MappedRows
 
 _MOST = 1000
 
 
 def read_features(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
-    labels: str | os.PathLike[str] | None = None,
+    labels: PathLike | None = None,
     inputs_key: str = "X",
     labels_key: str = "y",
     unknown_key: str | None = None,
@@ -120,13 +120,21 @@ def _checked_inputs(inputs: Any, file: ArrayFile, findings: Findings) -> Any:
         bad = np.unique(np.searchsorted(inputs.indptr, np.flatnonzero(~np.isfinite(inputs.data)), side="right") - 1)
         inputs = inputs.astype(np.float32)
     elif isinstance(inputs, np.memmap):
-        bad = np.empty(0, dtype=np.int64)  # reading all of it is what a memory map is there to avoid
+        # reading all of it is what a memory map is there to avoid
+        bad = _rows_not_finite(inputs) if is_thorough() else np.empty(0, dtype=np.int64)
+        inputs = MappedRows(inputs)
     else:
-        bad = np.flatnonzero(~np.isfinite(inputs).all(1))
+        bad = _rows_not_finite(inputs)
         inputs = torch.from_numpy(inputs if inputs.dtype in (np.float16, np.float32) else inputs.astype(np.float32))
     for row in bad[:_MOST].tolist():
         findings.add(file.path, "a feature is not a finite number", row)
     return inputs
+
+
+def _rows_not_finite(inputs: Any) -> Any:
+    step = 65536
+    pieces = [np.isfinite(inputs[begin : begin + step]).all(1) for begin in range(0, len(inputs), step)]
+    return np.flatnonzero(~np.concatenate(pieces)) if pieces else np.empty(0, dtype=np.int64)
 
 
 def _count_labels(found: Any, num_labels: int | None, file: ArrayFile, labels_key: str) -> int:

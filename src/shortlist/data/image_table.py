@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from shortlist.data.dataset import Dataset, default_names
 from shortlist.data.images import Images
 
 Form = Literal["index", "name", "list", "columns"]
+_WRONG = 2  # marks, for a moment, a cell that is not in the coding
 
 
 def read_image_table(
@@ -106,7 +108,7 @@ def _image_paths(table: Table, path_column: str, root: Path, findings: Findings)
 
 
 def _from_indices(table: Table, cells: list[tuple[int, str]], num_labels: int, findings: Findings) -> Tensor:
-    target = torch.full((len(cells),), -1)
+    target = np.full(len(cells), -1)
     for place, (row, cell) in enumerate(cells):
         if cell in ("", "-1"):
             continue
@@ -117,7 +119,7 @@ def _from_indices(table: Table, cells: list[tuple[int, str]], num_labels: int, f
             findings.add(
                 table.path, f"label {cell!r} is outside the vocabulary: allowed are {allowed}", row, table.unit
             )
-    return target
+    return torch.from_numpy(target)
 
 
 def _from_names(
@@ -132,30 +134,32 @@ def _from_names(
     written = [[] if names == [""] else names for names in written]
     known = sorted({name for names in written for name in names}) if vocabulary is None else list(vocabulary)
     number = {name: label for label, name in enumerate(known)}
-    target = torch.full((len(cells), len(known)), 0 if rest == "absent" else -1, dtype=torch.int8)
-    single = torch.full((len(cells),), -1)
+    target = np.full((len(cells), len(known) if several else 1), 0 if rest == "absent" else -1, dtype=np.int8)
+    single = np.full(len(cells), -1)
     for place, ((row, _), names) in enumerate(zip(cells, written, strict=True)):
         for name in names:
             if name not in number or not name:
                 findings.add(table.path, f"label {name!r} is outside the vocabulary", row, table.unit)
             elif several and target[place, number[name]] == 1:
                 findings.add(table.path, f"label {name!r} is a duplicate", row, table.unit)
-            else:
+            elif several:
                 target[place, number[name]] = 1
+            else:
                 single[place] = number[name]
-    return (target if several else single), known
+    return torch.from_numpy(target if several else single), known
 
 
 def _from_columns(table: Table, names: list[str], findings: Findings) -> Tensor:
     places = [table.column(name, findings) for name in names]
-    target = torch.full((len(table.rows), len(names)), -1, dtype=torch.int8)
+    if None in places:
+        return torch.empty(0)
     meaning = {"": -1, "0": 0, "1": 1, "0.0": 0, "1.0": 1}
+    target = np.empty((len(table.rows), len(names)), dtype=np.int8)
     for place, (row, cells) in enumerate(table.rows):
-        for label, column in enumerate(places):
-            cell = "" if column is None else cells[column]
-            if cell in meaning:
-                target[place, label] = meaning[cell]
-            else:
-                message = f"column {names[label]!r} is {cell!r}: allowed are 1 (present), 0 (absent), blank (unknown)"
-                findings.add(table.path, message, row, table.unit)
-    return target
+        chosen = [cells[column] for column in places if column is not None]
+        target[place] = [meaning.get(cell, _WRONG) for cell in chosen]
+        for label in np.flatnonzero(target[place] == _WRONG).tolist():
+            allowed = "1 (present), 0 (absent), blank (unknown)"
+            message = f"column {names[label]!r} is {chosen[label]!r}: allowed are {allowed}"
+            findings.add(table.path, message, row, table.unit)
+    return torch.from_numpy(target)

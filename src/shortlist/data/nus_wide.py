@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from shortlist.data._problems import Findings
 from shortlist.data._tables import text_lines
@@ -55,14 +57,14 @@ def read_nus_wide(
     findings.stop_if_any()
     return Dataset(
         Images(tuple(str(folder / name) for name in names), (size, size), crop),
-        torch.tensor(columns, dtype=torch.int8).T.contiguous(),
+        torch.from_numpy(np.stack(columns, axis=1)),
         tuple(concepts),
         ids=tuple(names),
         name=f"nus-wide-{part}",
     )
 
 
-def _column(file: Path, count: int, findings: Findings) -> list[int]:
+def _column(file: Path, count: int, findings: Findings) -> NDArray[np.int8]:
     """One concept's labels, a 0 or 1 on each line."""
     labels = []
     for line, text in text_lines(file, findings):
@@ -71,4 +73,4 @@ def _column(file: Path, count: int, findings: Findings) -> list[int]:
             findings.add(file, f"label {text!r}: allowed are 1 (present) and 0 (absent)", line, "line")
     if file.is_file() and len(labels) != count:
         findings.add(file, f"has {len(labels)} labels, but there are {count} images")
-    return labels
+    return np.array(labels, dtype=np.int8)

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-import os
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from shortlist.data._problems import Findings
-from shortlist.data._tables import Table, read_table
+from shortlist.data._problems import Findings, PathLike
+from shortlist.data._tables import csv_rows
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 
+Entries = NDArray[Any]
+_COLUMNS = ("ImageID", "Source", "LabelName", "Confidence")
+_PRESENT = {"1": 1, "1.0": 1, "0": 0, "0.0": 0}
+
 
 def read_open_images(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
-    classes: str | os.PathLike[str],
-    images: str | os.PathLike[str],
+    classes: PathLike,
+    images: PathLike,
     vocabulary: Sequence[str] | None = None,
     size: int = 224,
     crop: bool = False,
 ) -> Dataset:
     """Image labels of Open Images: verified positives are present, verified negatives absent, all others unknown.
 
-    Rows of source "machine" were not verified and are left out; a label that was verified both ways is unknown.
+    Rows of source "machine" were not verified and are left out, and so are images without any verified label of the
+    vocabulary; a label that was verified both ways is unknown.
 
     Args:
         path: the labels, ``*-annotations-human-imagelabels.csv`` (ImageID, Source, LabelName, Confidence).
@@ -41,73 +49,85 @@ def read_open_images(
     """
     findings = Findings()
     described = _class_names(classes, findings)
-    names = tuple(dict.fromkeys(described.values())) if vocabulary is None else tuple(vocabulary)
+    names = tuple(described.values()) if vocabulary is None else tuple(vocabulary)
     for name in sorted(set(names) - set(described.values())):
         findings.add(classes, f"there is no label {name!r}, which the vocabulary names")
     number = {name: label for label, name in enumerate(names)}
-    table = read_table(path, findings)
-    rows: dict[str, int] = {}
-    entries = [] if table is None else _entries(table, described, number, Path(images), rows, findings)
+    # -1 marks labels that are not asked for
+    rows, entries = _verified(path, {key: number.get(name, -1) for key, name in described.items()}, findings)
+    for name, line in zip(rows, _first_lines(entries), strict=True):
+        findings.image(Path(images) / f"{name}.jpg", path, line, "line")
     findings.stop_if_any()
-    target = torch.full((len(rows), len(names)), -1, dtype=torch.int8)
-    if entries:
-        at_row, at_label, label = torch.tensor(entries).T
-        target[at_row, at_label] = label.to(torch.int8)
-        clashes = target[at_row, at_label] != label  # of two different verdicts one was overwritten
-        target[at_row[clashes], at_label[clashes]] = -1
+    target = np.full((len(rows), len(names)), -1, dtype=np.int8)
+    row, label, present, _ = entries
+    target[row, label] = present
+    clashes = target[row, label] != present  # of two different verdicts one was overwritten
+    target[row[clashes], label[clashes]] = -1
     return Dataset(
         Images(tuple(str(Path(images) / f"{name}.jpg") for name in rows), (size, size), crop),
-        target,
+        torch.from_numpy(target),
         names,
         ids=tuple(rows),
         name=Path(path).stem,
     )
 
 
-def _class_names(path: str | os.PathLike[str], findings: Findings) -> dict[str, str]:
+def _class_names(path: PathLike, findings: Findings) -> dict[str, str]:
     """Label ids (/m/0abc) to names; a name that several ids have is followed by the id."""
-    table = read_table(path, findings, columns=("LabelName", "DisplayName"))
-    if table is None:
-        return {}
     found: dict[str, str] = {}
-    for line, (identity, name) in table.rows:
-        if (identity, name) == ("LabelName", "DisplayName"):
-            continue
-        if identity in found:
-            findings.add(table.path, f"the label {identity} is a duplicate", line, "line")
-        found[identity] = f"{name} ({identity})" if name in found.values() else name
+    names: set[str] = set()
+    if findings.file(path):
+        for line, (identity, name) in csv_rows(path, findings, columns=("LabelName", "DisplayName")):
+            if identity == "LabelName":
+                continue
+            if identity in found:
+                findings.add(path, f"the label {identity} is a duplicate", line, "line")
+            found[identity] = f"{name} ({identity})" if name in names else name
+            names.add(name)
     return found
 
 
-def _entries(
-    table: Table,
-    described: dict[str, str],
-    number: dict[str, int],
-    images: Path,
-    rows: dict[str, int],
-    findings: Findings,
-) -> list[tuple[int, int, int]]:
-    """The verified (row, label, present) of the table; ``rows`` is filled with the images in the order they come."""
-    places = [table.column(name, findings) for name in ("ImageID", "Source", "LabelName", "Confidence")]
-    if None in places:
-        return []
-    entries = []
-    seen: dict[tuple[str, str, str], int] = {}
-    for line, cells in table.rows:
-        image, source, identity, confidence = (cells[place] for place in places if place is not None)
-        if image not in rows:
-            rows[image] = len(rows)
-            findings.image(images / f"{image}.jpg", table.path, line, table.unit)
-        if identity not in described:
-            findings.add(table.path, f"the label {identity!r} is outside the vocabulary", line, table.unit)
-        elif source == "machine" or described[identity] not in number:
-            continue
-        elif confidence not in ("0", "1", "0.0", "1.0"):
+def _verified(path: PathLike, number: dict[str, int], findings: Findings) -> tuple[dict[str, int], Entries]:
+    """Images in the order they come, and the verified labels: row, label, present and line of each.
+
+    Read as a stream into flat arrays: the training file has tens of millions of lines.
+    """
+    rows: dict[str, int] = {}
+    entries = array("i")
+    sources: dict[str, int] = {}
+    source_of = array("i")
+    stream = csv_rows(path, findings) if findings.file(path) else iter(())
+    _, header = next(stream, (0, list(_COLUMNS)))
+    if missing := [name for name in _COLUMNS if name not in header]:
+        findings.add(path, f"there is no column {missing[0]!r}; the columns are {', '.join(map(repr, header))}")
+        return rows, np.empty((4, 0), dtype=np.int32)
+    places = [header.index(name) for name in _COLUMNS]
+    for line, cells in stream:
+        image, source, identity, confidence = (cells[place] for place in places)
+        label = number.get(identity)
+        if label is None:
+            findings.add(path, f"the label {identity!r} is outside the vocabulary", line, "line")
+        elif confidence not in _PRESENT and source != "machine":
             message = f"confidence {confidence!r}: verified labels have 1 (present) or 0 (absent)"
-            findings.add(table.path, message, line, table.unit)
-        elif seen.setdefault((image, source, identity), line) != line:
-            first = seen[image, source, identity]
-            findings.add(table.path, f"the label {identity} of {image} is a duplicate of line {first}", line, table.unit)
-        else:
-            entries.append((rows[image], number[described[identity]], int(float(confidence))))
-    return entries
+            findings.add(path, message, line, "line")
+        elif label >= 0 and source != "machine":
+            entries.extend((rows.setdefault(image, len(rows)), label, _PRESENT[confidence], line))
+            source_of.append(sources.setdefault(source, len(sources)))
+    found = np.array(entries, dtype=np.int32).reshape(-1, 4).T
+    _note_duplicates(path, found, np.array(source_of, dtype=np.int64), len(number), findings)
+    return rows, found
+
+
+def _note_duplicates(path: PathLike, found: Entries, source: Entries, num_labels: int, findings: Findings) -> None:
+    """A label of an image may come from several sources, but only once from each."""
+    key = (source * (num_labels + 1) + found[1]) * (found.shape[1] + 1) + found[0]
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    for place in np.flatnonzero(first[which] != np.arange(len(key))).tolist():
+        line = int(found[3, first[which[place]]])
+        findings.add(path, f"the image and label are a duplicate of line {line}", int(found[3, place]), "line")
+
+
+def _first_lines(entries: Entries) -> list[int]:
+    _, first = np.unique(entries[0], return_index=True)
+    lines: list[int] = entries[3, first].tolist()
+    return lines
