@@ -96,7 +96,7 @@ def everywhere(draw: Draw, function: Callable[[Tensor, Tensor | None], Tensor]) 
 
 @pytest.mark.parametrize("name", ["lml_loss", "smooth_topk_loss", "truncated_entropy_loss", "topk_hinge_loss"])
 @given(draw=draws())
-@settings(max_examples=70)
+@settings(max_examples=120)
 def test_losses_of_class_indices(name: str, draw: Draw) -> None:
     call, target = LOSSES[name].call, draw.shaped(draw.index)
     results = everywhere(draw, lambda s, mask: call(s, target, draw.k, mask=mask, reduction="none"))
@@ -122,7 +122,7 @@ def sums_over_ties(scores: Tensor, gradient: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("name", MATRIX_LOSSES)
 @given(draw=draws())
-@settings(max_examples=50)
+@settings(max_examples=80)
 def test_losses_of_a_label_matrix(name: str, draw: Draw) -> None:
     call, target = LOSSES[name].call, draw.shaped(draw.matrix)
     results = everywhere(draw, lambda s, mask: call(s, target, draw.k, mask=mask, reduction="none"))
@@ -137,7 +137,7 @@ def test_losses_of_a_label_matrix(name: str, draw: Draw) -> None:
 
 
 @given(draw=draws())
-@settings(max_examples=70)
+@settings(max_examples=120)
 def test_lml(draw: Draw) -> None:
     upstream = torch.arange(draw.scores.shape[-1], dtype=draw.scores.dtype)
     results = everywhere(draw, lambda s, mask: F.lml(s, draw.k, mask=mask) * upstream)
@@ -156,7 +156,7 @@ def test_lml(draw: Draw) -> None:
 
 
 @given(draw=draws())
-@settings(max_examples=70)
+@settings(max_examples=120)
 def test_subset_sums(draw: Draw) -> None:
     enough = draw.usable().sum(-1) >= draw.k
     logs = everywhere(draw, lambda s, mask: F.log_subset_sum(s, draw.k, mask=mask))

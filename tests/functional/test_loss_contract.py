@@ -177,10 +177,11 @@ def test_a_mask_takes_labels_out_of_the_row(name: str, dtype: torch.dtype) -> No
 @every_loss
 @both_types
 def test_plus_infinity_is_the_largest_finite_number(name: str, dtype: torch.dtype) -> None:
-    scores, target = random_scores(3, 6, dtype=dtype), torch.tensor([1, 2, 0])
+    scores, target = random_scores(4, 6, dtype=dtype), torch.tensor([1, 2, 0, 5])
     scores[0, 0] = torch.inf  # another label
     scores[1, 2] = torch.inf  # the target
     scores[2, :5] = torch.inf  # both, and more than k
+    scores[3, :5] = torch.inf  # more than k others, the target finite
     loss, gradient = value_and_gradient(LOSSES[name].call, scores, target, K, reduction="none")
     assert not loss.isnan().any()
     assert not gradient.isnan().any()
