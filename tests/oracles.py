@@ -44,9 +44,14 @@ def exact_digits(oracle: Oracle) -> Oracle:
 
 def plain_row(scores: Tensor, mask: Tensor | None = None) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """One row of a tensor as exact floats, and which of its labels are usable."""
-    values = [min(v, torch.finfo(scores.dtype).max) for v in scores.tolist()]
+    values = [min(v, largest(scores.dtype)) for v in scores.tolist()]
     kept = mask.tolist() if mask is not None else [True] * len(values)
     return tuple(values), tuple(j for j, v in enumerate(values) if kept[j] and v != -np.inf)
+
+
+def largest(dtype: torch.dtype) -> float:
+    """What a score of +inf counts as."""
+    return torch.finfo(dtype).max
 
 
 def all_labels(scores: Row) -> tuple[int, ...]:

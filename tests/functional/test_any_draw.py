@@ -41,7 +41,7 @@ class Draw:
 
     def limit(self) -> Tensor:
         """The scores with the largest finite number for +inf."""
-        return self.scores.clamp(max=torch.finfo(self.scores.dtype).max)
+        return self.scores.clamp(max=oracles.largest(self.scores.dtype))
 
     def usable(self) -> Tensor:
         usable = self.scores > -torch.inf
