@@ -1,1 +1,18 @@
-"""Backbones."""
+"""Backbones: modules from inputs to feature vectors of length ``out_features``."""
+
+from shortlist.models.build import BACKBONES, backbone_options, build_backbone
+from shortlist.models.densenet import DenseNet
+from shortlist.models.efficientnet import EfficientNetLite0
+from shortlist.models.mlp import MLP, Identity
+from shortlist.models.resnet import ResNet
+
+__all__ = [
+    "BACKBONES",
+    "MLP",
+    "DenseNet",
+    "EfficientNetLite0",
+    "Identity",
+    "ResNet",
+    "backbone_options",
+    "build_backbone",
+]

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 
 
 class Identity(nn.Module):
     """The inputs themselves, one flat vector per example.
 
+    >>> import torch
     >>> Identity(in_features=12)(torch.zeros(5, 3, 2, 2)).shape
     torch.Size([5, 12])
     """
@@ -27,6 +27,7 @@ class MLP(nn.Module):
 
     No hidden layers leave the features as they are: the objective's head is then the whole, linear model.
 
+    >>> import torch
     >>> MLP(in_features=8, hidden=(32, 16), dropout=0.5)(torch.zeros(4, 8)).shape
     torch.Size([4, 16])
     """

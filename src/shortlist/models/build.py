@@ -1,0 +1,113 @@
+"""Backbones by name: inputs of a given shape -> a module with ``out_features``."""
+
+import difflib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import nn
+
+from shortlist.models.allowed_import import import_allowed
+from shortlist.models.densenet import DenseNet
+from shortlist.models.efficientnet import EfficientNetLite0
+from shortlist.models.mlp import MLP, Identity, flat_size
+from shortlist.models.resnet import ResNet
+
+
+def _identity(in_shape: Sequence[int]) -> nn.Module:
+    return Identity(flat_size(in_shape))
+
+
+def _mlp(
+    in_shape: Sequence[int], *, hidden: Sequence[int] = (256,), dropout: float = 0.0, batch_norm: bool = False
+) -> nn.Module:
+    return MLP(flat_size(in_shape), hidden=hidden, dropout=dropout, batch_norm=batch_norm)
+
+
+def _densenet(in_shape: Sequence[int], *, depth: int = 40, growth: int = 12, dropout: float = 0.0) -> nn.Module:
+    return DenseNet(depth=depth, growth=growth, dropout=dropout, in_channels=_channels("densenet", in_shape))
+
+
+def _resnet18(in_shape: Sequence[int], *, stem: str | None = None) -> nn.Module:
+    return ResNet(18, stem=stem or _stem(in_shape), in_channels=_channels("resnet18", in_shape))
+
+
+def _resnet50(in_shape: Sequence[int], *, stem: str | None = None) -> nn.Module:
+    return ResNet(50, stem=stem or _stem(in_shape), in_channels=_channels("resnet50", in_shape))
+
+
+def _efficientnet_lite0(in_shape: Sequence[int], *, pretrained: bool = True) -> nn.Module:
+    if _channels("efficientnet-lite0", in_shape) != 3:
+        raise ValueError(f"backbone 'efficientnet-lite0' takes RGB images, got in_shape {tuple(in_shape)}")
+    return EfficientNetLite0(pretrained=pretrained)
+
+
+BACKBONES: dict[str, Callable[..., nn.Module]] = {
+    "identity": _identity,
+    "mlp": _mlp,
+    "densenet": _densenet,
+    "resnet18": _resnet18,
+    "resnet50": _resnet50,
+    "efficientnet-lite0": _efficientnet_lite0,
+}
+
+
+def build_backbone(
+    name: str, *, in_shape: Sequence[int], allow_import: Sequence[str] = (), **options: Any
+) -> nn.Module:
+    """The backbone of this name for inputs of ``in_shape``: (features,), or (channels, height, width) of images.
+
+    ``module:callable`` is called with the options alone, where ``allow_import`` lists that module; its result needs an
+    integer ``out_features``. The stem of a ResNet, where not given, is the small one for images below 64 pixels.
+
+    >>> build_backbone("mlp", in_shape=(20,), hidden=(64, 32)).out_features
+    32
+    >>> build_backbone("mlp", in_shape=(20,), hiden=(64,))
+    Traceback (most recent call last):
+    ValueError: backbone 'mlp' has no option 'hiden' (did you mean 'hidden'?); it has hidden, dropout, batch_norm
+    """
+    if name in BACKBONES:
+        known = backbone_options(name)
+        for option in options:
+            if option not in known:
+                has = f"it has {', '.join(known)}" if known else "it has none"
+                raise ValueError(f"backbone {name!r} has no option {option!r}{_nearest(option, known)}; {has}")
+        return BACKBONES[name](in_shape, **options)
+    if ":" not in name:
+        raise ValueError(
+            f"there is no backbone {name!r}{_nearest(name, list(BACKBONES))}; "
+            f"there are {', '.join(BACKBONES)}, and 'module:callable'"
+        )
+    backbone = import_allowed(name, allow_import, "backbone")(**options)
+    if not isinstance(backbone, nn.Module):
+        raise ValueError(f"backbone {name!r} gave {type(backbone).__name__}, not a torch.nn.Module")
+    if not isinstance(getattr(backbone, "out_features", None), int):
+        raise ValueError(f"backbone {name!r} has no integer out_features: set it to the length of its feature vectors")
+    return backbone
+
+
+def backbone_options(name: str) -> list[str]:
+    """The names of a built-in backbone's options.
+
+    >>> backbone_options("densenet")
+    ['depth', 'growth', 'dropout']
+    """
+    return list(inspect.signature(BACKBONES[name]).parameters)[1:]
+
+
+def _channels(name: str, in_shape: Sequence[int]) -> int:
+    if len(in_shape) != 3:
+        raise ValueError(
+            f"backbone {name!r} takes images, in_shape (channels, height, width), got {tuple(in_shape)}: "
+            f"use 'identity' or 'mlp' for features"
+        )
+    return in_shape[0]
+
+
+def _stem(in_shape: Sequence[int]) -> str:
+    return "small" if min(in_shape[-2:]) < 64 else "imagenet"
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
