@@ -1,0 +1,204 @@
+"""Everything the page and the figures show, worked out from the data: text, tables and the numbers of each chart."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from shortlist.reports.data import ReportData, RunResult
+from shortlist.reports.examples import pick
+from shortlist.reports.headline import headline, percent, words_for
+from shortlist.reports.numbers import SHOTS, Examples, Measured, average_k_curve, k_grid, over_seeds, top_k_curve
+from shortlist.reports.per_label import label_columns
+from shortlist.reports.training import training_curves
+
+_SHARES = ("accuracy", "covers", "exact")  # numbers shown as a percentage
+_MOST_COLUMNS = 6
+
+
+def contents(data: ReportData) -> dict[str, Any]:
+    examples = Examples(data)
+    start, by_name = data.start_k, data.seeds_by_name()
+    grid = k_grid(data.shape[1], start)
+    models = [_model(name, runs, grid, examples) for name, runs in by_name.items()]
+    at = grid.index(start)
+    return {
+        "title": data.title,
+        "about": _about(data),
+        "words": words_for(data),
+        "lead": _lead(models, at, start, examples, data.is_single),
+        "runs": _runs_table(by_name),
+        "headline": headline(by_name, examples, data),
+        "calibrated": all(run.calibration is not None for run in data.runs),
+        "grid": grid,
+        "start": at,
+        "models": models,
+        "shots": _shot_counts(examples),
+        "levels": [
+            {"name": name, "examples": int((examples.level_of_row == level).sum())}
+            for level, name in enumerate(examples.levels)
+        ],
+        "labels": _labels(by_name, start, data, examples),
+        "examples": [{"name": name, **pick(runs[0], start, data, examples)} for name, runs in by_name.items()],
+        "training": training_curves(by_name),
+        "reproduce": [_how(run, len(by_name[run.name]) > 1) for run in data.runs if run.config or run.commands],
+    }
+
+
+# ---- what moves with the slider
+
+
+def _model(name: str, runs: Sequence[RunResult], grid: Sequence[float], examples: Examples) -> dict[str, Any]:
+    curves = {"average": average_k_curve, "top": top_k_curve}
+    model: dict[str, Any] = {"name": name, "objective": runs[0].objective, "seeds": len(runs)}
+    for rule, curve in curves.items():
+        by_seed = [curve(run, grid, examples) for run in runs]
+        model[rule] = _columns([over_seeds(seeds) for seeds in zip(*by_seed, strict=True)])
+    # a TopK set has K labels whatever the example: there is nothing to look up
+    for key in ("histogram", "shot_histogram"):
+        model["top"].pop(key, None)
+    return model
+
+
+def _columns(points: Sequence[tuple[Measured, Measured]]) -> dict[str, list[Any]]:
+    """One list over the K of the slider for every number, and for its spread over seeds."""
+    columns: dict[str, list[Any]] = {}
+    for mean, spread in points:
+        for key, value in mean.items():
+            columns.setdefault(key, []).append(_plain(value))
+        for key in ("size", *_SHARES):
+            if key in spread:
+                columns.setdefault(f"{key}_spread", []).append(_plain(spread[key]))
+    return columns
+
+
+def _plain(value: Any) -> Any:
+    """Rounded lists and numbers for JSON: no NaN, and no zeros at the end of a histogram."""
+    if np.ndim(value) == 0:
+        return round(float(value), 5) if math.isfinite(value) else None
+    if np.ndim(value) == 1 and len(value) > len(SHOTS):
+        value = np.trim_zeros(value, "b")
+    return [_plain(one) for one in value]
+
+
+# ---- the top of the page
+
+
+def _about(data: ReportData) -> dict[str, str]:
+    n, num_labels = data.shape
+    known = Examples(data).known
+    facts = {str(key): str(value) for key, value in data.about.items()}
+    facts["Examples scored"] = f"{n:,}" + ("" if known.all() else f" ({known.sum():,} with a known label)")
+    facts["Labels"] = f"{num_labels:,}"
+    facts["Target"] = "one label per example" if data.is_single else "a label matrix (several labels per example)"
+    return facts
+
+
+def _lead(models: list[dict[str, Any]], at: int, k: float, examples: Examples, is_single: bool) -> str:
+    """The finding in a sentence or two, as measured."""
+    best = max(models, key=lambda model: model["average"]["accuracy"][at] or 0)
+    average, top = best["average"], best["top"]
+    if average["accuracy"][at] is None:
+        return "No example has a known label: set sizes can be shown, accuracy cannot."
+    what = "the right label in" if is_single else "on average"
+    of = "of the examples" if is_single else "of the right labels"
+    lead = (
+        f"With {k:g} label{'' if k == 1 else 's'} per example on average, the AverageK sets of {best['name']} hold "
+        f"{what} {percent(average['accuracy'][at])} {of}; TopK sets of the same mean size hold "
+        f"{percent(top['accuracy'][at])}."
+    )
+    if examples.truth is not None and len(examples.levels) > 1:
+        sizes, names = average["level_size"][at], examples.levels
+        lead += (
+            f" Its AverageK sets have {sizes[0]:.1f} labels where {names[0]} {'is' if names[0] == '1' else 'are'} "
+            f"right, and {sizes[-1]:.1f} where {names[-1]} are."
+        )
+    return lead
+
+
+def _runs_table(by_name: Mapping[str, Sequence[RunResult]]) -> dict[str, Any]:
+    """One row for every name: objective, seeds, training examples, time, and the settings in which the runs differ."""
+    flat = {name: _flatten(runs[0].config) for name, runs in by_name.items()}
+    shown_already = ("seed", "objective", "objective.name")
+    keys = dict.fromkeys(key for config in flat.values() for key in config if key not in shown_already)
+    differing = [key for key in keys if len({str(config.get(key)) for config in flat.values()}) > 1][:_MOST_COLUMNS]
+    rows = []
+    for name, runs in by_name.items():
+        seconds = [run.seconds for run in runs if run.seconds is not None]
+        counts = runs[0].train_counts
+        seeds = ", ".join(str(run.seed) for run in runs if run.seed is not None)
+        rows.append(
+            [
+                name,
+                runs[0].objective,
+                seeds or "–",
+                "–" if counts is None else f"{int(counts.sum()):,}",
+                runs[0].link,
+                f"{np.mean(seconds):.1f}\u202fs" if seconds else "–",
+                *(str(flat[name].get(key, "–")) for key in differing),
+            ]
+        )
+    columns = ["Run", "Objective", "Seeds", "Training labels", "Link", "Training time", *differing]
+    return {"columns": columns, "rows": rows}
+
+
+def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            flat.update(_flatten(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+# ---- the rest
+
+
+def _shot_counts(examples: Examples) -> list[dict[str, Any]]:
+    if not examples.has_shots:
+        return []
+    bounds = {"few": "fewer than 20", "medium": "20 to 100", "many": "more than 100"}
+    return [
+        {"name": name, "bounds": bounds[name], "examples": int((examples.shot == group).sum())}
+        for group, name in enumerate(SHOTS)
+    ]
+
+
+def _labels(
+    by_name: Mapping[str, Sequence[RunResult]], k: float, data: ReportData, examples: Examples
+) -> dict[str, Any]:
+    counts = next((run.train_counts for run in data.runs if run.train_counts is not None), None)
+    models = [label_columns(runs, k, examples) for runs in by_name.values()]
+    count = [model.pop("count") for model in models]  # the same for every model
+    groups = None
+    if data.groups is not None:
+        names = data.group_names
+        groups = [str(group) if names is None else str(names[int(group)]) for group in data.groups]
+    return {
+        "names": data.names,
+        "groups": groups,
+        "train": None if counts is None else [round(float(count), 2) for count in counts],
+        "count": count[0],
+        "models": [{key: _rounded(column) for key, column in model.items()} for model in models],
+    }
+
+
+def _rounded(column: list[Any]) -> list[Any]:
+    return [round(value, 4) if isinstance(value, float) else value for value in column]
+
+
+def _how(run: RunResult, several: bool) -> dict[str, Any]:
+    """The exact config and commands of a run."""
+    text = ""
+    if run.config:
+        import yaml
+
+        # through JSON: tuples become lists and paths become text, which is what a config file holds
+        text = yaml.safe_dump(json.loads(json.dumps(run.config, default=str)), sort_keys=False, allow_unicode=True)
+    name = f"{run.name}, seed {run.seed}" if several and run.seed is not None else run.name
+    return {"name": name, "config": text, "commands": list(run.commands)}

@@ -1,0 +1,104 @@
+"""Examples worth looking at: the most ambiguous (largest sets) and the most confused (surest of a wrong label)."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.reports.data import Image, ReportData, RunResult
+from shortlist.reports.numbers import Examples, linked
+
+SHOWN = 12  # examples of each kind
+_BARS = 5  # labels shown of each
+_LARGEST = 192  # pixels; larger pictures are made smaller, so that the page stays small
+_KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
+
+
+def pick(run: RunResult, k: float, data: ReportData, examples: Examples) -> dict[str, list[dict[str, Any]]]:
+    """Cards of the most ambiguous and of the most confused examples, most of it first."""
+    sets = run.average_k(k).predict(run.scores)
+    shown = linked(run.scores, run.link)
+    # equally large sets: the one with the least sure first label first
+    ambiguous = np.lexsort((shown.max(1), -sets.sizes))
+    margin = _margin(shown, run, examples)
+    confused = np.argsort(margin, kind="stable")[: min(SHOWN, (margin < 0).sum())]
+    card = _card_maker(sets, shown, run, data, examples)
+    chosen = {"ambiguous": ambiguous[:SHOWN], "confused": confused}
+    return {kind: [card(int(row)) for row in rows] for kind, rows in chosen.items()}
+
+
+def image_uri(image: Image) -> str:
+    """A picture as a data: address; JPEG and PNG bytes stay as they are unless they are large.
+
+    >>> image_uri(np.zeros((2, 2), dtype=np.uint8))[:22]
+    'data:image/png;base64,'
+    """
+    from PIL import Image as Pictures
+
+    if isinstance(image, bytes):
+        kind = next((kind for start, kind in _KINDS.items() if image.startswith(start)), None)
+        if kind is None:
+            raise ValueError(f"images must give PNG or JPEG bytes or a uint8 array, got bytes starting {image[:8]!r}")
+        picture: Pictures.Image = Pictures.open(io.BytesIO(image))
+        if max(picture.size) <= _LARGEST:
+            return f"data:image/{kind};base64,{base64.b64encode(image).decode()}"
+    else:
+        array = np.asarray(image)
+        if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)):
+            raise ValueError(
+                f"images must give PNG or JPEG bytes or a uint8 array of shape (H, W) or (H, W, 1, 3 or 4), "
+                f"got {array.dtype} of shape {array.shape}"
+            )
+        picture = Pictures.fromarray(array.squeeze(2) if array.ndim == 3 and array.shape[2] == 1 else array)
+    picture.thumbnail((_LARGEST, _LARGEST))
+    file = io.BytesIO()
+    picture.save(file, "PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def _margin(shown: NDArray[np.float32], run: RunResult, examples: Examples) -> NDArray[np.float64]:
+    """The best right label's score minus the best wrong label's; inf where one of the two is missing."""
+    right = examples.present.to_dense()
+    wrong = ~right & examples.known[:, None] if run.is_single else run.target == 0
+    best_right = np.where(right, shown, -np.inf).max(1)
+    best_wrong = np.where(wrong, shown, -np.inf).max(1)
+    return np.where(right.any(1) & wrong.any(1), best_right.astype(np.float64) - best_wrong, np.inf)
+
+
+def _card_maker(
+    sets: Any, shown: NDArray[np.float32], run: RunResult, data: ReportData, examples: Examples
+) -> Callable[[int], dict[str, Any]]:
+    def card(row: int) -> dict[str, Any]:
+        scores, inside = shown[row], set(sets[row])
+        right = set(examples.present[row])
+        order = np.argsort(-scores, kind="stable")[:_BARS].tolist()
+        order += sorted(right - set(order))[:2]  # the right label is shown wherever it stands
+        finite = scores[np.isfinite(scores)]
+        low = 0.0 if run.link != "none" or not len(finite) else min(0.0, float(finite.min()))
+        high = 1.0 if run.link != "none" or not len(finite) else max(float(finite.max()), low + 1e-9)
+        bars = [
+            {
+                "name": data.names[label],
+                "score": f"{scores[label]:.1%}" if run.link != "none" else f"{scores[label]:.3g}",
+                "width": round(100 * float(np.clip((scores[label] - low) / (high - low), 0, 1)), 1),
+                "inside": label in inside,
+                "right": label in right,
+                "rank": int((scores > scores[label]).sum()) + 1,
+            }
+            for label in order
+        ]
+        return {
+            "name": data.ids[row] if data.ids is not None else f"Example {row}",
+            "image": None if data.images is None else image_uri(data.images(row)),
+            "right": [data.names[label] for label in sorted(right)],
+            "truth": None if data.truth is None else [data.names[label] for label in data.truth[row]],
+            "size": len(inside),
+            "bars": bars,
+        }
+
+    return card

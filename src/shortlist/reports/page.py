@@ -1,0 +1,40 @@
+"""The page: contents into the template, with everything it needs inside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from shortlist import __version__
+
+_FOR_THE_SCRIPT = ("words", "grid", "start", "models", "shots", "levels", "labels", "training")
+
+
+def render(contents: dict[str, Any], figures: Sequence[str]) -> str:
+    """The whole HTML page. Names from data are escaped by the template; the script gets them as JSON text."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    style, script = _part("style.css"), _part("page.js")
+    numbers = json.dumps({key: contents[key] for key in _FOR_THE_SCRIPT}, allow_nan=False, separators=(",", ":"))
+    # inside a script element only "<" can end it; "\u003c" is the same character to JSON
+    numbers = numbers.replace("<", "\\u003c")
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_part("page.html"))
+    return template.render(
+        **contents,
+        figures=figures,
+        several_seeds=any(model["seeds"] > 1 for model in contents["models"]),
+        version=__version__,
+        style=Markup(style),
+        script=Markup(script),
+        script_hash=Markup(f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"),
+        numbers=Markup(numbers),
+    )
+
+
+def _part(name: str) -> str:
+    return (files("shortlist.reports") / "assets" / name).read_text(encoding="utf-8")

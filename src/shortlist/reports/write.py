@@ -1,0 +1,51 @@
+"""Writing a report: everything is made first, then put in its place, the page last."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from shortlist.reports.contents import contents
+from shortlist.reports.data import ReportData
+from shortlist.reports.figures import draw_figures
+from shortlist.reports.page import render
+
+
+def write(data: ReportData, directory: str | os.PathLike[str]) -> Path:
+    """Write ``index.html``, which needs no other file and no network, and ``figures/`` (PNG and SVG) beside it.
+
+    Nothing is written unless all of it could be made. A new directory appears whole; in an existing one the files of
+    an earlier report are replaced, the page last, and other files are left alone. Returns the path of the page.
+
+    >>> import numpy as np, tempfile
+    >>> from shortlist.reports import from_scores
+    >>> data = from_scores(np.eye(3, dtype="float32"), np.arange(3), ["cat", "dog", "owl"], k=1)
+    >>> page = write(data, tempfile.mkdtemp())
+    >>> page.name, sorted(file.name for file in (page.parent / "figures").iterdir())[:2]
+    ('index.html', ['accuracy.png', 'accuracy.svg'])
+    """
+    target = Path(os.path.realpath(directory))
+    if target.exists() and not target.is_dir():
+        raise ValueError(f"a report is a directory, but {os.fspath(directory)} is a file")
+    found = contents(data)
+    figures = draw_figures(found)
+    page = render(found, list(figures)).encode("utf-8")
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        (draft / "figures").mkdir(parents=True)
+        for name, figure in figures.items():
+            (draft / "figures" / name).write_bytes(figure)
+        (draft / "index.html").write_bytes(page)
+        if target.exists():
+            (target / "figures").mkdir(exist_ok=True)
+            for file in (*(f"figures/{name}" for name in figures), "index.html"):
+                os.replace(draft / file, target / file)
+        else:
+            os.rename(draft, target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return target / "index.html"
