@@ -1,27 +1,27 @@
 """Arguments and options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 Overrides = Annotated[
-    Optional[list[str]],
+    list[str] | None,
     typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as optimizer.lr=0.01.", show_default=False),
 ]
 ReaderOptions = Annotated[
-    Optional[list[str]],
+    list[str] | None,
     typer.Argument(metavar="[KEY=VALUE]...", help="Options of the reader, such as labels=y.npy.", show_default=False),
 ]
 AllowImport = Annotated[
-    Optional[list[str]],
+    list[str] | None,
     typer.Option("--allow-import", metavar="MODULE", help="Code of this module may run (for module:name in a config)."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-RunPath = Annotated[Optional[Path], typer.Argument(metavar="[RUN]", help="The run directory.", show_default=False)]
+RunPath = Annotated[Path | None, typer.Argument(metavar="[RUN]", help="The run directory.", show_default=False)]
 DataName = Annotated[
-    Optional[str],
+    str | None,
     typer.Argument(
         metavar="[DATA]",
         help="A part of the run (train, validation, calibration, test), a data file or folder, or a YAML file with "
@@ -30,15 +30,17 @@ DataName = Annotated[
     ),
 ]
 Scores = Annotated[
-    Optional[Path],
-    typer.Option(metavar="FILE", help="Scores of any other model instead of a run: raw, (rows, labels); npy, npz, parquet."),
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Scores of any other model instead of a run: raw, (rows, labels); npy, npz, parquet."
+    ),
 ]
 Labels = Annotated[
-    Optional[Path],
+    Path | None,
     typer.Option(metavar="FILE", help="The labels that go with --scores: class indices or a label matrix of 1, 0, -1."),
 ]
 Link = Annotated[
-    Optional[str],
+    str | None,
     typer.Option(
         metavar="NAME",
         help="With --scores: softmax, sigmoid or none; softmax for class indices and sigmoid for a label matrix if "
@@ -46,7 +48,8 @@ Link = Annotated[
     ),
 ]
 Rules = Annotated[
-    Optional[Path], typer.Option(metavar="DIR", help="With --scores: the rules that calibrate wrote (or one file of them).")
+    Path | None,
+    typer.Option(metavar="DIR", help="With --scores: the rules that calibrate wrote (or one file of them)."),
 ]
 
 

@@ -42,7 +42,12 @@ class Given:
 
 
 def scores_for_calibration(
-    run: Path | None, part: str | None, scores: Path | None, labels: Path | None, link: str | None, allow: tuple[str, ...]
+    run: Path | None,
+    part: str | None,
+    scores: Path | None,
+    labels: Path | None,
+    link: str | None,
+    allow: tuple[str, ...],
 ) -> Given:
     _check_source(run, scores, labels, link)
     if scores is not None:
@@ -136,11 +141,11 @@ def parse_rule(text: str) -> Named:
     content: dict[str, Any] = {}
     for option in filter(None, rest.split(",")):
         apply_override(content, option)
-    return Named(name=name, **content)
+    return Named.of(name, **content)
 
 
 def choose_rule(given: Given, wanted: str | None) -> tuple[str, SetRule]:
-    """The fitted rule of this name, or a rule that needs no fitting; the only one, or the average-k one, if not given."""
+    """The fitted rule of this name, or one that needs no fitting; if not given, the only one or the average-k one."""
     fitted = given.fitted
     if wanted is None:
         average = [name for name in fitted if name.startswith("average-k")]

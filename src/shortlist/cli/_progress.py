@@ -15,11 +15,10 @@ def make_progress(quiet: bool) -> Any:
 class LineProgress:
     """One line per epoch: for logs."""
 
-    def start(self, first_epoch: int, epochs: int, steps: int, metric: str | None) -> None:
-        self.epochs, self.metric, self.left = epochs, metric, epochs - first_epoch
-        self.began = time.monotonic()
+    def start(self, first_epoch: int, epochs: int, metric: str | None) -> None:
+        self.epochs, self.metric = epochs, metric
 
-    def step(self, epoch: int, step: int, loss: Any) -> None: ...
+    def step(self, epoch: int, step: int, steps: int, loss: Any) -> None: ...
 
     def epoch(self, record: dict[str, Any]) -> None:
         sys.stderr.write(self.line(record) + "\n")
@@ -36,31 +35,34 @@ class LineProgress:
 
 
 class LiveProgress(LineProgress):
-    """A bar over all steps with loss, metric and the time left, above it one line per epoch."""
+    """A bar over all epochs with loss, metric and the time left, above it one line per epoch."""
 
-    def start(self, first_epoch: int, epochs: int, steps: int, metric: str | None) -> None:
+    bar: Any = None
+
+    def start(self, first_epoch: int, epochs: int, metric: str | None) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        super().start(first_epoch, epochs, steps, metric)
-        self.steps, self.shown, self.best = steps, 0.0, ""
+        super().start(first_epoch, epochs, metric)
+        self.shown, self.reached = 0.0, ""
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
         self.bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task("starting", total=epochs * steps, completed=first_epoch * steps)
+        self.task = self.bar.add_task("starting", total=epochs, completed=first_epoch)
         self.bar.start()
 
-    def step(self, epoch: int, step: int, loss: Any) -> None:
+    def step(self, epoch: int, step: int, steps: int, loss: Any) -> None:
         now = time.monotonic()
         if now - self.shown > 0.1:  # reading the loss waits for the device: seldom
             self.shown = now
-            text = f"epoch {epoch + 1}/{self.epochs}  loss {float(loss):.4f}{self.best}"
-            self.bar.update(self.task, completed=epoch * self.steps + step + 1, description=text)
+            text = f"epoch {epoch + 1}/{self.epochs}  loss {float(loss):.4f}{self.reached}"
+            self.bar.update(self.task, completed=epoch + (step + 1) / steps, description=text)
 
     def epoch(self, record: dict[str, Any]) -> None:
         if self.metric:
-            self.best = f"  {self.metric} {record[self.metric]:.4f}"
+            self.reached = f"  {self.metric} {record[self.metric]:.4f}"
         self.bar.console.print(self.line(record), highlight=False)
-        self.bar.update(self.task, completed=record["epoch"] * self.steps)
+        self.bar.update(self.task, completed=record["epoch"])
 
     def end(self) -> None:
-        self.bar.stop()
+        if self.bar is not None:
+            self.bar.stop()

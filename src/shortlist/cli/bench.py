@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -13,8 +13,10 @@ from shortlist.cli._output import print_json, print_table, say
 
 def bench(
     quick: Annotated[bool, typer.Option(help="Tiny sizes, to see that everything runs.")] = False,
-    only: Annotated[Optional[str], typer.Option(metavar="TEXT", help="Only the cases whose name contains this.")] = None,
-    losses: Annotated[bool, typer.Option(help="The short comparison of the losses, also inside the repository.")] = False,
+    only: Annotated[str | None, typer.Option(metavar="TEXT", help="Only the cases whose name contains this.")] = None,
+    losses: Annotated[
+        bool, typer.Option(help="The short comparison of the losses, also inside the repository.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Measure this machine. Inside the repository: its benchmarks (without changing their record). Elsewhere: the time
@@ -32,5 +34,7 @@ def bench(
         print_json({"shape": shape_of(quick), "milliseconds": times})
         return
     rows = [[name, time, f"{time / base:.1f}x"] for name, time in times.items()]
-    print_table(f"forward and backward, {ROWS} x {shape_of(quick)[1]} scores", ["objective", "ms", "cross-entropy"], rows)
+    print_table(
+        f"forward and backward, {ROWS} x {shape_of(quick)[1]} scores", ["objective", "ms", "cross-entropy"], rows
+    )
     say("\nmedian of several runs; other programs on this machine slow it down")

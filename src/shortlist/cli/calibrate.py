@@ -1,7 +1,7 @@
 """``shortlist calibrate``: fit set rules on held-out scores, of a run or of any other model."""
 
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -12,14 +12,18 @@ from shortlist.cli._output import print_json, print_results, say
 def calibrate(
     run: RunPath = None,
     rule: Annotated[
-        Optional[list[str]],
+        list[str] | None,
         typer.Option(metavar="NAME[:KEY=VALUE,...]", help="A rule to fit, such as average-k:k=3. May be repeated."),
     ] = None,
-    part: Annotated[Optional[str], typer.Option(help="The part of the run's data to fit on; calibration, else validation.")] = None,
+    part: Annotated[
+        str | None, typer.Option(help="The part of the run's data to fit on; calibration, else validation.")
+    ] = None,
     scores: Scores = None,
     labels: Labels = None,
     link: Link = None,
-    out: Annotated[Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Where the rules go; RUN/rules if not given.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the rules go; RUN/rules if not given.")
+    ] = None,
     allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
@@ -37,9 +41,9 @@ def calibrate(
     given = _inputs.scores_for_calibration(run, part, scores, labels, link, tuple(allow_import or ()))
     if not wanted:
         wanted = given.rules
-    if not wanted and given.target is None:
-        raise ValueError("without --labels say which rule to fit, such as --rule average-k:k=5")
     if not wanted:
+        if given.target is None:
+            raise ValueError("without --labels say which rule to fit, such as --rule average-k:k=5")
         wanted = usual_rules(given.target, given.scores.shape[1], given.k, given.link)
     fitted = fit_rules(wanted, given.scores, given.target, given.link)
     folder = out or (run / "rules" if run else None)
@@ -50,7 +54,9 @@ def calibrate(
     if given.target is not None:
         result = evaluate(given.scores, given.target, given.link, fitted, truth=given.truth, k=given.k)
     else:
-        result["rules"] = {name: {"size": float(made.predict(given.scores).sizes.mean())} for name, made in fitted.items()}
+        result["rules"] = {
+            name: {"size": float(made.predict(given.scores).sizes.mean())} for name, made in fitted.items()
+        }
     result = {"written": str(folder), "link": given.link, **result}
     if as_json:
         print_json(result)

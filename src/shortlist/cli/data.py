@@ -10,7 +10,8 @@ from shortlist.cli._output import print_json, print_table, say
 
 app = typer.Typer(no_args_is_help=True)
 Reader = Annotated[
-    str, typer.Argument(metavar="SOURCE", help="A reader's name, or a YAML file (a reader and its options, or a config).")
+    str,
+    typer.Argument(metavar="SOURCE", help="A reader's name, or a YAML file (a reader and its options, or a config)."),
 ]
 
 
@@ -53,9 +54,15 @@ def describe(reader: Reader, options: ReaderOptions = None, as_json: Json = Fals
 def features(
     reader: Reader,
     options: ReaderOptions = None,
-    backbone: Annotated[str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="The backbone to run.")] = "efficientnet-lite0",
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="An .npz for the features reader.")] = Path("features.npz"),
-    cache: Annotated[Path, typer.Option(metavar="DIR", help="Where features are kept, found again by content.")] = Path(".features"),
+    backbone: Annotated[
+        str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="The backbone to run.")
+    ] = "efficientnet-lite0",
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="An .npz for the features reader.")] = Path(
+        "features.npz"
+    ),
+    cache: Annotated[Path, typer.Option(metavar="DIR", help="Where features are kept, found again by content.")] = Path(
+        ".features"
+    ),
     allow_import: AllowImport = None,
     quiet: Quiet = False,
     as_json: Json = False,

@@ -1,7 +1,7 @@
 """``shortlist evaluate``: scores and sets against known labels."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -12,8 +12,8 @@ from shortlist.cli._arguments import (
     Labels,
     Link,
     ReaderOptions,
-    RunPath,
     Rules,
+    RunPath,
     Scores,
     split_overrides,
 )
@@ -24,12 +24,16 @@ def evaluate(
     run: RunPath = None,
     data: DataName = None,
     options: ReaderOptions = None,
-    metric: Annotated[Optional[list[str]], typer.Option(metavar="NAME", help="A metric, such as topk-accuracy@3. May be repeated.")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A metric, such as topk-accuracy@3. May be repeated.")
+    ] = None,
     scores: Scores = None,
     labels: Labels = None,
     rules: Rules = None,
     link: Link = None,
-    out: Annotated[Optional[Path], typer.Option("--out", "-o", metavar="FILE", help="Also write the result as JSON.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Also write the result as JSON.")
+    ] = None,
     allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
@@ -43,7 +47,11 @@ def evaluate(
     from shortlist.training.run import write_json
 
     data, overrides = split_overrides(data, options)
-    given = _inputs.scores_for_prediction(run, data, overrides, scores, rules, link, tuple(allow_import or ()), labels=labels)
+    given = _inputs.scores_for_prediction(
+        run, data, overrides, scores, rules, link, tuple(allow_import or ()), labels=labels
+    )
+    if given.target is None:
+        raise AssertionError("labels were asked for above")
     found = measured.evaluate(
         given.scores, given.target, given.link, given.fitted, truth=given.truth, metrics=metric or (), k=given.k
     )
@@ -55,5 +63,7 @@ def evaluate(
         return
     print_results(f"{given.title} on {given.name}", result)
     if not given.fitted:
-        command = f"shortlist calibrate {run}" if run else "shortlist calibrate --scores ... --out DIR, then --rules DIR"
+        command = (
+            f"shortlist calibrate {run}" if run else "shortlist calibrate --scores ... --out DIR, then --rules DIR"
+        )
         say(f"\nno sets: no rule is fitted yet ({command})")

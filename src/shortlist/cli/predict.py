@@ -1,7 +1,7 @@
 """``shortlist predict``: the sets of labels of some data, written to a file."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -11,8 +11,8 @@ from shortlist.cli._arguments import (
     Json,
     Link,
     ReaderOptions,
-    RunPath,
     Rules,
+    RunPath,
     Scores,
     split_overrides,
 )
@@ -23,8 +23,13 @@ def predict(
     run: RunPath = None,
     data: DataName = None,
     options: ReaderOptions = None,
-    out: Annotated[Optional[Path], typer.Option("--out", "-o", metavar="FILE", help="sets.parquet or sets.jsonl; in RUN/predictions if not given.")] = None,
-    rule: Annotated[Optional[str], typer.Option(metavar="NAME", help="Which fitted rule, such as average-k-5.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="sets.parquet or sets.jsonl; in RUN/predictions if not given."
+        ),
+    ] = None,
+    rule: Annotated[str | None, typer.Option(metavar="NAME", help="Which fitted rule, such as average-k-5.")] = None,
     scores: Scores = None,
     rules: Rules = None,
     link: Link = None,
@@ -40,7 +45,9 @@ def predict(
     from shortlist.training.run import write_json
 
     data, overrides = split_overrides(data, options)
-    given = _inputs.scores_for_prediction(run, data, overrides, scores, rules, link, tuple(allow_import or ()), labelled=False)
+    given = _inputs.scores_for_prediction(
+        run, data, overrides, scores, rules, link, tuple(allow_import or ()), labelled=False
+    )
     name, chosen = _inputs.choose_rule(given, rule)
     if out is None:
         if run is None:
@@ -59,7 +66,12 @@ def predict(
         beside = out.with_suffix(".ids.json")
         write_json(beside, list(given.ids))
         written.append(str(beside))
-    result = {"written": written, "rule": name, "examples": len(sets), "mean size": float(sets.sizes.mean()) if len(sets) else 0.0}
+    result = {
+        "written": written,
+        "rule": name,
+        "examples": len(sets),
+        "mean size": float(sets.sizes.mean()) if len(sets) else 0.0,
+    }
     if as_json:
         print_json(result)
         return

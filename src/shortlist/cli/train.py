@@ -1,7 +1,7 @@
 """``shortlist train``: from a config file to a run directory."""
 
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -13,10 +13,10 @@ _INTERRUPTED = 130
 
 
 def train(
-    config: Annotated[Optional[str], typer.Argument(metavar="[CONFIG]", help="A YAML file.", show_default=False)] = None,
+    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="A YAML file.", show_default=False)] = None,
     overrides: Overrides = None,
-    out: Annotated[Optional[Path], typer.Option(metavar="DIR", help="The run directory; runs/NAME if not given.")] = None,
-    resume: Annotated[Optional[Path], typer.Option(metavar="RUN", help="Continue this run after its last epoch.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The run directory; runs/NAME if not given.")] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run after its last epoch.")] = None,
     print_config: Annotated[bool, typer.Option(help="Print the complete config and stop.")] = False,
     dry_run: Annotated[bool, typer.Option(help="Read the data, build the model, try one step; write nothing.")] = False,
     allow_import: AllowImport = None,
@@ -35,7 +35,9 @@ def train(
     allowed = tuple(allow_import or ())
     if resume is not None:
         if config or overrides or out or print_config or dry_run:
-            raise ValueError("--resume continues a run as it is: give no config, changes, --out, --print-config or --dry-run")
+            raise ValueError(
+                "--resume continues a run as it is: give no config, changes, --out, --print-config or --dry-run"
+            )
         settings = resolve(Run(resume).config, allowed)
     elif config is None:
         raise ValueError("give a config file, or --resume RUN (examples of configs are in the repository's examples/)")
@@ -107,7 +109,9 @@ def _train(
         print_json(result)
         return
     rows = [(key, value) for key, value in (history.best or {}).items() if key != "seconds"]
-    print_table(f"{settings.objective.name}: {'best epoch' if history.metric else 'last epoch'}", ["metric", "value"], rows)
+    print_table(
+        f"{settings.objective.name}: {'best epoch' if history.metric else 'last epoch'}", ["metric", "value"], rows
+    )
     if not quiet:
         say(f"\nrun: {path}\nnext: shortlist calibrate {path}")
 
@@ -116,7 +120,8 @@ def _tried(learner: Any, parts: dict[str, Any], settings: Any) -> dict[str, Any]
     """One training step on the first batch, and what there is to say about the run."""
     import torch
 
-    from shortlist.training.loop import batches, choose_metrics
+    from shortlist.training.batches import batches
+    from shortlist.training.loop import choose_metrics
 
     train_set = parts["train"]
     metric, _ = choose_metrics(learner.objective, train_set, parts.get("validation"), settings)

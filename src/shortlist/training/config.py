@@ -3,13 +3,16 @@
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from shortlist.training.options import nearest, unknown_key
+from shortlist.training.options import in_our_words, nearest, unknown_key
 from shortlist.training.settings import Section, TrainSettings
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 PARTS = ("train", "validation", "calibration", "test")
 
@@ -19,6 +22,10 @@ class Named(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: str
+
+    @classmethod
+    def of(cls, name: str, **options: Any) -> "Self":
+        return cls.model_validate({"name": name, **options})
 
     @property
     def options(self) -> dict[str, Any]:
@@ -38,7 +45,7 @@ class Source(BaseModel):
 
 
 class Corruption(Named):
-    parts: tuple[str, ...] = Field(("train",), description="the parts of the data that are changed")
+    parts: tuple[str, ...] = Field(default=("train",), description="the parts of the data that are changed")
 
 
 # a source of its own, or a share (or number) of the training examples
@@ -50,11 +57,13 @@ Held = Annotated[
 
 class DataConfig(Section):
     train: Source
-    validation: Held | None = Field(0.1, description="chooses the best epoch: a share or number of train, or a source")
-    calibration: Held | None = Field(0.1, description="fits the set rules")
-    test: Held | None = Field(None, description="for shortlist evaluate RUN test")
-    use: float = Field(1.0, gt=0, description="the share or number of what is left of train to train on")
-    seed: int | None = Field(None, ge=0, description="of parts and corruptions; None: the run's seed")
+    validation: Held | None = Field(
+        default=0.1, description="chooses the best epoch: a share or number of train, or a source"
+    )
+    calibration: Held | None = Field(default=0.1, description="fits the set rules")
+    test: Held | None = Field(default=None, description="for shortlist evaluate RUN test")
+    use: float = Field(default=1.0, gt=0, description="the share or number of what is left of train to train on")
+    seed: int | None = Field(default=None, ge=0, description="of parts and corruptions; None: the run's seed")
     stratify: bool = Field(True, description="parts cut from train keep its label frequencies")
     corruptions: tuple[Corruption, ...] = ()
 
@@ -70,7 +79,7 @@ class RunConfig(TrainSettings):
     data: DataConfig
     backbone: Named = Named(name="identity")
     objective: Named = Named(name="cross-entropy")
-    rules: tuple[Named, ...] = Field((), description="set rules to calibrate; none: the usual ones")
+    rules: tuple[Named, ...] = Field(default=(), description="set rules to calibrate; none: the usual ones")
 
     def to_yaml(self) -> str:
         """The whole config, defaults included; reading it back gives an equal config."""
@@ -150,7 +159,7 @@ class _Loader(yaml.SafeLoader):
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
             if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(problem=f"the key {key!r} is given twice", problem_mark=node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", node.start_mark)
         return super().construct_mapping(node, deep)
 
 
@@ -170,23 +179,22 @@ def read_yaml(text: str, where: str) -> Any:
 
 
 def _explain(detail: Any) -> str:
-    place, model, kept = RunConfig, RunConfig, []
+    model: Any = RunConfig
+    kept: list[str] = []
     for step in detail["loc"]:
         fields = getattr(model, "model_fields", {})
         if step in fields:
-            place, model = model, _section(fields[step].annotation)
+            model = _section(fields[step].annotation)
             kept.append(str(step))
-        elif isinstance(step, int) or step == detail["loc"][-1] and detail["type"] == "extra_forbidden":
+        elif isinstance(step, int) or (step == detail["loc"][-1] and detail["type"] == "extra_forbidden"):
             kept.append(str(step))  # else it is the tag of a union, which is no key
     where = ".".join(kept)
     if detail["type"] == "extra_forbidden":
-        return unknown_key(".".join(kept[:-1]), kept[-1], model.model_fields if model else place.model_fields)
+        return unknown_key(".".join(kept[:-1]), kept[-1], model.model_fields)
     if detail["type"] == "missing":
         meant = nearest(kept[-1], detail["input"]).replace("did you mean", "is it what you mean by")
         return f"{where} must be given{meant}"
-    reason = detail["msg"].removeprefix("Value error, ")
-    reason = reason[0].lower() + reason[1:]
-    return f"{where}: {reason}, got {detail['input']!r}"
+    return f"{where}: {in_our_words(detail['msg'])}, got {detail['input']!r}"
 
 
 def _section(annotation: Any) -> Any:

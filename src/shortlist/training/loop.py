@@ -8,34 +8,32 @@ that stops after any epoch and is resumed goes on to the same bits.
 import logging
 import math
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 from lightning_fabric import Fabric
-from lightning_fabric.strategies import DDPStrategy
+from lightning_fabric.strategies.ddp import DDPStrategy
 from torch import Tensor, nn
 
-from shortlist.data import Dataset, augment
+from shortlist.data import Dataset
 from shortlist.objectives import Objective, default_monitor
+from shortlist.training.batches import augmentation, batches, grouped, loaded, mixed_seed, order_of
+from shortlist.training.history import History, Record
 from shortlist.training.learner import Learner, score
 from shortlist.training.monitors import check_metric, measure_all, usual_metrics, with_k
 from shortlist.training.optimizers import make_optimizer, rate_at
 from shortlist.training.run import Run
 from shortlist.training.settings import TrainSettings
 
-Record = dict[str, Any]
-
 
 class Progress(Protocol):
     """What hears how training goes."""
 
-    def start(self, first_epoch: int, epochs: int, steps: int, metric: str | None) -> None: ...
-    def step(self, epoch: int, step: int, loss: Tensor) -> None: ...
+    def start(self, first_epoch: int, epochs: int, metric: str | None) -> None: ...
+    def step(self, epoch: int, step: int, steps: int, loss: Tensor) -> None: ...
     def epoch(self, record: Record) -> None: ...
     def end(self) -> None: ...
 
@@ -43,42 +41,10 @@ class Progress(Protocol):
 class Quiet:
     """Progress that shows nothing."""
 
-    def start(self, first_epoch: int, epochs: int, steps: int, metric: str | None) -> None: ...
-    def step(self, epoch: int, step: int, loss: Tensor) -> None: ...
+    def start(self, first_epoch: int, epochs: int, metric: str | None) -> None: ...
+    def step(self, epoch: int, step: int, steps: int, loss: Tensor) -> None: ...
     def epoch(self, record: Record) -> None: ...
     def end(self) -> None: ...
-
-
-@dataclass
-class History:
-    """What happened: one record per epoch (counted from 1), and which epoch was best by which metric."""
-
-    metric: str | None = None  # None without validation data: then the last epoch is the one to use
-    records: list[Record] = field(default_factory=list)
-    best_epoch: int | None = None
-
-    @property
-    def best(self) -> Record | None:
-        """The record of the epoch whose weights are used."""
-        return self.records[-1 if self.best_epoch is None else self.best_epoch - 1] if self.records else None
-
-    def add(self, record: Record) -> bool:
-        """Add an epoch's record; whether it is the best so far."""
-        self.records.append(record)
-        if self.metric is None:
-            return True
-        if self.best_epoch is not None:
-            best = self.records[self.best_epoch - 1][self.metric]
-            if not (record[self.metric] > best or math.isnan(best)):  # NaN (nothing observed) is never better
-                return False
-        self.best_epoch = record["epoch"]
-        return True
-
-    def is_over(self, epochs: int, patience: int | None) -> bool:
-        """Whether training has come to its end: all epochs done, or none better for ``patience`` epochs."""
-        done = len(self.records)
-        waited = done - self.best_epoch if self.best_epoch is not None else 0
-        return done >= epochs or (patience is not None and waited >= patience)
 
 
 def train(
@@ -100,7 +66,8 @@ def train(
     >>> from shortlist.objectives import build
     >>> features, target = torch.eye(4).repeat(8, 1), torch.arange(4).repeat(8)
     >>> data = Dataset(features, target, tuple("abcd"))
-    >>> backbone, objective = build_backbone("identity", in_shape=(4,)), build("cross-entropy", in_features=4, num_labels=4)
+    >>> backbone = build_backbone("identity", in_shape=(4,))
+    >>> objective = build("cross-entropy", in_features=4, num_labels=4)
     >>> history = train(backbone, objective, data, data, TrainSettings(epochs=5, batch_size=8))
     >>> history.metric, history.best["topk-accuracy@1"]
     ('topk-accuracy@1', 1.0)
@@ -113,19 +80,18 @@ def train(
     metric, metrics = choose_metrics(objective, train_set, val_set, settings)
     history, best_weights = History(metric), None
 
-    with own_randomness(fabric.device):
+    with own_randomness(fabric.device), ended(progress):
         optimizer = make_optimizer(learner.parameters(), settings.optimizer)
         model, optimizer = fabric.setup(learner, optimizer)
         if resume and run is not None:
             history = restore(run, learner, optimizer, fabric, metric)
-        steps = math.ceil(len(batches(torch.arange(len(train_set)), settings.batch_size, fabric.world_size)) / settings.accumulate)
-        progress.start(len(history.records), settings.epochs, steps, metric)
+        progress.start(len(history.records), settings.epochs, metric)
 
         while not history.is_over(settings.epochs, settings.stop.patience):
             epoch, started = len(history.records), time.perf_counter()
             torch.manual_seed(mixed_seed(settings.seed, epoch, fabric.global_rank))
-            loss = train_epoch(fabric, model, optimizer, train_set, settings, epoch, progress)
-            record: Record = {"epoch": epoch + 1, "loss": loss, "lr": optimizer.param_groups[0]["lr"]}
+            loss, lr = train_epoch(fabric, model, optimizer, train_set, settings, epoch, progress)
+            record: Record = {"epoch": epoch + 1, "loss": loss, "lr": lr}
             if val_set is not None:
                 share_buffers(backbone)
                 scores = gathered_scores(fabric, learner, val_set)
@@ -140,7 +106,6 @@ def train(
             elif is_best and val_set is not None:
                 best_weights = learner.weights()
             progress.epoch(record)
-        progress.end()
 
     if run is not None:
         learner.load_state_dict(run.weights("best"))
@@ -157,15 +122,15 @@ def train_epoch(
     settings: TrainSettings,
     epoch: int,
     progress: Progress,
-) -> float:
-    """One pass over the data; the mean loss per example."""
+) -> tuple[float, float]:
+    """One pass over the data; the mean loss per example, and the learning rate at the end."""
     objective: Objective = model.module.objective
     model.train()
     objective.start_epoch(epoch, settings.epochs)
-    order = torch.randperm(len(dataset), generator=generator(settings.seed, epoch))
+    order = order_of(len(dataset), settings.seed, epoch)
     groups = grouped(batches(order, settings.batch_size, fabric.world_size), settings.accumulate)
     mine = [[rows[fabric.global_rank :: fabric.world_size] for rows in group] for group in groups]
-    ready = loaded(dataset, [rows for group in mine for rows in group], fabric)
+    ready = loaded(dataset, [rows for group in mine for rows in group], fabric.device)
     change = augmentation(settings, dataset)
 
     total, seen = torch.zeros((), device=fabric.device), 0
@@ -184,69 +149,14 @@ def train_epoch(
         optimizer.step()
         optimizer.zero_grad()
         objective.after_step(lr)
-        progress.step(epoch, step, loss.detach())
-    mean = float(fabric.all_reduce(total / seen, reduce_op="mean"))
+        progress.step(epoch, step, len(mine), loss.detach())
+    mean: Any = fabric.all_reduce(total / seen, reduce_op="mean")
     if not math.isfinite(mean):
         raise ValueError(
-            f"the loss became {mean} in epoch {epoch + 1}: lower optimizer.lr (it was {lr:g}), "
+            f"the loss became {float(mean)} in epoch {epoch + 1}: lower optimizer.lr (it was {lr:g}), "
             f"or look for extreme values in the inputs (shortlist data describe)"
         )
-    return mean
-
-
-# ---- batches
-
-
-def batches(order: Tensor, size: int, world: int = 1) -> list[Tensor]:
-    """The order cut into batches that every process can take an equal share of.
-
-    A last batch of less than two examples per process joins the one before (batch norm cannot use a single one); up to
-    ``world - 1`` examples per batch are left out where the processes could not share them equally.
-
-    >>> [len(b) for b in batches(torch.arange(9), 4)], [len(b) for b in batches(torch.arange(11), 4, world=2)]
-    ([4, 5], [4, 6])
-    """
-    parts = list(order.split(size))
-    if len(parts) > 1 and len(parts[-1]) < 2 * world:
-        parts[-2:] = [torch.cat(parts[-2:])]
-    parts = [part[: len(part) - len(part) % world] for part in parts]
-    parts = [part for part in parts if len(part)]
-    if not parts:
-        raise ValueError(f"{len(order)} training examples cannot be shared by {world} processes")
-    return parts
-
-
-def grouped(parts: list[Tensor], size: int) -> list[list[Tensor]]:
-    return [parts[i : i + size] for i in range(0, len(parts), size)]
-
-
-def loaded(dataset: Dataset, parts: Sequence[Tensor], fabric: Fabric) -> Iterator[tuple[Tensor, Tensor]]:
-    """Inputs and targets of the batches, on the device; image files are decoded while the batch before trains."""
-    if dataset.kind == "features" or dataset.inputs.in_memory:
-        found: Iterator[tuple[Tensor, Tensor]] = map(dataset.batch, parts)
-    else:
-        found = ahead(dataset, parts)
-    return found if fabric.device.type == "cpu" else (fabric.to_device(batch) for batch in found)
-
-
-def ahead(dataset: Dataset, parts: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(dataset.batch, parts[0])
-        for following in [*parts[1:], None]:
-            here = coming.result()
-            if following is not None:
-                coming = pool.submit(dataset.batch, following)
-            yield here
-
-
-def augmentation(settings: TrainSettings, dataset: Dataset) -> Any:
-    """The change of a batch of inputs; its draws come from PyTorch's own generator, seeded for the epoch."""
-    padding, flip = settings.augment.padding, settings.augment.flip
-    if not padding and not flip:
-        return lambda inputs: inputs
-    if dataset.kind != "images":
-        raise ValueError("augment is for images, the training data has features: remove augment from the config")
-    return lambda inputs: augment(inputs, padding=padding, flip=flip)
+    return float(mean), lr
 
 
 # ---- scores and metrics
@@ -305,17 +215,13 @@ def own_randomness(device: torch.device) -> Iterator[None]:
         yield
 
 
-def mixed_seed(seed: int, *parts: int) -> int:
-    """One 63-bit seed from several numbers; different ones for neighbouring numbers."""
-    for part in parts:
-        seed = (seed * 6364136223846793005 + part + 1442695040888963407) % (1 << 64)
-        seed ^= seed >> 29
-    return seed % (1 << 63)
-
-
-def generator(seed: int, epoch: int) -> torch.Generator:
-    """The generator of the epoch's order: the same on every process."""
-    return torch.Generator().manual_seed(mixed_seed(seed, epoch, 1 << 20))
+@contextmanager
+def ended(progress: Progress) -> Iterator[None]:
+    """Whatever happens, progress is told that it is over."""
+    try:
+        yield
+    finally:
+        progress.end()
 
 
 def restore(run: Run, learner: Learner, optimizer: Any, fabric: Fabric, metric: str | None) -> History:

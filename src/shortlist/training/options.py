@@ -10,7 +10,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """"; did you mean ...?", or nothing where no known word is near.
+    """ "; did you mean ...?", or nothing where no known word is near.
 
     >>> nearest("epohcs", ["epochs", "seed"])
     "; did you mean 'epochs'?"
@@ -23,7 +23,7 @@ def unknown_key(place: str, key: str, known: Iterable[str]) -> str:
     """The message for a key that does not exist.
 
     >>> unknown_key("optimizer", "learning_rate", ["name", "lr"])
-    "optimizer.learning_rate: there is no such key; allowed here: name, lr"
+    'optimizer.learning_rate: there is no such key; allowed here: name, lr'
     """
     known = list(known)
     where = f"{place}.{key}" if place else key
@@ -71,8 +71,18 @@ def check_value(place: str, value: Any, wanted: Any) -> Any:
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
-        reasons = sorted({detail["msg"] for detail in error.errors()})
+        reasons = sorted({in_our_words(detail["msg"]) for detail in error.errors()})
         raise ValueError(f"{place}: {'; or '.join(reasons)}, got {value!r}") from None
+
+
+def in_our_words(message: str) -> str:
+    """A message of pydantic's as the end of a sentence.
+
+    >>> in_our_words("Value error, Give more")
+    'give more'
+    """
+    message = message.removeprefix("Value error, ")
+    return message[0].lower() + message[1:]
 
 
 @contextmanager

@@ -76,7 +76,9 @@ def unlabelled(run: Run, path: Path) -> Dataset:
         findings.stop_if_any()
         inputs = features if hasattr(features, "tocsr") else torch.from_numpy(features)
         return Dataset(inputs, torch.full((inputs.shape[0],), -1), vocabulary, name=path.stem)
-    files = sorted(file for file in ([path] if path.is_file() else path.rglob("*")) if file.suffix.lower() in IMAGE_ENDINGS)
+    files = sorted(
+        file for file in ([path] if path.is_file() else path.rglob("*")) if file.suffix.lower() in IMAGE_ENDINGS
+    )
     if not files:
         raise ValueError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
     channels = facts["images"]

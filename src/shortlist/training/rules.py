@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from shortlist.sets import AverageK, Conformal, Penalized, PointwiseError, SetRule, Threshold, TopK
@@ -24,7 +23,7 @@ RULES: dict[str, type[SetRule]] = {
 def make_rule(place: str, rule: Named, link: str, single: bool) -> SetRule:
     """The rule of this name and options; what is not given follows from the objective and the target.
 
-    >>> make_rule("rules.0", Named(name="average-k", k=2), link="sigmoid", single=False)
+    >>> make_rule("rules.0", Named.of("average-k", k=2), link="sigmoid", single=False)
     AverageK(k=2.0, link='sigmoid')
     """
     check_name(f"{place}.name", rule.name, RULES, "rule")
@@ -43,7 +42,7 @@ def fit_rules(rules: Sequence[Named], scores: Any, target: Any, link: str) -> di
     """The rules, fitted on these scores, under the names of their files.
 
     >>> import torch
-    >>> fitted = fit_rules([Named(name="average-k", k=2)], torch.randn(9, 5), None, "softmax")
+    >>> fitted = fit_rules([Named.of("average-k", k=2)], torch.randn(9, 5), None, "softmax")
     >>> list(fitted), fitted["average-k-2"].predict(torch.zeros(1, 5)).num_labels
     (['average-k-2'], 5)
     """
@@ -71,6 +70,7 @@ def usual_rules(target: Tensor, num_labels: int, k: float | None, link: str) -> 
 
     Without a k, single labels get sets of (up to) 5, and a label matrix its own mean number of present labels.
 
+    >>> import torch
     >>> [(rule.name, rule.options) for rule in usual_rules(torch.tensor([0, 1]), 10, 3, "softmax")]
     [('top-k', {'k': 3}), ('average-k', {'k': 3}), ('conformal', {'alpha': 0.1})]
     """
@@ -79,10 +79,10 @@ def usual_rules(target: Tensor, num_labels: int, k: float | None, link: str) -> 
         k = 5 if single else round(cardinality(target), 2)
     k = min(max(k, 1 / max(1, len(target))), num_labels)
     k = int(k) if k == int(k) else k
-    rules = [Named(name="top-k", k=min(max(1, round(k)), num_labels)), Named(name="average-k", k=k)]
-    rules.append(Named(name="conformal", alpha=0.1))
+    rules = [Named.of("top-k", k=min(max(1, round(k)), num_labels)), Named.of("average-k", k=k)]
+    rules.append(Named.of("conformal", alpha=0.1))
     if link == "sigmoid" and not single:
-        rules.append(Named(name="threshold", value=0.5))
+        rules.append(Named.of("threshold", value=0.5))
     return rules
 
 

@@ -1,13 +1,13 @@
 """A run directory. Every file in it is written whole or not at all, so that it can be read after any interruption.
 
-    config.yaml         the resolved config: written last, so that a directory with it is a run
-    environment.json    versions, machine and command
-    facts.json          what prediction needs to know about the training data: labels, shapes, counts
-    metrics.jsonl       one record per epoch
-    checkpoint.json     which epoch is the last and which the best; what it does not name does not count
-    checkpoints/        epoch-0003.safetensors (weights) of these two, epoch-0003.pt (optimizer) of the last
-    rules/              fitted set rules, JSON
-    predictions/        sets
+config.yaml         the resolved config: written last, so that a directory with it is a run
+environment.json    versions, machine and command
+facts.json          what prediction needs to know about the training data: labels, shapes, counts
+metrics.jsonl       one record per epoch
+checkpoint.json     which epoch is the last and which the best; what it does not name does not count
+checkpoints/        epoch-0003.safetensors (weights) of these two, epoch-0003.pt (optimizer) of the last
+rules/              fitted set rules, JSON
+predictions/        sets
 """
 
 import io

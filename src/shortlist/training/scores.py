@@ -36,15 +36,16 @@ def read_labels(path: str | os.PathLike[str], scores: Tensor) -> Tensor:
                 f"labels of shape {array.shape} do not fit scores of shape {(rows, num_labels)}: "
                 f"allowed are class indices ({rows},) or a label matrix ({rows}, {num_labels})"
             )
-        if array.ndim == 1 and (array.dtype.kind not in "iu" or array.min() < -1 or array.max() >= num_labels):
-            bad = next((r for r in range(rows) if array[r] != int(array[r]) or not -1 <= array[r] < num_labels), 0)
-            if array.dtype.kind not in "iuf" or array[bad] != int(array[bad]) or not -1 <= array[bad] < num_labels:
-                raise ValueError(f"row {bad} is {array[bad]}: class indices are 0..{num_labels - 1}, or -1 for unknown")
-        target = torch.from_numpy(np.ascontiguousarray(array.astype(np.int64)))
-        if target.ndim == 2:
+        if array.dtype.kind not in "biuf":
+            raise ValueError(f"labels are numbers: class indices or a label matrix of 1, 0 and -1; got {array.dtype}")
+        if array.ndim == 1:
+            bad = np.flatnonzero(~((array >= -1) & (array < num_labels) & (array == np.floor(array))))
+            if len(bad):
+                row = bad[0]
+                raise ValueError(f"row {row} is {array[row]}: class indices are 0..{num_labels - 1}, or -1 for unknown")
+        else:
             check_label_matrix(torch.from_numpy(np.ascontiguousarray(array)))
-            return target.to(torch.int8)
-        return target
+        return torch.from_numpy(np.ascontiguousarray(array)).to(torch.int64 if array.ndim == 1 else torch.int8)
 
 
 def _read(path: str | os.PathLike[str], key: str) -> NDArray[Any]:

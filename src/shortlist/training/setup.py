@@ -43,7 +43,7 @@ def resolve(config: RunConfig, allow_import: Sequence[str] = ()) -> RunConfig:
         objective = make_config(
             objective_class(config.objective.name, allow_import=allow_import), config.objective.options
         )
-    complete = Named(name=config.objective.name, **asdict(objective))
+    complete = Named.of(config.objective.name, **asdict(objective))
     return config.model_copy(update={"objective": complete})
 
 
@@ -74,7 +74,11 @@ def read_parts(config: RunConfig) -> dict[str, Dataset]:
         cut = " + ".join(f"{part} {count}" for part, count in counts.items())
         raise ValueError(f"data: {cut} leave nothing of the {len(whole)} examples to train on")
     counts["train"] = left if data.use == 1.0 else _count("data.use", data.use, left)
-    pieces = split(whole, list(counts.values()), seed=seed, stratify=data.stratify) if counts["train"] < len(whole) else (whole,)
+    pieces = (
+        split(whole, list(counts.values()), seed=seed, stratify=data.stratify)
+        if counts["train"] < len(whole)
+        else (whole,)
+    )
     parts = dict(zip(counts, pieces, strict=True))
     for part, value in held.items():
         if isinstance(value, Source):
@@ -121,9 +125,7 @@ def facts_of(train_set: Dataset) -> dict[str, Any]:
         "num_examples": len(train_set),
         "class_counts": train_set.label_counts().tolist(),
         "corruptions": [dict(done) for done in train_set.corruptions],
-        "images": None
-        if images is None
-        else {"mean": list(images.mean), "std": list(images.std), "crop": images.crop},
+        "images": None if images is None else {"mean": list(images.mean), "std": list(images.std), "crop": images.crop},
     }
 
 

@@ -1,0 +1,134 @@
+"""What `shortlist report` shows: runs scored on a part of their data, or scores from files."""
+
+import json
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shortlist.data import Dataset
+from shortlist.objectives import objective_class
+from shortlist.reports import ReportData, RunResult, from_scores
+from shortlist.training.predict import run_scores
+from shortlist.training.rules import fit_rules, usual_rules
+from shortlist.training.run import ENVIRONMENT, Run, load_rules, read_json
+from shortlist.training.scores import read_labels, read_scores
+from shortlist.training.setup import read_parts, resolve
+
+
+def from_runs(paths: Sequence[Path], part: str | None, title: str | None, allow: tuple[str, ...]) -> ReportData:
+    """Runs side by side on the same part of the data; those that differ only in their seed get one name."""
+    runs = [Run(path) for path in paths]
+    twice = [path for path, times in Counter(run.path.resolve() for run in runs).items() if times > 1]
+    if twice:
+        raise ValueError(f"{twice[0]} is given more than once")
+    results, first = [], None
+    for run, name in zip(runs, _names(runs), strict=True):
+        parts = read_parts(run.config)
+        chosen = part or ("test" if "test" in parts else "validation")
+        if chosen not in parts:
+            raise ValueError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
+        results.append(_result(run, name, parts, chosen, allow))
+        if first is None:
+            first = parts[chosen]
+            about = _about(run, parts, chosen)
+    if first is None:
+        raise ValueError("give at least one run directory")
+    return ReportData(
+        title=title or f"{first.name}: {', '.join(dict.fromkeys(result.name for result in results))}",
+        runs=results,
+        vocabulary=first.vocabulary,
+        groups=None if first.groups is None else first.groups.numpy(),
+        group_names=first.group_names,
+        truth=first.truth,
+        images=first.inputs.__getitem__ if first.kind == "images" else None,
+        ids=first.ids,
+        about=about,
+    )
+
+
+def from_files(
+    scores: Path,
+    labels: Path,
+    link: str | None,
+    rules: Path | None,
+    calibration: Path | None,
+    names: Path | None,
+    k: float | None,
+    title: str | None,
+) -> ReportData:
+    """The scores of any model."""
+    values = read_scores(scores)
+    return from_scores(
+        values,
+        read_labels(labels, values),
+        None if names is None else names.read_text("utf-8").splitlines(),
+        link,
+        k=k,
+        name=scores.stem,
+        title=title or f"Report on {scores.name}",
+        rules=None if rules is None else load_rules(rules),
+        calibration=None if calibration is None else read_scores(calibration),
+        commands=[shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])],
+    )
+
+
+def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, allow: tuple[str, ...]) -> RunResult:
+    config = resolve(run.config, allow)
+    link = objective_class(config.objective.name, allow_import=allow).link
+    data = parts[chosen]
+    held_out = next((held for held in ("calibration", "validation") if held in parts and held != chosen), None)
+    calibration = None if held_out is None else run_scores(run, parts[held_out], allow)
+    scores = run_scores(run, data, allow)
+    rules = run.rules()
+    if not rules:  # not calibrated yet: as `shortlist calibrate` would
+        fit_scores, fit_target = (scores, data.target) if held_out is None else (calibration, parts[held_out].target)
+        wanted = list(config.rules)
+        wanted = wanted or usual_rules(fit_target, data.num_labels, config.objective.options.get("k"), link)
+        rules = fit_rules(wanted, fit_scores, fit_target, link)
+    records = run.records()
+    command = read_json(run.path / ENVIRONMENT)["command"]
+    return RunResult(
+        name=name,
+        objective=config.objective.name,
+        scores=scores,  # type: ignore[arg-type]  # tensors are turned into arrays
+        target=data.target,  # type: ignore[arg-type]
+        link=link,
+        rules=rules,
+        history=records,
+        config=config.model_dump(mode="json"),
+        commands=[shlex.join(command), f"shortlist calibrate {shlex.quote(str(run.path))}"],
+        train_counts=run.facts["class_counts"],
+        seconds=sum(record["seconds"] for record in records),
+        seed=config.seed,
+        calibration=calibration,  # type: ignore[arg-type]
+    )
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """One name for all runs that differ only in their seed: the objective's, or the first directory's where another
+    config has the same objective."""
+    keys = [json.dumps(_without_seed(run), sort_keys=True) for run in runs]
+    first = {key: run for key, run in reversed(list(zip(keys, runs, strict=True)))}
+    objectives = Counter(run.config.objective.name for run in first.values())
+    names = {}
+    for key, run in first.items():
+        objective = run.config.objective.name
+        names[key] = objective if objectives[objective] == 1 else f"{objective} ({run.path.name})"
+    return [names[key] for key in keys]
+
+
+def _without_seed(run: Run) -> dict[str, Any]:
+    content = run.config.model_dump(mode="json")
+    return {key: value for key, value in content.items() if key != "seed"}
+
+
+def _about(run: Run, parts: dict[str, Dataset], chosen: str) -> dict[str, str]:
+    sizes = ", ".join(f"{len(data):,} {part}" for part, data in parts.items())
+    about = {"Data": f"{parts[chosen].name} ({sizes})", "Shown here": chosen}
+    about["Backbone"] = run.config.backbone.name
+    if run.facts["corruptions"]:
+        about["Training labels changed by"] = ", ".join(str(done.get("name")) for done in run.facts["corruptions"])
+    return about

@@ -1,0 +1,76 @@
+"""In which order and in which batches an epoch sees the examples, and how a batch is loaded."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import Tensor
+
+from shortlist.data import Dataset, augment
+from shortlist.training.settings import TrainSettings
+
+
+def mixed_seed(seed: int, *parts: int) -> int:
+    """One 63-bit seed from several numbers; different ones for neighbouring numbers."""
+    for part in parts:
+        seed = (seed * 6364136223846793005 + part + 1442695040888963407) % (1 << 64)
+        seed ^= seed >> 29
+    return seed % (1 << 63)
+
+
+def order_of(count: int, seed: int, epoch: int) -> Tensor:
+    """The order in which an epoch sees the examples: the same on every process, and after resuming."""
+    generator = torch.Generator().manual_seed(mixed_seed(seed, epoch, 1 << 20))
+    return torch.randperm(count, generator=generator)
+
+
+def batches(order: Tensor, size: int, world: int = 1) -> list[Tensor]:
+    """The order cut into batches that every process can take an equal share of.
+
+    A last batch of less than two examples per process joins the one before (batch norm cannot use a single one); up to
+    ``world - 1`` examples per batch are left out where the processes could not share them equally.
+
+    >>> [len(b) for b in batches(torch.arange(9), 4)], [len(b) for b in batches(torch.arange(11), 4, world=2)]
+    ([4, 5], [4, 6])
+    """
+    parts = list(order.split(size))
+    if len(parts) > 1 and len(parts[-1]) < 2 * world:
+        parts[-2:] = [torch.cat(parts[-2:])]
+    parts = [part[: len(part) - len(part) % world] for part in parts]
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        raise ValueError(f"{len(order)} training examples cannot be shared by {world} processes")
+    return parts
+
+
+def grouped(parts: list[Tensor], size: int) -> list[list[Tensor]]:
+    return [parts[i : i + size] for i in range(0, len(parts), size)]
+
+
+def loaded(dataset: Dataset, parts: Sequence[Tensor], device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
+    """Inputs and targets of the batches, on the device; image files are decoded while the batch before trains."""
+    if dataset.kind == "features" or dataset.inputs.in_memory:
+        found: Iterator[tuple[Tensor, Tensor]] = map(dataset.batch, parts)
+    else:
+        found = ahead(dataset, parts)
+    return found if device.type == "cpu" else ((inputs.to(device), target.to(device)) for inputs, target in found)
+
+
+def ahead(dataset: Dataset, parts: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(dataset.batch, parts[0])
+        for following in [*parts[1:], None]:
+            here = coming.result()
+            if following is not None:
+                coming = pool.submit(dataset.batch, following)
+            yield here
+
+
+def augmentation(settings: TrainSettings, dataset: Dataset) -> Callable[[Tensor], Tensor]:
+    """The change of a batch of inputs; its draws come from PyTorch's own generator, seeded for the epoch."""
+    padding, flip = settings.augment.padding, settings.augment.flip
+    if not padding and not flip:
+        return lambda inputs: inputs
+    if dataset.kind != "images":
+        raise ValueError("augment is for images, the training data has features: remove augment from the config")
+    return lambda inputs: augment(inputs, padding=padding, flip=flip)

@@ -1,0 +1,102 @@
+"""Configs: YAML and overrides, and errors that name the key, its place and the nearest right one."""
+
+from pathlib import Path
+
+import pytest
+
+from shortlist.training.config import apply_override, load_config, parse_config
+from shortlist.training.setup import resolve
+
+TEXT = "data: {train: {reader: ambiguous-numbers, size: 100}}"
+
+# override -> what the error must say
+WRONG = {
+    "epohcs=3": ["epohcs: there is no such key; did you mean 'epochs'?", "batch_size"],
+    "data.trian=3": ["data.trian: there is no such key; did you mean 'train'?"],
+    "optimizer.lrr=3": ["optimizer.lrr:", "did you mean 'lr'?"],
+    "optimizer.lr=fast": ["optimizer.lr: input should be a valid number", "got 'fast'"],
+    "optimizer.lr=-1": ["optimizer.lr: input should be greater than 0, got -1"],
+    "data.train.sise=3": ["data.train.sise:", "did you mean 'size'?"],
+    "data.train.size=[1]": ["data.train.size: input should be a valid integer, got [1]"],
+    "data.train.reader=ambigous-numbers": [
+        "data.train.reader: there is no reader",
+        "did you mean 'ambiguous-numbers'?",
+    ],
+    "data.train={reader: features}": ["data.train: path must be given"],
+    "data.validation={raeder: features}": ["data.validation.reader must be given", "'raeder'"],
+    "data.corruptions=[{name: symetric-noise, p: 0.1}]": [
+        "data.corruptions.0.name:",
+        "did you mean 'symmetric-noise'?",
+    ],
+    "data.corruptions=[{name: symmetric-noise}]": ["data.corruptions.0: p must be given"],
+    "data.corruptions=[{name: symmetric-noise, p: 1, parts: [tset]}]": ["data.corruptions.0.parts:", "'test'"],
+    "backbone.name=mpl": ["backbone.name: there is no backbone 'mpl'; did you mean 'mlp'?"],
+    "backbone={name: mlp, hiden: [3]}": ["backbone.hiden:", "did you mean 'hidden'?"],
+    "objective.name=smooth-topkk": ["objective: there is no objective 'smooth-topkk'", "did you mean 'smooth-topk'?"],
+    "objective={name: smooth-topk, tua: 1.0}": ["objective: ", "'tua'", "did you mean 'tau'?"],
+    "objective.name=os:system": ["objective: ", "--allow-import os"],
+    "rules=[{name: averge-k, k: 2}]": ["rules.0.name: there is no rule", "did you mean 'average-k'?"],
+    "rules=[{name: average-k, k: 2, lnk: none}]": ["rules.0.lnk:", "did you mean 'link'?"],
+    "rules=[{name: conformal, alpha: 2}]": ["rules.0: alpha"],
+    "rules=3": ["rules: input should be a valid tuple, got 3"],
+    "schedule.name=step": ["schedule: a step schedule needs the epochs"],
+    "stop.metric=topk-acuracy@5": ["stop.metric: there is no metric", "did you mean 'topk-accuracy@k'?"],
+    "metrics=[topk-accuracy]": ["metrics: the metric 'topk-accuracy' needs a whole number after @"],
+    "epochs.x=3": ["epochs is 5, it has no keys"],
+    "rules.0.k=3": ["a list of 0"],
+    "epochs": ["an override is key=value"],
+    "epochs=[": ["epochs=[: not YAML"],
+}
+
+
+@pytest.mark.parametrize("override", WRONG)
+def test_a_wrong_key_or_value_is_named_with_its_place(override: str) -> None:
+    text = TEXT + "\nepochs: 5\nrules: []"
+    with pytest.raises(ValueError) as error:  # noqa: PT011  (what it says is checked below)
+        resolve(parse_config(text, [override]))
+    for part in WRONG[override]:
+        assert part in str(error.value)
+
+
+def test_all_problems_are_in_one_error() -> None:
+    with pytest.raises(ValueError, match=r"(?s)seed: .*epohcs: "):
+        parse_config(TEXT, ["epohcs=3", "seed=x"])
+
+
+def test_overrides_reach_into_sections_lists_and_options() -> None:
+    text = TEXT + "\nrules: [{name: top-k, k: 5}]"
+    config = parse_config(text, ["rules.0.k=3", "optimizer.lr=1e-3", "schedule={name: step, at: [2]}", "data.test=20"])
+    assert (config.rules[0].options, config.optimizer.lr, config.schedule.at) == ({"k": 3}, 0.001, (2,))
+    assert config.data.test == 20
+
+
+def test_a_later_override_wins() -> None:
+    content: dict[str, object] = {}
+    for override in ("a.b=1", "a.b=2", "a.c=x=y"):
+        apply_override(content, override)
+    assert content == {"a": {"b": 2, "c": "x=y"}}
+
+
+def test_the_resolved_config_read_back_is_the_same() -> None:
+    config = resolve(parse_config(TEXT, ["objective.name=smooth-topk", "data.validation={reader: ambiguous-numbers}"]))
+    assert config.objective.options == {"k": 5, "tau": 1.0, "alpha": 1.0}
+    assert resolve(parse_config(config.to_yaml())) == config
+
+
+def test_a_key_given_twice_is_an_error() -> None:
+    with pytest.raises(ValueError, match="'epochs' is given twice"):
+        parse_config("epochs: 1\nepochs: 2")
+
+
+def test_a_missing_file_and_a_file_that_is_no_mapping_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"there is no config file .*nothing\.yaml"):
+        load_config(tmp_path / "nothing.yaml")
+    (tmp_path / "list.yaml").write_text("- 1")
+    with pytest.raises(ValueError, match=r"list\.yaml: a config is a mapping"):
+        load_config(tmp_path / "list.yaml")
+
+
+def test_an_empty_config_says_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("")
+    with pytest.raises(ValueError, match="data must be given"):
+        load_config(tmp_path / "empty.yaml")

@@ -1,0 +1,284 @@
+"""The training loop against a loop written by hand, and its promises: seeds, resuming, stopping, accumulating."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from shortlist.data import Dataset
+from shortlist.models import build_backbone
+from shortlist.objectives import OBJECTIVES, build
+from shortlist.training.batches import batches, loaded, order_of
+from shortlist.training.config import parse_config
+from shortlist.training.history import History
+from shortlist.training.learner import Learner, score
+from shortlist.training.loop import train
+from shortlist.training.run import Run
+from shortlist.training.settings import TrainSettings
+
+ROWS, FEATURES, LABELS = 120, 6, 5
+CONFIG = parse_config("data: {train: {reader: ambiguous-numbers}}")
+
+
+def some_data(kind: str = "indices") -> Dataset:
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(ROWS, FEATURES, generator=generator)
+    scores = inputs @ torch.randn(FEATURES, LABELS, generator=torch.Generator().manual_seed(99))
+    target: Tensor = scores.argmax(1)
+    if kind == "label-matrix":
+        target = (scores > 1).to(torch.int8)
+        target[torch.rand(ROWS, LABELS, generator=generator) < 0.3] = -1
+    return Dataset(inputs, target, tuple("abcde"))
+
+
+def chance() -> Dataset:
+    """Labels that cannot be learned: no epoch is better than another but by luck."""
+    data = some_data()
+    return Dataset(
+        data.inputs, data.target[torch.randperm(ROWS, generator=torch.Generator().manual_seed(7))], tuple("abcde")
+    )
+
+
+def some_model() -> Learner:
+    """Linear, with cross-entropy."""
+    torch.manual_seed(3)
+    body = build_backbone("identity", in_shape=(FEATURES,))
+    return Learner(body, build("cross-entropy", in_features=FEATURES, num_labels=LABELS))
+
+
+def deep_model(objective: str = "cross-entropy", data: Dataset | None = None) -> Learner:
+    """With everything that has a state: batch norm, dropout, and the objective's own."""
+    data = data or some_data()
+    torch.manual_seed(3)
+    body = build_backbone("mlp", in_shape=(FEATURES,), hidden=(8,), dropout=0.5, batch_norm=True)
+    options = {"k": 2} if "k" in OBJECTIVES[objective].Config.__dataclass_fields__ else {}
+    return Learner(body, build(objective, options, in_features=8, num_labels=LABELS, train_target=data.target))
+
+
+def fit(learner: Learner, data: Dataset, val: Dataset | None = None, **settings: Any) -> History:
+    settings = {"epochs": 3, "batch_size": 32, "accelerator": "cpu", **settings}
+    extra = {name: settings.pop(name) for name in ("run", "resume") if name in settings}
+    return train(learner.backbone, learner.objective, data, val, TrainSettings(**settings), **extra)
+
+
+def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_it_computes_what_a_loop_written_by_hand_computes() -> None:
+    data, learner = some_data(), some_model()
+    weight, bias = (value.clone().requires_grad_() for value in learner.weights().values())
+    optimizer = torch.optim.SGD([weight, bias], lr=0.2, momentum=0.8, nesterov=True, weight_decay=0.01)
+    for epoch in range(3):
+        for part in optimizer.param_groups:
+            part["lr"] = 0.2 * (0.1 if epoch >= 2 else 1.0)
+        order = order_of(ROWS, seed=4, epoch=epoch)
+        for start in range(0, ROWS, 32):
+            rows = order[start : start + 32]
+            loss = nn.functional.cross_entropy(data.inputs[rows] @ weight.T + bias, data.target[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    fit(
+        learner, data, seed=4,
+        optimizer={"lr": 0.2, "momentum": 0.8, "weight_decay": 0.01}, schedule={"name": "step", "at": [2]},
+    )  # fmt: skip
+    for found, expected in zip(learner.weights().values(), (weight, bias), strict=True):
+        torch.testing.assert_close(found, expected.detach(), rtol=0, atol=1e-6)
+
+
+def test_adamw_computes_what_a_loop_written_by_hand_computes() -> None:
+    data, learner = some_data(), some_model()
+    weight, bias = (value.clone().requires_grad_() for value in learner.weights().values())
+    optimizer = torch.optim.AdamW([weight, bias], lr=0.01, weight_decay=0.1)
+    for step, rows in enumerate(batches(order_of(ROWS, 0, 0), 32)):
+        for part in optimizer.param_groups:
+            part["lr"] = 0.01 * 0.5 * (1 + torch.cos(torch.tensor(torch.pi * step / 4, dtype=torch.float64)).item())
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(data.inputs[rows] @ weight.T + bias, data.target[rows]).backward()
+        optimizer.step()
+    fit(
+        learner, data, epochs=1,
+        optimizer={"name": "adamw", "lr": 0.01, "weight_decay": 0.1}, schedule={"name": "cosine"},
+    )  # fmt: skip
+    for found, expected in zip(learner.weights().values(), (weight, bias), strict=True):
+        torch.testing.assert_close(found, expected.detach(), rtol=0, atol=1e-6)
+
+
+def test_accumulated_batches_step_like_one_large_batch() -> None:
+    data = some_data()
+    large, small = some_model(), some_model()
+    fit(large, data, batch_size=96)
+    fit(small, data, batch_size=32, accumulate=3)  # 32 + 32 + 32, then the last 24 alone in both
+    for found, expected in zip(small.weights().values(), large.weights().values(), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not() -> None:
+    data = some_data()
+    once, again, other = (deep_model() for _ in range(3))
+    fit(once, data, seed=1)
+    torch.rand(7)  # what the caller draws in between does not matter
+    fit(again, data, seed=1)
+    fit(other, data, seed=2)
+    assert same(once.weights(), again.weights())
+    assert not same(once.weights(), other.weights())
+
+
+def test_the_callers_randomness_is_left_alone() -> None:
+    torch.manual_seed(8)
+    expected = torch.rand(3)
+    learner = deep_model()
+    torch.manual_seed(8)
+    fit(learner, some_data())
+    assert torch.equal(torch.rand(3), expected)
+
+
+def _target_kind(name: str) -> str:
+    accepts = OBJECTIVES[name].accepts
+    return "indices" if "indices" in accepts else "label-matrix"
+
+
+@pytest.mark.parametrize("name", sorted(set(OBJECTIVES) - {"imcl"}))
+def test_every_objective_resumes_to_the_same_bits(name: str, tmp_path: Path) -> None:
+    data = some_data(_target_kind(name))
+    settings: dict[str, Any] = {"epochs": 4, "optimizer": {"name": "adamw", "lr": 0.01}, "schedule": {"name": "cosine"}}
+    whole, stopped, resumed = deep_model(name, data), deep_model(name, data), deep_model(name, data)
+    complete = Run.create(tmp_path / "whole", CONFIG, {})
+    partly = Run.create(tmp_path / "partly", CONFIG, {})
+    history = fit(whole, data, data, run=complete, **settings)
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            stopped.backbone, stopped.objective, data, data,
+            TrainSettings(batch_size=32, accelerator="cpu", **settings), run=partly, progress=StopsIn(3),
+        )  # fmt: skip
+    assert partly.checkpoint["last"] == 2
+    again = fit(resumed, data, data, run=partly, resume=True, **settings)
+    for which in ("best", "last"):
+        assert same(complete.weights(which), partly.weights(which))
+    assert without_seconds(again.records) == without_seconds(history.records)
+    assert without_seconds(partly.records()) == without_seconds(history.records)
+    assert same(whole.weights(), resumed.weights())
+
+
+class StopsIn:
+    """Progress that is interrupted in the middle of an epoch."""
+
+    def __init__(self, epoch: int) -> None:
+        self.number = epoch
+
+    def start(self, first_epoch: int, epochs: int, metric: str | None) -> None: ...
+
+    def step(self, epoch: int, step: int, steps: int, loss: Tensor) -> None:
+        if epoch + 1 == self.number and step == 1:
+            raise KeyboardInterrupt
+
+    def epoch(self, record: dict[str, Any]) -> None: ...
+
+    def end(self) -> None: ...
+
+
+def without_seconds(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in record.items() if name != "seconds"} for record in records]
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path: Path) -> None:
+    run, data = Run.create(tmp_path / "run", CONFIG, {}), some_data()
+    fit(some_model(), data, data, run=run)
+    before = run.weights("last")
+    history = fit(some_model(), data, data, run=run, resume=True)
+    assert len(history.records) == 3
+    assert same(run.weights("last"), before)
+
+
+def test_it_ends_with_the_best_epochs_weights() -> None:
+    data, noise = some_data(), chance()
+    learner = some_model()
+    history = fit(learner, data, noise, epochs=8, optimizer={"lr": 3.0})
+    values = [record[history.metric] for record in history.records]
+    assert history.best_epoch == values.index(max(values)) + 1
+    found = float((score(learner, noise).argmax(1) == noise.target).float().mean())
+    assert found == pytest.approx(max(values))
+    assert values[-1] < max(values)  # or else this test shows nothing
+
+
+def test_it_stops_after_the_given_patience() -> None:
+    history = fit(some_model(), some_data(), chance(), epochs=50, optimizer={"lr": 3.0}, stop={"patience": 2})
+    assert history.best_epoch is not None
+    assert len(history.records) == history.best_epoch + 2 < 50
+
+
+def test_patience_counts_over_an_interruption(tmp_path: Path) -> None:
+    run, settings = Run.create(tmp_path / "run", CONFIG, {}), {"optimizer": {"lr": 3.0}, "epochs": 50}
+    noise = chance()
+    expected = fit(some_model(), some_data(), noise, stop={"patience": 2}, **settings)
+    fit(some_model(), some_data(), noise, run=run, **{**settings, "epochs": len(expected.records) - 1})
+    again = fit(some_model(), some_data(), noise, run=run, resume=True, stop={"patience": 2}, **settings)
+    assert without_seconds(again.records) == without_seconds(expected.records)
+
+
+def test_without_validation_data_the_last_epoch_counts(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", CONFIG, {})
+    history = fit(some_model(), some_data(), run=run)
+    assert history.metric is None
+    assert run.checkpoint == {"last": 3, "best": None}
+    assert same(run.weights("best"), run.weights("last"))
+    with pytest.raises(ValueError, match="early stopping needs validation data"):
+        fit(some_model(), some_data(), stop={"patience": 3})
+
+
+def test_a_metric_of_choice_decides_and_more_can_be_recorded() -> None:
+    data = some_data()
+    history = fit(some_model(), data, data, stop={"metric": "recall@2"}, metrics=["ndcg@3"])
+    assert history.metric == "recall@2"
+    assert set(history.records[0]) == {"epoch", "loss", "lr", "recall@2", "ndcg@3", "seconds"}
+    with pytest.raises(ValueError, match="more labels than the 5"):
+        fit(some_model(), data, data, stop={"metric": "recall@6"})
+
+
+def test_a_loss_that_is_not_finite_is_an_error_with_advice() -> None:
+    data = some_data()
+    wild = Dataset(data.inputs * 1e30, data.target, data.vocabulary)
+    with pytest.raises(ValueError, match=r"the loss became (nan|inf) in epoch 1: lower optimizer\.lr"):
+        fit(some_model(), wild, optimizer={"lr": 1e10})
+
+
+def test_mixed_precision_trains_and_keeps_float32_weights() -> None:
+    learner = some_model()
+    history = fit(learner, some_data(), some_data(), precision="bf16-mixed", epochs=10)
+    assert history.best is not None
+    assert history.best["topk-accuracy@1"] > 0.8
+    assert all(weight.dtype == torch.float32 for weight in learner.weights().values())
+
+
+def test_batches_hold_every_example_once_and_divide_by_the_processes() -> None:
+    order = torch.randperm(101)
+    assert torch.equal(torch.cat(batches(order, 20)).sort().values, torch.arange(101))
+    assert all(len(rows) > 1 for rows in batches(order, 20))
+    assert all(len(rows) % 3 == 0 for rows in batches(order, 20, world=3))
+    with pytest.raises(ValueError, match="cannot be shared by 2 processes"):
+        batches(torch.arange(1), 4, world=2)
+
+
+def test_image_files_are_decoded_ahead_in_the_right_order(tmp_path: Path) -> None:
+    import numpy as np
+    from PIL import Image
+
+    from shortlist.data import Images
+
+    for number in range(7):
+        Image.fromarray(np.full((4, 4, 3), 30 * number, np.uint8)).save(tmp_path / f"{number}.png")
+    images = Images(tuple(str(tmp_path / f"{n}.png") for n in range(7)), size=(4, 4))
+    data = Dataset(images, torch.arange(7) % 2, ("a", "b"))
+    parts = [torch.tensor([3, 1]), torch.tensor([6]), torch.tensor([0, 2, 5])]
+    found = list(loaded(data, parts, torch.device("cpu")))
+    for rows, (inputs, target) in zip(parts, found, strict=True):
+        assert torch.equal(inputs, data.batch(rows)[0])
+        assert torch.equal(target, data.target[rows])
+
+
+def test_augmentation_is_for_images_and_follows_the_seed() -> None:
+    with pytest.raises(ValueError, match="augment is for images"):
+        fit(some_model(), some_data(), augment={"flip": True})

@@ -1,0 +1,98 @@
+"""Scores and labels of other models: every format, and files that do not fit."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from shortlist.training.scores import read_labels, read_scores
+
+SCORES = np.array([[0.5, 1.5, -1.0], [2.0, 0.0, 1.0]], dtype=np.float32)
+
+
+def write(folder: Path, name: str, array: np.ndarray) -> Path:
+    path = folder / name
+    if name.endswith(".npy"):
+        np.save(path, array)
+    elif name.endswith("two.npz"):
+        np.savez(path, scores=array, labels=array, other=array[:1])
+    elif name.endswith(".npz"):
+        np.savez(path, anything=array)
+    elif name.endswith("list.parquet"):
+        pq.write_table(pa.table({"column": array.tolist()}), path)
+    else:
+        pq.write_table(pa.table({f"c{i}": column for i, column in enumerate(np.atleast_2d(array.T))}), path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "two.npz", "list.parquet", "columns.parquet"])
+def test_scores_are_read_from_every_format(name: str, tmp_path: Path) -> None:
+    assert torch.equal(read_scores(write(tmp_path, name, SCORES)).float(), torch.from_numpy(SCORES))
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "list.parquet", "columns.parquet"])
+@pytest.mark.parametrize("labels", [[1, -1], [[1, 0, -1], [0, 1, 1]]])
+def test_labels_are_read_from_every_format(name: str, labels: list[int], tmp_path: Path) -> None:
+    found = read_labels(write(tmp_path, name, np.array(labels)), torch.from_numpy(SCORES))
+    assert found.tolist() == labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.array([1, 3]), "row 1 is 3: class indices are 0..2"),
+        (np.array([-2, 0]), "row 0 is -2"),
+        (np.array([0.5, 1]), r"row 0 is 0\.5"),
+        (np.array([1.0, 2.0]), None),
+        (np.array([1, 2, 0]), r"labels of shape \(3,\) do not fit scores of shape \(2, 3\)"),
+        (np.array([[0, 1, 2], [0, 0, 0]]), "2"),
+        (np.array(["a", "b"]), "labels are numbers"),
+        (np.array([np.nan, 1]), "row 0 is nan"),
+    ],
+)
+def test_labels_that_do_not_fit_are_errors_that_name_file_and_row(
+    labels: np.ndarray, message: str | None, tmp_path: Path
+) -> None:
+    path = write(tmp_path, "y.npy", labels)
+    if message is None:
+        assert read_labels(path, torch.from_numpy(SCORES)).tolist() == [1, 2]
+        return
+    with pytest.raises(ValueError, match=rf"y\.npy: .*{message}"):
+        read_labels(path, torch.from_numpy(SCORES))
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "message"),
+    [
+        ("s.npy", np.zeros(3), "scores are numbers"),
+        ("s.npy", np.zeros((0, 3)), "scores are numbers"),
+        ("s.npy", np.array([["a"]]), "scores are numbers"),
+        ("s.txt", None, "known endings"),
+        ("missing.npy", None, "there is no file"),
+    ],
+)
+def test_scores_that_cannot_be_read_are_errors_that_name_the_file(
+    name: str, array: np.ndarray | None, message: str, tmp_path: Path
+) -> None:
+    if array is not None:
+        np.save(tmp_path / name, array)
+    elif name != "missing.npy":
+        (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=message) as error:
+        read_scores(tmp_path / name)
+    assert name in str(error.value)
+
+
+def test_an_npz_with_several_arrays_and_none_of_the_right_name_asks_which(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=SCORES, y=SCORES)
+    with pytest.raises(ValueError, match=r"a\.npz: which array\? It has x, y"):
+        read_scores(tmp_path / "a.npz")
+
+
+def test_a_pickle_is_not_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"a\.npy: .*allow_pickle"):
+        read_scores(tmp_path / "a.npy")
