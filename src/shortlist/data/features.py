@@ -125,7 +125,8 @@ def _checked_inputs(inputs: Any, file: ArrayFile, findings: Findings) -> Any:
         inputs = MappedRows(inputs)
     else:
         bad = _rows_not_finite(inputs)
-        inputs = torch.from_numpy(inputs if inputs.dtype in (np.float16, np.float32) else inputs.astype(np.float32))
+        kept = inputs.dtype if inputs.dtype in (np.float16, np.float32) else np.float32
+        inputs = torch.from_numpy(np.require(inputs, dtype=kept, requirements="W"))
     for row in bad[:_MOST].tolist():
         findings.add(file.path, "a feature is not a finite number", row)
     return inputs

@@ -1,0 +1,116 @@
+"""Features of a backbone on disk."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from shortlist.data import Dataset, Images, MappedRows, cached_features
+from tests.data.made_files import image
+
+
+class Counting(nn.Module):
+    """A backbone that knows how often it ran."""
+
+    def __init__(self, fail_at=None):
+        super().__init__()
+        self.linear = nn.Linear(12, 5)
+        self.drop = nn.Dropout(0.5)
+        self.calls = 0
+        self.fail_at = fail_at
+
+    def forward(self, inputs):
+        self.calls += 1
+        if self.calls == self.fail_at:
+            raise RuntimeError("the power went out")
+        return self.drop(self.linear(inputs.flatten(1)))
+
+
+@pytest.fixture
+def backbone():
+    torch.manual_seed(0)
+    return Counting()
+
+
+def dataset(inputs=None):
+    inputs = torch.arange(120.0).reshape(10, 12) if inputs is None else inputs
+    return Dataset(inputs, torch.arange(10) % 2, ("a", "b"))
+
+
+def test_features_are_those_of_the_backbone_in_evaluation_mode(tmp_path, backbone):
+    data = dataset()
+    found = cached_features(data, backbone.train(), tmp_path, batch_size=3)
+    assert backbone.training
+    torch.testing.assert_close(found.inputs, backbone.linear(data.inputs).detach())
+    assert torch.equal(found.target, data.target)
+
+
+def test_the_backbone_runs_once(tmp_path, backbone):
+    one = cached_features(dataset(), backbone, tmp_path, batch_size=4)
+    assert backbone.calls == 3
+    again = cached_features(dataset(), backbone, tmp_path, batch_size=4)
+    assert backbone.calls == 3
+    assert torch.equal(one.inputs, again.inputs)
+
+
+def test_other_weights_inputs_or_identities_give_other_files(tmp_path, backbone):
+    cached_features(dataset(), backbone, tmp_path)
+    cached_features(dataset(), backbone, tmp_path, identity="other options")
+    changed = torch.arange(120.0).reshape(10, 12)
+    changed[9, 11] += 1
+    cached_features(dataset(changed), backbone, tmp_path)
+    with torch.no_grad():
+        backbone.linear.bias[4] += 1e-6
+    cached_features(dataset(), backbone, tmp_path)
+    assert len(list(tmp_path.iterdir())) == backbone.calls == 4
+
+
+def test_labels_do_not_matter(tmp_path, backbone):
+    cached_features(dataset(), backbone, tmp_path)
+    other = Dataset(dataset().inputs, torch.zeros(10, dtype=torch.int64), ("a", "b"))
+    cached_features(other, backbone, tmp_path)
+    assert backbone.calls == 1
+
+
+def test_a_changed_image_file_gives_new_features(tmp_path, backbone):
+    paths = [str(image(tmp_path / f"{row}.png", (row, 0, 0))) for row in range(10)]
+    images = dataset(Images(paths, size=(2, 2)))
+    first = cached_features(images, backbone, tmp_path / "cache")
+    image(tmp_path / "9.png", (200, 0, 0))
+    second = cached_features(images, backbone, tmp_path / "cache")
+    assert torch.equal(first.inputs[:9], second.inputs[:9])
+    assert not torch.equal(first.inputs[9], second.inputs[9])
+    other_size = dataset(Images(paths, size=(2, 2), mean=(0.5,) * 3))
+    assert not torch.equal(cached_features(other_size, backbone, tmp_path / "cache").inputs, second.inputs)
+
+
+@pytest.mark.parametrize("kind", ["csr", "mapped", "pixels"])
+def test_every_kind_of_input_is_told_apart_by_its_content(tmp_path, backbone, kind):
+    values = np.arange(120).reshape(10, 12).astype(np.float32)
+    other = values.copy()
+    other[3, 3] = 100
+    make = {"csr": sp.csr_matrix, "mapped": MappedRows, "pixels": lambda x: Images(x.astype("u1").reshape(10, 2, 2, 3))}
+    for inputs in (values, values, other):
+        cached_features(dataset(make[kind](inputs)), backbone, tmp_path)
+    assert backbone.calls == 2
+
+
+def test_a_failure_leaves_no_file_and_the_next_try_starts_over(tmp_path):
+    torch.manual_seed(0)
+    backbone = Counting(fail_at=2)
+    with pytest.raises(RuntimeError, match="power"):
+        cached_features(dataset(), backbone, tmp_path, batch_size=5)
+    assert list(tmp_path.iterdir()) == []
+    assert cached_features(dataset(), backbone, tmp_path, batch_size=5).inputs.shape == (10, 5)
+
+
+def test_progress_is_told_after_each_batch(tmp_path, backbone):
+    seen = []
+    cached_features(dataset(), backbone, tmp_path, batch_size=4, progress=lambda *told: seen.append(told))
+    assert seen == [(4, 10), (8, 10), (10, 10)]
+
+
+def test_a_backbone_that_gives_no_features_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"must return features \(10, D\), got shape \(10, 12, 1\)"):
+        cached_features(dataset(), nn.Unflatten(1, (12, 1)), tmp_path)
