@@ -2,6 +2,11 @@
 
 from shortlist.objectives.average_k import AverageK
 from shortlist.objectives.base import LinearObjective, Objective, count_labels
+from shortlist.objectives.cnn_rnn import CnnRnn
+from shortlist.objectives.counted import NoisedTopK, PartialSelective
+from shortlist.objectives.curriculum import Curriculum
+from shortlist.objectives.fast0tag import Fast0Tag
+from shortlist.objectives.latent_noise import LatentNoise
 from shortlist.objectives.loss_functions import LossFunctionObjective
 from shortlist.objectives.registry import (
     OBJECTIVES,
@@ -12,13 +17,23 @@ from shortlist.objectives.registry import (
     objective_class,
     register,
 )
+from shortlist.objectives.role import Role
+from shortlist.objectives.wsabie import Wsabie
 
 __all__ = [
     "OBJECTIVES",
     "AverageK",
+    "CnnRnn",
+    "Curriculum",
+    "Fast0Tag",
+    "LatentNoise",
     "LinearObjective",
     "LossFunctionObjective",
+    "NoisedTopK",
     "Objective",
+    "PartialSelective",
+    "Role",
+    "Wsabie",
     "build",
     "check_target",
     "count_labels",

@@ -93,9 +93,15 @@ class Objective(nn.Module):
 
     def needed_index(self, index: Tensor | None) -> Tensor:
         """The example numbers, for objectives that cannot do without."""
+        self.check_trainable()
         if index is None:
             raise ValueError(f"{self.name} keeps a memory per training example: loss() needs index, one number per row")
         return index
+
+    def check_trainable(self) -> None:
+        """For objectives that cannot train without knowing their training set."""
+        if self.num_examples is None:
+            raise ValueError(f"{self.name} was built for prediction only: to train, pass num_examples or train_target")
 
     @contextmanager
     def options_checked(self) -> Iterator[None]:
@@ -109,7 +115,7 @@ class Objective(nn.Module):
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         for part in self.training_only:
             if getattr(self, part) is None:  # built for prediction: the memory in the file is not wanted
-                for key in [key for key in state_dict if key.startswith(f"{prefix}{part}.")]:
+                for key in [key for key in state_dict if f"{key}.".startswith(f"{prefix}{part}.")]:
                     del state_dict[key]
         super()._load_from_state_dict(state_dict, prefix, *args)
 

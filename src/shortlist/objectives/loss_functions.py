@@ -5,7 +5,7 @@ import inspect
 import operator
 import typing
 from collections.abc import Callable
-from dataclasses import asdict, field, make_dataclass
+from dataclasses import asdict, field, fields, make_dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -29,14 +29,14 @@ def config_of(function: Callable[..., Tensor], **more: tuple[Any, Any]) -> type[
     A k without a default gets 5: the size of sets in most published tables.
     """
     hints = typing.get_type_hints(function)
-    fields = []
+    columns = []
     for name, parameter in inspect.signature(function).parameters.items():
         if name not in _NOT_OPTIONS:
             default = _DEFAULT_K if parameter.default is inspect.Parameter.empty else parameter.default
             kinds = [kind for kind in typing.get_args(hints[name]) or (hints[name],) if kind is not Tensor]
-            fields.append((name, functools.reduce(operator.or_, kinds), field(default=default)))
-    fields += [(name, kind, field(default=default)) for name, (kind, default) in more.items()]
-    config = make_dataclass("Config", fields, frozen=True)
+            columns.append((name, functools.reduce(operator.or_, kinds), field(default=default)))
+    columns += [(name, kind, field(default=default)) for name, (kind, default) in more.items()]
+    config = make_dataclass("Config", columns, frozen=True)
     config.__module__ = __name__
     return config
 
@@ -48,7 +48,11 @@ class LossFunctionObjective(LinearObjective):
 
     def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
         super().__init__(in_features, num_labels, config, **training_set)
+        self.keep_counts()
         self._try_options()
+
+    def keep_counts(self) -> None:
+        """Keep, as buffers, what the loss needs to know of the training set."""
 
     def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
         return type(self).function(scores, target, **self.options())
@@ -58,6 +62,12 @@ class LossFunctionObjective(LinearObjective):
         return asdict(self.config)
 
     def _try_options(self) -> None:
+        whole = [field.name for field in fields(self.config) if field.name == "k" and field.type is int]
+        if whole and self.config.k >= self.num_labels:  # some losses would be 0 for ever
+            raise ValueError(
+                f"k of objective {self.name!r} must be at most {self.num_labels - 1}, got {self.config.k}: "
+                f"there are {self.num_labels} labels, and all of them together are always right"
+            )
         shape = (1,) if "indices" in self.accepts else (1, self.num_labels)
         options = dict(self.options())
         if "sync" in inspect.signature(type(self).function).parameters:

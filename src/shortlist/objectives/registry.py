@@ -89,7 +89,7 @@ def make_config(objective: type[Objective], options: Mapping[str, Any] | None = 
             raise ValueError(f"objective {objective.name!r} has no option {key!r}{nearest(key, names)}; {has}")
         value = tuple(value) if isinstance(value, list) else value
         if not _fits(value, types_of[key]):
-            wanted = getattr(types_of[key], "__name__", str(types_of[key]))
+            wanted = _in_words(types_of[key])
             raise ValueError(f"option {key!r} of objective {objective.name!r} must be {wanted}, got {value!r}")
         values[key] = value
     return objective.Config(**values)
@@ -176,6 +176,12 @@ def _accepting(target: Tensor) -> list[str]:
     several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
     kind = "indices" if target.ndim == 1 else "label-matrix"
     return [name for name, o in OBJECTIVES.items() if kind in o.accepts and not (several and o.one_positive)]
+
+
+def _in_words(kind: Any) -> str:
+    if typing.get_origin(kind) is typing.Literal:
+        return "one of " + ", ".join(map(repr, typing.get_args(kind)))
+    return kind.__name__ if isinstance(kind, type) and not typing.get_args(kind) else str(kind)
 
 
 def _fits(value: Any, wanted: Any) -> bool:

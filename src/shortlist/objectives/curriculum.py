@@ -1,0 +1,93 @@
+"""Curriculum labelling: unknown labels get the model's own answers, more of them in every stage of the training."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from shortlist.functional._distributed import world_size
+from shortlist.nn import CurriculumLabelingLoss
+from shortlist.objectives.base import LinearObjective
+from shortlist.objectives.registry import register
+
+
+@register
+class Curriculum(LinearObjective):
+    """A linear head trained by `shortlist.nn.CurriculumLabelingLoss`.
+
+    The epochs are cut into ``len(schedule) + 1`` equal stages; the first fills nothing, stage r fills what
+    ``schedule[r-1]`` allows. An example is filled once per stage, from its scores when the stage first sees it: that
+    needs no extra pass over the data. Shares are taken within a batch (of each process).
+
+    >>> target = torch.tensor([[1, -1, -1], [0, 1, -1]])
+    >>> objective = Curriculum(in_features=4, num_labels=3, train_target=target)
+    >>> objective.start_epoch(epoch=9, epochs=10)
+    >>> loss = objective.loss(torch.randn(2, 4), target, index=torch.tensor([0, 1]))
+    >>> objective.memory.complete(target, torch.tensor([0, 1])).min()  # the last stage leaves nothing unknown
+    tensor(0, dtype=torch.int8)
+    """
+
+    name = "curriculum"
+    accepts = ("label-matrix",)
+    link = "sigmoid"
+    monitor = "mean-average-precision"
+    training_only = ("memory", "filled_in")
+
+    @dataclass(frozen=True)
+    class Config:
+        """The options of CurriculumLabelingLoss."""
+
+        schedule: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8, 1.0)
+        by: Literal["share", "score"] = "share"
+        boost: float = 5.0
+
+    memory: CurriculumLabelingLoss | None
+    filled_in: Tensor | None  # the stage in which each example was last filled
+
+    def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
+        super().__init__(in_features, num_labels, config, **training_set)
+        self.memory = None
+        self.register_buffer("filled_in", None)
+        self._new: list[Tensor] = []
+        if self.num_examples is not None:
+            c = self.config
+            self.memory = CurriculumLabelingLoss(
+                self.num_examples, num_labels, schedule=c.schedule, by=c.by, boost=c.boost
+            )
+            self.filled_in = torch.zeros(self.num_examples, dtype=torch.int16)
+
+    def start_epoch(self, epoch: int, epochs: int) -> None:
+        if self.memory is not None:
+            self.memory.round.fill_(epoch * (len(self.config.schedule) + 1) // epochs)
+
+    def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
+        index = self.needed_index(index)
+        assert self.memory is not None
+        scores = self(features)
+        if self.training:
+            self._fill(scores, target, index)
+        loss: Tensor = self.memory(scores, target, index)
+        return loss
+
+    def _fill(self, scores: Tensor, target: Tensor, index: Tensor) -> None:
+        assert self.memory is not None
+        assert self.filled_in is not None
+        due = self.filled_in[index] < self.memory.round
+        if bool(due.any()):
+            self.memory.fill(scores[due], target[due], index[due])
+            self.filled_in[index[due]] = self.memory.round.to(torch.int16)
+            self._new.append(index[due])
+
+    def after_step(self, lr: float) -> None:
+        """Between processes: everybody learns what the others have filled in."""
+        new, self._new = self._new, []
+        if self.memory is None or self.filled_in is None or world_size(None) == 1:
+            return
+        index = torch.cat(new).cpu() if new else torch.empty(0, dtype=torch.int64)
+        gathered: list[Any] = [None] * dist.get_world_size()
+        dist.all_gather_object(gathered, (index, self.memory.filled[index].cpu()))
+        for rows, answers in gathered:
+            self.memory.filled[rows] = answers.to(self.memory.filled.device)
+            self.filled_in[rows] = self.memory.round.to(torch.int16)
