@@ -51,11 +51,10 @@ def test_flipping_or_not_does_not_change_how_far_images_move():
     images = torch.randn(32, 1, 6, 6)
     flipped = augment(images, generator=torch.Generator().manual_seed(7))
     plain = augment(images, flip=False, generator=torch.Generator().manual_seed(7))
-    mirrored = augment(images.flip(3), flip=False, generator=torch.Generator().manual_seed(7))
-    assert all(
-        torch.equal(one, either[0]) or torch.equal(one, either[1])
-        for one, *either in zip(flipped, plain, mirrored, strict=True)
-    )
+    same = (flipped == plain).flatten(1).all(1)
+    mirrored = (flipped == plain.flip(3)).flatten(1).all(1)
+    assert (same | mirrored).all()
+    assert 0 < int(same.sum()) < 32
 
 
 @pytest.mark.parametrize(("shape", "padding"), [((3, 8, 8), 4), ((1, 3, 8, 8), -1)])

@@ -180,3 +180,25 @@ def test_indices_alone_do_not_say_how_many_labels_there_are(tmp_path):
     np.savez(tmp_path / "all.npz", X=X, y=SETS)
     with pytest.raises(ValueError, match="coding must be one of"):
         read_features(tmp_path / "all.npz", coding="guess")
+
+
+def test_blank_class_indices_are_unknown_when_the_coding_says_so(tmp_path):
+    pq.write_table(pa.table({"X": X.tolist(), "y": [1, None, 0, 1]}), tmp_path / "all.parquet")
+    options = {"path": tmp_path / "all.parquet", "num_labels": 2}
+    assert read_features(**options, coding="nan").target.tolist() == [1, -1, 0, 1]
+    assert_found("features", [("all.parquet", None, "coding='nan' takes blanks as unknown")], **options)
+
+
+def test_groups_and_names_that_do_not_fit_are_reported_with_the_file(tmp_path):
+    np.savez(tmp_path / "all.npz", X=X, y=SETS, g=[0, 1, 2], half=[0.5, 1], names=["cat", "cat"])
+    path = tmp_path / "all.npz"
+    assert_found("features", [("all.npz", None, "groups must be int64 of shape (2,)")], path=path, groups_key="g")
+    assert_found("features", [("all.npz", None, "groups must be whole numbers")], path=path, groups_key="half")
+    assert_found("features", [("all.npz", None, "names must differ")], path=path, vocabulary_key="names")
+
+
+def test_a_file_that_is_wrong_throughout_is_not_listed_throughout(tmp_path):
+    np.savez(tmp_path / "all.npz", X=np.zeros((1500, 1)), y=np.full(1500, 9))
+    problems = found("features", path=tmp_path / "all.npz", num_labels=2)
+    assert len(problems) == 1001
+    assert problems[-1][2] == "500 more rows have the same problem as row 999"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -69,6 +69,13 @@ class Findings:
 
     def add(self, file: PathLike, message: str, row: int | None = None, unit: Unit = "row") -> None:
         self.problems.append(Problem(os.fspath(file), row, message, unit))
+
+    def rows(self, file: PathLike, rows: Sequence[int], message: Callable[[int], str], most: int = 1000) -> None:
+        """The same kind of problem in several rows; a file that is wrong throughout need not be listed throughout."""
+        for row in rows[:most]:
+            self.add(file, message(row), row)
+        if len(rows) > most:
+            self.add(file, f"{len(rows) - most} more rows have the same problem as row {rows[most - 1]}")
 
     def file(self, path: PathLike) -> bool:
         """Whether this file is there; noted if not."""

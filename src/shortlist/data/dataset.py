@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -205,7 +204,3 @@ def _checked_target(target: Any, num_labels: int) -> Tensor:
 def default_names(num_labels: int) -> tuple[str, ...]:
     """Names for labels that have none: their numbers."""
     return tuple(map(str, range(num_labels)))
-
-
-def names_of(values: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(str(value) for value in values)

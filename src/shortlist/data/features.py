@@ -11,11 +11,9 @@ import torch
 
 from shortlist.data._arrays import ArrayFile, get_array, open_arrays
 from shortlist.data._problems import Findings, PathLike, is_thorough
-from shortlist.data._targets import Coding, indices_of_names, target_of
-from shortlist.data.dataset import Dataset, default_names, names_of
+from shortlist.data._targets import Coding, dataset_of, indices_of_names, target_of
+from shortlist.data.dataset import Dataset, default_names
 from shortlist.data.mapped_rows import MappedRows
-
-_MOST = 1000
 
 
 def read_features(
@@ -75,7 +73,7 @@ def read_features(
 
     inputs = _checked_inputs(inputs, inputs_file, findings)
     if vocabulary is None and names is not None:
-        vocabulary = names_of(names.tolist())
+        vocabulary = tuple(map(str, names.tolist()))
     if vocabulary is None and found.ndim == 2:
         vocabulary = labels_file.columns(labels_key)
     if found.ndim == 1 and found.dtype.kind in "OU":
@@ -100,13 +98,14 @@ def read_features(
     if unknown is not None:
         mask = unknown.toarray() if hasattr(unknown, "toarray") else unknown
         target = target.masked_fill(torch.from_numpy(mask != 0), -1)
-    return Dataset(
+    return dataset_of(
+        labels_file.path,
         inputs,
         target,
-        tuple(vocabulary),
-        groups=None if groups is None else torch.from_numpy(np.asarray(groups).astype(np.int64)),
-        group_names=None if group_names is None else names_of(group_names.tolist()),
-        ids=None if ids is None else names_of(ids.tolist()),
+        vocabulary,
+        groups=groups,
+        group_names=group_names,
+        ids=ids,
         name=Path(path).stem,
     )
 
@@ -127,8 +126,7 @@ def _checked_inputs(inputs: Any, file: ArrayFile, findings: Findings) -> Any:
         bad = _rows_not_finite(inputs)
         kept = inputs.dtype if inputs.dtype in (np.float16, np.float32) else np.float32
         inputs = torch.from_numpy(np.require(inputs, dtype=kept, requirements="W"))
-    for row in bad[:_MOST].tolist():
-        findings.add(file.path, "a feature is not a finite number", row)
+    findings.rows(file.path, bad.tolist(), lambda _: "a feature is not a finite number")
     return inputs
 
 

@@ -42,7 +42,8 @@ def split(
 def _ends(parts: Sequence[float] | Sequence[int], total: int) -> list[int]:
     """Where each part ends in the shuffled order."""
     whole = all(isinstance(part, int) and not isinstance(part, bool) for part in parts)
-    if not parts or not all(part >= 0 for part in parts) or not (whole or all(isinstance(part, float) for part in parts)):
+    alike = whole or all(isinstance(part, float) for part in parts)
+    if not parts or not alike or not all(part >= 0 for part in parts):
         raise ValueError(f"parts must be all fractions (floats) or all numbers of examples (ints), got {parts!r}")
     allowed = total if whole else 1
     if sum(parts) > allowed + 1e-9:

@@ -7,12 +7,11 @@ import re
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from shortlist.data._arrays import get_array, open_arrays
 from shortlist.data._problems import Findings
-from shortlist.data._targets import Coding, target_of
-from shortlist.data.dataset import Dataset, default_names, names_of
+from shortlist.data._targets import Coding, dataset_of, target_of
+from shortlist.data.dataset import Dataset, default_names
 from shortlist.data.images import Images, Pixels, decode
 
 
@@ -62,17 +61,19 @@ def read_stacked_images(
         count = len(names) if names is not None else found.shape[1] if found.ndim == 2 else num_labels
         if count is None:
             raise ValueError(f"{labels}: give vocabulary_key or num_labels, class indices do not tell how many")
-        vocabulary = default_names(count) if names is None else names_of(names.tolist())
+        vocabulary: tuple[str, ...] = default_names(count) if names is None else tuple(map(str, names.tolist()))
         target = target_of(found, count, coding, labels, findings)
     findings.stop_if_any()
     if pixels is None or target is None:
         raise AssertionError("images and labels that cannot be read are problems, and were raised")
-    return Dataset(
+    return dataset_of(
+        labels,
         Images(pixels),
         target[: len(pixels)],
         vocabulary,
-        groups=None if groups is None else torch.from_numpy(np.asarray(groups).astype(np.int64)),
-        group_names=None if group_names is None else names_of(group_names.tolist()),
+        groups=groups,
+        group_names=group_names,
+        ids=None,
         name=re.sub(r"[^0-9A-Za-z]+$", "", pattern.partition("*")[0]) or Path(path).resolve().name,
     )
 
