@@ -114,3 +114,12 @@ def test_progress_is_told_after_each_batch(tmp_path, backbone):
 def test_a_backbone_that_gives_no_features_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"must return features \(10, D\), got shape \(10, 12, 1\)"):
         cached_features(dataset(), nn.Unflatten(1, (12, 1)), tmp_path)
+
+
+def test_images_are_scaled_as_the_backbone_says(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (10, 2, 2, 3), dtype=np.uint8)
+    backbone = nn.Flatten()
+    backbone.pixel_mean, backbone.pixel_std = (127 / 255,) * 3, (128 / 255,) * 3
+    found = cached_features(dataset(Images(pixels)), backbone, tmp_path)
+    expected = (torch.from_numpy(pixels).permute(0, 3, 1, 2).flatten(1).double() - 127) / 128
+    torch.testing.assert_close(found.inputs.double(), expected, atol=1e-6, rtol=0)

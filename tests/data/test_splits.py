@@ -77,3 +77,9 @@ def test_a_label_matrix_is_stratified_by_the_rarest_label_present():
 def test_parts_that_make_no_sense_are_refused(parts, message):
     with pytest.raises(ValueError, match=message):
         split(numbered(torch.zeros(10, dtype=torch.int64), 1), parts)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        split(numbered(torch.zeros(4, dtype=torch.int64), 1), (2,), seed=seed)

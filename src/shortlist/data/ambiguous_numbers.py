@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from shortlist._label_set_files import require
 from shortlist._label_set_inputs import as_offsets
 from shortlist._label_sets import LabelSets
+from shortlist.data._random import random_for
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 
@@ -51,7 +52,7 @@ def ambiguous_numbers(
     if form not in ("features", "images"):
         raise ValueError(f"form must be 'features' or 'images', got {form!r}")
     drawings = _drawings(part)
-    random = np.random.default_rng([seed, list(_PARTS).index(part)])
+    random = random_for(f"ambiguous-numbers {part}", seed)
 
     readings = random.permutation(np.repeat([1, 2, 4], counts))
     blended = np.repeat(readings[:, None] == 4, 2, axis=1)  # (N, 2): is the tens digit a blend, is the units digit

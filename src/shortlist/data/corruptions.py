@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from shortlist._label_sets import LabelSets
+from shortlist.data._random import random_for
 from shortlist.data.dataset import Dataset
 
 
@@ -33,7 +34,7 @@ def noise_within_groups(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset
     by_group = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups)
     starts = np.cumsum(sizes) - sizes
-    random = np.random.default_rng(seed)
+    random = random_for("noise-within-groups", seed)
     target = dataset.target.numpy().copy()
     chosen = np.flatnonzero((random.random(len(target)) < p) & (target >= 0))
     group = groups[target[chosen]]
@@ -52,7 +53,7 @@ def symmetric_noise(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset:
     _need_indices(dataset, "symmetric-noise")
     if dataset.num_labels < 2:
         raise ValueError("symmetric-noise needs at least two labels")
-    random = np.random.default_rng(seed)
+    random = random_for("symmetric-noise", seed)
     target = dataset.target.numpy().copy()
     chosen = np.flatnonzero((random.random(len(target)) < p) & (target >= 0))
     target[chosen] = (target[chosen] + random.integers(1, dataset.num_labels, len(chosen))) % dataset.num_labels
@@ -68,7 +69,7 @@ def missing_labels(dataset: Dataset, *, rate: float, seed: int = 0) -> Dataset:
     """
     _check_share("rate", rate)
     _need_matrix(dataset, "missing-labels")
-    hidden = np.random.default_rng(seed).random(tuple(dataset.target.shape)) < rate
+    hidden = random_for("missing-labels", seed).random(tuple(dataset.target.shape)) < rate
     target = dataset.target.masked_fill(torch.from_numpy(hidden), -1)
     return _corrupted(dataset, target, "missing-labels", rate=rate, seed=seed)
 
@@ -89,7 +90,7 @@ def single_positive(dataset: Dataset, *, indices: bool = False, seed: int = 0) -
     """
     _need_matrix(dataset, "single-positive")
     present = dataset.target.numpy() == 1
-    draws = np.random.default_rng(seed).random(present.shape)
+    draws = random_for("single-positive", seed).random(present.shape)
     kept = np.where(present, draws, -1.0).argmax(1)
     kept = torch.from_numpy(np.where(present.any(1), kept, -1))
     if indices:
@@ -113,7 +114,7 @@ def long_tailed(dataset: Dataset, *, ratio: float = 100.0, seed: int = 0) -> Dat
     _need_indices(dataset, "long-tailed")
     if not ratio >= 1:
         raise ValueError(f"ratio must be at least 1, got {ratio}")
-    random = np.random.default_rng(seed)
+    random = random_for("long-tailed", seed)
     target = dataset.target.numpy()
     most = int(dataset.label_counts().max())
     kept = []

@@ -35,7 +35,8 @@ def cached_features(
 
     Args:
         dataset: images or features.
-        backbone: takes a batch of inputs and returns (B, D). It is run in evaluation mode and left as it was.
+        backbone: takes a batch of inputs and returns (B, D). It is run in evaluation mode and left as it was;
+            images are scaled by its ``pixel_mean`` and ``pixel_std`` if it has them.
         folder: where the files go; made if it is not there.
         identity: what else tells this backbone from another one, such as its name and options.
         batch_size, device: how the backbone runs.
@@ -47,6 +48,7 @@ def cached_features(
     ...     cached_features(data, torch.nn.Linear(3, 2), folder)
     Dataset('data': 3 examples, 2 features, one of 2 labels each)
     """
+    dataset = dataset.normalised_for(backbone)
     path = Path(folder) / f"{dataset.name}-{_key(dataset, backbone, identity)}.npy"
     if not path.is_file():
         Path(folder).mkdir(parents=True, exist_ok=True)

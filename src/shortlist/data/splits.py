@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.data._random import random_for
 from shortlist.data.dataset import Dataset
 
 
@@ -30,7 +31,7 @@ def split(
     [2, 3]
     """
     ends = _ends(parts, len(dataset))
-    random = np.random.default_rng(seed)
+    random = random_for("split", seed)
     order = random.permutation(len(dataset))
     if stratify:
         order = _spread(order, _strata(dataset), random)
