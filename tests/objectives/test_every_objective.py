@@ -13,7 +13,8 @@ from tests.objectives.tiny import FEATURES, LABELS, OPTIONS, first_kind, make, p
 CONTRACT = [
     "cross-entropy", "smooth-topk", "topk-hinge", "truncated-entropy", "noised-topk", "lml", "average-k",
     "assume-negative", "expected-positive", "role", "binary", "two-way", "asymmetric", "partial-selective", "warp",
-    "lsep", "rml", "wsabie", "multilabel-softmax", "partial-binary", "curriculum", "fast0tag", "latent-noise", "cnn-rnn",
+    "lsep", "rml", "wsabie", "multilabel-softmax", "partial-binary", "curriculum", "fast0tag", "latent-noise",
+    "cnn-rnn",
 ]
 # fmt: on
 TAKE_BOTH = ["truncated-entropy", "lml", "average-k", "assume-negative", "expected-positive", "role"]
@@ -135,6 +136,25 @@ def test_features_of_the_wrong_length_are_an_error_that_names_the_right_one(name
     data = tiny(first_kind(name))
     with pytest.raises(ValueError, match=r"features must have shape \(rows, 6\), got \(4, 5\)"):
         make(name, data)(torch.zeros(4, 5))
+
+
+@every
+def test_mixed_precision_gives_finite_losses_scores_and_gradients(name):
+    data = tiny(first_kind(name))
+    objective = make(name, data)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = objective.loss(data.features[:16], data.target[:16], torch.arange(16))
+        scores = objective(data.held_out)
+    loss.backward()
+    assert loss.isfinite()
+    assert scores.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in objective.parameters())
+    assert loss.item() == pytest.approx(make_loss(name, data), rel=0.1)
+
+
+def make_loss(name, data):
+    """The loss of the first batch in full precision, from the same random state."""
+    return make(name, data).loss(data.features[:16], data.target[:16], torch.arange(16)).item()
 
 
 @every

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shortlist.functional._inputs import in_compute_type
 from shortlist.functional._label_matrix import read_label_matrix
 from shortlist.objectives.base import Objective
 from shortlist.objectives.registry import register
@@ -58,12 +59,12 @@ class CnnRnn(Objective):
         rows, stop = len(features), self.num_labels
         word = torch.full((rows, 1), stop, device=features.device)
         named = torch.zeros(rows, 1, stop, dtype=torch.bool, device=features.device)
-        best = torch.full((rows, stop), float("-inf"), device=features.device)
+        best = in_compute_type(image).new_full((rows, stop), float("-inf"))
         alive = torch.ones(rows, 1, dtype=torch.bool, device=features.device)
         state = None
         for _ in range(min(self.config.max_labels, stop)):
             scores, state = self._steps(image, word, named, state)
-            log_p = scores.float().log_softmax(-1).squeeze(1)
+            log_p = in_compute_type(scores).log_softmax(-1).squeeze(1)
             best = torch.where(alive, torch.maximum(best, log_p[:, :stop]), best)
             word = log_p.argmax(-1, keepdim=True)
             alive = alive & (word != stop)
@@ -77,12 +78,13 @@ class CnnRnn(Objective):
         before = F.pad(words[:, :-1], (1, 0), value=self.num_labels)
         named = F.one_hot(before, self.num_labels + 1)[..., :-1].cumsum(1) > 0
         scores, _ = self._steps(image, before, named | (target == -1).unsqueeze(1), None)
-        losses = F.cross_entropy(scores.flatten(0, 1).float(), words.flatten(), reduction="none")
+        losses = F.cross_entropy(in_compute_type(scores.flatten(0, 1)), words.flatten(), reduction="none")
         return torch.where(real.flatten(), losses, 0.0).sum() / real.sum().clamp(min=1)
 
     def _steps(self, image: Tensor, words: Tensor, closed: Tensor, state: Any) -> tuple[Tensor, Any]:
         """Scores of labels and stop sign after each word, (B, T, L + 1); closed labels are out of the question."""
-        hidden, state = self.lstm(self.words(words), state)
+        with torch.autocast(words.device.type, enabled=False):  # not every CPU has an LSTM in half precision
+            hidden, state = self.lstm(self.words(words), state)
         scores = self.out(F.relu(self.from_state(hidden) + image))
         return scores.masked_fill(F.pad(closed, (0, 1), value=False), float("-inf")), state
 
