@@ -81,19 +81,26 @@ struct Balance {
   double evaluated;  // where the kept shares were computed: delta less the last, small step
 };
 
-// Halley on f = log(sum rest) - log(sum top), safeguarded by the bracket it builds, from a start that replaces the rest's
-// sum by x m1/(1 + x m2/m1), its two moments. The last step is at most `tolerance`; the error left is about its cube.
-template <class T>
-Balance balance(const T* r, int64_t n_padded, Moments moments, const double* v, int64_t k, double sum_v, double gap,
-                double tolerance, T* keep = nullptr, int64_t n = 0) {
-  const double half = gap / 2, spread = moments.second / moments.first;
-  double delta = 0.5 * std::log(sum_v / moments.first);
+// Close to the solution from the rest's first two moments alone, its sum replaced by x m1/(1 + x m2/m1); Newton.
+inline double rough_balance(Moments rest, const double* v, int64_t k, double sum_v, double gap) {
+  const double half = gap / 2, spread = rest.second / rest.first;
+  double delta = 0.5 * std::log(sum_v / rest.first);
   for (int step = 0; step < 2 && gap < 100; ++step) {
     const double x = std::exp(delta - half);
     const Moments out = shares(v, padded_odds(k), std::exp(-delta - half), static_cast<double*>(nullptr), 0);
-    const double f = std::log(x * moments.first / ((1 + x * spread) * out.first));
+    const double f = std::log(x * rest.first / ((1 + x * spread) * out.first));
     delta -= f / (1 / (1 + x * spread) + 1 - out.second / out.first);
   }
+  return delta;
+}
+
+// Halley on f = log(sum rest) - log(sum top), safeguarded by the bracket it builds. The last step is at most
+// `tolerance`; the error left is about its cube.
+template <class T>
+Balance balance(const T* r, int64_t n_padded, Moments moments, const double* v, int64_t k, double sum_v, double gap,
+                double tolerance, T* keep = nullptr, int64_t n = 0) {
+  const double half = gap / 2;
+  double delta = rough_balance(moments, v, k, sum_v, gap);
   double low = -INFINITY, high = INFINITY;
   for (int step = 0; step < 60; ++step) {
     const Moments in = shares(r, n_padded, T(std::exp(delta - half)), keep, n);

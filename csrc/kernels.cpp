@@ -1,11 +1,16 @@
 // Compiled once per instruction set (SHORTLIST_ISA names it): instantiates the row kernels for float and double.
 #include <cmath>
 
+#include "asymmetric.h"
+#include "average_k.h"
+#include "binary.h"
 #include "kernels.h"
 #include "kth.h"
 #include "lml.h"
 #include "smooth_topk.h"
 #include "truncated.h"
+#include "two_way.h"
+#include "warp.h"
 
 #define SHORTLIST_JOIN_(a, b) a##b
 #define SHORTLIST_JOIN(a, b) SHORTLIST_JOIN_(a, b)
@@ -62,6 +67,39 @@ Kernels SHORTLIST_JOIN(kernels_, SHORTLIST_ISA)() {
       isa::kth_largest(static_cast<const T*>(scores), static_cast<const T*>(noise), T(epsilon), rows, n, k,
                        static_cast<T*>(values), indices, threads);
     });
+  };
+  out.binary = [](LossCall& call, const void* pos_weight) {
+    with_type(call.is_double, [&](auto t) { isa::binary(call, static_cast<const decltype(t)*>(pos_weight)); });
+  };
+  out.partial_binary = [](LossCall& call, double boost) {
+    with_type(call.is_double, [&](auto t) { isa::partial_binary<decltype(t)>(call, boost); });
+  };
+  out.asymmetric = [](LossCall& call, double gamma_present, double gamma_absent, double gamma_assumed, double clip,
+                      bool detach, int unknown_rule, int64_t likely, const uint8_t* frequent) {
+    const isa::Focus focus{gamma_present, gamma_absent, gamma_assumed, clip, detach};
+    with_type(call.is_double, [&](auto t) { isa::asymmetric<decltype(t)>(call, focus, unknown_rule, likely, frequent); });
+  };
+  out.pair_rows = [](LossCall& call, double present_temperature, double absent_temperature, double margin) {
+    const isa::PairOptions options{present_temperature, absent_temperature, margin};
+    with_type(call.is_double, [&](auto t) { isa::pair_rows<decltype(t)>(call, options); });
+  };
+  out.two_way = [](LossCall& call, double present_temperature, double absent_temperature, double margin,
+                   bool sample_way, bool mean, int64_t groups, double* loss) {
+    const isa::PairOptions options{present_temperature, absent_temperature, margin};
+    with_type(call.is_double, [&](auto t) { isa::two_way<decltype(t)>(call, options, sample_way, mean, groups, loss); });
+  };
+  out.multilabel_softmax = [](LossCall& call) {
+    with_type(call.is_double, [&](auto t) { isa::multilabel_softmax<decltype(t)>(call); });
+  };
+  out.warp = [](LossCall& call, const int64_t* seeds) {
+    with_type(call.is_double, [&](auto t) { isa::warp<decltype(t)>(call, seeds); });
+  };
+  out.single_positive = [](LossCall& call, int64_t* index) { isa::single_positive(call, index); };
+  out.assume_negative = [](LossCall& call, bool weighted, double smoothing) {
+    with_type(call.is_double, [&](auto t) { isa::assume_negative<decltype(t)>(call, weighted, smoothing); });
+  };
+  out.average_k = [](AverageKCall& call) {
+    with_type(call.is_double, [&](auto t) { isa::average_k<decltype(t)>(call); });
   };
   return out;
 }

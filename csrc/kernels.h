@@ -21,6 +21,21 @@ struct Kernels {
   // k-th largest of scores + epsilon * noise (noise may be null): value and label of each row
   void (*kth_largest)(bool is_double, const void* scores, const void* noise, double epsilon, int64_t rows, int64_t n,
                       int64_t k, void* values, int64_t* indices, int threads);
+
+  // losses of a label matrix
+  void (*binary)(LossCall&, const void* pos_weight);  // one per label, in the scores' type, or null
+  void (*partial_binary)(LossCall&, double boost);
+  void (*asymmetric)(LossCall&, double gamma_present, double gamma_absent, double gamma_assumed, double clip,
+                     bool detach, int unknown_rule, int64_t likely, const uint8_t* frequent);
+  void (*pair_rows)(LossCall&, double present_temperature, double absent_temperature, double margin);
+  void (*two_way)(LossCall&, double present_temperature, double absent_temperature, double margin, bool sample_way,
+                  bool mean, int64_t groups, double* loss);
+  void (*multilabel_softmax)(LossCall&);
+  void (*warp)(LossCall&, const int64_t* seeds);  // seeds: one per row for a sample, or null for exact ranks
+  // losses of one observed label per row
+  void (*single_positive)(LossCall&, int64_t* index);  // -1: none in the row; below: minus how many there are
+  void (*assume_negative)(LossCall&, bool weighted, double smoothing);
+  void (*average_k)(AverageKCall&);
 };
 
 Kernels kernels_baseline();

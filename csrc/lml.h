@@ -17,6 +17,7 @@ template <class T> struct Frame {
   double* v;         // odds of the top, relative to the smallest of them
   Top<T> top;        // k entries (fewer: every usable label is in it and there is nothing to solve)
   double high, low;  // s_[k], s_[k+1]
+  int32_t next;      // the label of s_[k+1]
   double gap, delta, evaluated;
   bool solved;       // there are more usable labels than k
   bool nan;
@@ -40,6 +41,7 @@ template <class T> Frame<T> solve_frame(const T* s, int64_t n, int64_t k, T* kee
   if (k >= n || f.top.count <= k) return f;
   f.solved = true;
   const T low = f.top.smallest();
+  f.next = f.top.index[k];
   --f.top.count;
   if (!f.top.sorted) sink_smallest(f.top);
   f.low = double(low);
@@ -69,15 +71,16 @@ template <class T> void lml_row(const T* s, int64_t n, int64_t k, T* p, double* 
   // p = q + e q (1 - q) (1 + e/2 (1 - 2q)), and e^3 is nothing.
   constexpr int W = kWidth<T>;
   const T e = T(f.delta - f.evaluated), base = T(1) + e / 2;
+  const auto moved = [&](Vec<T> q) { return q + q * (T(1) - q) * e * (base - q * e); };
   int64_t j = 0;
-  for (; j + W <= n; j += W) {
-    const Vec<T> q = load(p + j), step = q * (T(1) - q) * e;
-    store(p + j, q + step * (base - q * e));
+  for (; j + W <= n; j += W) store(p + j, moved(load(p + j)));
+  if (j < n) {
+    const Vec<T> odds = load(f.r + j) * T(std::exp(f.evaluated - f.gap / 2)), tail = moved(odds / (odds + T(1)));
+    std::memcpy(p + j, &tail, size_t(n - j) * sizeof(T));
   }
-  const T x = T(std::exp(f.delta - f.gap / 2));
-  for (; j < n; ++j) p[j] = f.r[j] * x / (f.r[j] * x + T(1));
   const double w = std::exp(-f.delta - f.gap / 2);
-  for (int64_t i = 0; i < k; ++i) p[f.top.index[i]] = T(1 / (1 + f.v[i] * w));
+  for (int64_t i = 0; i < k; ++i)  // a label tied with the largest of the rest gets what that one got, to the last bit
+    p[f.top.index[i]] = double(f.top.value[i]) == f.low ? p[f.next] : T(1 / (1 + f.v[i] * w));
 }
 
 // grad = h (g - (h.g)/sum h), h = p (1 - p). Where p > 1/2, 1 - p has lost digits: those few are taken from the scores.

@@ -21,4 +21,17 @@ struct LossCall {
   int64_t bad = -1;         // out: flat position of the first target value that is not allowed, or -1
 };
 
+struct AverageKCall {
+  bool is_double;           // type of scores, proposals, weight, loss and gradients
+  int64_t rows, n, groups;  // groups: equal parts of the rows, each a batch of its own
+  const void *scores, *proposals;
+  const int64_t* index;     // observed label of each row
+  const void* weight;       // one per row; 0: not observed
+  double k, alpha;
+  bool mean;
+  void* loss;               // out: one per group
+  void *set_grad, *proposal_grad;
+  int threads;
+};
+
 }  // namespace shortlist

@@ -70,6 +70,20 @@ template <class F> static int64_t run_loss(const Addresses& a, F&& kernel) {
   return call.bad;
 }
 
+// The same for a loss that couples the rows of a batch and reduces them itself: kernel(call, one loss per group).
+template <class F> static int64_t run_batches(const Addresses& a, F&& kernel) {
+  std::vector<double> memory(a.rows + a.groups);
+  LossCall call{a.is_double, a.rows, a.n, at<void>(a.scores), at<void>(a.target), a.target_kind, at<void>(a.weight),
+                memory.data(), nullptr, at<void>(a.grad), a.threads};
+  const double* loss = memory.data() + a.rows;
+  kernel(call, memory.data() + a.rows);
+  for (int64_t g = 0; g < a.groups; ++g) {
+    if (a.is_double) at<double>(a.loss)[g] = loss[g], at<double>(a.scale)[g] = 1;
+    else at<float>(a.loss)[g] = float(loss[g]), at<float>(a.scale)[g] = 1;
+  }
+  return call.bad;
+}
+
 // Arguments shared by every loss, in this order; each returns the position of a bad target value, or -1.
 #define LOSS_PARAMETERS                                                                                             \
   bool is_double, int64_t rows, int64_t n, uintptr_t scores, uintptr_t target, int target_kind, uintptr_t weight,   \
@@ -119,5 +133,57 @@ NB_MODULE(_native, m) {
                           int64_t k, uintptr_t values, uintptr_t indices, int threads) {
     active.kth_largest(is_double, at<void>(scores), at<void>(noise), epsilon, rows, n, k, at<void>(values),
                        at<int64_t>(indices), threads);
+  }, unlocked());
+  m.def("binary", [](LOSS_PARAMETERS, uintptr_t pos_weight) {
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.binary(call, at<void>(pos_weight)); });
+  }, unlocked());
+  m.def("partial_binary", [](LOSS_PARAMETERS, double boost) {
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.partial_binary(call, boost); });
+  }, unlocked());
+  m.def("asymmetric", [](LOSS_PARAMETERS, double gamma_present, double gamma_absent, double gamma_assumed, double clip,
+                         bool detach, int unknown_rule, int64_t likely, uintptr_t frequent) {
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) {
+      active.asymmetric(call, gamma_present, gamma_absent, gamma_assumed, clip, detach, unknown_rule, likely,
+                        at<uint8_t>(frequent));
+    });
+  }, unlocked());
+  m.def("pair_rows", [](LOSS_PARAMETERS, double present_temperature, double absent_temperature, double margin) {
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) {
+      active.pair_rows(call, present_temperature, absent_temperature, margin);
+    });
+  }, unlocked());
+  m.def("two_way", [](LOSS_PARAMETERS, double present_temperature, double absent_temperature, double margin,
+                      bool sample_way) {
+    return run_batches(LOSS_ARGUMENTS, [&](LossCall& call, double* batch_loss) {
+      active.two_way(call, present_temperature, absent_temperature, margin, sample_way, reduction == 'm', groups,
+                     batch_loss);
+    });
+  }, unlocked());
+  m.def("multilabel_softmax", [](LOSS_PARAMETERS) {
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.multilabel_softmax(call); });
+  }, unlocked());
+  m.def("warp", [](LOSS_PARAMETERS, uintptr_t seeds) {
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.warp(call, at<int64_t>(seeds)); });
+  }, unlocked());
+  m.def("assume_negative", [](LOSS_PARAMETERS, bool weighted, double smoothing) {
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.assume_negative(call, weighted, smoothing); });
+  }, unlocked());
+  m.def("single_positive", [](int64_t rows, int64_t n, uintptr_t target, int target_kind, uintptr_t index, int threads) {
+    LossCall call{};
+    call.rows = rows;
+    call.n = n;
+    call.target = at<void>(target);
+    call.target_kind = target_kind;
+    call.threads = threads;
+    active.single_positive(call, at<int64_t>(index));
+    return call.bad;
+  }, unlocked());
+  m.def("average_k", [](bool is_double, int64_t rows, int64_t n, int64_t groups, uintptr_t scores, uintptr_t proposals,
+                        uintptr_t index, uintptr_t weight, double k, double alpha, bool mean, uintptr_t loss,
+                        uintptr_t set_grad, uintptr_t proposal_grad, int threads) {
+    AverageKCall call{is_double, rows, n, groups, at<void>(scores), at<void>(proposals), at<int64_t>(index),
+                      at<void>(weight), k, alpha, mean, at<void>(loss), at<void>(set_grad), at<void>(proposal_grad),
+                      threads};
+    active.average_k(call);
   }, unlocked());
 }

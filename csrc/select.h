@@ -127,10 +127,18 @@ template <class T> void select_by_counting(const T* x, int64_t n_padded, int64_t
       break;
     }
   }
+  if (above_low <= k) {  // no more than asked for: all of them
+    for_each_above(x, n_padded, low, [&](int64_t i) {
+      top.value[top.count] = x[i];
+      top.index[top.count++] = int32_t(i);
+    });
+    if (top.count) sink_smallest(top);
+    return;
+  }
   // everything from high on, and the best of what lies between (or the first ties)
   Top<T> inside{top.value + from_high, top.index + from_high, 0, true};
   int64_t sure = 0;
-  const int64_t wanted = (above_low < k ? above_low : k) - from_high;
+  const int64_t wanted = k - from_high;
   T threshold = ties ? std::nextafter(low, kMinusInf<T>) : low;
   for_each_above(x, n_padded, threshold, [&](int64_t i) {
     if (x[i] > high || (!ties && x[i] == high)) {
@@ -143,12 +151,12 @@ template <class T> void select_by_counting(const T* x, int64_t n_padded, int64_t
   top.count = sure + inside.count;
 }
 
-constexpr int64_t kByPeaks = 16;
+template <class T> constexpr int64_t kByPeaks = 3 * kWidth<T>;  // beyond, too many entries pass the threshold
 
 // x: no NaN, padded with -inf, with its peaks. The result lives until the next call on this thread.
 template <class T> Top<T> select_top(const T* x, int64_t n, int64_t k, const Peaks<T>& peaks) {
   static thread_local Scratch values, indices;
-  Top<T> top{values.get<T>(padded(k + 1)), indices.get<int32_t>(padded(k + 1)), 0, k <= kByPeaks};
+  Top<T> top{values.get<T>(padded(k + 1)), indices.get<int32_t>(padded(k + 1)), 0, k <= kByPeaks<T>};
   if (k <= 0) return top;
   if (top.sorted) select_by_peaks(x, padded(n), k, peaks, top);
   else select_by_counting(x, padded(n), k, top);

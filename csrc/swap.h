@@ -295,7 +295,7 @@ template <class T> class Swap {
     R_.degree = k;
     if (x_moments.first > 0) {
       c_ = k <= kPlainDegree ? std::fmax(1.0, std::sqrt(x_moments.first / sum_v))
-                             : std::exp(-balance(x, padded(n), x_moments, v, k, sum_v, 0.0, 0.5).delta);
+                             : std::exp(-balance(x, padded(n), x_moments, v, k, sum_v, 0.0, 0.3).delta);
       c_ = std::fmin(std::fmax(c_, 1e-30), 1e30);  // any tilt is exact; this one keeps 1/c in float's range
     }
     if (c_ != 1) scale();

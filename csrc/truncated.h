@@ -27,11 +27,12 @@ double truncated_entropy_row(const T* s, int64_t n, int64_t k, const Present& y,
   const T largest = top.smallest();
   for (int64_t i = 0; i < dropped; ++i) x[top.index[i]] = kMinusInf<T>;
   const double sum = exponentials(x, padded(n), largest, T(1)).first;
-  const double rivals = double(largest) + std::log(sum);
+  const double log_sum = std::log(sum);
   double loss = 0, push = 0;
   for (int64_t i = 0; i < y.count; ++i) {
-    loss += softplus(rivals - score[i]);
-    push += sigmoid(rivals - score[i]);
+    score[i] = (double(largest) - score[i]) + log_sum;  // how far all rivals together are ahead
+    loss += softplus(score[i]);
+    push += sigmoid(score[i]);
   }
   if (grad) {
     constexpr int W = kWidth<T>;
@@ -39,7 +40,7 @@ double truncated_entropy_row(const T* s, int64_t n, int64_t k, const Present& y,
     int64_t j = 0;
     for (; j + W <= n; j += W) store(grad + j, load(x + j) * factor);
     for (; j < n; ++j) grad[j] = x[j] * factor;
-    for (int64_t i = 0; i < y.count; ++i) grad[y.label[i]] = T(-weight * sigmoid(rivals - score[i]));
+    for (int64_t i = 0; i < y.count; ++i) grad[y.label[i]] = T(-weight * sigmoid(score[i]));
   }
   return loss;
 }

@@ -3,8 +3,8 @@
 Nothing here comes from the code under test. Scores are taken as the exact numbers they are: differences, exponentials
 and logarithms are mpmath's with 50 digits after the decimal point and an unbounded exponent, so offsets, gaps and
 temperatures cost nothing.
-``usable`` lists the labels that take part: a masked label, or one at -inf, does not exist; +inf is the largest finite
-number of the row's type.
+``usable`` lists the labels that take part: a masked label, or one at -inf, does not exist; +inf counts as a
+quarter of the largest number of the row's type.
 """
 
 import math
@@ -51,7 +51,7 @@ def plain_row(scores: Tensor, mask: Tensor | None = None) -> tuple[tuple[float, 
 
 def largest(dtype: torch.dtype) -> float:
     """What a score of +inf counts as."""
-    return torch.finfo(dtype).max
+    return torch.finfo(dtype).max / 4
 
 
 def all_labels(scores: Row) -> tuple[int, ...]:

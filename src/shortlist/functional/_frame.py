@@ -9,7 +9,7 @@ saturated rows cost no digits.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,23 +20,39 @@ _MINUS_INF = float("-inf")
 class Split(NamedTuple):
     """Rows split into top and rest; ``top`` and ``rest`` keep the graph of the scores, the pivots are constants."""
 
-    top: Tensor  # (..., width) scores of the top labels; -inf in the places of a row with smaller k
+    top: Tensor  # (..., width) scores of the top labels; +inf in the places that a row with smaller k leaves empty
     rest: Tensor  # (..., n) scores, -inf for labels that are not in the rest
     high: Tensor  # (..., 1)
     low: Tensor  # (..., 1)
     spare: Tensor  # (..., 1) usable labels beyond k; below 0 the row's numbers are harmless and mean nothing
 
 
-def most_finite(dtype: torch.dtype) -> float:
-    """What +inf counts as: huge, and still a number after a subtraction."""
-    return torch.finfo(dtype).max / 4
+class _Finite(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor) -> Tensor:
+        return scores.clamp(max=torch.finfo(scores.dtype).max / 4)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> Tensor:  # type: ignore[override]
+        return upstream
+
+
+def finite(scores: Tensor) -> Tensor:
+    """+inf counts as huge: a quarter of the largest number, still one after a subtraction. Gradients pass unchanged."""
+    return _Finite.apply(scores)
 
 
 def split(scores: Tensor, k: int | Tensor) -> Split:
     """Split rows at their k-th largest score; k may be a tensor with one number per row."""
     n = scores.shape[-1]
     width = min(k, n) if isinstance(k, int) else n
-    scores = torch.where(scores > most_finite(scores.dtype), most_finite(scores.dtype), scores)
+    scores = finite(scores)
     if isinstance(k, int):
         wanted = torch.full_like(scores[..., :1], k, dtype=torch.int64)
     else:
@@ -45,32 +61,62 @@ def split(scores: Tensor, k: int | Tensor) -> Split:
     scores = torch.where(spare < 0, 0.0, scores)
     index = scores.detach().topk(width, dim=-1).indices
     in_top = torch.arange(width, device=scores.device) < wanted
-    top = torch.where(in_top, scores.gather(-1, index), _MINUS_INF)
+    top = torch.where(in_top, scores.gather(-1, index), torch.inf)
     is_top = torch.zeros_like(scores, dtype=torch.bool).scatter(-1, index, in_top.expand(index.shape))
     rest = scores.masked_fill(is_top, _MINUS_INF)
-    high = torch.where(in_top, top.detach(), torch.inf).amin(-1, keepdim=True)
+    high = top.detach().amin(-1, keepdim=True)
     low = rest.detach().amax(-1, keepdim=True)
     low = torch.where(low > _MINUS_INF, low, high)  # an empty rest: any pivot
     return Split(top, rest, high, low, spare)
 
 
 def balance(r: Tensor, v: Tensor, gap: Tensor, steps: int) -> Tensor:
-    """Solve for delta by Newton on log(sum rest) - log(sum top) inside its bracket; (..., 1), in the type of v."""
+    """Solve for delta by Halley on log(sum rest) - log(sum top) inside its bracket; (..., 1), in the type of v.
+
+    The start replaces the rest's sum by x m1/(1 + x m2/m1), its first two moments.
+    """
     half, tiny = gap / 2, torch.finfo(r.dtype).tiny
     low = -half - math.log(r.shape[-1])
     high = half + math.log(v.shape[-1])
-    delta = start = torch.clamp(0.5 * (_sum(v, v) / _sum(r, v).clamp(min=tiny)).log(), low, high)
-    for _ in range(steps):
-        entering, leaving = r * (delta - half).exp().to(r.dtype), v * (-delta - half).exp()
-        entering, leaving = entering / (1 + entering), leaving / (1 + leaving)
-        mean_in, mean_out = _sum(entering, v).clamp(min=tiny), _sum(leaving, v).clamp(min=tiny)
-        slope = 2 - _sum(entering * entering, v) / mean_in - _sum(leaving * leaving, v) / mean_out
-        delta = torch.clamp(delta - (mean_in / mean_out).log() / slope, low, high)
+    first = r.sum(-1, keepdim=True, dtype=v.dtype).clamp(min=tiny)
+    spread = _dot(r, r, v) / first
+    delta = start = torch.clamp(0.5 * (v.sum(-1, keepdim=True) / first).log(), low, high)
+    for step in range(-2, steps):
+        x = (delta - half).exp()
+        leaving = v * (-delta - half).exp()
+        out = _Sums.of(leaving / (1 + leaving), v, tiny)
+        if step < 0:
+            rise = 1 / (1 + x * spread)
+            f = (x * first * rise / out.one).log()
+            delta = delta - f / (rise + out.slope)
+        else:
+            entering = r * x.to(r.dtype)
+            into = _Sums.of(entering / (1 + entering), v, tiny)
+            newton = -(into.one / out.one).log() / (into.slope + out.slope)
+            curved = 1 + newton * (into.bend - out.bend) / (2 * (into.slope + out.slope))
+            delta = delta + torch.where(curved > 0.5, newton / curved, newton)
+        delta = torch.clamp(delta, low, high)
     return torch.where(gap > 100, start, delta)  # so far apart that no denominator differs from 1
 
 
-def _sum(x: Tensor, like: Tensor) -> Tensor:
-    return x.sum(-1, keepdim=True, dtype=like.dtype)
+class _Sums(NamedTuple):
+    """sum q of shares q = a t/(1 + a t), and the first and second logarithmic derivatives of it by log t."""
+
+    one: Tensor
+    slope: Tensor
+    bend: Tensor
+
+    @staticmethod
+    def of(q: Tensor, like: Tensor, tiny: float) -> "_Sums":
+        one = q.sum(-1, keepdim=True, dtype=like.dtype).clamp(min=tiny)
+        square = q * q
+        two, three = square.sum(-1, keepdim=True, dtype=like.dtype), _dot(square, q, like)
+        slope = 1 - two / one
+        return _Sums(one, slope, 1 - (3 * two - 2 * three) / one - slope * slope)
+
+
+def _dot(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
+    return torch.linalg.vecdot(a, b, dim=-1).unsqueeze(-1).to(like.dtype)
 
 
 def wide(x: Tensor) -> Tensor:

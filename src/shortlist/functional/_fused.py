@@ -1,7 +1,8 @@
 """Row losses through native kernels that return the loss and its gradient together, or through their PyTorch twin.
 
-Each row loss registers a name with its operator and its twin, ``twin(scores, target, *args) -> (loss of each row,
-whether the row was observed)``. Backward is one multiplication; the gradient of the gradient is the twin's.
+Each loss registers a name with its operator and its twin, ``twin(scores, target, *args) -> (loss of each row or entry,
+whether it was observed)``; a loss that couples the rows of a batch has ``twin(scores, target, weight, reduction, *args)
+-> reduced loss``. Backward is one multiplication; the gradient of the gradient is the twin's.
 """
 
 from collections.abc import Callable
@@ -10,36 +11,63 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from shortlist.functional._inputs import raise_bad_index, raise_bad_label, transforms_active
-from shortlist.functional._reduction import reduce_loss
+from shortlist.functional._distributed import reduce_over_processes, sum_over_processes
+from shortlist.functional._inputs import (
+    check_label_matrix,
+    check_mask,
+    check_sample_weight,
+    check_scores,
+    in_compute_type,
+    raise_bad_index,
+    raise_bad_label,
+    transforms_active,
+)
+from shortlist.functional._reduction import spread_nan
 from shortlist.kernels import native_serves, ops
 
-Twin = Callable[..., tuple[Tensor, Tensor]]
+Twin = Callable[..., Any]
 
 
 class _RowLoss(NamedTuple):
     kernel: ops.Kernel
     twin: Twin
+    couples: bool
+    linear: bool
 
 
 _REGISTRY: dict[str, _RowLoss] = {}
 
 
-def register(name: str, kernel: ops.Kernel, twin: Twin) -> None:
-    _REGISTRY[name] = _RowLoss(kernel, twin)
+def register(name: str, kernel: ops.Kernel, twin: Twin, *, couples: bool = False, linear: bool = False) -> None:
+    """``couples``: rows of a batch are coupled. ``linear``: piecewise, so that the gradient has no slope of its own."""
+    _REGISTRY[name] = _RowLoss(kernel, twin, couples, linear)
 
 
 def _reduced_twin(
-    name: str, scores: Tensor, target: Tensor, weight: Tensor | None, reduction: str, args: tuple[Any, ...]
+    name: str,
+    scores: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    args: tuple[Any, ...],
+    world: int = 1,
 ) -> Tensor:
-    rows, observed = _REGISTRY[name].twin(scores, target, *args)
-    counts = observed.to(rows.dtype)
-    return reduce_loss(rows, counts if weight is None else counts * weight, reduction)
+    if _REGISTRY[name].couples:
+        reduced: Tensor = _REGISTRY[name].twin(scores, target, weight, reduction, *args, world=world)
+        return reduced
+    losses, observed = _REGISTRY[name].twin(scores, target, *args)
+    if losses.ndim < scores.ndim:
+        losses = spread_nan(losses, scores, observed)
+    counts = observed.to(losses.dtype)
+    if weight is not None:
+        counts = counts * (weight if weight.ndim == counts.ndim else weight.unsqueeze(-1))
+    return reduce_over_processes(losses, counts, reduction, world)
 
 
 def _backward(ctx: Any, upstream: Tensor) -> Tensor:
     scores, target, weight, grad, scale = ctx.saved_tensors
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient will be differentiated
+    differentiated = torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    if differentiated and not _REGISTRY[ctx.name].linear:
 
         def loss(s: Tensor) -> Tensor:
             reduced = _reduced_twin(ctx.name, s, target, weight, ctx.reduction, ctx.args)
@@ -50,7 +78,7 @@ def _backward(ctx: Any, upstream: Tensor) -> Tensor:
 
 
 class _Eager(torch.autograd.Function):
-    """(scores, target, row weight) -> loss, with the gradient computed in forward: the least overhead."""
+    """(scores, target, row weight) -> loss and scale, the gradient computed in forward: the least overhead."""
 
     @staticmethod
     def forward(
@@ -61,15 +89,17 @@ class _Eager(torch.autograd.Function):
         name: str,
         reduction: str,
         args: tuple[Any, ...],
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         loss, grad, scale = _REGISTRY[name].kernel.run(scores, target, weight, reduction, 1, True, *args)
         ctx.save_for_backward(scores, target, weight, grad, scale)
         ctx.name, ctx.reduction, ctx.args = name, reduction, args
-        return loss
+        ctx.mark_non_differentiable(scale)
+        ctx.set_materialize_grads(False)
+        return loss, scale
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
-        return _backward(ctx, upstream), None, None, None, None, None
+    def backward(ctx: Any, upstream: Tensor | None, _: Any) -> tuple[Any, ...]:  # type: ignore[override]
+        return None if upstream is None else _backward(ctx, upstream), None, None, None, None, None
 
 
 class _Traced(torch.autograd.Function):
@@ -95,40 +125,100 @@ class _Traced(torch.autograd.Function):
 
 
 def row_loss(
-    name: str, scores: Tensor, target: Tensor, args: tuple[Any, ...], *, weight: Tensor | None, reduction: str
+    name: str,
+    scores: Tensor,
+    target: Tensor,
+    args: tuple[Any, ...],
+    *,
+    weight: Tensor | None,
+    reduction: str,
+    world: int = 1,
+    native: bool = True,
 ) -> Tensor:
-    """The registered loss ``name`` of (..., L) scores: reduced, or one per row. ``weight``: one per row, or None."""
+    """The registered loss ``name`` of (..., L) scores: reduced, or one per row (or entry).
+
+    ``weight``: one per row, or None. ``args``: numbers, None, and tensors whose leading dimensions are those of the
+    rows. ``native=False`` asks for the twin. ``world``: how many processes share the batch.
+    """
     shape = scores.shape[:-1]
     is_index = target.ndim == scores.ndim - 1
-    flat_args = tuple(a.reshape(-1) if isinstance(a, Tensor) else a for a in args)
+    flat_args = tuple(a.reshape(-1, *a.shape[len(shape) :]) if isinstance(a, Tensor) else a for a in args)
     if scores.ndim != 2:
         scores = scores.reshape(-1, scores.shape[-1])
         target = target.reshape(-1) if is_index else target.reshape(scores.shape)
         weight = None if weight is None else weight.reshape(-1)
-    if not native_serves(scores):
-        loss = _reduced_twin(name, scores, target, weight, reduction, flat_args)
+    target = target.long() if is_index else ops.in_kernel_type(target)
+    if not native or not native_serves(scores):
+        loss = _reduced_twin(name, scores, target, weight, reduction, flat_args, world)
     else:
-        target = _in_kernel_type(target, is_index)
-        try:
-            if torch.compiler.is_compiling() or transforms_active():
-                loss, _, _ = _Traced.apply(scores, target, weight, name, reduction, *flat_args)
-            elif scores.requires_grad and torch.is_grad_enabled():
-                loss = _Eager.apply(scores, target, weight, name, reduction, flat_args)
-            else:
-                loss, _, _ = _REGISTRY[name].kernel.run(scores, target, weight, reduction, 1, False, *flat_args)
-        except ops.BadTarget as bad:
-            n = scores.shape[-1]
-            if is_index:
-                raise_bad_index(target.reshape(shape), bad.position, n)
-            raise_bad_label(target.reshape(*shape, n), bad.position)
+        if torch.compiler.is_compiling():
+            loss, _, scale = _Traced.apply(scores, target, weight, name, reduction, *flat_args)
+        else:
+            loss, scale = _checked_kernel(name, scores, target, weight, reduction, flat_args, shape)
         if reduction != "none":
-            return loss.squeeze(0)
-    return loss.reshape(shape) if reduction == "none" and len(shape) != 1 else loss
+            loss = loss.squeeze(0)
+            return loss if world == 1 else _share(loss, scale.squeeze(0), reduction, world)
+    return loss.reshape((*shape, *loss.shape[1:])) if reduction == "none" and len(shape) != 1 else loss
 
 
-def _in_kernel_type(target: Tensor, is_index: bool) -> Tensor:
-    if is_index:
-        return target if target.dtype == torch.int64 else target.long()
-    if target.dtype in ops.LABEL_TYPES:
-        return target
-    return target.float() if target.is_floating_point() else target.to(torch.int32)
+def _checked_kernel(
+    name: str,
+    scores: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    args: tuple[Any, ...],
+    shape: torch.Size,
+) -> tuple[Tensor, Tensor]:
+    """Loss and scale; a target value that the kernel found bad is an error in terms of the target's own ``shape``."""
+    try:
+        if transforms_active():
+            loss, _, scale = _Traced.apply(scores, target, weight, name, reduction, *args)
+        elif scores.requires_grad and torch.is_grad_enabled():
+            loss, scale = _Eager.apply(scores, target, weight, name, reduction, args)
+        else:
+            loss, _, scale = _REGISTRY[name].kernel.run(scores, target, weight, reduction, 1, False, *args)
+        return loss, scale
+    except ops.BadTarget as bad:
+        n = scores.shape[-1]
+        if target.ndim < scores.ndim:
+            raise_bad_index(target.reshape(shape), bad.position, n)
+        raise_bad_label(target.reshape(*shape, n), bad.position)
+        raise
+
+
+def _share(loss: Tensor, scale: Tensor, reduction: str, world: int) -> Tensor:
+    """This process's share of the loss of the global batch, as in `reduce_over_processes`."""
+    if reduction == "sum":
+        return world * loss
+    observed = torch.where(scale > 0, 1.0 / scale, 0.0)
+    total = sum_over_processes(observed, world)
+    return loss * (world * observed / torch.where(total > 0, total, 1.0))
+
+
+def label_matrix_loss(
+    name: str,
+    scores: Tensor,
+    target: Tensor,
+    args: tuple[Any, ...],
+    *,
+    mask: Tensor | None,
+    sample_weight: Tensor | None,
+    reduction: str,
+    world: int = 1,
+    native: bool = True,
+) -> Tensor:
+    """Check the inputs of a loss of a label matrix, and compute it. Labels that the mask takes out become unknown.
+
+    ``native``: whether the kernel has what is asked for; it checks the target's values itself.
+    """
+    check_scores(scores)
+    x = in_compute_type(scores)
+    native = native and native_serves(x) and not (sample_weight is not None and sample_weight.requires_grad)
+    check_label_matrix(scores, target, values=mask is not None or not native)
+    if mask is not None:
+        check_mask(scores, mask)
+        target = torch.where(mask, target.to(torch.int8), -1)
+    weight = check_sample_weight(x, sample_weight)
+    loss = row_loss(name, x, target, args, weight=weight, reduction=reduction, world=world, native=native)
+    return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

@@ -13,8 +13,10 @@ from shortlist.functional._inputs import (
     check_scores,
     is_index_target,
     mask_indices,
+    raise_bad_label,
     values_visible,
 )
+from shortlist.kernels import native_serves, ops
 
 
 def read_label_matrix(scores: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -63,13 +65,6 @@ def masked_logsumexp(
     return peak + total.masked_fill(empty, 1.0).log(), ~empty
 
 
-def entries_that_count(entries: Tensor, sample_weight: Tensor | None, scores: Tensor) -> Tensor:
-    """The weight of each entry: 0 where ``entries`` is False, else its row's sample weight (1)."""
-    check_sample_weight(scores, sample_weight)
-    weight = entries.to(scores.dtype)
-    return weight if sample_weight is None else weight * sample_weight.to(scores.dtype).unsqueeze(-1)
-
-
 def read_single_positive(scores: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """Class indices, from indices or from a label matrix with one present label per row; and the mask at full shape.
 
@@ -79,18 +74,38 @@ def read_single_positive(scores: Tensor, target: Tensor, mask: Tensor | None) ->
     if is_index_target(scores, target):
         check_indices(scores, target)
         index = target.long()
+    elif native_serves(scores) and values_visible(scores, target):
+        index = _present_label(scores, target)
     else:
         check_label_matrix(scores, target)
         present = target == 1
         count = present.sum(-1)
         if values_visible(count) and bool((count > 1).any()):
             row = int((count > 1).flatten().nonzero()[0])
-            raise ValueError(
-                f"row {row} of target holds {count.flatten()[row].item()} present labels: "
-                f"this loss takes class indices, or a label matrix with at most one present label per row"
-            )
+            _raise_several(row, int(count.flatten()[row]))
         index = torch.where(count > 0, present.to(torch.uint8).argmax(-1), -1)
     return mask_indices(scores, index, mask), None if mask is None else mask.expand(scores.shape)
+
+
+def _present_label(scores: Tensor, target: Tensor) -> Tensor:
+    """The same in one pass over the matrix, its values checked on the way."""
+    check_label_matrix(scores, target, values=False)
+    labels = scores.shape[-1]
+    try:
+        index = ops.single_positive(ops.in_kernel_type(target).reshape(-1, labels))
+    except ops.BadTarget as bad:
+        raise_bad_label(target, bad.position)
+    if bool((index < -1).any()):
+        row = int((index < -1).nonzero()[0])
+        _raise_several(row, -int(index[row]))
+    return index.reshape(scores.shape[:-1])
+
+
+def _raise_several(row: int, count: int) -> None:
+    raise ValueError(
+        f"row {row} of target holds {count} present labels: "
+        f"this loss takes class indices, or a label matrix with at most one present label per row"
+    )
 
 
 def single_positive_weights(

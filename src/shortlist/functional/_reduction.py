@@ -13,6 +13,7 @@ from shortlist.functional._inputs import (
     in_compute_type,
     is_index_target,
     mask_indices,
+    values_visible,
 )
 from shortlist.kernels import native_serves
 
@@ -31,6 +32,16 @@ def reduce_loss(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
         return weighted.sum()
     total = weight.sum()
     return weighted.sum() / torch.where(total > 0, total, 1.0)
+
+
+def spread_nan(rows: Tensor, scores: Tensor, observed: Tensor) -> Tensor:
+    """Row losses, NaN (and with a NaN gradient for the whole row) where an observed row's scores hold a NaN."""
+    bad = scores.detach().isnan().any(-1) & observed
+    if values_visible(bad) and not bool(bad.any()):
+        return rows
+    bad_entries = bad.unsqueeze(-1)
+    poisoned = torch.where(bad_entries, scores * torch.where(bad_entries, torch.nan, 1.0), 0.0).sum(-1)
+    return torch.where(bad, poisoned.to(rows.dtype), rows)
 
 
 def index_weights(

@@ -4,15 +4,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._distributed import reduce_over_processes, world_size
+from shortlist.functional._distributed import world_size
+from shortlist.functional._fused import register, row_loss
 from shortlist.functional._inputs import check_reduction, in_compute_type
 from shortlist.functional._label_matrix import is_label, read_single_positive, single_positive_weights
+from shortlist.kernels import ops
 
 
-def _assume_negative_rows(
-    scores: Tensor, index: Tensor, mask: Tensor | None, weighted: bool, label_smoothing: float
-) -> Tensor:
-    """Losses of all rows; a row of index -1 has only absent labels, and the caller leaves it out."""
+def _assume_negative_twin(
+    scores: Tensor, index: Tensor, weighted: bool, label_smoothing: float, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Losses of all rows, and which have an observed label (the others have only absent ones)."""
     label = is_label(index, scores.shape[-1])
     others = ~label if mask is None else mask & ~label
     scores = torch.where((label | others) & (index >= 0).unsqueeze(-1), scores, 0.0)
@@ -23,7 +25,10 @@ def _assume_negative_rows(
     absent = torch.where(others, entries, 0.0).sum(-1)
     if weighted:
         absent = absent / others.sum(-1).clamp(min=1)
-    return torch.where(label, entries, 0.0).sum(-1) + absent
+    return torch.where(label, entries, 0.0).sum(-1) + absent, index >= 0
+
+
+register("assume-negative", ops.assume_negative, _assume_negative_twin)
 
 
 def assume_negative_loss(
@@ -76,6 +81,15 @@ def assume_negative_loss(
         raise ValueError(f"label_smoothing must be between 0 and 1, got {label_smoothing!r}")
     index, mask = read_single_positive(scores, target, mask)
     x = in_compute_type(scores)
-    rows = _assume_negative_rows(x, index, mask, weighted, label_smoothing)
     counts = single_positive_weights(x, index, weight, sample_weight)
-    return reduce_over_processes(rows, counts, reduction, world_size(sync)).to(scores.dtype)
+    loss = row_loss(
+        "assume-negative",
+        x,
+        index,
+        (weighted, label_smoothing) if mask is None else (weighted, label_smoothing, mask),
+        weight=counts,
+        reduction=reduction,
+        world=world_size(sync),
+        native=mask is None and not counts.requires_grad,
+    )
+    return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

@@ -4,9 +4,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._distributed import reduce_over_processes, world_size
-from shortlist.functional._inputs import check_reduction, in_compute_type
-from shortlist.functional._label_matrix import entries_that_count, read_label_matrix
+from shortlist.functional._distributed import world_size
+from shortlist.functional._fused import label_matrix_loss, register
+from shortlist.functional._inputs import check_reduction
+from shortlist.functional._label_matrix import largest_members
+from shortlist.kernels import ops
+
+IGNORE, NEGATIVE, SELECTIVE = range(3)  # what becomes of unknown labels; `partial_selective_loss` has all three
 
 
 def _asymmetric_entries(
@@ -36,6 +40,36 @@ def _asymmetric_entries(
     if detach_focus:
         focus = focus.detach()
     return torch.where(known, -focus * log_right, 0.0)
+
+
+def _asymmetric_twin(
+    scores: Tensor,
+    target: Tensor,
+    gamma_pos: float,
+    gamma_neg: float,
+    gamma_unknown: float,
+    clip: float,
+    detach_focus: bool,
+    unknown_rule: int,
+    likelihood_topk: int,
+    frequent: Tensor | None,
+    usable: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """``frequent``: one flag per label, or None; ``usable``: the labels that the mask leaves, or None for all."""
+    present, absent = target == 1, target == 0
+    gamma: float | Tensor = gamma_neg
+    if unknown_rule != IGNORE:
+        assumed = target == -1 if usable is None else (target == -1) & usable
+        if unknown_rule == SELECTIVE:
+            ignored = largest_members(scores, assumed, likelihood_topk)
+            assumed = assumed & ~(ignored if frequent is None else ignored | (frequent != 0))
+        gamma = torch.full_like(scores, gamma_neg).masked_fill(assumed, gamma_unknown)
+        absent = absent | assumed
+    entries = _asymmetric_entries(scores, present, absent, gamma_pos, gamma, clip, detach_focus)
+    return entries, present | absent
+
+
+register("asymmetric", ops.asymmetric, _asymmetric_twin)
 
 
 def asymmetric_loss(
@@ -85,11 +119,17 @@ def asymmetric_loss(
     check_reduction(reduction)
     check_focus(gamma_pos=gamma_pos, gamma_neg=gamma_neg)
     check_clip(clip)
-    present, absent = read_label_matrix(scores, target, mask)
-    x = in_compute_type(scores)
-    entries = _asymmetric_entries(x, present, absent, gamma_pos, gamma_neg, clip, detach_focus)
-    weight = entries_that_count(present | absent, sample_weight, x)
-    return reduce_over_processes(entries, weight, reduction, world_size(sync)).to(scores.dtype)
+    return label_matrix_loss(
+        "asymmetric",
+        scores,
+        target,
+        (gamma_pos, gamma_neg, 0.0, clip, detach_focus, IGNORE, 0, None),
+        mask=mask,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        world=world_size(sync),
+        native=reduction != "none",  # the kernel reduces
+    )
 
 
 def check_focus(**gammas: float) -> None:

@@ -1,11 +1,13 @@
 """The two-head average-K loss: one head proposes candidate labels over the whole batch, the other learns the sets."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.functional._distributed import sum_over_earlier_processes, sum_over_processes, world_size
-from shortlist.functional._inputs import check_scores, in_compute_type
+from shortlist.functional._inputs import check_scores, in_compute_type, transforms_active
 from shortlist.functional._label_matrix import (
     check_couples_batch,
     is_label,
@@ -13,6 +15,7 @@ from shortlist.functional._label_matrix import (
     single_positive_weights,
     wide,
 )
+from shortlist.kernels import native_serves, ops
 
 _DIGIT = 8  # bits settled per pass of the selection
 
@@ -45,7 +48,7 @@ def largest_entries(values: Tensor, eligible: Tensor, count: Tensor, world: int)
     return (chosen | (tied & (place <= missing))).reshape(eligible.shape)
 
 
-def _average_k(
+def _terms(
     set_scores: Tensor, proposals: Tensor, index: Tensor, mask: Tensor | None, counts: Tensor, k: float, world: int
 ) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tensor, Tensor]]]:
     """(losses, weights) of the observed labels' two terms, and of the candidates' and the negatives' terms."""
@@ -75,6 +78,62 @@ def _average_k(
         (settled, torch.where(others & ~candidate, entry_weight, 0.0)),
     ]
     return observed_terms, set_terms
+
+
+def _average_k_twin(
+    scores: Tensor,
+    proposals: Tensor,
+    index: Tensor,
+    counts: Tensor,
+    k: float,
+    alpha: float,
+    mean: bool,
+    mask: Tensor | None = None,
+    world: int = 1,
+) -> Tensor:
+    observed_terms, set_terms = _terms(scores, proposals, index, mask, counts, k, world)
+    terms = [(1.0, *term) for term in observed_terms] + [(alpha, *term) for term in set_terms]
+    totals = sum_over_processes(torch.stack([total.sum().detach() for _, _, total in terms]), world)
+    loss = scores.new_zeros(())
+    for (factor, losses, weights), total in zip(terms, totals, strict=True):
+        share = torch.where(weights > 0, losses * weights, 0.0).sum() / torch.where(total > 0, total, 1.0)
+        loss = loss + factor * world * share
+    return loss if mean else loss * totals[0]
+
+
+class _Native(torch.autograd.Function):
+    """The native kernel, which computes both heads' gradients with the loss."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(
+        scores: Tensor, proposals: Tensor, index: Tensor, counts: Tensor, k: float, alpha: float, mean: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        traced = torch.compiler.is_compiling() or transforms_active()
+        kernel = ops.average_k.op if traced else ops.average_k.run
+        loss, set_grad, proposal_grad = kernel(scores, proposals, index, counts, k, alpha, mean, 1)
+        return loss, set_grad, proposal_grad
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+        scores, proposals, index, counts, *ctx.args = inputs
+        _, set_grad, proposal_grad = output
+        ctx.mark_non_differentiable(set_grad, proposal_grad)
+        ctx.save_for_backward(scores, proposals, index, counts, set_grad, proposal_grad)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Any, ...]:  # type: ignore[override]
+        scores, proposals, index, counts, set_grad, proposal_grad = ctx.saved_tensors
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient will be differentiated
+
+            def loss(s: Tensor, p: Tensor) -> Tensor:
+                return _average_k_twin(s, p, index, counts, *ctx.args).unsqueeze(0)
+
+            set_grad, proposal_grad = torch.func.vjp(loss, scores, proposals)[1](upstream)
+        else:
+            set_grad, proposal_grad = set_grad * upstream, proposal_grad * upstream
+        return set_grad, proposal_grad, None, None, None, None, None
 
 
 def average_k_loss(
@@ -143,11 +202,13 @@ def average_k_loss(
     world = world_size(sync)
     scores, proposals = in_compute_type(set_scores), in_compute_type(proposal_scores)
     counts = single_positive_weights(scores, index, weight, sample_weight)
-    observed_terms, set_terms = _average_k(scores, proposals, index, mask, counts, float(k), world)
-    terms = [(1.0, *term) for term in observed_terms] + [(alpha, *term) for term in set_terms]
-    totals = sum_over_processes(torch.stack([total.sum().detach() for _, _, total in terms]), world)
-    loss = scores.new_zeros(())
-    for (factor, losses, weights), total in zip(terms, totals, strict=True):
-        share = torch.where(weights > 0, losses * weights, 0.0).sum() / torch.where(total > 0, total, 1.0)
-        loss = loss + factor * world * share
-    return (loss if reduction == "mean" else loss * totals[0]).to(set_scores.dtype)
+    args = (float(k), float(alpha), reduction == "mean")
+    serves = native_serves(scores) and scores.dtype == proposals.dtype and not counts.requires_grad
+    if serves and world == 1 and mask is None:  # the choice of candidates is one over all processes
+        labels = scores.shape[-1]
+        loss = _Native.apply(
+            scores.reshape(-1, labels), proposals.reshape(-1, labels), index.reshape(-1), counts.reshape(-1), *args
+        )[0].squeeze(0)
+    else:
+        loss = _average_k_twin(scores, proposals, index, counts, *args, mask, world)
+    return loss if loss.dtype == set_scores.dtype else loss.to(set_scores.dtype)

@@ -4,9 +4,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._distributed import reduce_over_processes, world_size
-from shortlist.functional._inputs import check_reduction, in_compute_type, values_visible
-from shortlist.functional._label_matrix import entries_that_count, read_label_matrix
+from shortlist.functional._distributed import world_size
+from shortlist.functional._fused import label_matrix_loss, register
+from shortlist.functional._inputs import (
+    check_reduction,
+    check_scores,
+    in_compute_type,
+    transforms_active,
+    values_visible,
+)
+from shortlist.kernels import ops
 
 
 def _binary_entries(scores: Tensor, present: Tensor, absent: Tensor, pos_weight: Tensor | None) -> Tensor:
@@ -16,6 +23,13 @@ def _binary_entries(scores: Tensor, present: Tensor, absent: Tensor, pos_weight:
     if pos_weight is not None:
         entries = torch.where(present, entries * pos_weight, entries)
     return torch.where(present | absent, entries, 0.0)
+
+
+def _binary_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    return _binary_entries(scores, target == 1, target == 0, pos_weight), target != -1
+
+
+register("binary", ops.binary, _binary_twin)
 
 
 def binary_loss(
@@ -58,11 +72,21 @@ def binary_loss(
         tensor(0.2990)
     """
     check_reduction(reduction)
-    present, absent = read_label_matrix(scores, target, mask)
-    x = in_compute_type(scores)
-    entries = _binary_entries(x, present, absent, _pos_weight(x, pos_weight))
-    weight = entries_that_count(present | absent, sample_weight, x)
-    return reduce_over_processes(entries, weight, reduction, world_size(sync)).to(scores.dtype)
+    check_scores(scores)
+    weight = _pos_weight(in_compute_type(scores), pos_weight)
+    # the kernel reduces, and knows a pos_weight that is a constant
+    native = reduction != "none" and (weight is None or not (weight.requires_grad or transforms_active()))
+    return label_matrix_loss(
+        "binary",
+        scores,
+        target,
+        (weight,),
+        mask=mask,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        world=world_size(sync),
+        native=native,
+    )
 
 
 def _pos_weight(scores: Tensor, pos_weight: Tensor | float | None) -> Tensor | None:
@@ -76,4 +100,4 @@ def _pos_weight(scores: Tensor, pos_weight: Tensor | float | None) -> Tensor | N
         )
     if values_visible(weight) and not bool((weight >= 0).all()):
         raise ValueError("pos_weight must not be negative")
-    return weight
+    return weight.expand(scores.shape[-1:])

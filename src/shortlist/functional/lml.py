@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._frame import balance, most_finite, split, wide
+from shortlist.functional._frame import balance, finite, split, wide
 from shortlist.functional._fused import register, row_loss
 from shortlist.functional._inputs import (
     apply_mask,
@@ -20,55 +20,63 @@ from shortlist.functional._inputs import (
 from shortlist.functional._reduction import label_loss_inputs
 from shortlist.kernels import native_serves, ops
 
-_NEWTON_STEPS = 8  # 5 have been enough for every row tried
+_STEPS = 3  # of Halley, from a good start: to rounding on every row tried
 
 
 class _Shift(torch.autograd.Function):
-    """t = s + nu, never through nu itself. dt = ds - (h.ds)/sum h with h = p (1 - p); written in t, so to any order.
+    """t = s + nu, never through nu itself, and log h = log p (1 - p) up to a constant of the row.
 
-    A row with nothing to choose has t = +inf for every usable label.
+    dt = ds - (h.ds)/sum h. Both are written relative to the nearer pivot, so that a saturated row, however far apart its
+    scores, keeps the digits that decide its gradient; backward is written in t and log h, so it differentiates to any
+    order. A row with nothing to choose has t = +inf for every usable label.
     """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(scores: Tensor, k: int | Tensor) -> Tensor:
+    def forward(scores: Tensor, k: int | Tensor) -> tuple[Tensor, Tensor]:
         parts = split(scores, k)
         v = wide(parts.high - parts.top).exp()
         gap = wide(parts.high - parts.low)
-        delta = balance((parts.rest - parts.low).exp(), v, gap, _NEWTON_STEPS)
-        finite = scores.clamp(max=most_finite(scores.dtype))
-        above, below = (gap / 2 + delta).to(scores.dtype), (delta - gap / 2).to(scores.dtype)
-        t = torch.where(finite > parts.low, (finite - parts.high) + above, (finite - parts.low) + below)
-        certain = torch.where(scores > float("-inf"), torch.inf, -torch.inf).to(scores.dtype)
-        return torch.where((parts.spare <= 0) & ~scores.isnan().any(-1, keepdim=True), certain, t)
+        delta = balance((parts.rest - parts.low).exp(), v, gap, _STEPS)
+        half, delta = (gap / 2).to(scores.dtype), delta.to(scores.dtype)
+        scores = finite(scores)
+        above = scores > parts.low
+        local = torch.where(above, scores - parts.high, scores - parts.low) + delta
+        t = torch.where(above, local + half, local - half)
+        # log h = -|t| - 2 log(1 + e^-|t|), with |t| - half formed from local alone
+        sign = torch.where(t >= 0, 1.0, -1.0).to(t.dtype)
+        distance = sign * local - torch.where((t >= 0) == above, 0.0, 2 * half)
+        log_h = -distance - 2 * torch.log1p((-t.abs()).exp())
+        certain = torch.where(scores > float("-inf"), torch.inf, -torch.inf).to(t.dtype)
+        idle = (parts.spare <= 0) & ~scores.isnan().any(-1, keepdim=True)
+        return torch.where(idle, certain, t), log_h
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, int | Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(output)
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int | Tensor], output: tuple[Tensor, Tensor]) -> None:
+        ctx.save_for_backward(*output)
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        (t,) = ctx.saved_tensors
-        upstream = upstream.masked_fill(t.detach().isinf(), 0.0)
-        return upstream - _pull(t) * upstream.sum(-1, keepdim=True), None
+    def backward(ctx: Any, up_t: Tensor, up_log_h: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        t, log_h = ctx.saved_tensors
+        upstream = up_t + up_log_h * (1 - 2 * torch.sigmoid(t))
+        return _centred(upstream, t, log_h), None
 
 
-def _pull(t: Tensor) -> Tensor:
-    """h / sum h for h = sigmoid(t) sigmoid(-t), as a softmax of its logarithm: no 0/0 in saturated rows."""
+def _centred(upstream: Tensor, t: Tensor, log_h: Tensor) -> Tensor:
+    """upstream - (h / sum h) * its sum: what flows back through t = s + nu. Labels that are certain take no part."""
     certain = t.detach().isinf()
-    t = t.masked_fill(certain, 0.0)
-    log_h = (F.logsigmoid(t) + F.logsigmoid(-t)).masked_fill(certain, float("-inf"))
+    upstream = upstream.masked_fill(certain, 0.0)
     idle = certain.all(-1, keepdim=True)
-    return torch.softmax(log_h.masked_fill(idle, 0.0), -1).masked_fill(idle, 0.0)
+    share = torch.softmax(log_h.masked_fill(certain & ~idle, float("-inf")).masked_fill(idle, 0.0), -1)
+    return upstream - share * upstream.sum(-1, keepdim=True)
 
 
 def _lml_backward(ctx: Any, upstream: Tensor) -> Tensor:
     scores, k_rows, p, frame = ctx.saved_tensors
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient will be differentiated
-        t = _Shift.apply(scores, ctx.k if k_rows is None else k_rows)
-        pushed = upstream * torch.sigmoid(t) * torch.sigmoid(-t)
-        return pushed - _pull(t) * pushed.sum(-1, keepdim=True)
+        t, log_h = _Shift.apply(scores, ctx.k if k_rows is None else k_rows)
+        return _centred(upstream * torch.sigmoid(t) * torch.sigmoid(-t), t, log_h)
     backward = ops.lml_backward.op if torch.compiler.is_compiling() or transforms_active() else ops.lml_backward.run
     return backward(scores, p, frame, upstream)
 
@@ -115,7 +123,7 @@ def _lml_loss_twin(scores: Tensor, target: Tensor, k: int, k_rows: Tensor | None
     else:
         present = target == 1
     observed = present.any(-1)
-    t = _Shift.apply(torch.where(observed.unsqueeze(-1), scores, 0.0), k if k_rows is None else k_rows)
+    t, _ = _Shift.apply(torch.where(observed.unsqueeze(-1), scores, 0.0), k if k_rows is None else k_rows)
     rows = torch.where(present, -F.logsigmoid(t), 0.0).sum(-1)
     return torch.where(t.detach().isinf().all(-1), 0.0, rows), observed
 
@@ -184,7 +192,8 @@ def lml(
         traced = torch.compiler.is_compiling() or transforms_active()
         p = _Traced.apply(flat, k_rows, number)[0] if traced else _Eager.apply(flat, k_rows, number)
     else:
-        p = torch.sigmoid(_Shift.apply(flat, number if k_rows is None else k_rows))
+        # not sigmoid(t), whose derivative p (1 - p) has no digits left where p is near 1
+        p = F.logsigmoid(_Shift.apply(flat, number if k_rows is None else k_rows)[0]).exp()
     p = p if x.ndim == 2 else p.reshape(x.shape)
     p = p if dim in (-1, x.ndim - 1) else p.movedim(-1, dim)
     return p if p.dtype == scores.dtype else p.to(scores.dtype)

@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
-from shortlist.functional._distributed import reduce_over_processes, world_size
-from shortlist.functional._inputs import check_reduction, in_compute_type
-from shortlist.functional._label_matrix import read_label_matrix, rows_that_count
-from shortlist.functional.two_way import _pair_loss
+from shortlist.functional import two_way  # noqa: F401 - registers "pair-rows"
+from shortlist.functional._distributed import world_size
+from shortlist.functional._fused import label_matrix_loss
+from shortlist.functional._inputs import check_reduction
 
 
 def lsep_loss(
@@ -47,8 +47,13 @@ def lsep_loss(
         tensor(0.1876)
     """
     check_reduction(reduction)
-    present, absent = read_label_matrix(scores, target, mask)
-    x = in_compute_type(scores)
-    rows, observed = _pair_loss(x, present, absent, 1.0, 1.0, 0.0)
-    weight = rows_that_count(observed, sample_weight, x)
-    return reduce_over_processes(rows, weight, reduction, world_size(sync)).to(scores.dtype)
+    return label_matrix_loss(
+        "pair-rows",
+        scores,
+        target,
+        (1.0, 1.0, 0.0),
+        mask=mask,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        world=world_size(sync),
+    )

@@ -3,17 +3,23 @@
 import torch
 from torch import Tensor
 
-from shortlist.functional._distributed import reduce_over_processes, world_size
-from shortlist.functional._inputs import check_reduction, in_compute_type
-from shortlist.functional._label_matrix import masked_logsumexp, read_label_matrix, rows_that_count
+from shortlist.functional._distributed import world_size
+from shortlist.functional._fused import label_matrix_loss, register
+from shortlist.functional._inputs import check_reduction
+from shortlist.functional._label_matrix import masked_logsumexp
+from shortlist.kernels import ops
 
 
-def _multilabel_softmax_rows(scores: Tensor, present: Tensor, absent: Tensor) -> tuple[Tensor, Tensor]:
+def _multilabel_softmax_twin(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Losses of all rows, and whether each has a present label."""
-    normaliser, _ = masked_logsumexp(scores, present | absent, scores.ndim - 1)
+    present = target == 1
+    normaliser, _ = masked_logsumexp(scores, target != -1, scores.ndim - 1)
     gaps = torch.where(present, normaliser.unsqueeze(-1) - scores, 0.0)
     count = present.sum(-1)
     return gaps.sum(-1) / count.clamp(min=1), count > 0
+
+
+register("multilabel-softmax", ops.multilabel_softmax, _multilabel_softmax_twin)
 
 
 def multilabel_softmax_loss(
@@ -53,8 +59,13 @@ def multilabel_softmax_loss(
         tensor(0.8072)
     """
     check_reduction(reduction)
-    present, absent = read_label_matrix(scores, target, mask)
-    x = in_compute_type(scores)
-    rows, observed = _multilabel_softmax_rows(x, present, absent)
-    weight = rows_that_count(observed, sample_weight, x)
-    return reduce_over_processes(rows, weight, reduction, world_size(sync)).to(scores.dtype)
+    return label_matrix_loss(
+        "multilabel-softmax",
+        scores,
+        target,
+        (),
+        mask=mask,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        world=world_size(sync),
+    )

@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from shortlist.functional._frame import finite
 from shortlist.functional._inputs import (
     apply_mask,
     check_indices,
@@ -13,8 +14,10 @@ from shortlist.functional._inputs import (
     check_scores,
     in_compute_type,
     mask_indices,
+    transforms_active,
+    values_visible,
 )
-from shortlist.functional._reduction import index_weights, reduce_loss
+from shortlist.functional._reduction import index_weights, reduce_loss, spread_nan
 from shortlist.kernels import native_serves, ops
 
 
@@ -22,7 +25,8 @@ def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -
     """Value and label of the k-th largest of scores + epsilon noise in each row (R, n); no gradient."""
     scores = scores.detach()
     if native_serves(scores):
-        values, indices = ops.kth_largest.op(scores, noise, epsilon, k)
+        traced = torch.compiler.is_compiling() or transforms_active()
+        values, indices = (ops.kth_largest.op if traced else ops.kth_largest.run)(scores, noise, epsilon, k)
         return values, indices
     noisy = scores if noise is None else scores + epsilon * noise
     top = noisy.topk(k, dim=-1)
@@ -36,8 +40,8 @@ def _smoothed_kth(scores: Tensor, k: int, epsilon: float, n_samples: int, genera
         # one draw at a time: the memory of one matrix of scores
         noise = _normal(scores, generator) if n_samples and epsilon > 0 else None
         value, index = _kth_largest(scores, noise, epsilon, k)
-        there = scores.gather(-1, index.unsqueeze(-1)).squeeze(-1)
-        value = there + (value - there).detach()
+        there = finite(scores.gather(-1, index.unsqueeze(-1)).squeeze(-1))
+        value = there + (finite(value) - there).detach()
         total = value if total is None else total + value
     assert total is not None
     return total / max(n_samples, 1)
@@ -110,14 +114,16 @@ def noised_topk_loss(
     label = mask_indices(x, target, mask).long().reshape(-1)
     x = apply_mask(x, mask).reshape(-1, x.shape[-1])
     observed = label >= 0
-    x = torch.where(observed.unsqueeze(-1), x, 0.0)  # an ignored row may hold anything
+    if not values_visible(observed) or not bool(observed.all()):
+        x = torch.where(observed.unsqueeze(-1), x, 0.0)  # an ignored row may hold anything
     label = label.clamp(min=0)
-    own = x.gather(-1, label.unsqueeze(-1)).squeeze(-1)
+    own = finite(x.gather(-1, label.unsqueeze(-1)).squeeze(-1))
     kth = _smoothed_kth(x, k + 1, epsilon, n_samples, generator)
     margin = 1.0 if class_counts is None else _class_margins(class_counts, x.shape[-1], max_margin).to(x)[label]
     losses = F.relu((1.0 if scale is None else scale) * (margin + kth - own))
     losses = torch.where(kth.detach() == float("-inf"), 0.0, losses)  # fewer than k + 1 labels: always among them
     counts = observed.to(x.dtype)
+    losses = spread_nan(losses, x, observed)
     loss = reduce_loss(losses, counts if rows is None else counts * rows.reshape(-1), reduction)
     loss = loss.reshape(scores.shape[:-1]) if reduction == "none" else loss
     return loss.to(scores.dtype)

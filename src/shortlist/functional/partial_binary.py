@@ -2,20 +2,25 @@
 
 from torch import Tensor
 
-from shortlist.functional._distributed import reduce_over_processes, world_size
-from shortlist.functional._inputs import check_positive, check_reduction, in_compute_type
-from shortlist.functional._label_matrix import read_label_matrix, rows_that_count
+from shortlist.functional._distributed import world_size
+from shortlist.functional._fused import label_matrix_loss, register
+from shortlist.functional._inputs import check_mask, check_positive, check_reduction, check_scores
 from shortlist.functional.binary import _binary_entries
+from shortlist.kernels import ops
 
 
-def _partial_binary_rows(
-    scores: Tensor, present: Tensor, absent: Tensor, num_labels: float | Tensor, boost: float
+def _partial_binary_twin(
+    scores: Tensor, target: Tensor, boost: float, usable: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Losses of all rows, and whether each has a known label."""
-    known = (present | absent).sum(-1)
+    """Losses of all rows, and whether each has a known label; ``usable``: how many labels a row has."""
+    known = (target != -1).sum(-1)
+    num_labels = scores.shape[-1] if usable is None else usable.clamp(min=1)
     share = known.to(scores.dtype) / num_labels
     g = boost + (1.0 - boost) * (share - 0.1) / 0.9  # g(0.1) = boost, g(1) = 1
-    return g / num_labels * _binary_entries(scores, present, absent, None).sum(-1), known > 0
+    return g / num_labels * _binary_entries(scores, target == 1, target == 0, None).sum(-1), known > 0
+
+
+register("partial-binary", ops.partial_binary, _partial_binary_twin)
 
 
 def partial_binary_loss(
@@ -60,9 +65,19 @@ def partial_binary_loss(
     """
     check_reduction(reduction)
     check_positive(boost, "boost")
-    present, absent = read_label_matrix(scores, target, mask)
-    x = in_compute_type(scores)
-    num_labels = float(scores.shape[-1]) if mask is None else mask.expand(scores.shape).sum(-1).clamp(min=1)
-    rows, observed = _partial_binary_rows(x, present, absent, num_labels, boost)
-    weight = rows_that_count(observed, sample_weight, x)
-    return reduce_over_processes(rows, weight, reduction, world_size(sync)).to(scores.dtype)
+    args: tuple[float | Tensor, ...] = (boost,)
+    if mask is not None:
+        check_scores(scores)
+        check_mask(scores, mask)
+        args = (boost, mask.expand(scores.shape).sum(-1))
+    return label_matrix_loss(
+        "partial-binary",
+        scores,
+        target,
+        args,
+        mask=mask,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        world=world_size(sync),
+        native=mask is None,
+    )

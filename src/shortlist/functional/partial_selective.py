@@ -3,24 +3,12 @@
 import torch
 from torch import Tensor
 
-from shortlist.functional._distributed import reduce_over_processes, world_size
-from shortlist.functional._inputs import check_reduction, in_compute_type
-from shortlist.functional._label_matrix import entries_that_count, largest_members, read_label_matrix
-from shortlist.functional.asymmetric import _asymmetric_entries, check_clip, check_focus
+from shortlist.functional._distributed import world_size
+from shortlist.functional._fused import label_matrix_loss
+from shortlist.functional._inputs import check_mask, check_reduction, check_scores, transforms_active
+from shortlist.functional.asymmetric import IGNORE, NEGATIVE, SELECTIVE, check_clip, check_focus
 
-
-def _assumed_absent(
-    scores: Tensor, unknown: Tensor, prior: Tensor | None, prior_threshold: float, likelihood_topk: int, mode: str
-) -> Tensor:
-    """The unknown labels that count as absent; the choice carries no gradient."""
-    if mode == "ignore":
-        return torch.zeros_like(unknown)
-    if mode == "negative":
-        return unknown
-    ignored = largest_members(scores, unknown, likelihood_topk)
-    if prior is not None:
-        ignored = ignored | (prior > prior_threshold)
-    return unknown & ~ignored
+_RULES = {"selective": SELECTIVE, "ignore": IGNORE, "negative": NEGATIVE}
 
 
 def partial_selective_loss(
@@ -79,17 +67,39 @@ def partial_selective_loss(
     check_reduction(reduction)
     check_focus(gamma_pos=gamma_pos, gamma_neg=gamma_neg, gamma_unknown=gamma_unknown)
     check_clip(clip)
-    if mode not in ("selective", "ignore", "negative"):
+    if mode not in _RULES:
         raise ValueError(f"mode must be 'selective', 'ignore' or 'negative', got {mode!r}")
     if isinstance(likelihood_topk, bool) or not isinstance(likelihood_topk, int) or likelihood_topk < 0:
         raise ValueError(f"likelihood_topk must be a whole number that is not negative, got {likelihood_topk!r}")
-    present, absent = read_label_matrix(scores, target, mask)
-    if prior is not None and prior.shape != scores.shape[-1:]:
-        raise ValueError(f"prior must be of shape ({scores.shape[-1]},), one per label, got {tuple(prior.shape)}")
-    unknown = ~(present | absent) if mask is None else ~(present | absent) & mask
-    x = in_compute_type(scores)
-    assumed = _assumed_absent(x, unknown, prior, prior_threshold, likelihood_topk, mode)
-    gamma = torch.full_like(x, gamma_neg).masked_fill(assumed, gamma_unknown)
-    entries = _asymmetric_entries(x, present, absent | assumed, gamma_pos, gamma, clip, detach_focus)
-    weight = entries_that_count(present | absent | assumed, sample_weight, x)
-    return reduce_over_processes(entries, weight, reduction, world_size(sync)).to(scores.dtype)
+    check_scores(scores)
+    frequent = None
+    if prior is not None:
+        if prior.shape != scores.shape[-1:]:
+            raise ValueError(f"prior must be of shape ({scores.shape[-1]},), one per label, got {tuple(prior.shape)}")
+        frequent = (prior > prior_threshold).to(torch.uint8)
+    args: tuple[object, ...] = (
+        gamma_pos,
+        gamma_neg,
+        gamma_unknown,
+        clip,
+        detach_focus,
+        _RULES[mode],
+        likelihood_topk,
+        frequent,
+    )
+    if mask is not None:
+        check_mask(scores, mask)
+        args = (*args, mask.expand(scores.shape))
+    # the kernel reduces, and knows neither a mask nor a prior that vmap has batched
+    native = reduction != "none" and mask is None and (frequent is None or not transforms_active())
+    return label_matrix_loss(
+        "asymmetric",
+        scores,
+        target,
+        args,
+        mask=mask,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        world=world_size(sync),
+        native=native,
+    )

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._frame import most_finite, split, wide
+from shortlist.functional._frame import finite, split, wide
 from shortlist.functional._fused import register, row_loss
 from shortlist.functional._inputs import (
     check_index_shape,
@@ -22,7 +22,7 @@ def _smooth_topk_twin(scores: Tensor, target: Tensor, k: int, tau: float, alpha:
     label = target.clamp(min=0).unsqueeze(-1)
     observed = target >= 0
     scores = torch.where(observed.unsqueeze(-1), scores, 0.0)  # an ignored row may hold anything
-    scores = torch.where(scores > most_finite(scores.dtype), most_finite(scores.dtype), scores)
+    scores = finite(scores)
     own = scores.gather(-1, label).squeeze(-1)
     others = scores.scatter(-1, label, float("-inf"))
     rivals = (others > float("-inf")).sum(-1)

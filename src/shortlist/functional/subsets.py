@@ -11,9 +11,12 @@ import torch
 from torch import Tensor
 
 from shortlist.functional._frame import Split, balance, split, wide
-from shortlist.functional._inputs import apply_mask, check_k, check_scores, in_compute_type
+from shortlist.functional._inputs import apply_mask, check_k, check_scores, in_compute_type, values_visible
 from shortlist.functional._polynomials import product_coefficients
 from shortlist.kernels import native_serves, ops
+
+
+_CHUNK = 1 << 18  # labels differentiated twice at a time
 
 
 class Swap(NamedTuple):
@@ -37,7 +40,7 @@ def swap(parts: Split, k: int, scale: float = 1.0) -> Swap:
     r = ((parts.rest - parts.low) * scale).exp()
     with torch.no_grad():
         gap = wide(parts.high - parts.low) * scale
-        delta = balance(r, v, gap, steps=3)
+        delta = balance(r, v, gap, steps=0)  # the start is close enough
         log_tilt = (-delta - gap / 2).clamp(-60, 60)  # any tilt is exact; this one stays in range
     V, log_v = product_coefficients(v * log_tilt.exp(), k)
     R, log_r = product_coefficients(r * (-gap - log_tilt).exp().to(r.dtype), k)
@@ -102,7 +105,15 @@ class _Marginals(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
         (scores,) = ctx.saved_tensors
-        return torch.func.vjp(lambda s: _marginals_twin(s, ctx.k), scores)[1](upstream)[0], None
+
+        def pull(s: Tensor, u: Tensor) -> Tensor:
+            return torch.func.vjp(lambda x: _marginals_twin(x, ctx.k), s)[1](u)[0]
+
+        if not values_visible(scores, upstream) or scores.shape[0] == 0:
+            return pull(scores, upstream), None
+        rows = max(1, _CHUNK // scores.shape[1])  # a few rows at a time: the tree keeps many times their memory
+        pieces = zip(scores.split(rows), upstream.split(rows), strict=True)
+        return torch.cat([pull(s, u) for s, u in pieces]), None
 
 
 def log_subset_sum(scores: Tensor, k: int, *, mask: Tensor | None = None) -> Tensor:

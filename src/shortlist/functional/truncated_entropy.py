@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._frame import most_finite
+from shortlist.functional._frame import finite
 from shortlist.functional._fused import register, row_loss
 from shortlist.functional._inputs import check_reduction
 from shortlist.functional._reduction import label_loss_inputs
@@ -23,7 +23,7 @@ def _truncated_entropy_twin(scores: Tensor, target: Tensor, k: int) -> tuple[Ten
     count = present.sum(-1, keepdim=True)
     observed = count > 0
     scores = torch.where(observed, scores, 0.0)  # an ignored row may hold anything
-    scores = torch.where(scores > most_finite(scores.dtype), most_finite(scores.dtype), scores)
+    scores = finite(scores)
     others = scores.masked_fill(present, _MINUS_INF)
     strongest = others.detach().topk(min(k, n), dim=-1).indices
     drop = torch.arange(strongest.shape[-1], device=scores.device) < k - count

@@ -5,14 +5,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.functional._distributed import reduce_over_processes, world_size
-from shortlist.functional._inputs import check_positive, check_reduction, in_compute_type
-from shortlist.functional._label_matrix import (
-    check_couples_batch,
-    masked_logsumexp,
-    read_label_matrix,
-    rows_that_count,
-)
+from shortlist.functional._fused import label_matrix_loss, register
+from shortlist.functional._inputs import check_positive, check_reduction
+from shortlist.functional._label_matrix import check_couples_batch, masked_logsumexp
 from shortlist.functional._reduction import reduce_loss
+from shortlist.kernels import ops
 
 
 def _pair_loss(
@@ -37,6 +34,39 @@ def _pair_loss(
     gap = negative_temperature * hard_absent + positive_temperature * hard_present + margin
     # -logsigmoid(-gap) is softplus without F.softplus's cut-off at 20
     return torch.where(has_present & has_absent, -F.logsigmoid(-gap), 0.0), has_present
+
+
+def _pair_rows_twin(scores: Tensor, target: Tensor, *options: float) -> tuple[Tensor, Tensor]:
+    return _pair_loss(scores, target == 1, target == 0, *options)
+
+
+def _two_way_twin(
+    scores: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    positive_temperature: float,
+    negative_temperature: float,
+    margin: float,
+    sample_way: bool,
+    world: int = 1,
+) -> Tensor:
+    """The class way, and the sample way with it."""
+    present, absent = target == 1, target == 0
+    weight = scores.new_ones(scores.shape[:-1]) if weight is None else weight
+    options = (positive_temperature, negative_temperature, margin)
+    columns, has_present = _pair_loss(
+        scores, present, absent, *options, dim=0, weight=weight.unsqueeze(-1), world=world
+    )
+    loss = reduce_loss(columns, has_present.to(scores.dtype), reduction)
+    if not sample_way:
+        return loss
+    rows, has_present = _pair_loss(scores, present, absent, *options)
+    return loss + reduce_over_processes(rows, torch.where(has_present, weight, 0.0), reduction, world)
+
+
+register("pair-rows", ops.pair_rows, _pair_rows_twin)
+register("two-way", ops.two_way, _two_way_twin, couples=True)
 
 
 def two_way_loss(
@@ -95,19 +125,21 @@ def two_way_loss(
         check_couples_batch(reduction, f"two_way_loss with way={way!r}")
     check_positive(positive_temperature, "positive_temperature")
     check_positive(negative_temperature, "negative_temperature")
-    present, absent = read_label_matrix(scores, target, mask)
-    x = in_compute_type(scores)
-    weight = rows_that_count(x.new_ones(x.shape[:-1]), sample_weight, x)
     world = world_size(sync)
-    options = (positive_temperature, negative_temperature, margin)
-    loss = x.new_zeros(())
-    if way in ("both", "sample"):
-        rows, has_present = _pair_loss(x, present, absent, *options)
-        loss = reduce_over_processes(rows, torch.where(has_present, weight, 0.0), reduction, world)
-    if way in ("both", "class"):
-        x, present, absent = (torch.atleast_2d(t).flatten(0, -2) for t in (x, present, absent))
-        columns, has_present = _pair_loss(
-            x, present, absent, *options, dim=0, weight=weight.reshape(-1, 1), world=world
-        )
-        loss = loss + reduce_loss(columns, has_present.to(x.dtype), reduction)
-    return loss.to(scores.dtype)
+    options: tuple[float | bool, ...] = (positive_temperature, negative_temperature, margin)
+    if way == "sample":
+        name, native = "pair-rows", True
+    else:
+        name, options = "two-way", (*options, way == "both")
+        native = world == 1  # columns run over all processes
+    return label_matrix_loss(
+        name,
+        scores,
+        target,
+        options,
+        mask=mask,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        world=world,
+        native=native,
+    )

@@ -3,9 +3,11 @@
 import torch
 from torch import Tensor
 
-from shortlist.functional._distributed import reduce_over_processes, world_size
-from shortlist.functional._inputs import check_reduction, in_compute_type
-from shortlist.functional._label_matrix import read_label_matrix, rows_that_count, wide
+from shortlist.functional._distributed import world_size
+from shortlist.functional._fused import label_matrix_loss, register
+from shortlist.functional._inputs import check_reduction, check_scores
+from shortlist.functional._label_matrix import wide
+from shortlist.kernels import ops
 
 
 def harmonic_numbers(n: int, like: Tensor) -> Tensor:
@@ -48,7 +50,24 @@ def _exact_rows(scores: Tensor, present: Tensor, absent: Tensor) -> Tensor:
     return torch.where(present, weight * hinges, 0.0).sum(-1).to(scores.dtype)
 
 
-def _sampled_rows(scores: Tensor, present: Tensor, absent: Tensor, generator: torch.Generator | None) -> Tensor:
+def _uniform(seeds: Tensor, num_labels: int) -> Tensor:
+    """Two numbers in [0, 1) for every seed (row) and label, shape (2, rows, labels), float64: splitmix64.
+
+    The native kernel draws the same ones, of the present labels alone; so both give the same loss for the same seeds.
+    """
+
+    def shifted(z: Tensor, by: int) -> Tensor:
+        return (z >> by) & ((1 << (64 - by)) - 1)  # of unsigned numbers, held in int64
+
+    step = torch.arange(1, 2 * num_labels + 1, device=seeds.device)
+    z = seeds.unsqueeze(-1) + step * -0x61C8864680B583EB  # 0x9E3779B97F4A7C15, products modulo 2^64
+    z = (z ^ shifted(z, 30)) * -0x40A7B892E31B1A47  # 0xBF58476D1CE4E5B9
+    z = (z ^ shifted(z, 27)) * -0x6B2FB644ECCEEE15  # 0x94D049BB133111EB
+    z = shifted(z ^ shifted(z, 31), 11)
+    return (wide(z) * 2.0**-53).unflatten(-1, (-1, 2)).movedim(-1, 0)
+
+
+def _sampled_rows(scores: Tensor, present: Tensor, absent: Tensor, seeds: Tensor) -> Tensor:
     """One draw of the sampled loss.
 
     Drawing absent labels with replacement until one violates the margin takes a geometric number of draws, and the
@@ -58,7 +77,7 @@ def _sampled_rows(scores: Tensor, present: Tensor, absent: Tensor, generator: to
     ordered = AbsentScores(x, absent)
     violators = ordered.count_above(x - 1.0)
     candidates = absent.sum(-1, keepdim=True)
-    uniform = torch.rand((2, *scores.shape), generator=generator, dtype=x.dtype, device=x.device)
+    uniform = _uniform(seeds, scores.shape[-1])
     chance = violators.to(x.dtype) / candidates.clamp(min=1)
     # P(draws > d) = (1 - chance)^d; log1p(-1) = -inf makes the first draw certain
     patience = torch.log1p(-chance).clamp(max=-torch.finfo(x.dtype).tiny)
@@ -69,6 +88,16 @@ def _sampled_rows(scores: Tensor, present: Tensor, absent: Tensor, generator: to
     hinges = 1.0 - x + ordered.nth_largest(pick)
     weight = harmonic_numbers(scores.shape[-1], x)[rank]
     return torch.where(present & found, weight * hinges, 0.0).sum(-1).to(scores.dtype)
+
+
+def _warp_twin(scores: Tensor, target: Tensor, seeds: Tensor | None) -> tuple[Tensor, Tensor]:
+    present, absent = target == 1, target == 0
+    if seeds is None:
+        return _exact_rows(scores, present, absent), present.any(-1)
+    return _sampled_rows(scores, present, absent, seeds), present.any(-1)
+
+
+register("warp", ops.warp, _warp_twin, linear=True)
 
 
 def warp_loss(
@@ -120,8 +149,17 @@ def warp_loss(
         tensor(0.6000)
     """
     check_reduction(reduction)
-    present, absent = read_label_matrix(scores, target, mask)
-    x = in_compute_type(scores)
-    rows = _exact_rows(x, present, absent) if exact else _sampled_rows(x, present, absent, generator)
-    weight = rows_that_count(present.any(-1), sample_weight, x)
-    return reduce_over_processes(rows, weight, reduction, world_size(sync)).to(scores.dtype)
+    check_scores(scores)
+    seeds = None
+    if not exact:
+        seeds = torch.randint(2**62, scores.shape[:-1], generator=generator, device=scores.device)
+    return label_matrix_loss(
+        "warp",
+        scores,
+        target,
+        (seeds,),
+        mask=mask,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        world=world_size(sync),
+    )

@@ -1,0 +1,49 @@
+// A label matrix read piece by piece: any type of target becomes codes 1 (present), 0 (absent), -1 (unknown) in the
+// scores' own type, checked on the way.
+#pragma once
+
+#include "target.h"
+
+namespace SHORTLIST_ISA {
+
+template <class T, class U> bool convert(const U* y, int64_t count, T* code) {
+  int bad = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const bool present = y[i] == U(1), absent = y[i] == U(0);
+    code[i] = present ? T(1) : absent ? T(0) : T(-1);
+    bad |= int(!(present | absent | (y[i] == U(-1))));
+  }
+  return bad != 0;
+}
+
+template <class T, class U> void read_as(LossCall& call, int64_t start, int64_t count, T* code) {
+  const U* y = static_cast<const U*>(call.target) + start;
+  if (!convert(y, count, code)) return;
+  int64_t i = 0;
+  while (y[i] == U(1) || y[i] == U(0) || y[i] == U(-1)) ++i;
+  report_bad(call, start + i);
+}
+
+// Codes of `count` labels of a row from `begin` on.
+template <class T> void read_codes(LossCall& call, int64_t row, int64_t begin, int64_t count, T* code) {
+  const int64_t start = row * call.n + begin;
+  switch (call.target_kind) {
+    case shortlist::kInt8: return read_as<T, int8_t>(call, start, count, code);
+    case shortlist::kInt32: return read_as<T, int32_t>(call, start, count, code);
+    case shortlist::kInt64: return read_as<T, int64_t>(call, start, count, code);
+    case shortlist::kFloat32: return read_as<T, float>(call, start, count, code);
+    default: return read_as<T, double>(call, start, count, code);
+  }
+}
+
+// The first `count` elements of a vector, at the end of a row.
+template <class T> inline Vec<T> load_part(const T* p, int64_t count, T rest) {
+  Vec<T> v = splat(rest);
+  std::memcpy(&v, p, size_t(count) * sizeof(T));
+  return v;
+}
+template <class T> inline void store_part(T* p, Vec<T> v, int64_t count) {
+  std::memcpy(p, &v, size_t(count) * sizeof(T));
+}
+
+}  // namespace SHORTLIST_ISA

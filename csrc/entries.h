@@ -1,0 +1,62 @@
+// Losses that are sums over entries: one pass over a row, label codes in, loss and slope of every entry out.
+#pragma once
+
+#include "codes.h"
+#include "log.h"
+
+namespace SHORTLIST_ISA {
+
+constexpr int64_t kChunk = 2048;  // entries whose codes are held at a time; their losses are summed in the scores' type
+
+template <class T> struct Term {
+  Vec<T> loss, slope;
+};
+
+struct RowSum {
+  double loss = 0;
+  int64_t count = 0;  // entries that count: those whose code is not negative
+};
+
+// codes(begin, count, out) writes label codes; term(x, code, j) gives the loss of the entries from j on and its slope.
+// Entries of negative code are left out, whatever their score. grad (or null) receives slope * weight.
+template <class T, class Codes, class F>
+RowSum entry_sums(const T* s, int64_t n, Codes&& codes, F&& term, T weight, T* grad) {
+  constexpr int W = kWidth<T>;
+  alignas(64) T code[kChunk];
+  RowSum out;
+  for (int64_t begin = 0; begin < n; begin += kChunk) {
+    const int64_t count = n - begin < kChunk ? n - begin : kChunk;
+    codes(begin, count, code);
+    Vec<T> sum{};
+    Int<T> counted{};
+    const auto entries = [&](Vec<T> x, Vec<T> y, int64_t j) {
+      const Int<T> in = y >= T(0);
+      const Term<T> t = term(in ? x : splat<T>(0), y, j);
+      sum += in ? t.loss : splat<T>(0);
+      counted -= in;
+      return in ? t.slope * weight : splat<T>(0);
+    };
+    int64_t i = 0;
+    for (; i + W <= count; i += W) {
+      const Vec<T> g = entries(load(s + begin + i), load(code + i), begin + i);
+      if (grad) store(grad + begin + i, g);
+    }
+    if (i < count) {
+      const Vec<T> g = entries(load_part(s + begin + i, count - i, T(0)), load_part(code + i, count - i, T(-1)), begin + i);
+      if (grad) store_part(grad + begin + i, g, count - i);
+    }
+    out.loss += total<T>(sum);
+    for (int l = 0; l < W; ++l) out.count += counted[l];
+  }
+  return out;
+}
+
+// The mean over entries is a mean over rows of their own means, each weighted by how many entries it has.
+template <class T> void finish_entries(LossCall& call, int64_t row, RowSum sum, double weight, T* grad) {
+  const double count = double(sum.count);
+  call.row_loss[row] = sum.count && weight > 0 ? sum.loss / count : 0.0;
+  call.row_weight[row] = weight * count;
+  if (grad && !(weight > 0)) fill(grad, call.n, T(0));
+}
+
+}  // namespace SHORTLIST_ISA

@@ -1,0 +1,62 @@
+// A row of a label matrix in two halves: the absent labels' scores in place, the present labels in a list.
+#pragma once
+
+#include "balance.h"
+#include "codes.h"
+
+namespace SHORTLIST_ISA {
+
+template <class T> struct Halves {
+  T* x;            // padded: the absent labels' scores (with `known`, the present ones' too), -inf elsewhere
+  T* minus;        // minus the present labels' scores, padded with -inf
+  int32_t* label;  // which labels those are
+  T* code;         // padded with -1
+  int64_t present = 0, absent = 0;
+  T peak = kMinusInf<T>, minus_peak = kMinusInf<T>;  // the largest of x and of minus
+  bool nan = false;                                  // a known label's score is a NaN
+};
+
+// What counts as infinite is made finite, as in finite_copy. Lives until the next call on this thread.
+template <class T> Halves<T> read_halves(LossCall& call, int64_t row, bool known = false) {
+  static thread_local Scratch scores, minus, labels, codes;
+  constexpr int W = kWidth<T>;
+  const int64_t n = call.n;
+  const T* s = static_cast<const T*>(call.scores) + row * n;
+  Halves<T> h;
+  h.x = scores.get<T>(padded(n));
+  h.minus = minus.get<T>(padded(n) + 64);
+  h.label = labels.get<int32_t>(n + 1);
+  h.code = codes.get<T>(padded(n));
+  read_codes(call, row, 0, n, h.code);
+  fill(h.code + n, padded(n) - n, T(-1));
+  const Vec<T> most = splat(kMost<T>), none = splat(kMinusInf<T>), low = splat(known ? T(0) : T(-0.5));
+  const Vec<T> high = splat(known ? T(1) : T(0.5));
+  Vec<T> peak = none;
+  Int<T> nan{}, absent{};
+  for (int64_t j = 0; j < padded(n); j += W) {
+    const Vec<T> y = load(h.code + j);
+    Vec<T> x = j + W <= n ? load(s + j) : j < n ? load_part(s + j, n - j, T(0)) : splat<T>(0);
+    nan |= (y >= T(0)) & (x != x);
+    absent -= y == T(0);
+    for (unsigned m = bits<T>(y > T(0)); m; m &= m - 1) {
+      const int64_t i = j + __builtin_ctz(m);
+      const T v = -s[i] > kMost<T> ? kMost<T> : -s[i];
+      h.label[h.present] = int32_t(i);
+      h.minus[h.present++] = v;
+      if (v > h.minus_peak) h.minus_peak = v;
+    }
+    x = x > most ? most : x;
+    x = ((y >= low) & (y <= high)) ? x : none;
+    peak = x > peak ? x : peak;
+    store(h.x + j, x);
+  }
+  fill(h.minus + h.present, padded(h.present) - h.present, kMinusInf<T>);
+  for (int l = 0; l < W; ++l) {
+    h.absent += absent[l];
+    if (peak[l] > h.peak) h.peak = peak[l];
+  }
+  h.nan = bits<T>(nan) != 0;
+  return h;
+}
+
+}  // namespace SHORTLIST_ISA
