@@ -138,7 +138,7 @@ def _tried(learner: Any, parts: dict[str, Any], settings: Any) -> dict[str, Any]
         "batches per epoch": len(steps),
         "epochs": settings.epochs,
         "chosen by": metric or "last epoch",
-        "loss of the first batch": float(loss),
+        "loss of the first batch": loss.item(),
     }
 
 

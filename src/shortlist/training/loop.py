@@ -5,17 +5,17 @@ how far training has come. What is left to remember between epochs are the weigh
 that stops after any epoch and is resumed goes on to the same bits.
 """
 
+from __future__ import annotations
+
 import logging
 import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 import torch.distributed as dist
-from lightning_fabric import Fabric
-from lightning_fabric.strategies.ddp import DDPStrategy
 from torch import Tensor, nn
 
 from shortlist.data import Dataset
@@ -27,6 +27,9 @@ from shortlist.training.monitors import check_metric, measure_all, usual_metrics
 from shortlist.training.optimizers import make_optimizer, rate_at
 from shortlist.training.run import Run
 from shortlist.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 class Progress(Protocol):
@@ -200,6 +203,9 @@ def share_buffers(backbone: nn.Module) -> None:
 
 def make_fabric(settings: TrainSettings) -> Fabric:
     """The engine for these devices and this precision; with several devices, call ``launch()`` on it."""
+    from lightning_fabric import Fabric  # takes seconds to import: only who trains waits for it
+    from lightning_fabric.strategies.ddp import DDPStrategy
+
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     # objectives keep their own buffers equal, and ROLE's table is too large to send with every batch
     strategy = DDPStrategy(broadcast_buffers=False) if settings.devices > 1 else "auto"

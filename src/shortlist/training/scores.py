@@ -19,9 +19,7 @@ def read_scores(path: str | os.PathLike[str]) -> Tensor:
     array = _read(path, "scores")
     if array.ndim != 2 or array.dtype.kind not in "fiu" or array.size == 0:
         raise ValueError(f"{os.fspath(path)}: scores are numbers (rows, labels), got {array.shape} of {array.dtype}")
-    if array.dtype.kind != "f":
-        array = array.astype(np.float32)
-    return torch.from_numpy(np.ascontiguousarray(array))
+    return torch.from_numpy(np.array(array, dtype=array.dtype if array.dtype.kind == "f" else np.float32, order="C"))
 
 
 def read_labels(path: str | os.PathLike[str], scores: Tensor) -> Tensor:
@@ -44,8 +42,8 @@ def read_labels(path: str | os.PathLike[str], scores: Tensor) -> Tensor:
                 row = bad[0]
                 raise ValueError(f"row {row} is {array[row]}: class indices are 0..{num_labels - 1}, or -1 for unknown")
         else:
-            check_label_matrix(torch.from_numpy(np.ascontiguousarray(array)))
-        return torch.from_numpy(np.ascontiguousarray(array)).to(torch.int64 if array.ndim == 1 else torch.int8)
+            check_label_matrix(torch.from_numpy(np.array(array)))
+        return torch.from_numpy(array.astype(np.int64 if array.ndim == 1 else np.int8))
 
 
 def _read(path: str | os.PathLike[str], key: str) -> NDArray[Any]:

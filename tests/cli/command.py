@@ -1,0 +1,46 @@
+"""Running the command line: inside this process, which is quick, or as a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shortlist.cli import main
+
+# one thread: the data is tiny, and the tests' machine has other work
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+
+
+@dataclass
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def run_here(capsys: pytest.CaptureFixture[str], *arguments: Any) -> Result:
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return Result(int(end.value.code or 0), captured.out, captured.err)
+
+
+def start(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "shortlist.cli", *map(str, arguments)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, env=ENVIRONMENT, **pipes, **options)
+
+
+def finish(process: subprocess.Popen[str]) -> Result:
+    out, err = process.communicate(timeout=120)
+    return Result(process.returncode, out, err)

@@ -1,0 +1,66 @@
+"""The overview is quick and imports nothing heavy; every command explains itself."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from shortlist.cli import COMMANDS
+from tests.cli.command import ENVIRONMENT, run_here
+
+HEAVY = {"torch", "numpy", "pydantic", "yaml", "lightning_fabric", "shortlist.training", "shortlist.data"}
+HERE = [name for name in COMMANDS if name not in ("demo", "report", "recipe")]  # the others are built elsewhere
+
+
+def test_the_overview_imports_neither_torch_nor_any_command() -> None:
+    code = (
+        "import sys\nfrom shortlist.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: print('modules:', *sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=True)
+    overview, modules = done.stdout.split("modules: ")
+    assert not HEAVY & set(modules.split())
+    assert not {f"shortlist.cli.{name}" for name in COMMANDS} & set(modules.split())
+    assert all(name in overview for name in COMMANDS)
+
+
+def test_the_overview_takes_less_than_half_a_second() -> None:
+    seconds = []
+    for _ in range(5):
+        started = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "shortlist.cli", "--help"], capture_output=True, env=ENVIRONMENT, check=True
+        )
+        seconds.append(time.perf_counter() - started)
+        if seconds[-1] < 0.5:
+            return
+    pytest.fail(f"shortlist --help took {min(seconds):.2f} s at best")
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_here(capsys, name, "--help")
+    assert result.code == 0
+    assert f"shortlist {name}" in result.out
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    from shortlist import __version__
+
+    assert run_here(capsys, "--version").out == f"shortlist {__version__}\n"
+
+
+def test_an_unknown_command_is_a_usage_error_with_a_proposal(capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_here(capsys, "evalute")
+    assert result.code == 2
+    assert "evaluate" in result.err
+
+
+def test_a_command_of_another_room_that_is_missing_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(COMMANDS, "dance", ("shortlist.cli.dance:dance", "Dance."))
+    result = run_here(capsys, "dance")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "error: shortlist dance is not part of this installation (shortlist.cli.dance is missing)\n"
