@@ -13,7 +13,7 @@ from shortlist.objectives import objective_class
 from shortlist.reports import ReportData, RunResult, from_scores
 from shortlist.training.predict import run_scores
 from shortlist.training.rules import fit_rules, usual_rules
-from shortlist.training.run import ENVIRONMENT, Run, load_rules, read_json
+from shortlist.training.run import CONFIG, ENVIRONMENT, Run, load_rules, read_json
 from shortlist.training.scores import read_labels, read_scores
 from shortlist.training.setup import read_parts, resolve
 
@@ -89,7 +89,6 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, allow: 
         wanted = wanted or usual_rules(fit_target, data.num_labels, config.objective.options.get("k"), link)
         rules = fit_rules(wanted, fit_scores, fit_target, link)
     records = run.records()
-    command = read_json(run.path / ENVIRONMENT)["command"]
     return RunResult(
         name=name,
         objective=config.objective.name,
@@ -99,12 +98,24 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, allow: 
         rules=rules,
         history=records,
         config=config.model_dump(mode="json"),
-        commands=[shlex.join(command), f"shortlist calibrate {shlex.quote(str(run.path))}"],
+        commands=_commands(run),
         train_counts=run.facts["class_counts"],
         seconds=sum(record["seconds"] for record in records),
         seed=config.seed,
         calibration=calibration,  # type: ignore[arg-type]
     )
+
+
+def _commands(run: Run) -> list[str]:
+    """The command that was given, and commands that make the run again from what it has written down."""
+    again = run.path.with_name(f"{run.path.name}-again")
+    steps = (["train", str(run.path / CONFIG), "--out", str(again)], ["calibrate", str(again)], ["report", str(again)])
+    return [
+        "# as it was given",
+        shlex.join(read_json(run.path / ENVIRONMENT)["command"]),
+        "# again, from the complete config",
+        *(shlex.join(["shortlist", *step]) for step in steps),
+    ]
 
 
 def _names(runs: Sequence[Run]) -> list[str]:

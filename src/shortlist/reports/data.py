@@ -115,7 +115,8 @@ class ReportData:
             if run.scores.shape != shape or not np.array_equal(run.target, target):
                 raise ValueError(
                     f"runs side by side must be scored on the same examples: {self.runs[0].name!r} has scores of shape "
-                    f"{shape} and {run.name!r} of shape {run.scores.shape}, and their targets must be equal"
+                    f"{shape} and {run.name!r} of shape {run.scores.shape}, and their targets must be equal "
+                    f"(data.seed in a config keeps the parts of the data the same for every seed)"
                 )
         n, num_labels = shape
         vocabulary = tuple(map(str, range(num_labels) if self.vocabulary is None else self.vocabulary))
@@ -171,6 +172,7 @@ def from_scores(
     k: float | None = None,
     name: str = "scores",
     title: str = "Report on scores",
+    rules: Mapping[str, SetRule] | None = None,
     calibration: Any = None,
     train_counts: Any = None,
     commands: Sequence[str] = (),
@@ -184,6 +186,7 @@ def from_scores(
         vocabulary: the labels' names.
         link: by default "softmax" for class indices and "sigmoid" for a label matrix.
         k: the average set size to start from; 5 by default.
+        rules: fitted set rules by name, instead of ``TopK`` and ``AverageK`` of k labels.
         calibration: (M, L) held-out scores for the thresholds.
         more: other fields of ``ReportData`` (truth, images, groups, ...).
 
@@ -193,18 +196,21 @@ def from_scores(
     (('cat', 'dog'), 'softmax', ['AverageK', 'TopK'])
     """
     target = _numpy(target)
+    if k is not None and not 0 < k <= np.shape(scores)[-1]:
+        raise ValueError(f"k must be above 0 and at most {np.shape(scores)[-1]} (the number of labels), got {k}")
     run = RunResult(
         name=name,
         objective=name,
         scores=scores,
         target=target,
         link=link or ("softmax" if target.ndim == 1 else "sigmoid"),
+        rules=rules or {},
         calibration=calibration,
         train_counts=train_counts,
         commands=commands,
     )
-    if k is not None:
-        whole = min(max(1, math.floor(k + 0.5)), run.scores.shape[1])
+    if k is not None and not rules:
+        whole = max(1, math.floor(k + 0.5))
         _put(run, "rules", {"TopK": TopK(whole), "AverageK": run.average_k(k)})
     return ReportData(title=title, runs=[run], vocabulary=vocabulary, **more)
 

@@ -65,9 +65,12 @@ def _margin(shown: NDArray[np.float32], run: RunResult, examples: Examples) -> N
     """The best right label's score minus the best wrong label's; inf where one of the two is missing."""
     right = examples.present.to_dense()
     wrong = ~right & examples.known[:, None] if run.is_single else run.target == 0
-    best_right = np.where(right, shown, -np.inf).max(1)
-    best_wrong = np.where(wrong, shown, -np.inf).max(1)
-    return np.where(right.any(1) & wrong.any(1), best_right.astype(np.float64) - best_wrong, np.inf)
+    margin = np.full(len(shown), np.inf)
+    both = right.any(1) & wrong.any(1)
+    best = [np.where(kind[both], shown[both], -np.inf).max(1).astype(np.float64) for kind in (right, wrong)]
+    with np.errstate(invalid="ignore"):  # both -inf: nothing is said about either
+        margin[both] = np.nan_to_num(best[0] - best[1], nan=np.inf, posinf=np.inf, neginf=-np.inf)
+    return margin
 
 
 def _card_maker(

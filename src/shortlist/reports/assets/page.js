@@ -81,7 +81,7 @@
     if (!all.length) return;
     const first = Math.min(1, ...sizes), last = Math.max(D.grid[D.grid.length - 1], ...sizes), low = Math.floor(Math.min(...all) * 10) / 10;
     const log = (v) => (last > first ? Math.log(v / first) / Math.log(last / first) : 0.5);
-    const c = chart($("chart-accuracy"), 330, {
+    const c = chart($("chart-accuracy"), several ? 330 : 410, {
       x: log, y: (v) => (v - low) / (1 - low || 1),
       xTicks: [1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100].filter((t) => t >= first && t <= last), yTicks: niceTicks(low, 1),
       yLabel: (v) => percent(v, 0), xName: "mean set size (log scale)",
