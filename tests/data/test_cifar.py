@@ -192,3 +192,11 @@ def test_a_fine_label_with_two_coarse_labels_is_reported(cifar100_binary):
 def test_a_folder_without_cifar_is_reported(tmp_path):
     assert_found("cifar", [(tmp_path.name, None, "none of the files of CIFAR")], path=tmp_path)
     assert_found("cifar", [("no", None, "no such folder")], path=tmp_path / "no")
+
+
+def test_a_pickle_cut_off_anywhere_is_reported_and_not_read(cifar10_python):
+    content = (cifar10_python / "test_batch").read_bytes()
+    for end in range(0, len(content), 101):
+        (cifar10_python / "test_batch").write_bytes(content[:end])
+        problem = ("test_batch", None, "cannot be read as a pickle of plain data")
+        assert_found("cifar", [problem], path=cifar10_python, part="test")

@@ -20,7 +20,7 @@ def cub(tmp_path):
         root / "attributes" / "image_attribute_labels.txt",
         "1 1 0 3 27.708\n1 2 1 4 27.708\n1 3 0 1 27.708\n"
         "2 1 1 3 2.5\n2 2 0 3 2.5\n2 3 1 2 2.5\n"
-        "3 1 1 2 0 4.1\n3 2 0 3 4.1\n",  # one line is too long, as some official ones are, and one is missing
+        "3 1 1 0 2 4.1\n3 2 0 3 4.1\n",  # one line is too long, as some official ones are, and one is missing
     )
     for name in NAMES:
         image(root / "images" / name)
@@ -42,7 +42,7 @@ def test_parts_are_those_of_the_authors(cub):
 
 @pytest.mark.parametrize(
     ("certainty", "target"),
-    [(2, [[0, 1, -1], [1, 0, -1]]), (3, [[0, 1, -1], [-1, 0, -1]]), (4, [[-1, 1, -1], [-1, -1, -1]])],
+    [(2, [[0, 1, -1], [-1, 0, -1]]), (3, [[0, 1, -1], [-1, 0, -1]]), (4, [[-1, 1, -1], [-1, -1, -1]])],
 )
 def test_labels_of_less_certainty_are_unknown(cub, certainty, target):
     assert read_cub(cub, certainty=certainty).target.tolist() == target

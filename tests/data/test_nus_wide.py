@@ -31,6 +31,7 @@ def test_each_concept_has_its_own_file_of_labels(nus):
 
 def test_labels_and_images_may_lie_elsewhere(nus):
     (nus / "Groundtruth" / "TrainTestLabels").rename(nus / "TrainTestLabels")
+    (nus / "ConceptsList" / "Concepts81.txt").rename(nus / "Concepts81.txt")
     (nus / "Flickr").rename(nus / "photos")
     assert read_nus_wide(nus, images=nus / "photos").target.tolist() == [[0, 1], [1, 1]]
 

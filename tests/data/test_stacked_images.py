@@ -42,6 +42,14 @@ def test_images_need_not_be_square(folder):
     assert (len(data), data.in_shape) == (2, (3, 4, 8))
 
 
+def test_files_come_in_the_order_of_their_numbers(tmp_path):
+    for number in range(12):
+        stack(tmp_path / f"part{number}.png", np.full((1, 8, 8, 3), number, dtype=np.uint8))
+    np.savez(tmp_path / "labels.npz", y=np.arange(12))
+    data = read_stacked_images(tmp_path, labels=tmp_path / "labels.npz", pattern="part*.png", num_labels=12)
+    assert data.inputs.source[:, 0, 0, 0].tolist() == data.target.tolist()
+
+
 def test_every_problem_is_found_in_one_pass(folder):
     truncated(folder / "train_001.webp")
     stack(folder / "train_002.webp", PIXELS[[0]])

@@ -95,7 +95,7 @@ def _attribute_labels(
             if done[place][label]:
                 findings.add(path, f"attribute {attribute} of image {image} is a duplicate", line, "line")
             done[place][label] = 1
-            if sure >= certainty:
+            if sure >= certainty or certainty == 1:  # some of the long lines say 0
                 matrix[place][label] = present
     if not kept:
         return torch.empty((0, len(attributes)), dtype=torch.int8)

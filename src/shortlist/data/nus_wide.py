@@ -27,7 +27,8 @@ def read_nus_wide(
     """NUS-WIDE as it is distributed: lists of concepts and images, and one file of 0 and 1 per concept.
 
     ``ConceptsList/Concepts81.txt``, ``ImageList/TrainImagelist.txt`` and
-    ``Groundtruth/TrainTestLabels/Labels_CONCEPT_Train.txt`` (or ``TrainTestLabels`` without the folder around it).
+    ``Groundtruth/TrainTestLabels/Labels_CONCEPT_Train.txt``; ``Concepts81.txt`` and ``TrainTestLabels`` may also lie in
+    ``path`` itself.
 
     Args:
         path: the folder with these folders in it.
@@ -44,7 +45,9 @@ def read_nus_wide(
         raise ValueError(f"part must be 'train' or 'test', got {part!r}")
     findings = Findings()
     root, word = Path(path), part.capitalize()
-    concepts = [name for _, name in text_lines(root / "ConceptsList" / "Concepts81.txt", findings)]
+    concept_list = root / "Concepts81.txt"
+    concept_list = concept_list if concept_list.is_file() else root / "ConceptsList" / "Concepts81.txt"
+    concepts = [name for _, name in text_lines(concept_list, findings)]
     image_list = root / "ImageList" / f"{word}Imagelist.txt"
     folder = root / "Flickr" if images is None else Path(images)
     names = []

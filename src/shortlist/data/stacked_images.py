@@ -33,7 +33,8 @@ def read_stacked_images(
     Args:
         path: the folder with the files.
         labels: an .npz with the labels in the order of the images. Images may end before the labels do.
-        pattern: which files, such as ``"train_*.webp"``; they are taken in the order of their names.
+        pattern: which files, such as ``"train_*.webp"``; they are taken in the order of their names,
+            and of the numbers at the end of these.
         height: of one image, in pixels; images are square when not given.
         labels_key, vocabulary_key, groups_key, group_names_key: what the arrays are called: class indices (N,) or a
             label matrix (N, L), the labels' names (L,), the coarse group of each label (L,), the groups' names.
@@ -81,7 +82,7 @@ def read_stacked_images(
 def _read_stacks(folder: Path, pattern: str, height: int | None, findings: Findings) -> Pixels | None:
     if not findings.folder(folder):
         return None
-    files = sorted(file for file in folder.glob(pattern) if file.is_file())
+    files = sorted((file for file in folder.glob(pattern) if file.is_file()), key=_name_and_number)
     if not files:
         findings.add(folder, f"there are no files {pattern!r}")
     stacks: list[Pixels] = []
@@ -107,11 +108,17 @@ def _read_stacks(folder: Path, pattern: str, height: int | None, findings: Findi
     return np.concatenate(stacks) if stacks else None
 
 
+def _name_and_number(file: Path) -> tuple[str, int, str]:
+    """What to sort by: 10 comes after 9."""
+    number = re.search(r"\d+$", file.stem)
+    return file.stem[: number.start()] if number else file.stem, int(number[0]) if number else -1, file.name
+
+
 def _check_numbers(files: list[Path], findings: Findings) -> None:
     """Files that are numbered must be numbered without a gap, or the labels would be shifted."""
-    found = [re.search(r"(\d+)$", file.stem) for file in files]
-    numbers = [int(match[1]) for match in found if match]
-    if len(numbers) != len(files) or not files:
+    names = [_name_and_number(file) for file in files]
+    numbers = [number for _, number, _ in names]
+    if not files or min(numbers) < 0 or len({name for name, _, _ in names}) > 1:
         return
     expected = numbers[0] if numbers[0] in (0, 1) else 0
     for file, number in zip(files, numbers, strict=True):
