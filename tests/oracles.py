@@ -50,8 +50,8 @@ def plain_row(scores: Tensor, mask: Tensor | None = None) -> tuple[tuple[float, 
 
 
 def largest(dtype: torch.dtype) -> float:
-    """What a score of +inf counts as."""
-    return torch.finfo(dtype).max / 4
+    """What a score of +inf counts as; half precision is computed in float32."""
+    return torch.finfo(dtype if dtype == torch.float64 else torch.float32).max / 4
 
 
 def all_labels(scores: Row) -> tuple[int, ...]:

@@ -65,10 +65,11 @@ def assert_losses(actual: Tensor, exact: Tensor, floor: float = 0.0) -> None:
     assert bool((error <= allowed).all()), f"losses {actual.tolist()}, exact {exact.tolist()}"
 
 
-def assert_gradients(actual: Tensor, exact: Tensor) -> None:
-    """In every row, max |error| <= tolerance * max |exact|, up to underflow."""
+def assert_gradients(actual: Tensor, exact: Tensor, size: Tensor | None = None) -> None:
+    """In every row, max |error| <= tolerance * max |exact| (or of ``size``), up to underflow."""
     error = (actual.double() - exact).abs().amax(-1)
-    allowed = TOLERANCE[actual.dtype] * exact.abs().amax(-1) + torch.finfo(actual.dtype).tiny
+    size = (exact if size is None else size).abs().amax(-1)
+    allowed = TOLERANCE[actual.dtype] * size + torch.finfo(actual.dtype).tiny
     assert bool((error <= allowed).all()), f"worst row: error {error.max()}, allowed {allowed[error.argmax()]}"
 
 

@@ -41,7 +41,8 @@ class Draw:
 
     def limit(self) -> Tensor:
         """The scores with the largest finite number for +inf."""
-        return self.scores.clamp(max=oracles.largest(self.scores.dtype))
+        scores = self.scores if self.scores.dtype == torch.float64 else self.scores.float()
+        return scores.clamp(max=oracles.largest(scores.dtype))
 
     def usable(self) -> Tensor:
         usable = self.scores > -torch.inf
@@ -109,7 +110,8 @@ def test_losses_of_class_indices(name: str, draw: Draw) -> None:
             assert_gradients(gradient, exact_gradient)
         else:
             by_value = sums_over_ties(draw.scores, gradient).to(gradient.dtype)
-            assert_gradients(by_value, sums_over_ties(draw.scores, exact_gradient))
+            # the sums may cancel: their error is one of the gradient's own entries
+            assert_gradients(by_value, sums_over_ties(draw.scores, exact_gradient), size=exact_gradient)
     if not tied:
         compare(results, name)
 

@@ -14,7 +14,7 @@ SCORES, TARGET = some_scores(7, 6, scale=2.0), some_target("asymmetric", 7, 6)
 @pytest.mark.parametrize("clip", [0.0, 0.05, 0.3])
 @pytest.mark.parametrize(("gamma_pos", "gamma_neg"), [(0.0, 0.0), (1.0, 4.0), (0.5, 0.3), (2.0, 1.0)])
 def test_equals_the_formula_with_every_option(
-    gamma_pos: float, gamma_neg: float, clip: float, detach_focus: bool
+    gamma_pos: float, gamma_neg: float, clip: float, detach_focus: bool, kernel: str
 ) -> None:
     options = {"gamma_pos": gamma_pos, "gamma_neg": gamma_neg, "clip": clip, "detach_focus": detach_focus}
     actual = value_and_gradient(F.asymmetric_loss, SCORES, TARGET, **options)
@@ -22,13 +22,13 @@ def test_equals_the_formula_with_every_option(
     torch.testing.assert_close(actual, exact, rtol=1e-12, atol=1e-15)
 
 
-def test_without_focus_and_clip_it_is_binary_cross_entropy() -> None:
+def test_without_focus_and_clip_it_is_binary_cross_entropy(path: str) -> None:
     options = {"gamma_pos": 0.0, "gamma_neg": 0.0, "clip": 0.0}
     actual = value_and_gradient(F.asymmetric_loss, SCORES, TARGET, **options)
     torch.testing.assert_close(actual, value_and_gradient(F.binary_loss, SCORES, TARGET), rtol=1e-13, atol=1e-16)
 
 
-def test_detaching_the_focus_changes_the_gradient_alone() -> None:
+def test_detaching_the_focus_changes_the_gradient_alone(path: str) -> None:
     true_value, true_gradient = value_and_gradient(F.asymmetric_loss, SCORES, TARGET)
     value, gradient = value_and_gradient(F.asymmetric_loss, SCORES, TARGET, detach_focus=True)
     assert torch.equal(value, true_value)
@@ -37,7 +37,7 @@ def test_detaching_the_focus_changes_the_gradient_alone() -> None:
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 4.0])
 @pytest.mark.parametrize("clip", [0.0, 0.05])
-def test_saturated_and_infinite_scores_have_finite_gradients(gamma: float, clip: float) -> None:
+def test_saturated_and_infinite_scores_have_finite_gradients(gamma: float, clip: float, path: str) -> None:
     scores = torch.tensor([[-1e4, -float("inf"), -100.0, 0.0, 100.0, 1e4]])
     for target in (torch.zeros(1, 6), torch.tensor([[0.0, 0.0, 1.0, 1.0, 1.0, 1.0]])):
         _, gradient = value_and_gradient(

@@ -1,9 +1,11 @@
-"""What every multi-label, partial-label and average-K loss promises, checked for all of them."""
+"""What every multi-label, partial-label and average-K loss promises, checked for all of them and with every kernel."""
 
 import pytest
 import torch
 from torch import Tensor
 
+from shortlist import kernels
+from shortlist.functional._label_matrix import is_label
 from tests.functional.cases_multilabel import (
     CASES,
     COUPLED,
@@ -21,7 +23,9 @@ every_loss = pytest.mark.parametrize("name", CASES)
 @every_loss
 @pytest.mark.parametrize("scale", [0.01, 1.0, 30.0, 500.0])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
-def test_value_and_gradient_equal_the_formula(name: str, scale: float, dtype: torch.dtype, tolerance: float) -> None:
+def test_value_and_gradient_equal_the_formula(
+    name: str, scale: float, dtype: torch.dtype, tolerance: float, kernel: str
+) -> None:
     scores, target = some_scores(7, 6, dtype=dtype, scale=scale), some_target(name, 7, 6)
     value, gradient = value_and_gradient(CASES[name].call, scores, target)
     exact, exact_gradient = value_and_gradient(CASES[name].oracle, scores.double(), target)
@@ -30,7 +34,7 @@ def test_value_and_gradient_equal_the_formula(name: str, scale: float, dtype: to
 
 
 @every_loss
-def test_the_type_of_the_target_does_not_matter(name: str) -> None:
+def test_the_type_of_the_target_does_not_matter(name: str, kernel: str) -> None:
     scores, target = some_scores(7, 6), some_target(name, 7, 6)
     expected = value_and_gradient(CASES[name].call, scores, target)
     floats = () if CASES[name].indices else (torch.float16, torch.float32, torch.float64)
@@ -39,14 +43,14 @@ def test_the_type_of_the_target_does_not_matter(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MATRIX)
-def test_a_matrix_of_bools_is_one_of_present_and_absent(name: str) -> None:
+def test_a_matrix_of_bools_is_one_of_present_and_absent(name: str, path: str) -> None:
     scores, target = some_scores(7, 6), some_target(name, 7, 6) == 1
     expected = value_and_gradient(CASES[name].call, scores, target.long())
     assert all(map(torch.equal, value_and_gradient(CASES[name].call, scores, target), expected))
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_indices_say_the_same_as_a_matrix_with_one_present_label(name: str) -> None:
+def test_indices_say_the_same_as_a_matrix_with_one_present_label(name: str, path: str) -> None:
     scores, target = some_scores(7, 6), some_target(name, 7, 6)
     matrix = torch.where(torch.arange(6) == target[:, None], 1, -(torch.arange(7) % 2)[:, None])  # absent or unknown
     expected = value_and_gradient(CASES[name].call, scores, target)
@@ -54,19 +58,19 @@ def test_indices_say_the_same_as_a_matrix_with_one_present_label(name: str) -> N
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_a_matrix_with_two_present_labels_in_a_row_is_refused(name: str) -> None:
+def test_a_matrix_with_two_present_labels_in_a_row_is_refused(name: str, path: str) -> None:
     with pytest.raises(ValueError, match="row 1 of target holds 2 present labels"):
         CASES[name].call(torch.zeros(2, 3), torch.tensor([[0, 1, 0], [1, 0, 1]]))
 
 
 @pytest.mark.parametrize("name", MATRIX)
-def test_a_matrix_holding_something_else_is_refused_with_its_first_bad_entry(name: str) -> None:
+def test_a_matrix_holding_something_else_is_refused_with_its_first_bad_entry(name: str, path: str) -> None:
     with pytest.raises(ValueError, match=r"target\[1, 2\] is 2"):
         CASES[name].call(torch.zeros(2, 3), torch.tensor([[0, 1, 0], [1, 0, 2]]))
 
 
 @pytest.mark.parametrize("name", sorted(set(MATRIX) - {"partial_selective"}))
-def test_unknown_labels_influence_neither_value_nor_gradient(name: str) -> None:
+def test_unknown_labels_influence_neither_value_nor_gradient(name: str, path: str) -> None:
     scores, target = some_scores(7, 6), some_target(name, 7, 6)
     value, gradient = value_and_gradient(CASES[name].call, scores, target)
     for other in (float("nan"), float("inf"), -1e4):
@@ -78,7 +82,7 @@ def test_unknown_labels_influence_neither_value_nor_gradient(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_unknown_rows_influence_neither_value_nor_gradient(name: str) -> None:
+def test_unknown_rows_influence_neither_value_nor_gradient(name: str, path: str) -> None:
     scores, target = some_scores(7, 6), some_target(name, 7, 6)
     kept = target >= 0
     expected, expected_gradient = value_and_gradient(CASES[name].call, scores[kept], target[kept])
@@ -91,7 +95,7 @@ def test_unknown_rows_influence_neither_value_nor_gradient(name: str) -> None:
 
 @every_loss
 @pytest.mark.parametrize("rows", [0, 4])
-def test_nothing_observed_costs_nothing(name: str, rows: int) -> None:
+def test_nothing_observed_costs_nothing(name: str, rows: int, path: str) -> None:
     target = torch.full((rows,) if CASES[name].indices else (rows, 6), -1)
     call = CASES[name].call
     if name == "partial_selective":  # whose definition makes use of unknown labels
@@ -103,7 +107,7 @@ def test_nothing_observed_costs_nothing(name: str, rows: int) -> None:
 
 @every_loss
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_computed_in_single(name: str, dtype: torch.dtype) -> None:
+def test_half_precision_is_computed_in_single(name: str, dtype: torch.dtype, path: str) -> None:
     scores = torch.where(some_scores(7, 6) > 0, 60.0, -60.0).to(dtype)
     target = some_target(name, 7, 6)
     value, gradient = value_and_gradient(CASES[name].call, scores, target)
@@ -115,7 +119,7 @@ def test_half_precision_is_computed_in_single(name: str, dtype: torch.dtype) -> 
 
 
 @every_loss
-def test_leading_dimensions_are_rows(name: str) -> None:
+def test_leading_dimensions_are_rows(name: str, path: str) -> None:
     scores, target = some_scores(8, 6), some_target(name, 8, 6)
     shape = (2, 4) if CASES[name].indices else (2, 4, 6)
     torch.testing.assert_close(
@@ -126,7 +130,7 @@ def test_leading_dimensions_are_rows(name: str) -> None:
 
 
 @every_loss
-def test_a_mask_takes_labels_out(name: str) -> None:
+def test_a_mask_takes_labels_out(name: str, path: str) -> None:
     scores, target = some_scores(7, 8), some_target(name, 7, 6)
     keep = torch.tensor([True, True, False, True, True, False, True, True])
     if CASES[name].indices:
@@ -145,7 +149,7 @@ def test_a_mask_takes_labels_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(CASES) - {"average_k"}))
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_a_sample_weight_counts_a_row_that_many_times(name: str, reduction: str) -> None:
+def test_a_sample_weight_counts_a_row_that_many_times(name: str, reduction: str, kernel: str) -> None:
     scores, target = some_scores(7, 6), some_target(name, 7, 6)
     times = torch.tensor([1, 2, 1, 0, 3, 1, 2])
     weighted = CASES[name].call(scores, target, sample_weight=times.double(), reduction=reduction)
@@ -156,7 +160,7 @@ def test_a_sample_weight_counts_a_row_that_many_times(name: str, reduction: str)
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_a_class_weight_is_the_sample_weight_of_its_rows(name: str) -> None:
+def test_a_class_weight_is_the_sample_weight_of_its_rows(name: str, path: str) -> None:
     scores, target = some_scores(7, 6), some_target(name, 7, 6)
     weight = torch.rand(6, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     by_class = CASES[name].call(scores, target, weight=weight)
@@ -165,7 +169,7 @@ def test_a_class_weight_is_the_sample_weight_of_its_rows(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ROWWISE)
-def test_none_sum_and_mean_are_one_loss(name: str) -> None:
+def test_none_sum_and_mean_are_one_loss(name: str, path: str) -> None:
     scores, target = some_scores(7, 6), some_target(name, 7, 6)
     each = CASES[name].call(scores, target, reduction="none")
     assert each.shape == (scores.shape if CASES[name].by == "entry" else scores.shape[:1])
@@ -181,7 +185,7 @@ def test_a_loss_that_couples_the_batch_says_so_when_asked_for_each_row(name: str
 
 
 @every_loss
-def test_first_and_second_derivatives_are_right(name: str) -> None:
+def test_first_and_second_derivatives_are_right(name: str, path: str) -> None:
     scores, target = some_scores(4, 4, seed=3).requires_grad_(), some_target(name, 4, 4)
     loss = CASES[name].call
     assert torch.autograd.gradcheck(lambda s: loss(s, target), scores)
@@ -189,7 +193,7 @@ def test_first_and_second_derivatives_are_right(name: str) -> None:
 
 
 @every_loss
-def test_vmap_equals_a_loop(name: str) -> None:
+def test_vmap_equals_a_loop(name: str, path: str) -> None:
     scores = some_scores(3, 7, 6)
     target = torch.stack([some_target(name, 7, 6, seed) for seed in range(3)])
     batched = torch.func.vmap(torch.func.grad(CASES[name].call))(scores, target)
@@ -198,7 +202,7 @@ def test_vmap_equals_a_loop(name: str) -> None:
 
 
 @every_loss
-def test_compiles_to_one_graph(name: str) -> None:
+def test_compiles_to_one_graph(name: str, path: str) -> None:
     scores, target = some_scores(7, 6), some_target(name, 7, 6)
     compiled = torch.compile(CASES[name].call, fullgraph=True, backend="aot_eager")
     expected = value_and_gradient(CASES[name].call, scores, target)
@@ -216,3 +220,35 @@ def test_inputs_and_grad_mode_are_left_alone(name: str) -> None:
     assert not value.requires_grad
     assert torch.equal(scores.detach(), before[0])
     assert torch.equal(target, before[1])
+
+
+@every_loss
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("scale", [1.0, 500.0])
+def test_the_kernels_agree_with_their_twins_on_rows_of_any_length(name: str, dtype: torch.dtype, scale: float) -> None:
+    """Vectors, their tails, blocks of columns and chunks of rows: lengths around all of them."""
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
+    for rows, labels in ((40, 7), (3, 70), (70, 131), (4, 2048), (5, 4500)):
+        scores, target = some_scores(rows, labels, dtype=dtype, scale=scale), some_target(name, rows, labels)
+        weight = torch.rand(rows, dtype=dtype, generator=torch.Generator().manual_seed(2))
+        weight[-1] = 0
+        value, gradient = value_and_gradient(CASES[name].call, scores, target, sample_weight=weight)
+        with kernels.use("torch"):
+            exact, exact_gradient = value_and_gradient(
+                CASES[name].call, scores.double(), target, sample_weight=weight.double()
+            )
+        assert abs(value - exact) <= tolerance * exact
+        assert (gradient - exact_gradient).abs().max() <= tolerance * exact_gradient.abs().max()
+
+
+@every_loss
+def test_infinite_scores_cost_what_the_limit_says(name: str, path: str) -> None:
+    """An absent label at -inf costs what a very low score does, a present one at -inf infinitely much; never NaN."""
+    scores, target = some_scores(7, 6), some_target(name, 7, 6)
+    absent = is_label(target, 6) == 0 if CASES[name].indices else target == 0
+    value, gradient = value_and_gradient(CASES[name].call, scores.masked_fill(absent, -1e9), target)
+    if name == "average_k":  # whose proposals, minus the scores, would be +inf
+        pytest.skip("its own test")
+    limit, limit_gradient = value_and_gradient(CASES[name].call, scores.masked_fill(absent, -float("inf")), target)
+    torch.testing.assert_close(limit, value, rtol=1e-12, atol=1e-15)
+    torch.testing.assert_close(limit_gradient, gradient, rtol=1e-12, atol=1e-15)

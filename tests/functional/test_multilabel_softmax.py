@@ -6,7 +6,7 @@ import shortlist.functional as F
 from tests.functional.cases_multilabel import some_scores
 
 
-def test_with_every_label_known_it_is_cross_entropy_against_the_uniform_distribution() -> None:
+def test_with_every_label_known_it_is_cross_entropy_against_the_uniform_distribution(path: str) -> None:
     scores = some_scores(7, 6)
     one = torch.eye(6, dtype=torch.long).repeat(2, 1)[:7]
     target = one | one.roll(2, 1)

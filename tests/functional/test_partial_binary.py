@@ -9,7 +9,7 @@ from tests.functional.cases_multilabel import some_scores, some_target, value_an
 
 
 @pytest.mark.parametrize("boost", [1.0, 5.0, 20.0])
-def test_equals_the_formula_at_any_boost(boost: float) -> None:
+def test_equals_the_formula_at_any_boost(boost: float, kernel: str) -> None:
     scores, target = some_scores(7, 6), some_target("partial_binary", 7, 6)
     actual = value_and_gradient(F.partial_binary_loss, scores, target, boost=boost)
     exact = value_and_gradient(oracles.partial_binary, scores, target, boost=boost)

@@ -13,7 +13,7 @@ SCORES, TARGET = some_scores(7, 6), some_target("two_way", 7, 6)
 @pytest.mark.parametrize("way", ["both", "sample", "class"])
 @pytest.mark.parametrize(("t_p", "t_n", "margin"), [(4.0, 1.0, 0.0), (1.0, 1.0, 0.7), (0.5, 3.0, -2.0)])
 def test_every_way_equals_the_formula_at_any_temperature_and_margin(
-    way: str, t_p: float, t_n: float, margin: float
+    way: str, t_p: float, t_n: float, margin: float, kernel: str
 ) -> None:
     options = {"positive_temperature": t_p, "negative_temperature": t_n, "margin": margin}
     actual = value_and_gradient(F.two_way_loss, SCORES, TARGET, way=way, **options)
@@ -21,7 +21,7 @@ def test_every_way_equals_the_formula_at_any_temperature_and_margin(
     torch.testing.assert_close(actual, exact, rtol=1e-12, atol=1e-15)
 
 
-def test_with_one_present_label_and_temperature_1_the_sample_way_is_softmax_cross_entropy() -> None:
+def test_with_one_present_label_and_temperature_1_the_sample_way_is_softmax_cross_entropy(path: str) -> None:
     target = torch.tensor([0, 3, 5, 2, 2, 1, 4])
     matrix = torch.nn.functional.one_hot(target, 6)
     loss = F.two_way_loss(SCORES, matrix, positive_temperature=1.0, way="sample", reduction="none")
@@ -29,18 +29,18 @@ def test_with_one_present_label_and_temperature_1_the_sample_way_is_softmax_cros
     torch.testing.assert_close(loss, expected, rtol=1e-12, atol=0)
 
 
-def test_the_class_way_is_the_sample_way_of_the_transpose() -> None:
+def test_the_class_way_is_the_sample_way_of_the_transpose(path: str) -> None:
     by_class = F.two_way_loss(SCORES, TARGET, way="class")
     torch.testing.assert_close(by_class, F.two_way_loss(SCORES.T, TARGET.T, way="sample"), rtol=1e-14, atol=0)
 
 
-def test_a_shift_of_a_row_leaves_its_sample_way_alone() -> None:
+def test_a_shift_of_a_row_leaves_its_sample_way_alone(path: str) -> None:
     shifted = SCORES + torch.arange(7.0)[:, None]
     options = {"way": "sample", "reduction": "none", "negative_temperature": 2.0}
     torch.testing.assert_close(F.two_way_loss(shifted, TARGET, **options), F.two_way_loss(SCORES, TARGET, **options))
 
 
-def test_a_label_without_an_absent_rival_costs_nothing_but_counts() -> None:
+def test_a_label_without_an_absent_rival_costs_nothing_but_counts(path: str) -> None:
     loss = F.two_way_loss(torch.tensor([[1.0, 2.0], [0.0, 0.0]]), torch.tensor([[1, 1], [1, 0]]), way="sample")
     torch.testing.assert_close(loss, torch.tensor(2.0).log() / 2)
 

@@ -33,14 +33,27 @@ class _RowLoss(NamedTuple):
     twin: Twin
     couples: bool
     linear: bool
+    spreads_nan: bool
 
 
 _REGISTRY: dict[str, _RowLoss] = {}
 
 
-def register(name: str, kernel: ops.Kernel, twin: Twin, *, couples: bool = False, linear: bool = False) -> None:
-    """``couples``: rows of a batch are coupled. ``linear``: piecewise, so that the gradient has no slope of its own."""
-    _REGISTRY[name] = _RowLoss(kernel, twin, couples, linear)
+def register(
+    name: str,
+    kernel: ops.Kernel,
+    twin: Twin,
+    *,
+    couples: bool = False,
+    linear: bool = False,
+    spreads_nan: bool = True,
+) -> None:
+    """``couples``: rows of a batch are coupled. ``linear``: piecewise, so that the gradient has no slope of its own.
+
+    ``spreads_nan``: every score of a row counts, so that a NaN among them makes the row NaN; False where some are left
+    out, and the twin sees to the others.
+    """
+    _REGISTRY[name] = _RowLoss(kernel, twin, couples, linear, spreads_nan)
 
 
 def _reduced_twin(
@@ -56,7 +69,7 @@ def _reduced_twin(
         reduced: Tensor = _REGISTRY[name].twin(scores, target, weight, reduction, *args, world=world)
         return reduced
     losses, observed = _REGISTRY[name].twin(scores, target, *args)
-    if losses.ndim < scores.ndim:
+    if _REGISTRY[name].spreads_nan:
         losses = spread_nan(losses, scores, observed)
     counts = observed.to(losses.dtype)
     if weight is not None:
@@ -151,7 +164,9 @@ def row_loss(
     if not native or not native_serves(scores):
         loss = _reduced_twin(name, scores, target, weight, reduction, flat_args, world)
     else:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() and not (scores.requires_grad and torch.is_grad_enabled()):
+            loss, _, scale = _REGISTRY[name].kernel.op(scores, target, weight, reduction, 1, False, *flat_args)
+        elif torch.compiler.is_compiling():
             loss, _, scale = _Traced.apply(scores, target, weight, name, reduction, *flat_args)
         else:
             loss, scale = _checked_kernel(name, scores, target, weight, reduction, flat_args, shape)

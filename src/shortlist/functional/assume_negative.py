@@ -28,7 +28,7 @@ def _assume_negative_twin(
     return torch.where(label, entries, 0.0).sum(-1) + absent, index >= 0
 
 
-register("assume-negative", ops.assume_negative, _assume_negative_twin)
+register("assume-negative", ops.assume_negative, _assume_negative_twin, spreads_nan=False)
 
 
 def assume_negative_loss(

@@ -69,7 +69,7 @@ def _asymmetric_twin(
     return entries, present | absent
 
 
-register("asymmetric", ops.asymmetric, _asymmetric_twin)
+register("asymmetric", ops.asymmetric, _asymmetric_twin, spreads_nan=False)
 
 
 def asymmetric_loss(

@@ -29,7 +29,7 @@ def _binary_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> t
     return _binary_entries(scores, target == 1, target == 0, pos_weight), target != -1
 
 
-register("binary", ops.binary, _binary_twin)
+register("binary", ops.binary, _binary_twin, spreads_nan=False)
 
 
 def binary_loss(

@@ -19,7 +19,7 @@ def _multilabel_softmax_twin(scores: Tensor, target: Tensor) -> tuple[Tensor, Te
     return gaps.sum(-1) / count.clamp(min=1), count > 0
 
 
-register("multilabel-softmax", ops.multilabel_softmax, _multilabel_softmax_twin)
+register("multilabel-softmax", ops.multilabel_softmax, _multilabel_softmax_twin, spreads_nan=False)
 
 
 def multilabel_softmax_loss(

@@ -120,7 +120,7 @@ def noised_topk_loss(
     own = finite(x.gather(-1, label.unsqueeze(-1)).squeeze(-1))
     kth = _smoothed_kth(x, k + 1, epsilon, n_samples, generator)
     margin = 1.0 if class_counts is None else _class_margins(class_counts, x.shape[-1], max_margin).to(x)[label]
-    losses = F.relu((1.0 if scale is None else scale) * (margin + kth - own))
+    losses = F.relu((1.0 if scale is None else scale) * (margin + (kth - own)))
     losses = torch.where(kth.detach() == float("-inf"), 0.0, losses)  # fewer than k + 1 labels: always among them
     counts = observed.to(x.dtype)
     losses = spread_nan(losses, x, observed)

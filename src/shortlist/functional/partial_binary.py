@@ -20,7 +20,7 @@ def _partial_binary_twin(
     return g / num_labels * _binary_entries(scores, target == 1, target == 0, None).sum(-1), known > 0
 
 
-register("partial-binary", ops.partial_binary, _partial_binary_twin)
+register("partial-binary", ops.partial_binary, _partial_binary_twin, spreads_nan=False)
 
 
 def partial_binary_loss(

@@ -65,7 +65,7 @@ def _two_way_twin(
     return loss + reduce_over_processes(rows, torch.where(has_present, weight, 0.0), reduction, world)
 
 
-register("pair-rows", ops.pair_rows, _pair_rows_twin)
+register("pair-rows", ops.pair_rows, _pair_rows_twin, spreads_nan=False)
 register("two-way", ops.two_way, _two_way_twin, couples=True)
 
 

@@ -97,7 +97,7 @@ def _warp_twin(scores: Tensor, target: Tensor, seeds: Tensor | None) -> tuple[Te
     return _sampled_rows(scores, present, absent, seeds), present.any(-1)
 
 
-register("warp", ops.warp, _warp_twin, linear=True)
+register("warp", ops.warp, _warp_twin, linear=True, spreads_nan=False)
 
 
 def warp_loss(
