@@ -60,6 +60,14 @@ def test_the_slider_moves_table_histogram_and_charts(tab: Browser) -> None:
     assert tab.run("document.querySelector('#chart-levels .line:not(.top)').getAttribute('d')") != lines
 
 
+def test_every_k_can_be_drawn(tab: Browser) -> None:
+    last = tab.run("+document.getElementById('k').max")
+    for place in range(last + 1):
+        move_to(tab, place)
+    assert tab.run("document.querySelector('svg [x1=NaN], svg [x1=Infinity], svg [height=NaN]')") is None
+    assert tab.complaints() == []
+
+
 def test_the_numbers_at_each_k_are_the_ones_worked_out_in_python(tab: Browser) -> None:
     from shortlist.reports.contents import contents
 

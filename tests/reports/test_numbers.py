@@ -52,6 +52,25 @@ def test_shot_groups_follow_the_training_counts_of_the_right_label() -> None:
     np.testing.assert_allclose(found, [held[few].mean(), held[medium].mean(), held[many].mean()])
 
 
+def test_sizes_by_ambiguity_keep_their_place_where_the_last_sets_are_empty() -> None:
+    truth = LabelSets.from_lists([[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]], num_labels=4)
+    scores = np.array([[9.0, 9, -9, -9], [9, 9, -9, -9], [9, 9, -9, -9], [-9, -9, -9, -9]])
+    found = contents(from_scores(scores, np.zeros(4, dtype=int), link="none", k=1.5, truth=truth))
+    assert found["models"][0]["average"]["level_size"][found["start"]] == [2, 2, 2, 0]
+
+
+def test_shot_groups_without_examples_are_left_out() -> None:
+    run = made_up_run(train_counts=np.array([5] * 6 + [50] * 6))
+    found = contents(ReportData("report", [run]))
+    assert [shot["name"] for shot in found["shots"]] == ["few", "medium"]
+    assert found["headline"]["columns"][-2:] == ["Accuracy, few shots", "Accuracy, medium shots"]
+    assert len(found["headline"]["models"][0]["rows"][0]["cells"]) == 4
+
+
+def test_a_single_shot_group_is_nothing_to_compare() -> None:
+    assert contents(ReportData("report", [made_up_run(train_counts=np.full(12, 500))]))["shots"] == []
+
+
 def test_an_example_of_several_labels_is_in_the_group_of_its_rarest() -> None:
     target = np.array([[1, 0, 1], [0, 0, 1], [0, 0, 0]])
     data = from_scores(np.zeros((3, 3)), target, train_counts=np.array([5, 50, 500]))

@@ -69,20 +69,20 @@ def _columns(points: Sequence[tuple[Measured, Measured]]) -> dict[str, list[Any]
     columns: dict[str, list[Any]] = {}
     for mean, spread in points:
         for key, value in mean.items():
-            columns.setdefault(key, []).append(_plain(value))
+            columns.setdefault(key, []).append(_plain(value, trim=key.endswith("histogram")))
         for key in ("size", *_SHARES):
             if key in spread:
                 columns.setdefault(f"{key}_spread", []).append(_plain(spread[key]))
     return columns
 
 
-def _plain(value: Any) -> Any:
-    """Rounded lists and numbers for JSON: no NaN, and no zeros at the end of a histogram."""
+def _plain(value: Any, trim: bool = False) -> Any:
+    """Rounded lists and numbers for JSON: no NaN; trimmed, no zeros at the end."""
     if np.ndim(value) == 0:
         return round(float(value), 5) if math.isfinite(value) else None
-    if np.ndim(value) == 1 and len(value) > len(SHOTS):
+    if trim and np.ndim(value) == 1:
         value = np.trim_zeros(value, "b")
-    return [_plain(one) for one in value]
+    return [_plain(one, trim) for one in value]
 
 
 # ---- the top of the page
@@ -160,12 +160,10 @@ def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _shot_counts(examples: Examples) -> list[dict[str, Any]]:
-    if not examples.has_shots:
-        return []
     bounds = {"few": "fewer than 20", "medium": "20 to 100", "many": "more than 100"}
     return [
-        {"name": name, "bounds": bounds[name], "examples": int((examples.shot == group).sum())}
-        for group, name in enumerate(SHOTS)
+        {"name": SHOTS[group], "bounds": bounds[SHOTS[group]], "examples": int((examples.shot == group).sum())}
+        for group in examples.shots
     ]
 
 

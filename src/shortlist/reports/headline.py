@@ -28,8 +28,7 @@ def words_for(data: ReportData) -> dict[str, str]:
 def headline(by_name: Mapping[str, Sequence[RunResult]], examples: Examples, data: ReportData) -> dict[str, Any]:
     words = words_for(data)
     columns = ["Top-1" if data.is_single else "mAP", "Rule", "Mean set size", words["accuracy"]]
-    if examples.has_shots:
-        columns += [f"{words['accuracy']}, {name} shots" for name in SHOTS]
+    columns += [f"{words['accuracy']}, {SHOTS[group]} shots" for group in examples.shots]
     if examples.truth is not None:
         columns += ["Holds every right label", "Is exactly the right labels"]
     return {"columns": columns, "models": [_headline_rows(name, runs, examples) for name, runs in by_name.items()]}
@@ -41,8 +40,7 @@ def _headline_rows(name: str, runs: Sequence[RunResult], examples: Examples) -> 
         having = [run for run in runs if rule in run.rules]
         mean, spread = over_seeds([measure(run.rules[rule].predict(run.scores), examples) for run in having])
         cells = [_cell(mean, spread, "size"), _cell(mean, spread, "accuracy")]
-        if examples.has_shots:
-            cells += [_cell(mean, spread, "shot_accuracy", group) for group in range(len(SHOTS))]
+        cells += [_cell(mean, spread, "shot_accuracy", place) for place in range(len(examples.shots))]
         if examples.truth is not None:
             cells += [_cell(mean, spread, "covers"), _cell(mean, spread, "exact")]
         rows.append({"rule": rule, "settings": repr(having[0].rules[rule]), "cells": cells})

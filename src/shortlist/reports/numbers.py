@@ -43,9 +43,10 @@ class Examples:
         self.levels, self.level_of_row = _levels(self.truth)
 
     @property
-    def has_shots(self) -> bool:
-        """Is there more than one shot group to compare?"""
-        return len(np.unique(self.shot[self.shot >= 0])) > 1
+    def shots(self) -> list[int]:
+        """The shot groups that have examples; none where there is only one, with nothing to compare it to."""
+        found: list[int] = np.unique(self.shot[self.shot >= 0]).tolist()
+        return found if len(found) > 1 else []
 
 
 def measure(sets: LabelSets, examples: Examples) -> Measured:
@@ -60,8 +61,8 @@ def measure(sets: LabelSets, examples: Examples) -> Measured:
         "accuracy": _mean(held, examples.known),
         "histogram": _histogram(sizes, examples.bins),
     }
-    if examples.has_shots:
-        rows = [examples.shot == group for group in range(len(SHOTS))]
+    if examples.shots:
+        rows = [examples.shot == group for group in examples.shots]
         found["shot_size"] = np.array([_mean(sizes, row) for row in rows])
         found["shot_accuracy"] = np.array([_mean(held, row) for row in rows])
         found["shot_histogram"] = np.array([_histogram(sizes[row], examples.bins) for row in rows])

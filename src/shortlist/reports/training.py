@@ -12,12 +12,14 @@ _NOT_CURVES = ("epoch", "step", "seconds", "time", "examples_per_second")
 
 
 def training_curves(by_name: Mapping[str, Sequence[RunResult]]) -> list[dict[str, Any]]:
-    """For each number in the histories: a line for every run, with the index of its name and its points.
+    """For each number in the histories that is not always the same: a line for every run, with the index of its name
+    and its points.
 
     >>> import numpy as np
-    >>> run = RunResult("a", "cross-entropy", np.zeros((1, 2)), np.array([0]), history=[{"epoch": 1, "loss": 0.5}])
+    >>> history = [{"epoch": 1, "loss": 0.5, "lr": 0.1}, {"epoch": 2, "loss": 0.25, "lr": 0.1}]
+    >>> run = RunResult("a", "cross-entropy", np.zeros((1, 2)), np.array([0]), history=history)
     >>> training_curves({"a": [run]})
-    [{'name': 'loss', 'lines': [{'model': 0, 'seed': None, 'points': [[1.0, 0.5]]}]}]
+    [{'name': 'loss', 'lines': [{'model': 0, 'seed': None, 'points': [[1.0, 0.5], [2.0, 0.25]]}]}]
     """
     curves: dict[str, list[dict[str, Any]]] = {}
     for model, runs in enumerate(by_name.values()):
@@ -26,7 +28,11 @@ def training_curves(by_name: Mapping[str, Sequence[RunResult]]) -> list[dict[str
                 points = _points(run.history, name)
                 if points:
                     curves.setdefault(name, []).append({"model": model, "seed": run.seed, "points": points})
-    return [{"name": name, "lines": lines} for name, lines in curves.items()]
+    return [{"name": name, "lines": lines} for name, lines in curves.items() if _varies(lines)]
+
+
+def _varies(lines: list[dict[str, Any]]) -> bool:
+    return len({y for line in lines for _, y in line["points"]}) > 1
 
 
 def _points(history: Sequence[Mapping[str, Any]], name: str) -> list[list[float]]:

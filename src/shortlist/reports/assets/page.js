@@ -126,7 +126,7 @@
 
   function histogram(box, shares, k, tint, name) {
     // up to the last size that at least one example in 500 has, the rest together
-    let end = Math.min(shares.length - 1, Math.max(4, Math.ceil(k) + 1));
+    let end = Math.min(D.labels.names.length, Math.max(4, Math.ceil(k) + 1));
     for (let s = end + 1; s < shares.length; s++) if (shares[s] >= 0.002) end = s;
     const rest = shares.slice(end + 1).reduce((a, b) => a + b, 0);
     const bars = shares.slice(0, end + 1);
