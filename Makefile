@@ -37,7 +37,7 @@ types: install
 
 docs: install
 	@$(PY) docs/tools/catalogue.py --check
-	@$(VENV)/bin/mkdocs build --strict -q
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict -q
 
 bench: install
 	@$(PY) -m benchmarks
