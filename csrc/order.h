@@ -35,18 +35,32 @@ inline void sort_ranked(Ranked* a, int64_t n) {  // heapsort
   }
 }
 
-// The value of rank k (0: the largest) of n numbers above -inf: an interval around it is narrowed by counting.
+// The value of rank k (0: the largest) of n numbers: quickselect that copies what it keeps, without a branch.
 template <class T> T ranked_value(const T* x, int64_t n, int64_t k) {
+  static thread_local Scratch memory;
   constexpr int W = kWidth<T>;
-  constexpr int64_t few = 48, draws = 7;
-  const auto count = [&](T pivot, int64_t& greater, int64_t& equal) {
+  constexpr int64_t draws = 7;
+  T* kept = memory.get<T>(n + 1);
+  uint32_t random = 12345;
+  while (true) {
+    // a random entry; where there are many, of a few the one whose rank is about the rank wanted
+    T drawn[draws];
+    const int64_t tries = n > 512 ? draws : 1;
+    for (int64_t d = 0; d < tries; ++d) {
+      random = random * 1664525u + 1013904223u;
+      const T v = x[uint64_t(random) * uint64_t(n) >> 32];
+      int64_t p = d;
+      for (; p > 0 && drawn[p - 1] < v; --p) drawn[p] = drawn[p - 1];
+      drawn[p] = v;
+    }
+    const T pivot = drawn[tries * k / n];
     Int<T> above{}, same{};
-    int64_t j = 0;
+    int64_t greater = 0, equal = 0, j = 0;
     for (; j + W <= n; j += W) {
       above -= load(x + j) > pivot;
       same -= load(x + j) == pivot;
     }
-    for (greater = equal = 0; j < n; ++j) {
+    for (; j < n; ++j) {
       greater += x[j] > pivot;
       equal += x[j] == pivot;
     }
@@ -54,43 +68,23 @@ template <class T> T ranked_value(const T* x, int64_t n, int64_t k) {
       greater += above[l];
       equal += same[l];
     }
-  };
-  T low = kMinusInf<T>, high = std::numeric_limits<T>::infinity();  // the value lies strictly between
-  int64_t skipped = 0, inside = n;                                  // entries from high on, and between
-  uint32_t random = 12345;
-  while (inside > few) {
-    T drawn[draws];
-    for (int64_t d = 0; d < draws; ++d) {
-      random = random * 1664525u + 1013904223u;
-      int64_t j = int64_t(uint64_t(random) * uint64_t(n) >> 32);
-      while (!(x[j] > low && x[j] < high)) j = j + 1 < n ? j + 1 : 0;
-      int64_t p = d;
-      for (; p > 0 && drawn[p - 1] < x[j]; --p) drawn[p] = drawn[p - 1];
-      drawn[p] = x[j];
+    if (k >= greater && k < greater + equal) return pivot;
+    int64_t count = 0;
+    if (k < greater)
+      for (j = 0; j < n; ++j) {
+        kept[count] = x[j];
+        count += x[j] > pivot;
+      }
+    else {
+      k -= greater + equal;
+      for (j = 0; j < n; ++j) {
+        kept[count] = x[j];
+        count += x[j] < pivot;
+      }
     }
-    const T pivot = drawn[draws * (k - skipped) / inside];
-    int64_t greater, equal;
-    count(pivot, greater, equal);
-    if (k < greater) {
-      low = pivot;
-      inside = greater - skipped;
-    } else if (k >= greater + equal) {
-      high = pivot;
-      inside -= greater + equal - skipped;
-      skipped = greater + equal;
-    } else {
-      return pivot;
-    }
+    x = kept;
+    n = count;
   }
-  T list[few];
-  int64_t listed = 0;
-  for (int64_t j = 0; j < n; ++j) {
-    if (!(x[j] > low && x[j] < high)) continue;
-    int64_t p = listed++;
-    for (; p > 0 && list[p - 1] < x[j]; --p) list[p] = list[p - 1];
-    list[p] = x[j];
-  }
-  return list[k - skipped];
 }
 
 }  // namespace SHORTLIST_ISA
