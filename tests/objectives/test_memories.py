@@ -9,6 +9,7 @@ from shortlist.objectives import Curriculum, Role, build
 from tests.objectives.tiny import FEATURES, LABELS, make, tiny
 
 INDEX = torch.arange(12)
+EVERYTHING = {"by": "share", "schedule": (0.2, 0.4, 0.6, 0.8, 1.0)}
 
 
 def test_the_table_moves_after_the_step_and_not_before():
@@ -58,7 +59,7 @@ def known(objective: Curriculum, target: torch.Tensor) -> float:
 
 def test_stages_share_the_epochs_and_fill_what_the_schedule_says():
     data = tiny("label-matrix")
-    objective = make("curriculum", data, schedule=(0.5, 1.0))
+    objective = make("curriculum", data, schedule=(0.5, 1.0), by="share")
     shares = []
     for epoch in range(7):
         objective.start_epoch(epoch, 7)
@@ -71,7 +72,7 @@ def test_stages_share_the_epochs_and_fill_what_the_schedule_says():
 
 def test_filling_never_touches_known_labels_and_answers_by_the_sign_of_the_score():
     data = tiny("label-matrix")
-    objective = make("curriculum", data)
+    objective = make("curriculum", data, **EVERYTHING)
     objective.start_epoch(5, 6)
     index = torch.arange(len(data.target))
     objective.loss(data.features, data.target, index)
@@ -83,7 +84,7 @@ def test_filling_never_touches_known_labels_and_answers_by_the_sign_of_the_score
 
 def test_an_example_is_filled_once_per_stage():
     data = tiny("label-matrix")
-    objective = make("curriculum", data)
+    objective = make("curriculum", data, **EVERYTHING)
     objective.start_epoch(5, 6)
     objective.loss(data.features, data.target, torch.arange(len(data.target)))
     before = objective.memory.filled.clone()
@@ -95,7 +96,7 @@ def test_an_example_is_filled_once_per_stage():
 
 def test_a_loss_in_evaluation_mode_fills_nothing():
     data = tiny("label-matrix")
-    objective = make("curriculum", data).eval()
+    objective = make("curriculum", data, **EVERYTHING).eval()
     objective.start_epoch(5, 6)
     objective.loss(data.features, data.target, torch.arange(len(data.target)))
     assert known(objective, data.target) == 0
@@ -105,7 +106,7 @@ def two_processes(rank: int, folder: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     data = tiny("label-matrix")
-    curriculum = make("curriculum", data)
+    curriculum = make("curriculum", data, **EVERYTHING)
     role = Role(FEATURES, LABELS, Role.Config(k=2), train_target=data.target)
     curriculum.start_epoch(5, 6)
     for start in (0, 12):

@@ -174,7 +174,7 @@ def test_whole_numbers_are_floats_and_lists_are_tuples():
         ("fast0tag", {"dim": 0}),
         ("cnn-rnn", {"max_labels": 0}),
         ("role", {"k": 9}),
-        ("curriculum", {"schedule": (2.0,)}),
+        ("curriculum", {"by": "share", "schedule": (2.0,)}),
     ],
 )
 def test_an_option_out_of_range_is_an_error_before_training_starts(name, options):

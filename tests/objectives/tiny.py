@@ -16,6 +16,7 @@ OPTIONS = {
     **{name: SMALL_K for name in ("average-k", "expected-positive", "role")},
     "wsabie": {"rank": 5, "ball": 2.0},
     "fast0tag": {"dim": 5},
+    "curriculum": {"schedule": (2.0, 1.0)},
     "cnn-rnn": {"hidden": 16, "max_labels": 4},
     "partial-selective": {"likelihood_topk": 1, "prior_threshold": 0.3},
 }

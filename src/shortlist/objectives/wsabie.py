@@ -41,7 +41,8 @@ class Wsabie(Objective):
         if rank < 1:
             raise ValueError(f"rank of 'wsabie' must be at least 1, got {rank}")
         check_positive(self.config.ball, "ball of 'wsabie'")
-        self.feature_factor = nn.Parameter(torch.randn(in_features, rank) / rank**0.5)
+        # features of size 1 start with scores of size 1
+        self.feature_factor = nn.Parameter(torch.randn(in_features, rank) / in_features**0.5)
         self.label_factor = nn.Parameter(torch.randn(num_labels, rank) / rank**0.5)
         self.after_step(lr=0.0)
 
