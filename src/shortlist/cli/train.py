@@ -77,7 +77,7 @@ def _train(
 
     run = None
     if fabric.is_global_zero:
-        run = Run(resume) if resume else Run.create(out or _free(Path("runs") / name), settings, facts)
+        run = Run(resume) if resume else Run.create(out or free_path(Path("runs") / name), settings, facts)
         run.clear_leftovers()
     path = fabric.broadcast(str(run.path) if run else "")
     run = Run(path)
@@ -142,7 +142,7 @@ def _tried(learner: Any, parts: dict[str, Any], settings: Any) -> dict[str, Any]
     }
 
 
-def _free(path: Path) -> Path:
+def free_path(path: Path) -> Path:
     """The path, or with the first number that makes it new."""
     free, number = path, 2
     while free.exists():

@@ -1,0 +1,151 @@
+"""``shortlist demo``: what the product is for, shown on embedded data in about a minute."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shortlist.cli._arguments import Json, Quiet
+from shortlist.cli._output import print_json, print_table, say
+from shortlist.cli._steps import Steps, make_steps
+from shortlist.cli.train import free_path
+
+if TYPE_CHECKING:
+    from shortlist.cli._comparison import Row
+    from shortlist.reports import ReportData
+
+_K = 2  # the mean number of readings of an image
+_OBJECTIVES = ("cross-entropy", "smooth-topk", "average-k")
+_RULES = {f"top-k-{_K}": f"top-{_K}", f"average-k-{_K}": f"average-{_K}"}  # file of a run -> name in the table
+_BEST = "best possible"
+
+
+def demo(
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Where runs and report go; runs/demo if not given."),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    size: Annotated[int, typer.Option(hidden=True, min=100, help="Training images.")] = 20_000,
+    seeds: Annotated[int, typer.Option(hidden=True, min=1, help="Runs of each objective.")] = 3,
+) -> None:
+    """Train three objectives on images of numbers that can be read in 1, 2 or 4 ways, and compare their sets.
+
+    Every objective gets the same network, data and epochs. TopK answers with 2 labels every time, AverageK with 2 on
+    average: the table shows what that is worth, and the report shows all of it. Takes about a minute, needs no download.
+    """
+    folder = free_path(Path("runs") / "demo") if out is None else out
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} exists and is not an empty directory: choose another --out")
+    with make_steps(len(_OBJECTIVES) * seeds + 2, quiet or as_json) as steps:
+        data = _trained(folder, size, seeds, steps)
+        steps.begin("writing the report")
+        from shortlist.cli._comparison import best_possible, compare
+        from shortlist.reports import write
+
+        page = write(data, folder / "report")
+        rows = compare(data, list(_RULES))
+        best = replace(data, runs=[best_possible(data, _K, _BEST)])
+        rows += compare(best, list(_RULES))
+    if as_json:
+        results = [{"objective": row.name, "rule": _RULES[row.rule], **row.mean, "spread": row.spread} for row in rows]
+        print_json({"report": str(page), "k": _K, "seeds": seeds, "examples": data.shape[0], "results": results})
+        return
+    _print_results(rows, data, seeds)
+    say(f"\nreport: {page}\nruns:   {folder} (shortlist evaluate, predict and report take any of them)")
+
+
+def _trained(folder: Path, size: int, seeds: int, steps: Steps) -> "ReportData":
+    """The runs' scores on the test images, with the images beside them."""
+    steps.begin("making images and starting up")
+    from shortlist.cli import _report_data
+    from shortlist.data import ambiguous_numbers
+    from shortlist.training.make_run import make_run
+    from shortlist.training.setup import read_parts
+
+    parts, paths = read_parts(_config("cross-entropy", size, 0)), []
+    for seed in range(seeds):
+        for objective in _OBJECTIVES:
+            steps.begin(f"training {objective}, seed {seed}")
+            paths.append(folder / f"{objective}-seed-{seed}")
+            make_run(_config(objective, size, seed), paths[-1], parts=parts, progress=steps)
+    data = _report_data.from_runs(paths, "test", "Numbers that can be read in more than one way", ())
+    pictures = ambiguous_numbers(len(parts["test"]), part="test", form="images").inputs
+    return replace(data, images=pictures.__getitem__)
+
+
+def _config(objective: str, size: int, seed: int) -> Any:
+    """The same for every objective, but for its name and k."""
+    from shortlist.training.config import RunConfig
+
+    def images(part: str, count: int, draw: int = 0) -> dict[str, Any]:
+        return {"reader": "ambiguous-numbers", "part": part, "size": count, "seed": draw}
+
+    return RunConfig.model_validate(
+        {
+            "data": {
+                "train": images("train", size),
+                "validation": images("val", size // 5),
+                "calibration": images("val", size // 5, draw=1),
+                "test": images("test", size // 5),
+            },
+            "backbone": {"name": "mlp", "hidden": [512], "dropout": 0.2},
+            "objective": {"name": objective} | ({} if objective == "cross-entropy" else {"k": _K}),
+            "optimizer": {"name": "adamw", "lr": 2e-3, "weight_decay": 0.01},
+            "schedule": {"name": "cosine"},
+            "epochs": 12,
+            "batch_size": 256,
+            "rules": [{"name": "top-k", "k": _K}, {"name": "average-k", "k": _K}],
+            "seed": seed,
+        }
+    )
+
+
+# ---- what is printed
+
+
+def _print_results(rows: "list[Row]", data: "ReportData", seeds: int) -> None:
+    averaged = f", mean of {seeds} seeds" if seeds > 1 else ""
+    header = ["objective", "sets", "top-1", "accuracy", "set size", "all readings", "exactly them", "seconds"]
+    print_table(f"{data.shape[0]:,} test images{averaged}", header, [_cells(row) for row in rows])
+    typer.echo(_how_to_read(rows))
+    fixed = [row for row in rows if _RULES[row.rule] == f"top-{_K}"]
+    average = [row for row in rows if _RULES[row.rule] == f"average-{_K}"]
+    sizes = [["any objective", f"top-{_K}", *_sizes(fixed[0])]]
+    sizes += [[row.name, f"average-{_K}", *_sizes(row)] for row in average]
+    typer.echo()
+    print_table("Set size by the number of possible readings", ["objective", "sets", "1", "2", "4"], sizes)
+    typer.echo(_what_follows([row for row in average if row.name != _BEST]))
+
+
+def _cells(row: "Row") -> list[str]:
+    mean = row.mean
+    percents = [f"{100 * mean[key]:.1f} %" for key in ("top1", "accuracy", "covers", "exact")]
+    seconds = "" if row.name == _BEST else f"{mean['seconds']:.1f}"
+    return [row.name, _RULES[row.rule], *percents[:2], f"{mean['size']:.2f}", *percents[2:], seconds]
+
+
+def _sizes(row: "Row") -> list[str]:
+    return [f"{size:.2f}" for size in row.mean["sizes"]]
+
+
+def _how_to_read(rows: "list[Row]") -> str:
+    keys = ("top1", "accuracy", "covers", "exact")
+    deviations = [row.spread[key] for row in rows for key in keys if key in row.spread]
+    varies = f" Standard deviation over seeds: at most {100 * max(deviations):.1f} points." if deviations else ""
+    return (
+        f"How to read it: half of the images can be read in one way, a quarter in two, a quarter in four, and one reading\n"
+        f"is recorded as the label. top-{_K} answers with {_K} labels every time, average-{_K} with {_K} on average. accuracy: the\n"
+        f"set holds the label; all readings: it holds every reading that is possible; exactly them: and nothing else.\n"
+        f"{_BEST}: someone who sees every reading but cannot know which was recorded.{varies}"
+    )
+
+
+def _what_follows(average: "list[Row]") -> str:
+    follow = [row.name for row in average if row.mean["sizes"] == sorted(set(row.mean["sizes"]))]
+    others = [row.name for row in average if row.name not in follow]
+    said = [f"With average-{_K} the size follows the ambiguity for {' and '.join(follow)}."] if follow else []
+    said += [f"It does not for {' and '.join(others)}, with these settings."] if others else []
+    return " ".join(said)
