@@ -41,6 +41,13 @@ class BadTarget(ValueError):
         self.position = position
 
 
+def in_kernel_type(target: Tensor) -> Tensor:
+    """A label matrix in a type that the kernels read."""
+    if target.dtype in LABEL_TYPES:
+        return target
+    return target.float() if target.is_floating_point() else target.to(torch.int32)
+
+
 def _address(tensor: Tensor | None) -> int:
     return 0 if tensor is None else tensor.data_ptr()
 
@@ -62,10 +69,9 @@ def _batched(tensor: Tensor | None, dim: int | None, size: int) -> Tensor | None
 
 def _define_loss(name: str, extra: str, tensors: int = 0) -> Kernel:
     """Declare loss operator ``name`` with ``extra`` arguments, the last ``tensors`` of them tensors of rows or None."""
-    _library.define(
-        f"{name}(Tensor scores, Tensor target, Tensor? weight, str reduction, int groups, bool with_grad, {extra})"
-        " -> (Tensor, Tensor, Tensor)"
-    )
+    arguments = "Tensor scores, Tensor target, Tensor? weight, str reduction, int groups, bool with_grad"
+    arguments += f", {extra}" if extra else ""
+    _library.define(f"{name}({arguments}) -> (Tensor, Tensor, Tensor)")
 
     kernel = getattr(native, name, None)
 
@@ -74,6 +80,7 @@ def _define_loss(name: str, extra: str, tensors: int = 0) -> Kernel:
     ) -> _Results:
         scores, target = scores.contiguous(), target.contiguous()
         weight = None if weight is None else weight.contiguous()
+        args = tuple(a.contiguous() if isinstance(a, Tensor) else a for a in args)
         loss, grad, scale = _loss_outputs(scores, reduction, groups, with_grad)
         rows, n = scores.shape
         bad = kernel(  # type: ignore[misc]
@@ -127,6 +134,22 @@ def _define_loss(name: str, extra: str, tensors: int = 0) -> Kernel:
 smooth_topk = _define_loss("smooth_topk", "int k, float tau, float alpha")
 truncated_entropy = _define_loss("truncated_entropy", "int k")
 lml_loss = _define_loss("lml_loss", "int k, Tensor? k_rows", tensors=1)
+# per-label tensors (pos_weight, frequent) come unbatched: callers use the twin where vmap would batch them
+binary = _define_loss("binary", "Tensor? pos_weight", tensors=1)
+partial_binary = _define_loss("partial_binary", "float boost")
+asymmetric = _define_loss(
+    "asymmetric",
+    "float gamma_pos, float gamma_neg, float gamma_unknown, float clip, bool detach_focus, int unknown_rule, "
+    "int likelihood_topk, Tensor? frequent",
+    tensors=1,
+)
+pair_rows = _define_loss("pair_rows", "float positive_temperature, float negative_temperature, float margin")
+two_way = _define_loss(
+    "two_way", "float positive_temperature, float negative_temperature, float margin, bool sample_way"
+)
+multilabel_softmax = _define_loss("multilabel_softmax", "")
+warp = _define_loss("warp", "Tensor? seeds", tensors=1)
+assume_negative = _define_loss("assume_negative", "bool weighted, float label_smoothing")
 
 
 def _define(
@@ -262,3 +285,67 @@ kth_largest = _define(
     2,
     2,
 )
+
+
+def single_positive(target: Tensor) -> Tensor:
+    """The present label of each row of a label matrix: -1 where there is none, minus their number where several.
+
+    Eager only: the values decide about errors. ``BadTarget`` says where a value is not allowed.
+    """
+    target = target.contiguous()
+    rows, n = target.shape
+    index = torch.empty(rows, dtype=torch.int64)
+    bad = native.single_positive(
+        rows, n, target.data_ptr(), LABEL_TYPES[target.dtype], index.data_ptr(), torch.get_num_threads()
+    )
+    if bad >= 0:
+        raise BadTarget(bad)
+    return index
+
+
+def _run_average_k(
+    scores: Tensor, proposals: Tensor, index: Tensor, weight: Tensor, k: float, alpha: float, mean: bool, groups: int
+) -> _Results:
+    scores, proposals, index, weight = (t.contiguous() for t in (scores, proposals, index, weight))
+    loss, set_grad, proposal_grad = _fake_average_k(scores, proposals, index, weight, k, alpha, mean, groups)
+    native.average_k(
+        scores.dtype == torch.float64,
+        scores.shape[0],
+        scores.shape[1],
+        groups,
+        scores.data_ptr(),
+        proposals.data_ptr(),
+        index.data_ptr(),
+        weight.data_ptr(),
+        k,
+        alpha,
+        mean,
+        loss.data_ptr(),
+        set_grad.data_ptr(),
+        proposal_grad.data_ptr(),
+        torch.get_num_threads(),
+    )
+    return loss, set_grad, proposal_grad
+
+
+def _fake_average_k(
+    scores: Tensor, proposals: Tensor, index: Tensor, weight: Tensor, k: float, alpha: float, mean: bool, groups: int
+) -> _Results:
+    return scores.new_empty(groups), torch.empty_like(scores), torch.empty_like(scores)
+
+
+def _batch_average_k(info: Any, in_dims: Any, *args: Any) -> Any:
+    size = info.batch_size
+    rows = [_batched(a, d, size) for a, d in zip(args[:4], in_dims[:4], strict=True)]
+    results = average_k.op(*rows, *args[4:7], args[7] * size)
+    return tuple(r.unflatten(0, (size, -1)) for r in results), (0, 0, 0)
+
+
+_library.define(
+    "average_k(Tensor scores, Tensor proposals, Tensor index, Tensor weight, float k, float alpha, bool mean, "
+    "int groups) -> (Tensor, Tensor, Tensor)"
+)
+_library.impl("average_k", _run_average_k, "CPU")
+average_k = Kernel(_run_average_k, torch.ops.shortlist.average_k.default)
+torch.library.register_fake("shortlist::average_k", _fake_average_k, lib=_library)
+torch.library.register_vmap("shortlist::average_k", _batch_average_k, lib=_library)
