@@ -1,5 +1,6 @@
 """``shortlist demo``: what the product is for, shown on embedded data in about a minute."""
 
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ _K = 2  # the mean number of readings of an image
 _OBJECTIVES = ("cross-entropy", "smooth-topk", "average-k")
 _RULES = {f"top-k-{_K}": f"top-{_K}", f"average-k-{_K}": f"average-{_K}"}  # file of a run -> name in the table
 _BEST = "best possible"
+_WIDTH = 92  # of text, about that of the table
 
 
 def demo(
@@ -34,7 +36,7 @@ def demo(
     """Train three objectives on images of numbers that can be read in 1, 2 or 4 ways, and compare their sets.
 
     Every objective gets the same network, data and epochs. TopK answers with 2 labels every time, AverageK with 2 on
-    average: the table shows what that is worth, and the report shows all of it. Takes about a minute, needs no download.
+    average: the table shows what that is worth, the report shows all of it. Takes about a minute, needs no download.
     """
     folder = free_path(Path("runs") / "demo") if out is None else out
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -132,20 +134,30 @@ def _sizes(row: "Row") -> list[str]:
 
 
 def _how_to_read(rows: "list[Row]") -> str:
+    text = (
+        f"How to read it: half of the images can be read in one way, a quarter in two and a quarter in four, and one "
+        f"of the readings is recorded. top-{_K} answers with {_K} labels every time, average-{_K} with {_K} on average. "
+        f"accuracy: the set holds the recorded reading; all readings: it holds every possible one; exactly them: and "
+        f"nothing else. {_BEST}: someone who sees every reading but cannot know which one was recorded."
+    )
     keys = ("top1", "accuracy", "covers", "exact")
     deviations = [row.spread[key] for row in rows for key in keys if key in row.spread]
-    varies = f" Standard deviation over seeds: at most {100 * max(deviations):.1f} points." if deviations else ""
-    return (
-        f"How to read it: half of the images can be read in one way, a quarter in two, a quarter in four, and one reading\n"
-        f"is recorded as the label. top-{_K} answers with {_K} labels every time, average-{_K} with {_K} on average. accuracy: the\n"
-        f"set holds the label; all readings: it holds every reading that is possible; exactly them: and nothing else.\n"
-        f"{_BEST}: someone who sees every reading but cannot know which was recorded.{varies}"
-    )
+    if deviations:
+        text += f" Standard deviation over seeds: at most {100 * max(deviations):.1f} points."
+    return textwrap.fill(text, _WIDTH)
 
 
 def _what_follows(average: "list[Row]") -> str:
+    """As measured, whoever wins."""
     follow = [row.name for row in average if row.mean["sizes"] == sorted(set(row.mean["sizes"]))]
     others = [row.name for row in average if row.name not in follow]
-    said = [f"With average-{_K} the size follows the ambiguity for {' and '.join(follow)}."] if follow else []
-    said += [f"It does not for {' and '.join(others)}, with these settings."] if others else []
-    return " ".join(said)
+    said = []
+    if follow:
+        said.append(f"With average-{_K} sets the size follows the ambiguity after training with {_listed(follow)}.")
+    if others:
+        said.append(f"After training with {_listed(others)} it does not, on this data and with this budget.")
+    return textwrap.fill(" ".join(said), _WIDTH)
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
+from shortlist._label_set_files import PathLike
 from shortlist.data import Dataset
 from shortlist.training.config import RunConfig
 from shortlist.training.learner import score
 from shortlist.training.loop import Progress, train
 from shortlist.training.rules import fit_rules, usual_rules
-from shortlist.training.run import PathLike, Run
+from shortlist.training.run import Run
 from shortlist.training.setup import build_learner, facts_of, read_parts, resolve
 
 

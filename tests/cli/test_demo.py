@@ -1,0 +1,130 @@
+"""``shortlist demo``, smaller than it is for people, through the real command line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import Result, finish, run_here, start
+
+NAMES = ("cross-entropy", "smooth-topk", "average-k")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "new"
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> Any:
+    result = finish(start("demo", "--size", 6000, "--seeds", 1, "--json", "--out", folder))
+    assert (result.code, result.err) == (0, "")
+    return result.json
+
+
+def row(found: Any, objective: str, rule: str) -> Any:
+    return next(row for row in found["results"] if (row["objective"], row["rule"]) == (objective, rule))
+
+
+def test_every_objective_and_the_best_possible_have_both_rules(found: Any) -> None:
+    pairs = [(row["objective"], row["rule"]) for row in found["results"]]
+    assert pairs == [(name, rule) for name in (*NAMES, "best possible") for rule in ("top-2", "average-2")]
+
+
+def test_the_size_of_average_k_sets_follows_the_ambiguity(found: Any) -> None:
+    one, two, four = row(found, "cross-entropy", "average-2")["sizes"]
+    assert one < two - 0.3
+    assert two < four
+    assert row(found, "cross-entropy", "average-2")["size"] == pytest.approx(2, abs=0.15)
+
+
+def test_top_k_returns_the_same_number_every_time(found: Any) -> None:
+    assert [row(found, name, "top-2")["sizes"] for name in NAMES] == [[2, 2, 2]] * 3
+
+
+def test_sizes_that_follow_the_ambiguity_are_exactly_right_more_often(found: Any) -> None:
+    average, fixed = (row(found, "cross-entropy", rule) for rule in ("average-2", "top-2"))
+    assert average["exact"] > fixed["exact"] + 0.1
+    assert average["accuracy"] > fixed["accuracy"]
+
+
+def test_the_best_possible_is_what_the_shares_of_readings_say(found: Any) -> None:
+    """Half of the images have 1 reading, a quarter 2, a quarter 4."""
+    fixed, average = (row(found, "best possible", rule) for rule in ("top-2", "average-2"))
+    assert (fixed["covers"], fixed["exact"]) == (0.75, 0.25)
+    assert fixed["accuracy"] == pytest.approx(1 / 2 + 1 / 4 + 1 / 8, abs=0.03)  # which reading is recorded is chance
+    assert fixed["top1"] == pytest.approx(1 / 2 + 1 / 8 + 1 / 16, abs=0.03)
+    assert (average["accuracy"], average["covers"], average["exact"]) == (1, 1, 1)
+    assert average["sizes"] == [1, 2, 4]
+
+
+def test_every_objective_has_the_same_budget(found: Any, folder: Path) -> None:
+    from shortlist.training.run import Run
+
+    configs = [Run(folder / f"{name}-seed-0").config.model_dump(exclude={"objective"}) for name in NAMES]
+    assert configs[0] == configs[1] == configs[2]
+
+
+def test_its_runs_are_runs_that_evaluate_to_the_same_numbers(
+    found: Any, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = run_here(capsys, "evaluate", folder / "smooth-topk-seed-0", "test", "--json").json
+    sets, shown = again["rules"]["average-k-2"], row(found, "smooth-topk", "average-2")
+    assert sets["size"] == pytest.approx(shown["size"], rel=1e-6)
+    assert sets["coverage"] == pytest.approx(shown["accuracy"], rel=1e-6)
+    assert sets["truth-exact"] == pytest.approx(shown["exact"], rel=1e-6)
+    assert again["metrics"]["topk-accuracy@1"] == pytest.approx(shown["top1"], rel=1e-6)
+
+
+def test_the_report_shows_the_objectives_and_the_images(found: Any) -> None:
+    page = Path(found["report"]).read_text("utf-8")
+    assert all(name in page for name in NAMES)
+    assert "data:image/png" in page
+
+
+# ---- what is shown
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """The smallest demo, of two seeds, where nobody said where it goes."""
+    return finish(start("demo", "--size", 200, "--seeds", 2, cwd=tmp_path_factory.mktemp("here")))
+
+
+def test_progress_is_a_line_for_each_step(shown: Result) -> None:
+    steps = [line for line in shown.err.splitlines() if line.startswith("[")]
+    trained = [f"training {name}, seed {seed}" for seed in (0, 1) for name in NAMES]
+    expected = ["making images and starting up", *trained, "writing the report"]
+    assert steps == [f"[{number}/8] {name}" for number, name in enumerate(expected, 1)]
+
+
+def test_the_tables_are_printed_and_explained(shown: Result) -> None:
+    assert shown.code == 0
+    assert "40 test images, mean of 2 seeds" in shown.out
+    assert "How to read it" in shown.out
+    assert "Standard deviation over seeds" in shown.out
+    assert "Set size by the number of possible readings" in shown.out
+    assert shown.out.count("best possible") >= 3
+
+
+def test_the_report_goes_where_the_last_lines_say(shown: Result) -> None:
+    path = next(line for line in shown.err.splitlines() if line.startswith("report: ")).removeprefix("report: ")
+    assert Path(path).is_file()
+    assert Path(path).parts[-4:] == ("runs", "demo", "report", "index.html")
+
+
+def test_quiet_shows_no_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_here(capsys, "demo", "--size", 100, "--seeds", 1, "--quiet", "--out", tmp_path / "new")
+    assert result.code == 0
+    assert "[" not in result.err
+    assert "report: " in result.err
+
+
+def test_a_directory_that_holds_something_is_refused_before_any_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.txt").write_text("precious")
+    result = run_here(capsys, "demo", "--out", tmp_path)
+    assert (result.code, result.out) == (2, "")
+    assert "is not an empty directory" in result.err
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
