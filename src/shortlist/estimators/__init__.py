@@ -1,0 +1,5 @@
+"""The scikit-learn side: ``SetClassifier``, which trains any objective on features and answers with sets of labels."""
+
+from shortlist.estimators.set_classifier import SetClassifier
+
+__all__ = ["SetClassifier"]

@@ -1,0 +1,408 @@
+"""SetClassifier: a linear model or an MLP on features, trained with any objective, that answers with sets of labels."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import ValidationError
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from shortlist.data import Dataset, split
+from shortlist.estimators import files
+from shortlist.estimators.targets import read_target
+from shortlist.labels import LabelSets, from_indices
+from shortlist.metrics.functional import mean_average_precision
+from shortlist.models import build_backbone
+from shortlist.objectives import OBJECTIVES, build, check_target, count_labels, make_config, objective_class
+from shortlist.sets import Conformal, SetRule
+from shortlist.training.config import Named
+from shortlist.training.learner import Learner, score
+from shortlist.training.loop import train
+from shortlist.training.options import in_our_words
+from shortlist.training.rules import cardinality, make_rule
+from shortlist.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
+_LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
+_RULE_OPTIONS = {"conformal": {"alpha": 0.1}, "threshold": {"value": 0.5}}
+
+
+class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn classifier that answers with sets of labels: small where the answer is clear, larger where not.
+
+    ``fit`` trains on most of the data and calibrates the set rule on rows held out from it. ``predict_sets`` gives the
+    sets; ``predict``, ``predict_proba`` and ``decision_function`` are what scikit-learn expects of a classifier.
+
+    ``X``: numpy, pandas or scipy sparse, (N, D); scale it (``StandardScaler``) unless its columns are alike.
+    ``y``: one class label per example; or several labels: a label matrix of 1 (present), 0 (absent) and -1 (unknown),
+    a list of names or a set of labels per example, or ``LabelSets``. Several labels need an objective that takes a
+    label matrix, such as ``"binary"``.
+
+    Args:
+        objective: name of the training objective, one of ``shortlist.objectives.OBJECTIVES``.
+        k: labels per set (on average, for "average-k"); also the objective's k where it has one. More than there are
+            labels means all of them. None: 5 for single labels, else the mean number of labels in ``y``.
+        rule: "average-k", "top-k", "conformal", "threshold", "pointwise-error" or "penalized".
+        objective_options, rule_options: further options of the two, as dicts.
+        hidden: sizes of the hidden layers; none is a linear model.
+        dropout: share of hidden units left out at random in training.
+        epochs: passes over the data.
+        batch_size: examples per step; "auto" is a fiftieth of the data, between 8 and 256.
+        lr: learning rate of AdamW at the start; it falls to zero along a cosine.
+        weight_decay: of AdamW.
+        calibration: share of the data held out from training to calibrate the rule (at least 10 rows, or a quarter of
+            tiny data); 0 calibrates on the training rows, which makes the sets of new data too small. A rule that has
+            nothing to learn ("top-k", "threshold", ...) holds nothing out.
+        random_state: an int makes fit repeatable.
+
+    Attributes:
+        classes_: the labels; rule_: the fitted set rule; history_: loss of every epoch; learner_: the PyTorch module.
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SetClassifier(k=1.2, epochs=10, random_state=0).fit(X, y)
+    >>> sets = model.predict_sets(X)
+    >>> sets.sizes.min() >= 0, bool(abs(sets.sizes.mean() - 1.2) < 0.2), model.score(X, y) > 0.9
+    (True, True, True)
+    """
+
+    def __init__(
+        self,
+        objective: str = "cross-entropy",
+        k: float | None = 5,
+        rule: str = "average-k",
+        *,
+        objective_options: dict[str, Any] | None = None,
+        rule_options: dict[str, Any] | None = None,
+        hidden: tuple[int, ...] = (),
+        dropout: float = 0.0,
+        epochs: int = 20,
+        batch_size: int | str = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 0.01,
+        calibration: float = 0.1,
+        random_state: Any = None,
+    ) -> None:
+        self.objective = objective
+        self.k = k
+        self.rule = rule
+        self.objective_options = objective_options
+        self.rule_options = rule_options
+        self.hidden = hidden
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.calibration = calibration
+        self.random_state = random_state
+
+    # ---- learning
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train from the beginning and calibrate the rule."""
+        inputs, self.classes_, target = self._read(X, y, None, reset=True)
+        self._start(inputs.shape[1], target)
+        train_rows, held_rows = self._hold_out(target)
+        self._build(target[train_rows])
+        self._train(inputs, target, train_rows, self.epochs, "cosine")
+        rows = held_rows if len(held_rows) else train_rows
+        self._calibrate(_take(inputs, rows), target[rows])
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """One more pass, over these examples alone, at a constant learning rate.
+
+        The first call needs ``classes``, all labels there will be, unless ``y`` is a label matrix. A share of every
+        call is held out; the rule is calibrated anew on the latest of these rows (about 5,000).
+        """
+        first = not self.__sklearn_is_fitted__()
+        if first and classes is not None:
+            classes = np.unique(np.asarray(classes))
+        inputs, found, target = self._read(X, y, classes if first else self.classes_, reset=first)
+        if first:
+            if classes is None and target.ndim == 1:
+                raise ValueError("classes must be passed on the first call to partial_fit: all labels there will be")
+            self.classes_ = found
+            self._start(inputs.shape[1], target)
+        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise ValueError(f"classes must be those of the first call, {self.classes_}, got {classes}")
+        if objective_class(self._model["objective"]).training_only:
+            raise ValueError(
+                f"objective {self.objective!r} remembers every training example and has no place for new ones: "
+                f"use fit, or another objective"
+            )
+        train_rows, held_rows = self._hold_out(target)
+        if first:
+            self._build(target[train_rows])
+        self._train(inputs, target, train_rows, 1, "constant")
+        self._held = _latest([*self._held, (_take(inputs, held_rows), target[held_rows])])
+        if self._held:
+            parts, targets = zip(*self._held, strict=True)
+            self._calibrate(_joined(parts), torch.cat(targets))
+        else:
+            self._calibrate(inputs, target)
+        return self
+
+    def _read(self, X: Any, y: Any, classes: Any, reset: bool) -> tuple[Any, NDArray[Any], Tensor]:
+        if y is None:
+            raise ValueError("SetClassifier requires y to be passed, but the target y is None")
+        inputs = self._inputs(X, reset)
+        found, target = read_target(y, classes)
+        check_consistent_length(inputs, target)
+        if len(found) < 2:
+            raise ValueError(f"SetClassifier needs at least 2 classes, y has one class or none: {found.tolist()}")
+        return inputs, found, target
+
+    def _inputs(self, X: Any, reset: bool) -> Any:
+        """Features as a float32 tensor that shares memory with ``X`` where it can, or a CSR matrix."""
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
+        return X if hasattr(X, "tocsr") else torch.from_numpy(np.require(X, requirements=["C", "W"]))
+
+    def _start(self, in_features: int, target: Tensor) -> None:
+        """New weights and an unfitted rule. Every setting is checked here, before anything takes time."""
+        self.is_multilabel_ = target.ndim == 2
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.history_: list[dict[str, Any]] = []
+        self._held: list[tuple[Any, Tensor]] = []
+        for fitted in ("learner_", "rule_"):
+            self.__dict__.pop(fitted, None)
+        num_labels = len(self.classes_)
+        if not isinstance(self.hidden, tuple | list):
+            raise ValueError(f"hidden must hold the sizes of the hidden layers, such as (256,), got {self.hidden!r}")
+        if not 0 <= self.calibration < 1:
+            raise ValueError(f"calibration must be a share of at least 0 and below 1, got {self.calibration!r}")
+        if self.k is not None and not self.k > 0:
+            raise ValueError(f"k must be above 0, or None, got {self.k!r}")
+        k = self.k if self.k is not None else (max(round(cardinality(target), 2), 0.01) if self.is_multilabel_ else 5)
+        kind = objective_class(self.objective)
+        self._model: dict[str, Any] = {
+            "objective": self.objective,
+            "options": self._objective_options(kind, k, num_labels),
+            "in_features": int(in_features),
+            "num_labels": num_labels,
+            "hidden": [int(size) for size in self.hidden],
+            "dropout": float(self.dropout),
+        }
+        self._k = min(k, num_labels)
+        self._settings(len(target), self.epochs, "constant")
+        self._make_rule()
+
+    def _build(self, train_target: Tensor) -> None:
+        self.learner_ = build_learner(self._model, self._for_objective(train_target), self._seed)
+
+    def _objective_options(self, kind: Any, k: float, num_labels: int) -> dict[str, Any]:
+        options = dict(self.objective_options or {})
+        fields = {field.name: field.type for field in dataclasses.fields(kind.Config)}
+        if "k" in fields and "k" not in options:
+            # all labels together are always right: an objective can learn from at most all but one
+            options["k"] = max(1, min(round(k), num_labels - 1)) if fields["k"] is int else max(1.0, min(k, num_labels))
+        return dataclasses.asdict(make_config(kind, options))
+
+    def _make_rule(self) -> SetRule:
+        options: dict[str, Any] = {**_RULE_OPTIONS.get(self.rule, {}), **(self.rule_options or {})}
+        if self.rule in ("average-k", "top-k"):
+            options.setdefault("k", self._k if self.rule == "average-k" else max(1, round(self._k)))
+        link = OBJECTIVES[self._model["objective"]].link
+        return make_rule("rule", Named.of(self.rule, **options), link, single=not self.is_multilabel_)
+
+    def _settings(self, examples: int, epochs: int, schedule: str) -> TrainSettings:
+        size = max(8, min(256, examples // 50)) if self.batch_size == "auto" else self.batch_size
+        optimizer = {"name": "adamw", "lr": self.lr, "weight_decay": self.weight_decay}
+        try:
+            return TrainSettings.model_validate({
+                "epochs": epochs, "batch_size": size, "optimizer": optimizer, "schedule": {"name": schedule},
+                "seed": self._seed + len(self.history_),
+            })  # fmt: skip
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ValueError(f"{first['loc'][-1]}: {in_our_words(first['msg'])}, got {first['input']!r}") from None
+
+    def _for_objective(self, target: Tensor) -> Tensor:
+        """Class indices as a label matrix, where the objective only takes these."""
+        kind = OBJECTIVES[self._model["objective"]]
+        if target.ndim == 1 and "indices" not in kind.accepts:
+            target = from_indices(target, len(self.classes_))
+        check_target(kind, target)
+        return target
+
+    def _hold_out(self, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Which rows to train on, and which to calibrate on: a random share that leaves every label to train on."""
+        count = len(target)
+        everything = torch.arange(count)
+        held_count = max(round(self.calibration * count), min(_FEW, count // 4))
+        if self.calibration == 0 or held_count == 0 or self._make_rule().is_fitted:
+            return everything, everything[:0]
+        numbered = Dataset(everything[:, None], target, self._names)
+        held = split(numbered, [held_count, count - held_count], seed=self._seed, stratify=True)[0].inputs[:, 0]
+        rest = torch.ones(count, dtype=torch.bool)
+        rest[held] = False
+        missing = count_labels(target[rest], len(self.classes_)) == 0
+        needed = missing[target[held]] if target.ndim == 1 else ((target[held] == 1) & missing).any(1)
+        rest[held[needed]] = True
+        return everything[rest], held[~needed]
+
+    def _train(self, inputs: Any, target: Tensor, rows: Tensor, epochs: int, schedule: str) -> None:
+        data = Dataset(_take(inputs, rows), self._for_objective(target[rows]), self._names)
+        learner = self.learner_
+        settings = self._settings(len(rows), epochs, schedule)
+        self.history_ += train(learner.backbone, learner.objective, data, None, settings).records
+        learner.cpu().eval()
+
+    def _calibrate(self, inputs: Any, target: Tensor) -> None:
+        rule = self._make_rule()
+        if not rule.is_fitted:
+            rule.fit(self._scores_of(inputs), target if isinstance(rule, Conformal) else None)
+        self.rule_ = rule
+
+    # ---- predicting
+
+    def predict_sets(self, X: Any) -> LabelSets:
+        """The set of labels of every example; ``.names`` has them by name."""
+        scores = self._scores(X)
+        sets = self.rule_.predict(scores)
+        return LabelSets(sets.offsets, sets.indices, sets.num_labels, self._names)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most likely class of every example; with several labels, the sets as a matrix of 1 and 0."""
+        check_is_fitted(self)
+        if self.is_multilabel_:
+            return self.predict_sets(X).to_dense().astype(np.int64)
+        found: NDArray[Any] = self.classes_[self._scores(X).argmax(1)]
+        return found
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities (N, L). For single labels each row sums to 1; with several, each label has its own (where the
+        objective's scores are made for softmax, a row sums to 1 all the same)."""
+        scores = torch.from_numpy(self._scores(X)).double()
+        if OBJECTIVES[self._model["objective"]].link == "softmax":
+            return torch.softmax(scores, 1).numpy()
+        if self.is_multilabel_:
+            return torch.sigmoid(scores).numpy()
+        return torch.softmax(logsigmoid(scores), 1).numpy()
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Raw scores (N, L); of two single labels, how much higher the second one's is, (N,)."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 and not self.is_multilabel_ else scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of ``predict``; with several labels, how well each example's labels are ranked: the mean over
+        examples of average precision, unknown labels left out."""
+        check_is_fitted(self)
+        if not self.is_multilabel_:
+            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        if sample_weight is not None:
+            raise ValueError("score with several labels per example takes no sample_weight")
+        target = read_target(y, self.classes_)[1]
+        return float(mean_average_precision(torch.from_numpy(self._scores(X)), target, average="sample"))
+
+    def _scores(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
+        return self._scores_of(self._inputs(X, reset=False))
+
+    def _scores_of(self, inputs: Any) -> NDArray[Any]:
+        data = Dataset(inputs, torch.full((inputs.shape[0],), -1), self._names)
+        return score(self.learner_, data).numpy()
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(map(str, self.classes_.tolist()))
+
+    # ---- to a file and back
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one safetensors file with the weights, and everything else as JSON in its header.
+
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> model = SetClassifier(epochs=1).fit(np.eye(8), list("abababab"))
+        >>> model.save(path)
+        >>> SetClassifier.load(path).predict_sets(np.eye(8)) == model.predict_sets(np.eye(8))
+        True
+        """
+        check_is_fitted(self)
+        files.write(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The classifier that ``save`` wrote. Runs no code from the file."""
+        return files.read(path, cls)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: the objectives' classes are made from a table, so weights travel alone."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "learner_" in state:
+            state["learner_"] = self.learner_.weights()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "learner_" in state:
+            self.learner_ = build_learner(self._model)
+            self.learner_.load_state_dict(state["learner_"])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "rule_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        known = OBJECTIVES.get(self.objective)
+        tags.classifier_tags.multi_label = known is not None and "label-matrix" in known.accepts
+        return tags
+
+
+def build_learner(model: dict[str, Any], target: Tensor | None = None, seed: int = 0) -> Learner:
+    """The model with new weights; for prediction only, without a target."""
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        backbone: Any = build_backbone(
+            "mlp", in_shape=(model["in_features"],), hidden=model["hidden"], dropout=model["dropout"]
+        )
+        objective = build(
+            model["objective"],
+            model["options"],
+            in_features=backbone.out_features,
+            num_labels=model["num_labels"],
+            train_target=target,
+        )
+    return Learner(backbone, objective).eval()
+
+
+def _take(inputs: Any, rows: Tensor) -> Any:
+    if len(rows) == inputs.shape[0]:
+        return inputs
+    return inputs[rows] if isinstance(inputs, Tensor) else inputs[rows.numpy()]
+
+
+def _latest(parts: list[tuple[Any, Tensor]]) -> list[tuple[Any, Tensor]]:
+    """The last parts that have enough rows together, without empty ones."""
+    kept: list[tuple[Any, Tensor]] = []
+    for inputs, target in reversed(parts):
+        if len(target) and sum(len(one) for _, one in kept) < _LATEST:
+            kept.insert(0, (inputs, target))
+    return kept
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Features below one another; sparse where some of them are."""
+    if all(isinstance(part, Tensor) for part in parts):
+        return torch.cat(list(parts))
+    from scipy.sparse import csr_matrix, vstack
+
+    return vstack([csr_matrix(part) for part in parts], format="csr")

@@ -1,0 +1,122 @@
+"""The forms in which labels come as ``y`` -> the labels in order, and a target for the training loop.
+
+The form is read off the type alone, never off the values: [[0, 1], [1, 0]] is always a label matrix.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, column_or_1d
+from torch import Tensor
+
+from shortlist.labels import LabelSets, check_label_matrix, from_sets
+
+FORMS = (
+    "one class label per example; a label matrix of 1 (present), 0 (absent) and -1 (unknown); "
+    "one list of names per example; one set of labels per example; or LabelSets"
+)
+
+
+def read_target(y: Any, classes: Any = None) -> tuple[NDArray[Any], Tensor]:
+    """The labels, and class indices (N,) or a label matrix (N, L) over them.
+
+    ``classes``: the labels, where they are known already; otherwise they are those that occur, sorted (the columns of
+    a label matrix).
+
+    >>> read_target(["owl", "cat", "owl"])
+    (array(['cat', 'owl'], dtype='<U3'), tensor([1, 0, 1]))
+    >>> read_target([["owl", "cat"], []])
+    (array(['cat', 'owl'], dtype='<U3'), tensor([[1, 1], [0, 0]], dtype=torch.int8))
+    >>> read_target([{3}, {3, 7}])
+    (array([3, 7]), tensor([[1, 0], [1, 1]], dtype=torch.int8))
+    >>> read_target([[1, 0], [0, -1]])
+    (array([0, 1]), tensor([[ 1,  0], [ 0, -1]], dtype=torch.int8))
+    """
+    if isinstance(y, Tensor):
+        y = y.detach().cpu().numpy()
+    if isinstance(y, LabelSets):
+        return _matrix_target(from_sets(y), y.vocabulary, classes)
+    if hasattr(y, "tocsr"):
+        return _matrix_target(y, None, classes)
+    rows = _collections(y)
+    if rows is not None:
+        return _collections_target(rows, classes)
+    try:
+        array = np.asarray(y)
+    except ValueError:
+        raise ValueError(f"y holds rows of different lengths: y is {FORMS}") from None
+    if array.ndim == 2 and array.shape[1] != 1:
+        return _matrix_target(array, getattr(y, "columns", None), classes)
+    return _class_target(column_or_1d(array, warn=True), classes)
+
+
+def _class_target(y: NDArray[Any], classes: Any) -> tuple[NDArray[Any], Tensor]:
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    found, indices = np.unique(y, return_inverse=True)
+    if classes is not None:
+        known = {label: index for index, label in enumerate(np.asarray(classes).tolist())}
+        places = [known.get(label, -1) for label in found.tolist()]
+        if -1 in places:
+            raise ValueError(f"y holds {found.tolist()[places.index(-1)]!r}, which is not one of {_listed(known)}")
+        found, indices = np.asarray(classes), np.array(places)[indices]
+    return found, torch.from_numpy(np.ascontiguousarray(indices, dtype=np.int64))
+
+
+def _matrix_target(matrix: Any, names: Any, classes: Any) -> tuple[NDArray[Any], Tensor]:
+    try:
+        check_label_matrix(matrix)
+    except ValueError as error:
+        raise ValueError(f"y is read as a label matrix: {error}. Other forms of y: {FORMS}") from None
+    dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
+    labels = np.arange(dense.shape[1]) if names is None else np.asarray(names)
+    if classes is not None:
+        if len(classes) != dense.shape[1]:
+            raise ValueError(f"y has {dense.shape[1]} columns for {len(classes)} labels")
+        if names is not None and labels.tolist() != np.asarray(classes).tolist():
+            raise ValueError(f"the columns of y are {_listed(labels.tolist())}; expected {_listed(classes)}")
+        labels = np.asarray(classes)
+    return labels, torch.from_numpy(np.array(dense, dtype=np.int8, order="C"))
+
+
+def _collections(y: Any) -> list[Any] | None:
+    """The rows of ``y``, where they are sets, or lists of names."""
+    if getattr(y, "ndim", 1) == 2 and getattr(y, "dtype", np.dtype(int)).kind == "U":
+        rows: list[Any] = y.tolist()
+    elif isinstance(y, Sequence) or (getattr(y, "ndim", 0) == 1 and y.dtype == object):
+        rows = list(y)
+    else:
+        return None
+    if rows and all(isinstance(row, set | frozenset) for row in rows):
+        return rows
+    if rows and all(isinstance(row, list | tuple | np.ndarray) for row in rows):
+        return rows if any(isinstance(label, str) for row in rows for label in row) else None
+    return None
+
+
+def _collections_target(rows: list[Iterable[Any]], classes: Any) -> tuple[NDArray[Any], Tensor]:
+    if classes is None:
+        found = {label for row in rows for label in row}
+        if not all(isinstance(x, str) for x in found) and not all(isinstance(x, int | np.integer) for x in found):
+            kinds = ", ".join(sorted({type(label).__name__ for label in found}))
+            raise ValueError(f"the labels of y must be all names or all whole numbers, got {kinds}")
+        classes = np.array(sorted(found)) if found else np.arange(0)
+    labels = np.asarray(classes)
+    known = {label: index for index, label in enumerate(labels.tolist())}
+    matrix = np.zeros((len(rows), len(labels)), dtype=np.int8)
+    for number, row in enumerate(rows):
+        for label in row:
+            if label not in known:
+                raise ValueError(f"y[{number}] holds {label!r}, which is not one of {_listed(known)}")
+            matrix[number, known[label]] = 1
+    return labels, torch.from_numpy(matrix)
+
+
+def _listed(labels: Iterable[Any], most: int = 10) -> str:
+    """The first few labels, as text for a message."""
+    shown = list(labels)
+    return ", ".join(map(repr, shown[:most])) + (f", ... ({len(shown)} labels)" if len(shown) > most else "")
