@@ -57,7 +57,9 @@ def read(path: str | os.PathLike[str], kind: type[Classifier]) -> Classifier:
 
 
 def _rebuilt(kind: type[Classifier], facts: dict[str, Any], weights: dict[str, Any]) -> Classifier:
-    params = {name: tuple(value) if isinstance(value, list) else value for name, value in facts["params"].items()}
+    params: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in facts["params"].items()
+    }
     classifier = kind(**params)
     state = {
         **classifier.__dict__,

@@ -16,7 +16,6 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from shortlist.data import Dataset, split
 from shortlist.estimators import files
@@ -79,6 +78,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> sets.sizes.min() >= 0, bool(abs(sets.sizes.mean() - 1.2) < 0.2), model.score(X, y) > 0.9
     (True, True, True)
     """
+
+    _held: list[tuple[Any, Tensor]]  # the latest held-out rows of partial_fit
 
     def __init__(
         self,
@@ -178,7 +179,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.is_multilabel_ = target.ndim == 2
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.history_: list[dict[str, Any]] = []
-        self._held: list[tuple[Any, Tensor]] = []
+        self._held = []
         for fitted in ("learner_", "rule_"):
             self.__dict__.pop(fitted, None)
         num_labels = len(self.classes_)
@@ -289,11 +290,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Probabilities (N, L). For single labels each row sums to 1; with several, each label has its own (where the
         objective's scores are made for softmax, a row sums to 1 all the same)."""
         scores = torch.from_numpy(self._scores(X)).double()
-        if OBJECTIVES[self._model["objective"]].link == "softmax":
-            return torch.softmax(scores, 1).numpy()
-        if self.is_multilabel_:
+        if self.is_multilabel_ and OBJECTIVES[self._model["objective"]].link == "sigmoid":
             return torch.sigmoid(scores).numpy()
-        return torch.softmax(logsigmoid(scores), 1).numpy()
+        # sigmoid probabilities, given that exactly one label is present, are the softmax of the scores too
+        return torch.softmax(scores, 1).numpy()
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Raw scores (N, L); of two single labels, how much higher the second one's is, (N,)."""
