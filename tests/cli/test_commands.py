@@ -328,3 +328,32 @@ def test_bench_compares_the_losses_outside_the_repository(cli) -> None:  # type:
     assert min(found["milliseconds"].values()) > 0
     assert "1.0x" in cli("bench", "--quick", "--only", "lml").out
     refused(cli("bench", "--only", "nothing"), "matches no loss")
+
+
+# ---- images
+
+
+def test_images_are_trained_on_and_predicted_from_a_folder_without_labels(cli) -> None:  # type: ignore[no-untyped-def]
+    from PIL import Image
+
+    generator = np.random.default_rng(0)
+    for label, level in (("dark", 40), ("light", 200)):
+        Path("images", label).mkdir(parents=True)
+        for number in range(30):
+            pixels = (generator.integers(-30, 30, (8, 8, 3)) + level).astype(np.uint8)
+            Image.fromarray(pixels).save(f"images/{label}/{number}.png")
+    Path("images.yaml").write_text(
+        "data: {train: {reader: image-folder, path: images, size: 8}, calibration: 10, validation: 10}\n"
+        "augment: {padding: 1, flip: true}\nbackbone: {name: densenet, depth: 10, growth: 4}\n"
+        "epochs: 3\nbatch_size: 8\naccelerator: cpu\noptimizer: {lr: 0.05}"
+    )
+    assert cli("train", "images.yaml", "--out", "run", "-q").code == 0
+    assert cli("calibrate", "run", "--rule", "average-k:k=1").code == 0
+    assert cli("predict", "run", "images", "-o", "sets.jsonl").code == 0
+    names = json.loads(Path("sets.ids.json").read_text())
+    sets = LabelSets.from_jsonl("sets.jsonl")
+    assert len(names) == len(sets) == 60
+    right = [name.split("/")[0] in found for name, found in zip(names, sets.names, strict=True)]
+    assert sum(right) > 50
+    Path("empty").mkdir()
+    refused(cli("predict", "run", "empty", "-o", "sets.jsonl"), "no images there")

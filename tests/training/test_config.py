@@ -100,3 +100,9 @@ def test_an_empty_config_says_what_it_needs(tmp_path: Path) -> None:
     (tmp_path / "empty.yaml").write_text("")
     with pytest.raises(ValueError, match="data must be given"):
         load_config(tmp_path / "empty.yaml")
+
+
+def test_an_anchor_can_be_merged_and_changed() -> None:
+    text = "data:\n  train: &a {reader: ambiguous-numbers, size: 9}\n  test: {<<: *a, size: 3}"
+    data = parse_config(text).data
+    assert (data.train.options, data.test.options) == ({"size": 9}, {"size": 3})  # type: ignore[union-attr]

@@ -19,10 +19,14 @@ def bench(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Measure this machine. Inside the repository: its benchmarks (without changing their record). Elsewhere: the time
-    of a forward and backward pass of each loss, beside cross-entropy on the same scores."""
+    """Measure this machine.
+
+    In the repository's root: its benchmarks (python -m benchmarks), which take minutes and renew their record; --quick
+    and --only do not renew it. Elsewhere: the time of a forward and backward pass of each loss, beside cross-entropy
+    on the same scores.
+    """
     if not losses and not as_json and Path("benchmarks/__main__.py").is_file():
-        arguments = [*(["--quick"] if quick else []), "--only", only or ""] if only or quick else ["--only", "/"]
+        arguments = [*(["--quick"] if quick else []), *(["--only", only] if only else [])]
         raise typer.Exit(subprocess.run([sys.executable, "-m", "benchmarks", *arguments], check=False).returncode)
     from shortlist.cli._loss_times import ROWS, loss_times, shape_of
 

@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -144,10 +144,10 @@ def train_epoch(
         in_group = sum(map(len, group))
         for number, rows in enumerate(group):
             inputs, target = next(ready)
-            with fabric.no_backward_sync(model, enabled=number + 1 < len(group)):
+            with fabric.no_backward_sync(model) if number + 1 < len(group) else nullcontext():
                 loss = model(change(inputs), target, rows.to(fabric.device))
                 fabric.backward(loss if len(group) == 1 else loss * (len(rows) / in_group))
-            total += loss.detach() * len(rows)
+            total.add_(loss.detach(), alpha=len(rows))
             seen += len(rows)
         optimizer.step()
         optimizer.zero_grad()

@@ -10,11 +10,11 @@ from shortlist.training.settings import OptimizerSettings, ScheduleSettings
 
 
 def make_optimizer(parameters: Iterable[Parameter], settings: OptimizerSettings) -> Optimizer:
+    """Fused: one pass over weights, gradients and state per step, which counts on small models and on large ones."""
+    lr, decay = settings.lr, settings.weight_decay
     if settings.name == "adamw":
-        return AdamW(parameters, lr=settings.lr, betas=settings.betas, weight_decay=settings.weight_decay)
-    return SGD(
-        parameters, lr=settings.lr, momentum=settings.momentum, nesterov=True, weight_decay=settings.weight_decay
-    )
+        return AdamW(parameters, lr=lr, betas=settings.betas, weight_decay=decay, fused=True)
+    return SGD(parameters, lr=lr, momentum=settings.momentum, nesterov=True, weight_decay=decay, fused=True)
 
 
 def rate_at(schedule: ScheduleSettings, progress: float, epochs: int) -> float:
