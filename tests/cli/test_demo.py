@@ -17,7 +17,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(folder: Path) -> Any:
-    result = finish(start("demo", "--size", 6000, "--seeds", 1, "--json", "--out", folder))
+    result = finish(start("demo", "--size", 4000, "--seeds", 1, "--json", "--out", folder))
     assert (result.code, result.err) == (0, "")
     return result.json
 

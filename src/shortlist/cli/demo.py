@@ -30,7 +30,7 @@ def demo(
     ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
-    size: Annotated[int, typer.Option(hidden=True, min=100, help="Training images.")] = 20_000,
+    size: Annotated[int, typer.Option(hidden=True, min=100, help="Training images.")] = 10_000,
     seeds: Annotated[int, typer.Option(hidden=True, min=1, help="Runs of each objective.")] = 3,
 ) -> None:
     """Train three objectives on images of numbers that can be read in 1, 2 or 4 ways, and compare their sets.
@@ -98,7 +98,7 @@ def _config(objective: str, size: int, seed: int) -> Any:
             "optimizer": {"name": "adamw", "lr": 2e-3, "weight_decay": 0.01},
             "schedule": {"name": "cosine"},
             "epochs": 12,
-            "batch_size": 256,
+            "batch_size": 64,
             "rules": [{"name": "top-k", "k": _K}, {"name": "average-k", "k": _K}],
             "seed": seed,
         }
@@ -136,8 +136,8 @@ def _sizes(row: "Row") -> list[str]:
 def _how_to_read(rows: "list[Row]") -> str:
     text = (
         f"How to read it: half of the images can be read in one way, a quarter in two and a quarter in four, and one "
-        f"of the readings is recorded. top-{_K} answers with {_K} labels every time, average-{_K} with {_K} on average. "
-        f"accuracy: the set holds the recorded reading; all readings: it holds every possible one; exactly them: and "
+        f"of the readings is recorded. top-{_K} answers with {_K} labels always, average-{_K} with {_K} on average "
+        f"(over the drawings it was calibrated on; these are others). accuracy: the set holds the recorded reading; all readings: it holds every possible one; exactly them: and "
         f"nothing else. {_BEST}: someone who sees every reading but cannot know which one was recorded."
     )
     keys = ("top1", "accuracy", "covers", "exact")
