@@ -137,8 +137,9 @@ def _how_to_read(rows: "list[Row]") -> str:
     text = (
         f"How to read it: half of the images can be read in one way, a quarter in two and a quarter in four, and one "
         f"of the readings is recorded. top-{_K} answers with {_K} labels always, average-{_K} with {_K} on average "
-        f"(over the drawings it was calibrated on; these are others). accuracy: the set holds the recorded reading; all readings: it holds every possible one; exactly them: and "
-        f"nothing else. {_BEST}: someone who sees every reading but cannot know which one was recorded."
+        f"(over the drawings it was calibrated on; these are others). accuracy: the set holds the recorded reading; "
+        f"all readings: it holds every possible one; exactly them: and nothing else. {_BEST}: someone "
+        f"who sees every reading but cannot know which one was recorded."
     )
     keys = ("top1", "accuracy", "covers", "exact")
     deviations = [row.spread[key] for row in rows for key in keys if key in row.spread]
