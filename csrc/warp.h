@@ -32,32 +32,51 @@ inline double uniform(uint64_t seed, uint64_t label, uint64_t which) {
 
 struct Buckets {
   Ranked* bar;      // the present labels' bars, highest first; label: position in Halves
-  double* ascend;   // the bars again, lowest first, padded with +inf to a power of two less one
-  int64_t size;     // that power
+  double* ascend;   // the bars again, lowest first
   int64_t bars;
+  int32_t* cell;    // bars in the cells before this one; equal cells from the lowest bar to the highest
+  int64_t cells;
+  double per_unit;  // cells
   int32_t* of;      // bucket of each label: how many bars it is above
   int64_t* from;    // absent labels in bucket b and above, b = 0..bars + 1
   double* sum;      // sum of their scores less `offset`
   double offset;
 
+  // Rounded, but never out of order: a bar in an earlier cell than a score is below it.
+  int64_t cell_of(double score) const {
+    const double c = (score - ascend[0]) * per_unit;
+    return c < double(cells - 1) ? int64_t(c) : cells - 1;
+  }
   int32_t bucket(double score) const {
-    int64_t at = 0;
-    for (int64_t half = size / 2; half; half /= 2) at += ascend[at + half - 1] < score ? half : 0;
-    return int32_t(at);
+    if (!(score > ascend[0])) return 0;
+    const int64_t c = cell_of(score);
+    int32_t low = cell[c], high = cell[c + 1];
+    while (low < high) {
+      const int32_t middle = (low + high) / 2;
+      if (ascend[middle] < score) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 };
 
 template <class T> Buckets fill_buckets(const Halves<T>& h, int64_t n) {
-  static thread_local Scratch bars, ascend, of, from, sum;
+  static thread_local Scratch bars, ascend, cells, of, from, sum;
   Buckets b;
   b.bars = h.present;
   b.bar = bars.get<Ranked>(b.bars);
   for (int64_t i = 0; i < b.bars; ++i) b.bar[i] = {-double(h.minus[i]) - 1, int32_t(i)};
   sort_ranked(b.bar, b.bars);
-  b.size = 1;
-  while (b.size < b.bars + 1) b.size *= 2;
-  b.ascend = ascend.get<double>(b.size);
-  for (int64_t i = 0; i < b.size; ++i) b.ascend[i] = i < b.bars ? b.bar[b.bars - 1 - i].value : double(INFINITY);
+  b.ascend = ascend.get<double>(b.bars);
+  for (int64_t i = 0; i < b.bars; ++i) b.ascend[i] = b.bar[b.bars - 1 - i].value;
+  b.cells = 4 * b.bars + 256;  // most hold no bar, and need no search
+  const double span = b.ascend[b.bars - 1] - b.ascend[0];
+  b.per_unit = span > 0 && double(b.cells) / span < INFINITY ? double(b.cells) / span : 0.0;
+  b.cell = cells.get<int32_t>(b.cells + 1);
+  for (int64_t i = 0, c = 0; c <= b.cells; ++c) {
+    while (i < b.bars && b.cell_of(b.ascend[i]) < c) ++i;
+    b.cell[c] = int32_t(i);
+  }
   b.offset = double(h.peak);
   b.of = of.get<int32_t>(n);
   b.from = from.get<int64_t>(b.bars + 2);
