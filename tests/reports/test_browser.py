@@ -80,6 +80,22 @@ def test_the_numbers_at_each_k_are_the_ones_worked_out_in_python(tab: Browser) -
         assert shown[3].startswith(f"{100 * average['accuracy'][place]:.1f}\u202f%")
 
 
+def test_the_slider_starts_with_the_numbers_of_the_table_of_results(tab: Browser) -> None:
+    rows = "[...document.querySelectorAll('.headline tbody tr')]"
+    results = tab.run(f"{rows}.map(r => [...r.cells].map(c => c.textContent))")
+    averages = [row[-8:] for row in results if row[-8].startswith("AverageK")]
+    for (_, size, accuracy, *_shots, covers, exact), shown in zip(averages, numbers(tab)[::2], strict=True):
+        assert shown[2:] == [size, accuracy, covers, exact]
+
+
+def test_python_and_the_script_round_alike(tab: Browser) -> None:
+    from shortlist.reports.headline import fixed
+
+    values = [62.25, 0.125, 2.675, 2.085, 0.0, 1e-9, 99.95, 100.0, *(k / 8 for k in range(200))]
+    for digits in (1, 2):
+        assert tab.run(f"{values}.map(v => v.toFixed({digits}))") == [fixed(value, digits) for value in values]
+
+
 def test_the_slider_is_moved_by_the_keyboard_and_says_so(tab: Browser) -> None:
     tab.run("document.getElementById('k').focus()")
     before = tab.run("document.getElementById('k-out').textContent")

@@ -11,7 +11,7 @@ import numpy as np
 
 from shortlist.reports.data import ReportData, RunResult
 from shortlist.reports.examples import pick
-from shortlist.reports.headline import headline, percent, words_for
+from shortlist.reports.headline import fixed, headline, percent, words_for
 from shortlist.reports.numbers import SHOTS, Examples, Measured, average_k_curve, k_grid, over_seeds, top_k_curve
 from shortlist.reports.per_label import label_columns
 from shortlist.reports.training import training_curves
@@ -77,11 +77,14 @@ def _columns(points: Sequence[tuple[Measured, Measured]]) -> dict[str, list[Any]
 
 
 def _plain(value: Any, trim: bool = False) -> Any:
-    """Rounded lists and numbers for JSON: no NaN; trimmed, no zeros at the end."""
+    """Lists and numbers for JSON: no NaN; a trimmed one is rounded and has no zeros at the end.
+
+    What is shown as a number keeps all its digits: the script then rounds it as the tables made here do.
+    """
     if np.ndim(value) == 0:
-        return round(float(value), 5) if math.isfinite(value) else None
+        return float(value) if math.isfinite(value) else None
     if trim and np.ndim(value) == 1:
-        value = np.trim_zeros(value, "b")
+        value = np.trim_zeros(np.round(value, 5), "b")
     return [_plain(one, trim) for one in value]
 
 
@@ -114,8 +117,8 @@ def _lead(models: list[dict[str, Any]], at: int, k: float, examples: Examples, i
     if examples.truth is not None and len(examples.levels) > 1:
         sizes, names = average["level_size"][at], examples.levels
         lead += (
-            f" Its AverageK sets have {sizes[0]:.1f} labels where {names[0]} {'is' if names[0] == '1' else 'are'} "
-            f"right, and {sizes[-1]:.1f} where {names[-1]} are."
+            f" Its AverageK sets have {fixed(sizes[0], 1)} labels where {names[0]} "
+            f"{'is' if names[0] == '1' else 'are'} right, and {fixed(sizes[-1], 1)} where {names[-1]} are."
         )
     return lead
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,18 @@ from shortlist.reports.data import ReportData, RunResult
 from shortlist.reports.numbers import SHOTS, Examples, Measured, measure, over_seeds
 
 
+def fixed(value: float, digits: int) -> str:
+    """A number with so many digits, halves upwards as in the page's script (Python rounds them to even).
+
+    >>> fixed(62.25, 1), f"{62.25:.1f}"
+    ('62.3', '62.2')
+    """
+    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+
+
 def percent(value: float) -> str:
     """A share for readers: ``percent(0.8351)`` is '83.5 %'."""
-    return f"{100 * value:.1f}\u202f%" if math.isfinite(value) else "–"
+    return f"{fixed(100 * value, 1)}\u202f%" if math.isfinite(value) else "–"
 
 
 def words_for(data: ReportData) -> dict[str, str]:
@@ -51,11 +61,11 @@ def _headline_rows(name: str, runs: Sequence[RunResult], examples: Examples) -> 
 def _cell(mean: Measured, spread: Measured, key: str, place: Any = ...) -> dict[str, str]:
     """A number and its spread over seeds, as text: a share in percent, a size in labels."""
     value = float(np.asarray(mean[key])[place])
-    shown = f"{value:.2f}" if key == "size" else percent(value)
+    shown = fixed(value, 2) if key == "size" else percent(value)
     if key not in spread or not math.isfinite(value):
         return {"value": shown, "spread": ""}
     deviation = float(np.asarray(spread[key])[place])
-    return {"value": shown, "spread": f"± {deviation:.2f}" if key == "size" else f"± {100 * deviation:.1f}"}
+    return {"value": shown, "spread": f"± {fixed(deviation, 2) if key == 'size' else fixed(100 * deviation, 1)}"}
 
 
 def _ranking(run: RunResult) -> Measured:
