@@ -20,7 +20,7 @@ _K = 2  # the mean number of readings of an image
 _OBJECTIVES = ("cross-entropy", "smooth-topk", "average-k")
 _RULES = {f"top-k-{_K}": f"top-{_K}", f"average-k-{_K}": f"average-{_K}"}  # file of a run -> name in the table
 _BEST = "best possible"
-_WIDTH = 92  # of text, about that of the table
+_WIDTH = 80  # of text, as wide as the table
 
 
 def demo(
@@ -35,8 +35,9 @@ def demo(
 ) -> None:
     """Train three objectives on images of numbers that can be read in 1, 2 or 4 ways, and compare their sets.
 
-    Every objective gets the same network, data and epochs. TopK answers with 2 labels every time, AverageK with 2 on
-    average: the table shows what that is worth, the report shows all of it. Takes about a minute, needs no download.
+    Every objective gets the same network, data and epochs. TopK answers with 2
+    labels every time, AverageK with 2 on average: the table shows what that is
+    worth, the report shows all of it. Takes about a minute, needs no download.
     """
     folder = free_path(Path("runs") / "demo") if out is None else out
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -110,7 +111,7 @@ def _config(objective: str, size: int, seed: int) -> Any:
 
 def _print_results(rows: "list[Row]", data: "ReportData", seeds: int) -> None:
     averaged = f", mean of {seeds} seeds" if seeds > 1 else ""
-    header = ["objective", "sets", "top-1", "accuracy", "set size", "all readings", "exactly them", "seconds"]
+    header = ["objective", "sets", "top-1", "accuracy", "size", "covers", "exact", "sec."]  # fits 80 columns
     print_table(f"{data.shape[0]:,} test images{averaged}", header, [_cells(row) for row in rows])
     typer.echo(_how_to_read(rows))
     fixed = [row for row in rows if _RULES[row.rule] == f"top-{_K}"]
@@ -124,7 +125,7 @@ def _print_results(rows: "list[Row]", data: "ReportData", seeds: int) -> None:
 
 def _cells(row: "Row") -> list[str]:
     mean = row.mean
-    percents = [f"{100 * mean[key]:.1f} %" for key in ("top1", "accuracy", "covers", "exact")]
+    percents = [f"{100 * mean[key]:.1f}%" for key in ("top1", "accuracy", "covers", "exact")]
     seconds = "" if row.name == _BEST else f"{mean['seconds']:.1f}"
     return [row.name, _RULES[row.rule], *percents[:2], f"{mean['size']:.2f}", *percents[2:], seconds]
 
@@ -138,8 +139,8 @@ def _how_to_read(rows: "list[Row]") -> str:
         f"How to read it: half of the images can be read in one way, a quarter in two and a quarter in four, and one "
         f"of the readings is recorded. top-{_K} answers with {_K} labels always, average-{_K} with {_K} on average "
         f"(over the drawings it was calibrated on; these are others). accuracy: the set holds the recorded reading; "
-        f"all readings: it holds every possible one; exactly them: and nothing else. {_BEST}: someone "
-        f"who sees every reading but cannot know which one was recorded."
+        f"covers: it holds every possible one; exact: and nothing else. {_BEST}: someone who sees every "
+        f"reading but cannot know which one was recorded. sec.: of training."
     )
     keys = ("top1", "accuracy", "covers", "exact")
     deviations = [row.spread[key] for row in rows for key in keys if key in row.spread]
@@ -156,7 +157,7 @@ def _what_follows(average: "list[Row]") -> str:
     if follow:
         said.append(f"With average-{_K} sets the size follows the ambiguity after training with {_listed(follow)}.")
     if others:
-        said.append(f"After training with {_listed(others)} it does not, on this data and with this budget.")
+        said.append(f"After training with {_listed(others)} it does not follow it, on this data with this budget.")
     return textwrap.fill(" ".join(said), _WIDTH)
 
 
