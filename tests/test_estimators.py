@@ -1,0 +1,377 @@
+"""SetClassifier: scikit-learn's own checks, every form of input, calibrated sets, files, pipelines and searches."""
+
+import json
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.sparse import csr_array, csr_matrix
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_multilabel_classification
+from sklearn.metrics import label_ranking_average_precision_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from shortlist.estimators import SetClassifier
+from shortlist.estimators.targets import read_target
+from shortlist.labels import LabelSets
+from shortlist.objectives import OBJECTIVES
+from tests.data.made_files import SHARED
+
+X, Y = make_blobs(300, 6, centers=8, cluster_std=2.0, random_state=0)
+X = (X / 6).astype(np.float32)
+MX, MY = make_multilabel_classification(300, 12, n_classes=5, n_labels=2, random_state=0)
+MX = (MX / 5).astype(np.float32)
+NAMES = np.array(["ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen"])
+
+
+def classifier(objective: str = "cross-entropy", **params: Any) -> SetClassifier:
+    return SetClassifier(objective, **{"epochs": 5, "lr": 0.05, "random_state": 0, **params})
+
+
+@parametrize_with_checks(
+    [
+        SetClassifier(epochs=12, lr=0.1, random_state=0),
+        SetClassifier("binary", rule="threshold", epochs=12, lr=0.1, random_state=0),
+    ]
+)
+def test_scikit_learns_own_checks(estimator: SetClassifier, check: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+# ---- labels in, in any form
+
+
+def test_names_give_the_same_model_as_their_indices() -> None:
+    by_index, by_name = classifier().fit(X, Y), classifier().fit(X, NAMES[Y])
+    assert by_name.classes_.tolist() == NAMES.tolist()
+    assert np.array_equal(by_name.decision_function(X), by_index.decision_function(X))
+    assert np.array_equal(by_name.predict(X), NAMES[by_index.predict(X)])
+    assert by_name.predict_sets(X).names[0] == NAMES[by_index.predict_sets(X)[0]].tolist()
+
+
+def present(row: Any) -> list[int]:
+    return np.flatnonzero(np.asarray(row) == 1).tolist()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda y: y.tolist(),
+        lambda y: torch.from_numpy(y),
+        lambda y: csr_matrix(y),
+        lambda y: csr_array(y),
+        lambda y: pd.DataFrame(y),
+        lambda y: [set(present(row)) for row in y],
+        lambda y: pd.Series([frozenset(present(row)) for row in y]),
+        lambda y: LabelSets.from_dense(y),
+    ],
+    ids=["lists", "tensor", "csr_matrix", "csr_array", "frame", "sets", "series of sets", "LabelSets"],
+)
+def test_a_label_matrix_in_other_forms_is_the_same_target(form: Any) -> None:
+    classes, target = read_target(form(MY))
+    assert classes.tolist() == [0, 1, 2, 3, 4]
+    assert np.array_equal(target.numpy(), MY)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda y: [NAMES[present(row)].tolist() for row in y],
+        lambda y: [tuple(NAMES[present(row)]) for row in y],
+        lambda y: pd.Series([NAMES[present(row)].tolist() for row in y]),
+        lambda y: [set(NAMES[present(row)].tolist()) for row in y],
+        lambda y: pd.DataFrame(y, columns=NAMES[:5]),
+        lambda y: LabelSets.from_dense(y, NAMES[:5].tolist()),
+    ],
+    ids=["lists", "tuples", "series", "sets", "frame", "LabelSets"],
+)
+def test_names_of_several_labels_are_the_same_target(form: Any) -> None:
+    classes, target = read_target(form(MY))
+    assert classes.tolist() == NAMES[:5].tolist()
+    assert np.array_equal(target.numpy(), MY)
+
+
+def test_lists_of_as_many_names_each_are_not_a_matrix() -> None:
+    classes, target = read_target([["b", "a"], ["c", "b"]])
+    assert classes.tolist() == ["a", "b", "c"]
+    assert target.tolist() == [[1, 1, 0], [0, 1, 1]]
+
+
+def test_unknown_labels_do_not_train() -> None:
+    """Rows of unknown labels change nothing but the number of steps: with one batch, not even that."""
+    y = MY.copy()
+    y[::3] = -1
+    one_batch = {"batch_size": 1000, "rule": "threshold", "weight_decay": 0.0}
+    with_unknown = classifier("binary", **one_batch).fit(MX, y)
+    without = classifier("binary", **one_batch).fit(MX[y[:, 0] != -1], y[y[:, 0] != -1])
+    np.testing.assert_allclose(with_unknown.decision_function(MX), without.decision_function(MX), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([[1, 0], [0, 2]], r"x\[1, 1\] is 2: allowed are 1"),
+        ([[1, 0], [0]], "rows of different lengths"),
+        ([{"a"}, {1}], "all names or all whole numbers, got int, str"),
+        ([1, 1], "one class"),
+        ([[], []], "one class or none"),
+        (None, "requires y"),
+    ],
+)
+def test_y_that_is_no_target_is_refused(y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        classifier("binary").fit(np.eye(2), y)
+
+
+def test_several_labels_need_an_objective_that_takes_them() -> None:
+    with pytest.raises(ValueError, match=r"'cross-entropy' takes class indices.*binary"):
+        classifier().fit(MX, MY)
+
+
+# ---- features in, in any form
+
+
+def test_sparse_features_give_the_same_scores() -> None:
+    sparse = np.where(np.abs(X) > 1, X, 0)
+    dense = classifier().fit(sparse, Y).decision_function(sparse)
+    for form in (csr_matrix, csr_array):
+        assert np.array_equal(classifier().fit(form(sparse), Y).decision_function(form(sparse)), dense)
+
+
+def test_a_frame_gives_the_same_scores_and_its_columns_are_checked() -> None:
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(6)])
+    model = classifier().fit(frame, Y)
+    assert np.array_equal(model.decision_function(frame), classifier().fit(X, Y).decision_function(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"f0": "g0"}))
+
+
+# ---- sets out
+
+
+@pytest.mark.parametrize("k", [1, 1.5, 3])
+def test_average_k_sets_have_k_labels_on_average_on_new_data(k: float) -> None:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(10, 8))
+    y = rng.integers(10, size=6000)
+    x = centres[y] + rng.normal(size=(6000, 8))
+    sets = classifier(k=k, calibration=0.2).fit(x[:3000], y[:3000]).predict_sets(x[3000:])
+    assert sets.sizes.mean() == pytest.approx(k, abs=0.1)  # 600 calibration rows: 3 standard errors are below 0.1 k
+    assert len(np.unique(sets.sizes)) > 1
+
+
+def test_k_beyond_the_number_of_labels_means_all_of_them() -> None:
+    for k in (50, np.inf):
+        for rule in ("average-k", "top-k"):
+            assert (classifier(k=k, rule=rule, epochs=1).fit(X, Y).predict_sets(X).sizes == 8).all()
+    assert classifier("smooth-topk", k=50, epochs=1).fit(X, Y).learner_.objective.config.k == 7
+
+
+def test_no_k_with_several_labels_is_their_mean_number() -> None:
+    model = classifier("binary", k=None).fit(MX, MY)
+    assert model.rule_.k == pytest.approx(MY.sum(1).mean(), abs=0.005)
+
+
+def test_a_rule_without_anything_to_learn_holds_nothing_out() -> None:
+    model = classifier(rule="top-k", k=2, batch_size=1, epochs=1)
+    rows, held = model.fit(X, Y)._hold_out(torch.from_numpy(Y))
+    assert (len(rows), len(held)) == (300, 0)
+
+
+def test_held_out_rows_leave_every_label_to_train_on() -> None:
+    y = np.array([0, 1, 2, 3, 4, 5, 6, 7] + [0] * 32)
+    model = classifier(calibration=0.5).fit(X[:40], y)
+    rows, held = model._hold_out(torch.from_numpy(y))
+    assert set(y[rows]) == set(range(8))
+    assert len(held) >= 10
+    assert sorted([*rows.tolist(), *held.tolist()]) == list(range(40))
+
+
+def test_conformal_sets_cover() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.integers(6, size=4000)
+    x = rng.normal(size=(6, 5))[y] + rng.normal(size=(4000, 5))
+    model = classifier(rule="conformal", rule_options={"alpha": 0.2}, calibration=0.3).fit(x[:2000], y[:2000])
+    assert model.predict_sets(x[2000:]).contains(y[2000:]).mean() == pytest.approx(0.8, abs=0.06)
+
+
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+def test_every_objective_fits_and_travels(name: str, tmp_path: Path) -> None:
+    kind = OBJECTIVES[name]
+    x, y = (X, Y) if "indices" in kind.accepts or kind.one_positive else (MX, MY)
+    model = classifier(name, k=2, epochs=1, hidden=(8,)).fit(x, y)
+    sets = model.predict_sets(x)
+    assert len(sets) == len(x)
+    model.save(tmp_path / "model.safetensors")
+    assert SetClassifier.load(tmp_path / "model.safetensors").predict_sets(x) == sets
+    assert pickle.loads(pickle.dumps(model)).predict_sets(x) == sets
+
+
+def test_two_classes_have_one_decision_value_and_probabilities_agree_with_it() -> None:
+    for objective in ("cross-entropy", "assume-negative"):
+        model = classifier(objective).fit(X, Y > 3)
+        decision, proba = model.decision_function(X), model.predict_proba(X)
+        assert decision.shape == (300,)
+        assert np.array_equal(decision > 0, model.predict(X))
+        np.testing.assert_allclose(proba[:, 1], 1 / (1 + np.exp(-decision.astype(float))), rtol=1e-5)
+
+
+# ---- learning in parts
+
+
+def test_partial_fit_learns_and_recalibrates() -> None:
+    model = classifier(k=2)
+    for start in range(0, 300, 60):
+        model.partial_fit(X[start : start + 60], NAMES[Y[start : start + 60]], classes=NAMES)
+    for _ in range(4):
+        model.partial_fit(csr_matrix(X), NAMES[Y])
+    assert model.score(X, NAMES[Y]) > 0.6
+    assert model.predict_sets(X).sizes.mean() == pytest.approx(2, abs=0.4)
+    assert len(model.history_) == 9
+
+
+def test_partial_fit_wants_all_labels_first() -> None:
+    with pytest.raises(ValueError, match="classes must be passed"):
+        classifier().partial_fit(X, Y)
+    with pytest.raises(ValueError, match="'zebu', which is not one of 'ant'"):
+        classifier().partial_fit(X, NAMES[Y], classes=NAMES).partial_fit(X[:1], ["zebu"])
+    with pytest.raises(ValueError, match="remembers every training example"):
+        classifier("role").partial_fit(X, Y, classes=range(8))
+
+
+def test_the_same_random_state_gives_the_same_model_and_leaves_torch_alone() -> None:
+    torch.manual_seed(3)
+    first = classifier(hidden=(4,), dropout=0.5).fit(X, Y).decision_function(X)
+    drawn = torch.rand(1)
+    torch.manual_seed(3)
+    assert drawn == torch.rand(1)
+    assert np.array_equal(first, classifier(hidden=(4,), dropout=0.5).fit(X, Y).decision_function(X))
+    assert not np.array_equal(first, classifier(hidden=(4,), dropout=0.5, random_state=1).fit(X, Y).decision_function(X))
+
+
+# ---- settings
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"objective": "cross-entrpy"}, "no objective 'cross-entrpy'.*cross-entropy"),
+        ({"rule": "average"}, "rule.*no rule 'average'.*average-k"),
+        ({"rule_options": {"kk": 2}}, "rule.kk: there is no such key"),
+        ({"objective_options": {"smoothing": 0.1}}, "has no option 'smoothing'.*label_smoothing"),
+        ({"k": 0}, "k must be a number above 0, or None, got 0"),
+        ({"k": "5"}, "k must be a number above 0, or None, got '5'"),
+        ({"epochs": 0}, "epochs: input should be greater than 0, got 0"),
+        ({"lr": -1}, "lr: input should be greater than 0, got -1"),
+        ({"hidden": 64}, "hidden must hold the sizes"),
+        ({"hidden": (0,)}, "layer sizes of at least 1"),
+        ({"calibration": 1.0}, "calibration must be a share"),
+        ({"batch_size": "large"}, "batch_size: .*got 'large'"),
+    ],
+)
+def test_a_wrong_setting_is_named(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        classifier(**params).fit(X, Y)
+
+
+# ---- files
+
+
+def test_a_saved_classifier_comes_back_whole(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = classifier(hidden=(5,), objective_options={"label_smoothing": 0.1}).fit(frame, NAMES[Y])
+    model.save(path)
+    loaded = SetClassifier.load(path)
+    assert loaded.get_params() == model.get_params()
+    assert np.array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert loaded.feature_names_in_.tolist() == list("abcdef")
+    loaded.partial_fit(frame, NAMES[Y])
+    assert clone(loaded).get_params() == model.get_params()
+
+
+def test_a_file_that_names_code_runs_none(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    path = tmp_path / "model.safetensors"
+    model = classifier().fit(X, Y)
+    model.save(path)
+    key, text = "shortlist.SetClassifier", header(path)
+    facts = json.loads(text)
+    facts["model"]["objective"] = "os:system"
+    save_file(load_file(path), path, {key: json.dumps(facts)})
+    with pytest.raises(ValueError, match="model.safetensors.*os"):
+        SetClassifier.load(path)
+    save_file({name: value[:1] for name, value in model.learner_.weights().items()}, path, {key: text})
+    with pytest.raises(ValueError, match="size mismatch"):
+        SetClassifier.load(path)
+
+
+def header(path: Path) -> str:
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as file:
+        return file.metadata()["shortlist.SetClassifier"]
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is no file"):
+        SetClassifier.load(tmp_path / "none")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(ValueError, match="not a file that SetClassifier.save wrote"):
+        SetClassifier.load(tmp_path / "text")
+
+
+# ---- among scikit-learn's own
+
+
+def test_a_grid_search_over_a_pipeline_chooses_the_objective_by_ranking() -> None:
+    pipeline = make_pipeline(StandardScaler(), classifier("binary", k=None, epochs=3))
+    grid = {"setclassifier__objective": ["binary", "lsep"], "setclassifier__hidden": [(), (8,)]}
+    y = MY.copy()
+    y[::7, 0] = -1
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(MX, y)
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max() > 0.6
+    assert search.predict(MX).shape == y.shape
+
+
+def test_the_score_of_several_labels_is_scikit_learns_ranking_precision() -> None:
+    model = classifier("binary").fit(MX, MY)
+    rows = MY.any(1)
+    expected = label_ranking_average_precision_score(MY[rows], model.decision_function(MX[rows]))
+    assert model.score(MX[rows], MY[rows]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_fit_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        classifier().fit(X, Y).predict_sets(X)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_emotions_rank_well_and_sets_have_the_true_size() -> None:
+    path = SHARED / "mulan_multilabel" / "emotions.npz"
+    if not path.is_file():
+        pytest.skip(f"needs the shared data folder ({SHARED})")
+    with np.load(path) as file:
+        parts = [_sparse(file, name) for name in ("X_train", "Y_train", "X_test", "Y_test")]
+    train_x, train_y, test_x, test_y = parts
+    model = make_pipeline(StandardScaler(with_mean=False), SetClassifier("binary", k=None, random_state=0))
+    model.fit(train_x, train_y)
+    assert model.score(test_x, test_y) > 0.75
+    assert model.predict(test_x).sum(1).mean() == pytest.approx(test_y.sum(1).mean(), abs=0.35)
+
+
+def _sparse(file: Any, name: str) -> Any:
+    return csr_matrix((file[f"{name}_data"], file[f"{name}_indices"], file[f"{name}_indptr"]), file[f"{name}_shape"])
