@@ -32,10 +32,15 @@ def test_every_objective_and_the_best_possible_have_both_rules(found: Any) -> No
 
 
 def test_the_size_of_average_k_sets_follows_the_ambiguity(found: Any) -> None:
+    """From 4,000 images cross-entropy learns to tell clear from ambiguous; 4 readings from 2 it learns from 10,000."""
+    one, two, four = row(found, "smooth-topk", "average-2")["sizes"]
+    assert one + 0.5 < two < four
     one, two, four = row(found, "cross-entropy", "average-2")["sizes"]
-    assert one < two - 0.3
-    assert two < four
-    assert row(found, "cross-entropy", "average-2")["size"] == pytest.approx(2, abs=0.15)
+    assert one + 0.3 < min(two, four)
+
+
+def test_average_k_sets_have_about_k_labels_on_average(found: Any) -> None:
+    assert [row(found, name, "average-2")["size"] for name in NAMES] == pytest.approx([2, 2, 2], abs=0.25)
 
 
 def test_top_k_returns_the_same_number_every_time(found: Any) -> None:
@@ -113,7 +118,10 @@ def test_the_report_goes_where_the_last_lines_say(shown: Result) -> None:
     assert Path(path).parts[-4:] == ("runs", "demo", "report", "index.html")
 
 
-def test_quiet_shows_no_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_shows_no_progress(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shortlist.reports.write", lambda data, folder: folder / "index.html")  # drawing takes seconds
     result = run_here(capsys, "demo", "--size", 100, "--seeds", 1, "--quiet", "--out", tmp_path / "new")
     assert result.code == 0
     assert "[" not in result.err
