@@ -77,10 +77,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> model = SetClassifier(k=1.2, random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.9
     True
-    >>> model.predict_sets(X[[0, 70]]).to_lists()  # the first flower is clear, the other one is not
+    >>> model.predict_sets(X[[0, 78]]).to_lists()  # the first flower is clear, the other one is not
     [[0], [1, 2]]
     """
 
+    _k: float  # labels per set, at most as many as there are
     _held: list[tuple[Any, Tensor]]  # the latest held-out rows of partial_fit
 
     def __init__(
