@@ -120,10 +120,13 @@ class _Native(torch.autograd.Function):
         scores, proposals, index, counts, *ctx.args = inputs
         _, set_grad, proposal_grad = output
         ctx.mark_non_differentiable(set_grad, proposal_grad)
+        ctx.set_materialize_grads(False)  # or backward would be handed two matrices of zeros
         ctx.save_for_backward(scores, proposals, index, counts, set_grad, proposal_grad)
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Any, ...]:  # type: ignore[override]
+    def backward(ctx: Any, upstream: Tensor | None, *_: Any) -> tuple[Any, ...]:  # type: ignore[override]
+        if upstream is None:
+            return (None,) * 7
         scores, proposals, index, counts, set_grad, proposal_grad = ctx.saved_tensors
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient will be differentiated
 
