@@ -146,7 +146,7 @@ def _how_to_read(rows: "list[Row]") -> str:
     deviations = [row.spread[key] for row in rows for key in keys if key in row.spread]
     if deviations:
         text += f" Standard deviation over seeds: at most {100 * max(deviations):.1f} points."
-    return textwrap.fill(text, _WIDTH)
+    return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
 
 
 def _what_follows(average: "list[Row]") -> str:
@@ -158,7 +158,7 @@ def _what_follows(average: "list[Row]") -> str:
         said.append(f"With average-{_K} sets the size follows the ambiguity after training with {_listed(follow)}.")
     if others:
         said.append(f"After training with {_listed(others)} it does not follow it, on this data with this budget.")
-    return textwrap.fill(" ".join(said), _WIDTH)
+    return textwrap.fill(" ".join(said), _WIDTH, break_on_hyphens=False)
 
 
 def _listed(names: list[str]) -> str:
