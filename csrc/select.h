@@ -59,13 +59,17 @@ template <class T, class F> inline void for_each_above(const T* x, int64_t n_pad
 
 template <class T> void select_by_peaks(const T* x, int64_t n_padded, int64_t k, const Peaks<T>& peaks, Top<T>& top) {
   constexpr int groups = 4 * kWidth<T>;
-  T peak[groups];
+  T peak[groups], best[groups];
   std::memcpy(peak, peaks.part, sizeof peak);
-  for (int i = 0; i < groups; ++i)
-    if (top.count < k || peak[i] > top.smallest()) insert(top, k, peak[i], 0);
+  int64_t count = 0;
+  for (int i = 0; i < groups; ++i) {
+    if (count == k && !(peak[i] > best[k - 1])) continue;
+    int64_t p = count < k ? count++ : k - 1;
+    for (; p > 0 && best[p - 1] < peak[i]; --p) best[p] = best[p - 1];
+    best[p] = peak[i];
+  }
   // k entries reach the k-th largest peak; what does not is not among the k largest
-  T threshold = std::nextafter(top.smallest(), kMinusInf<T>);
-  top.count = 0;
+  T threshold = std::nextafter(best[k - 1], kMinusInf<T>);
   for_each_above(x, n_padded, threshold, [&](int64_t i) {
     insert(top, k, x[i], int32_t(i));
     if (top.count == k) threshold = top.smallest();

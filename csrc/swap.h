@@ -94,13 +94,29 @@ inline void multiply(const double* a, const double* b, int64_t degree, double* o
 
 template <class T> void merge_many(const Vec<T>* lanes, int64_t degree, double* out) {
   constexpr int W = kWidth<T>;
-  static thread_local Scratch memory;
+  static thread_local Scratch memory, halves;
   const int64_t size = degree + 1;
   double* from = memory.get<double>(2 * size * W);
   double* to = from + size * W;
-  for (int64_t i = 0; i < size; ++i)
-    for (int l = 0; l < W; ++l) from[l * size + i] = double(lanes[i][l]);
-  for (int width = W / 2; width > 1; width /= 2) {
+  int lanes_left = W;
+  if constexpr (W == 2 * kWidth<double>) {  // float lanes: the first product for all of them side by side
+    constexpr int H = kWidth<double>;
+    Vec<double>* low = halves.get<Vec<double>>(3 * size);
+    Vec<double>*high = low + size, *both = high + size;
+    for (int64_t i = 0; i < size; ++i) {
+      for (int l = 0; l < H; ++l) low[i][l] = double(lanes[i][l]), high[i][l] = double(lanes[i][l + H]);
+      both[i] = Vec<double>{};
+    }
+    for (int64_t p = 0; p < size; ++p)
+      for (int64_t q = 0; q < size - p; ++q) both[p + q] += low[p] * high[q];
+    for (int64_t i = 0; i < size; ++i)
+      for (int l = 0; l < H; ++l) from[l * size + i] = both[i][l];
+    lanes_left = H;
+  } else {
+    for (int64_t i = 0; i < size; ++i)
+      for (int l = 0; l < W; ++l) from[l * size + i] = double(lanes[i][l]);
+  }
+  for (int width = lanes_left / 2; width > 1; width /= 2) {
     for (int l = 0; l < width; ++l) multiply(from + l * size, from + (l + width) * size, degree, to + l * size);
     double* swap = from;
     from = to;
@@ -237,15 +253,18 @@ struct Polynomial {
   void product(const double* x, int64_t count, bool normalized) {
     degree = count;
     log_scale = 0;
-    if (!normalized) {
+    if (!normalized || count <= 32) {
       c[0] = 1;
       for (int64_t j = 0; j < count; ++j) {
-        c[j + 1] = x[j] * c[j];
-        for (int64_t i = j; i > 0; --i) c[i] += x[j] * c[i - 1];
+        const double keep = normalized ? 1 / (1 + x[j]) : 1.0, take = x[j] * keep;
+        c[j + 1] = take * c[j];
+        for (int64_t i = j; i > 0; --i) c[i] = keep * c[i] + take * c[i - 1];
+        c[0] *= keep;
       }
-      return;
+    } else {
+      elementary<true>(x, padded_odds(count), count, c);
     }
-    elementary<true>(x, padded_odds(count), count, c);
+    if (!normalized) return;
     LogProduct norm;
     for (int64_t j = 0; j < count; ++j) norm.times(1 + x[j]);
     log_scale = norm.value();

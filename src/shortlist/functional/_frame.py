@@ -78,7 +78,7 @@ def balance(r: Tensor, v: Tensor, gap: Tensor, steps: int) -> Tensor:
     half, tiny = gap / 2, torch.finfo(r.dtype).tiny
     low = -half - math.log(r.shape[-1])
     high = half + math.log(v.shape[-1])
-    first = r.sum(-1, keepdim=True, dtype=v.dtype).clamp(min=tiny)
+    first = r.sum(-1, keepdim=True).to(v.dtype).clamp(min=tiny)
     spread = _dot(r, r, v) / first
     delta = start = torch.clamp(0.5 * (v.sum(-1, keepdim=True) / first).log(), low, high)
     for step in range(-2, steps):
@@ -108,9 +108,9 @@ class _Sums(NamedTuple):
 
     @staticmethod
     def of(q: Tensor, like: Tensor, tiny: float) -> "_Sums":
-        one = q.sum(-1, keepdim=True, dtype=like.dtype).clamp(min=tiny)
+        one = q.sum(-1, keepdim=True).to(like.dtype).clamp(min=tiny)
         square = q * q
-        two, three = square.sum(-1, keepdim=True, dtype=like.dtype), _dot(square, q, like)
+        two, three = square.sum(-1, keepdim=True).to(like.dtype), _dot(square, q, like)
         slope = 1 - two / one
         return _Sums(one, slope, 1 - (3 * two - 2 * three) / one - slope * slope)
 

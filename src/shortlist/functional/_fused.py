@@ -91,7 +91,7 @@ def _backward(ctx: Any, upstream: Tensor) -> Tensor:
 
 
 class _Eager(torch.autograd.Function):
-    """(scores, target, row weight) -> loss and scale, the gradient computed in forward: the least overhead."""
+    """(scores, target, row weight) -> loss, the gradient computed in forward: the least overhead."""
 
     @staticmethod
     def forward(
@@ -102,17 +102,15 @@ class _Eager(torch.autograd.Function):
         name: str,
         reduction: str,
         args: tuple[Any, ...],
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Tensor:
         loss, grad, scale = _REGISTRY[name].kernel.run(scores, target, weight, reduction, 1, True, *args)
         ctx.save_for_backward(scores, target, weight, grad, scale)
         ctx.name, ctx.reduction, ctx.args = name, reduction, args
-        ctx.mark_non_differentiable(scale)
-        ctx.set_materialize_grads(False)
-        return loss, scale
+        return loss
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor | None, _: Any) -> tuple[Any, ...]:  # type: ignore[override]
-        return None if upstream is None else _backward(ctx, upstream), None, None, None, None, None
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+        return _backward(ctx, upstream), None, None, None, None, None
 
 
 class _Traced(torch.autograd.Function):
@@ -169,10 +167,10 @@ def row_loss(
         elif torch.compiler.is_compiling():
             loss, _, scale = _Traced.apply(scores, target, weight, name, reduction, *flat_args)
         else:
-            loss, scale = _checked_kernel(name, scores, target, weight, reduction, flat_args, shape)
+            loss, scale = _checked_kernel(name, scores, target, weight, reduction, flat_args, shape, world)
         if reduction != "none":
             loss = loss.squeeze(0)
-            return loss if world == 1 else _share(loss, scale.squeeze(0), reduction, world)
+            return loss if scale is None or world == 1 else _share(loss, scale.squeeze(0), reduction, world)
     return loss.reshape((*shape, *loss.shape[1:])) if reduction == "none" and len(shape) != 1 else loss
 
 
@@ -184,15 +182,16 @@ def _checked_kernel(
     reduction: str,
     args: tuple[Any, ...],
     shape: torch.Size,
-) -> tuple[Tensor, Tensor]:
-    """Loss and scale; a target value that the kernel found bad is an error in terms of the target's own ``shape``."""
+    world: int,
+) -> tuple[Tensor, Tensor | None]:
+    """Loss and, for many processes, its scale; a target value that the kernel found bad is an error in terms of the target's own ``shape``."""
     try:
-        if transforms_active():
-            loss, _, scale = _Traced.apply(scores, target, weight, name, reduction, *args)
-        elif scores.requires_grad and torch.is_grad_enabled():
-            loss, scale = _Eager.apply(scores, target, weight, name, reduction, args)
-        else:
+        if not (scores.requires_grad and torch.is_grad_enabled()) and not transforms_active():
             loss, _, scale = _REGISTRY[name].kernel.run(scores, target, weight, reduction, 1, False, *args)
+        elif world == 1 and not transforms_active():
+            return _Eager.apply(scores, target, weight, name, reduction, args), None
+        else:
+            loss, _, scale = _Traced.apply(scores, target, weight, name, reduction, *args)
         return loss, scale
     except ops.BadTarget as bad:
         n = scores.shape[-1]

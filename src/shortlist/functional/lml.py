@@ -72,11 +72,57 @@ def _centred(upstream: Tensor, t: Tensor, log_h: Tensor) -> Tensor:
     return upstream - share * upstream.sum(-1, keepdim=True)
 
 
+def _differentiable_gradient(scores: Tensor, k: int | Tensor, upstream: Tensor) -> Tensor:
+    t, log_h = _Shift.apply(scores, k)
+    return _centred(upstream * torch.sigmoid(t) * torch.sigmoid(-t), t, log_h)
+
+
+class _Lean(torch.autograd.Function):
+    """The twin of the layer for a number k: p alone, in few passes over the row. (p, h of the top, the top's labels)."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+        scores = finite(scores)
+        largest, labels = scores.topk(k + 1, dim=-1)
+        few = largest[..., k:] == float("-inf")  # nothing to choose
+        largest = torch.where(few, 0.0, largest)
+        top, high, low, labels = largest[..., :k], largest[..., k - 1 : k], largest[..., k:], labels[..., :k]
+        v, gap = wide(high - top).exp(), wide(high - low)
+        r = (scores - low).exp().scatter(-1, labels, 0.0)
+        delta = balance(r, v, gap, _STEPS - (scores.dtype == torch.float32))
+        x = (delta - gap / 2).exp().to(r.dtype)
+        odds, leave = r * x, v * (-delta - gap / 2).exp()
+        # a label tied with the largest of the rest gets what that one gets, to the last bit
+        stay = torch.where(top == low, x / (1 + x), (1 / (1 + leave)).to(r.dtype))
+        p = (odds / (1 + odds)).scatter(-1, labels, stay)
+        h = (leave / (1 + leave) / (1 + leave)).to(r.dtype)  # 1 - p of the top has its digits here, not in p
+        if not values_visible(scores) or bool(few.any()):
+            p = torch.where(few, (scores > float("-inf")).to(p.dtype), p)
+            h = torch.where(few, 0.0, h)
+        return p, h, labels
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: tuple[Tensor, Tensor, Tensor]) -> None:
+        scores, ctx.k = inputs
+        ctx.mark_non_differentiable(output[1], output[2])
+        ctx.save_for_backward(scores, *output)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor, None]:  # type: ignore[override]
+        scores, p, h_top, labels = ctx.saved_tensors
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient will be differentiated
+            return _differentiable_gradient(scores, ctx.k, upstream), None
+        h = torch.addcmul(p, p, p, value=-1).scatter(-1, labels, h_top)
+        mean = (h * upstream).sum(-1, keepdim=True) / h.sum(-1, keepdim=True).clamp(min=torch.finfo(h.dtype).tiny)
+        return h * (upstream - mean), None
+
+
 def _lml_backward(ctx: Any, upstream: Tensor) -> Tensor:
     scores, k_rows, p, frame = ctx.saved_tensors
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient will be differentiated
-        t, log_h = _Shift.apply(scores, ctx.k if k_rows is None else k_rows)
-        return _centred(upstream * torch.sigmoid(t) * torch.sigmoid(-t), t, log_h)
+        return _differentiable_gradient(scores, ctx.k if k_rows is None else k_rows, upstream)
     backward = ops.lml_backward.op if torch.compiler.is_compiling() or transforms_active() else ops.lml_backward.run
     return backward(scores, p, frame, upstream)
 
@@ -191,6 +237,8 @@ def lml(
     if native_serves(flat):
         traced = torch.compiler.is_compiling() or transforms_active()
         p = _Traced.apply(flat, k_rows, number)[0] if traced else _Eager.apply(flat, k_rows, number)
+    elif k_rows is None and number < flat.shape[-1]:
+        p = _Lean.apply(flat, number)[0]
     else:
         # not sigmoid(t), whose derivative p (1 - p) has no digits left where p is near 1
         p = F.logsigmoid(_Shift.apply(flat, number if k_rows is None else k_rows)[0]).exp()
