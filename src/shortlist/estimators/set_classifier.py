@@ -213,8 +213,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         options = dict(self.objective_options or {})
         fields = {field.name: field.type for field in dataclasses.fields(kind.Config)}
         if "k" in fields and "k" not in options:
-            # all labels together are always right: a loss of whole k can learn from at most all but one
-            options["k"] = max(1, min(round(self._k), num_labels - 1) if fields["k"] is int else self._k)
+            # all labels together are always right: an objective can learn from at most all but one
+            options["k"] = max(1, min(round(self._k) if fields["k"] is int else self._k, num_labels - 1))
         return dataclasses.asdict(make_config(kind, options))
 
     def _make_rule(self) -> SetRule:
@@ -374,7 +374,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         known = OBJECTIVES.get(self.objective)
-        tags.classifier_tags.multi_label = known is not None and "label-matrix" in known.accepts
+        several = known is not None and "label-matrix" in known.accepts and not known.one_positive
+        tags.classifier_tags.multi_label = several
         return tags
 
 
