@@ -241,14 +241,11 @@ def test_the_kernels_agree_with_their_twins_on_rows_of_any_length(name: str, dty
         assert (gradient - exact_gradient).abs().max() <= tolerance * exact_gradient.abs().max()
 
 
-@every_loss
-def test_infinite_scores_cost_what_the_limit_says(name: str, path: str) -> None:
-    """An absent label at -inf costs what a very low score does, a present one at -inf infinitely much; never NaN."""
+@pytest.mark.parametrize("name", sorted(set(CASES) - {"average_k"}))  # whose proposals would be infinite with them
+def test_an_absent_label_at_minus_infinity_costs_what_a_very_low_score_does(name: str, path: str) -> None:
     scores, target = some_scores(7, 6), some_target(name, 7, 6)
-    absent = is_label(target, 6) == 0 if CASES[name].indices else target == 0
-    value, gradient = value_and_gradient(CASES[name].call, scores.masked_fill(absent, -1e9), target)
-    if name == "average_k":  # whose proposals, minus the scores, would be +inf
-        pytest.skip("its own test")
+    absent = ~is_label(target, 6) if CASES[name].indices else target == 0
+    low, low_gradient = value_and_gradient(CASES[name].call, scores.masked_fill(absent, -1e9), target)
     limit, limit_gradient = value_and_gradient(CASES[name].call, scores.masked_fill(absent, -float("inf")), target)
-    torch.testing.assert_close(limit, value, rtol=1e-12, atol=1e-15)
-    torch.testing.assert_close(limit_gradient, gradient, rtol=1e-12, atol=1e-15)
+    torch.testing.assert_close(limit, low, rtol=1e-12, atol=1e-15)
+    torch.testing.assert_close(limit_gradient, low_gradient, rtol=1e-12, atol=1e-15)
