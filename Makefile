@@ -27,7 +27,7 @@ demo: install
 	@$(PY) -m shortlist.cli demo
 
 test: install
-	@$(PY) -m pytest
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n 2
 
 lint: install
 	@$(VENV)/bin/ruff check .

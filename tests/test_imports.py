@@ -52,10 +52,10 @@ def imports_of(path: Path) -> list[str]:
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_a_room_imports_only_rooms_to_its_right(path: Path) -> None:
-    here = room_of(path)
-    for module in imports_of(path):
+@pytest.mark.parametrize("file", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_room_imports_only_rooms_to_its_right(file: Path) -> None:
+    here = room_of(file)
+    for module in imports_of(file):
         parts = module.split(".")
         if parts[0] != "shortlist" or len(parts) == 1:
             continue
@@ -64,11 +64,11 @@ def test_a_room_imports_only_rooms_to_its_right(path: Path) -> None:
             assert RANK[here] < RANK[there], f"{here} may not import {module}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_heavy_packages_stay_in_their_rooms(path: Path) -> None:
-    for module in imports_of(path):
+@pytest.mark.parametrize("file", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_heavy_packages_stay_in_their_rooms(file: Path) -> None:
+    for module in imports_of(file):
         rooms = ONLY_IN.get(module.split(".")[0])
-        assert rooms is None or room_of(path) in rooms, f"{module} is imported in {room_of(path)}"
+        assert rooms is None or room_of(file) in rooms, f"{module} is imported in {room_of(file)}"
 
 
 def modules_after(code: str) -> set[str]:

@@ -15,7 +15,9 @@ __version__ = "0.1.0"
 # name -> where it lives; "" marks a submodule of this package
 _PUBLIC = {
     "LabelSets": "labels",
+    "SetClassifier": "estimators",
     "data": "",
+    "estimators": "",
     "functional": "",
     "kernels": "",
     "labels": "",

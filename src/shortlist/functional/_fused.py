@@ -184,7 +184,8 @@ def _checked_kernel(
     shape: torch.Size,
     world: int,
 ) -> tuple[Tensor, Tensor | None]:
-    """Loss and, for many processes, its scale; a target value that the kernel found bad is an error in terms of the target's own ``shape``."""
+    """Loss and, for many processes, its scale. A target value that the kernel found bad is an error in terms of the
+    target's own ``shape``."""
     try:
         if not (scores.requires_grad and torch.is_grad_enabled()) and not transforms_active():
             loss, _, scale = _REGISTRY[name].kernel.run(scores, target, weight, reduction, 1, False, *args)

@@ -26,9 +26,9 @@ _STEPS = 3  # of Halley, from a good start: to rounding on every row tried
 class _Shift(torch.autograd.Function):
     """t = s + nu, never through nu itself, and log h = log p (1 - p) up to a constant of the row.
 
-    dt = ds - (h.ds)/sum h. Both are written relative to the nearer pivot, so that a saturated row, however far apart its
-    scores, keeps the digits that decide its gradient; backward is written in t and log h, so it differentiates to any
-    order. A row with nothing to choose has t = +inf for every usable label.
+    dt = ds - (h.ds)/sum h. Both are written relative to the nearer pivot, so that a saturated row, however far apart
+    its scores, keeps the digits that decide its gradient; backward is written in t and log h, so it differentiates to
+    any order. A row with nothing to choose has t = +inf for every usable label.
     """
 
     generate_vmap_rule = True
@@ -78,7 +78,7 @@ def _differentiable_gradient(scores: Tensor, k: int | Tensor, upstream: Tensor) 
 
 
 class _Lean(torch.autograd.Function):
-    """The twin of the layer for a number k: p alone, in few passes over the row. (p, h of the top, the top's labels)."""
+    """The twin of the layer for a number k, in few passes over the row: p, h of the top, the top's labels."""
 
     generate_vmap_rule = True
 

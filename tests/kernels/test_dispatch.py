@@ -1,0 +1,85 @@
+"""The one place that chooses kernels; and that threads change nothing but the time."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import shortlist as sl
+
+NATIVE = sl.kernels.info()["native module"]
+needs_native = pytest.mark.skipif(not NATIVE, reason="a pure build: there are no native kernels")
+
+
+def in_use(**environment: str) -> str:
+    code = "import shortlist; print(shortlist.kernels.info()['in use'])"
+    env = {**os.environ, **environment}
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+    return out.stdout.strip()
+
+
+def test_the_environment_forces_the_twins() -> None:
+    assert in_use(SHORTLIST_KERNELS="torch") == "torch"
+
+
+@needs_native
+def test_by_default_the_best_instruction_set_is_in_use() -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "SHORTLIST_KERNELS"}
+    assert in_use(**environment) == sl.kernels.info()["available"][0]
+
+
+def test_unknown_kernels_are_an_error_that_lists_the_known() -> None:
+    with pytest.raises(ValueError, match="torch"), sl.kernels.use("abacus"):
+        pass
+
+
+@needs_native
+def test_kernels_serve_cpu_float32_and_float64_only() -> None:
+    with sl.kernels.use("native"):
+        assert sl.kernels.native_serves(torch.zeros(1))
+        assert sl.kernels.native_serves(torch.zeros(1, dtype=torch.float64))
+        assert not sl.kernels.native_serves(torch.zeros(1, dtype=torch.float16))
+        assert not sl.kernels.native_serves(torch.zeros(1, device="meta"))
+
+
+@needs_native
+def test_threads_do_not_change_a_bit() -> None:
+    scores = torch.randn(300, 400, generator=torch.Generator().manual_seed(0))
+    target = torch.arange(300)
+    labels = (torch.rand(300, 400, generator=torch.Generator().manual_seed(1)) < 0.02).to(torch.int8)
+    results = []
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            x = scores.clone().requires_grad_()
+            F = sl.functional
+            losses = [
+                F.smooth_topk_loss(x, target, 5),
+                F.smooth_topk_loss(x, target, 40),
+                F.lml_loss(x, target, 5),
+                F.truncated_entropy_loss(x, labels, 5),
+                F.two_way_loss(x, labels),
+                (F.lml(x, 5) * scores).sum(),
+            ]
+            results.append([*losses, *torch.autograd.grad(sum(losses, torch.zeros(())), x)])
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            assert torch.equal(one, two)
+
+
+@needs_native
+def test_one_openmp_runtime_serves_torch_and_the_kernels() -> None:
+    maps = "/proc/self/maps"
+    if not os.path.exists(maps):
+        pytest.skip("needs /proc/self/maps")
+    code = (
+        "import torch, shortlist; shortlist.functional.smooth_topk_loss(torch.zeros(64, 999), torch.zeros(64).long(), 5)\n"
+        f"print(*{{line.split()[-1] for line in open({maps!r}) if 'libgomp' in line or 'libomp' in line}}, sep='\\n')"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert len(out.stdout.split()) == 1, out.stdout
