@@ -78,7 +78,8 @@ def test_one_openmp_runtime_serves_torch_and_the_kernels() -> None:
     if not os.path.exists(maps):
         pytest.skip("needs /proc/self/maps")
     code = (
-        "import torch, shortlist; shortlist.functional.smooth_topk_loss(torch.zeros(64, 999), torch.zeros(64).long(), 5)\n"
+        "import torch, shortlist\n"
+        "shortlist.functional.smooth_topk_loss(torch.zeros(64, 999), torch.zeros(64).long(), 5)\n"
         f"print(*{{line.split()[-1] for line in open({maps!r}) if 'libgomp' in line or 'libomp' in line}}, sep='\\n')"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
