@@ -35,16 +35,14 @@ def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -
 
 def _smoothed_kth(scores: Tensor, k: int, epsilon: float, n_samples: int, generator: torch.Generator | None) -> Tensor:
     """Mean over the draws of the k-th largest noisy score; its gradient is the mean indicator of where it stands."""
-    total = None
+    draws = []
     for _ in range(max(n_samples, 1)):
         # one draw at a time: the memory of one matrix of scores
         noise = _normal(scores, generator) if n_samples and epsilon > 0 else None
-        value, index = _kth_largest(scores, noise, epsilon, k)
-        there = finite(scores.gather(-1, index.unsqueeze(-1)).squeeze(-1))
-        value = there + (finite(value) - there).detach()
-        total = value if total is None else total + value
-    assert total is not None
-    return total / max(n_samples, 1)
+        draws.append(_kth_largest(scores, noise, epsilon, k))
+    values, labels = (torch.stack(parts, dim=-1) for parts in zip(*draws, strict=True))
+    there = finite(scores.gather(-1, labels))
+    return (there + (finite(values) - there).detach()).mean(-1)
 
 
 def _normal(like: Tensor, generator: torch.Generator | None) -> Tensor:
