@@ -15,7 +15,7 @@ from shortlist.functional._inputs import apply_mask, check_k, check_scores, in_c
 from shortlist.functional._polynomials import product_coefficients
 from shortlist.kernels import native_serves, ops
 
-_CHUNK = 1 << 18  # labels differentiated twice at a time
+_CHUNK = 1 << 17  # labels differentiated twice at a time
 
 
 class Swap(NamedTuple):
