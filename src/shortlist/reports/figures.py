@@ -22,13 +22,13 @@ def draw_figures(contents: dict[str, Any]) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for name, drawing in drawings.items():
         figure = drawing(contents)
-        files[f"{name}.png"] = _saved(figure, "png")
-        files[f"{name}.svg"] = _saved(figure, "svg")
+        files[f"{name}.png"] = saved(figure, "png")
+        files[f"{name}.svg"] = saved(figure, "svg")
     return files
 
 
 def _accuracy(contents: dict[str, Any]) -> Any:
-    figure, [[axes]] = _axes(1, 1, width=6.4, height=4.2)
+    figure, [[axes]] = new_axes(1, 1, width=6.4, height=4.2)
     at = contents["start"]
     for place, model in enumerate(contents["models"]):
         average, top, color = model["average"], model["top"], COLORS[place % len(COLORS)]
@@ -65,7 +65,7 @@ def _by_shots(contents: dict[str, Any]) -> Any:
 def _histograms(parts: list[tuple[str, list[float], int]], k: float) -> Any:
     columns = min(3, len(parts))
     rows = -(-len(parts) // columns)
-    figure, grid = _axes(rows, columns, width=3.4 * columns, height=2.6 * rows)
+    figure, grid = new_axes(rows, columns, width=3.4 * columns, height=2.6 * rows)
     for place, axes in enumerate(axes for row in grid for axes in row):
         if place >= len(parts):
             axes.set_visible(False)
@@ -81,7 +81,7 @@ def _histograms(parts: list[tuple[str, list[float], int]], k: float) -> Any:
 
 
 def _ambiguity(contents: dict[str, Any]) -> Any:
-    figure, [[axes]] = _axes(1, 1, width=5.6, height=4)
+    figure, [[axes]] = new_axes(1, 1, width=5.6, height=4)
     at, levels = contents["start"], contents["levels"]
     places = [float(level["name"].rstrip("+")) for level in levels]
     for place, model in enumerate(contents["models"]):
@@ -99,7 +99,7 @@ def _training(contents: dict[str, Any]) -> Any:
     curves, models = contents["training"], contents["models"]
     columns = min(3, len(curves))
     rows = -(-len(curves) // columns)
-    figure, grid = _axes(rows, columns, width=3.6 * columns, height=2.8 * rows)
+    figure, grid = new_axes(rows, columns, width=3.6 * columns, height=2.8 * rows)
     for place, axes in enumerate(axes for row in grid for axes in row):
         if place >= len(curves):
             axes.set_visible(False)
@@ -118,7 +118,8 @@ def _training(contents: dict[str, Any]) -> Any:
     return figure
 
 
-def _axes(rows: int, columns: int, *, width: float, height: float) -> tuple[Any, Any]:
+def new_axes(rows: int, columns: int, *, width: float, height: float) -> tuple[Any, Any]:
+    """A figure of this size in inches and its axes, row by row."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -133,7 +134,8 @@ def _axes(rows: int, columns: int, *, width: float, height: float) -> tuple[Any,
     return figure, grid
 
 
-def _saved(figure: Any, kind: str) -> bytes:
+def saved(figure: Any, kind: str) -> bytes:
+    """The figure as a PNG or SVG file."""
     import matplotlib
 
     file = io.BytesIO()

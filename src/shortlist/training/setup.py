@@ -1,13 +1,14 @@
 """From a config to what it names: data parts, backbone and objective. Names and options are checked first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, read, split
+from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, split
+from shortlist.data import read as read_data
 from shortlist.models import BACKBONES, build_backbone
 from shortlist.objectives import build, check_target, make_config, objective_class
 from shortlist.training.config import PARTS, Corruption, Named, RunConfig, Source
@@ -54,17 +55,20 @@ def check_source(place: str, source: Source) -> None:
 
 def read_source(source: Source, place: str = "data") -> Dataset:
     check_name(f"{place}.reader", source.reader, READERS, "reader")
-    return read(source.reader, **check_call(place, READERS[source.reader], source.options))
+    return read_data(source.reader, **check_call(place, READERS[source.reader], source.options))
 
 
 # ---- data
 
 
-def read_parts(config: RunConfig) -> dict[str, Dataset]:
-    """The data of each part that the config has: read, cut from the training data, and corrupted; always the same."""
+def read_parts(config: RunConfig, *, read: Callable[[Source, str], Dataset] = read_source) -> dict[str, Dataset]:
+    """The data of each part that the config has: read, cut from the training data, and corrupted; always the same.
+
+    ``read`` takes a source and its place in the config; whoever reads the same sources often gives one that keeps them.
+    """
     data = config.data
     seed = config.seed if data.seed is None else data.seed
-    whole = read_source(data.train, "data.train")
+    whole = read(data.train, "data.train")
     held = {part: getattr(data, part) for part in PARTS[1:]}
     counts = {
         part: _count(f"data.{part}", value, len(whole)) for part, value in held.items() if isinstance(value, float)
@@ -82,7 +86,7 @@ def read_parts(config: RunConfig) -> dict[str, Dataset]:
     parts = dict(zip(counts, pieces, strict=True))
     for part, value in held.items():
         if isinstance(value, Source):
-            parts[part] = read_source(value, f"data.{part}")
+            parts[part] = read(value, f"data.{part}")
             check_same_labels(parts[part], parts["train"].vocabulary, f"data.{part}")
     return {part: _corrupted(parts[part], part, data.corruptions, seed) for part in PARTS if part in parts}
 

@@ -1,0 +1,63 @@
+"""Recipes: the papers' experiments, one command each: ``shortlist recipe NAME [--scale smoke|cpu|paper]``.
+
+How to write one
+----------------
+A recipe is one file in this folder that ends in ``RECIPE = Recipe(...)``, and one line in `RECIPES` below. The file's
+name is the recipe's with ``_`` for ``-``. A `Recipe` says:
+
+``cells(scale, data)``
+    The grid, in the order in which it is run. ``data`` is the data folder (``--data``, else ``$SHORTLIST_SHARED/data``,
+    else ``../shared/data``). A cell has ``keys``, what tells it from the others in tables (by convention the last key
+    is ``seed``), and is one of
+
+    - `TrainCell(keys, config, measure)`: train as a `RunConfig` says; ``measure(trained)`` gives the numbers from the
+      best validation epoch: ``trained.scores("test")``, ``.parts``, ``.learner``, ``.history``;
+    - `FunctionCell(keys, function, options)`: any other work; ``function(**options)`` gives the numbers. It may call
+      `train_model(config)` and `parts_of(config)` itself. With ``resumable=True`` it also gets ``folder=``: a directory
+      to resume in at paper scale (pass it on to `train_model`), None otherwise.
+
+    Numbers are a flat dict of floats, and lists of floats for small curves. ``measure`` and ``function`` are named
+    functions of the module; change their name when they compute something else, so that old results do not count.
+``tables``
+    `Table`s: which numbers, grouped by which keys, beside which published figures; the rest of the keys (the seeds) is
+    averaged. Published figures are written in the recipe, with the number of the paper's table, in the table's units.
+``findings(results)``
+    Sentences computed from the results: does what the paper claims hold here? They must be able to say no.
+``figures(results)``
+    `Drawing`s, made with `shortlist.recipes.figures`.
+``needs``, ``claim``, ``differences``
+    Which files under the data folder, what the paper says, and how the protocol at each scale differs from the paper.
+
+Sources are read once per process and parts are kept for the cells that follow with the same data and seed, so order the
+grid by data first. At smoke scale use the embedded data (reader ``ambiguous-numbers``): seconds, and no files needed.
+`noisy_cifar100` is a good one to copy from. Test a recipe with ``tests/recipes/smoke.py``.
+After a run at cpu scale, ``python docs/tools/recipes.py DIR`` puts its page, figures and table.json into the docs.
+
+>>> load("noisy-cifar100").name
+'noisy-cifar100'
+>>> load("noisy-cifar10")
+Traceback (most recent call last):
+ValueError: there is no recipe 'noisy-cifar10'; did you mean 'noisy-cifar100'?; there are ...
+"""
+
+import difflib
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shortlist.recipes.recipe import Recipe
+
+# name -> what it is about, in the order of the documentation
+RECIPES = {
+    "noisy-cifar100": "Top-k losses under label noise within coarse classes (smooth top-k table 1, LML figure 4).",
+}
+
+
+def load(name: str) -> "Recipe":
+    """The recipe of this name; its file is imported now and not before."""
+    if name not in RECIPES:
+        close = difflib.get_close_matches(name, RECIPES, n=1, cutoff=0.5)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"there is no recipe {name!r}{meant}; there are {', '.join(RECIPES)}")
+    found: Recipe = import_module(f"shortlist.recipes.{name.replace('-', '_')}").RECIPE
+    return found

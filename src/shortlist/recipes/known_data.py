@@ -1,0 +1,58 @@
+"""The data sets that several recipes use, as the data part of a config."""
+
+from pathlib import Path
+from typing import Any
+
+CIFAR100_FEATURES_NEEDS = {
+    "cifar100_features/train_feats_fp16_256.npy": "256 features of each CIFAR-100 training image",
+    "cifar100_features/test_feats_fp16_256.npy": "the same of the test images",
+    "cifar100/labels.npz": "the labels: train_fine, test_fine, fine_names, fine_to_coarse, coarse_names",
+}
+CIFAR100_NEEDS = {
+    "cifar-100-python": "the folder of cifar-100-python.tar.gz (https://www.cs.toronto.edu/~kriz/cifar.html)"
+}
+
+
+def cifar100_features(data: Path, *, validation: int = 5000, **more: Any) -> dict[str, Any]:
+    """Frozen features of all 60,000 images, the validation part cut from the training data.
+
+    >>> cifar100_features(Path("data"))["test"]["labels_key"]
+    'test_fine'
+    """
+    folder = data / "cifar100_features"
+    names = {"vocabulary_key": "fine_names", "groups_key": "fine_to_coarse", "group_names_key": "coarse_names"}
+    common = {"reader": "features", "labels": str(data / "cifar100" / "labels.npz"), **names}
+    return {
+        "train": {**common, "path": str(folder / "train_feats_fp16_256.npy"), "labels_key": "train_fine"},
+        "test": {**common, "path": str(folder / "test_feats_fp16_256.npy"), "labels_key": "test_fine"},
+        "validation": validation,
+        "calibration": None,
+        **more,
+    }
+
+
+def cifar100_images(data: Path, *, validation: int = 5000, **more: Any) -> dict[str, Any]:
+    """The images themselves, from the original files."""
+    folder = str(data / "cifar-100-python")
+    return {
+        "train": {"reader": "cifar", "path": folder, "part": "train"},
+        "test": {"reader": "cifar", "path": folder, "part": "test"},
+        "validation": validation,
+        "calibration": None,
+        **more,
+    }
+
+
+def embedded(size: int = 600, **more: Any) -> dict[str, Any]:
+    """The embedded data, for smoke scale."""
+
+    def numbers(part: str, count: int) -> dict[str, Any]:
+        return {"reader": "ambiguous-numbers", "part": part, "size": count}
+
+    return {
+        "train": numbers("train", size),
+        "validation": numbers("val", size // 3),
+        "test": numbers("test", size // 3),
+        "calibration": None,
+        **more,
+    }

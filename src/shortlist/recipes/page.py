@@ -1,0 +1,102 @@
+"""What a recipe leaves behind: index.md with its tables and figures, and table.json with every number."""
+
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shortlist._label_set_files import written_whole
+from shortlist.recipes.figures import Drawing, saved
+from shortlist.recipes.recipe import Recipe, Scale
+from shortlist.recipes.results import Results
+from shortlist.recipes.tables import as_json, markdown, seeds_of
+from shortlist.training.run import environment, write_json, write_text
+
+INDEX, TABLE = "index.md", "table.json"
+
+
+def write_page(recipe: Recipe, scale: Scale, results: Results, folder: Path) -> Path:
+    """Write index.md, table.json and the figures; the path of index.md."""
+    drawings = recipe.figures(results)
+    for drawing in drawings:
+        with written_whole(folder / figure_name(recipe, drawing)) as file:
+            file.write(saved(drawing.figure, "svg"))
+    findings = list(recipe.findings(results))
+    write_json(folder / TABLE, _numbers(recipe, scale, results, findings))
+    write_text(folder / INDEX, _text(recipe, scale, results, findings, drawings))
+    return folder / INDEX
+
+
+def figure_name(recipe: Recipe, drawing: Drawing) -> str:
+    return f"{recipe.name}-{drawing.name}.svg"
+
+
+def command(recipe: Recipe, scale: Scale) -> str:
+    return f"shortlist recipe {recipe.name} --scale {scale}"
+
+
+def versions() -> dict[str, Any]:
+    """What the numbers were made with; nothing that says where."""
+    here = environment()
+    kept = {name: here[name] for name in ("shortlist", "python", "torch", "numpy", "kernels", "threads")}
+    return {**kept, "machine": f"{platform.system()} {platform.machine()}"}
+
+
+def _numbers(recipe: Recipe, scale: Scale, results: Results, findings: Sequence[str]) -> dict[str, Any]:
+    return {
+        "recipe": recipe.name,
+        "scale": scale,
+        "command": command(recipe, scale),
+        "versions": versions(),
+        "cells": len(results.records),
+        "seeds": list(seeds_of(results)),
+        "seconds": round(sum(record.seconds for record in results.records), 1),
+        "findings": list(findings),
+        "tables": [as_json(table, results) for table in recipe.tables],
+    }
+
+
+def _text(recipe: Recipe, scale: Scale, results: Results, findings: Sequence[str], drawings: Sequence[Drawing]) -> str:
+    seconds = sum(record.seconds for record in results.records)
+    made_with = ", ".join(f"{name} {value}" for name, value in versions().items())
+    seeds = len(seeds_of(results))
+    parts = [
+        f"# {recipe.title}",
+        f"{recipe.paper}",
+        f"```console\n$ {command(recipe, scale)}\n```",
+        f"{len(results.records)} cells{f', {seeds} seeds' if seeds > 1 else ''}, {duration(seconds)}; {made_with}.",
+        f"**The paper claims:** {recipe.claim}",
+        "**We find:**",
+        "\n".join(f"- {sentence}" for sentence in findings),
+    ]
+    if scale in recipe.differences:
+        parts.append(f"**Not as in the paper:** {recipe.differences[scale]}")
+    for table in recipe.tables:
+        parts += [
+            f"## {table.title}",
+            f"Published: {table.reference}." if table.published else "",
+            _shown(table, results),
+        ]
+    for drawing in drawings:
+        parts += [f"![{drawing.caption}]({figure_name(recipe, drawing)})", f"*{drawing.caption}*"]
+    return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
+
+
+def _shown(table: Any, results: Results) -> str:
+    spread = any(len(results.where(**table.where).values(value.name)) > 1 for value in table.values)
+    note = "\nOurs: mean ± standard deviation (number of seeds).\n" if spread else ""
+    return markdown(table, results) + note
+
+
+def duration(seconds: float) -> str:
+    """For people.
+
+    >>> duration(5.2), duration(75), duration(7300)
+    ('5 s', '1 min 15 s', '2 h 01 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"

@@ -1,0 +1,49 @@
+"""What a recipe is: a grid of cells, the published figures, and what to write about the results."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from shortlist.recipes.cells import Cell
+from shortlist.recipes.results import Results
+from shortlist.recipes.tables import Table
+
+if TYPE_CHECKING:
+    from shortlist.recipes.figures import Drawing
+
+Scale = Literal["smoke", "cpu", "paper"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
+
+
+def _no_drawings(results: Results) -> "Sequence[Drawing]":
+    return ()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One experiment of a paper at three scales.
+
+    Args:
+        name: as on the command line.
+        title: of the page.
+        paper: what is reproduced: authors, title, year, tables and figures.
+        claim: what the paper claims, in a sentence or two.
+        cells: scale and data folder -> the grid, in the order in which it is run.
+        tables: what is shown beside the published figures.
+        findings: results -> sentences on what they show, computed from them.
+        figures: results -> drawings.
+        needs: for each scale, the files and folders under the data folder, and what they are or where to get them.
+        differences: for each scale, how the protocol differs from the paper's.
+    """
+
+    name: str
+    title: str
+    paper: str
+    claim: str
+    cells: Callable[[Scale, Path], Sequence[Cell]]
+    tables: Sequence[Table]
+    findings: Callable[[Results], Sequence[str]]
+    figures: "Callable[[Results], Sequence[Drawing]]" = _no_drawings
+    needs: Mapping[Scale, Mapping[str, str]] = field(default_factory=dict)
+    differences: Mapping[Scale, str] = field(default_factory=dict)

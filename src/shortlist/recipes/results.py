@@ -1,0 +1,107 @@
+"""The results of a grid: a file with one line per finished cell, and ways to look things up."""
+
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shortlist.recipes.cells import Cell, Numbers
+from shortlist.training.run import write_text
+
+FILE = "results.jsonl"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one cell gave."""
+
+    keys: Mapping[str, Any]
+    numbers: Mapping[str, Any]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Results:
+    """Records in the order of the grid.
+
+    >>> results = Results([Record({"k": 1, "seed": seed}, {"top-1": 0.5 + seed / 10}, 1.0) for seed in (0, 1)])
+    >>> results.values("top-1"), results.mean("top-1", k=1), results.mean("top-1", k=2)
+    ([0.5, 0.6], 0.55, None)
+    >>> results.each("k")
+    [(1,)]
+    """
+
+    records: Sequence[Record]
+
+    def where(self, **keys: Any) -> "Results":
+        """The records with these values of these keys."""
+        return Results([r for r in self.records if all(r.keys.get(key) == value for key, value in keys.items())])
+
+    def each(self, *keys: str) -> list[tuple[Any, ...]]:
+        """The combinations of these keys' values that occur, in order; records without one of the keys do not count."""
+        found = (tuple(r.keys[key] for key in keys) for r in self.records if all(key in r.keys for key in keys))
+        return list(dict.fromkeys(found))
+
+    def values(self, name: str, **keys: Any) -> list[float]:
+        """A number from every record that has it."""
+        found = [r.numbers.get(name) for r in self.where(**keys).records]
+        return [float(value) for value in found if value is not None]
+
+    def mean(self, name: str, **keys: Any) -> float | None:
+        """The mean over the records that have this number; None where none has."""
+        values = self.values(name, **keys)
+        return statistics.fmean(values) if values else None
+
+    def spread(self, name: str, **keys: Any) -> float | None:
+        """The standard deviation over the records, as an estimate from a sample; None for fewer than two."""
+        values = self.values(name, **keys)
+        return statistics.stdev(values) if len(values) > 1 else None
+
+    def curves(self, name: str, **keys: Any) -> list[list[float]]:
+        """A list of numbers from every record that has it."""
+        found = [r.numbers.get(name) for r in self.where(**keys).records]
+        return [list(value) for value in found if value is not None]
+
+
+class ResultsFile:
+    """results.jsonl: every finished cell of every grid that was run here. It is written whole or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        self.lines: dict[tuple[str, str], dict[str, Any]] = {}
+        text = self.path.read_text("utf-8") if self.path.exists() else ""
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                content = json.loads(line)
+                self.lines[content["scale"], content["fingerprint"]] = content
+            except (ValueError, KeyError, TypeError):
+                raise ValueError(f"{self.path}, line {number} is not a result of a recipe: remove the line") from None
+
+    def get(self, scale: str, cell: Cell) -> Record | None:
+        """What this very cell gave, if it was run."""
+        found = self.lines.get((scale, cell.fingerprint))
+        return None if found is None else Record(found["keys"], found["numbers"], found["seconds"])
+
+    def add(self, scale: str, cell: Cell, numbers: Numbers, seconds: float) -> Record:
+        content: dict[str, Any] = {
+            "scale": scale,
+            "keys": dict(cell.keys),
+            "fingerprint": cell.fingerprint,
+            "numbers": {name: _finite(value) for name, value in numbers.items()},
+            "seconds": round(seconds, 3),
+        }
+        self.lines[scale, cell.fingerprint] = content
+        write_text(self.path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in self.lines.values()))
+        return Record(content["keys"], content["numbers"], content["seconds"])
+
+
+def _finite(value: Any) -> Any:
+    """As JSON can hold it: None where a number is not finite."""
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if value is None:
+        return None
+    return value if isinstance(value, bool | int) else float(value) if math.isfinite(value) else None

@@ -1,0 +1,60 @@
+"""Running a recipe: its cells in order, each finished one saved at once, the page at the end."""
+
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from shortlist.recipes.cells import Cell
+from shortlist.recipes.page import duration, write_page
+from shortlist.recipes.recipe import Recipe, Scale
+from shortlist.recipes.results import Record, Results, ResultsFile
+from shortlist.recipes.sources import check_data
+
+
+def run_recipe(recipe: Recipe, scale: Scale, folder: Path, data: Path, say: Callable[[str], None]) -> Path:
+    """Run what is not finished, and write the page; its path. ``say`` hears one line per cell.
+
+    Whatever stops it, running it again goes on after the last finished cell; at paper scale after the last epoch of
+    the cell that was running.
+    """
+    check_data(recipe.name, scale, recipe.needs.get(scale, {}), data)
+    if find_spec("matplotlib") is None:  # now, and not after the last cell
+        raise ImportError("a recipe draws figures, which needs matplotlib: pip install 'shortlist[report]'")
+    cells = recipe.cells(scale, data)
+    _check_keys(cells)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = ResultsFile(folder)
+    records = {cell.fingerprint: record for cell in cells if (record := file.get(scale, cell)) is not None}
+    if records:
+        say(f"{len(records)} of {len(cells)} cells are finished already")
+    begun, run_now = time.perf_counter(), 0
+    for number, cell in enumerate(cells, 1):
+        if cell.fingerprint in records:
+            continue
+        started = time.perf_counter()
+        numbers = cell.run(_own_folder(folder, cell) if scale == "paper" else None)
+        record = file.add(scale, cell, numbers, time.perf_counter() - started)
+        records[cell.fingerprint] = record
+        run_now += 1
+        left = (time.perf_counter() - begun) / run_now * (len(cells) - len(records))
+        took = f"{duration(record.seconds)}, {duration(left)} left"
+        say(f"[{number}/{len(cells)}] {cell.title}: {_brief(record)} ({took})")
+    return write_page(recipe, scale, Results([records[cell.fingerprint] for cell in cells]), folder)
+
+
+def _own_folder(folder: Path, cell: Cell) -> Path:
+    return folder / "runs" / cell.fingerprint
+
+
+def _brief(record: Record) -> str:
+    numbers = [(name, value) for name, value in record.numbers.items() if isinstance(value, float)]
+    return ", ".join(f"{name} {value:.4g}" for name, value in numbers[:4])
+
+
+def _check_keys(cells: Sequence[Cell]) -> None:
+    seen: set[str] = set()
+    for cell in cells:
+        if cell.title in seen:
+            raise ValueError(f"two cells of the recipe have the same keys: {cell.title}")
+        seen.add(cell.title)

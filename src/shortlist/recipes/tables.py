@@ -1,0 +1,159 @@
+"""Results beside published figures: mean, spread over seeds, difference; as rows, markdown and JSON."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from shortlist.recipes.results import Results
+
+
+@dataclass(frozen=True)
+class Value:
+    """One of the numbers that cells give, as a table shows it: times ``factor``, with so many digits."""
+
+    name: str
+    heading: str
+    factor: float = 100.0
+    digits: int = 2
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers grouped by some of the keys; all other keys (seeds) are averaged over.
+
+    Args:
+        title: what it shows.
+        reference: the table or figure of the paper.
+        by: the keys of a row.
+        values: the numbers that are shown.
+        published: the keys' values of a row -> number's name -> the paper's figure, in the units shown. Rows that were
+            not run are shown too.
+        where: only the records with these values of these keys.
+    """
+
+    title: str
+    reference: str
+    by: tuple[str, ...]
+    values: tuple[Value, ...]
+    published: Mapping[tuple[Any, ...], Mapping[str, float]] = field(default_factory=dict)
+    where: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number of a row, in the units shown; spread is the sample's standard deviation over the seeds."""
+
+    published: float | None
+    ours: tuple[float, ...]
+
+    @property
+    def mean(self) -> float | None:
+        return statistics.fmean(self.ours) if self.ours else None
+
+    @property
+    def spread(self) -> float | None:
+        return statistics.stdev(self.ours) if len(self.ours) > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        return None if self.mean is None or self.published is None else self.mean - self.published
+
+
+@dataclass(frozen=True)
+class Row:
+    keys: tuple[Any, ...]
+    entries: Mapping[str, Entry]
+
+
+def rows_of(table: Table, results: Results) -> list[Row]:
+    """Measured rows in the order of the grid, then published ones that were not measured.
+
+    >>> from shortlist.recipes.results import Record
+    >>> results = Results([Record({"p": 0, "seed": seed}, {"top-5": 0.9 + seed / 100}, 1.0) for seed in range(3)])
+    >>> table = Table("Noise", "table 1", ("p",), (Value("top-5", "top-5, %"),), {(0,): {"top-5": 90.5}})
+    >>> entry = rows_of(table, results)[0].entries["top-5"]
+    >>> round(entry.mean, 3), round(entry.spread, 3), round(entry.difference, 3)
+    (91.0, 1.0, 0.5)
+    """
+    chosen = results.where(**table.where)
+    rows = []
+    for keys in dict.fromkeys([*chosen.each(*table.by), *table.published]):
+        of_row = chosen.where(**dict(zip(table.by, keys, strict=True)))
+        published = table.published.get(keys, {})
+        entries = {
+            value.name: Entry(
+                published.get(value.name), tuple(value.factor * number for number in of_row.values(value.name))
+            )
+            for value in table.values
+        }
+        if any(entry.ours or entry.published is not None for entry in entries.values()):
+            rows.append(Row(keys, entries))
+    return rows
+
+
+def header_and_cells(table: Table, results: Results) -> tuple[list[str], list[list[str]]]:
+    """The table as texts; columns of published figures only where there are any."""
+    rows = rows_of(table, results)
+    compared = {v.name: any(row.entries[v.name].published is not None for row in rows) for v in table.values}
+    header = list(table.by)
+    for value in table.values:
+        header += [f"{value.heading}: published", "ours", "difference"] if compared[value.name] else [value.heading]
+    cells = []
+    for row in rows:
+        texts = [str(key) for key in row.keys]
+        for value in table.values:
+            entry = row.entries[value.name]
+            texts += _texts(entry, value.digits) if compared[value.name] else [_ours(entry, value.digits)]
+        cells.append(texts)
+    return header, cells
+
+
+def markdown(table: Table, results: Results) -> str:
+    header, cells = header_and_cells(table, results)
+    lines = [header, ["---"] * len(table.by) + ["---:"] * (len(header) - len(table.by)), *cells]
+    return "".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |\n" for line in lines)
+
+
+def as_json(table: Table, results: Results) -> dict[str, Any]:
+    """The whole table with every seed's number."""
+    rows = [
+        {
+            **dict(zip(table.by, row.keys, strict=True)),
+            **{
+                name: {
+                    "published": entry.published,
+                    "mean": entry.mean,
+                    "spread": entry.spread,
+                    "seeds": len(entry.ours),
+                    "difference": entry.difference,
+                    "values": list(entry.ours),
+                }
+                for name, entry in row.entries.items()
+            },
+        }
+        for row in rows_of(table, results)
+    ]
+    units = {value.name: value.heading for value in table.values}
+    return {"title": table.title, "reference": table.reference, "by": list(table.by), "numbers": units, "rows": rows}
+
+
+def _texts(entry: Entry, digits: int) -> list[str]:
+    return [
+        "" if entry.published is None else f"{entry.published:.{digits}f}",
+        _ours(entry, digits),
+        "" if entry.difference is None else f"{entry.difference:+.{digits}f}",
+    ]
+
+
+def _ours(entry: Entry, digits: int) -> str:
+    """Mean ± spread (seeds)."""
+    if entry.mean is None:
+        return "not run"
+    spread = "" if entry.spread is None else f" ± {entry.spread:.{digits}f} ({len(entry.ours)})"
+    return f"{entry.mean:.{digits}f}{spread}"
+
+
+def seeds_of(results: Results) -> Sequence[Any]:
+    """The seeds that were run."""
+    return [seed for (seed,) in results.each("seed")]

@@ -1,0 +1,42 @@
+"""Running recipes in tests."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from shortlist.recipes import load
+from shortlist.recipes.recipe import Recipe, Scale
+from shortlist.recipes.run import run_recipe
+from shortlist.recipes.sources import data_folder
+
+SHARED = data_folder() if data_folder().exists() else Path(__file__).parents[3] / "shared" / "data"
+
+
+def run_smoke(name: str, folder: Path) -> dict[str, Any]:
+    """Run a recipe at smoke scale; its table.json, after checking that everything was written."""
+    return run(load(name), "smoke", folder)
+
+
+def run(recipe: Recipe, scale: Scale, folder: Path, data: Path = SHARED) -> dict[str, Any]:
+    page = run_recipe(recipe, scale, folder, data, lambda text: None)
+    text = page.read_text("utf-8")
+    content: dict[str, Any] = json.loads((folder / "table.json").read_text("utf-8"))
+    assert all(table.title in text for table in recipe.tables)
+    assert content["findings"], "a recipe says what it finds"
+    for drawing in folder.glob("*.svg"):
+        assert drawing.name in text
+    return content
+
+
+def resolves(recipe: Recipe, scale: Scale, data: Path = SHARED) -> int:
+    """Check every config of the grid, without running it; how many there were."""
+    from shortlist.training.config import RunConfig
+    from shortlist.training.setup import resolve
+
+    configs = []
+    for cell in recipe.cells(scale, data):
+        values = [*cell.work().values(), *cell.work().get("options", {}).values()]
+        configs += [value for value in values if isinstance(value, RunConfig)]
+    for config in configs:
+        resolve(config)
+    return len(configs)
