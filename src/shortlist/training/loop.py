@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -209,8 +210,15 @@ def make_fabric(settings: TrainSettings) -> Fabric:
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     # objectives keep their own buffers equal, and ROLE's table is too large to send with every batch
     strategy = DDPStrategy(broadcast_buffers=False) if settings.devices > 1 else "auto"
+    machines = int(os.environ.get("GROUP_WORLD_SIZE", "1"))  # torchrun tells; devices are those of all machines
+    if settings.devices % machines:
+        raise ValueError(f"devices: {settings.devices} processes cannot be shared equally by {machines} machines")
     return Fabric(
-        accelerator=settings.accelerator, devices=settings.devices, strategy=strategy, precision=settings.precision
+        accelerator=settings.accelerator,
+        devices=settings.devices // machines,
+        num_nodes=machines,
+        strategy=strategy,
+        precision=settings.precision,
     )
 
 
