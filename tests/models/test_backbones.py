@@ -45,6 +45,7 @@ def test_densenet_channels_grow_by_growth_per_layer(growth):
         ("identity", (2, 3, 3), {}, 18),
         ("mlp", (7,), {"hidden": (5, 4), "batch_norm": True, "dropout": 0.1}, 4),
         ("mlp", (7,), {"hidden": ()}, 7),
+        ("convnet", (1, 8, 8), {"widths": (4, 6)}, 6),
         ("densenet", (1, 8, 8), {"depth": 7, "growth": 3}, 25),
         ("resnet18", (3, 8, 8), {}, 512),
         ("resnet18", (3, 64, 64), {"stem": "imagenet"}, 512),
@@ -64,7 +65,7 @@ def test_features_have_the_promised_length_and_a_gradient(name, in_shape, option
     assert gradient.abs().sum() > 0
 
 
-@pytest.mark.parametrize("name", ["densenet", "resnet18", "mlp"])
+@pytest.mark.parametrize("name", ["convnet", "densenet", "resnet18", "mlp"])
 def test_a_row_in_evaluation_mode_does_not_depend_on_its_batch(name):
     torch.manual_seed(0)
     options = {"densenet": {"depth": 7, "growth": 3}}.get(name, {})
@@ -118,6 +119,7 @@ def test_an_unknown_option_is_answered_with_those_there_are():
 @pytest.mark.parametrize(
     ("name", "in_shape", "options", "words"),
     [
+        ("convnet", (3, 8, 8), {"widths": ()}, "widths must be one or more numbers"),
         ("densenet", (3, 8, 8), {"depth": 12}, r"depth must be 3 n \+ 4"),
         ("densenet", (3, 8, 8), {"growth": 0}, "growth must be at least 1"),
         ("resnet18", (3, 8, 8), {"stem": "tiny"}, "stem must be 'small' or 'imagenet'"),
@@ -174,4 +176,4 @@ def test_a_callable_that_gives_no_backbone_is_an_error(name, words):
 
 
 def test_every_built_in_name_is_in_the_contract():
-    assert set(BACKBONES) == {"identity", "mlp", "densenet", "resnet18", "resnet50", "efficientnet-lite0"}
+    assert set(BACKBONES) == {"identity", "mlp", "convnet", "densenet", "resnet18", "resnet50", "efficientnet-lite0"}

@@ -1,6 +1,7 @@
 """Backbones: modules from inputs to feature vectors of length ``out_features``."""
 
-from shortlist.models.build import BACKBONES, backbone_options, build_backbone
+from shortlist.models.build import BACKBONES, backbone_options, build_backbone, register_backbone
+from shortlist.models.convnet import ConvNet
 from shortlist.models.densenet import DenseNet
 from shortlist.models.efficientnet import EfficientNetLite0
 from shortlist.models.mlp import MLP, Identity
@@ -9,10 +10,12 @@ from shortlist.models.resnet import ResNet
 __all__ = [
     "BACKBONES",
     "MLP",
+    "ConvNet",
     "DenseNet",
     "EfficientNetLite0",
     "Identity",
     "ResNet",
     "backbone_options",
     "build_backbone",
+    "register_backbone",
 ]

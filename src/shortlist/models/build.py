@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from shortlist.models.allowed_import import import_allowed
+from shortlist.models.convnet import ConvNet
 from shortlist.models.densenet import DenseNet
 from shortlist.models.efficientnet import EfficientNetLite0
 from shortlist.models.mlp import MLP, Identity, flat_size
@@ -22,6 +23,10 @@ def _mlp(
     in_shape: Sequence[int], *, hidden: Sequence[int] = (256,), dropout: float = 0.0, batch_norm: bool = False
 ) -> nn.Module:
     return MLP(flat_size(in_shape), hidden=hidden, dropout=dropout, batch_norm=batch_norm)
+
+
+def _convnet(in_shape: Sequence[int], *, widths: Sequence[int] = (32, 64, 128)) -> nn.Module:
+    return ConvNet(widths=widths, in_channels=_channels("convnet", in_shape))
 
 
 def _densenet(in_shape: Sequence[int], *, depth: int = 40, growth: int = 12, dropout: float = 0.0) -> nn.Module:
@@ -45,11 +50,34 @@ def _efficientnet_lite0(in_shape: Sequence[int], *, pretrained: bool = True) -> 
 BACKBONES: dict[str, Callable[..., nn.Module]] = {
     "identity": _identity,
     "mlp": _mlp,
+    "convnet": _convnet,
     "densenet": _densenet,
     "resnet18": _resnet18,
     "resnet50": _resnet50,
     "efficientnet-lite0": _efficientnet_lite0,
 }
+
+
+Maker = Callable[..., nn.Module]
+
+
+def register_backbone(name: str) -> Callable[[Maker], Maker]:
+    """Decorator: makes a function of ``in_shape`` and keyword options known as a backbone of this name.
+
+    >>> @register_backbone("doubled")
+    ... def _doubled(in_shape, *, bias: bool = True):
+    ...     layer = nn.Linear(in_shape[0], 2 * in_shape[0], bias=bias)
+    ...     return layer
+    >>> build_backbone("doubled", in_shape=(4,)).out_features
+    8
+    >>> del BACKBONES["doubled"]
+    """
+
+    def register(maker: Maker) -> Maker:
+        BACKBONES[name] = maker
+        return maker
+
+    return register
 
 
 def build_backbone(
