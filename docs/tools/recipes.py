@@ -20,8 +20,8 @@ INTRODUCTION = """\
 
 Each recipe reproduces an experiment of a paper by one command, `shortlist recipe NAME`, and writes its table beside the
 published one. `--scale cpu` (the default) takes minutes on one core and real data, `--scale smoke` seconds and no data,
-and `--scale paper` is the full published protocol for those who have GPUs and the data. Run the same command again to go
-on after an interruption. The pages here are the results at cpu scale, as the command wrote them.
+and `--scale paper` is the full published protocol for those who have GPUs and the data. Run the same command again to
+go on after an interruption. The pages here are the results at cpu scale, as the command wrote them.
 """
 
 

@@ -29,7 +29,7 @@ def test_cpu_scale_trains_on_noise_and_tests_on_clean_labels() -> None:
     assert resolves(RECIPE, "cpu") == (len(NOISE) + 1) * len(OBJECTIVES) * 3
     clean, noisy, human = (parts_of(config("cpu", SHARED, noise, "lml", 0)) for noise in (0.0, 1.0, HUMAN))
     for parts in (clean, noisy, human):
-        assert [len(parts[part]) for part in ("train", "validation", "test")] == [45000, 5000, 10000]
+        assert [len(parts[part]) for part in ("train", "validation", "test")] == [20000, 5000, 10000]
         assert parts["test"].target.equal(clean["test"].target)
     for part in ("train", "validation"):
         assert float((noisy[part].target != clean[part].target).float().mean()) == pytest.approx(0.8, abs=0.02)

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 # name -> what it is about, in the order of the documentation
 RECIPES = {
     "noisy-cifar100": "Top-k losses under label noise within coarse classes (smooth top-k table 1, LML figure 4).",
+    "small-data": "Cross-entropy and smooth top-k on 5 to 100 % of the data, and several crops (its table 2).",
+    "temperature": "The smooth top-k loss from tau 0 to 100, with and without a margin (smooth top-k tables 6-8).",
+    "top-k-timing": "Time and stability of the top-k losses beside the published algorithms (smooth top-k tables 3-5).",
 }
 
 

@@ -12,6 +12,11 @@ CIFAR100_NEEDS = {
     "cifar-100-python": "the folder of cifar-100-python.tar.gz (https://www.cs.toronto.edu/~kriz/cifar.html)"
 }
 
+IMAGENET_NEEDS = {
+    "imagenet/train": "ILSVRC 2012 training images, one folder per class",
+    "imagenet/val": "ILSVRC 2012 validation images, one folder per class",
+}
+
 
 def cifar100_features(data: Path, *, validation: int = 5000, **more: Any) -> dict[str, Any]:
     """Frozen features of all 60,000 images, the validation part cut from the training data.
@@ -43,11 +48,34 @@ def cifar100_images(data: Path, *, validation: int = 5000, **more: Any) -> dict[
     }
 
 
-def embedded(size: int = 600, **more: Any) -> dict[str, Any]:
+def some_cifar100_images(data: Path, *, validation: int = 1000, **more: Any) -> dict[str, Any]:
+    """The first 10,000 training and 2,000 test images, from the stacks in the data folder."""
+    folder = data / "cifar100"
+    common = {"reader": "stacked-images", "path": str(folder / "images"), "labels": str(folder / "labels.npz")}
+    common |= {"vocabulary_key": "fine_names", "groups_key": "fine_to_coarse", "group_names_key": "coarse_names"}
+    return {
+        "train": {**common, "pattern": "train_*.webp", "labels_key": "train_fine"},
+        "test": {**common, "pattern": "test_*.webp", "labels_key": "test_fine"},
+        "validation": validation,
+        "calibration": None,
+        **more,
+    }
+
+
+def imagenet(data: Path, **more: Any) -> dict[str, Any]:
+    """ImageNet as Berrada et al. use it: 50,000 training images held out, the official validation images to test on."""
+
+    def images(part: str) -> dict[str, Any]:
+        return {"reader": "image-folder", "path": str(data / "imagenet" / part), "size": 224, "crop": True}
+
+    return {"train": images("train"), "test": images("val"), "validation": 50_000, "calibration": None, **more}
+
+
+def embedded(size: int = 600, *, form: str = "features", **more: Any) -> dict[str, Any]:
     """The embedded data, for smoke scale."""
 
     def numbers(part: str, count: int) -> dict[str, Any]:
-        return {"reader": "ambiguous-numbers", "part": part, "size": count}
+        return {"reader": "ambiguous-numbers", "part": part, "size": count, "form": form}
 
     return {
         "train": numbers("train", size),

@@ -29,6 +29,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 NOISE = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 HUMAN = "human (0.40)"  # the share of wrong labels in CIFAR-100N
 SEEDS = {"smoke": 2, "cpu": 3, "paper": 3}
+USE = 20_000  # training images at cpu scale: few enough for the network to fit their noise, as the paper's does
 _HUMAN_LABELS = "cifar100/cifar100n_human_labels.npz"
 
 # Berrada et al. 2018, table 1: noise -> top-1 of cross-entropy and of smooth top-k, top-5 of the same
@@ -80,7 +81,8 @@ def config(scale: Scale, data: Path, noise: float | str, objective: str, seed: i
         return RunConfig.model_validate(content)
     content |= {
         "backbone": {"name": "mlp", "hidden": [512]},
-        "optimizer": {"name": "adamw", "lr": 1e-3, "weight_decay": 1e-2},
+        # of 5e-4, 2e-3, 5e-3 and 1e-2 the best for every objective on validation data with noise 0.4 (seed 100)
+        "optimizer": {"name": "adamw", "lr": 2e-3, "weight_decay": 1e-2},
         "schedule": {"name": "cosine"},
         "batch_size": 256,
         "accelerator": "cpu",
@@ -88,15 +90,15 @@ def config(scale: Scale, data: Path, noise: float | str, objective: str, seed: i
     if scale == "smoke":
         content |= {"data": embedded(corruptions=corruptions), "epochs": 2, "batch_size": 64}
     elif noise == HUMAN:
-        content |= {"data": _human_noise(data), "epochs": 6}
+        content |= {"data": _human_noise(data), "epochs": 12}
     else:
-        content |= {"data": cifar100_features(data, corruptions=corruptions), "epochs": 6}
+        content |= {"data": cifar100_features(data, use=USE, corruptions=corruptions), "epochs": 12}
     return RunConfig.model_validate(content)
 
 
 def _human_noise(data: Path) -> dict[str, Any]:
     """Train and validation labels as people gave them (CIFAR-100N); the file has no names, so the labels have none."""
-    parts = cifar100_features(data)
+    parts = cifar100_features(data, use=USE)
     for part in ("train", "test"):
         kept = {key: parts[part][key] for key in ("reader", "path", "labels", "labels_key")}
         parts[part] = {**kept, "num_labels": 100}
@@ -164,6 +166,6 @@ RECIPE = Recipe(
     differences={
         "smoke": "Embedded data and two epochs: this only shows that everything runs.",
         "cpu": "A network with one hidden layer on frozen 256-dimensional features (EfficientNet-Lite0, trained on "
-        "ImageNet) instead of a DenseNet trained on the images, so that only the last layers can fit the noise.",
+        "ImageNet) of 20,000 images instead of a DenseNet trained on 45,000 images.",
     },
 )

@@ -9,7 +9,7 @@ from shortlist._label_set_files import written_whole
 from shortlist.recipes.figures import Drawing, saved
 from shortlist.recipes.recipe import Recipe, Scale
 from shortlist.recipes.results import Results
-from shortlist.recipes.tables import as_json, markdown, seeds_of
+from shortlist.recipes.tables import Table, as_json, markdown, rows_of, seeds_of
 from shortlist.training.run import environment, write_json, write_text
 
 INDEX, TABLE = "index.md", "table.json"
@@ -82,8 +82,8 @@ def _text(recipe: Recipe, scale: Scale, results: Results, findings: Sequence[str
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 
 
-def _shown(table: Any, results: Results) -> str:
-    spread = any(len(results.where(**table.where).values(value.name)) > 1 for value in table.values)
+def _shown(table: Table, results: Results) -> str:
+    spread = any(entry.spread is not None for row in rows_of(table, results) for entry in row.entries.values())
     note = "\nOurs: mean ± standard deviation (number of seeds).\n" if spread else ""
     return markdown(table, results) + note
 

@@ -1,0 +1,295 @@
+"""top-k-timing: the time and the stability of the top-k losses, beside the algorithms that were published for them."""
+
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist import functional as F
+from shortlist.recipes import rivals
+from shortlist.recipes.cells import Cell, FunctionCell, Numbers
+from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes
+from shortlist.recipes.recipe import Recipe, Scale
+from shortlist.recipes.results import Results
+from shortlist.recipes.tables import Table, Value
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+OURS: dict[str, Callable[..., Tensor]] = {
+    "smooth-topk": F.smooth_topk_loss,
+    "lml": F.lml_loss,
+    "truncated-entropy": F.truncated_entropy_loss,
+    "noised-topk": F.noised_topk_loss,
+}
+PUBLISHED = ("SA", "SA (CB)", "DC (AD)", "DC (CB)", "LML bracketing")
+PEERS = {"difftopk": "difftopk", "pytopk": "pytopk"}  # the name of the package
+BATCH = 256
+LOGITS = "cifar100_features/test_logits_linear_fp16.npy"
+_STABLE = ("SA", "DC (AD)", "smooth-topk")
+
+# Berrada et al. 2018, tables 3 and 4, in milliseconds (Titan Xp, k = 5, batches of 256). SA forward is Algorithm 3, DC
+# Algorithm 1; AD: backward by automatic differentiation, CB: their own backward. The forward pass is the same for both.
+_FORWARD = {"SA": (6, 62, 627, 6258), "DC (CB)": (11, 18, 24, 146)}
+_BACKWARD = {"DC (AD)": (93, 139, 194, 287), "DC (CB)": (7, 6, 20, 171)}
+_SIZES = (100, 1000, 10_000, 100_000)
+TABLES_3_AND_4: dict[tuple[Any, ...], dict[str, float]] = {}
+for _name, _found in (("forward", _FORWARD), ("backward", _BACKWARD)):
+    for _algorithm, _times in _found.items():
+        for _n, _time in zip(_SIZES, _times, strict=True):
+            TABLES_3_AND_4.setdefault((_n, _algorithm), {})[_name] = _time
+# the same paper, table 5: how many of tau = 10, 1, 0.1, ... 0.0001 are stable
+TAUS = (10.0, 1.0, 0.1, 0.01, 0.001, 0.0001)
+TABLE_5 = {
+    (algorithm, precision, tau): {"forward": 1.0 if place < stable else 0.0}
+    for algorithm, precision, stable in (("SA", "S", 2), ("SA", "D", 3), ("DC (AD)", "S", 6), ("DC (AD)", "D", 6))
+    for place, tau in enumerate(TAUS)
+}
+
+
+def cells(scale: Scale, data: Path) -> list[Cell]:
+    """Sizes, then numbers of labels in a set, then stability; rivals and peers where they are at hand."""
+    sizes = {"smoke": (50,), "cpu": _SIZES, "paper": _SIZES}[scale]
+    counts = {"smoke": (5,), "cpu": (5, 10, 20, 50, 100), "paper": (5, 10, 20, 50, 100)}[scale]
+    device = "cuda" if scale == "paper" else "cpu"
+    seconds = {"smoke": 0.0, "cpu": 0.7, "paper": 2.0}[scale]
+    grid: list[Cell] = []
+
+    def timed(part: str, algorithm: str, n: int, k: int) -> None:
+        keys: dict[str, Any] = {"part": part, "n": n, "k": k, "algorithm": algorithm}
+        options = {"algorithm": algorithm, "n": n, "k": k, "device": device, "seconds": seconds}
+        grid.append(FunctionCell(keys, measure_time, {**options, "batch": 8 if scale == "smoke" else BATCH}))
+
+    for n in sizes:
+        for algorithm in _algorithms():
+            if scale == "paper" or _is_feasible(algorithm, n, 5):
+                timed("n", algorithm, n, 5)
+    for k in counts:
+        for algorithm in _algorithms():
+            if k != 5 and _is_feasible(algorithm, 1000, k):
+                timed("k", algorithm, 1000, k)
+    for algorithm in _STABLE if rivals.are_here() else ("smooth-topk",):
+        for precision in ("S", "D"):
+            for tau in TAUS:
+                keys: dict[str, Any] = {"part": "stability", "algorithm": algorithm, "precision": precision, "tau": tau}
+                scores = str(data / LOGITS) if scale != "smoke" else None
+                options = {"algorithm": algorithm, "double": precision == "D", "tau": tau, "scores": scores}
+                grid.append(FunctionCell(keys, measure_stability, options))
+    return grid
+
+
+def _algorithms() -> list[str]:
+    peers = [name for name, package in PEERS.items() if find_spec(package) is not None]
+    return ["cross-entropy", *OURS, *(PUBLISHED if rivals.are_here() else ()), *peers]
+
+
+def _is_feasible(algorithm: str, n: int, k: int) -> bool:
+    """Whether it takes seconds and not minutes, or tens of gigabytes, on one core."""
+    if algorithm in ("SA", "SA (CB)"):
+        return n <= 10_000 and k <= 20
+    if algorithm in ("DC (AD)", "DC (CB)", "difftopk"):
+        return n * k <= 50_000
+    return n <= 10_000 or algorithm in ("cross-entropy", *OURS)
+
+
+# ---- what is measured
+
+
+def measure_time(algorithm: str, n: int, k: int, batch: int, device: str, seconds: float) -> Numbers:
+    """Milliseconds of the fastest forward and backward pass, and the ratio to cross-entropy, which takes turns with it.
+
+    Taking turns, a slow spell of the machine hits both; the fastest pass is the least disturbed one.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("the scale paper measures on a CUDA device, and there is none here: use --scale cpu")
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(batch, n, generator=generator).to(device).requires_grad_()
+    target = torch.randint(n, (batch,), generator=generator).to(device)
+    steps = [loss_of(algorithm, n, k), torch.nn.functional.cross_entropy]
+    best = [[float("inf")] * 2 for _ in steps]
+    started, turns = time.perf_counter(), 0
+    while turns < 3 or time.perf_counter() - started < seconds:
+        for place, step in enumerate(steps):
+            passes = _passes(step, scores, target, device)
+            if turns:  # the first turn warms up
+                best[place] = [min(pair) for pair in zip(best[place], passes, strict=True)]
+        turns += 1
+    forward, backward = best[0]
+    return {"forward": forward, "backward": backward, "total": sum(best[0]), "ratio": sum(best[0]) / sum(best[1])}
+
+
+def _passes(loss: Loss, scores: Tensor, target: Tensor, device: str) -> tuple[float, float]:
+    scores.grad = None
+    times = [_clock(device)]
+    value = loss(scores, target)
+    times.append(_clock(device))
+    value.backward()
+    times.append(_clock(device))
+    return 1e3 * (times[1] - times[0]), 1e3 * (times[2] - times[1])
+
+
+def _clock(device: str) -> float:
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def loss_of(algorithm: str, n: int, k: int, tau: float = 1.0) -> Loss:
+    """A loss by the name it has in the tables."""
+    if algorithm == "cross-entropy":
+        return torch.nn.functional.cross_entropy
+    if algorithm in OURS:
+        function, options = OURS[algorithm], {"tau": tau} if algorithm == "smooth-topk" else {}
+        return lambda scores, target: function(scores, target, k, **options)
+    if algorithm in PEERS:
+        return rivals.peer(algorithm, n, k)
+    return rivals.published(algorithm, k, tau)
+
+
+def measure_stability(algorithm: str, double: bool, tau: float, scores: str | None, rows: int = 128) -> Numbers:
+    """Whether loss and gradient are finite on a classifier's scores, and the largest error of a derivative.
+
+    The error is against our loss in double precision, which the tests compare with enumeration.
+    """
+    if scores is None:
+        raw = 5 * torch.randn(rows, 50, generator=torch.Generator().manual_seed(0))
+    else:
+        raw = torch.from_numpy(np.load(scores, allow_pickle=False)[:rows].astype(np.float32))
+    target = torch.arange(rows) % raw.shape[1]
+    loss, gradient = _loss_and_gradient(algorithm, raw.double() if double else raw, target, tau)
+    _, exact = _loss_and_gradient("smooth-topk", raw.double(), target, tau)
+    finite = bool(gradient.isfinite().all())
+    error = float((gradient.double() - exact).abs().max()) * rows if finite else None
+    return {"forward": float(loss.isfinite()), "backward": float(finite), "error": error}
+
+
+def _loss_and_gradient(algorithm: str, scores: Tensor, target: Tensor, tau: float) -> tuple[Tensor, Tensor]:
+    scores = scores.clone().requires_grad_()
+    loss = loss_of(algorithm, scores.shape[1], 5, tau)(scores, target)
+    (gradient,) = torch.autograd.grad(loss, scores)
+    return loss.detach(), gradient
+
+
+# ---- what is shown
+
+
+def findings(results: Results) -> list[str]:
+    sentences = []
+    for (n,) in results.where(part="n").each("n"):
+        of_n = results.where(part="n", n=n)
+        ratio = of_n.mean("ratio", algorithm="smooth-topk")
+        total = {name: of_n.mean("total", algorithm=name) for (name,) in of_n.each("algorithm")}
+        ours = total["smooth-topk"]
+        others = {
+            name: found for name in (*PUBLISHED[:4], "difftopk") if (found := total.get(name)) is not None and ours
+        }
+        faster = ", ".join(f"{found / ours:.0f} times as fast as {name}" for name, found in others.items() if ours)
+        sentences.append(
+            f"n = {n:,}: our smooth-topk takes {ours:.2f} ms forward and backward, {ratio:.1f} times cross-entropy"
+            + (f"; it is {faster}." if faster else ".")
+        )
+    for algorithm, precision in results.where(part="stability").each("algorithm", "precision"):
+        of_one = results.where(part="stability", algorithm=algorithm, precision=precision)
+        broken = [tau for (tau,) in of_one.each("tau") if not of_one.mean("backward", tau=tau)]
+        errors = of_one.values("error")
+        sentences.append(
+            f"{algorithm} in {'double' if precision == 'D' else 'single'} precision: "
+            + (f"no finite gradient at tau = {', '.join(f'{tau:g}' for tau in broken)}" if broken else "always finite")
+            + (f"; the largest error of a finite derivative is {max(errors):.1e}." if errors else ".")
+        )
+    if not rivals.are_here():
+        sentences.append(rivals.ABSENT)
+    return sentences
+
+
+def figures(results: Results) -> Sequence[Drawing]:
+    figure, [axes] = new_axes(1, 2, width=10, height=4.2)
+    both = {"n": results.where(part="n"), "k": Results([r for r in results.records if r.keys.get("n") == 1000])}
+    names = [name for (name,) in results.each("algorithm")]
+    for place, (x, chosen) in enumerate(both.items()):
+        for name in dict.fromkeys(names):
+            number = names.index(name)
+            style = {"ls": "-" if name in ("cross-entropy", *OURS) else "--"}
+            draw_line(
+                axes[place],
+                chosen.where(algorithm=name),
+                x,
+                "total",
+                label=name,
+                color=COLORS[number % len(COLORS)],
+                factor=1.0,
+                **style,
+            )
+        axes[place].set_xscale("log")
+        axes[place].set_yscale("log")
+        axes[place].set(
+            xlabel={"n": "labels (k = 5)", "k": "k (1,000 labels)"}[x], ylabel="forward and backward, milliseconds"
+        )
+    axes[1].legend(
+        *axes[0].get_legend_handles_labels(), frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5)
+    )
+    return [Drawing("time", "Time of a forward and backward pass; dashed: published algorithms and peers.", figure)]
+
+
+_MILLISECONDS = (
+    Value("forward", "forward, ms", factor=1.0),
+    Value("backward", "backward, ms", factor=1.0),
+    Value("ratio", "both, times cross-entropy", factor=1.0, digits=1),
+)
+
+RECIPE = Recipe(
+    name="top-k-timing",
+    title="Time and stability of the top-k losses",
+    paper="Tables 3-5 of Berrada, Zisserman and Kumar, Smooth loss functions for deep top-k classification (ICLR "
+    "2018), and figure 3 of Amos, Koltun and Kolter, The limited multi-label projection layer (2019).",
+    claim="Divide and conquer (DC) is much faster than the summation algorithm (SA) for many labels, its own backward "
+    "pass (CB) much faster than automatic differentiation (AD), and in log space it is stable at every temperature "
+    "where SA overflows below 0.1. The smooth loss becomes expensive as k grows, LML and truncated entropy do not.",
+    cells=cells,
+    tables=(
+        Table(
+            title=f"Time against the number of labels n, k = 5, batches of {BATCH}",
+            reference="Berrada et al. 2018, tables 3 and 4, on a Titan Xp; a difference is one of machines as well",
+            by=("n", "algorithm"),
+            values=_MILLISECONDS,
+            published=TABLES_3_AND_4,
+            where={"part": "n"},
+        ),
+        Table(
+            title="Time against k, 1,000 labels",
+            reference="Amos et al. 2019, figure 3, which gives no numbers",
+            by=("k", "algorithm"),
+            values=_MILLISECONDS,
+            where={"part": "k"},
+        ),
+        Table(
+            title="Stability: is everything finite (1) or not (0)?",
+            reference="Berrada et al. 2018, table 5 (a ResNet-18's scores on ImageNet; S single, D double precision)",
+            by=("algorithm", "precision", "tau"),
+            values=(
+                Value("forward", "loss", factor=1.0, digits=0),
+                Value("backward", "gradient", factor=1.0, digits=0),
+                Value("error", "largest error of a derivative, 1e-6", factor=1e6),
+            ),
+            published=TABLE_5,
+            where={"part": "stability"},
+        ),
+    ),
+    findings=findings,
+    figures=figures,
+    needs={
+        "cpu": {LOGITS: "the scores of a classifier on the CIFAR-100 test images"},
+        "paper": {LOGITS: "the scores of a classifier on the CIFAR-100 test images"},
+    },
+    differences={
+        "smoke": "Tiny sizes and two passes: this only shows that everything runs.",
+        "cpu": "On this machine's processor instead of a GPU. Published algorithms are written from their papers "
+        "(benchmarks/rivals in the repository), peers are difftopk and pytopk from PyPI. SA is measured with gradients "
+        "recorded, up to 10,000 labels; DC and difftopk where n k is at most 50,000. Scores for the stability test are "
+        "a linear classifier's on 128 test images of CIFAR-100, the first derivatives of which the paper did not test.",
+        "paper": "The stability test takes a linear classifier's scores on CIFAR-100.",
+    },
+)
