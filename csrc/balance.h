@@ -52,8 +52,9 @@ template <class T> double leave_odds(const Top<T>& top, double pivot, double sca
   return total<double>(sum);
 }
 
-// Sums of q, q^2, q^3 for q = a t/(1 + a t); q itself goes to `keep` where it is not null (whole vectors below n only).
-template <class T> Moments shares(const T* a, int64_t n_padded, T t, T* keep, int64_t n) {
+// Sums of q, q^2, q^3 for q = a t/(1 + a t); q itself goes to `keep` where it is asked for (whole vectors below n only).
+template <bool Keep = false, class T>
+Moments shares(const T* a, int64_t n_padded, T t, T* keep = nullptr, int64_t n = 0) {
   constexpr int W = kWidth<T>;
   Moments out;
   for (int64_t block = 0; block < n_padded; block += kBlock) {
@@ -66,8 +67,14 @@ template <class T> Moments shares(const T* a, int64_t n_padded, T t, T* keep, in
       one += q + p;
       two += qq + pp;
       three += qq * q + pp * p;
-      if (keep && j + W <= n) store(keep + j, q);
-      if (keep && j + 2 * W <= n) store(keep + j + W, p);
+      if constexpr (Keep) {
+        if (j + 2 * W <= n) {
+          store(keep + j, q);
+          store(keep + j + W, p);
+        } else if (j + W <= n) {
+          store(keep + j, q);
+        }
+      }
     }
     out.first += total<T>(one);
     out.second += total<T>(two);
@@ -81,31 +88,36 @@ struct Balance {
   double evaluated;  // where the kept shares were computed: delta less the last, small step
 };
 
-// Close to the solution from the rest's first two moments alone, its sum replaced by x m1/(1 + x m2/m1); Newton.
-inline double rough_balance(Moments rest, const double* v, int64_t k, double sum_v, double gap) {
-  const double half = gap / 2, spread = rest.second / rest.first;
-  double delta = 0.5 * std::log(sum_v / rest.first);
-  for (int step = 0; step < 2 && gap < 100; ++step) {
-    const double x = std::exp(delta - half);
-    const Moments out = shares(v, padded_odds(k), std::exp(-delta - half), static_cast<double*>(nullptr), 0);
-    const double f = std::log(x * rest.first / ((1 + x * spread) * out.first));
-    delta -= f / (1 / (1 + x * spread) + 1 - out.second / out.first);
+// x close to the solution, from the rest's first two moments alone: its sum replaced by x m1/(1 + x m2/m1). Two steps of
+// Newton in log x, whose logarithm and exponential may be rough too (Pade): what they lead to is not.
+inline double rough_balance(Moments rest, const double* v, int64_t k, double sum_v, double both) {
+  const double spread = rest.second / rest.first;
+  double x = std::sqrt(sum_v / rest.first * both);
+  for (int step = 0; step < 2; ++step) {
+    const Moments out = shares(v, padded_odds(k), both / x);
+    const double damped = 1 + x * spread, ratio = x * rest.first / (damped * out.first);
+    const double move = 2 * (ratio - 1) / (ratio + 1) / (1 / damped + 1 - out.second / out.first);
+    x *= (12 - 6 * move + move * move) / (12 + 6 * move + move * move);
   }
-  return delta;
+  return x;
 }
 
 // Halley on f = log(sum rest) - log(sum top), safeguarded by the bracket it builds. The last step is at most
 // `tolerance`; the error left is about its cube.
-template <class T>
+template <bool Keep = false, class T>
 Balance balance(const T* r, int64_t n_padded, Moments moments, const double* v, int64_t k, double sum_v, double gap,
                 double tolerance, T* keep = nullptr, int64_t n = 0) {
   const double half = gap / 2;
-  double delta = rough_balance(moments, v, k, sum_v, gap);
+  if (gap > 100) {  // so far apart that no denominator differs from 1
+    const double delta = 0.5 * std::log(sum_v / moments.first);
+    if (Keep) shares<Keep>(r, n_padded, T(std::exp(delta - half)), keep, n);
+    return {delta, delta};
+  }
+  const double both = std::exp(-gap);  // x w
+  double x = rough_balance(moments, v, k, sum_v, both), delta = std::log(x) + half;
   double low = -INFINITY, high = INFINITY;
   for (int step = 0; step < 60; ++step) {
-    const Moments in = shares(r, n_padded, T(std::exp(delta - half)), keep, n);
-    if (gap > 100) return {delta, delta};  // so far apart that no denominator differs from 1
-    const Moments out = shares(v, padded_odds(k), std::exp(-delta - half), static_cast<double*>(nullptr), 0);
+    const Moments in = shares<Keep>(r, n_padded, T(x), keep, n), out = shares(v, padded_odds(k), both / x);
     const double f = std::log(in.first / out.first);
     (f > 0 ? high : low) = delta;
     const double rise = 1 - in.second / in.first, fall = 1 - out.second / out.first, slope = rise + fall;
@@ -117,6 +129,7 @@ Balance balance(const T* r, int64_t n_padded, Moments moments, const double* v, 
     if (!(delta + move > low && delta + move < high)) move = 0.5 * (low + high) - delta;
     if (!std::isfinite(move)) return {delta, delta};
     delta += move;
+    x = std::exp(delta - half);
   }
   return {delta, delta};
 }

@@ -30,7 +30,7 @@ template <class T> struct Frame {
 };
 
 // keep: the row's probabilities at `evaluated`, whole vectors of rest labels only (see balance), or null
-template <class T> Frame<T> solve_frame(const T* s, int64_t n, int64_t k, T* keep) {
+template <bool Keep, class T> Frame<T> solve_frame(const T* s, int64_t n, int64_t k, T* keep) {
   static thread_local Scratch rows, odds;
   Frame<T> f{};
   Peaks<T> peaks;
@@ -51,14 +51,14 @@ template <class T> Frame<T> solve_frame(const T* s, int64_t n, int64_t k, T* kee
   const double sum_v = leave_odds(f.top, f.high, 1.0, f.v);
   for (int64_t i = 0; i < k; ++i) f.r[f.top.index[i]] = kMinusInf<T>;
   const Moments moments = exponentials(f.r, padded(n), low, T(1));
-  const Balance b = balance(f.r, padded(n), moments, f.v, k, sum_v, f.gap, kStep<T>, keep, n);
+  const Balance b = balance<Keep>(f.r, padded(n), moments, f.v, k, sum_v, f.gap, kStep<T>, keep, n);
   f.delta = b.delta;
   f.evaluated = b.evaluated;
   return f;
 }
 
 template <class T> void lml_row(const T* s, int64_t n, int64_t k, T* p, double* frame) {
-  const Frame<T> f = solve_frame(s, n, k, p);
+  const Frame<T> f = solve_frame<true>(s, n, k, p);
   frame[0] = f.high;
   frame[1] = f.low;
   frame[2] = f.solved ? f.delta : kNaN<double>;  // NaN: nothing to differentiate
@@ -131,7 +131,7 @@ void lml_backward_row(const T* s, const T* p, const double* frame, const T* g, i
 }
 
 template <class T> double lml_loss_row(const T* s, int64_t n, int64_t k, const Present& y, double weight, T* grad) {
-  const Frame<T> f = solve_frame(s, n, k, static_cast<T*>(nullptr));
+  const Frame<T> f = solve_frame<false>(s, n, k, static_cast<T*>(nullptr));
   if (f.nan) return kNaN<double>;
   if (!f.solved) {
     if (grad) fill(grad, n, T(0));
@@ -192,12 +192,14 @@ void lml_backward(const T* scores, const T* p, const double* frame, const T* g, 
 }
 
 template <class T> void lml_loss(LossCall& call, int64_t k, const int64_t* k_rows) {
+  call.complete = call.shares;
   for_rows(call.rows, call.n * 16, call.threads, [&](int64_t row) {
     const T* s = static_cast<const T*>(call.scores) + row * call.n;
     T* grad = call.grad ? static_cast<T*>(call.grad) + row * call.n : nullptr;
     const Present y = present(call, row);
     const double weight = y.count ? weight_of(call, row) : 0.0;
-    const double loss = weight > 0 ? lml_loss_row(s, call.n, k_rows ? k_rows[row] : k, y, weight, grad) : 0.0;
+    const double share = share_of(call, row, weight);
+    const double loss = weight > 0 ? lml_loss_row(s, call.n, k_rows ? k_rows[row] : k, y, share, grad) : 0.0;
     finish(call, row, loss, weight, grad);
   });
 }

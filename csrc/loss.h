@@ -18,7 +18,10 @@ struct LossCall {
   double* row_weight;       // out: how much the row counts; 0 where nothing was observed
   void* grad;               // out: d row_loss / d scores times the row's weight (rows x n), or null
   int threads;
+  const double* shares = nullptr;  // of class indices: what a group's rows count in its reduced loss, known beforehand
+  int64_t group_rows = 0;
   int64_t bad = -1;         // out: flat position of the first target value that is not allowed, or -1
+  bool complete = false;    // out: the gradient holds these shares already
 };
 
 struct AverageKCall {

@@ -30,7 +30,7 @@ static Kernels active = kAvailable.front();
 template <class T> static T* at(uintptr_t address) { return reinterpret_cast<T*>(address); }
 
 // Adds up rows into `groups` losses. mean: divided by the weight observed, 0 where there is none.
-// loss: one per group (or per row for "none"); scale: d loss / d row_loss of each group.
+// loss: one per group (or per row for "none"); scale: what a group's gradient has yet to be multiplied by.
 template <class T> static void reduce(const LossCall& call, int64_t groups, char reduction, T* loss, T* scale) {
   if (reduction == 'n') {
     for (int64_t row = 0; row < call.rows; ++row) loss[row] = T(call.row_loss[row] * call.row_weight[row]);
@@ -45,8 +45,24 @@ template <class T> static void reduce(const LossCall& call, int64_t groups, char
     }
     const double one = reduction == 'm' ? (weight > 0 ? 1 / weight : 0.0) : 1.0;
     loss[g] = T(weight > 0 ? sum * one : 0.0);
-    scale[g] = T(one);
+    scale[g] = T(call.complete ? 1.0 : one);
   }
+}
+
+// 1 / the weight observed in each group of rows with class indices: a mean's divisor, before the rows are computed.
+static std::vector<double> mean_shares(const LossCall& call, int64_t groups) {
+  std::vector<double> out(groups);
+  const int64_t size = groups ? call.rows / groups : 0;
+  const int64_t* index = static_cast<const int64_t*>(call.target);
+  const double* wide = call.is_double ? static_cast<const double*>(call.weight) : nullptr;
+  const float* narrow = call.is_double ? nullptr : static_cast<const float*>(call.weight);
+  for (int64_t g = 0; g < groups; ++g) {
+    double total = 0;
+    for (int64_t row = g * size; row < (g + 1) * size; ++row)
+      if (index[row] >= 0 && index[row] < call.n) total += wide ? wide[row] : narrow ? double(narrow[row]) : 1.0;
+    out[g] = total > 0 ? 1 / total : 0;
+  }
+  return out;
 }
 
 struct Addresses {
@@ -64,6 +80,12 @@ template <class F> static int64_t run_loss(const Addresses& a, F&& kernel) {
   std::vector<double> memory(2 * a.rows);
   LossCall call{a.is_double, a.rows, a.n, at<void>(a.scores), at<void>(a.target), a.target_kind, at<void>(a.weight),
                 memory.data(), memory.data() + a.rows, at<void>(a.grad), a.threads};
+  std::vector<double> shares;
+  if (a.reduction == 'm' && a.target_kind == kIndices && a.grad && a.groups) {
+    shares = mean_shares(call, a.groups);
+    call.shares = shares.data();
+    call.group_rows = a.rows / a.groups;
+  }
   kernel(call);
   if (a.is_double) reduce(call, a.groups, a.reduction, at<double>(a.loss), at<double>(a.scale));
   else reduce(call, a.groups, a.reduction, at<float>(a.loss), at<float>(a.scale));

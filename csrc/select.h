@@ -58,16 +58,29 @@ template <class T, class F> inline void for_each_above(const T* x, int64_t n_pad
 }
 
 template <class T> void select_by_peaks(const T* x, int64_t n_padded, int64_t k, const Peaks<T>& peaks, Top<T>& top) {
-  constexpr int groups = 4 * kWidth<T>;
-  T peak[groups], best[groups];
-  std::memcpy(peak, peaks.part, sizeof peak);
+  constexpr int W = kWidth<T>;
+  // the larger of each lane first: once k are found, few of the others are looked at
+  const auto order = [](Vec<T>& a, Vec<T>& b) {
+    const Vec<T> high = a > b ? a : b;
+    b = a > b ? b : a;
+    a = high;
+  };
+  Vec<T> part[4] = {peaks.part[0], peaks.part[1], peaks.part[2], peaks.part[3]};
+  order(part[0], part[1]);
+  order(part[2], part[3]);
+  order(part[0], part[2]);
+  order(part[1], part[3]);
+  order(part[1], part[2]);
+  T best[4 * W];
   int64_t count = 0;
-  for (int i = 0; i < groups; ++i) {
-    if (count == k && !(peak[i] > best[k - 1])) continue;
-    int64_t p = count < k ? count++ : k - 1;
-    for (; p > 0 && best[p - 1] < peak[i]; --p) best[p] = best[p - 1];
-    best[p] = peak[i];
-  }
+  for (const Vec<T>& peak : part)
+    for (unsigned m = count < k ? (1u << W) - 1 : bits<T>(peak > best[k - 1]); m; m &= m - 1) {
+      const T value = peak[__builtin_ctz(m)];
+      if (count == k && !(value > best[k - 1])) continue;
+      int64_t p = count < k ? count++ : k - 1;
+      for (; p > 0 && best[p - 1] < value; --p) best[p] = best[p - 1];
+      best[p] = value;
+    }
   // k entries reach the k-th largest peak; what does not is not among the k largest
   T threshold = std::nextafter(best[k - 1], kMinusInf<T>);
   for_each_above(x, n_padded, threshold, [&](int64_t i) {

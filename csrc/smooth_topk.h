@@ -89,6 +89,7 @@ template <class F> auto through_double(const float* s, int64_t n, float* out, F&
 }
 
 template <class T> void smooth_topk(LossCall& call, int64_t k, double tau, double alpha) {
+  call.complete = call.shares;
   for_rows(call.rows, call.n * (4 + k), call.threads, [&](int64_t row) {
     const T* s = static_cast<const T*>(call.scores) + row * call.n;
     T* grad = call.grad ? static_cast<T*>(call.grad) + row * call.n : nullptr;
@@ -96,14 +97,15 @@ template <class T> void smooth_topk(LossCall& call, int64_t k, double tau, doubl
     const double weight = y < 0 ? 0.0 : weight_of(call, row);
     double loss = 0;
     if (weight > 0) {
+      const double share = share_of(call, row, weight);
       if constexpr (sizeof(T) == 4) {
         if (k > kFloatDegree && tau > 0)
           loss = through_double(s, call.n, grad, [&](const double* wide, double* out) {
-            return smooth_topk_row(wide, call.n, y, k, tau, alpha, weight, out);
+            return smooth_topk_row(wide, call.n, y, k, tau, alpha, share, out);
           });
-        else loss = smooth_topk_row(s, call.n, y, k, tau, alpha, weight, grad);
+        else loss = smooth_topk_row(s, call.n, y, k, tau, alpha, share, grad);
       } else {
-        loss = smooth_topk_row(s, call.n, y, k, tau, alpha, weight, grad);
+        loss = smooth_topk_row(s, call.n, y, k, tau, alpha, share, grad);
       }
     }
     finish(call, row, loss, weight, grad);

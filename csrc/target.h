@@ -25,6 +25,11 @@ inline double weight_of(const LossCall& call, int64_t row) {
   return call.is_double ? static_cast<const double*>(call.weight)[row] : static_cast<const float*>(call.weight)[row];
 }
 
+// What the row's gradient is multiplied by: its weight, and where it is known beforehand its share of the reduced loss.
+inline double share_of(const LossCall& call, int64_t row, double weight) {
+  return call.shares ? weight * call.shares[row / call.group_rows] : weight;
+}
+
 // The row's class index, -1 for unknown; a value out of range is reported and treated as unknown.
 inline int64_t index_of(LossCall& call, int64_t row) {
   const int64_t y = static_cast<const int64_t*>(call.target)[row];

@@ -321,3 +321,23 @@ def test_upstream_gradients_scale_each_row(name: str) -> None:
     _, plain = value_and_gradient(LOSSES[name].call, scores, target, K, reduction="none")
     _, scaled = value_and_gradient(lambda s: LOSSES[name].call(s, target, K, reduction="none") * upstream, scores)
     torch.testing.assert_close(scaled, plain * upstream[:, None], rtol=1e-12, atol=0)
+
+
+@every_loss
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_graph_that_is_kept_gives_the_same_gradient_again(name: str, reduction: str) -> None:
+    scores, target = ignored_and_observed(torch.float64)
+    scores.requires_grad_()
+    generator = {"generator": torch.Generator().manual_seed(0)} if name == "noised_topk" else {}
+    loss = LOSSES[name].call(scores, target, K, reduction=reduction, **generator)
+    upstream = torch.full_like(loss, 3.0)
+    (tripled,) = torch.autograd.grad(loss, scores, upstream, retain_graph=True)
+    (first,) = torch.autograd.grad(loss, scores, torch.ones_like(loss), retain_graph=True)
+    assert first.any()
+    torch.testing.assert_close(tripled, 3 * first)
+    kept = first.clone()
+    first.zero_()  # what was given away belongs to who asked for it
+    loss.sum().backward()
+    assert torch.equal(scores.grad, kept)
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.sum().backward()

@@ -77,40 +77,55 @@ def _reduced_twin(
     return reduce_over_processes(losses, counts, reduction, world)
 
 
-def _backward(ctx: Any, upstream: Tensor) -> Tensor:
-    scores, target, weight, grad, scale = ctx.saved_tensors
-    differentiated = torch.is_grad_enabled() and not torch.compiler.is_compiling()
-    if differentiated and not _REGISTRY[ctx.name].linear:
+def _is_differentiated(ctx: Any) -> bool:
+    """Whether the gradient itself is being differentiated, and has a slope."""
+    return torch.is_grad_enabled() and not _REGISTRY[ctx.name].linear and not torch.compiler.is_compiling()
 
-        def loss(s: Tensor) -> Tensor:
-            reduced = _reduced_twin(ctx.name, s, target, weight, ctx.reduction, ctx.args)
-            return reduced if ctx.reduction == "none" else reduced.unsqueeze(0)
 
-        return torch.func.vjp(loss, scores)[1](upstream)[0]
-    return grad * (upstream.unsqueeze(-1) if ctx.reduction == "none" else upstream * scale)
+def _differentiable(ctx: Any, upstream: Tensor, scores: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
+    """The twin's gradient, as a formula of the scores."""
+
+    def loss(s: Tensor) -> Tensor:
+        return _reduced_twin(ctx.name, s, target, weight, ctx.reduction, ctx.args).reshape(upstream.shape)
+
+    return torch.func.vjp(loss, scores)[1](upstream)[0]
+
+
+def _scaled(grad: Tensor, scale: Tensor, upstream: Tensor, reduction: str) -> Tensor:
+    return grad * (upstream.unsqueeze(-1) if reduction == "none" else upstream * scale)
 
 
 class _Eager(torch.autograd.Function):
-    """(scores, target, row weight) -> loss, the gradient computed in forward: the least overhead."""
+    """(scores, target, row weight) -> loss, the gradient computed in forward: the least overhead.
+
+    The gradient is given away in backward, finished in place; who asks a second time has it computed again.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any,
-        scores: Tensor,
-        target: Tensor,
-        weight: Tensor | None,
-        name: str,
-        reduction: str,
-        args: tuple[Any, ...],
+        ctx: Any, scores: Tensor, target: Tensor, weight: Tensor | None, how: tuple[str, str, tuple[Any, ...]]
     ) -> Tensor:
-        loss, grad, scale = _REGISTRY[name].kernel.run(scores, target, weight, reduction, 1, True, *args)
-        ctx.save_for_backward(scores, target, weight, grad, scale)
-        ctx.name, ctx.reduction, ctx.args = name, reduction, args
+        ctx.name, ctx.reduction, ctx.args = how
+        run = _REGISTRY[ctx.name].kernel.run
+        loss, *ctx.gradient = run(scores, target, weight, ctx.reduction, 0, True, *ctx.args)
+        ctx.save_for_backward(scores, target, weight)
         return loss
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
-        return _backward(ctx, upstream), None, None, None, None, None
+        if _is_differentiated(ctx):
+            return _differentiable(ctx, upstream, *ctx.saved_tensors), None, None, None
+        if ctx.gradient is None:
+            run = _REGISTRY[ctx.name].kernel.run
+            _, *ctx.gradient = run(*ctx.saved_tensors, ctx.reduction, 0, True, *ctx.args)
+        (grad, scale), ctx.gradient = ctx.gradient, None
+        if torch.is_grad_enabled():  # linear: the gradient's own gradient is that of the product
+            grad = _scaled(grad, scale, upstream, ctx.reduction)
+        elif ctx.reduction == "none":
+            grad.mul_(upstream.unsqueeze(-1))
+        elif (factor := upstream.item() * scale.item()) != 1:
+            grad.mul_(factor)
+        return grad, None, None, None
 
 
 class _Traced(torch.autograd.Function):
@@ -132,7 +147,12 @@ class _Traced(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Any, ...]:  # type: ignore[override]
-        return _backward(ctx, upstream), *((None,) * (4 + len(ctx.args)))
+        scores, target, weight, grad, scale = ctx.saved_tensors
+        if _is_differentiated(ctx):
+            grad = _differentiable(ctx, upstream, scores, target, weight)
+        else:
+            grad = _scaled(grad, scale, upstream, ctx.reduction)
+        return grad, *((None,) * (4 + len(ctx.args)))
 
 
 def row_loss(
@@ -161,16 +181,13 @@ def row_loss(
     target = target.long() if is_index else ops.in_kernel_type(target)
     if not native or not native_serves(scores):
         loss = _reduced_twin(name, scores, target, weight, reduction, flat_args, world)
+    elif torch.compiler.is_compiling() and not (scores.requires_grad and torch.is_grad_enabled()):
+        loss, _, scale = _REGISTRY[name].kernel.op(scores, target, weight, reduction, 0, False, *flat_args)
+        loss = _share(loss, scale, reduction, world)
+    elif torch.compiler.is_compiling():
+        loss = _traced(name, scores, target, weight, reduction, flat_args, world)
     else:
-        if torch.compiler.is_compiling() and not (scores.requires_grad and torch.is_grad_enabled()):
-            loss, _, scale = _REGISTRY[name].kernel.op(scores, target, weight, reduction, 1, False, *flat_args)
-        elif torch.compiler.is_compiling():
-            loss, _, scale = _Traced.apply(scores, target, weight, name, reduction, *flat_args)
-        else:
-            loss, scale = _checked_kernel(name, scores, target, weight, reduction, flat_args, shape, world)
-        if reduction != "none":
-            loss = loss.squeeze(0)
-            return loss if scale is None or world == 1 else _share(loss, scale.squeeze(0), reduction, world)
+        loss = _checked_kernel(name, scores, target, weight, reduction, flat_args, shape, world)
     return loss.reshape((*shape, *loss.shape[1:])) if reduction == "none" and len(shape) != 1 else loss
 
 
@@ -183,17 +200,16 @@ def _checked_kernel(
     args: tuple[Any, ...],
     shape: torch.Size,
     world: int,
-) -> tuple[Tensor, Tensor | None]:
-    """Loss and, for many processes, its scale. A target value that the kernel found bad is an error in terms of the
-    target's own ``shape``."""
+) -> Tensor:
+    """A target value that the kernel found bad is an error in terms of the target's own ``shape``."""
     try:
-        if not (scores.requires_grad and torch.is_grad_enabled()) and not transforms_active():
-            loss, _, scale = _REGISTRY[name].kernel.run(scores, target, weight, reduction, 1, False, *args)
-        elif world == 1 and not transforms_active():
-            return _Eager.apply(scores, target, weight, name, reduction, args), None
-        else:
-            loss, _, scale = _Traced.apply(scores, target, weight, name, reduction, *args)
-        return loss, scale
+        if transforms_active() or (world > 1 and scores.requires_grad and torch.is_grad_enabled()):
+            return _traced(name, scores, target, weight, reduction, args, world)
+        if scores.requires_grad and torch.is_grad_enabled():
+            loss: Tensor = _Eager.apply(scores, target, weight, (name, reduction, args))
+            return loss
+        loss, _, scale = _REGISTRY[name].kernel.run(scores, target, weight, reduction, 0, False, *args)
+        return _share(loss, scale, reduction, world)
     except ops.BadTarget as bad:
         n = scores.shape[-1]
         if target.ndim < scores.ndim:
@@ -202,8 +218,23 @@ def _checked_kernel(
         raise
 
 
+def _traced(
+    name: str,
+    scores: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    args: tuple[Any, ...],
+    world: int,
+) -> Tensor:
+    loss, _, scale = _Traced.apply(scores, target, weight, name, reduction, *args)
+    return loss if reduction == "none" else _share(loss.squeeze(0), scale.squeeze(0), reduction, world)
+
+
 def _share(loss: Tensor, scale: Tensor, reduction: str, world: int) -> Tensor:
     """This process's share of the loss of the global batch, as in `reduce_over_processes`."""
+    if world == 1 or reduction == "none":
+        return loss
     if reduction == "sum":
         return world * loss
     observed = torch.where(scale > 0, 1.0 / scale, 0.0)

@@ -99,10 +99,10 @@ def is_index_target(scores: Tensor, target: Tensor) -> bool:
     )
 
 
-def check_indices(scores: Tensor, target: Tensor, *, values: bool = True) -> None:
+def check_indices(scores: Tensor, target: Tensor) -> None:
     """Class indices 0..L-1, or -1 for an unknown row."""
     check_index_shape(scores, target)
-    if values and values_visible(target) and target.numel():
+    if values_visible(target) and target.numel():
         n = scores.shape[-1]
         wide = target.long()  # a small type may not hold -1 or n
         bad = (wide < -1) | (wide >= n)

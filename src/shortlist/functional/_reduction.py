@@ -6,6 +6,7 @@ from torch import Tensor
 from shortlist.functional._inputs import (
     apply_mask,
     check_class_weight,
+    check_index_shape,
     check_indices,
     check_label_matrix,
     check_sample_weight,
@@ -58,6 +59,24 @@ def index_weights(
     return weight if out is None else weight * out
 
 
+def index_loss_inputs(
+    scores: Tensor,
+    target: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    sample_weight: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Checked and masked inputs of a row loss that takes indices: scores, target, row weights."""
+    check_index_shape(scores, target)
+    x = in_compute_type(scores)
+    if mask is not None or not native_serves(x):
+        check_indices(scores, target)
+    if mask is None and weight is None and sample_weight is None:
+        return x, target, None
+    rows = index_weights(x, target, weight, sample_weight)
+    return apply_mask(x, mask), mask_indices(x, target, mask), rows
+
+
 def label_loss_inputs(
     scores: Tensor,
     target: Tensor,
@@ -70,11 +89,9 @@ def label_loss_inputs(
     The native kernels check the target's values themselves; here they are checked where no kernel will.
     """
     check_scores(scores)
-    x = in_compute_type(scores)
     if is_index_target(scores, target):
-        check_indices(scores, target, values=mask is not None or not native_serves(x))
-        rows = index_weights(x, target, weight, sample_weight)
-        return apply_mask(x, mask), mask_indices(x, target, mask), rows
+        return index_loss_inputs(scores, target, mask, weight, sample_weight)
+    x = in_compute_type(scores)
     if weight is not None:
         raise ValueError("weight (one per class) goes with class indices; a label matrix takes sample_weight")
     check_label_matrix(scores, target, values=mask is not None or not native_serves(x))

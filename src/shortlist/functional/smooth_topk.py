@@ -6,13 +6,8 @@ from torch import Tensor
 
 from shortlist.functional._frame import finite, split, wide
 from shortlist.functional._fused import register, row_loss
-from shortlist.functional._inputs import (
-    check_index_shape,
-    check_k,
-    check_positive,
-    check_reduction,
-)
-from shortlist.functional._reduction import label_loss_inputs
+from shortlist.functional._inputs import check_k, check_positive, check_reduction
+from shortlist.functional._reduction import index_loss_inputs
 from shortlist.functional.subsets import swap
 from shortlist.kernels import ops
 
@@ -54,11 +49,10 @@ def _loss(
     reduction: str,
 ) -> Tensor:
     check_reduction(reduction)
-    check_index_shape(scores, target)
-    check_k(k, scores.shape[-1] - 1, "the number of labels less one")
     if alpha != alpha or abs(alpha) == float("inf"):
         raise ValueError(f"alpha must be a finite number, got {alpha!r}")
-    x, target, rows = label_loss_inputs(scores, target, mask, weight, sample_weight)
+    x, target, rows = index_loss_inputs(scores, target, mask, weight, sample_weight)
+    check_k(k, scores.shape[-1] - 1, "the number of labels less one")
     loss = row_loss("smooth-topk", x, target, (k, tau, alpha), weight=rows, reduction=reduction)
     return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)
 

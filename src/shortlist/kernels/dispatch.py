@@ -19,6 +19,7 @@ except ImportError:  # a pure build (SHORTLIST_PURE=1)
     native = None
 
 _in_use = "torch"
+_SERVED = (torch.float32, torch.float64)
 
 
 def _choose(name: str) -> None:
@@ -39,7 +40,7 @@ _choose(os.environ.get("SHORTLIST_KERNELS", "native"))
 
 def native_serves(scores: Tensor) -> bool:
     """Whether the native kernels take this tensor."""
-    return _in_use != "torch" and scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64)
+    return _in_use != "torch" and scores.is_cpu and scores.dtype in _SERVED
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """The native kernels as PyTorch operators: they trace under ``torch.compile`` and batch under ``vmap``.
 
-A loss operator works on rows and returns ``(loss, grad, scale)``: the gradient is computed together with the loss, so
-that backward is one multiplication. ``groups`` splits the rows into equal parts that are reduced apart; it is what
-``vmap`` adds to.
+A loss operator works on rows and returns ``(loss, grad, scale)``: the gradient is computed together with the loss, and
+``scale`` is what it has yet to be multiplied by. ``groups`` splits the rows into equal parts that are reduced apart; it
+is what ``vmap`` adds to. 0 groups: all rows are one, and loss and scale are plain numbers.
 """
 
 from collections.abc import Callable
@@ -54,9 +54,10 @@ def _address(tensor: Tensor | None) -> int:
 
 def _loss_outputs(scores: Tensor, reduction: str, groups: int, with_grad: bool) -> _Results:
     rows = scores.shape[0]
-    loss = scores.new_empty(rows if reduction == "none" else groups)
+    per_group = (groups,) if groups else ()
+    loss = scores.new_empty(rows if reduction == "none" else per_group)
     grad = torch.empty_like(scores) if with_grad else scores.new_empty((groups, 0))
-    return loss, grad, scores.new_empty(groups)
+    return loss, grad, scores.new_empty(per_group)
 
 
 def _batched(tensor: Tensor | None, dim: int | None, size: int) -> Tensor | None:
@@ -94,7 +95,7 @@ def _define_loss(name: str, extra: str, tensors: int = 0) -> Kernel:
             loss.data_ptr(),
             scale.data_ptr(),
             grad.data_ptr() if with_grad else 0,
-            groups,
+            groups or 1,
             reduction[0],
             torch.get_num_threads(),
             *[_address(a) if i >= len(args) - tensors else a for i, a in enumerate(args)],
