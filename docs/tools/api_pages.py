@@ -1,0 +1,60 @@
+"""The API reference: a page for each public room, listing its public names for mkdocstrings to describe."""
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+
+# room -> what is said above its names
+ROOMS = {
+    "functional": "Losses and layers as functions: scores first, target second, options by keyword.",
+    "nn": "The same as modules, with the heads and the two losses that remember training examples.",
+    "labels": "The label matrix, converters into it, and the sets of labels that rules return.",
+    "sets": "Rules that turn scores into sets of labels.",
+    "metrics": "torchmetrics classes; each has a function in `shortlist.metrics.functional`.",
+    "metrics.functional": "Metrics as functions: scores or `LabelSets` first, target second.",
+    "objectives": "From features to scores and a training loss, by name. The [table of objectives](../objectives.md) "
+    "lists every name with its options.",
+    "imcl": "Similarity memory for partial labels.",
+    "scenes": "Scene graphs.",
+    "estimators": "The scikit-learn estimator.",
+    "training.config": "What a run is: the typed config behind `shortlist train`.",
+    "training.settings": "The part of the config that the training loop reads.",
+    "training.make_run": "A trained and calibrated run in one call.",
+    "training.loop": "The training loop.",
+    "training.run": "The run directory.",
+    "data": "Readers of real formats, corruptions, splits.",
+    "models": "Backbones: inputs to feature vectors.",
+    "reports": "The HTML report.",
+    "kernels": "Which kernels are in use.",
+}
+
+
+@cache
+def api_pages() -> dict[str, str]:
+    """path -> text, for every room that there is."""
+    return {f"api/{room}.md": _page(room, above) for room, above in ROOMS.items() if _names(room)}
+
+
+@cache
+def _names(room: str) -> list[str]:
+    """The public names of a room: its ``__all__``, or what is defined in it."""
+    if find_spec(f"shortlist.{room}") is None:
+        return []
+    module = import_module(f"shortlist.{room}")
+    if hasattr(module, "__all__"):
+        return [name for name in module.__all__ if name != "functional"]
+    own = [name for name, thing in vars(module).items() if getattr(thing, "__module__", None) == module.__name__]
+    return [name for name in own if not name.startswith("_") and (getattr(module, name).__doc__ or "").strip()]
+
+
+def _page(room: str, above: str) -> str:
+    places = [_place(room, name) for name in sorted(_names(room), key=str.lower)]
+    return f"# shortlist.{room}\n\n{above}\n\n" + "\n".join(f"::: {place}\n" for place in places)
+
+
+def _place(room: str, name: str) -> str:
+    """Where mkdocstrings finds it: a function may have the name of the file it is in."""
+    place = f"shortlist.{room}.{name}"
+    package = find_spec(f"shortlist.{room}")
+    is_file = package is not None and package.submodule_search_locations is not None and find_spec(place) is not None
+    return f"{place}.{name}" if is_file else place

@@ -1,0 +1,40 @@
+"""The catalogue of metrics."""
+
+import inspect
+import re
+
+from docstring_parts import call, readable, summary, table, written_by
+
+import shortlist.metrics as metrics
+from shortlist.metrics import functional
+from shortlist.training.monitors import NAMES
+
+INTRODUCTION = f"""\
+# Catalogue of metrics
+
+{written_by("the docstrings")}
+
+Every metric is a torchmetrics class in `shortlist.metrics`, for many batches and many processes, and a function in
+`shortlist.metrics.functional`, for arrays at hand. Scores (or `LabelSets`) come first, the target second; unknown
+labels are left out of the count. In a config, `stop.metric` and `metrics` take
+{", ".join(f"`{name}`" for name in NAMES)}.
+"""
+
+
+def page() -> str:
+    classes = [name for name in metrics.__all__ if name != "functional"]
+    rows = [[f"[`{name}`](#{name.lower()})", _function(name), summary(getattr(metrics, name))] for name in classes]
+    parts = [INTRODUCTION, table(["metric", "function", "what it measures"], rows)]
+    for name in classes:
+        metric = getattr(metrics, name)
+        parts.append(f"## {name}\n\n`{call(name, metric)}`\n\n{readable(inspect.cleandoc(metric.__doc__ or ''))}")
+    return "\n".join(parts)
+
+
+def _function(name: str) -> str:
+    """The functional twin, by its name: TopKAccuracy -> top_k_accuracy."""
+    words = re.findall(r"NDCG|[A-Z][a-z]*", name)
+    twin = "_".join(words).lower()
+    if twin not in functional.__all__:
+        raise ValueError(f"shortlist.metrics.{name} has no function {twin} in shortlist.metrics.functional")
+    return f"`{twin}`"

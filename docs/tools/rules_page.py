@@ -1,0 +1,50 @@
+"""The catalogue of set rules."""
+
+import inspect
+
+import numpy as np
+from docstring_parts import call, flat, readable, table, written_by
+
+from shortlist.sets import SetRule
+from shortlist.training.rules import RULES
+
+INTRODUCTION = f"""\
+# Catalogue of set rules
+
+{written_by("the docstrings")}
+
+A set rule turns scores into sets of labels. All have `fit`, `partial_fit`, `merge`, `predict`, `to_json` and
+`from_json`, and take torch or numpy, memory maps and iterators of batches. [Calibrating sets](sets.md) says which one
+to choose; the *name* is the one for configs and for `shortlist calibrate --rule`.
+"""
+
+
+def page() -> str:
+    rows = [
+        [f"[`{rule.__name__}`](#{rule.__name__.lower()})", f"`{name}`", _promise(rule), _learns(rule)]
+        for name, rule in RULES.items()
+    ]
+    parts = [INTRODUCTION, table(["rule", "name", "what it does", "fitted on"], rows)]
+    for rule in RULES.values():
+        parts.append(
+            f"## {rule.__name__}\n\n`{call(rule.__name__, rule)}`\n\n{readable(inspect.cleandoc(rule.__doc__ or ''))}"
+        )
+    return "\n".join(parts)
+
+
+def _promise(rule: type[SetRule]) -> str:
+    """What the head of the rule's file says."""
+    return flat(inspect.getmodule(rule).__doc__.partition(": ")[2]).rstrip(".")
+
+
+def _learns(rule: type[SetRule]) -> str:
+    """What fit needs, found by trying."""
+    needed = [p for p in inspect.signature(rule).parameters.values() if p.default is p.empty]
+    made = rule(**{p.name: 1 if p.name == "k" else 0.5 for p in needed})
+    if made.is_fitted:
+        return "nothing"
+    try:
+        made.fit(np.zeros((4, 3)))
+    except ValueError:
+        return "scores and labels"
+    return "scores"

@@ -1,0 +1,34 @@
+"""Set size against ambiguity, from the numbers that ``shortlist demo --json`` prints."""
+
+from typing import Any
+
+from matplotlib.figure import Figure
+from pictures import BLUE, GREEN, GREY, INK, ORANGE
+
+READINGS = (1, 2, 4)
+_COLOURS = {"cross-entropy": BLUE, "smooth-topk": GREEN, "average-k": ORANGE}
+
+
+def draw(result: dict[str, Any]) -> Figure:
+    figure = Figure(figsize=(5.6, 3.6))
+    axes = figure.subplots()
+    axes.plot(READINGS, READINGS, color=GREY, lw=1.2, ls=(0, (4, 2)))
+    axes.text(3.95, 4.06, "best possible", color=GREY, ha="right", va="bottom")
+    axes.plot((0.8, 4.3), [result["k"]] * 2, color=GREY, lw=1.2, ls=":")
+    axes.text(4.35, result["k"], f"top-{result['k']}", color=GREY, ha="left", va="center")
+    for number, row in enumerate(row for row in result["results"] if row["rule"] == f"average-{result['k']}"):
+        name = row["objective"]
+        if name not in _COLOURS:
+            continue
+        sizes, spread = row["sizes"], row["spread"].get("sizes", [0, 0, 0])
+        places = [reading + 0.03 * (number - 1) for reading in READINGS]
+        axes.errorbar(places, sizes, yerr=spread, color=_COLOURS[name], marker="o", ms=5, lw=1.8, capsize=3)
+        axes.text(4.12, sizes[-1], name, color=_COLOURS[name], va="center", weight="bold")
+    axes.set_xticks(READINGS)
+    axes.set_xlim(0.8, 5.1)
+    axes.set_ylim(0, 4.5)
+    axes.spines["bottom"].set_bounds(0.8, 4.3)
+    axes.set_xlabel("possible readings of an image", x=0.4)
+    axes.set_ylabel("mean size of its AverageK(2) set")
+    axes.set_title(f"{result['examples']:,} test images of the demo, {result['seeds']} seeds", color=INK, loc="left")
+    return figure

@@ -1,0 +1,188 @@
+"""The commands on the pages: each is one that exists, and those that come with their files are run."""
+
+import re
+import shlex
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.cli.command import ENVIRONMENT, run_here
+from tests.test_docs import DOCS, PAGES
+
+ROOT = DOCS.parent
+
+
+def commands(page: str) -> Iterator[list[str]]:
+    """The words of every line in the page's ```bash blocks; a line that ends in a backslash goes on."""
+    for block in re.findall(r"^```bash\n(.*?)^```$", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words:
+                yield words
+
+
+def files(page: str) -> dict[str, str]:
+    """name -> content of the blocks that have a title."""
+    blocks = r'^```\w+ title="([^"]+)"\n(.*?)^```$'
+    return dict(re.findall(blocks, (DOCS / page).read_text(), re.MULTILINE | re.DOTALL))
+
+
+def check(words: list[str]) -> None:
+    """An error where the command, or an option of it, does not exist."""
+    while re.fullmatch(r"[A-Z_]+=.*", words[0]):
+        words = words[1:]
+    program, *arguments = words
+    if program == "shortlist":
+        check_shortlist(arguments)
+    elif program == "torchrun":
+        from torch.distributed.run import get_args_parser
+
+        parsed = get_args_parser().parse_args(arguments)
+        if parsed.module:
+            assert parsed.training_script == "shortlist.cli"
+            check_shortlist(parsed.training_script_args)
+    elif program == "make":
+        targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert {word for word in arguments if "=" not in word} <= set(targets)
+    elif program == "python":
+        assert (ROOT / arguments[0]).is_file() or arguments[0] == "-m"
+    else:
+        assert (program, *arguments[:1]) in {(".", ".venv/bin/activate"), ("pip", "install")}, f"what is {program}?"
+
+
+def check_shortlist(arguments: list[str]) -> None:
+    from commands_page import commands as known
+
+    found = known()
+    name = " ".join(arguments[:2]) if " ".join(arguments[:2]) in found else arguments[0]
+    found[name].make_context(name, arguments[len(name.split()) :])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_exist_with_their_options(page: str) -> None:
+    for words in commands(page):
+        check(words)
+
+
+@pytest.mark.parametrize(
+    "line", ["shortlist train x.yaml --outt runs", "shortlist dance", "make coffee", "torchrun --gpus 2 x.py"]
+)
+def test_a_command_or_an_option_that_does_not_exist_is_noticed(line: str) -> None:
+    with pytest.raises((Exception, SystemExit)):  # whatever the parser in question raises
+        check(line.split())
+
+
+def test_a_command_that_exists_is_fine() -> None:
+    check(["shortlist", "data", "check", "features", "path=x.npz"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def write_files(page: str, folder: Path) -> None:
+    for name, content in files(page).items():
+        (folder / name).write_text(content)
+
+
+def test_the_walk_from_files_to_a_report_works(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = "guides/runs.md"
+    write_files(page, folder)
+    walked = [words[1:] for words in commands(page) if "--scores" not in words]
+    assert len(walked) == 7
+    for arguments in walked:
+        result = run_here(capsys, *arguments)
+        assert result.code == 0, f"{arguments}: {result.err}"
+    assert (folder / "sets.parquet").is_file()
+    assert (folder / "runs/numbers/report/index.html").is_file()
+    listed = re.findall(r"^\| `([\w./]+)`", (DOCS / page).read_text().split("## What a run is")[1], re.MULTILINE)
+    assert [name for name in listed if not (folder / "runs/numbers" / name).exists()] == []
+
+
+def test_the_objective_of_ones_own_trains_and_passes_its_tests(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from shortlist.objectives import OBJECTIVES
+
+    write_files("extend.md", folder)
+    try:
+        tests: dict[str, Any] = {}
+        exec(compile((folder / "test_poly.py").read_text(), "test_poly.py", "exec"), tests)
+        called = [test() for name, test in tests.items() if name.startswith("test_")]
+        assert len(called) == 2
+        [words] = commands("extend.md")
+        result = run_here(capsys, *words[2:])
+        assert result.code == 0, result.err
+    finally:
+        OBJECTIVES.pop("poly", None)
+        sys.modules.pop("poly", None)
+    assert len((folder / "poly.py").read_text().splitlines()) <= 30
+
+
+def test_the_script_for_torchrun_works_on_two_processes(folder: Path) -> None:
+    write_files("guides/many-machines.md", folder)
+    store = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "train_ddp.py"],
+            env={**ENVIRONMENT, **store, "RANK": str(rank), "LOCAL_RANK": str(rank), "CUDA_VISIBLE_DEVICES": ""},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    said = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    found = re.search(r"2 processes: mAP (0\.\d+)", said[0])
+    assert found, said
+    assert float(found[1]) > 0.9
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_the_lightning_module_learns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for Lightning, which is not among our requirements: what is called of ours is the same."""
+
+    class LightningModule(torch.nn.Module):
+        def log(self, name: str, value: Any) -> None:
+            self.logged = (name, value)
+
+    stand_in = types.ModuleType("lightning")
+    stand_in.LightningModule = LightningModule  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "lightning", stand_in)
+    names: dict[str, Any] = {}
+    exec(compile(files("guides/your-loop.md")["lightning_module.py"], "lightning_module.py", "exec"), names)
+
+    torch.manual_seed(0)
+    features = torch.randn(256, 20)
+    batch = features, features[:, :10].argmax(1)
+    module = names["Classifier"](num_labels=10, k=3)
+    optimizer = module.configure_optimizers()
+    for _ in range(40):
+        optimizer.zero_grad()
+        module.training_step(batch, 0).backward()
+        optimizer.step()
+    module.validation_step(batch, 0)
+    assert module.logged[0] == "top-k accuracy"
+    assert module.logged[1].compute() > 0.9
+
+
+def test_files_of_pages_are_run_somewhere_above() -> None:
+    known = {"guides/runs.md", "extend.md", "guides/many-machines.md", "guides/your-loop.md"}
+    assert {page for page in PAGES if files(page)} == known
