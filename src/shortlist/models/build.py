@@ -13,6 +13,7 @@ from shortlist.models.densenet import DenseNet
 from shortlist.models.efficientnet import EfficientNetLite0
 from shortlist.models.mlp import MLP, Identity, flat_size
 from shortlist.models.resnet import ResNet
+from shortlist.models.resnet_weights import load_resnet_weights
 
 
 def _identity(in_shape: Sequence[int]) -> nn.Module:
@@ -33,12 +34,19 @@ def _densenet(in_shape: Sequence[int], *, depth: int = 40, growth: int = 12, dro
     return DenseNet(depth=depth, growth=growth, dropout=dropout, in_channels=_channels("densenet", in_shape))
 
 
-def _resnet18(in_shape: Sequence[int], *, stem: str | None = None) -> nn.Module:
-    return ResNet(18, stem=stem or _stem(in_shape), in_channels=_channels("resnet18", in_shape))
+def _resnet(depth: int, in_shape: Sequence[int], stem: str | None, weights: str | None) -> nn.Module:
+    resnet = ResNet(depth, stem=stem or _stem(in_shape), in_channels=_channels(f"resnet{depth}", in_shape))
+    if weights is not None:
+        load_resnet_weights(resnet, weights)
+    return resnet
 
 
-def _resnet50(in_shape: Sequence[int], *, stem: str | None = None) -> nn.Module:
-    return ResNet(50, stem=stem or _stem(in_shape), in_channels=_channels("resnet50", in_shape))
+def _resnet18(in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None) -> nn.Module:
+    return _resnet(18, in_shape, stem, weights)
+
+
+def _resnet50(in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None) -> nn.Module:
+    return _resnet(50, in_shape, stem, weights)
 
 
 def _efficientnet_lite0(in_shape: Sequence[int], *, pretrained: bool = True) -> nn.Module:
@@ -86,7 +94,8 @@ def build_backbone(
     """The backbone of this name for inputs of ``in_shape``: (features,), or (channels, height, width) of images.
 
     ``module:callable`` is called with the options alone, where ``allow_import`` lists that module; its result needs an
-    integer ``out_features``. The stem of a ResNet, where not given, is the small one for images below 64 pixels.
+    integer ``out_features``. The stem of a ResNet, where not given, is the small one for images below 64 pixels;
+    ``weights`` is a file of pretrained ones under torchvision's names.
 
     >>> build_backbone("mlp", in_shape=(20,), hidden=(64, 32)).out_features
     32
