@@ -1,0 +1,57 @@
+"""The recipes' pages in the docs: made by the tool, and of the recipes as they are."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from shortlist.recipes import RECIPES, load
+from shortlist.recipes.sources import data_folder
+from tests.recipes.smoke import run_smoke
+
+DOCS = Path(__file__).parents[2] / "docs"
+WRITTEN = sorted(path.stem for path in (DOCS / "recipes").glob("*.json"))
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("recipes_tool", DOCS / "tools" / "recipes.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "PAGES", tmp_path / "pages")
+    (tmp_path / "pages").mkdir()
+    return module
+
+
+def test_a_finished_recipe_becomes_a_page_with_its_figures(tool: ModuleType, tmp_path: Path) -> None:
+    run_smoke("top-k-timing", tmp_path / "run")
+    (tmp_path / "pages" / "top-k-timing-old.svg").touch()
+    assert tool.put(tmp_path / "run") == "top-k-timing"
+    found = sorted(path.name for path in (tmp_path / "pages").iterdir())
+    assert found == ["top-k-timing-time.svg", "top-k-timing.json", "top-k-timing.md"]
+    overview = tool.overview()
+    assert "[`top-k-timing`](top-k-timing.md)" in overview
+    assert all(name in overview for name in RECIPES)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_page_in_the_docs_is_of_the_recipe_as_it_is(name: str) -> None:
+    recipe, content = load(name), json.loads((DOCS / "recipes" / f"{name}.json").read_text("utf-8"))
+    assert content["scale"] == "cpu"
+    assert [table["title"] for table in content["tables"]] == [table.title for table in recipe.tables]
+    if name == "top-k-timing":  # it has more cells where there are peers to measure
+        pytest.importorskip("difftopk")
+        pytest.importorskip("pytopk")
+    assert content["cells"] == len(recipe.cells("cpu", data_folder()))
+    text = (DOCS / "recipes" / f"{name}.md").read_text("utf-8")
+    assert all(sentence in text for sentence in content["findings"])
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_pages_name_no_folder_of_the_machine_they_were_made_on(name: str) -> None:
+    for path in (DOCS / "recipes").glob(f"{name}*"):
+        assert not any(place in path.read_text("utf-8") for place in ("/work", "/tmp", "/root", "/home"))
