@@ -9,6 +9,7 @@ _LISTS = ("Args", "Attributes", "Options")
 _TITLES = "|".join(("Formula", "Use it when", "Needs", "Reference", "Example", *_LISTS))
 _BLOCK = re.compile(rf"^({_TITLES}):\n((?:(?:[ \t]+\S.*)?\n)+)", re.MULTILINE)
 _DOCTEST = re.compile(r"^>>> .*\n(?:\S.*\n)*(?:\n+>>> .*\n(?:\S.*\n)*)*", re.MULTILINE)
+_NESTED = re.compile(r"^  (?=\S)", re.MULTILINE)  # Markdown wants four spaces within a list, docstrings have two
 _ARGUMENT = re.compile(r"^(?=\S)([^:\n]+): ", re.MULTILINE)
 
 
@@ -56,7 +57,8 @@ def readable(docstring: str) -> str:
     ```
     <BLANKLINE>
     """
-    text = _BLOCK.sub(_paragraph, docstring.rstrip() + "\n")
+    text = _NESTED.sub("    ", docstring.rstrip() + "\n")
+    text = _BLOCK.sub(_paragraph, text)
     return _DOCTEST.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
 
 

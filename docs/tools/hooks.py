@@ -39,7 +39,7 @@ def _expanded(nav: list[Any], docs: Path, named: set[str]) -> list[Any]:
     out: list[Any] = []
     for item in nav:
         if isinstance(item, str) and item == "api/":
-            out += sorted(api_pages())
+            out += api_pages()
         elif isinstance(item, str) and item.endswith("/"):
             pages = [path.relative_to(docs).as_posix() for path in sorted((docs / item).glob("*.md"))]
             out += sorted((page for page in pages if page not in named), key=lambda page: not page.endswith("index.md"))

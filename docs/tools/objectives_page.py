@@ -26,7 +26,13 @@ images. The *link* makes scores of different rows comparable for the set rules. 
 
 def page() -> str:
     rows = [_row(name, objective) for name, objective in sorted(OBJECTIVES.items())]
-    parts = [INTRODUCTION, table(["objective", "what it is", "takes", "link", "metric", "options"], rows)]
+    options = [[row[0], row.pop()] for row in rows]
+    parts = [
+        INTRODUCTION,
+        table(["objective", "what it is", "takes", "link", "metric"], rows),
+        "## Options and their defaults\n",
+        table(["objective", "options"], [row for row in options if row[1]]),
+    ]
     for name, objective in sorted(OBJECTIVES.items()):
         if not _is_plain(objective):
             parts.append(f"## {name}\n\n{readable(inspect.cleandoc(objective.__doc__ or ''))}")
