@@ -205,7 +205,7 @@ def test_conformal_sets_cover() -> None:
     assert model.predict_sets(x[2000:]).contains(y[2000:]).mean() == pytest.approx(0.8, abs=0.06)
 
 
-@pytest.mark.parametrize("name", list(OBJECTIVES))
+@pytest.mark.parametrize("name", [name for name in OBJECTIVES if not name.startswith("scene-")])
 def test_every_objective_fits_and_travels(name: str, tmp_path: Path) -> None:
     kind = OBJECTIVES[name]
     x, y = (X, Y) if "indices" in kind.accepts or kind.one_positive else (MX, MY)

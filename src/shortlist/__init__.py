@@ -27,6 +27,7 @@ _PUBLIC = {
     "objectives": "",
     "reports": "",
     "sets": "",
+    "scenes": "",
     "training": "",
 }
 

@@ -69,7 +69,7 @@ def test_an_objective_that_cannot_use_the_target_proposes_others() -> None:
     config = parse_config(TEXT, ["objective.name=two-way"])
     data = read_parts(config)["train"]
     with pytest.raises(ValueError, match="use one of cross-entropy"):
-        build_learner(config, facts_of(data), train_target=data.target)
+        build_learner(config, facts_of(data), train_set=data)
 
 
 def test_weights_depend_on_the_seed_alone_and_leave_the_callers_randomness_alone() -> None:

@@ -69,7 +69,7 @@ def _train(
         fabric.launch()
     parts = setup.read_parts(settings)
     facts = setup.facts_of(parts["train"])
-    learner = setup.build_learner(settings, facts, allowed, train_target=parts["train"].target)
+    learner = setup.build_learner(settings, facts, allowed, train_set=parts["train"])
     if dry_run:
         result = _tried(learner, parts, settings)
         print_json(result) if as_json else print_table(settings.objective.name, ["", ""], list(result.items()))

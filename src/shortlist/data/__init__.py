@@ -26,9 +26,12 @@ from shortlist.data.nus_wide import read_nus_wide
 from shortlist.data.open_images import read_open_images
 from shortlist.data.plantnet import read_plantnet
 from shortlist.data.readers import READERS, problems, read
+from shortlist.data.scenes import Relations, SceneBatch, Scenes
 from shortlist.data.splits import split
 from shortlist.data.stacked_images import read_stacked_images
+from shortlist.data.visual_genome import read_visual_genome
 from shortlist.data.voc import read_voc
+from shortlist.data.vrd import read_vrd, read_vrd_pairs
 
 __all__ = [
     "CORRUPTIONS",
@@ -38,6 +41,9 @@ __all__ = [
     "Images",
     "MappedRows",
     "Problem",
+    "Relations",
+    "SceneBatch",
+    "Scenes",
     "ambiguous_numbers",
     "augment",
     "cached_features",
@@ -57,7 +63,10 @@ __all__ = [
     "read_open_images",
     "read_plantnet",
     "read_stacked_images",
+    "read_visual_genome",
     "read_voc",
+    "read_vrd",
+    "read_vrd_pairs",
     "single_positive",
     "split",
     "symmetric_noise",

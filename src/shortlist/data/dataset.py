@@ -13,6 +13,7 @@ from shortlist._label_set_inputs import as_positions, check_vocabulary
 from shortlist._label_sets import LabelSets
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
+from shortlist.data.scenes import Relations, Scenes
 from shortlist.labels import check_label_matrix
 
 
@@ -21,7 +22,8 @@ class Dataset:
     """Examples with their labels. Nothing in it changes: every operation returns a new one.
 
     Args:
-        inputs: features (N, D), a float tensor, ``MappedRows`` of a file or a scipy CSR matrix; or ``Images``.
+        inputs: features (N, D), a float tensor, ``MappedRows`` of a file or a scipy CSR matrix; or ``Images``;
+            or ``Scenes``, whose images have the predicates that occur in them as labels.
         target: class indices, int64 (N,) with -1 unknown; or a label matrix, int8 (N, L) of 1 present, 0 absent,
             -1 unknown.
         vocabulary: the L labels' names.
@@ -55,7 +57,7 @@ class Dataset:
         names = check_vocabulary(self.vocabulary, len(self.vocabulary))
         object.__setattr__(self, "vocabulary", names)
         labels = self.num_labels
-        if not isinstance(self.inputs, Images) and len(self.inputs.shape) != 2:
+        if not isinstance(self.inputs, Images | Scenes) and len(self.inputs.shape) != 2:
             raise ValueError(f"inputs must be features of shape (N, D) or Images, got shape {tuple(self.inputs.shape)}")
         object.__setattr__(self, "target", _checked_target(self.target, labels))
         if self.groups is not None:
@@ -81,7 +83,7 @@ class Dataset:
             raise ValueError(f"groups go to {int(groups.max())}, but there are {len(self.group_names)} group_names")
 
     def __len__(self) -> int:
-        return len(self.inputs) if isinstance(self.inputs, Images) else int(self.inputs.shape[0])
+        return len(self.inputs) if isinstance(self.inputs, Images | Scenes) else int(self.inputs.shape[0])
 
     @property
     def num_labels(self) -> int:
@@ -93,21 +95,25 @@ class Dataset:
         return self.target.ndim == 1
 
     @property
-    def kind(self) -> Literal["features", "images"]:
+    def kind(self) -> Literal["features", "images", "scenes"]:
+        if isinstance(self.inputs, Scenes):
+            return "scenes"
         return "images" if isinstance(self.inputs, Images) else "features"
 
     @property
     def in_shape(self) -> tuple[int, ...]:
-        """The shape of one input: (D,) or (C, H, W)."""
-        return self.inputs.shape if isinstance(self.inputs, Images) else (int(self.inputs.shape[1]),)
+        """The shape of one input: (D,) or (C, H, W); of scenes see ``Scenes.shape``."""
+        return self.inputs.shape if isinstance(self.inputs, Images | Scenes) else (int(self.inputs.shape[1]),)
 
     @property
     def in_features(self) -> int:
         """How many numbers one input has."""
         return int(np.prod(self.in_shape))
 
-    def batch(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs (float32) and target of these examples."""
+    def batch(self, index: Tensor) -> tuple[Any, Tensor]:
+        """Inputs (float32) and target of these examples; for scenes see ``Scenes.batch``."""
+        if isinstance(self.inputs, Scenes):
+            return self.inputs.batch(index)
         target = self.target[index]
         if isinstance(self.inputs, Tensor):
             return self.inputs[index].to(torch.float32), target
@@ -123,7 +129,7 @@ class Dataset:
         if rows.ndim != 1:
             raise ValueError(f"index must be positions in one dimension, a bool mask or a slice, got {index!r}")
         at = torch.from_numpy(rows)
-        if isinstance(self.inputs, Images | MappedRows):
+        if isinstance(self.inputs, Images | MappedRows | Scenes):
             inputs: Any = self.inputs.subset(rows)
         else:
             inputs = self.inputs[at] if isinstance(self.inputs, Tensor) else self.inputs[rows]
@@ -138,6 +144,11 @@ class Dataset:
     def normalised_for(self, backbone: Any) -> Dataset:
         """With images scaled as the backbone says in ``pixel_mean`` and ``pixel_std``, if it says so (pretrained ones
         do); otherwise as it is.
+
+    @property
+    def answers(self) -> Tensor | Relations:
+        """What scores are measured against: the target; of scenes their relations."""
+        return self.inputs.answers() if isinstance(self.inputs, Scenes) else self.target
 
         >>> class Backbone:
         ...     pixel_mean, pixel_std = (0.0,), (1.0,)
@@ -186,6 +197,9 @@ class Dataset:
             described["groups"] = int(self.groups.max()) + 1
         if self.truth is not None:
             described["true_cardinality"] = float(self.truth.sizes.mean()) if len(self) else 0.0
+        if isinstance(self.inputs, Scenes):
+            described |= {"object_classes": len(self.inputs.class_names), "objects": len(self.inputs.classes)}
+            described |= {"relations": len(self.inputs.answers().entries)}
         if self.corruptions:
             described["corruptions"] = [dict(done) for done in self.corruptions]
         return described
@@ -195,6 +209,8 @@ class Dataset:
         inputs = f"images of {shape}" if self.kind == "images" else f"{shape} features"
         target = f"one of {self.num_labels} labels each" if self.is_single else f"any of {self.num_labels} labels"
         return f"Dataset({self.name!r}: {len(self)} examples, {inputs}, {target})"
+        if isinstance(self.inputs, Scenes):
+            return f"Dataset({self.name!r}: {self.inputs}, {self.num_labels} predicates)"
 
 
 def _checked_target(target: Any, num_labels: int) -> Tensor:

@@ -16,7 +16,9 @@ from shortlist.data.nus_wide import read_nus_wide
 from shortlist.data.open_images import read_open_images
 from shortlist.data.plantnet import read_plantnet
 from shortlist.data.stacked_images import read_stacked_images
+from shortlist.data.visual_genome import read_visual_genome
 from shortlist.data.voc import read_voc
+from shortlist.data.vrd import read_vrd, read_vrd_pairs
 
 READERS: dict[str, Callable[..., Dataset]] = {
     "ambiguous-numbers": ambiguous_numbers,
@@ -31,6 +33,9 @@ READERS: dict[str, Callable[..., Dataset]] = {
     "open-images": read_open_images,
     "cub": read_cub,
     "plantnet": read_plantnet,
+    "vrd": read_vrd,
+    "vrd-pairs": read_vrd_pairs,
+    "visual-genome": read_visual_genome,
 }
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shortlist.metrics.ranking import PrecisionAtK as PrecisionAtK
     from shortlist.metrics.ranking import RecallAtK as RecallAtK
     from shortlist.metrics.ranking import TopKAccuracy as TopKAccuracy
+    from shortlist.metrics.scene_recall import SceneRecallAtK as SceneRecallAtK
     from shortlist.metrics.shot_groups import ShotGroups as ShotGroups
 
 _HOME = {
@@ -28,6 +29,7 @@ _HOME = {
     "NDCGAtK": "ranking",
     "PrecisionAtK": "ranking",
     "RecallAtK": "ranking",
+    "SceneRecallAtK": "scene_recall",
     "SetCoverage": "label_sets",
     "SetFScore": "label_sets",
     "SetSize": "label_sets",

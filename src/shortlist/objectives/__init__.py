@@ -12,6 +12,7 @@ from shortlist.objectives.registry import (
     OBJECTIVES,
     build,
     check_target,
+    check_kind,
     default_monitor,
     make_config,
     objective_class,
@@ -19,6 +20,7 @@ from shortlist.objectives.registry import (
 )
 from shortlist.objectives.role import Role
 from shortlist.objectives.wsabie import Wsabie
+from shortlist.objectives.scenes import SceneLML, SceneObjective, SceneSoftmax, SceneTruncatedEntropy
 
 __all__ = [
     "OBJECTIVES",
@@ -35,8 +37,13 @@ __all__ = [
     "Role",
     "Wsabie",
     "build",
+    "SceneLML",
+    "SceneObjective",
+    "SceneSoftmax",
+    "SceneTruncatedEntropy",
     "check_target",
     "count_labels",
+    "check_kind",
     "default_monitor",
     "make_config",
     "objective_class",

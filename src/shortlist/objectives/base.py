@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-Accepts = tuple[Literal["indices", "label-matrix"], ...]
+Accepts = tuple[Literal["indices", "label-matrix", "scenes"], ...]
 Link = Literal["softmax", "sigmoid", "none"]
 
 

@@ -52,8 +52,11 @@ def check_class(objective: Any) -> None:
         if not hasattr(objective, attribute):
             raise ValueError(f"the objective class {objective.__qualname__} lacks the class attribute {attribute!r}")
     title = objective.__qualname__
-    if not objective.accepts or not set(objective.accepts) <= {"indices", "label-matrix"}:
-        raise ValueError(f"{title}.accepts must hold 'indices', 'label-matrix' or both, got {objective.accepts!r}")
+    kinds = set(objective.accepts)
+    if kinds != {"scenes"} and not (kinds and kinds <= {"indices", "label-matrix"}):
+        raise ValueError(
+            f"{title}.accepts must hold 'indices', 'label-matrix' or both, or 'scenes' alone, got {objective.accepts!r}"
+        )
     if objective.link not in ("softmax", "sigmoid", "none"):
         raise ValueError(f"{title}.link must be 'softmax', 'sigmoid' or 'none', got {objective.link!r}")
     if not dataclasses.is_dataclass(objective.Config):
@@ -130,6 +133,7 @@ def check_target(objective: type[Objective], target: Tensor) -> None:
     Traceback (most recent call last):
     ValueError: objective 'smooth-topk' takes class indices, got a label matrix of shape (1, 2): ...
     """
+    check_kind(objective, scenes=False)
     if target.ndim not in (1, 2):
         raise ValueError(f"target must be class indices (N,) or a label matrix (N, L), got shape {tuple(target.shape)}")
     kind = "indices" if target.ndim == 1 else "label-matrix"
@@ -152,6 +156,33 @@ def check_target(objective: type[Objective], target: Tensor) -> None:
                 f"objective {objective.name!r} takes at most one present label per row, row {row} has "
                 f"{int((target[row] == 1).sum())}: use one of {', '.join(_accepting(target))}"
             )
+
+
+def check_kind(objective: type[Objective], scenes: bool) -> None:
+    """Raise a ``ValueError`` where an objective for scenes meets other data, or another objective meets scenes.
+
+    >>> check_kind(OBJECTIVES["lml"], scenes=True)
+    Traceback (most recent call last):
+    ValueError: objective 'lml' takes features or images, the data are scenes: use one of scene-softmax, scene-lml, ...
+    """
+    if ("scenes" in objective.accepts) == scenes:
+        return
+    if scenes:
+        others = [name for name, other in OBJECTIVES.items() if "scenes" in other.accepts]
+        raise ValueError(
+            f"objective {objective.name!r} takes features or images, the data are scenes: "
+            f"use one of {', '.join(others)}"
+        )
+    raise ValueError(
+        f"objective {objective.name!r} takes scenes (readers vrd, vrd-pairs, visual-genome), the data are features or "
+        f"images: use {nearest_plain(objective.name)}"
+    )
+
+
+def nearest_plain(name: str) -> str:
+    """The objective for features that does what one for scenes does."""
+    plain = name.removeprefix("scene-")
+    return plain if plain in OBJECTIVES else "cross-entropy"
 
 
 def default_monitor(objective: type[Objective], target: Tensor) -> str:

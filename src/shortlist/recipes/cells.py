@@ -52,7 +52,7 @@ def train_model(config: RunConfig, folder: Path | None = None) -> Trained:
     config = resolve(config)
     parts = parts_of(config)
     facts = facts_of(parts["train"])
-    learner = build_learner(config, facts, train_target=parts["train"].target)
+    learner = build_learner(config, facts, train_set=parts["train"])
     run, begun = None, False
     if folder is not None:
         begun = (folder / CONFIG).exists()

@@ -72,5 +72,5 @@ def augmentation(settings: TrainSettings, dataset: Dataset) -> Callable[[Tensor]
     if not padding and not flip:
         return lambda inputs: inputs
     if dataset.kind != "images":
-        raise ValueError("augment is for images, the training data has features: remove augment from the config")
+        raise ValueError(f"augment is for images, the training data has {dataset.kind}: remove augment from the config")
     return lambda inputs: augment(inputs, padding=padding, flip=flip)

@@ -24,7 +24,7 @@ from shortlist.objectives import Objective, default_monitor
 from shortlist.training.batches import augmentation, batches, grouped, loaded, mixed_seed, order_of
 from shortlist.training.history import History, Record
 from shortlist.training.learner import Learner, score
-from shortlist.training.monitors import check_metric, measure_all, usual_metrics, with_k
+from shortlist.training.monitors import check_metric, measure_all, usual_metrics, usual_scene_metrics, with_k
 from shortlist.training.optimizers import make_optimizer, rate_at
 from shortlist.training.run import Run
 from shortlist.training.settings import TrainSettings
@@ -99,7 +99,7 @@ def train(
             if val_set is not None:
                 share_buffers(backbone)
                 scores = gathered_scores(fabric, learner, val_set)
-                record |= measure_all(metrics, scores, val_set.target, objective.link)
+                record |= measure_all(metrics, scores, val_set.answers, objective.link)
             record["seconds"] = round(time.perf_counter() - started, 3)
             is_best = history.add(record)
             if run is not None:
@@ -176,7 +176,11 @@ def choose_metrics(
         return None, []
     k = getattr(objective.config, "k", None)
     labels = objective.num_labels
-    watched = settings.stop.metric or with_k(default_monitor(type(objective), train_set.target), k, labels)
+    monitor = objective.monitor if train_set.kind == "scenes" else default_monitor(type(objective), train_set.target)
+    watched = settings.stop.metric or with_k(monitor, k, labels)
+    if train_set.kind == "scenes":
+        metrics = list(settings.metrics) or usual_scene_metrics()
+        return watched, [check_metric(name, kind="scenes") for name in dict.fromkeys([watched, *metrics])]
     several = not val_set.is_single and bool(((val_set.target == 1).sum(1) > 1).any())
     metrics = list(settings.metrics) or usual_metrics(not several, labels, k)
     return watched, [check_metric(name, labels) for name in dict.fromkeys([watched, *metrics])]

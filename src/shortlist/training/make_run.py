@@ -32,7 +32,7 @@ def make_run(
     if held_out is None:
         raise ValueError("rules are fitted on held-out data: set data.calibration or data.validation")
     facts = facts_of(parts["train"])
-    learner = build_learner(config, facts, train_target=parts["train"].target)
+    learner = build_learner(config, facts, train_set=parts["train"])
     run = Run.create(path, config, facts)
     train(
         learner.backbone,

@@ -1,6 +1,7 @@
 """The metrics of scores by name, for early stopping and for the record of every epoch: ``topk-accuracy@5``."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -22,11 +23,19 @@ _PLAIN: dict[str, Callable[..., Tensor]] = {
         scores, target, average="sample"
     ),
 }
-NAMES = (*(f"{name}@k" for name in _AT_K), *_PLAIN)
+# of scenes: (scores, relations, k); the target is a Relations
+_SCENES: dict[str, Callable[..., Tensor]] = {
+    "scene-recall": M.scene_recall_at_k,
+    "scene-recall-unconstrained": partial(M.scene_recall_at_k, constrained=False),
+    "scene-mean-recall": M.scene_mean_recall_at_k,
+    "scene-mean-recall-unconstrained": partial(M.scene_mean_recall_at_k, constrained=False),
+}
+NAMES = (*(f"{name}@k" for name in _AT_K), *_PLAIN, *(f"{name}@k" for name in _SCENES))
 
 
-def check_metric(name: str, num_labels: int | None = None) -> str:
-    """The name, if there is such a metric; k may not be more than the number of labels.
+def check_metric(name: str, num_labels: int | None = None, kind: str | None = None) -> str:
+    """The name, if there is such a metric; k may not be more than the number of labels. ``kind``: it must be one of
+    scenes, or of anything else.
 
     >>> check_metric("topk-accuracy@5")
     'topk-accuracy@5'
@@ -36,17 +45,25 @@ def check_metric(name: str, num_labels: int | None = None) -> str:
     """
     base, at, k = name.partition("@")
     if base in _PLAIN and not at:
+        _check_kind(name, base, kind)
         return name
-    if base not in _AT_K:
+    if base not in _AT_K and base not in _SCENES:
         raise ValueError(f"there is no metric {name!r}{nearest(name, NAMES)}; there are {', '.join(NAMES)}")
     value = _number(k)
     whole = base != "average-k-accuracy"
     if value is None or value <= 0 or (whole and value != int(value)):
-        kind = "a whole number" if whole else "a number"
-        raise ValueError(f"the metric {name!r} needs {kind} after @, such as {base}@5")
-    if num_labels is not None and value > num_labels:
+        number = "a whole number" if whole else "a number"
+        raise ValueError(f"the metric {name!r} needs {number} after @, such as {base}@5")
+    _check_kind(name, base, kind)
+    if num_labels is not None and base not in _SCENES and value > num_labels:
         raise ValueError(f"the metric {name!r} asks for more labels than the {num_labels} there are")
     return name
+
+
+def _check_kind(name: str, base: str, kind: str | None) -> None:
+    if kind is not None and (base in _SCENES) != (kind == "scenes"):
+        allowed = [f"{x}@k" for x in _SCENES] if kind == "scenes" else [x for x in NAMES if not x.startswith("scene-")]
+        raise ValueError(f"the metric {name!r} is not for {kind}: use one of {', '.join(allowed)}")
 
 
 def measure(name: str, scores: Tensor, target: Any, link: str) -> float:
@@ -59,6 +76,8 @@ def measure(name: str, scores: Tensor, target: Any, link: str) -> float:
     base, _, k = check_metric(name).partition("@")
     if base in _PLAIN:
         return float(_PLAIN[base](scores, target, link))
+    if base in _SCENES:
+        return float(_SCENES[base](scores, target.entries, int(float(k)), offsets=target.offsets))
     value = float(k)
     return float(_AT_K[base](scores, target, int(value) if value == int(value) else value, link))
 
@@ -70,6 +89,15 @@ def usual_metrics(single: bool, num_labels: int, k: float | None) -> list[str]:
     k = min(5 if k is None else k, num_labels)
     names = ["topk-accuracy@1", f"topk-accuracy@{max(1, round(k))}", f"average-k-accuracy@{k:g}"]
     return list(dict.fromkeys(names))
+
+
+def usual_scene_metrics(ks: Sequence[int] = (20, 50, 100)) -> list[str]:
+    """What to report of scenes: recall with one relation per pair, and with any number of them.
+
+    >>> usual_scene_metrics((20,))
+    ['scene-recall@20', 'scene-recall-unconstrained@20']
+    """
+    return [f"{name}@{k}" for name in ("scene-recall", "scene-recall-unconstrained") for k in ks]
 
 
 def with_k(name: str, k: float | None, num_labels: int) -> str:

@@ -54,14 +54,15 @@ def find_data(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
         content = read_yaml(path.read_text("utf-8"), data)
         if not isinstance(content, dict) or not isinstance(content.get("reader"), str):
             raise ValueError(f"{data}: a data file names a reader and its options: reader: features, path: ...")
-    elif not labelled and not overrides:
+    elif not labelled and not overrides and run.facts.get("scenes") is None:
         return unlabelled(run, path)
     else:
         content = {"reader": config.data.train.reader, **config.data.train.options, "path": data}
     for override in overrides:
         apply_override(content, override)
     dataset = read_source(Source(**content), data)
-    check_same_labels(dataset, run.facts["vocabulary"], data)
+    objects = (run.facts.get("scenes") or {}).get("objects")
+    check_same_labels(dataset, run.facts["vocabulary"], data, objects)
     return dataset
 
 

@@ -5,12 +5,13 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, split
 from shortlist.data import read as read_data
 from shortlist.models import BACKBONES, build_backbone
-from shortlist.objectives import build, check_target, make_config, objective_class
+from shortlist.objectives import build, check_kind, check_target, make_config, objective_class
+from shortlist.scenes import RelationScorer
 from shortlist.training.config import PARTS, Corruption, Named, RunConfig, Source
 from shortlist.training.learner import Learner
 from shortlist.training.monitors import check_metric
@@ -87,7 +88,8 @@ def read_parts(config: RunConfig, *, read: Callable[[Source, str], Dataset] = re
     for part, value in held.items():
         if isinstance(value, Source):
             parts[part] = read(value, f"data.{part}")
-            check_same_labels(parts[part], parts["train"].vocabulary, f"data.{part}")
+            objects = whole.inputs.class_names if whole.kind == "scenes" else None
+            check_same_labels(parts[part], whole.vocabulary, f"data.{part}", objects)
     return {part: _corrupted(parts[part], part, data.corruptions, seed) for part in PARTS if part in parts}
 
 
@@ -106,15 +108,26 @@ def _corrupted(dataset: Dataset, part: str, corruptions: Sequence[Corruption], s
     return dataset
 
 
-def check_same_labels(dataset: Dataset, vocabulary: Sequence[str], what: str) -> None:
-    """Raise a ValueError where the labels are not those of the training data, in the same order."""
-    ours, theirs = list(vocabulary), list(dataset.vocabulary)
+def check_same_labels(
+    dataset: Dataset, vocabulary: Sequence[str], what: str, objects: Sequence[str] | None = None
+) -> None:
+    """Raise a ValueError where the labels (of scenes: the predicates and the classes of ``objects``) are not those of
+    the training data, in the same order."""
+    _check_same(list(vocabulary), list(dataset.vocabulary), what, "label")
+    if (dataset.kind == "scenes") != (objects is not None):
+        raise ValueError(f"{what}: these are {dataset.kind}, the training data has {'scenes' if objects else 'none'}")
+    if objects is not None:
+        _check_same(list(objects), list(dataset.inputs.class_names), what, "object class")
+
+
+def _check_same(ours: list[str], theirs: list[str], what: str, thing: str) -> None:
     if ours == theirs:
         return
     if len(ours) != len(theirs):
-        raise ValueError(f"{what}: it has {len(theirs)} labels, the training data has {len(ours)}")
+        many = f"{thing}es" if thing.endswith("s") else f"{thing}s"
+        raise ValueError(f"{what}: it has {len(theirs)} {many}, the training data has {len(ours)}")
     label = next(i for i in range(len(ours)) if ours[i] != theirs[i])
-    raise ValueError(f"{what}: label {label} is {theirs[label]!r}, in the training data it is {ours[label]!r}")
+    raise ValueError(f"{what}: {thing} {label} is {theirs[label]!r}, in the training data it is {ours[label]!r}")
 
 
 def facts_of(train_set: Dataset) -> dict[str, Any]:
@@ -129,6 +142,7 @@ def facts_of(train_set: Dataset) -> dict[str, Any]:
         "num_examples": len(train_set),
         "class_counts": train_set.label_counts().tolist(),
         "corruptions": [dict(done) for done in train_set.corruptions],
+        "scenes": {"objects": list(train_set.inputs.class_names)} if train_set.kind == "scenes" else None,
         "images": None if images is None else {"mean": list(images.mean), "std": list(images.std), "crop": images.crop},
     }
 
@@ -137,11 +151,17 @@ def facts_of(train_set: Dataset) -> dict[str, Any]:
 
 
 def build_learner(
-    config: RunConfig, facts: Mapping[str, Any], allow_import: Sequence[str] = (), train_target: Tensor | None = None
+    config: RunConfig, facts: Mapping[str, Any], allow_import: Sequence[str] = (), train_set: Dataset | None = None
 ) -> Learner:
-    """Backbone and objective with weights drawn from the config's seed; for prediction only, without a target."""
+    """Backbone and objective with weights drawn from the config's seed; for prediction only, without a training set."""
+    objective_kind = objective_class(config.objective.name, allow_import=allow_import)
+    is_scenes = facts.get("scenes") is not None
+    check_kind(objective_kind, is_scenes)
+    if is_scenes and config.backbone.name in BACKBONES and config.backbone.name != "relations":
+        raise ValueError(f"backbone {config.backbone.name!r} does not take scenes: set backbone.name=relations")
+    train_target = None if train_set is None or is_scenes else train_set.target
     if train_target is not None:
-        check_target(objective_class(config.objective.name, allow_import=allow_import), train_target)
+        check_target(objective_kind, train_target)
     with torch.random.fork_rng([]):
         torch.manual_seed(config.seed)
         backbone: nn.Module = build_backbone(
@@ -159,4 +179,6 @@ def build_learner(
             train_target=train_target,
             allow_import=allow_import,
         )
+        if is_scenes and train_set is not None and isinstance(backbone, RelationScorer):
+            backbone.start_from(train_set.inputs)
     return Learner(backbone, objective)

@@ -4,6 +4,7 @@ from shortlist.metrics.functional.average_k import average_k_accuracy
 from shortlist.metrics.functional.average_precision import mean_average_precision
 from shortlist.metrics.functional.label_sets import exact_match, set_coverage, set_f_score, set_size
 from shortlist.metrics.functional.ranking import ndcg_at_k, precision_at_k, recall_at_k, top_k_accuracy
+from shortlist.metrics.functional.scene_recall import scene_mean_recall_at_k, scene_recall_at_k
 from shortlist.metrics.functional.shot_groups import shot_group_of, shot_groups
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "ndcg_at_k",
     "precision_at_k",
     "recall_at_k",
+    "scene_mean_recall_at_k",
+    "scene_recall_at_k",
     "set_coverage",
     "set_f_score",
     "set_size",

@@ -1,0 +1,239 @@
+"""Scenes: images as objects in boxes and the relations between them, in flat arrays with offsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from shortlist._label_set_inputs import as_positions
+
+
+class Relations(NamedTuple):
+    """The recorded relations of some images: what the scores of all their pairs are measured against."""
+
+    entries: Tensor  # int64 (M, 2): a pair's row among the pairs of all images, and a predicate; each once
+    offsets: Tensor  # int64 (images + 1,): where the pairs of each image begin
+
+
+@dataclass(frozen=True, eq=False)
+class SceneBatch:
+    """Some images as a scorer sees them: everything about objects is flat, image after image.
+
+    Every ordered pair of different objects of an image is a candidate; pairs come by subject, then by object.
+    """
+
+    boxes: Tensor  # float32 (objects, 4): xmin, ymin, xmax, ymax as shares of the image's width and height
+    classes: Tensor  # int64 (objects,)
+    subjects: Tensor  # int64 (pairs,): rows of boxes
+    objects: Tensor  # int64 (pairs,)
+    counts: tuple[int, ...]  # objects of each image
+    features: Tensor | None = None  # float32 (objects, F)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def pair_counts(self) -> tuple[int, ...]:
+        """Pairs of each image."""
+        return tuple(count * (count - 1) for count in self.counts)
+
+    def to(self, device: Any) -> SceneBatch:
+        return replace(
+            self,
+            boxes=self.boxes.to(device),
+            classes=self.classes.to(device),
+            subjects=self.subjects.to(device),
+            objects=self.objects.to(device),
+            features=None if self.features is None else self.features.to(device),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scenes:
+    """The inputs of a scene data set. Nothing is padded: an image takes the room of its own objects.
+
+    Args:
+        boxes: float (objects, 4): xmin, ymin, xmax, ymax in pixels, each box with a positive width and height.
+        classes: int64 (objects,), numbers of ``class_names``.
+        object_offsets: int64 (N + 1,): where each image's objects begin.
+        relations: int64 (M, 3): subject and object (places within their image) and predicate. One that is recorded
+            twice counts once.
+        relation_offsets: int64 (N + 1,): where each image's relations begin.
+        class_names: the names of the object classes.
+        num_predicates: how many predicates there are.
+        sizes: int64 (N, 2): width and height of each image; 0 or less where they are not known.
+        word_vectors: float (classes, D), a vector for each object class.
+        features: float (objects, F), what a detector saw in each box.
+
+    >>> boxes = torch.tensor([[0.0, 0, 10, 10], [5, 5, 9, 9], [0, 0, 4, 4]])
+    >>> scenes = Scenes(
+    ...     boxes, torch.tensor([0, 1, 1]), torch.tensor([0, 3]), torch.tensor([[0, 2, 1], [0, 2, 0]]),
+    ...     torch.tensor([0, 2]), ("man", "hat"), num_predicates=2, sizes=torch.tensor([[10, 20]]),
+    ... )
+    >>> scenes
+    Scenes(1 images, 3 objects, 2 relations)
+    >>> batch, entries = scenes.batch(torch.tensor([0]))
+    >>> batch.subjects.tolist(), batch.objects.tolist(), entries.tolist()
+    ([0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1], [[1, 0], [1, 1]])
+    """
+
+    boxes: Tensor
+    classes: Tensor
+    object_offsets: Tensor
+    relations: Tensor
+    relation_offsets: Tensor
+    class_names: tuple[str, ...]
+    num_predicates: int
+    sizes: Tensor
+    word_vectors: Tensor | None = None
+    features: Tensor | None = None
+
+    in_memory = True
+
+    def __post_init__(self) -> None:
+        objects, images = len(self.classes), len(self.sizes)
+        for name, found, wanted in (
+            ("boxes", self.boxes, (objects, 4)),
+            ("sizes", self.sizes, (images, 2)),
+            ("relations", self.relations, (len(self.relations), 3)),
+            ("object_offsets", self.object_offsets, (images + 1,)),
+            ("relation_offsets", self.relation_offsets, (images + 1,)),
+            ("word_vectors", self.word_vectors, (len(self.class_names), -1)),
+            ("features", self.features, (objects, -1)),
+        ):
+            if found is not None and not _fits(tuple(found.shape), wanted):
+                raise ValueError(f"{name} must have the shape {wanted}, got {tuple(found.shape)}")
+        for name, offsets, end in (
+            ("object_offsets", self.object_offsets, objects),
+            ("relation_offsets", self.relation_offsets, len(self.relations)),
+        ):
+            if int(offsets[0]) != 0 or int(offsets[-1]) != end or bool((offsets.diff() < 0).any()):
+                raise ValueError(f"{name} must rise from 0 to {end}, got {offsets.tolist()[:5]}...")
+        self._check_objects()
+        self._check_relations()
+
+    def _check_objects(self) -> None:
+        bad = (self.classes < 0) | (self.classes >= len(self.class_names))
+        if bool(bad.any()):
+            row = int(bad.nonzero()[0])
+            number = int(self.classes[row])
+            raise ValueError(f"object {row} has the class {number}: allowed are 0..{len(self.class_names) - 1}")
+        bad = ~((self.boxes[:, 2:] > self.boxes[:, :2]).all(1) & self.boxes.isfinite().all(1))
+        if bool(bad.any()):
+            row = int(bad.nonzero()[0])
+            box = self.boxes[row].tolist()
+            raise ValueError(f"object {row} has the box {box}: xmin < xmax and ymin < ymax must hold")
+
+    def _check_relations(self) -> None:
+        counts = self.object_offsets.diff().repeat_interleave(self.relation_offsets.diff())
+        subject, thing, predicate = self.relations.unbind(1)
+        inside = (self.relations[:, :2] >= 0).all(1) & (subject < counts) & (thing < counts) & (subject != thing)
+        bad = ~inside | (predicate < 0) | (predicate >= self.num_predicates)
+        if bool(bad.any()):
+            row = int(bad.nonzero()[0])
+            raise ValueError(
+                f"relation {row} is {self.relations[row].tolist()} in an image of {int(counts[row])} objects: subject "
+                f"and object must be two of them, and the predicate one of 0..{self.num_predicates - 1}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Object classes, predicates, numbers per word vector and numbers per box's features (0: there are none)."""
+        words, features = (0 if x is None else int(x.shape[1]) for x in (self.word_vectors, self.features))
+        return len(self.class_names), self.num_predicates, words, features
+
+    def batch(self, index: Tensor) -> tuple[SceneBatch, Tensor]:
+        """These images, and their recorded relations as (pair, predicate) entries."""
+        chosen = self.subset(index)
+        counts = chosen.object_offsets.diff()
+        first, subjects, objects = pairs_of(counts)
+        scale = _extents(chosen).repeat_interleave(counts, 0)
+        batch = SceneBatch(
+            boxes=chosen.boxes.float() / scale.repeat(1, 2),
+            classes=chosen.classes,
+            subjects=subjects + chosen.object_offsets[:-1].repeat_interleave(first.diff()),
+            objects=objects + chosen.object_offsets[:-1].repeat_interleave(first.diff()),
+            counts=tuple(counts.tolist()),
+            features=None if chosen.features is None else chosen.features.float(),
+        )
+        return batch, chosen.answers().entries
+
+    def answers(self) -> Relations:
+        """The relations of all images, each once, as rows of the pairs of all images."""
+        counts = self.object_offsets.diff()
+        first = _offsets(counts * (counts - 1))
+        image = torch.arange(len(self)).repeat_interleave(self.relation_offsets.diff())
+        subject, thing, predicate = self.relations.unbind(1)
+        pair = first[image] + subject * (counts[image] - 1) + thing - (thing > subject).long()
+        once = (pair * self.num_predicates + predicate).unique()
+        return Relations(torch.stack([once // self.num_predicates, once % self.num_predicates], 1), first)
+
+    def subset(self, rows: Any) -> Scenes:
+        """The images at these positions, in this order."""
+        at = torch.from_numpy(as_positions(rows, len(self)))
+        objects, object_offsets = _pieces(self.object_offsets, at)
+        relations, relation_offsets = _pieces(self.relation_offsets, at)
+        chosen = object.__new__(Scenes)  # what is checked once need not be checked for every batch
+        chosen.__dict__.update(
+            self.__dict__,
+            boxes=self.boxes[objects],
+            classes=self.classes[objects],
+            object_offsets=object_offsets,
+            relations=self.relations[relations],
+            relation_offsets=relation_offsets,
+            sizes=self.sizes[at],
+            features=None if self.features is None else self.features[objects],
+        )
+        return chosen
+
+    def predicates_present(self) -> Tensor:
+        """Which predicates occur in each image: a label matrix, int8 (N, predicates)."""
+        found = torch.zeros(len(self), self.num_predicates, dtype=torch.int8)
+        image = torch.arange(len(self)).repeat_interleave(self.relation_offsets.diff())
+        found[image, self.relations[:, 2]] = 1
+        return found
+
+    def __repr__(self) -> str:
+        return f"Scenes({len(self)} images, {len(self.classes)} objects, {len(self.relations)} relations)"
+
+
+def pairs_of(counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """All ordered pairs of different objects: where each image's begin, and the places of subject and object.
+
+    >>> [x.tolist() for x in pairs_of(torch.tensor([2, 1, 2]))]
+    [[0, 2, 2, 4], [0, 1, 0, 1], [1, 0, 1, 0]]
+    """
+    pairs = counts * (counts - 1)
+    first = _offsets(pairs)
+    others = (counts - 1).repeat_interleave(pairs)
+    within = torch.arange(int(first[-1])) - first[:-1].repeat_interleave(pairs)
+    subject, thing = within // others, within % others
+    return first, subject, thing + (thing >= subject).long()
+
+
+def _extents(scenes: Scenes) -> Tensor:
+    """Width and height of each image, at least as far as its boxes reach: files have sizes too small, or none."""
+    image = torch.arange(len(scenes)).repeat_interleave(scenes.object_offsets.diff())
+    reach = scenes.sizes.float().clamp(min=1)
+    return reach.scatter_reduce(0, image[:, None].expand(-1, 2), scenes.boxes[:, 2:].float(), "amax")
+
+
+def _offsets(counts: Tensor) -> Tensor:
+    return torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
+
+
+def _pieces(offsets: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the members of these images are, and their new offsets."""
+    counts = offsets.diff()[at]
+    new = _offsets(counts)
+    return torch.arange(int(new[-1])) + (offsets[:-1][at] - new[:-1]).repeat_interleave(counts), new
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    return len(shape) == len(wanted) and all(want in (-1, size) for size, want in zip(shape, wanted, strict=True))

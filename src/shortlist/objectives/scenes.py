@@ -1,0 +1,125 @@
+"""Objectives for scenes: how features of pairs become scores of every (pair, predicate) and a loss of whole images."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from shortlist.objectives.base import Objective
+from shortlist.objectives.registry import register
+from shortlist.scenes import PairFeatures, draw_predicates, lml_losses, softmax_losses, truncated_entropy_losses
+
+
+class SceneObjective(Objective):
+    """A linear head on the features of pairs; scores start from the frequencies that the backbone brings along.
+
+    ``forward`` gives (pairs, predicates), image after image, whose order within an image is the answer; ``loss`` takes
+    the recorded relations as (pair, predicate) entries.
+    """
+
+    accepts = ("scenes",)
+    link = "none"
+    monitor = "scene-recall@50"
+    has_none: ClassVar[bool] = False  # a column for "no relation"
+
+    def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
+        super().__init__(in_features, num_labels, config, **training_set)
+        self.head = nn.Linear(in_features, num_labels + self.has_none)
+        nn.init.zeros_(self.head.weight)  # training starts at the frequencies
+        nn.init.zeros_(self.head.bias)
+
+    def columns(self, features: PairFeatures) -> Tensor:
+        """The scores of all columns of the head."""
+        if not isinstance(features, PairFeatures):
+            raise ValueError(f"objective {self.name!r} takes the features of pairs: set backbone.name=relations")
+        scores: Tensor = self.head(features.values) + features.frequency[:, : self.head.out_features]
+        return scores
+
+    def forward(self, features: Any) -> Tensor:
+        return self.columns(features)
+
+    def image_losses(self, features: PairFeatures, entries: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss of each image, and which images count."""
+        losses = self.row_losses(self.columns(features), entries, features.pair_counts)
+        counts = torch.tensor(features.pair_counts, device=losses.device)
+        first = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        counted = torch.zeros(len(counts), dtype=torch.bool, device=losses.device)
+        counted[torch.searchsorted(first, entries[:, 0].contiguous(), right=True) - 1] = True
+        return losses, counted
+
+    def loss(self, features: Any, target: Tensor, index: Tensor | None = None) -> Tensor:
+        losses, counted = self.image_losses(features, target)
+        return (losses * counted).sum() / counted.sum().clamp(min=1)
+
+    def row_losses(self, scores: Tensor, entries: Tensor, pair_counts: tuple[int, ...]) -> Tensor:
+        raise NotImplementedError
+
+
+@register
+class SceneSoftmax(SceneObjective):
+    """The usual way: every pair has one predicate or none, by softmax; of several predicates one is drawn each time.
+
+    Scores for prediction are the logarithms of the predicates' probabilities, so that pairs can be compared.
+
+    >>> objective = SceneSoftmax(in_features=4, num_labels=3)
+    >>> pairs = PairFeatures(torch.zeros(2, 4), torch.zeros(2, 4), (2,))
+    >>> objective(pairs).exp()[0], objective.loss(pairs, torch.tensor([[0, 1]]))
+    (tensor([0.2500, 0.2500, 0.2500], grad_fn=...), tensor(2.7726, grad_fn=...))
+    """
+
+    name = "scene-softmax"
+    has_none = True
+
+    def forward(self, features: Any) -> Tensor:
+        return self.columns(features).log_softmax(1)[:, :-1]
+
+    def row_losses(self, scores: Tensor, entries: Tensor, pair_counts: tuple[int, ...]) -> Tensor:
+        chosen = draw_predicates(entries, len(scores), self.num_labels)
+        return softmax_losses(scores, chosen, pair_counts)
+
+
+class _OfK(SceneObjective):
+    """One of k relations per image."""
+
+    @dataclass(frozen=True)
+    class Config:
+        """``k``: how many relations are predicted per image while training."""
+
+        k: int = 20
+
+        def __post_init__(self) -> None:
+            if self.k < 1:
+                raise ValueError(f"k must be at least 1, got {self.k}")
+
+
+@register
+class SceneLML(_OfK):
+    """All candidates of an image are projected together onto k relations: the likelihood of the recorded ones.
+
+    >>> objective = SceneLML(in_features=4, num_labels=3, config=SceneLML.Config(k=2))
+    >>> pairs = PairFeatures(torch.zeros(2, 4), torch.zeros(2, 4), (2,))
+    >>> objective.loss(pairs, torch.tensor([[0, 1]]))
+    tensor(1.0986, grad_fn=...)
+    """
+
+    name = "scene-lml"
+
+    def row_losses(self, scores: Tensor, entries: Tensor, pair_counts: tuple[int, ...]) -> Tensor:
+        return lml_losses(scores, entries, pair_counts, self.config.k)
+
+
+@register
+class SceneTruncatedEntropy(_OfK):
+    """Each recorded relation of an image against its candidates but the k - 1 strongest.
+
+    >>> objective = SceneTruncatedEntropy(4, num_labels=3, config=SceneTruncatedEntropy.Config(k=2))
+    >>> pairs = PairFeatures(torch.zeros(2, 4), torch.zeros(2, 4), (2,))
+    >>> objective.loss(pairs, torch.tensor([[0, 1]]))
+    tensor(1.6094, grad_fn=...)
+    """
+
+    name = "scene-truncated-entropy"
+
+    def row_losses(self, scores: Tensor, entries: Tensor, pair_counts: tuple[int, ...]) -> Tensor:
+        return truncated_entropy_losses(scores, entries, pair_counts, self.config.k)

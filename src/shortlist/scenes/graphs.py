@@ -1,0 +1,159 @@
+"""Scene graphs to look at and to keep: objects with names and boxes, and relations between them; JSON lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from shortlist._label_set_files import PathLike, errors_name, written_whole
+from shortlist.data import Dataset, Scenes
+from shortlist.metrics._top import top_labels
+
+
+@dataclass(frozen=True)
+class SceneObject:
+    """A name and a box: xmin, ymin, xmax, ymax in pixels."""
+
+    name: str
+    box: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class SceneRelation:
+    """Subject and object are numbers of the graph's objects; a recorded relation has no score."""
+
+    subject: int
+    predicate: str
+    object: int
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class SceneGraph:
+    """The graph of one image; predicted relations come best first.
+
+    >>> objects = (SceneObject("man", (10.0, 5.0, 50.0, 75.0)), SceneObject("hat", (20.0, 5.0, 40.0, 15.0)))
+    >>> graph = SceneGraph("1.jpg", 60, 80, objects, (SceneRelation(0, "wears", 1),))
+    >>> graph.sentences()
+    ['man wears hat']
+    >>> SceneGraph.from_json(graph.to_json()) == graph
+    True
+    """
+
+    image: str
+    width: int
+    height: int
+    objects: tuple[SceneObject, ...]
+    relations: tuple[SceneRelation, ...]
+
+    def sentences(self) -> list[str]:
+        """Each relation in words."""
+        names = [thing.name for thing in self.objects]
+        return [f"{names[one.subject]} {one.predicate} {names[one.object]}" for one in self.relations]
+
+    def to_json(self) -> str:
+        """One line: image, width, height, objects (name, box) and relations (subject, predicate, object, score)."""
+        return json.dumps(asdict(self), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> SceneGraph:
+        """The graph of a line; a ValueError says what is missing."""
+        content = json.loads(text)
+        try:
+            objects = tuple(SceneObject(one["name"], tuple(map(float, one["box"]))) for one in content["objects"])  # type: ignore[arg-type]
+            relations = tuple(SceneRelation(**one) for one in content["relations"])
+            graph = cls(content["image"], content["width"], content["height"], objects, relations)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not a scene graph of shortlist: {error}") from None
+        for relation in relations:
+            if not {relation.subject, relation.object} <= set(range(len(objects))):
+                raise ValueError(f"{relation} is between objects of which the graph has {len(objects)}")
+        return graph
+
+
+def predicted_graphs(
+    dataset: Dataset, scores: Tensor, k: int, *, constrained: bool = True
+) -> Iterator[SceneGraph]:
+    """The k best triples of each image of a scene data set, as graphs; fewer where there are fewer candidates.
+
+    Args:
+        dataset: scenes, as a reader gives them.
+        scores: (pairs, predicates) of all its images, as a run gives them.
+        k: how many relations.
+        constrained: a pair of objects has at most one relation.
+    """
+    scenes = dataset.inputs
+    offsets = scenes.answers().offsets
+    if scores.shape != (int(offsets[-1]), dataset.num_labels):
+        raise ValueError(
+            f"scores must have a row for each of the {int(offsets[-1])} pairs and a column for each of the "
+            f"{dataset.num_labels} predicates, got {tuple(scores.shape)}"
+        )
+    for image, (first, last) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
+        yield _graph(dataset, image, _best(scores[first:last], k, constrained))
+
+
+def recorded_graphs(dataset: Dataset) -> Iterator[SceneGraph]:
+    """What is recorded of each image of a scene data set."""
+    scenes = dataset.inputs
+    for image in range(len(dataset)):
+        first, last = scenes.relation_offsets[image : image + 2].tolist()
+        once = dict.fromkeys(map(tuple, scenes.relations[first:last].tolist()))
+        yield _graph(dataset, image, [(*relation, None) for relation in once])
+
+
+def write_graphs(path: PathLike, graphs: Iterable[SceneGraph]) -> int:
+    """One graph per line (.jsonl), the whole file or nothing; how many there were."""
+    number = 0
+    with written_whole(path) as file:
+        for graph in graphs:
+            file.write(graph.to_json().encode() + b"\n")
+            number += 1
+    return number
+
+
+def read_graphs(path: PathLike) -> list[SceneGraph]:
+    """The graphs of a file that ``write_graphs`` wrote; an error names the file and the line."""
+    graphs = []
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            with errors_name(f"{path}, line {number}"):
+                graphs.append(SceneGraph.from_json(line))
+    return graphs
+
+
+def _best(scores: Tensor, k: int, constrained: bool) -> list[tuple[int, int, int, float]]:
+    """Subject, object, predicate and score of the best triples of one image; ties as in the recall."""
+    pairs, predicates = scores.shape
+    if not pairs:
+        return []
+    values, predicate = scores.max(1) if constrained else (scores.reshape(-1), None)
+    chosen = top_labels(values[None].float(), min(k, len(values)))[0]
+    pair = chosen if predicate is not None else chosen // predicates
+    what = predicate[chosen] if predicate is not None else chosen % predicates
+    others = round((1 + (1 + 4 * pairs) ** 0.5) / 2) - 1  # pairs = objects * others
+    subject, thing = pair // others, pair % others
+    thing = thing + (thing >= subject).long()
+    columns = (subject.tolist(), thing.tolist(), what.tolist(), values[chosen].tolist())
+    return list(zip(*columns, strict=True))
+
+
+def _graph(dataset: Dataset, image: int, relations: Sequence[tuple[Any, ...]]) -> SceneGraph:
+    scenes: Scenes = dataset.inputs
+    first, last = scenes.object_offsets[image : image + 2].tolist()
+    boxes, classes = scenes.boxes[first:last].tolist(), scenes.classes[first:last].tolist()
+    reach = torch.tensor(boxes).reshape(-1, 4)[:, 2:]
+    size = scenes.sizes[image].clamp(min=1).float()
+    width, height = (torch.cat([size[None], reach]).amax(0)).ceil().int().tolist()
+    return SceneGraph(
+        image=str(image) if dataset.ids is None else dataset.ids[image],
+        width=width,
+        height=height,
+        objects=tuple(SceneObject(scenes.class_names[c], tuple(box)) for c, box in zip(classes, boxes, strict=True)),
+        relations=tuple(SceneRelation(s, dataset.vocabulary[p], o, score) for s, o, p, score in relations),
+    )

@@ -1,0 +1,129 @@
+"""The relation scorer: objects in boxes -> features of every ordered pair of objects of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from shortlist.data import SceneBatch, Scenes
+from shortlist.models import register_backbone
+from shortlist.scenes.context import LeftRightContext
+from shortlist.scenes.frequency import log_frequencies
+from shortlist.scenes.geometry import OBJECT_NUMBERS, PAIR_NUMBERS, object_geometry, pair_geometry
+
+
+@dataclass(frozen=True, eq=False)
+class PairFeatures:
+    """What an objective sees of a batch: one row per pair, image after image."""
+
+    values: Tensor  # (pairs, out_features)
+    frequency: Tensor  # (pairs, predicates + 1): the starting scores; the last column is "no relation"
+    pair_counts: tuple[int, ...]  # pairs of each image
+
+
+class RelationScorer(nn.Module):
+    """Features of pairs for predicate classification, where boxes and object classes are given.
+
+    An object is its class's vector (learned, from word vectors where the data has them), its box and, where the data
+    has them, what a detector saw in it; a bidirectional LSTM from left to right adds what else is in the image. A pair
+    is its subject, its object and the geometry of both boxes and their union. The frequency of every predicate between
+    the two classes in the training images is what scores start from.
+
+    Args:
+        in_shape: as in ``Scenes.shape``.
+        embedding: length of a class's vector, where there are no word vectors.
+        context: size of the LSTM's state in each direction.
+        hidden: length of a pair's features.
+        dropout: of objects and of pair features.
+        learn_frequency: whether training changes the frequencies.
+
+    >>> boxes = torch.tensor([[0.0, 0, 10, 10], [5, 5, 9, 9], [0, 0, 4, 4]])
+    >>> at = torch.tensor
+    >>> scenes = Scenes(
+    ...     boxes, at([0, 1, 1]), at([0, 3]), at([[0, 1, 0]]), at([0, 1]), ("man", "hat"), 2, sizes=at([[10, 10]])
+    ... )
+    >>> scorer = RelationScorer(scenes.shape, hidden=8)
+    >>> scorer.start_from(scenes)
+    >>> pairs = scorer(scenes.batch(at([0]))[0])
+    >>> pairs.values.shape, pairs.frequency.shape, pairs.pair_counts
+    (torch.Size([6, 8]), torch.Size([6, 3]), (6,))
+    """
+
+    def __init__(
+        self,
+        in_shape: Sequence[int],
+        *,
+        embedding: int = 100,
+        context: int = 128,
+        hidden: int = 256,
+        dropout: float = 0.1,
+        learn_frequency: bool = True,
+    ) -> None:
+        super().__init__()
+        for name, value in (("embedding", embedding), ("context", context), ("hidden", hidden)):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {dropout!r}")
+        classes, predicates, words, features = in_shape
+        self.embedding = nn.Embedding(classes, words or embedding)
+        own = self.embedding.embedding_dim + OBJECT_NUMBERS + features
+        self.context = LeftRightContext(own, context)
+        whole = own + self.context.out_features
+        self.ends = nn.Linear(whole, 2 * hidden)  # as a subject, and as an object
+        self.place = nn.Linear(PAIR_NUMBERS, hidden)
+        self.mix = nn.Linear(hidden, hidden)
+        self.dropout = nn.Dropout(dropout)
+        self.frequency = nn.Parameter(
+            torch.zeros(classes * classes, predicates + 1), requires_grad=learn_frequency
+        )
+        self.features, self.out_features = features, hidden
+
+    @torch.no_grad()
+    def start_from(self, scenes: Scenes) -> None:
+        """Take word vectors and frequencies from the training images."""
+        if scenes.word_vectors is not None:
+            self.embedding.weight.copy_(scenes.word_vectors)
+        self.frequency.copy_(log_frequencies(scenes))
+
+    def forward(self, batch: SceneBatch) -> PairFeatures:
+        if not isinstance(batch, SceneBatch):
+            raise ValueError(f"the backbone 'relations' takes scenes, got {type(batch).__name__}: see shortlist.scenes")
+        parts = [self.embedding(batch.classes), object_geometry(batch.boxes)]
+        if self.features:
+            if batch.features is None:
+                raise ValueError(f"the scorer was built for {self.features} features per box, the images have none")
+            parts.append(batch.features)
+        objects = self.dropout(torch.cat(parts, 1))
+        middle = batch.boxes[:, 0] + batch.boxes[:, 2]
+        objects = torch.cat([objects, self.context(objects, middle, batch.counts)], 1)
+        as_subject, as_object = self.ends(objects).chunk(2, 1)
+        geometry = self.place(pair_geometry(batch.boxes, batch.subjects, batch.objects))
+        pairs = torch.relu(as_subject[batch.subjects] + as_object[batch.objects] + geometry)
+        values = torch.relu(self.mix(self.dropout(pairs)))
+        classes = self.embedding.num_embeddings
+        kind = batch.classes[batch.subjects] * classes + batch.classes[batch.objects]
+        return PairFeatures(values, nn.functional.embedding(kind, self.frequency), batch.pair_counts)
+
+
+@register_backbone("relations")
+def _relations(
+    in_shape: Sequence[int],
+    *,
+    embedding: int = 100,
+    context: int = 128,
+    hidden: int = 256,
+    dropout: float = 0.1,
+    learn_frequency: bool = True,
+) -> nn.Module:
+    if len(in_shape) != 4:
+        raise ValueError(
+            f"backbone 'relations' takes scenes (readers vrd, vrd-pairs and visual-genome), got inputs of shape "
+            f"{tuple(in_shape)}: use 'identity' or 'mlp' for features, a convolutional network for images"
+        )
+    options: dict[str, Any] = {"embedding": embedding, "context": context, "hidden": hidden, "dropout": dropout}
+    return RelationScorer(in_shape, learn_frequency=learn_frequency, **options)
