@@ -16,6 +16,8 @@ IMAGENET_NEEDS = {
     "imagenet/train": "ILSVRC 2012 training images, one folder per class",
     "imagenet/val": "ILSVRC 2012 validation images, one folder per class",
 }
+RESNET18_NEEDS = {"resnet18.pth": "ResNet-18 trained on ImageNet, as torchvision distributes it (or so named)"}
+RESNET50_NEEDS = {"resnet50.pth": "ResNet-50 trained on ImageNet, as torchvision distributes it (or so named)"}
 
 
 def cifar100_features(data: Path, *, validation: int = 5000, **more: Any) -> dict[str, Any]:

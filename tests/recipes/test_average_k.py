@@ -1,0 +1,66 @@
+"""The recipe average-k."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shortlist.recipes._average_k_page import BALANCED, LONG_TAILED
+from shortlist.recipes._average_k_sets import GROUPS, set_accuracies, weights_of_test
+from shortlist.recipes.average_k import PAPER, RECIPE, config
+from shortlist.recipes.cells import train_model
+from shortlist.sets import AverageK
+from tests.recipes.smoke import SHARED, resolves, run_smoke
+
+
+def test_smoke(tmp_path: Path) -> None:
+    content = run_smoke("average-k", tmp_path)
+    measured = [row for row in content["tables"][0]["rows"] if row["accuracy"]["mean"] is not None]
+    assert [(row["k"], row["objective"]) for row in measured] == [(5, o) for o in PAPER[BALANCED]]
+    assert len(list(tmp_path.glob("*.svg"))) == 2
+
+
+def test_every_published_figure_has_a_cell_at_paper_scale() -> None:
+    resolves(RECIPE, "paper")
+    run = {
+        (cell.keys["data"], cell.keys["k"], cell.keys["objective"])
+        for cell in RECIPE.cells("paper", SHARED)
+        if cell.keys["part"] == "losses"
+    }
+    for which, table in zip((BALANCED, LONG_TAILED), RECIPE.tables, strict=False):
+        assert {(which, *keys) for keys in table.published} == {keys for keys in run if keys[0] == which}
+
+
+def test_the_threshold_comes_from_validation_data() -> None:
+    trained = train_model(config("smoke", SHARED, BALANCED, "average-k", 2, 0))
+    numbers = set_accuracies(trained)
+    threshold = AverageK(2, link="sigmoid").fit(trained.scores("validation")).threshold
+    chances, target = trained.scores("test").sigmoid(), trained.parts["test"].target
+    inside = (chances >= threshold)[range(len(target)), target]
+    assert numbers["accuracy"] == pytest.approx(float(inside.float().mean()))
+    assert numbers["mean size"] == pytest.approx(float((chances >= threshold).sum(1).float().mean()))
+    assert sum(numbers["sizes"]) == pytest.approx(1)
+
+
+def test_long_tailed_accuracy_is_the_mean_over_classes_by_training_frequency() -> None:
+    trained = train_model(config("smoke", SHARED, LONG_TAILED, "cross-entropy", 5, 0))
+    target = trained.parts["test"].target.numpy()
+    counts = trained.parts["train"].label_counts().numpy()
+    weight = weights_of_test(trained)
+    assert weight.sum() == pytest.approx(1)
+    tested = np.unique(target)
+    share = [weight[target == label].sum() for label in tested]
+    np.testing.assert_allclose(share, counts[tested] / counts[tested].sum())
+
+
+def test_cpu_scale_has_all_groups_of_shots() -> None:
+    if not SHARED.exists():
+        pytest.skip("the shared data is not here")
+    from shortlist.metrics.functional import shot_group_of
+    from shortlist.recipes.sources import parts_of
+
+    parts = parts_of(config("cpu", SHARED, LONG_TAILED, "average-k", 5, 0))
+    groups = shot_group_of(parts["train"].label_counts()).bincount(minlength=len(GROUPS))
+    assert groups.min() >= 30
+    assert len(parts["test"]) == 10_000
+    assert parts["validation"].label_counts()[0] > 20 * parts["validation"].label_counts()[99]
