@@ -115,3 +115,11 @@ def test_the_tens_digit_is_the_group():
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         ambiguous_numbers(**{"size": 10, **options})
+
+
+def test_all_readings_can_be_the_target():
+    data = ambiguous_numbers(200, labels="all")
+    assert torch.equal(data.target, torch.from_numpy(data.truth.to_dense().astype("int8")))
+    assert torch.equal(data.inputs, ambiguous_numbers(200).inputs)
+    with pytest.raises(ValueError, match="labels must be 'one' or 'all'"):
+        ambiguous_numbers(200, labels="some")

@@ -24,6 +24,7 @@ def ambiguous_numbers(
     part: Part = "train",
     shares: tuple[float, float, float] = (0.5, 0.25, 0.25),
     form: Literal["features", "images"] = "features",
+    labels: Literal["one", "all"] = "one",
     seed: int = 0,
 ) -> Dataset:
     """Numbers 00-99 made of scikit-learn's handwritten digits, some of them ambiguous. Needs no download.
@@ -38,6 +39,7 @@ def ambiguous_numbers(
         shares: the shares of images with 1, 2 and 4 readings. They are met exactly up to rounding. With the default
             an image has two readings on average, so that two labels on average, but not two labels always, are enough.
         form: "features" (128 numbers from 0 to 1) or "images" (8 x 16 pixels, one channel).
+        labels: "one" reading is recorded, or "all" of them, in a label matrix.
         seed: the same seed gives the same images.
 
     >>> data = ambiguous_numbers(1000)
@@ -51,6 +53,8 @@ def ambiguous_numbers(
         raise ValueError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")
     if form not in ("features", "images"):
         raise ValueError(f"form must be 'features' or 'images', got {form!r}")
+    if labels not in ("one", "all"):
+        raise ValueError(f"labels must be 'one' or 'all', got {labels!r}")
     drawings = _drawings(part)
     random = random_for(f"ambiguous-numbers {part}", seed)
 
@@ -73,13 +77,15 @@ def ambiguous_numbers(
         pixels = np.round(images * (255 / 16)).astype(np.uint8)[..., None]
         inputs = Images(pixels, mean=(0.3,), std=(0.35,))
     vocabulary = tuple(f"{number:02}" for number in range(100))
+    truth = _all_readings(digits, others, blended, vocabulary)
+    recorded = 10 * digits[:, 0] + digits[:, 1] if labels == "one" else truth.to_dense().astype(np.int8)
     return Dataset(
         inputs,
-        torch.from_numpy(10 * digits[:, 0] + digits[:, 1]),
+        torch.from_numpy(recorded),
         vocabulary,
         groups=torch.arange(100) // 10,
         group_names=tuple(f"{ten}_" for ten in range(10)),
-        truth=_all_readings(digits, others, blended, vocabulary),
+        truth=truth,
         name="ambiguous-numbers",
     )
 

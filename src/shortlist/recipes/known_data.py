@@ -73,11 +73,34 @@ def imagenet(data: Path, **more: Any) -> dict[str, Any]:
     return {"train": images("train"), "test": images("val"), "validation": 50_000, "calibration": None, **more}
 
 
-def embedded(size: int = 600, *, form: str = "features", **more: Any) -> dict[str, Any]:
+def voc2012_features(data: Path, *, validation: float = 0.15, **more: Any) -> dict[str, Any]:
+    """512 features of each image, the official training part to train on and the official validation part to test on;
+    labels of which there are only difficult objects are unknown."""
+    folder = data / "voc2012_multilabel"
+
+    def part(name: str) -> dict[str, Any]:
+        keys = {"labels_key": f"{name}_labels", "unknown_key": f"{name}_difficult", "vocabulary_key": "class_names"}
+        path, labels = str(folder / f"{name}_feats_fp16_512.npy"), str(folder / "labels.npz")
+        return {"reader": "features", "path": path, "labels": labels, **keys}
+
+    return {"train": part("train"), "test": part("val"), "validation": validation, "calibration": None, **more}
+
+
+def mulan(data: Path, name: str, *, validation: float = 0.15, **more: Any) -> dict[str, Any]:
+    """A data set of Mulan's with its usual split."""
+
+    def part(which: str) -> dict[str, Any]:
+        keys = {"inputs_key": f"X_{which}", "labels_key": f"Y_{which}", "vocabulary_key": "label_names"}
+        return {"reader": "features", "path": str(data / "mulan_multilabel" / f"{name}.npz"), **keys}
+
+    return {"train": part("train"), "test": part("test"), "validation": validation, "calibration": None, **more}
+
+
+def embedded(size: int = 600, *, form: str = "features", labels: str = "one", **more: Any) -> dict[str, Any]:
     """The embedded data, for smoke scale."""
 
     def numbers(part: str, count: int) -> dict[str, Any]:
-        return {"reader": "ambiguous-numbers", "part": part, "size": count, "form": form}
+        return {"reader": "ambiguous-numbers", "part": part, "size": count, "form": form, "labels": labels}
 
     return {
         "train": numbers("train", size),
