@@ -110,8 +110,8 @@ def test_a_docstring_becomes_markdown() -> None:
     from docstring_parts import readable
 
     blocks = "Formula:\n    2 x\n    <= y\n\nArgs:\n    x, y: numbers\n        of any size.\n"
-    docstring = f"Twice.\n\n{blocks}\n>>> twice(1)\n2"
+    docstring = f"Twice.\n\n- a\n  b\n\n{blocks}\n>>> twice(1)\n2\n  3"
     assert readable(docstring) == (
-        "Twice.\n\n```text\n2 x\n<= y\n```\n\n**Args**\n\n- `x, y`: numbers\n    of any size.\n\n"
-        "```pycon\n>>> twice(1)\n2\n```\n"
+        "Twice.\n\n- a\n    b\n\n```text\n2 x\n<= y\n```\n\n**Args**\n\n- `x, y`: numbers\n    of any size.\n\n"
+        "```pycon\n>>> twice(1)\n2\n  3\n```\n"
     )

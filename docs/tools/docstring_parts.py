@@ -8,7 +8,8 @@ from typing import Any
 _LISTS = ("Args", "Attributes", "Options")
 _TITLES = "|".join(("Formula", "Use it when", "Needs", "Reference", "Example", *_LISTS))
 _BLOCK = re.compile(rf"^({_TITLES}):\n((?:(?:[ \t]+\S.*)?\n)+)", re.MULTILINE)
-_DOCTEST = re.compile(r"^>>> .*\n(?:\S.*\n)*(?:\n+>>> .*\n(?:\S.*\n)*)*", re.MULTILINE)
+_DOCTEST = re.compile(r"^>>> .*\n(?:.*\S.*\n)*(?:\n+>>> .*\n(?:.*\S.*\n)*)*", re.MULTILINE)
+_FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _NESTED = re.compile(r"^  (?=\S)", re.MULTILINE)  # Markdown wants four spaces within a list, docstrings have two
 _ARGUMENT = re.compile(r"^(?=\S)([^:\n]+): ", re.MULTILINE)
 
@@ -57,9 +58,11 @@ def readable(docstring: str) -> str:
     ```
     <BLANKLINE>
     """
-    text = _NESTED.sub("    ", docstring.rstrip() + "\n")
-    text = _BLOCK.sub(_paragraph, text)
-    return _DOCTEST.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
+    text = _BLOCK.sub(_paragraph, docstring.rstrip() + "\n")
+    text = _DOCTEST.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
+    parts = _FENCE.split(text)
+    parts[::2] = [_NESTED.sub("    ", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _paragraph(found: re.Match[str]) -> str:
