@@ -82,6 +82,24 @@ def test_a_command_that_exists_is_fine() -> None:
     check(["shortlist", "data", "check", "features", "path=x.npz"])
 
 
+CONFIGS = [
+    (page, number, text)
+    for page in PAGES
+    for number, text in enumerate(re.findall(r"^```yaml.*?\n(.*?)^```$", (DOCS / page).read_text(), re.M | re.S))
+    if text.startswith("data:") or "\ndata:" in text
+]
+
+
+@pytest.mark.parametrize(("page", "number", "text"), CONFIGS, ids=[f"{page}-{number}" for page, number, _ in CONFIGS])
+def test_a_config_on_a_page_has_names_and_options_that_exist(page: str, number: int, text: str) -> None:
+    from shortlist.training.config import parse_config
+    from shortlist.training.setup import resolve
+
+    config = parse_config(text)
+    if ":" not in config.objective.name:  # the code of a page runs below
+        resolve(config)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
