@@ -19,6 +19,7 @@ _PUBLIC = {
     "data": "",
     "estimators": "",
     "functional": "",
+    "imcl": "",
     "kernels": "",
     "labels": "",
     "metrics": "",
@@ -26,8 +27,8 @@ _PUBLIC = {
     "nn": "",
     "objectives": "",
     "reports": "",
-    "sets": "",
     "scenes": "",
+    "sets": "",
     "training": "",
 }
 

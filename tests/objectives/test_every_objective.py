@@ -14,7 +14,7 @@ CONTRACT = [
     "cross-entropy", "smooth-topk", "topk-hinge", "truncated-entropy", "noised-topk", "lml", "average-k",
     "assume-negative", "expected-positive", "role", "binary", "two-way", "asymmetric", "partial-selective", "warp",
     "lsep", "rml", "wsabie", "multilabel-softmax", "partial-binary", "curriculum", "fast0tag", "latent-noise",
-    "cnn-rnn",
+    "cnn-rnn", "imcl",
 ]
 # fmt: on
 TAKE_BOTH = ["truncated-entropy", "lml", "average-k", "assume-negative", "expected-positive", "role"]

@@ -68,6 +68,9 @@ def train(objective: Objective, data: Tiny, epochs: int, *, start: int = 0, of: 
         total = 0.0
         for index in torch.randperm(TRAIN).split(TRAIN // 3):
             optimizer.zero_grad()
+            wanted = objective.wanted_rows(changing=False)
+            if wanted is not None:
+                objective.remember(data.features[wanted])
             loss = objective.loss(data.features[index], data.target[index], index)
             loss.backward()
             optimizer.step()

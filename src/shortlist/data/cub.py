@@ -26,7 +26,7 @@ def read_cub(
 
     ``images.txt``, ``train_test_split.txt``, ``attributes/image_attribute_labels.txt`` and ``attributes.txt`` (in the
     folder, in ``attributes`` or beside the folder). An attribute's coarse group is what it is about, such as
-    ``has_bill_shape``.
+    ``has_bill_shape``. The species is each image's side label.
 
     Args:
         path: the folder ``CUB_200_2011``.
@@ -69,8 +69,15 @@ def read_cub(
         groups=torch.tensor([kinds.index(kind) for kind in about]),
         group_names=tuple(kinds),
         ids=tuple(images[identity][1] for identity in kept),
+        side=_species([images[identity][1] for identity in kept]),
         name=f"cub-{part}",
     )
+
+
+def _species(names: list[str]) -> torch.Tensor:
+    """The species of each image: the number that its folder's name begins with, ``001.Black_footed_Albatross``."""
+    numbers = [name.partition(".")[0] for name in names]
+    return torch.tensor([int(number) - 1 if number.isdecimal() else -1 for number in numbers], dtype=torch.int64)
 
 
 def _attribute_labels(

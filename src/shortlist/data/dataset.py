@@ -31,6 +31,7 @@ class Dataset:
         group_names: the groups' names.
         truth: all right labels of each example, for evaluation only.
         ids: what the examples are called, such as file names.
+        side: more that is known of each example: a class, int64 (N,), -1 for unknown; no label to be predicted.
         name: what the data set is called.
         corruptions: what was done to the labels since they were read, in order.
 
@@ -50,6 +51,7 @@ class Dataset:
     group_names: tuple[str, ...] | None = None
     truth: LabelSets | None = None
     ids: tuple[str, ...] | None = None
+    side: Tensor | None = None
     name: str = "data"
     corruptions: tuple[dict[str, Any], ...] = ()
 
@@ -66,6 +68,7 @@ class Dataset:
             ("target", len(self.target)),
             ("truth", None if self.truth is None else len(self.truth)),
             ("ids", None if self.ids is None else len(self.ids)),
+            ("side", None if self.side is None else len(self.side)),
         ):
             if size not in (None, len(self)):
                 raise ValueError(f"{what} has {size} rows for {len(self)} inputs")
@@ -139,16 +142,17 @@ class Dataset:
             target=self.target[at],
             truth=None if self.truth is None else self.truth[rows],
             ids=None if self.ids is None else tuple(self.ids[row] for row in rows.tolist()),
+            side=None if self.side is None else self.side[at],
         )
-
-    def normalised_for(self, backbone: Any) -> Dataset:
-        """With images scaled as the backbone says in ``pixel_mean`` and ``pixel_std``, if it says so (pretrained ones
-        do); otherwise as it is.
 
     @property
     def answers(self) -> Tensor | Relations:
         """What scores are measured against: the target; of scenes their relations."""
         return self.inputs.answers() if isinstance(self.inputs, Scenes) else self.target
+
+    def normalised_for(self, backbone: Any) -> Dataset:
+        """With images scaled as the backbone says in ``pixel_mean`` and ``pixel_std``, if it says so (pretrained ones
+        do); otherwise as it is.
 
         >>> class Backbone:
         ...     pixel_mean, pixel_std = (0.0,), (1.0,)
@@ -193,24 +197,24 @@ class Dataset:
             "label_counts": dict(zip(self.vocabulary, counts.tolist(), strict=True)),
             "labels_never_present": int((counts == 0).sum()),
         }
+        if isinstance(self.inputs, Scenes):
+            described |= {"object_classes": len(self.inputs.class_names), "objects": len(self.inputs.classes)}
+            described |= {"relations": len(self.inputs.answers().entries)}
         if self.groups is not None:
             described["groups"] = int(self.groups.max()) + 1
         if self.truth is not None:
             described["true_cardinality"] = float(self.truth.sizes.mean()) if len(self) else 0.0
-        if isinstance(self.inputs, Scenes):
-            described |= {"object_classes": len(self.inputs.class_names), "objects": len(self.inputs.classes)}
-            described |= {"relations": len(self.inputs.answers().entries)}
         if self.corruptions:
             described["corruptions"] = [dict(done) for done in self.corruptions]
         return described
 
     def __repr__(self) -> str:
+        if isinstance(self.inputs, Scenes):
+            return f"Dataset({self.name!r}: {self.inputs}, {self.num_labels} predicates)"
         shape = " x ".join(map(str, self.in_shape))
         inputs = f"images of {shape}" if self.kind == "images" else f"{shape} features"
         target = f"one of {self.num_labels} labels each" if self.is_single else f"any of {self.num_labels} labels"
         return f"Dataset({self.name!r}: {len(self)} examples, {inputs}, {target})"
-        if isinstance(self.inputs, Scenes):
-            return f"Dataset({self.name!r}: {self.inputs}, {self.num_labels} predicates)"
 
 
 def _checked_target(target: Any, num_labels: int) -> Tensor:

@@ -6,21 +6,22 @@ from shortlist.objectives.cnn_rnn import CnnRnn
 from shortlist.objectives.counted import NoisedTopK, PartialSelective
 from shortlist.objectives.curriculum import Curriculum
 from shortlist.objectives.fast0tag import Fast0Tag
+from shortlist.objectives.imcl import Imcl
 from shortlist.objectives.latent_noise import LatentNoise
 from shortlist.objectives.loss_functions import LossFunctionObjective
 from shortlist.objectives.registry import (
     OBJECTIVES,
     build,
-    check_target,
     check_kind,
+    check_target,
     default_monitor,
     make_config,
     objective_class,
     register,
 )
 from shortlist.objectives.role import Role
-from shortlist.objectives.wsabie import Wsabie
 from shortlist.objectives.scenes import SceneLML, SceneObjective, SceneSoftmax, SceneTruncatedEntropy
+from shortlist.objectives.wsabie import Wsabie
 
 __all__ = [
     "OBJECTIVES",
@@ -28,6 +29,7 @@ __all__ = [
     "CnnRnn",
     "Curriculum",
     "Fast0Tag",
+    "Imcl",
     "LatentNoise",
     "LinearObjective",
     "LossFunctionObjective",
@@ -35,15 +37,15 @@ __all__ = [
     "Objective",
     "PartialSelective",
     "Role",
-    "Wsabie",
-    "build",
     "SceneLML",
     "SceneObjective",
     "SceneSoftmax",
     "SceneTruncatedEntropy",
+    "Wsabie",
+    "build",
+    "check_kind",
     "check_target",
     "count_labels",
-    "check_kind",
     "default_monitor",
     "make_config",
     "objective_class",

@@ -82,6 +82,19 @@ class Objective(nn.Module):
     def start_epoch(self, epoch: int, epochs: int) -> None:
         """Called before epoch 0..epochs-1; again for the first one after a run is resumed."""
 
+    def wanted_rows(self, changing: bool) -> Tensor | None:
+        """Asked before every optimizer step: the training examples whose features the objective wants to see now.
+
+        ``changing``: the backbone trains, so that features seen before are out of date. None: no wish.
+        """
+        return None
+
+    def remember(self, features: Tensor) -> None:
+        """The features of the wanted rows: of the backbone in evaluation mode, the same on every process."""
+
+    def see_side_labels(self, side: Tensor) -> None:
+        """Called before training where the data says more of each example: a class, int64 (N,), -1 for unknown."""
+
     def check_features(self, features: Tensor) -> Tensor:
         """The features, if they have the shape this objective was built for."""
         if features.ndim != 2 or features.shape[1] != self.in_features:

@@ -1,5 +1,6 @@
 """A backbone and an objective as one module: inputs to loss in training, inputs to scores in prediction."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -40,6 +41,8 @@ def score(learner: Learner, dataset: Dataset, batch_size: int = 1024, context: A
     was_training = learner.training
     learner.eval()
     parts = []
+    if dataset.kind == "scenes":
+        batch_size = max(1, batch_size // 16)  # every pair of objects is a row
     for rows in torch.arange(len(dataset)).split(batch_size):
         inputs = dataset.batch(rows)[0].to(device)
         if context is None:
@@ -49,3 +52,19 @@ def score(learner: Learner, dataset: Dataset, batch_size: int = 1024, context: A
                 parts.append(learner.scores(inputs).float().cpu())
     learner.train(was_training)
     return torch.cat(parts) if parts else torch.empty(0, learner.objective.num_labels)
+
+
+@torch.no_grad()
+def features_of(
+    learner: Learner, dataset: Dataset, rows: Tensor, batch_size: int = 256, context: Any = nullcontext
+) -> Tensor:
+    """The features of these examples by the backbone in evaluation mode, float32 (len(rows), D) on the CPU."""
+    device = next(learner.parameters()).device
+    was_training = learner.backbone.training
+    learner.backbone.eval()
+    parts = []
+    for some in rows.split(batch_size):
+        with context():
+            parts.append(learner.backbone(dataset.batch(some)[0].to(device)).float().cpu())
+    learner.backbone.train(was_training)
+    return torch.cat(parts) if parts else torch.empty(0, learner.objective.in_features)

@@ -23,7 +23,7 @@ from shortlist.data import Dataset
 from shortlist.objectives import Objective, default_monitor
 from shortlist.training.batches import augmentation, batches, grouped, loaded, mixed_seed, order_of
 from shortlist.training.history import History, Record
-from shortlist.training.learner import Learner, score
+from shortlist.training.learner import Learner, features_of, score
 from shortlist.training.monitors import check_metric, measure_all, usual_metrics, usual_scene_metrics, with_k
 from shortlist.training.optimizers import make_optimizer, rate_at
 from shortlist.training.run import Run
@@ -81,6 +81,8 @@ def train(
     fabric = make_fabric(settings) if fabric is None else fabric
     progress = progress if progress is not None and fabric.is_global_zero else Quiet()
     learner = Learner(backbone, objective)
+    if train_set.side is not None:
+        objective.see_side_labels(train_set.side)
     metric, metrics = choose_metrics(objective, train_set, val_set, settings)
     history, best_weights = History(metric), None
 
@@ -136,12 +138,16 @@ def train_epoch(
     mine = [[rows[fabric.global_rank :: fabric.world_size] for rows in group] for group in groups]
     ready = loaded(dataset, [rows for group in mine for rows in group], fabric.device)
     change = augmentation(settings, dataset)
+    changing = any(weight.requires_grad for weight in model.module.backbone.parameters())
 
     total, seen = torch.zeros((), device=fabric.device), 0
     for step, group in enumerate(mine):
         lr = settings.optimizer.lr * rate_at(settings.schedule, epoch + step / len(mine), settings.epochs)
         for part in optimizer.param_groups:
             part["lr"] = lr
+        wanted = objective.wanted_rows(changing)
+        if wanted is not None:
+            objective.remember(gathered_features(fabric, model.module, dataset, wanted.cpu()))
         in_group = sum(map(len, group))
         for number, rows in enumerate(group):
             inputs, target = next(ready)
@@ -193,6 +199,16 @@ def gathered_scores(fabric: Fabric, learner: Learner, dataset: Dataset) -> Tenso
     mine = torch.arange(len(dataset)).tensor_split(fabric.world_size)[fabric.global_rank]
     parts: list[Any] = [None] * fabric.world_size
     dist.all_gather_object(parts, score(learner, dataset.subset(mine), context=fabric.autocast))
+    return torch.cat(parts)
+
+
+def gathered_features(fabric: Fabric, learner: Learner, dataset: Dataset, rows: Tensor) -> Tensor:
+    """The features of these examples, the same on every process, each process computing its share."""
+    if fabric.world_size == 1:
+        return features_of(learner, dataset, rows, context=fabric.autocast)
+    parts: list[Any] = [None] * fabric.world_size
+    mine = rows.tensor_split(fabric.world_size)[fabric.global_rank]
+    dist.all_gather_object(parts, features_of(learner, dataset, mine, context=fabric.autocast))
     return torch.cat(parts)
 
 

@@ -1,0 +1,17 @@
+"""A similarity memory for partial labels: label graph, dictionary, joint nonnegative pursuit."""
+
+from shortlist.imcl.completion import complete, squash
+from shortlist.imcl.dictionary import Dictionary
+from shortlist.imcl.label_graph import LabelGraph
+from shortlist.imcl.nonnegative import nonnegative_least_squares
+from shortlist.imcl.pursuit import JointNonnegativePursuit, PursuitResult
+
+__all__ = [
+    "Dictionary",
+    "JointNonnegativePursuit",
+    "LabelGraph",
+    "PursuitResult",
+    "complete",
+    "nonnegative_least_squares",
+    "squash",
+]

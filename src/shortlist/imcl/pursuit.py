@@ -1,0 +1,221 @@
+"""Joint nonnegative pursuit: which few examples of a dictionary explain an example's labels and its features."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from shortlist.functional._inputs import in_compute_type
+from shortlist.imcl.nonnegative import nonnegative_least_squares
+
+_BLOCK_ENTRIES = 1 << 17  # correlations looked at together, over the whole batch
+
+
+class PursuitResult(NamedTuple):
+    """What was found for each of B rows: at most k dictionary rows, in the order they were picked."""
+
+    indices: Tensor  # (B, k) int64, -1 where fewer are used
+    label_coefficients: Tensor  # (B, k), not negative, 0 where the index is -1
+    feature_coefficients: Tensor  # (B, k), likewise
+    label_residual: Tensor  # (B, L): labels minus their combination of dictionary rows
+    feature_residual: Tensor  # (B, D)
+
+
+@dataclass(frozen=True)
+class JointNonnegativePursuit:
+    """Greedy search for the dictionary rows whose nonnegative combinations come nearest to labels and to features.
+
+    Formula:
+        gain of row i = label_weight max(0, <r_y, y_i>)^2 / ||y_i||^2 + feature_weight max(0, <r_f, f_i>)^2 / ||f_i||^2
+        pick the row of largest gain, none twice; stop at k rows or when the largest gain is below the threshold
+        after each pick: both coefficient vectors by nonnegative least squares, r_y and r_f = what is left over
+
+    Of the picked rows both coefficient vectors are the exact minima, so that no residual ever grows. Ties go to the
+    lower row; a row without gain is never picked, whatever the threshold. The dictionary is passed over in blocks: the
+    memory needed beyond it grows with batch times block, not with its size. Nothing here is differentiated.
+
+    Args:
+        k: rows picked at most.
+        label_weight, feature_weight: how much labels and features count in the gain.
+        threshold: the least gain worth a row.
+
+    Reference:
+        Huynh and Elhamifar, "Interactive Multi-Label CNN Learning with Partial Labels", CVPR 2020, supplement 4.1.
+
+    >>> pursuit = JointNonnegativePursuit(k=2)
+    >>> labels, features = torch.tensor([[1.0, 1.0, 0.0]]), torch.tensor([[2.0, 0.0]])
+    >>> found = pursuit(labels, features, torch.eye(3), torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
+    >>> found.indices, found.label_coefficients, found.feature_coefficients
+    (tensor([[0, 1]]), tensor([[1., 1.]]), tensor([[2., 0.]]))
+    """
+
+    k: int = 3
+    label_weight: float = 1.0
+    feature_weight: float = 1.0
+    threshold: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
+            raise ValueError(f"k must be a whole number of at least 1, got {self.k!r}")
+        for name in ("label_weight", "feature_weight", "threshold"):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+
+    @torch.no_grad()
+    def __call__(
+        self,
+        labels: Tensor,
+        features: Tensor,
+        dictionary_labels: Tensor,
+        dictionary_features: Tensor,
+        exclude: Tensor | None = None,
+    ) -> PursuitResult:
+        """Search for every row of a batch.
+
+        Args:
+            labels, features: (B, L) and (B, D), what is to be explained.
+            dictionary_labels, dictionary_features: (N, L) and (N, D).
+            exclude: (B,) the dictionary row that each one may not use (itself), -1 for none.
+        """
+        _check_shapes(labels, features, dictionary_labels, dictionary_features, exclude)
+        sides = (
+            _Side(labels, dictionary_labels, self.label_weight, self.k, "labels"),
+            _Side(features, dictionary_features, self.feature_weight, self.k, "features"),
+        )
+        rows = len(labels)
+        taken = torch.full((rows, 1), -1, device=labels.device) if exclude is None else exclude.long().unsqueeze(1)
+        indices = torch.full((rows, self.k), -1, device=labels.device)
+        length = torch.cat([side.length for side in sides])
+        fitted = length.new_zeros((2 * rows, self.k))  # labels above, features below
+        searching = torch.ones(rows, dtype=torch.bool, device=labels.device)
+        for picked in range(1, self.k + 1):
+            gain, best = _largest_gain(sides, taken)
+            searching &= (gain >= self.threshold) & (gain > 0)
+            if not bool(searching.any()):
+                break
+            best = torch.where(searching, best, -1)
+            indices[:, picked - 1] = best
+            taken = torch.cat([taken, best.unsqueeze(1)], 1)
+            for side in sides:
+                side.pick(best, picked)
+            gram = torch.cat([side.gram[:, 1 : picked + 1, 1 : picked + 1] for side in sides])
+            moments = torch.cat([side.gram[:, 0, 1 : picked + 1] for side in sides])
+            fitted[:, :picked] = nonnegative_least_squares(gram, moments, length, fitted[:, :picked])
+            for side, coefficients in zip(sides, fitted[:, :picked].chunk(2), strict=True):
+                side.subtract(coefficients)
+        of_labels, of_features = fitted.chunk(2)
+        return PursuitResult(
+            indices,
+            of_labels.to(labels.dtype),
+            of_features.to(features.dtype),
+            sides[0].residual.to(labels.dtype),
+            sides[1].residual.to(features.dtype),
+        )
+
+
+class _Side:
+    """Labels, or features: what is to be explained, the dictionary, the rows picked so far, and what is left over."""
+
+    def __init__(self, target: Tensor, dictionary: Tensor, weight: float, k: int, name: str) -> None:
+        self.target = self.residual = in_compute_type(target)
+        self.dictionary = dictionary
+        shape = (len(target), k + 1, target.shape[1])
+        self.vectors = self.target.new_empty(shape)  # the target, then the rows picked
+        self.exact = self.target.new_empty(shape, dtype=torch.float64)  # for inner products: coefficients need them
+        self.gram = self.exact.new_empty((len(target), k + 1, k + 1))
+        self._put(self.target, 0)
+        self.length = _norms(self.exact[:, 0], name)
+        norms = torch.cat([_norms(block, f"dictionary_{name}") for block in self.blocks()])
+        # squared together with the correlation, so that large numbers are not squared alone
+        self.scale = torch.where(norms > 0, math.sqrt(weight) / norms, 0.0).unsqueeze(1)
+
+    def block(self, start: int, stop: int) -> Tensor:
+        return self.dictionary[start:stop].to(self.residual.dtype)
+
+    def blocks(self) -> Iterator[Tensor]:
+        size = 1 << 16 if self.dictionary.dtype == self.residual.dtype else 4096  # where a block is a copy
+        return (self.block(i, i + size) for i in range(0, max(1, len(self.dictionary)), size))
+
+    def gain(self, start: int, stop: int) -> Tensor:
+        """This side's part of the gain, (rows of the block, B)."""
+        correlation = self.block(start, stop) @ self.residual.T  # this way round is faster by half
+        return correlation.clamp_(min=0).mul_(self.scale[start:stop]).square_()
+
+    def pick(self, best: Tensor, place: int) -> None:
+        """Take a dictionary row for each target; where ``best`` is -1, a row of zeros."""
+        vector = self.dictionary.index_select(0, best.clamp(min=0)).to(self.target.dtype)
+        self._put(vector.mul_((best >= 0).unsqueeze(1)), place)
+
+    def _put(self, vector: Tensor, place: int) -> None:
+        self.vectors[:, place] = vector
+        self.exact[:, place] = vector
+        products = (self.exact[:, place].unsqueeze(1) @ self.exact[:, : place + 1].mT).squeeze(1)
+        self.gram[:, : place + 1, place] = products
+        self.gram[:, place, : place + 1] = products
+
+    def subtract(self, coefficients: Tensor) -> None:
+        """What is left of the target beside this combination of the rows picked."""
+        picked = self.vectors[:, 1 : coefficients.shape[1] + 1]
+        by = coefficients.to(picked.dtype).unsqueeze(1)
+        self.residual = torch.baddbmm(self.target.unsqueeze(1), by, picked, alpha=-1).squeeze(1)
+
+
+def _largest_gain(sides: tuple[_Side, _Side], taken: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest gain of each target over the dictionary rows not taken, and which row that is."""
+    labels, features = sides
+    size, rows = len(labels.dictionary), len(taken)
+    gain = labels.residual.new_full((rows,), -math.inf)
+    best = taken.new_full((rows,), -1)
+    block = max(64, _BLOCK_ENTRIES // max(1, rows))
+    for start in range(0, size if rows else 0, block):
+        stop = min(start + block, size)
+        here = labels.gain(start, stop).add_(features.gain(start, stop))
+        place = (taken - start).T
+        outside = (place < 0) | (place >= stop - start)
+        least = torch.where(outside, math.inf, -math.inf).to(here.dtype)
+        here.scatter_reduce_(0, place.clamp(0, stop - start - 1), least, "amin")
+        top, row = here.max(0)
+        better = top > gain
+        gain, best = torch.where(better, top, gain), torch.where(better, row + start, best)
+    return gain, best
+
+
+def _norms(rows: Tensor, name: str) -> Tensor:
+    norms = torch.linalg.vector_norm(rows, dim=1)
+    if not bool(norms.isfinite().all()):
+        row = int((~norms.isfinite()).nonzero()[0])
+        raise ValueError(f"{name} must be finite numbers, and not too large to be squared; row {row} is not")
+    return norms
+
+
+def _check_shapes(y: Tensor, f: Tensor, dictionary_y: Tensor, dictionary_f: Tensor, exclude: Tensor | None) -> None:
+    given = {"labels": y, "features": f, "dictionary_labels": dictionary_y, "dictionary_features": dictionary_f}
+    for name, tensor in given.items():
+        if tensor.ndim != 2 or not tensor.is_floating_point():
+            raise ValueError(
+                f"{name} must be floating point of shape (rows, columns), got {tuple(tensor.shape)} {tensor.dtype}"
+            )
+    for a, b, dim in (
+        ("labels", "features", 0),
+        ("dictionary_labels", "dictionary_features", 0),
+        ("labels", "dictionary_labels", 1),
+        ("features", "dictionary_features", 1),
+    ):
+        if given[a].shape[dim] != given[b].shape[dim]:
+            what = "rows" if dim == 0 else "columns"
+            raise ValueError(
+                f"{a} and {b} must have as many {what}, got shapes {tuple(given[a].shape)} and {tuple(given[b].shape)}"
+            )
+    if exclude is not None:
+        if exclude.shape != y.shape[:1] or exclude.is_floating_point() or exclude.dtype == torch.bool:
+            raise ValueError(
+                f"exclude must hold one dictionary row (or -1) per example, got {tuple(exclude.shape)} {exclude.dtype}"
+            )
+        size = len(dictionary_y)
+        if exclude.numel() and not -1 <= int(exclude.min()) <= int(exclude.max()) < size:
+            bad = int(exclude[(exclude < -1) | (exclude >= size)][0])
+            raise ValueError(f"exclude holds {bad}: allowed are the dictionary's rows 0..{size - 1}, and -1 for none")

@@ -1,0 +1,375 @@
+"""IMCL: its loss from the definition, gradients, what never happens to known labels, memory, processes."""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+import torch.nn.functional as F
+from torch import nn
+
+from shortlist.data import Dataset
+from shortlist.functional import binary_loss
+from shortlist.models import build_backbone
+from shortlist.objectives import build
+from shortlist.training.learner import Learner
+from shortlist.training.loop import gathered_features
+from shortlist.training.loop import train as train_in_loop
+from shortlist.training.settings import TrainSettings
+from tests.objectives.tiny import FEATURES, LABELS, TRAIN, make, tiny, train
+
+INDEX = torch.arange(TRAIN)
+
+
+def psi(x, c):
+    return (1 + 1 / c) * torch.sigmoid(2 * x - np.log(c)) - 1 / c
+
+
+def active(data=None, dtype=torch.float64, **options):
+    """Past the warm-up, its dictionary filled, weights drawn at random."""
+    data = data or tiny("label-matrix")
+    objective = make("imcl", data, **options).to(dtype)
+    for parameter in objective.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    objective.start_epoch(9, 10)
+    objective.remember(data.features[objective.wanted_rows(changing=False)].to(dtype))
+    return objective
+
+
+def by_definition(objective, features, target, found):
+    """The label term and the feature term of every row, with loops, for what the search found."""
+    c, dictionary = objective.config.c, objective.dictionary
+    A = objective.graph.weights().to_dense().detach()
+    if objective.graph.weight.requires_grad:
+        source, to = objective.graph.edges
+        A = torch.eye(LABELS, dtype=features.dtype).index_put((to, source), objective.graph.weight)
+    labels, apart = [], []
+    for row in range(len(features)):
+        y = psi(objective.head(features[row]), c)
+        y = torch.stack([{1: y[j] * 0 + 1, 0: y[j] * 0 - 1 / c, -1: y[j]}[int(target[row, j])] for j in range(LABELS)])
+        combined, rebuilt = torch.zeros(LABELS, dtype=features.dtype), torch.zeros(FEATURES, dtype=features.dtype)
+        for step, place in enumerate(found.indices[row].tolist()):
+            if place < 0:
+                continue
+            atom = dictionary.features[place]
+            z = A @ psi(objective.head(atom), c)
+            known = dictionary.target[place]
+            z = torch.where(known == 1, 1.0, torch.where(known == 0, -1 / c, z))
+            combined = combined + found.label_coefficients[row, step] * z
+            rebuilt = rebuilt + found.feature_coefficients[row, step] * atom
+        combined = combined.tanh() if objective.config.combine == "tanh" else combined
+        labels.append(((y - combined) ** 2).sum())
+        apart.append(((features[row] - rebuilt) ** 2).sum())
+    return torch.stack(labels).mean(), torch.stack(apart).mean()
+
+
+def search(objective, features, target, index):
+    """What the loss will find."""
+    from shortlist.imcl import complete, squash
+
+    with torch.no_grad():
+        y = complete(target, squash(objective(features), objective.config.c), objective.config.c)
+        return objective._search(y, features, index)
+
+
+@pytest.mark.parametrize("combine", ["tanh", "linear"])
+@pytest.mark.parametrize("c", [1.0, 2.0])
+def test_the_loss_is_the_definition(combine, c):
+    data = tiny("label-matrix")
+    objective = active(balance="fixed", label_weight=0.7, feature_weight=0.3, combine=combine, c=c)
+    x = data.features[:16].double().requires_grad_()
+    found = search(objective, x, data.target[:16], INDEX[:16])
+    assert (found.indices >= 0).any()
+    labels, apart = by_definition(objective, x, data.target[:16], found)
+    expected = binary_loss(objective(x), data.target[:16]) + 0.7 * labels + 0.3 * apart
+    torch.testing.assert_close(objective.loss(x, data.target[:16], INDEX[:16]), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_fixed_features_leave_out_the_feature_term():
+    data = tiny("label-matrix")
+    objective = active(balance="fixed", feature_weight=100.0)
+    x = data.features[:16].double()
+    labels, _ = by_definition(objective, x, data.target[:16], search(objective, x, data.target[:16], INDEX[:16]))
+    expected = binary_loss(objective(x), data.target[:16]) + labels
+    torch.testing.assert_close(objective.loss(x, data.target[:16], INDEX[:16]), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_gradients_by_head_graph_and_features_match_differences_with_the_selection_held_fixed(monkeypatch):
+    data = tiny("label-matrix")
+    objective = active(balance="fixed")
+    x, target, index = data.features[:4].double().requires_grad_(), data.target[:4], INDEX[:4]
+    found = search(objective, x, target, index)
+    monkeypatch.setattr(objective, "_search", lambda *_: found)
+    names = ["head.weight", "head.bias", "graph.weight"]
+    values = [dict(objective.named_parameters())[name].detach().clone().requires_grad_() for name in names]
+
+    class Loss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.objective = objective
+
+        def forward(self, x):
+            return self.objective.loss(x, target, index)
+
+    def loss(x, *values):
+        given = {f"objective.{name}": value for name, value in zip(names, values, strict=True)}
+        return torch.func.functional_call(Loss(), given, (x,))
+
+    assert torch.autograd.gradcheck(loss, (x, *values), fast_mode=True)
+
+
+def test_unknown_labels_never_enter_the_logistic_term():
+    data = tiny("label-matrix")
+    objective = make("imcl", data)  # in the warm-up
+    x, target = data.features[:16], data.target[:16]
+    loss = objective.loss(x, target, INDEX[:16])
+    known = target != -1
+    by_hand = F.binary_cross_entropy_with_logits(objective(x)[known], target[known].float())
+    torch.testing.assert_close(loss, by_hand)
+    assert known.any()
+    assert not known.all()
+
+
+def test_known_labels_are_the_same_in_every_completed_vector():
+    data = tiny("label-matrix")
+    objective = active(dtype=torch.float32)
+    for row, why in enumerate(objective.explain(data.features, data.target, INDEX)):
+        present, absent = data.target[row] == 1, data.target[row] == 0
+        assert (why.completed[present] == 1).all()
+        assert (why.completed[absent] == -0.5).all()
+    known = objective.dictionary.target
+    memory = objective._labels_of(slice(None))
+    assert (memory[known == 1] == 1).all()
+    assert (memory[known == 0] == -0.5).all()
+
+
+def test_no_example_is_explained_by_itself():
+    data = tiny("label-matrix")
+    objective = active(dtype=torch.float32, per_label=None)
+    for row, why in enumerate(objective.explain(data.features, data.target, INDEX)):
+        assert row not in why.examples
+        assert why.examples
+        assert len(set(why.examples)) == len(why.examples) == len(why.label_coefficients)
+
+
+def test_an_explanation_adds_up():
+    data = tiny("label-matrix")
+    objective = active(dtype=torch.float32, combine="linear")
+    (why,) = objective.explain(data.features[:1], data.target[:1], INDEX[:1])
+    places = objective.dictionary.places(torch.tensor(why.examples))
+    by_hand = torch.tensor(why.label_coefficients) @ objective._labels_of(places)
+    torch.testing.assert_close(why.combination, by_hand)
+
+
+def test_the_warm_up_is_logistic_regression_to_the_bit():
+    data = tiny("label-matrix")
+    logistic, imcl = make("binary", data), make("imcl", data, warm_up=1.0)
+    assert train(imcl, data, epochs=3) == pytest.approx(train(logistic, data, epochs=3))
+    assert torch.equal(imcl.head.weight, logistic.head.weight)
+    assert not imcl.dictionary.ready  # nothing was asked for
+
+
+def test_after_the_warm_up_the_head_and_the_graph_learn_more():
+    data = tiny("label-matrix")
+    logistic, imcl = make("binary", data), make("imcl", data, warm_up=0.5)
+    train(logistic, data, epochs=4)
+    train(imcl, data, epochs=4)
+    assert not torch.equal(imcl.head.weight, logistic.head.weight)
+    assert imcl.graph.weight.abs().max() > 0
+
+
+def test_balanced_terms_have_their_share_of_the_logistic_gradient():
+    data = tiny("label-matrix")
+    objective = active(label_weight=0.5, feature_weight=0.25)
+    x, target, index = data.features[:16].double().requires_grad_(), data.target[:16], INDEX[:16]
+    labels, apart = by_definition(objective, x, target, search(objective, x, target, index))
+    logistic = binary_loss(objective(x), target)
+    objective.loss(x, target, index)
+
+    def norm(term, by):
+        return torch.autograd.grad(term, by, retain_graph=True)[0].norm()
+
+    weight = objective.head.weight
+    expected = 0.5 * norm(logistic, weight) / norm(labels, weight)
+    torch.testing.assert_close(objective._balance["labels"], expected)
+    expected = 0.25 * norm(logistic, x) / norm(apart, x)
+    torch.testing.assert_close(objective._balance["features"], expected)
+
+
+# ---- the dictionary in training
+
+
+def test_features_are_asked_for_once_if_fixed_and_every_refresh_if_not():
+    data = tiny("label-matrix")
+    objective = make("imcl", data, refresh=3, warm_up=0.0)
+    objective.start_epoch(0, 2)
+    asked = {True: [], False: []}
+    for changing in (False, True):
+        objective.start_epoch(0, 2)
+        for step in range(7):
+            rows = objective.wanted_rows(changing)
+            if rows is not None:
+                asked[changing].append(step)
+                objective.remember(data.features[rows])
+            objective.after_step(0.1)
+    assert asked == {False: [0], True: [0, 3, 6]}
+
+
+def test_training_without_features_says_what_to_call():
+    data = tiny("label-matrix")
+    objective = make("imcl", data, warm_up=0.0)
+    objective.start_epoch(0, 1)
+    with pytest.raises(ValueError, match=r"call objective\.remember"):
+        objective.loss(data.features, data.target, INDEX)
+
+
+def test_an_objective_built_for_prediction_has_neither_dictionary_nor_graph_and_refuses_to_train():
+    objective = build("imcl", {}, in_features=FEATURES, num_labels=LABELS)
+    assert {name for name, _ in objective.named_parameters()} == {"head.weight", "head.bias"}
+    assert objective.wanted_rows(changing=True) is None
+    with pytest.raises(ValueError, match="to train, pass train_target"):
+        objective.loss(torch.zeros(1, FEATURES), torch.zeros(1, LABELS), torch.tensor([0]))
+    with pytest.raises(ValueError, match="build it with train_target"):
+        objective.explain(torch.zeros(1, FEATURES), torch.zeros(1, LABELS), torch.tensor([0]))
+
+
+def dataset(kind="label-matrix"):
+    data = tiny(kind)
+    return Dataset(data.features, data.target, tuple("abcdefgh")), Dataset(data.held_out, data.truth, tuple("abcdefgh"))
+
+
+def test_the_loop_refreshes_the_dictionary_of_a_backbone_that_trains():
+    train_set, _ = dataset()
+    backbone = build_backbone("mlp", in_shape=(FEATURES,), hidden=(12,), dropout=0.5)
+    options = {"warm_up": 0.0, "refresh": 1}
+    objective = build("imcl", options, in_features=12, num_labels=LABELS, train_target=train_set.target)
+    seen = []
+    remember = objective.remember
+    objective.remember = lambda features: (seen.append(features.clone()), remember(features))
+    train_in_loop(backbone, objective, train_set, None, TrainSettings(epochs=2, batch_size=48, optimizer={"lr": 0.5}))
+    assert len(seen) == 4
+    assert not torch.equal(seen[0], seen[1])
+    assert backbone.training
+    rows = objective.dictionary.rows
+    assert seen[-1].shape == (len(rows), 12)
+
+
+def test_the_loop_gives_the_dictionary_the_features_of_its_own_examples():
+    train_set, val_set = dataset()
+    objective = build("imcl", {"warm_up": 0.0}, in_features=FEATURES, num_labels=LABELS, train_target=train_set.target)
+    identity = build_backbone("identity", in_shape=(FEATURES,))
+    history = train_in_loop(identity, objective, train_set, val_set, TrainSettings(epochs=8, batch_size=32))
+    assert torch.equal(objective.dictionary.features, train_set.inputs[objective.dictionary.rows])
+    assert history.best["mean-average-precision"] > 0.8
+
+
+# ---- side labels
+
+
+def test_side_labels_draw_the_search_to_their_own_class():
+    data = tiny("label-matrix")
+    side = torch.arange(TRAIN) % 4
+    side[5] = -1
+    objective = active(dtype=torch.float32, per_label=None, side_weight=10.0, neighbours=1)
+    free = objective.explain(data.features, data.target, INDEX)
+    objective.see_side_labels(side)
+    bound = objective.explain(data.features, data.target, INDEX)
+    assert all(side[why.examples[0]] == side[row] for row, why in enumerate(bound) if row != 5)
+    assert not all(side[why.examples[0]] == side[row] for row, why in enumerate(free) if row != 5)
+    assert bound[0].completed.shape == (LABELS,)
+
+
+def test_the_loop_hands_on_the_side_labels_of_the_data():
+    train_set, _ = dataset()
+    side = torch.arange(TRAIN) % 3
+    train_set = Dataset(train_set.inputs, train_set.target, train_set.vocabulary, side=side)
+    objective = build("imcl", {"warm_up": 0.0}, in_features=FEATURES, num_labels=LABELS, train_target=train_set.target)
+    train_in_loop(build_backbone("identity", in_shape=(FEATURES,)), objective, train_set, None, TrainSettings(epochs=1))
+    assert torch.equal(objective.side, side)
+
+
+def test_side_labels_of_the_wrong_length_are_an_error():
+    with pytest.raises(ValueError, match="one class per training example"):
+        active().see_side_labels(torch.zeros(3, dtype=torch.int64))
+
+
+# ---- options
+
+
+@pytest.mark.parametrize("graph", ["matrix", "vectors"])
+def test_the_graph_may_come_from_a_file(tmp_path, graph):
+    data = tiny("label-matrix")
+    torch.manual_seed(0)
+    array = (torch.rand(LABELS, LABELS) < 0.3) if graph == "matrix" else torch.randn(LABELS, 5)
+    np.save(tmp_path / "graph.npy", array.numpy())
+    objective = make("imcl", data, graph=graph, graph_file=str(tmp_path / "graph.npy"), graph_degree=2)
+    if graph == "matrix":
+        assert len(objective.graph.weight) == int(array.fill_diagonal_(False).sum())
+    else:
+        assert 0 < len(objective.graph.weight) <= 2 * LABELS
+    np.save(tmp_path / "graph.npy", np.ones((3, 3)))
+    with pytest.raises(ValueError, match=r"graph\.npy holds 3 rows, one per label, and there are 8"):
+        make("imcl", data, graph=graph, graph_file=str(tmp_path / "graph.npy"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"neighbours": 0}, "neighbours of 'imcl' must be at least 1"),
+        ({"warm_up": 1.5}, "warm_up of 'imcl' is a share of the epochs"),
+        ({"label_weight": -1.0}, "label_weight of 'imcl' must be a finite number of at least 0"),
+        ({"graph": "vectors"}, "do not go together"),
+        ({"graph_file": "x.npy"}, "do not go together"),
+        ({"c": 0.0}, "c must be a positive finite number"),
+        ({"per_label": 0}, "per_label must be at least 1"),
+    ],
+)
+def test_options_out_of_range_are_errors(options, message):
+    with pytest.raises(ValueError, match=message):
+        make("imcl", tiny("label-matrix"), **options)
+
+
+# ---- several processes
+
+
+def one_of(world, rank, folder):
+    """A loss and its gradient, averaged over processes as DDP does; and features of the dictionary by backbones that
+    differ (as batch-norm statistics do)."""
+    torch.set_num_threads(1)
+    if world > 1:
+        dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=world)
+    data = tiny("label-matrix")
+    objective = active(data)
+    x, target, index = data.features[:16].double(), data.target[:16], INDEX[:16]
+    mine = slice(rank, None, world)
+    objective.loss(x[mine], target[mine], index[mine]).backward()
+    gradients = [parameter.grad for parameter in objective.parameters()]
+    if world > 1:
+        for gradient in gradients:
+            dist.all_reduce(gradient)
+            gradient /= world
+    torch.manual_seed(rank)
+    learner = Learner(nn.Linear(FEATURES, 5), objective)
+    fabric = SimpleNamespace(world_size=world, global_rank=rank, autocast=nullcontext)
+    features = gathered_features(fabric, learner, dataset()[0], torch.arange(0, 30, 3))
+    torch.save({"gradients": gradients, "features": features}, f"{folder}/{rank}-of-{world}.pt")
+    if world > 1:
+        dist.destroy_process_group()
+
+
+def one_of_two(rank, folder):
+    one_of(2, rank, folder)
+
+
+def test_two_processes_compute_the_gradient_of_the_whole_batch_and_have_one_dictionary(tmp_path):
+    one_of(1, 0, str(tmp_path))
+    mp.spawn(one_of_two, (str(tmp_path),), nprocs=2)
+    whole, *halves = (torch.load(tmp_path / f"{name}.pt", weights_only=True) for name in ("0-of-1", "0-of-2", "1-of-2"))
+    for half in halves:
+        for a, b in zip(whole["gradients"], half["gradients"], strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
+    assert whole["features"].shape == (10, 5)
+    assert torch.equal(halves[0]["features"], halves[1]["features"])
