@@ -36,6 +36,13 @@ def test_labels_and_images_may_lie_elsewhere(nus):
     assert read_nus_wide(nus, images=nus / "photos").target.tolist() == [[0, 1], [1, 1]]
 
 
+def test_images_without_labels_can_be_left_out(nus):
+    text(nus / "Groundtruth" / "TrainTestLabels" / "Labels_animal_Train.txt", "0\n1\n")
+    assert len(read_nus_wide(nus)) == 2
+    data = read_nus_wide(nus, labelled_only=True)
+    assert (data.target.tolist(), data.ids) == ([[1, 1]], ("adult/0002_174174086.jpg",))
+
+
 def test_every_problem_is_found_in_one_pass(nus):
     text(
         nus / "ImageList" / "TrainImagelist.txt",

@@ -23,6 +23,7 @@ def read_nus_wide(
     images: str | os.PathLike[str] | None = None,
     size: int = 224,
     crop: bool = False,
+    labelled_only: bool = False,
 ) -> Dataset:
     """NUS-WIDE as it is distributed: lists of concepts and images, and one file of 0 and 1 per concept.
 
@@ -36,6 +37,7 @@ def read_nus_wide(
         images: the folder that the image list starts from; ``Flickr`` in ``path`` when not given.
         size: images are resized to this many pixels in both directions.
         crop: keep the proportions and the middle of each image instead of stretching it.
+        labelled_only: leave out the images without any of the 81 concepts.
 
     >>> read_nus_wide("nowhere")
     Traceback (most recent call last):
@@ -58,13 +60,14 @@ def read_nus_wide(
     labels = labels if labels.is_dir() else root / "TrainTestLabels"
     columns = [_column(labels / f"Labels_{concept}_{word}.txt", len(names), findings) for concept in concepts]
     findings.stop_if_any()
-    return Dataset(
+    data = Dataset(
         Images(tuple(str(folder / name) for name in names), (size, size), crop),
         torch.from_numpy(np.stack(columns, axis=1)),
         tuple(concepts),
         ids=tuple(names),
         name=f"nus-wide-{part}",
     )
+    return data.subset((data.target == 1).any(1)) if labelled_only else data
 
 
 def _column(file: Path, count: int, findings: Findings) -> NDArray[np.int8]:

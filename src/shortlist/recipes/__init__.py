@@ -54,6 +54,7 @@ RECIPES = {
     "temperature": "The smooth top-k loss from tau 0 to 100, with and without a margin (smooth top-k tables 6-8).",
     "top-k-timing": "Time and stability of the top-k losses beside the published algorithms (smooth top-k tables 3-5).",
     "average-k": "Losses for sets of K labels on average, balanced and long-tailed (average-K tables 1-2).",
+    "two-way": "Multi-label losses by mean average precision; temperature against margin (two-way tables B and C).",
 }
 
 

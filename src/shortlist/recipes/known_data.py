@@ -18,6 +18,13 @@ IMAGENET_NEEDS = {
 }
 RESNET18_NEEDS = {"resnet18.pth": "ResNet-18 trained on ImageNet, as torchvision distributes it (or so named)"}
 RESNET50_NEEDS = {"resnet50.pth": "ResNet-50 trained on ImageNet, as torchvision distributes it (or so named)"}
+COCO_NEEDS = {
+    "mscoco/annotations/instances_train2014.json": "MSCOCO 2014 annotations (https://cocodataset.org)",
+    "mscoco/annotations/instances_val2014.json": "the same of the validation images",
+    "mscoco/train2014": "MSCOCO 2014 training images",
+    "mscoco/val2014": "MSCOCO 2014 validation images",
+}
+NUS_WIDE_NEEDS = {"nus-wide": "NUS-WIDE: ConceptsList, ImageList, Groundtruth and the images in Flickr"}
 
 
 def cifar100_features(data: Path, *, validation: int = 5000, **more: Any) -> dict[str, Any]:
@@ -92,6 +99,25 @@ def mulan(data: Path, name: str, *, validation: float = 0.15, **more: Any) -> di
     def part(which: str) -> dict[str, Any]:
         keys = {"inputs_key": f"X_{which}", "labels_key": f"Y_{which}", "vocabulary_key": "label_names"}
         return {"reader": "features", "path": str(data / "mulan_multilabel" / f"{name}.npz"), **keys}
+
+    return {"train": part("train"), "test": part("test"), "validation": validation, "calibration": None, **more}
+
+
+def coco(data: Path, *, validation: float = 0.1, **more: Any) -> dict[str, Any]:
+    """MSCOCO 2014: the official validation images to test on."""
+
+    def part(name: str) -> dict[str, Any]:
+        path = str(data / "mscoco" / "annotations" / f"instances_{name}2014.json")
+        return {"reader": "coco", "path": path, "images": str(data / "mscoco" / f"{name}2014")}
+
+    return {"train": part("train"), "test": part("val"), "validation": validation, "calibration": None, **more}
+
+
+def nus_wide(data: Path, *, validation: float = 0.1, **more: Any) -> dict[str, Any]:
+    """NUS-WIDE without the images that have no label."""
+
+    def part(name: str) -> dict[str, Any]:
+        return {"reader": "nus-wide", "path": str(data / "nus-wide"), "part": name, "labelled_only": True}
 
     return {"train": part("train"), "test": part("test"), "validation": validation, "calibration": None, **more}
 
