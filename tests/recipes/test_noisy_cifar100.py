@@ -1,10 +1,20 @@
 """The recipe noisy-cifar100."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
-from shortlist.recipes.noisy_cifar100 import HUMAN, NOISE, OBJECTIVES, RECIPE, config
+from shortlist.recipes.cells import train_model
+from shortlist.recipes.noisy_cifar100 import (
+    HUMAN,
+    NOISE,
+    OBJECTIVES,
+    RECIPE,
+    accuracies_and_stuck_labels,
+    config,
+)
 from tests.recipes.smoke import SHARED, resolves, run_smoke
 
 
@@ -33,3 +43,11 @@ def test_cpu_scale_trains_on_noise_and_tests_on_clean_labels() -> None:
         assert parts["test"].target.equal(clean["test"].target)
     for part in ("train", "validation"):
         assert float((noisy[part].target != clean[part].target).float().mean()) == pytest.approx(0.8, abs=0.02)
+
+
+def test_a_label_that_is_among_the_first_everywhere_is_counted() -> None:
+    trained = train_model(config("smoke", SHARED, 0.0, "cross-entropy", 0))
+    scores = torch.rand(200, 100, generator=torch.Generator().manual_seed(0))
+    assert accuracies_and_stuck_labels(replace(trained, _scores={"test": scores}))["stuck"] == 0.0
+    scores[:, 7] = 2.0
+    assert accuracies_and_stuck_labels(replace(trained, _scores={"test": scores}))["stuck"] == 1.0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shortlist.recipes.cells import Cell, TrainCell
+from shortlist.recipes.cells import Cell, Numbers, TrainCell, Trained
 from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes
 from shortlist.recipes.known_data import (
     CIFAR100_FEATURES_NEEDS,
@@ -55,7 +55,7 @@ def cells(scale: Scale, data: Path) -> list[Cell]:
         for seed in range(SEEDS[scale]):
             for objective in OBJECTIVES:
                 keys = {"noise": noise, "objective": objective, "seed": seed}
-                grid.append(TrainCell(keys, config(scale, data, noise, objective, seed), top_accuracies))
+                grid.append(TrainCell(keys, config(scale, data, noise, objective, seed), accuracies_and_stuck_labels))
     return grid
 
 
@@ -106,6 +106,16 @@ def _human_noise(data: Path) -> dict[str, Any]:
     return parts
 
 
+def accuracies_and_stuck_labels(trained: Trained) -> Numbers:
+    """Top-1 and top-5 accuracy on clean labels, and how many labels are among the first five of most test images.
+
+    A label's share is 1 in 20; one that is among the five everywhere takes a place from the others.
+    """
+    scores = trained.scores("test")
+    counts = scores.topk(5).indices.flatten().bincount(minlength=scores.shape[1])
+    return {**top_accuracies(trained), "stuck": float((2 * counts > len(scores)).sum())}
+
+
 # ---- what is shown
 
 
@@ -121,9 +131,18 @@ def findings(results: Results) -> list[str]:
             f"{100 * means[best]:.2f} %."
         )
     for (objective,) in results.each("objective"):
-        epochs = results.mean("best epoch", objective=objective)
-        sentences.append(f"{objective}: the best epoch on validation data is number {epochs:.1f} on average.")
+        epochs, stuck = results.mean("best epoch", objective=objective), results.values("stuck", objective=objective)
+        sentences.append(
+            f"{objective}: the best epoch on validation data is number {epochs:.1f} on average"
+            + (f"; in {sum(map(bool, stuck))} of {len(stuck)} runs {_STUCK}." if any(stuck) else ".")
+        )
     return sentences
+
+
+_STUCK = (
+    "a label is among the first five of most test images: where a loss ignores the k - 1 best of the other labels, "
+    "nothing pulls it down again, and it costs a place"
+)
 
 
 def _gain(results: Results, noise: Any, name: str) -> str:
