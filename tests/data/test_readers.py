@@ -24,7 +24,7 @@ def test_every_reader_that_takes_a_path_reports_that_nothing_is_there(name, tmp_
     nowhere = tmp_path / "nowhere"
     needed = {"image-table": {"labels": "list"}, "stacked-images": {"labels": nowhere}, "coco": {"images": nowhere},
               "open-images": {"classes": nowhere, "images": nowhere}}  # fmt: skip
-    if name == "ambiguous-numbers":
+    if name in ("ambiguous-numbers", "placed-shapes"):
         assert problems(name) == []
         return
     found = problems(name, path=nowhere, **needed.get(name, {}))

@@ -33,6 +33,7 @@ class Given:
     truth: LabelSets | None = None
     ids: tuple[str, ...] | None = None
     vocabulary: tuple[str, ...] | None = None
+    scenes: Dataset | None = None  # the data, where they are scenes
     rules: list[Named] = field(default_factory=list)  # that the config asks for
     fitted: dict[str, SetRule] = field(default_factory=dict)
 
@@ -53,6 +54,8 @@ def scores_for_calibration(
     if scores is not None:
         return _from_files(scores, labels, link, {})
     opened = Run(_needed(run))
+    if opened.facts.get("scenes") is not None:
+        raise ValueError("scenes are answered with the k best relations of each image: there is nothing to calibrate")
     data = opened.config.data
     if part is None:
         part = "calibration" if data.calibration is not None else "validation"
@@ -102,6 +105,7 @@ def _from_run(run: Run, dataset: Dataset, name: str, allow: tuple[str, ...]) -> 
         truth=dataset.truth,
         ids=dataset.ids,
         vocabulary=dataset.vocabulary,
+        scenes=dataset if dataset.kind == "scenes" else None,
         rules=list(config.rules),
         fitted=run.rules(),
     )
@@ -162,6 +166,19 @@ def choose_rule(given: Given, wanted: str | None) -> tuple[str, SetRule]:
     single = given.target is None or given.target.ndim == 1
     rule = make_rule("--rule", parse_rule(wanted), given.link, single)
     return file_name(parse_rule(wanted)), rule  # predict says what to do where it has to be fitted first
+
+
+def relations_wanted(given: Given, wanted: str | None) -> tuple[int, bool]:
+    """How many relations an image is answered with, and whether a pair has at most one: ``top-k:k=20``,
+    ``top-k:k=20,constrained=false``; without a rule as many as the objective was trained for, else 20."""
+    rule = parse_rule("top-k" if wanted is None else wanted)
+    options = {"k": int(given.k or 20), "constrained": True, **rule.options}
+    k, constrained = options.pop("k"), options.pop("constrained")
+    if rule.name != "top-k" or options or not isinstance(constrained, bool):
+        raise ValueError(f"--rule for scenes is top-k:k=20 or top-k:k=20,constrained=false; got {wanted!r}")
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
+    return k, constrained
 
 
 def named_sets(sets: LabelSets, vocabulary: Sequence[str] | None) -> LabelSets:

@@ -40,7 +40,7 @@ def evaluate(
     """Measure a run, or any model's --scores, on labelled DATA: metrics of the scores, and of each fitted rule's sets.
 
     Metrics: topk-accuracy@k, average-k-accuracy@k, mean-average-precision, mean-average-precision-sample,
-    precision@k, recall@k, ndcg@k.
+    precision@k, recall@k, ndcg@k; of scenes scene-recall@k, scene-recall-unconstrained@k, scene-mean-recall@k.
     """
     from shortlist.cli import _inputs
     from shortlist.training import evaluate as measured
@@ -52,9 +52,12 @@ def evaluate(
     )
     if given.target is None:
         raise AssertionError("labels were asked for above")
-    found = measured.evaluate(
-        given.scores, given.target, given.link, given.fitted, truth=given.truth, metrics=metric or (), k=given.k
-    )
+    if given.scenes is not None:
+        found = measured.evaluate_scenes(given.scores, given.scenes.inputs.answers(), metric or ())
+    else:
+        found = measured.evaluate(
+            given.scores, given.target, given.link, given.fitted, truth=given.truth, metrics=metric or (), k=given.k
+        )
     result = {"objective": given.objective, "data": given.name, "link": given.link, **found}
     if out is not None:
         write_json(out, result)
@@ -62,7 +65,7 @@ def evaluate(
         print_json(result)
         return
     print_results(f"{given.title} on {given.name}", result)
-    if not given.fitted:
+    if not given.fitted and given.scenes is None:
         command = (
             f"shortlist calibrate {run}" if run else "shortlist calibrate --scores ... --out DIR, then --rules DIR"
         )

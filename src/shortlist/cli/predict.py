@@ -30,6 +30,9 @@ def predict(
         ),
     ] = None,
     rule: Annotated[str | None, typer.Option(metavar="NAME", help="Which fitted rule, such as average-k-5.")] = None,
+    draw: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Of scenes: also draw every predicted graph, as SVG.")
+    ] = None,
     scores: Scores = None,
     rules: Rules = None,
     link: Link = None,
@@ -39,7 +42,8 @@ def predict(
     """Write the predicted set of labels of every example, by one of the rules that calibrate fitted.
 
     DATA needs no labels: a file of features or a folder of images will do. With --scores and --rules, sets are made of
-    any model's scores. NAME may also be a rule that needs no fitting, such as top-k:k=3.
+    any model's scores. NAME may also be a rule that needs no fitting, such as top-k:k=3. Of scenes the k best relations
+    of each image are written, as graphs (.jsonl).
     """
     from shortlist.cli import _inputs
     from shortlist.training.run import write_json
@@ -48,6 +52,13 @@ def predict(
     given = _inputs.scores_for_prediction(
         run, data, overrides, scores, rules, link, tuple(allow_import or ()), labelled=False
     )
+    if given.scenes is not None and run is not None:
+        from shortlist.cli._scenes import write_predictions
+
+        write_predictions(given, run, out, rule, draw, as_json)
+        return
+    if draw is not None:
+        raise ValueError("--draw is for scenes: other data has no graphs to draw")
     name, chosen = _inputs.choose_rule(given, rule)
     if out is None:
         if run is None:

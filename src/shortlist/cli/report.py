@@ -42,9 +42,10 @@ def report(
 
     It shows accuracy against set size as K moves, how large the sets are and for which examples, the most ambiguous and
     the most confused examples, every label, the training curves, and how to make the runs again. Runs that differ only
-    in their seed are averaged. With --scores and --labels it is made of any model's scores.
+    in their seed are averaged. Runs on scenes show recall against K and drawn graphs. With --scores and --labels it is
+    made of any model's scores.
     """
-    from shortlist.cli import _report_data
+    from shortlist.cli import _report_data, _scenes
     from shortlist.reports import write
 
     if bool(runs) == (scores is not None):
@@ -60,10 +61,14 @@ def report(
         ):
             if value is not None:
                 raise ValueError(f"--{option} goes with --scores: a run has its own")
-        data = _report_data.from_runs(runs, part, title, tuple(allow_import or ()))
         if out is None and len(runs) > 1:
             raise ValueError("for several runs say where the report goes: --out DIR")
         folder = out or runs[0] / "report"
+        if _scenes.are_scenes(runs):
+            made = _scenes.scene_report(runs, part, title, tuple(allow_import or ()), folder)
+            print_json(made) if as_json else say(f"report: {made['written']}")
+            return
+        data = _report_data.from_runs(runs, part, title, tuple(allow_import or ()))
     else:
         if scores is None or labels is None:
             raise ValueError("--scores are reported on with their --labels: give both")

@@ -113,7 +113,8 @@ def _train(
         f"{settings.objective.name}: {'best epoch' if history.metric else 'last epoch'}", ["metric", "value"], rows
     )
     if not quiet:
-        say(f"\nrun: {path}\nnext: shortlist calibrate {path}")
+        following = f"evaluate {path} test" if facts["scenes"] else f"calibrate {path}"
+        say(f"\nrun: {path}\nnext: shortlist {following}")
 
 
 def _tried(learner: Any, parts: dict[str, Any], settings: Any) -> dict[str, Any]:

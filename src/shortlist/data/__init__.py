@@ -24,6 +24,7 @@ from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.nus_wide import read_nus_wide
 from shortlist.data.open_images import read_open_images
+from shortlist.data.placed_shapes import placed_shapes
 from shortlist.data.plantnet import read_plantnet
 from shortlist.data.readers import READERS, problems, read
 from shortlist.data.scenes import Relations, SceneBatch, Scenes
@@ -51,6 +52,7 @@ __all__ = [
     "long_tailed",
     "missing_labels",
     "noise_within_groups",
+    "placed_shapes",
     "problems",
     "read",
     "read_cifar",

@@ -14,6 +14,7 @@ from shortlist.data.image_folder import read_image_folder
 from shortlist.data.image_table import read_image_table
 from shortlist.data.nus_wide import read_nus_wide
 from shortlist.data.open_images import read_open_images
+from shortlist.data.placed_shapes import placed_shapes
 from shortlist.data.plantnet import read_plantnet
 from shortlist.data.stacked_images import read_stacked_images
 from shortlist.data.visual_genome import read_visual_genome
@@ -36,6 +37,7 @@ READERS: dict[str, Callable[..., Dataset]] = {
     "vrd": read_vrd,
     "vrd-pairs": read_vrd_pairs,
     "visual-genome": read_visual_genome,
+    "placed-shapes": placed_shapes,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from shortlist.reports.contents import contents
@@ -26,13 +27,16 @@ def write(data: ReportData, directory: str | os.PathLike[str]) -> Path:
     >>> page.name, sorted(file.name for file in (page.parent / "figures").iterdir())[:2]
     ('index.html', ['accuracy.png', 'accuracy.svg'])
     """
+    found = contents(data)
+    figures = draw_figures(found)
+    return put(directory, render(found, list(figures)).encode("utf-8"), figures)
+
+
+def put(directory: str | os.PathLike[str], page: bytes, figures: Mapping[str, bytes]) -> Path:
+    """Put a page and its figures in their place, all or nothing."""
     target = Path(os.path.realpath(directory))
     if target.exists() and not target.is_dir():
         raise ValueError(f"a report is a directory, but {os.fspath(directory)} is a file")
-    found = contents(data)
-    figures = draw_figures(found)
-    page = render(found, list(figures)).encode("utf-8")
-
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:

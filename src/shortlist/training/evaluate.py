@@ -5,10 +5,11 @@ from typing import Any
 
 from torch import Tensor
 
+from shortlist.data import Relations
 from shortlist.labels import LabelSets
 from shortlist.metrics import functional as M
 from shortlist.sets import SetRule
-from shortlist.training.monitors import check_metric, measure_all, usual_metrics
+from shortlist.training.monitors import check_metric, measure_all, usual_metrics, usual_scene_metrics
 
 
 def evaluate(
@@ -51,3 +52,19 @@ def evaluate(
             found |= {"truth-coverage": M.set_coverage(sets, truth), "truth-exact": M.exact_match(sets, truth)}
         result["rules"][name] = {key: float(value) for key, value in found.items()}
     return result
+
+
+def evaluate_scenes(scores: Tensor, relations: Relations, metrics: Sequence[str] = ()) -> dict[str, Any]:
+    """The same of scenes: recall of the k best relations of each image, and its mean over predicates.
+
+    >>> import torch
+    >>> relations = Relations(torch.tensor([[0, 1]]), torch.tensor([0, 2]))
+    >>> evaluate_scenes(torch.eye(2), relations, ["scene-recall@1"])["metrics"]
+    {'scene-recall@1': 0.0}
+    """
+    if not len(relations.entries):
+        raise ValueError("no image has a recorded relation: there is nothing to evaluate against")
+    names = [check_metric(name, kind="scenes") for name in metrics]
+    names = names or [*usual_scene_metrics(), *(f"scene-mean-recall@{k}" for k in (20, 50, 100))]
+    images = len(relations.offsets) - 1
+    return {"examples": images, "metrics": measure_all(names, scores, relations, "none"), "rules": {}}

@@ -43,6 +43,8 @@ def make_run(
         run=run,
         progress=progress,
     )
+    if held_out.kind == "scenes":
+        return run  # answered with the k best relations: no rule to fit
     link = learner.objective.link
     k = config.objective.options.get("k")
     rules = list(config.rules) or usual_rules(held_out.target, held_out.num_labels, k, link)

@@ -1,0 +1,77 @@
+"""Scenes on the command line: predicted graphs in files, and the report."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shortlist._label_set_files import written_whole
+from shortlist.cli._inputs import Given, relations_wanted
+from shortlist.cli._output import print_json, print_table, say
+from shortlist.cli._report_data import _about, _commands, _names
+from shortlist.reports.scenes import SceneRun, write_scenes
+from shortlist.scenes import predicted_graphs, recorded_graphs, to_svg, write_graphs
+from shortlist.training.predict import run_scores
+from shortlist.training.run import Run
+from shortlist.training.setup import read_parts
+
+
+def write_predictions(
+    given: Given, run: Path, out: Path | None, rule: str | None, draw: Path | None, as_json: bool
+) -> None:
+    """The graph of every image, one JSON object per line, and pictures where they are wanted."""
+    assert given.scenes is not None
+    k, constrained = relations_wanted(given, rule)
+    if out is None:
+        out = run / "predictions" / f"{given.name}-top-{k}{'' if constrained else '-unconstrained'}.jsonl"
+        out.parent.mkdir(exist_ok=True)
+    if out.suffix != ".jsonl":
+        raise ValueError(f"-o {out}: graphs are written as .jsonl")
+    graphs = list(predicted_graphs(given.scenes, given.scores, k, constrained=constrained))
+    number = write_graphs(out, graphs)
+    written = [str(out)]
+    if draw is not None:
+        draw.mkdir(parents=True, exist_ok=True)
+        for graph, right in zip(graphs, recorded_graphs(given.scenes), strict=True):
+            name = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in graph.image)
+            with written_whole(draw / f"{name}.svg") as file:
+                file.write(to_svg(graph, right=right if right.relations else None).encode())
+        written.append(str(draw))
+    result = {"written": written, "rule": f"top-k-{k}", "constrained": constrained, "examples": number}
+    if as_json:
+        print_json(result)
+        return
+    print_table(given.title, ["rule", "constrained", "images"], [[f"top-k-{k}", constrained, number]])
+    say(f"\ngraphs: {' and '.join(written)}")
+
+
+def are_scenes(paths: Sequence[Path]) -> bool:
+    """Whether these are runs on scenes; runs on other data do not go with them."""
+    found = {Run(path).facts.get("scenes") is not None for path in paths}
+    if len(found) > 1:
+        raise ValueError("runs on scenes and runs on other data cannot be shown side by side")
+    return found.pop()
+
+
+def scene_report(
+    paths: Sequence[Path], part: str | None, title: str | None, allow: tuple[str, ...], folder: Path
+) -> dict[str, Any]:
+    """Runs side by side on the same images; those that differ only in their seed get one name."""
+    opened = [Run(path) for path in paths]
+    shown, first, about = [], None, {}
+    for run, name in zip(opened, _names(opened), strict=True):
+        parts = read_parts(run.config)
+        chosen = part or ("test" if "test" in parts else "validation")
+        if chosen not in parts:
+            raise ValueError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
+        if first is None:
+            first, about = parts[chosen], _about(run, parts, chosen)
+        elif parts[chosen].ids != first.ids:
+            raise ValueError(f"{run.path}: its {chosen} images are not those of {opened[0].path}")
+        content = run.config.model_dump(mode="json")
+        scores = run_scores(run, parts[chosen], allow)
+        shown.append(SceneRun(name, scores, run.records(), content, _commands(run), run.config.seed))
+    if first is None:
+        raise ValueError("give at least one run directory")
+    names = list(dict.fromkeys(run.name for run in shown))
+    page = write_scenes(title or f"{first.name}: {', '.join(names)}", shown, first, folder, about)
+    return {"written": str(page), "runs": [run.name for run in shown], "examples": len(first)}

@@ -1,0 +1,212 @@
+"""The report on scene graphs: recall against K, drawn graphs, every predicate, the training; one page, offline."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from shortlist import __version__
+from shortlist.data import Dataset
+from shortlist.metrics.functional.scene_recall import found_at, image_recalls, predicate_recalls, scene_inputs
+from shortlist.reports.figures import COLORS, new_axes, saved
+from shortlist.reports.page import _part
+from shortlist.reports.write import put
+from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_svg
+
+KS = (1, 2, 5, 10, 20, 50, 100)
+_TABLE = (20, 50, 100)
+_SHOWN_GRAPHS, _SHOWN_RELATIONS = 9, 10
+_KINDS = {"constrained": True, "unconstrained": False}
+
+
+@dataclass(frozen=True)
+class SceneRun:
+    """One run's scores on the images that the report is about, and where it comes from."""
+
+    name: str  # runs of one name are seeds of each other
+    scores: Tensor  # (pairs, predicates) of all images
+    history: Sequence[Mapping[str, Any]] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    commands: Sequence[str] = ()
+    seed: int | None = None
+
+
+def write_scenes(
+    title: str, runs: Sequence[SceneRun], dataset: Dataset, directory: str | os.PathLike[str], about: Mapping[str, str]
+) -> Path:
+    """Write ``index.html`` and its figures, all of it or nothing; returns the page's path."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    by_name: dict[str, list[SceneRun]] = {}
+    for run in runs:
+        by_name.setdefault(run.name, []).append(run)
+    measured = {name: [_measured(run, dataset) for run in seeds] for name, seeds in by_name.items()}
+    figures = {"recall": _recall_figure(measured)}
+    if any(run.history for run in runs):
+        figures["training"] = _training_figure(by_name)
+    files = {f"{name}.{kind}": saved(figure, kind) for name, figure in figures.items() for kind in ("png", "svg")}
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_part("scenes.html"))
+    page = template.render(
+        title=title,
+        lead=_lead(measured, dataset),
+        about={**about, "Images": f"{len(dataset):,}", "Predicates": f"{dataset.num_labels:,}"},
+        columns=[f"{kind}{'' if kind == 'mR' else ' R'}@{k}" for kind in (*_KINDS, "mR") for k in _TABLE],
+        rows=[_row(name, seeds) for name, seeds in measured.items()],
+        recall_chart=_address(files["recall.png"]),
+        training=_address(files["training.png"]) if "training" in figures else None,
+        graphs=[{**card, "picture": Markup(card["picture"])} for card in _cards(runs[0], dataset)],
+        shown=_SHOWN_RELATIONS,
+        predicates=_predicates(measured, dataset),
+        reproduce=[_how(run, len(by_name[run.name]) > 1) for run in runs],
+        figures=list(files),
+        version=__version__,
+        style=Markup(_part("style.css")),
+    )
+    return put(directory, page.encode("utf-8"), files)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    recall: Mapping[tuple[str, int], float]  # (kind, k) -> value
+    mean_recall: Mapping[int, float]  # constrained
+    by_predicate: Tensor  # at 50, constrained; NaN where it does not occur
+    images: Tensor  # that have each predicate
+
+
+def _measured(run: SceneRun, dataset: Dataset) -> _Measured:
+    answers = dataset.inputs.answers()
+    inputs = scene_inputs(run.scores, answers.entries, answers.offsets)
+    recall, mean_recall = {}, {}
+    for kind, constrained in _KINDS.items():
+        for k, found in zip(KS, found_at(inputs, KS, constrained), strict=True):
+            recall[kind, k] = float(image_recalls(inputs, found).mean())
+            if constrained:
+                total, count = predicate_recalls(inputs, found)
+                mean_recall[k] = float((total / count)[count > 0].mean())
+                if k == 50:
+                    by_predicate, images = total / count, count
+    return _Measured(recall, mean_recall, by_predicate, images)
+
+
+def _lead(measured: Mapping[str, Sequence[_Measured]], dataset: Dataset) -> str:
+    """The finding in a sentence, as measured."""
+    means = {name: statistics.fmean(one.recall["constrained", 50] for one in seeds) for name, seeds in measured.items()}
+    best = max(means, key=means.__getitem__)
+    return (
+        f"With 50 relations per image and one per pair of objects, {best} finds {100 * means[best]:.1f}% of the "
+        "recorded relations of an image on average" + ("." if len(means) == 1 else f", the most of {len(means)}.")
+    )
+
+
+def _row(name: str, seeds: Sequence[_Measured]) -> dict[str, Any]:
+    values = [[one.recall[kind, k] for one in seeds] for kind in _KINDS for k in _TABLE]
+    values += [[one.mean_recall[k] for one in seeds] for k in _TABLE]
+    cells = [
+        {
+            "value": f"{100 * statistics.fmean(value):.1f}%",
+            "spread": f"± {100 * statistics.stdev(value):.1f}" if len(value) > 1 else "",
+        }
+        for value in values
+    ]
+    return {"name": name, "seeds": len(seeds), "cells": cells}
+
+
+def _cards(run: SceneRun, dataset: Dataset) -> list[dict[str, Any]]:
+    """Images spread evenly over the data, of those with at least two relations."""
+    enough = (dataset.inputs.relation_offsets.diff() >= 2).nonzero()[:, 0]
+    places = torch.linspace(0, len(enough) - 1, min(_SHOWN_GRAPHS, len(enough))).long()
+    wanted = enough[places].tolist() if len(enough) else []
+    offsets = dataset.inputs.answers().offsets.tolist()
+    rows = [torch.arange(offsets[image], offsets[image + 1]) for image in wanted]
+    part = dataset.subset(wanted)
+    scores = run.scores[torch.cat(rows)] if rows else run.scores[:0]
+    graphs = zip(predicted_graphs(part, scores, _SHOWN_RELATIONS), recorded_graphs(part), strict=True)
+    return [_card(graph, right) for graph, right in graphs]
+
+
+def _card(graph: SceneGraph, right: SceneGraph) -> dict[str, Any]:
+    def triples(of: SceneGraph) -> list[tuple[int, str, int]]:
+        return [(one.subject, one.predicate, one.object) for one in of.relations]
+
+    known, answered = set(triples(right)), set(triples(graph))
+    sentences = [
+        {"text": text, "right": triple in known}
+        for text, triple in zip(graph.sentences(), triples(graph), strict=True)
+    ]
+    missed = [text for text, triple in zip(right.sentences(), triples(right), strict=True) if triple not in answered]
+    return {"name": graph.image, "picture": to_svg(graph, right=right), "sentences": sentences, "missed": missed}
+
+
+def _predicates(measured: Mapping[str, Sequence[_Measured]], dataset: Dataset) -> list[dict[str, Any]]:
+    """Recall at 50 of every predicate that occurs, the most frequent first."""
+    images = next(iter(measured.values()))[0].images
+    means = [torch.stack([one.by_predicate for one in seeds]).mean(0) for seeds in measured.values()]
+    return [
+        {
+            "name": dataset.vocabulary[predicate],
+            "images": int(images[predicate]),
+            "cells": [f"{100 * float(mean[predicate]):.1f}%" for mean in means],
+        }
+        for predicate in images.argsort(descending=True, stable=True).tolist()
+        if images[predicate]
+    ]
+
+
+def _recall_figure(measured: Mapping[str, Sequence[_Measured]]) -> Any:
+    figure, [axes] = new_axes(1, 2, width=9, height=3.8)
+    for place, kind in enumerate(_KINDS):
+        for number, (name, seeds) in enumerate(measured.items()):
+            mean = [100 * statistics.fmean(one.recall[kind, k] for one in seeds) for k in KS]
+            axes[place].plot(KS, mean, "o-", ms=4, color=COLORS[number % len(COLORS)], label=_plain(name))
+        axes[place].set_xscale("log")
+        axes[place].set_xticks(KS, list(map(str, KS)))
+        axes[place].minorticks_off()
+        axes[place].set(xlabel="K, relations per image", ylabel="recall, %", title=kind)
+    axes[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _training_figure(by_name: Mapping[str, Sequence[SceneRun]]) -> Any:
+    wanted = ("loss", "scene-recall@50", "scene-recall-unconstrained@50")
+    recorded = {name for runs in by_name.values() for run in runs for record in run.history for name in record}
+    shown = [name for name in wanted if name in recorded]
+    figure, [row] = new_axes(1, len(shown), width=4 * len(shown), height=3.4)
+    for axes, metric in zip(row, shown, strict=True):
+        for number, (name, runs) in enumerate(by_name.items()):
+            for seed, run in enumerate(runs):
+                points = [(record["epoch"], record[metric]) for record in run.history if metric in record]
+                if points:
+                    label = _plain(name) if seed == 0 else None
+                    marker = "o" if len(points) == 1 else None
+                    color = COLORS[number % len(COLORS)]
+                    axes.plot(*zip(*points, strict=True), marker=marker, color=color, label=label)
+        axes.set(xlabel="epoch", title=metric)
+    row[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _how(run: SceneRun, several: bool) -> dict[str, Any]:
+    import yaml
+
+    config = yaml.safe_dump(json.loads(json.dumps(run.config, default=str)), sort_keys=False, allow_unicode=True)
+    name = f"{run.name}, seed {run.seed}" if several else run.name
+    return {"name": name, "commands": list(run.commands), "config": config}
+
+
+def _address(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
+def _plain(name: str) -> str:
+    """A name as matplotlib must read it to show it as it is."""
+    return name.replace("\\", "\\\\").replace("$", r"\$") if "$" in name else name

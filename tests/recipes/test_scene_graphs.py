@@ -1,0 +1,45 @@
+"""The scene-graphs recipe at smoke scale, its configs at the others, and what it would say."""
+
+from pathlib import Path
+
+import pytest
+
+from shortlist.recipes.results import Record, Results
+from shortlist.recipes.scene_graphs import FREQUENCY, KINDS, KS, METHODS, PARTS, RECIPE, findings
+from tests.recipes.smoke import resolves, run_smoke
+
+
+def test_it_runs_at_smoke_scale_with_every_method_in_every_table(tmp_path: Path) -> None:
+    content = run_smoke("scene-graphs", tmp_path)
+    for table in content["tables"]:
+        assert [row["method"] for row in table["rows"]] == [FREQUENCY, *METHODS]
+    assert len(list(tmp_path.glob("*.svg"))) == 2
+
+
+def test_the_configs_of_the_other_scales_resolve() -> None:
+    assert resolves(RECIPE, "cpu") == resolves(RECIPE, "paper") == 1 + 3 * len(METHODS)
+
+
+def made_up(train: float, test: float) -> Results:
+    """Every recall is 0.5, and that of all methods but vanilla more by these amounts."""
+    records = []
+    for method in (FREQUENCY, *METHODS):
+        more = {"train": train, "test": test, "validation": 0.0}
+        gain = {part: 0.0 if method in ("vanilla", FREQUENCY) else more[part] for part in PARTS}
+        numbers = {f"{part} {kind} R@{k}": 0.5 + gain[part] for part in PARTS for kind in KINDS for k in KS}
+        records.append(Record({"method": method, "seed": 0}, numbers, 1.0))
+    return Results(records)
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "said"),
+    [
+        (0.07, 0.005, ["gain of 5 to 10 points is there", "little, as published"]),
+        (0.02, -0.01, ["less than the published 5 to 10 points", "little, as published"]),
+        (-0.01, -0.05, ["gain of 5 to 10 points is not there", "more than 2 points"]),
+    ],
+)
+def test_the_findings_say_whether_the_claim_holds(train: float, test: float, said: list[str]) -> None:
+    first = findings(made_up(train, test))[0]
+    assert first.startswith("LML-20 against vanilla")
+    assert all(part in first for part in said)

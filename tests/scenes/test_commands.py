@@ -1,0 +1,114 @@
+"""Scenes on the command line: train, evaluate, predict and report like any other data."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from shortlist.scenes import read_graphs
+from shortlist.training.run import Run
+from tests.cli.command import run_here
+
+CONFIG = """
+data:
+  train: {reader: placed-shapes, size: 40}
+  validation: {reader: placed-shapes, size: 20, part: val}
+  calibration: null
+  test: {reader: placed-shapes, size: 20, part: test}
+backbone: {name: relations, embedding: 8, context: 8, hidden: 16}
+objective: {name: scene-lml, k: 5}
+optimizer: {name: adamw, lr: 5e-3}
+epochs: 2
+batch_size: 8
+"""
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("scenes") / "config.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(config: Path) -> Path:
+    from shortlist.training.config import load_config
+    from shortlist.training.make_run import make_run
+
+    return make_run(load_config(config), config.parent / "run").path
+
+
+def test_training_chooses_the_epoch_by_recall_and_resumes_to_the_same_weights(config, tmp_path, capsys):
+    whole = run_here(capsys, "train", config, "--out", tmp_path / "whole", "--json")
+    assert whole.code == 0, whole.err
+    assert whole.json["metric"] == "scene-recall@50"
+    assert run_here(capsys, "train", config, "epochs=1", "--out", tmp_path / "part", "-q").code == 0
+    longer = (tmp_path / "part" / "config.yaml").read_text().replace("epochs: 1\n", "epochs: 2\n")
+    (tmp_path / "part" / "config.yaml").write_text(longer)
+    assert run_here(capsys, "train", "--resume", tmp_path / "part", "-q").code == 0
+    ours, theirs = Run(tmp_path / "whole").weights("last"), Run(tmp_path / "part").weights("last")
+    assert all(ours[name].equal(theirs[name]) for name in ours)
+
+
+def test_evaluation_measures_recall_and_mean_recall(run, capsys):
+    found = run_here(capsys, "evaluate", run, "test", "--json").json
+    assert found["examples"] == 20
+    assert set(found["metrics"]) == {
+        f"{name}@{k}"
+        for name in ("scene-recall", "scene-recall-unconstrained", "scene-mean-recall")
+        for k in (20, 50, 100)
+    }
+    one = run_here(capsys, "evaluate", run, "test", "--metric", "scene-recall@3", "--json").json["metrics"]
+    assert 0 < one["scene-recall@3"] < found["metrics"]["scene-recall@50"]
+
+
+def test_prediction_writes_graphs_and_pictures(run, tmp_path, capsys):
+    out = tmp_path / "graphs.jsonl"
+    found = run_here(capsys, "predict", run, "test", "-o", out, "--draw", tmp_path / "pictures", "--json")
+    assert found.code == 0, found.err
+    graphs = read_graphs(out)
+    assert len(graphs) == 20
+    assert max(len(graph.relations) for graph in graphs) == 5  # the objective's k
+    assert (tmp_path / "pictures" / f"{graphs[0].image}.svg").read_text().startswith("<svg")
+    wide = run_here(capsys, "predict", run, "test", "-o", out, "--rule", "top-k:k=7,constrained=false", "--json")
+    assert wide.json["constrained"] is False
+    assert max(len(graph.relations) for graph in read_graphs(out)) == 7
+
+
+def test_the_report_shows_recall_curves_and_drawn_graphs(run, tmp_path, capsys):
+    made = run_here(capsys, "report", run, "--out", tmp_path / "report", "--json")
+    assert made.code == 0, made.err
+    page = (tmp_path / "report" / "index.html").read_text("utf-8")
+    assert page.count("<svg") == 9
+    assert "scene-lml" in page
+    assert {file.name for file in (tmp_path / "report" / "figures").iterdir()} == {
+        "recall.png", "recall.svg", "training.png", "training.svg",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("calibrate", "RUN"), "there is nothing to calibrate"),
+        (("predict", "RUN", "test", "--rule", "average-k-5"), "--rule for scenes is top-k:k=20"),
+        (("predict", "RUN", "test", "-o", "graphs.parquet"), "graphs are written as .jsonl"),
+        (("evaluate", "RUN", "test", "--metric", "topk-accuracy@1"), "not for scenes: use one of scene-recall@k"),
+        (("train", "CONFIG", "objective={name: lml}", "--dry-run"), "use one of scene-softmax, scene-lml"),
+        (("train", "CONFIG", "backbone={name: mlp}", "--dry-run"), "set backbone.name=relations"),
+        (("train", "CONFIG", "stop.metric=topk-accuracy@1", "--dry-run"), "not for scenes"),
+        (("train", "CONFIG", "augment.flip=true", "--out", "NEW"), "augment is for images, the training data has s"),
+        (
+            ("train", "CONFIG", "data={train: {reader: ambiguous-numbers, size: 50}}", "--dry-run"),
+            "objective 'scene-lml' takes scenes .* use lml",
+        ),
+        (
+            ("train", "CONFIG", "data.test={reader: ambiguous-numbers, size: 50}", "--dry-run"),
+            "data.test: it has 100 labels, the training data has 6",
+        ),
+    ],
+)
+def test_what_does_not_go_with_scenes_is_an_error(arguments, message, run, config, tmp_path, capsys):
+    names = {"RUN": run, "CONFIG": config, "NEW": tmp_path / "new"}
+    result = run_here(capsys, *(names.get(argument, argument) for argument in arguments))
+    assert result.code == 2
+    assert re.search(message, result.err), result.err
