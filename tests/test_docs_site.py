@@ -15,11 +15,14 @@ def test_a_folder_in_the_navigation_stands_for_its_pages_that_are_not_named(tmp_
     (tmp_path / "guides").mkdir()
     for name in ("b", "a", "index", "named"):
         (tmp_path / "guides" / f"{name}.md").touch()
-    nav = ["index.md", {"Guides": ["guides/named.md", "guides/"]}, {"Recipes": ["recipes/"]}]
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "two-way.md").touch()
+    nav = ["index.md", {"Guides": ["guides/named.md", "guides/"]}, {"Recipes": ["recipes/"]}, {"More": ["more/"]}]
     config = hooks.on_config(SimpleNamespace(docs_dir=str(tmp_path), nav=nav))
     assert config.nav == [
         "index.md",
         {"Guides": ["guides/named.md", "guides/index.md", "guides/a.md", "guides/b.md"]},
+        {"Recipes": [{"two-way": "recipes/two-way.md"}]},
     ]
 
 

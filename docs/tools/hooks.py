@@ -41,8 +41,7 @@ def _expanded(nav: list[Any], docs: Path, named: set[str]) -> list[Any]:
         if isinstance(item, str) and item == "api/":
             out += api_pages()
         elif isinstance(item, str) and item.endswith("/"):
-            pages = [path.relative_to(docs).as_posix() for path in sorted((docs / item).glob("*.md"))]
-            out += sorted((page for page in pages if page not in named), key=lambda page: not page.endswith("index.md"))
+            out += _pages(item, docs, named)
         elif isinstance(item, dict):
             inside = {
                 title: _expanded(part, docs, named) if isinstance(part, list) else part for title, part in item.items()
@@ -51,6 +50,14 @@ def _expanded(nav: list[Any], docs: Path, named: set[str]) -> list[Any]:
         else:
             out.append(item)
     return out
+
+
+def _pages(folder: str, docs: Path, named: set[str]) -> list[Any]:
+    found = [f"{folder}{path.name}" for path in sorted((docs / folder).glob("*.md"))]
+    pages = sorted((page for page in found if page not in named), key=lambda page: not page.endswith("index.md"))
+    if folder == "recipes/":  # known by the names that the command takes; their titles are long
+        return [page if page.endswith("index.md") else {Path(page).stem: page} for page in pages]
+    return pages
 
 
 def _names(nav: Any) -> list[str]:
