@@ -34,8 +34,8 @@ def test_every_published_figure_has_a_cell_at_paper_scale() -> None:
 def test_the_threshold_comes_from_validation_data() -> None:
     trained = train_model(config("smoke", SHARED, BALANCED, "average-k", 2, 0))
     numbers = set_accuracies(trained)
-    threshold = AverageK(2, link="sigmoid").fit(trained.scores("validation")).threshold
-    chances, target = trained.scores("test").sigmoid(), trained.parts["test"].target
+    threshold = AverageK(2, link="softmax").fit(trained.scores("validation")).threshold
+    chances, target = trained.scores("test").softmax(1), trained.parts["test"].target
     inside = (chances >= threshold)[range(len(target)), target]
     assert numbers["accuracy"] == pytest.approx(float(inside.float().mean()))
     assert numbers["mean size"] == pytest.approx(float((chances >= threshold).sum(1).float().mean()))

@@ -23,13 +23,13 @@ def set_accuracies(trained: Trained) -> Numbers:
     weight = weights_of_test(trained)
     group = M.shot_group_of(counts).numpy()[target]
 
-    inside, sizes = _inside_and_sizes(trained, AverageK(k, link=trained.learner.objective.link))
-    by_softmax, _ = _inside_and_sizes(trained, AverageK(k, link="softmax"))
+    inside, sizes = _inside_and_sizes(trained, AverageK(k, link="softmax"))
+    by_own_link, _ = _inside_and_sizes(trained, AverageK(k, link=trained.learner.objective.link))
     best = trained.history.best
     numbers: dict[str, Any] = {
         "accuracy": float(inside @ weight),
         **{name: float(value) for name, value in M.shot_groups(_per_class(inside, target, counts), counts).items()},
-        "by softmax": float(by_softmax @ weight),
+        "by own link": float(by_own_link @ weight),
         "mean size": float(sizes @ weight),
         "validation": None if best is None else best[metric],
         "sizes": _histogram(sizes, weight),

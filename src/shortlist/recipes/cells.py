@@ -41,8 +41,10 @@ class Trained:
         return self._scores[part]
 
 
-def train_model(config: RunConfig, folder: Path | None = None) -> Trained:
+def train_model(config: RunConfig, folder: Path | None = None, parts: Mapping[str, Dataset] | None = None) -> Trained:
     """Train as the config says, in memory; or in a run directory, going on where it stopped.
+
+    ``parts``: the data, where it is not as the config says but changed by the recipe.
 
     >>> data = {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 50}
     >>> trained = train_model(RunConfig.model_validate({"data": data, "epochs": 1}))
@@ -50,7 +52,7 @@ def train_model(config: RunConfig, folder: Path | None = None) -> Trained:
     torch.Size([50, 100])
     """
     config = resolve(config)
-    parts = parts_of(config)
+    parts = parts_of(config) if parts is None else parts
     facts = facts_of(parts["train"])
     learner = build_learner(config, facts, train_set=parts["train"])
     run, begun = None, False
