@@ -134,15 +134,14 @@ def findings(results: Results) -> list[str]:
         epochs, stuck = results.mean("best epoch", objective=objective), results.values("stuck", objective=objective)
         sentences.append(
             f"{objective}: the best epoch on validation data is number {epochs:.1f} on average"
-            + (f"; in {sum(map(bool, stuck))} of {len(stuck)} runs {_STUCK}." if any(stuck) else ".")
+            + (f"; in {sum(map(bool, stuck))} of {len(stuck)} runs {_STUCK}" if any(stuck) else "")
+            + (f"{_WHY}." if any(stuck) and objective == "truncated-entropy" else ".")
         )
     return sentences
 
 
-_STUCK = (
-    "a label is among the first five of most test images: where a loss ignores the k - 1 best of the other labels, "
-    "nothing pulls it down again, and it costs a place"
-)
+_STUCK = "a label is among the first five of most test images, where it takes a place from the others"
+_WHY = " (this loss ignores the k - 1 best of the other labels, so that nothing pulls such a label down again)"
 
 
 def _gain(results: Results, noise: Any, name: str) -> str:
