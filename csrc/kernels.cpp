@@ -8,6 +8,7 @@
 #include "kth.h"
 #include "lml.h"
 #include "smooth_topk.h"
+#include "subset_slope.h"
 #include "truncated.h"
 #include "two_way.h"
 #include "warp.h"
@@ -58,6 +59,14 @@ Kernels SHORTLIST_JOIN(kernels_, SHORTLIST_ISA)() {
     with_type(is_double, [&](auto t) {
       using T = decltype(t);
       isa::subset_sums(static_cast<const T*>(scores), rows, n, k, log_sum, static_cast<T*>(marginals), threads);
+    });
+  };
+  out.subset_slopes = [](bool is_double, const void* scores, const void* direction, int64_t rows, int64_t n, int64_t k,
+                         void* slopes, int threads) {
+    with_type(is_double, [&](auto t) {
+      using T = decltype(t);
+      isa::subset_slopes(static_cast<const T*>(scores), static_cast<const T*>(direction), rows, n, k,
+                         static_cast<T*>(slopes), threads);
     });
   };
   out.kth_largest = [](bool is_double, const void* scores, const void* noise, double epsilon, int64_t rows, int64_t n,

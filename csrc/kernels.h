@@ -18,6 +18,9 @@ struct Kernels {
   // marginals may be null
   void (*subset_sums)(bool is_double, const void* scores, int64_t rows, int64_t n, int64_t k, double* log_sum,
                       void* marginals, int threads);
+  // the marginals' Jacobian times a direction; k up to 8
+  void (*subset_slopes)(bool is_double, const void* scores, const void* direction, int64_t rows, int64_t n, int64_t k,
+                        void* slopes, int threads);
   // k-th largest of scores + epsilon * noise (noise may be null): value and label of each row
   void (*kth_largest)(bool is_double, const void* scores, const void* noise, double epsilon, int64_t rows, int64_t n,
                       int64_t k, void* values, int64_t* indices, int threads);

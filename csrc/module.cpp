@@ -151,6 +151,10 @@ NB_MODULE(_native, m) {
                           uintptr_t marginals, int threads) {
     active.subset_sums(is_double, at<void>(scores), rows, n, k, at<double>(log_sum), at<void>(marginals), threads);
   }, unlocked());
+  m.def("subset_slopes", [](bool is_double, uintptr_t scores, uintptr_t direction, int64_t rows, int64_t n, int64_t k,
+                            uintptr_t slopes, int threads) {
+    active.subset_slopes(is_double, at<void>(scores), at<void>(direction), rows, n, k, at<void>(slopes), threads);
+  }, unlocked());
   m.def("kth_largest", [](bool is_double, uintptr_t scores, uintptr_t noise, double epsilon, int64_t rows, int64_t n,
                           int64_t k, uintptr_t values, uintptr_t indices, int threads) {
     active.kth_largest(is_double, at<void>(scores), at<void>(noise), epsilon, rows, n, k, at<void>(values),

@@ -87,15 +87,50 @@ def test_marginals_are_the_gradient_of_the_log_sum(kernel: str) -> None:
     torch.testing.assert_close(gradient, F.subset_marginals(scores, 6), rtol=1e-9, atol=1e-12)
 
 
-def test_the_jacobian_of_the_marginals_is_the_covariance_of_the_subset(kernel: str) -> None:
+@pytest.mark.parametrize("scale", [0.01, 2.0, 30.0])
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 8, 9])
+def test_the_jacobian_of_the_marginals_is_the_covariance_of_the_subset(k: int, scale: float, kernel: str) -> None:
     """Var and Cov of "j is in the subset", by enumeration."""
-    scores, k = random_scores(6, dtype=torch.float64, scale=2.0), 3
+    scores = random_scores(10, dtype=torch.float64, scale=scale)
+    scores[3] = scores[7]
     jacobian = torch.autograd.functional.jacobian(lambda s: F.subset_marginals(s, k), scores)
-    subsets = torch.tensor([[j in c for j in range(6)] for c in oracles.combinations(range(6), k)], dtype=torch.float64)
+    subsets = torch.tensor(
+        [[j in c for j in range(10)] for c in oracles.combinations(range(10), k)], dtype=torch.float64
+    )
     weight = (subsets @ scores).softmax(0)
     mean = weight @ subsets
     covariance = (subsets - mean).T @ (weight[:, None] * (subsets - mean))
     torch.testing.assert_close(jacobian, covariance, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["normal", "offset", "steep", "tied", "masked", "infinite"])
+@pytest.mark.parametrize("k", [3, 8])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_slope_of_long_rows_is_that_of_the_formula(k: int, kind: str, dtype: torch.dtype, kernel: str) -> None:
+    """Against two orders of autograd through the log of a plain sum over subsets, built label by label in double."""
+    scores = random_scores(130, dtype=torch.float64, scale=50.0 if kind == "steep" else 2.0)
+    scores = {
+        "offset": lambda s: s.float().double() - 1e4,
+        "tied": lambda s: s.round(),
+        "masked": lambda s: s.index_fill(0, torch.arange(0, 130, 3), float("-inf")),
+        "infinite": lambda s: s.index_fill(0, torch.tensor([5]), float("inf")),
+    }.get(kind, lambda s: s)(scores).to(dtype)
+    upstream = random_scores(130, seed=1, dtype=dtype)
+    row = scores.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(F.subset_marginals(row, k), row, upstream)
+
+    def log_sum(s: Tensor) -> Tensor:
+        logs = [torch.zeros((), dtype=torch.float64), *[torch.tensor(-torch.inf, dtype=torch.float64)] * k]
+        for value in s[s > float("-inf")]:
+            logs = [logs[0], *(torch.logaddexp(logs[i], logs[i - 1] + value) if logs[i - 1] > -torch.inf else logs[i]
+                               for i in range(1, k + 1))]
+        return logs[k]
+
+    exact = scores.double().clamp(max=5e2).requires_grad_()  # an infinite score is far above the others, no more
+    (marginals,) = torch.autograd.grad(log_sum(exact), exact, create_graph=True)
+    (wanted,) = torch.autograd.grad(marginals, exact, upstream.double())
+    error = (slope.double() - wanted).abs().max()
+    assert error <= {torch.float32: 1e-5, torch.float64: 1e-9}[dtype] * wanted.abs().max() + 1e-12
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

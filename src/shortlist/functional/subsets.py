@@ -104,6 +104,9 @@ class _Marginals(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
         (scores,) = ctx.saved_tensors
+        differentiated = torch.is_grad_enabled() and not torch.compiler.is_compiling()
+        if ctx.k <= ops.SLOPE_DEGREE and not differentiated:
+            return ops.subset_slopes.op(scores, upstream, ctx.k), None
 
         def pull(s: Tensor, u: Tensor) -> Tensor:
             return torch.func.vjp(lambda x: _marginals_twin(x, ctx.k), s)[1](u)[0]

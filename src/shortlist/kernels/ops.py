@@ -256,6 +256,34 @@ subset_sums = _define(
 )
 
 
+SLOPE_DEGREE = 8  # the largest k that subset_slopes takes
+
+
+def _run_subset_slopes(scores: Tensor, direction: Tensor, k: int) -> Tensor:
+    scores, direction = scores.contiguous(), direction.contiguous()
+    slopes = torch.empty_like(scores)
+    native.subset_slopes(
+        scores.dtype == torch.float64,
+        scores.data_ptr(),
+        direction.data_ptr(),
+        scores.shape[0],
+        scores.shape[1],
+        k,
+        slopes.data_ptr(),
+        torch.get_num_threads(),
+    )
+    return slopes
+
+
+subset_slopes = _define(
+    "subset_slopes(Tensor scores, Tensor direction, int k) -> Tensor",
+    _run_subset_slopes,
+    lambda scores, direction, k: torch.empty_like(scores),
+    1,
+    2,
+)
+
+
 def _run_kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -> tuple[Tensor, Tensor]:
     scores = scores.contiguous()
     noise = None if noise is None else noise.contiguous()
