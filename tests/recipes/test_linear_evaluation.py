@@ -8,8 +8,7 @@ import torch
 
 from shortlist.data import Dataset, ambiguous_numbers
 from shortlist.recipes._frozen_features import STRENGTHS, evaluate_linearly, of_classes
-from shortlist.recipes.linear_evaluation import COARSE, DOWNSTREAM, INPUTS, OTHER, RECIPE, halves
-from shortlist.recipes.two_way import LOSSES
+from shortlist.recipes.linear_evaluation import COARSE, DOWNSTREAM, INPUTS, LOSSES, OTHER, RECIPE, halves
 from tests.recipes.smoke import resolves, run_smoke
 
 
@@ -72,3 +71,12 @@ def test_a_warm_start_ends_where_a_cold_one_does() -> None:
 def test_of_classes_leaves_out_examples_of_unknown_label() -> None:
     data = Dataset(torch.eye(4), torch.tensor([2, -1, 0, 2]), ("a", "b", "c"))
     assert of_classes(data, [1, 2]).target.tolist() == [1, 1]
+
+
+def test_with_one_label_present_the_sample_wise_loss_is_the_softmax_loss() -> None:
+    from shortlist.functional import multilabel_softmax_loss, two_way_loss
+    from shortlist.labels import from_indices
+
+    torch.manual_seed(0)
+    scores, target = torch.randn(20, 7, dtype=torch.float64), from_indices(torch.randint(7, (20,)), 7)
+    torch.testing.assert_close(two_way_loss(scores, target, way="sample"), multilabel_softmax_loss(scores, target))

@@ -99,7 +99,8 @@ def _histograms(here: Results) -> Drawing:
         width = 0.4 if axes is left else 0.28
         shift = width * (number - 0.5 if axes is left else number - 3)
         places = [size + shift for size in range(len(shares))]
-        axes.bar(places, [100 * share for share in shares], width, color=COLORS[number], label=label)
+        if shares:
+            axes.bar(places, [100 * share for share in shares], width, color=COLORS[number], label=label)
     for axes in (left, right):
         axes.set(xlabel=f"labels in the set (last: {LARGEST} or more)", ylabel="share of test images, %")
         axes.set_xticks(range(0, LARGEST + 1, 2))

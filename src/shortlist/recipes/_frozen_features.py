@@ -50,7 +50,7 @@ def evaluate_linearly(
     parts: dict[str, tuple[NDArray[np.float32], NDArray[np.int64]]],
     *,
     strengths: Sequence[float] = STRENGTHS,
-    max_iter: int = 100,
+    max_iter: int = 50,
 ) -> dict[str, Any]:
     """Accuracy on test data of the strength that is best on validation data, of the one that is best on test data, and
     of all of them; L-BFGS on the training data, each strength from the solution of the next stronger one.
