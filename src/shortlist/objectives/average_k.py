@@ -25,7 +25,7 @@ class AverageK(Objective):
     name = "average-k"
     accepts = ("indices", "label-matrix")
     one_positive = True
-    link = "sigmoid"
+    link = "softmax"  # rows are compared by it in Algorithm 1 of the paper, and better than by the loss's own sigmoid
     monitor = "average-k-accuracy"
     Config = config_of(average_k_loss)
 

@@ -22,7 +22,7 @@ class Role(LinearObjective):
 
     name = "role"
     accepts = ("indices", "label-matrix")
-    link = "sigmoid"
+    link = "softmax"  # as average-k
     monitor = "average-k-accuracy"
     training_only = ("role",)
 

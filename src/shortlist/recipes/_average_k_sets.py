@@ -13,6 +13,8 @@ from shortlist.sets import AverageK
 GROUPS = ("few", "medium", "many")
 LARGEST = 20  # sets this large or larger share one bar of the histograms
 
+BY_SOFTMAX = ("cross-entropy", "noised-topk")  # losses of scores that compete within their row
+
 
 def set_accuracies(trained: Trained) -> Numbers:
     """Average-k accuracy and set sizes on test data, the threshold from validation data; by shots, too."""
@@ -24,7 +26,8 @@ def set_accuracies(trained: Trained) -> Numbers:
     group = M.shot_group_of(counts).numpy()[target]
 
     inside, sizes = _inside_and_sizes(trained, AverageK(k, link="softmax"))
-    by_own_link, _ = _inside_and_sizes(trained, AverageK(k, link=trained.learner.objective.link))
+    own_link = "softmax" if trained.config.objective.name in BY_SOFTMAX else "sigmoid"  # of the loss itself
+    by_own_link, _ = _inside_and_sizes(trained, AverageK(k, link=own_link))
     best = trained.history.best
     numbers: dict[str, Any] = {
         "accuracy": float(inside @ weight),

@@ -238,7 +238,7 @@ def _plantnet(data: Path) -> dict[str, Any]:
     }
 
 
-_SETS = (Value("by own link", "threshold on the objective's own link, %"), Value("mean size", "mean size", 1.0))
+_SETS = (Value("by own link", "threshold on the loss's own link, %"), Value("mean size", "mean size", 1.0))
 
 RECIPE = Recipe(
     name="average-k",
@@ -304,7 +304,7 @@ RECIPE = Recipe(
         "of a DenseNet on the images, and a long-tailed choice of them (450 images of the first class, 4 of the last) "
         "instead of Pl@ntNet-300K. Its validation data is as long-tailed; test data is balanced, and weighted by the "
         "classes' training frequencies. Alpha and batch size: 10,000 images, 8 epochs, of SGD for the batch size. "
-        "Thresholds are on softmax scores, as in Algorithm 1; the column beside it has the objective's own link, "
+        "Thresholds are on softmax scores, as in Algorithm 1; the column beside it has the loss's own link, "
         "sigmoid for all but cross-entropy and noised-topk.",
         "paper": "Images of Pl@ntNet-300K are moved by up to 16 pixels over a border of zeros and mirrored; the paper "
         "does not say how it augments them. Three seeds where the paper has several.",
