@@ -90,7 +90,7 @@ def test_the_loss_is_the_definition(combine, c):
 
 def test_fixed_features_leave_out_the_feature_term():
     data = tiny("label-matrix")
-    objective = active(balance="fixed", feature_weight=100.0)
+    objective = active(balance="fixed", label_weight=1.0, feature_weight=100.0)
     x = data.features[:16].double()
     labels, _ = by_definition(objective, x, data.target[:16], search(objective, x, data.target[:16], INDEX[:16]))
     expected = binary_loss(objective(x), data.target[:16]) + labels
@@ -273,7 +273,7 @@ def test_side_labels_draw_the_search_to_their_own_class():
     data = tiny("label-matrix")
     side = torch.arange(TRAIN) % 4
     side[5] = -1
-    objective = active(dtype=torch.float32, per_label=None, side_weight=10.0, neighbours=1)
+    objective = active(dtype=torch.float32, per_label=None, side_weight=10.0, neighbours=1, label_weight=2.0)
     free = objective.explain(data.features, data.target, INDEX)
     objective.see_side_labels(side)
     bound = objective.explain(data.features, data.target, INDEX)

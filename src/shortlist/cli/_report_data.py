@@ -11,11 +11,12 @@ from typing import Any
 from shortlist.data import Dataset
 from shortlist.objectives import objective_class
 from shortlist.reports import ReportData, RunResult, from_scores
+from shortlist.reports.similarity import explain_run
 from shortlist.training.predict import run_scores
 from shortlist.training.rules import fit_rules, usual_rules
 from shortlist.training.run import CONFIG, ENVIRONMENT, Run, load_rules, read_json
 from shortlist.training.scores import read_labels, read_scores
-from shortlist.training.setup import read_parts, resolve
+from shortlist.training.setup import build_learner, read_parts, resolve
 
 
 def from_runs(paths: Sequence[Path], part: str | None, title: str | None, allow: tuple[str, ...]) -> ReportData:
@@ -103,7 +104,17 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, allow: 
         seconds=sum(record["seconds"] for record in records),
         seed=config.seed,
         calibration=calibration,  # type: ignore[arg-type]
+        why=_why(run, parts["train"], allow),
     )
+
+
+def _why(run: Run, train_set: Dataset, allow: tuple[str, ...]) -> dict[str, Any] | None:
+    """What completed the labels of an imcl run: it needs the parts that prediction does without."""
+    if run.config.objective.name != "imcl":
+        return None
+    learner = build_learner(run.config, run.facts, allow, train_set=train_set)
+    learner.load_state_dict(run.weights("best"))
+    return explain_run(learner.eval(), train_set)
 
 
 def _commands(run: Run) -> list[str]:

@@ -75,7 +75,8 @@ def _best_support(gram: Tensor, moments: Tensor) -> Tensor:
     possible = (found.amin(-1) >= 0) & (smallest > _SINGULAR)
     gain = torch.where(possible, (found * torch.stack(side, -1)).sum(-1), 0.0)  # what it takes off the sum of squares
     gain, best = gain.max(-1, keepdim=True)
-    return torch.where(gain > 0, found.gather(1, best.unsqueeze(-1).expand(-1, 1, atoms)).squeeze(1), 0.0)
+    chosen = found.gather(1, best.unsqueeze(-1).expand(-1, 1, atoms)).squeeze(1)
+    return torch.where(gain > 0, chosen, 0.0) + 0.0  # no -0.0
 
 
 @functools.cache

@@ -75,14 +75,14 @@ class Imcl(LinearObjective):
 
         neighbours: int = 3
         threshold: float = 1e-6
-        label_weight: float = 1.0
+        label_weight: float = 0.5
         feature_weight: float = 1.0
         balance: Literal["gradient", "fixed"] = "gradient"
         c: float = 2.0
         combine: Literal["tanh", "linear"] = "tanh"
         per_label: int | None = 10
         refresh: int = 10
-        warm_up: float = 0.3
+        warm_up: float = 0.1
         graph: Literal["co-occurrence", "vectors", "matrix", "none"] = "co-occurrence"
         graph_file: str | None = None
         graph_degree: int = 10

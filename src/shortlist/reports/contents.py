@@ -14,6 +14,7 @@ from shortlist.reports.examples import pick
 from shortlist.reports.headline import fixed, headline, percent, words_for
 from shortlist.reports.numbers import SHOTS, Examples, Measured, average_k_curve, k_grid, over_seeds, top_k_curve
 from shortlist.reports.per_label import label_columns
+from shortlist.reports.similarity import similarity
 from shortlist.reports.training import training_curves
 
 _SHARES = ("accuracy", "covers", "exact")  # numbers shown as a percentage
@@ -44,6 +45,7 @@ def contents(data: ReportData) -> dict[str, Any]:
         ],
         "labels": _labels(by_name, start, data, examples),
         "examples": [{"name": name, **pick(runs[0], start, data, examples)} for name, runs in by_name.items()],
+        "similarity": similarity(by_name),
         "training": training_curves(by_name),
         "reproduce": [_how(run, len(by_name[run.name]) > 1) for run in data.runs if run.config or run.commands],
     }

@@ -35,6 +35,7 @@ class RunResult:
         seed: the run's seed.
         calibration: (M, L) held-out scores that set the threshold for every K of the slider. Without them the
             threshold comes from ``scores`` themselves (no target is used), and the page says so.
+        why: for an IMCL run, what completed its labels (`shortlist.reports.similarity.explain_run`).
     """
 
     name: str
@@ -50,6 +51,7 @@ class RunResult:
     seconds: float | None = None
     seed: int | None = None
     calibration: NDArray[np.float32] | None = None
+    why: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         scores = _scores(self.scores, f"scores of run {self.name!r}")

@@ -1,0 +1,103 @@
+"""IMCL: the pursuit beside its own matrix products, its memory, and a training step beside one of logistic regression.
+
+python -m benchmarks.imcl
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from benchmarks.harness import Case, MemoryCase, SpeedCase, Step
+from benchmarks.run import parser, run
+from shortlist.data import Dataset
+from shortlist.imcl import JointNonnegativePursuit
+from shortlist.models import build_backbone
+from shortlist.objectives import build
+from shortlist.training.learner import Learner
+from shortlist.training.loop import Quiet, make_fabric, train_epoch
+from shortlist.training.optimizers import make_optimizer
+from shortlist.training.settings import TrainSettings
+
+GROUP = "IMCL"
+MEMORY = "IMCL: memory, dictionary included"
+BATCH, K = 32, 3
+Sizes = tuple[int, int, int]  # dictionary, labels, features
+LIMIT = 4e9  # bytes
+VOC = (1024, 512, 20)  # examples of an epoch here; features and labels as of VOC2012
+
+
+def _problem(sizes: Sizes) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    atoms, labels, features = sizes
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((BATCH, labels), (BATCH, features), (atoms, labels), (atoms, features))
+    y, f, dictionary_y, dictionary_f = (torch.randn(shape, generator=generator) for shape in shapes)
+    return y, f, dictionary_y, dictionary_f
+
+
+def pursuit_step(sizes: Sizes) -> Step:
+    problem, pursuit = _problem(sizes), JointNonnegativePursuit(K)
+    return lambda: pursuit(*problem)
+
+
+def products_step(sizes: Sizes) -> Step:
+    """The products of every step: the whole dictionary with what is to be explained."""
+    y, f, dictionary_y, dictionary_f = _problem(sizes)
+    return lambda: [(dictionary_y @ y.T, dictionary_f @ f.T) for _ in range(K)]
+
+
+def parts_step(sizes: Sizes, parts: int) -> Step:
+    """As many searches in a dictionary of an equal part of the size."""
+    problem, pursuit = _problem((sizes[0] // parts, *sizes[1:])), JointNonnegativePursuit(K)
+    return lambda: [pursuit(*problem) for _ in range(parts)]
+
+
+def everything_step(sizes: Sizes) -> Step:
+    """The dictionary is made by the step itself, so that it counts."""
+    return lambda: JointNonnegativePursuit(K)(*_problem(sizes))
+
+
+def training_step(objective: str) -> Step:
+    """Eight training steps by the loop itself, past the warm-up."""
+    examples, features, labels = VOC
+    generator = torch.Generator().manual_seed(0)
+    target = (torch.rand(examples, labels, generator=generator) < 0.07).to(torch.int8)
+    target = target.masked_fill(torch.rand(target.shape, generator=generator) < 0.6, -1)
+    data = Dataset(torch.randn(examples, features, generator=generator).half(), target, tuple(map(str, range(labels))))
+    settings = TrainSettings(epochs=10, optimizer={"name": "adamw", "lr": 1e-3}, accelerator="cpu")
+    made = build(objective, in_features=features, num_labels=labels, train_target=target)
+    learner = Learner(build_backbone("identity", in_shape=(features,)), made)
+    fabric = make_fabric(settings)
+    model, optimizer = fabric.setup(learner, make_optimizer(learner.parameters(), settings.optimizer))
+    return lambda: train_epoch(fabric, model, optimizer, data, settings, 9, Quiet())
+
+
+def cases(quick: bool = False) -> list[Case]:
+    """Every row of the table; `quick` shrinks the sizes and drops the goals."""
+    searched: Sizes = (200, 30, 40) if quick else (10_000, 1000, 2048)
+    long: Sizes = (500, 30, 40) if quick else (50_000, 500, 512)
+    huge: Sizes = (500, 50, 40) if quick else (50_000, 5000, 2048)
+    shape, whole = (BATCH, *searched), (huge[0], huge[1] + huge[2])
+    goal = LIMIT / (4 * whole[0] * whole[1])
+    found: list[Case] = [
+        SpeedCase(GROUP, "pursuit", shape, K, partial(pursuit_step, searched), "its matrix products",
+                  partial(products_step, searched), 1.5),
+        SpeedCase(GROUP, "pursuit, 5 times the atoms", (BATCH, *long), K, partial(pursuit_step, long), "5 pursuits",
+                  partial(parts_step, long, 5), 1.2),
+        SpeedCase(GROUP, "training step", (128, *VOC[1:]), K, partial(training_step, "imcl"), "logistic regression",
+                  partial(training_step, "binary"), 10.0),
+        MemoryCase(MEMORY, "pursuit", whole, K, partial(everything_step, huge), partial(everything_step, (50, 5, 4)),
+                   goal),
+    ]  # fmt: skip
+    return [replace(case, goal=None) for case in found] if quick else found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parser("benchmarks.imcl", __doc__ or "").parse_args(arguments)
+    run(cases(options.quick), options, "python -m benchmarks.imcl")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Why these labels: training examples whose unknown labels IMCL completed, those that did it, and the label graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from shortlist.data import Dataset
+from shortlist.objectives import Imcl
+from shortlist.reports.data import RunResult
+from shortlist.reports.examples import image_uri
+from shortlist.training.learner import Learner, features_of
+
+SHOWN = 6  # examples
+_LOOKED_AT = 512  # training examples among which to choose them
+_LABELS = 3  # completed labels shown of each
+_EDGES, _NODES = 60, 24
+_RADIUS = 150.0
+
+
+def explain_run(learner: Learner, train_set: Dataset) -> dict[str, Any]:
+    """What the page shows of an IMCL run: cards, and edges by the labels' names. All plain values."""
+    objective = learner.objective
+    if not isinstance(objective, Imcl) or objective.graph is None:
+        raise ValueError(f"only imcl, built with its training set, can be explained; got {objective.name!r}")
+    if train_set.side is not None:
+        objective.see_side_labels(train_set.side)
+    names = train_set.vocabulary
+    edges = [(names[edge.source], names[edge.to], edge.weight) for edge in objective.graph.strongest(_EDGES)]
+    return {"cards": _cards(learner, objective, train_set), "edges": edges}
+
+
+def similarity(by_name: Mapping[str, Sequence[RunResult]]) -> list[dict[str, Any]]:
+    """For every run that has an explanation (the first seed's): its cards, and its graph as a drawing."""
+    found = []
+    for name, runs in by_name.items():
+        why = runs[0].why
+        if why is not None:
+            found.append({"name": name, "cards": why["cards"], "graph": place_graph(why["edges"])})
+    return found
+
+
+def _cards(learner: Learner, objective: Imcl, train_set: Dataset) -> list[dict[str, Any]]:
+    if objective.dictionary is None or not objective.dictionary.ready:
+        return []  # the best epoch was one of the warm-up
+    rows = torch.linspace(0, len(train_set) - 1, min(_LOOKED_AT, len(train_set))).round().long()
+    target, names = train_set.target[rows], train_set.vocabulary
+    explanations = objective.explain(features_of(learner, train_set, rows), target, rows)
+    filled = torch.stack([why.combination for why in explanations]).masked_fill(target != -1, -math.inf)
+    best = filled.amax(1)
+    chosen = [row for row in best.argsort(descending=True, stable=True).tolist() if best[row] > 0][:SHOWN]
+
+    def present(row: int) -> list[str]:
+        return [names[label] for label in (train_set.target[row] == 1).nonzero().flatten().tolist()]
+
+    cards = []
+    for place in chosen:
+        why, row = explanations[place], int(rows[place])
+        order = filled[place].argsort(descending=True, stable=True)[:_LABELS].tolist()
+        because = zip(why.examples, why.label_coefficients, why.feature_coefficients, strict=True)
+        cards.append(
+            {
+                **_picture(train_set, row),
+                "present": present(row),
+                "filled": [
+                    {"name": names[label], "value": f"{filled[place, label]:.2f}"}
+                    for label in order
+                    if filled[place, label] > 0
+                ],
+                "because": [
+                    _picture(train_set, other)
+                    | {"present": present(other), "labels": f"{labels:.2f}", "features": f"{features:.2f}"}
+                    for other, labels, features in because
+                ],
+            }
+        )
+    return cards
+
+
+def _picture(dataset: Dataset, row: int) -> dict[str, Any]:
+    return {
+        "name": dataset.ids[row] if dataset.ids is not None else f"Training example {row}",
+        "image": image_uri(dataset.inputs[row]) if dataset.kind == "images" else None,
+    }
+
+
+def place_graph(edges: Sequence[tuple[str, str, float]]) -> dict[str, Any] | None:
+    """Labels on a circle and curved arrows between them, the strongest edges first; None where there are none.
+
+    >>> drawn = place_graph([("sofa", "chair", 0.5), ("car", "bus", -0.25)])
+    >>> [node["name"] for node in drawn["nodes"]], [arrow["text"] for arrow in drawn["arrows"]]
+    (['sofa', 'chair', 'car', 'bus'], ['sofa → chair: +0.50', 'car → bus: -0.25'])
+    """
+    nodes: list[str] = []
+    kept = []
+    for source, to, weight in edges:
+        new = [name for name in dict.fromkeys((source, to)) if name not in nodes]
+        if len(nodes) + len(new) <= _NODES:
+            nodes += new
+            kept.append((source, to, weight))
+    if not kept:
+        return None
+    at = {}
+    for place, name in enumerate(nodes):
+        angle = 2 * math.pi * place / len(nodes)
+        at[name] = (_RADIUS * math.cos(angle), _RADIUS * math.sin(angle))
+    largest = max(abs(weight) for _, _, weight in kept)
+    return {
+        "nodes": [
+            {
+                "name": name,
+                "x": round(1.08 * x, 1),
+                "y": round(1.08 * y, 1),
+                "dot": (round(x, 1), round(y, 1)),
+                "anchor": "middle" if abs(x) < 0.2 * _RADIUS else "start" if x > 0 else "end",
+            }
+            for name, (x, y) in at.items()
+        ],
+        "arrows": [
+            {
+                "path": _arc(at[source], at[to]),
+                "width": round(0.6 + 3.4 * abs(weight) / largest, 2),
+                "kind": "for" if weight > 0 else "against",
+                "text": f"{source} → {to}: {weight:+.2f}",
+            }
+            for source, to, weight in kept
+        ],
+    }
+
+
+def _arc(begin: tuple[float, float], end: tuple[float, float]) -> str:
+    """A curve that bends to one side, so that the two directions between two labels do not cover each other."""
+    (x0, y0), (x1, y1) = begin, end
+    middle = (0.35 * (x0 + x1) + 0.12 * (y1 - y0), 0.35 * (y0 + y1) - 0.12 * (x1 - x0))
+    return f"M{x0:.1f} {y0:.1f} Q{middle[0]:.1f} {middle[1]:.1f} {x1:.1f} {y1:.1f}"

@@ -1,0 +1,79 @@
+"""Why these labels: what the page shows of an IMCL run."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from shortlist.data import Dataset
+from shortlist.objectives import build
+from shortlist.reports import ReportData, RunResult, write
+from shortlist.reports.similarity import explain_run, place_graph
+from shortlist.training.learner import Learner
+from tests.objectives.tiny import FEATURES, LABELS, tiny, train
+
+NAMES = ("<b>cat</b>", "dog", "owl", "cow", "ant", "bee", "elk", "emu")
+
+
+def explained(epochs=4):
+    data = tiny("label-matrix")
+    objective = build("imcl", {"warm_up": 0.0}, in_features=FEATURES, num_labels=LABELS, train_target=data.target)
+    train(objective, data, epochs=epochs)
+    dataset = Dataset(data.features, data.target, NAMES, ids=tuple(f"photo-{row}" for row in range(len(data.target))))
+    return explain_run(Learner(torch.nn.Identity(), objective), dataset), dataset, objective
+
+
+def test_cards_complete_unknown_labels_only_and_name_other_examples():
+    why, dataset, _ = explained()
+    assert 0 < len(why["cards"]) <= 6
+    for card in why["cards"]:
+        row = dataset.ids.index(card["name"])
+        filled = [NAMES.index(label["name"]) for label in card["filled"]]
+        assert (dataset.target[row, filled] == -1).all()
+        assert card["because"]
+        assert all(other["name"] != card["name"] for other in card["because"])
+        assert card["present"] == [name for name, y in zip(NAMES, dataset.target[row], strict=True) if y == 1]
+
+
+def test_edges_are_the_strongest_of_the_graph():
+    why, _, objective = explained()
+    strongest = objective.graph.strongest(1)[0]
+    assert why["edges"][0] == (NAMES[strongest.source], NAMES[strongest.to], strongest.weight)
+
+
+def test_a_model_of_the_warm_up_has_no_cards():
+    data = tiny("label-matrix")
+    objective = build("imcl", {"warm_up": 1.0}, in_features=FEATURES, num_labels=LABELS, train_target=data.target)
+    why = explain_run(Learner(torch.nn.Identity(), objective), Dataset(data.features, data.target, NAMES))
+    assert why == {"cards": [], "edges": []}
+
+
+def test_another_objective_cannot_be_explained():
+    data = tiny("label-matrix")
+    objective = build("binary", in_features=FEATURES, num_labels=LABELS, train_target=data.target)
+    with pytest.raises(ValueError, match="only imcl"):
+        explain_run(Learner(torch.nn.Identity(), objective), Dataset(data.features, data.target, NAMES))
+
+
+def test_the_page_shows_them_with_names_escaped_and_pages_of_others_do_not(tmp_path):
+    why, _, _ = explained()
+    scores = np.random.default_rng(0).normal(size=(20, LABELS)).astype(np.float32)
+    target = (scores > 0.5).astype(np.int8)
+    run = RunResult("imcl", "imcl", scores, target, "sigmoid", why=why)
+    page = write(ReportData("Partial labels", [run], NAMES), tmp_path / "with").read_text("utf-8")
+    assert "Why these labels" in page
+    assert why["cards"][0]["because"][0]["name"] in page
+    assert re.search(r'<path class="(for|against)"', page)
+    assert "<b>cat</b>" not in page
+    without = RunResult("binary", "binary", scores, target, "sigmoid")
+    assert "Why these labels" not in write(ReportData("x", [without], NAMES), tmp_path / "without").read_text("utf-8")
+
+
+def test_a_graph_of_many_labels_shows_a_few_and_no_edge_without_both_ends():
+    edges = [(f"a{i}", f"b{i}", 1.0 / (i + 1)) for i in range(50)]
+    drawn = place_graph(edges)
+    names = {node["name"] for node in drawn["nodes"]}
+    assert len(names) == 24
+    assert len(drawn["arrows"]) == 12
+    assert place_graph([]) is None
