@@ -55,6 +55,7 @@ RECIPES = {
     "top-k-timing": "Time and stability of the top-k losses beside the published algorithms (smooth top-k tables 3-5).",
     "average-k": "Losses for sets of K labels on average, balanced and long-tailed (average-K tables 1-2).",
     "two-way": "Multi-label losses by mean average precision; temperature against margin (two-way tables B and C).",
+    "partial-labels": "Learning when up to 90 % of the labels are missing: IMCL and others (IMCL tables 1-2).",
     "linear-evaluation": "Features trained with each loss, judged by linear classifiers on other classes (section B).",
     "scene-graphs": "Predicting k relations per image: LML and truncated entropy (LML tables 1-2, figures 5-6).",
 }

@@ -1,0 +1,54 @@
+"""The recipe partial-labels."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from shortlist.recipes._partial_labels_page import gains
+from shortlist.recipes.partial_labels import MISSING, OBJECTIVES, RECIPE, config, grid_of
+from shortlist.recipes.results import Record, Results
+from tests.recipes.smoke import SHARED, resolves, run_smoke
+
+
+def test_smoke(tmp_path: Path) -> None:
+    content = run_smoke("partial-labels", tmp_path)
+    rows = [row for row in content["tables"][0]["rows"] if row["mAP"]["mean"] is not None]
+    assert [row["objective"] for row in rows] == 2 * list(OBJECTIVES)
+    assert any("imcl is" in finding for finding in content["findings"])
+
+
+def test_every_published_figure_has_a_cell_at_paper_scale() -> None:
+    run = {(cell.keys["data"], cell.keys["missing"], cell.keys["objective"]) for cell in RECIPE.cells("paper", SHARED)}
+    assert set(RECIPE.tables[0].published) <= run
+    assert resolves(RECIPE, "paper") == len(run)
+
+
+def test_both_readings_of_latent_noise_and_both_weights_of_side_labels_are_run() -> None:
+    both = [OBJECTIVES[f"latent-noise {reading}"]["evaluate"] for reading in ("visual", "relevant")]
+    assert both == ["visual", "relevant"]
+    weights = [config("paper", SHARED, "cub", 0.9, name, 0).objective.options["side_weight"] for name in ("imcl a=10",)]
+    assert weights == [10.0]
+
+
+def test_cpu_scale_hides_the_same_training_labels_from_every_objective_and_none_of_the_others() -> None:
+    if not SHARED.exists():
+        pytest.skip("the shared data is not here")
+    from shortlist.recipes.sources import parts_of
+
+    assert {missing for data, missing, _ in grid_of("cpu") if data == "voc2012"} == set(MISSING)
+    whole = parts_of(config("cpu", SHARED, "voc2012", 0.0, "binary", 1))
+    hidden = {name: parts_of(config("cpu", SHARED, "voc2012", 0.9, name, 1)) for name in ("binary", "imcl")}
+    assert torch.equal(hidden["binary"]["train"].target, hidden["imcl"]["train"].target)
+    assert float((hidden["imcl"]["train"].target == -1).float().mean()) == pytest.approx(0.9, abs=0.01)
+    for part in ("validation", "test"):
+        assert torch.equal(hidden["imcl"][part].target, whole[part].target)
+
+
+def test_gains_are_taken_seed_by_seed() -> None:
+    records = [
+        Record({"data": "d", "missing": 0.9, "objective": name, "seed": seed}, {"mAP": value}, 1.0)
+        for name, values in (("binary", (0.5, 0.6)), ("imcl", (0.6, 0.55)))
+        for seed, value in enumerate(values)
+    ]
+    assert gains(Results(records), "imcl") == pytest.approx([10.0, -5.0])
