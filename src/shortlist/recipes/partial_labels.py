@@ -223,12 +223,12 @@ RECIPE = Recipe(
     },
     differences={
         "smoke": "Embedded data and two epochs: this only shows that everything runs.",
-        "cpu": "A linear head on frozen 512-dimensional features (EfficientNet-Lite0, trained on ImageNet) of VOC2012, "
-        "and on the features of corel5k and bibtex (3 dictionary examples per label instead of 10), instead of a ResNet "
-        "trained end to end on CUB, MS-COCO and Open Images. Labels go missing at random, present and absent ones alike; those of the 15 % of the training data "
-        "that choose the epoch, the learning rate and the weight decay do not. An earlier choice of defaults "
-        "(curriculum's schedule, latent noise's slow reporter) had looked at VOC2012's validation part, which is the "
-        "test data here.",
+        "cpu": "A linear head on frozen 512-dimensional features (EfficientNet-Lite0, trained on ImageNet) of "
+        "VOC2012, and on the features of corel5k and bibtex (3 dictionary examples per label, not 10), "
+        "instead of a ResNet trained end to end on CUB, MS-COCO and Open Images. Labels go missing at random, "
+        "present and absent ones alike; those of the 15 % of the training data that choose the epoch, the "
+        "learning rate and the weight decay do not. An earlier choice of defaults (curriculum's schedule, "
+        "latent noise's slow reporter) had looked at VOC2012's validation part, which is the test data here.",
         "paper": "The labels of MS-COCO are its 80 object classes, some hidden at random, where the paper takes 1,000 "
         "words of the captions; its figures for MS-COCO are in the claim and not in the table.",
     },
