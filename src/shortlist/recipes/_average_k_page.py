@@ -45,9 +45,10 @@ def _reason(results: Results) -> list[str]:
         return []
     return [
         "Unlike in the paper, average-k is behind cross-entropy in these tables. Yet with the same rate of SGD for "
-        f"both it is {min(gains):.2f} to {max(gains):.2f} points ahead, at every batch size. A reason may be that average-k "
-        "mends the overconfidence of a network that has learned its training labels by heart, as SGD makes it do here "
-        "and the paper's networks do; a chosen rate and early stopping on frozen features leave less of it to mend."
+        f"both it is {min(gains):.2f} to {max(gains):.2f} points ahead, at every batch size. A reason may be that "
+        "average-k mends the overconfidence of a network that has learned its training labels by heart, as SGD makes "
+        "it do here and the paper's networks do; a chosen rate and early stopping on frozen features leave less of it "
+        "to mend."
     ]
 
 
