@@ -48,6 +48,7 @@ _RATES = {
 }
 RATES = {name: dict(zip(LOSSES, rates, strict=True)) for name, rates in _RATES.items()}
 _USUAL_RATE = 1e-3
+EPOCHS = {"numbers": 2, "voc2012": 15, "corel5k": 15, "bibtex": 10}
 
 # Kobayashi 2023, supplement, tables B and C
 PUBLISHED = {
@@ -112,7 +113,7 @@ def config(scale: Scale, data: Path, name: str, loss: str, objective: dict[str, 
         "backbone": {"name": "mlp", "hidden": [512], "dropout": 0.5},
         "optimizer": {"name": "adamw", "lr": rate, "weight_decay": 1e-2},
         "schedule": {"name": "cosine"},
-        "epochs": 2 if scale == "smoke" else 15,
+        "epochs": EPOCHS[name],
         "batch_size": 128,
         "accelerator": "cpu",
     }
