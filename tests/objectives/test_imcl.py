@@ -266,6 +266,13 @@ def test_the_loop_gives_the_dictionary_the_features_of_its_own_examples():
     assert history.best["mean-average-precision"] > 0.8
 
 
+def test_without_any_known_present_label_it_is_logistic_regression():
+    data = tiny("label-matrix")
+    nothing = data._replace(target=data.target.clamp(max=0))
+    logistic, imcl = make("binary", nothing), make("imcl", nothing, warm_up=0.0)
+    assert train(imcl, nothing, epochs=2) == pytest.approx(train(logistic, nothing, epochs=2))
+
+
 # ---- side labels
 
 

@@ -149,8 +149,8 @@ class Imcl(LinearObjective):
         scores = self(features)
         logistic = binary_loss(scores, target)
         logistic = logistic + 0.0 * self.graph.weight.sum()  # so that every parameter has a gradient, as DDP wants
-        if not (self.training and self._active and len(features)):
-            return logistic
+        if not (self.training and self._active and len(features) and len(self.dictionary)):
+            return logistic  # the dictionary is empty where no label is known to be present
         if not self.dictionary.ready:
             raise ValueError(
                 "imcl needs the features of its dictionary: before each step, where objective.wanted_rows(changing) is "
@@ -192,8 +192,12 @@ class Imcl(LinearObjective):
 
     def _combined(self, found: PursuitResult) -> Tensor:
         """What the labels of the examples found make together, (B, L)."""
-        labels = self._labels_of(found.indices.clamp(min=0).flatten())
-        labels = labels.view(*found.indices.shape, self.num_labels)
+        assert self.dictionary is not None
+        places = found.indices.clamp(min=0)
+        if len(self.dictionary) <= places.numel():  # each of them once
+            labels = self._labels_of(slice(None))[places]
+        else:
+            labels = self._labels_of(places.flatten()).unflatten(0, places.shape)
         combined = torch.einsum("bk,bkl->bl", found.label_coefficients, labels.to(found.label_coefficients.dtype))
         return combined.tanh() if self.config.combine == "tanh" else combined
 
@@ -234,7 +238,7 @@ class Imcl(LinearObjective):
     @torch.no_grad()
     def explain(self, features: Tensor, target: Tensor, index: Tensor) -> list[Explanation]:
         """For each of these training examples, the dictionary examples that completed its labels."""
-        if self.dictionary is None or not self.dictionary.ready:
+        if self.dictionary is None or not self.dictionary.ready or not len(self.dictionary):
             raise ValueError("imcl explains with its dictionary: build it with train_target and load a trained state")
         scores = self(features)
         y = complete(target, squash(scores, self.config.c), self.config.c)

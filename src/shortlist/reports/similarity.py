@@ -44,7 +44,7 @@ def similarity(by_name: Mapping[str, Sequence[RunResult]]) -> list[dict[str, Any
 
 
 def _cards(learner: Learner, objective: Imcl, train_set: Dataset) -> list[dict[str, Any]]:
-    if objective.dictionary is None or not objective.dictionary.ready:
+    if objective.dictionary is None or not objective.dictionary.ready or not len(objective.dictionary):
         return []  # the best epoch was one of the warm-up
     rows = torch.linspace(0, len(train_set) - 1, min(_LOOKED_AT, len(train_set))).round().long()
     target, names = train_set.target[rows], train_set.vocabulary
