@@ -17,6 +17,7 @@ from shortlist.training.learner import Learner, features_of
 SHOWN = 6  # examples
 _LOOKED_AT = 512  # training examples among which to choose them
 _LABELS = 3  # completed labels shown of each
+_WORTH_SHOWING = 0.1  # of 1
 _EDGES, _NODES = 60, 24
 _RADIUS = 150.0
 
@@ -51,13 +52,13 @@ def _cards(learner: Learner, objective: Imcl, train_set: Dataset) -> list[dict[s
     explanations = objective.explain(features_of(learner, train_set, rows), target, rows)
     filled = torch.stack([why.combination for why in explanations]).masked_fill(target != -1, -math.inf)
     best = filled.amax(1)
-    chosen = [row for row in best.argsort(descending=True, stable=True).tolist() if best[row] > 0][:SHOWN]
+    chosen = [row for row in best.argsort(descending=True, stable=True).tolist() if best[row] > _WORTH_SHOWING]
 
     def present(row: int) -> list[str]:
         return [names[label] for label in (train_set.target[row] == 1).nonzero().flatten().tolist()]
 
     cards = []
-    for place in chosen:
+    for place in chosen[:SHOWN]:
         why, row = explanations[place], int(rows[place])
         order = filled[place].argsort(descending=True, stable=True)[:_LABELS].tolist()
         because = zip(why.examples, why.label_coefficients, why.feature_coefficients, strict=True)
@@ -68,7 +69,7 @@ def _cards(learner: Learner, objective: Imcl, train_set: Dataset) -> list[dict[s
                 "filled": [
                     {"name": names[label], "value": f"{filled[place, label]:.2f}"}
                     for label in order
-                    if filled[place, label] > 0
+                    if filled[place, label] > _WORTH_SHOWING
                 ],
                 "because": [
                     _picture(train_set, other)
