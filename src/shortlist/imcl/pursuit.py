@@ -176,11 +176,14 @@ def _largest_gain(sides: tuple[_Side, _Side], taken: Tensor) -> tuple[Tensor, Te
         here = labels.gain(start, stop).add_(features.gain(start, stop))
         place = (taken - start).T
         outside = (place < 0) | (place >= stop - start)
-        least = torch.where(outside, math.inf, -math.inf).to(here.dtype)
-        here.scatter_reduce_(0, place.clamp(0, stop - start - 1), least, "amin")
+        least = here.new_full(place.shape, -math.inf).masked_fill_(outside, math.inf)
+        here.scatter_reduce_(0, place.clamp_(0, stop - start - 1), least, "amin")
         top, row = here.max(0)
-        better = top > gain
-        gain, best = torch.where(better, top, gain), torch.where(better, row + start, best)
+        if start == 0:
+            gain, best = top, row
+        else:
+            better = top > gain
+            gain, best = torch.where(better, top, gain), torch.where(better, row + start, best)
     return gain, best
 
 
