@@ -23,6 +23,10 @@ batch_size: 8
 """
 
 
+NUMBERS = "data={train: {reader: ambiguous-numbers, size: 50}}"
+PLAIN = ("objective={name: lml}", "backbone={name: mlp}")
+
+
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("scenes") / "config.yaml"
@@ -97,8 +101,13 @@ def test_the_report_shows_recall_curves_and_drawn_graphs(run, tmp_path, capsys):
         (("train", "CONFIG", "backbone={name: mlp}", "--dry-run"), "set backbone.name=relations"),
         (("train", "CONFIG", "stop.metric=topk-accuracy@1", "--dry-run"), "not for scenes"),
         (("train", "CONFIG", "augment.flip=true", "--out", "NEW"), "augment is for images, the training data has s"),
+        (("train", "CONFIG", "data.corruptions=[{name: missing-labels, rate: 0.5}]", "--dry-run"), "scenes have rel"),
         (
-            ("train", "CONFIG", "data={train: {reader: ambiguous-numbers, size: 50}}", "--dry-run"),
+            ("train", "CONFIG", NUMBERS, *PLAIN, "stop.metric=scene-recall@5", "--dry-run"),
+            "the metric 'scene-recall@5' is not for features: use one of topk-accuracy@k",
+        ),
+        (
+            ("train", "CONFIG", NUMBERS, "--dry-run"),
             "objective 'scene-lml' takes scenes .* use lml",
         ),
         (

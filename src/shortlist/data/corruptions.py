@@ -155,6 +155,8 @@ def _corrupted(dataset: Dataset, target: Tensor, name: str, **options: Any) -> D
         rows = dataset.target.numpy()
         sets = rows[:, None] == np.arange(dataset.num_labels) if dataset.is_single else rows == 1
         truth = LabelSets.from_dense(sets, dataset.vocabulary)
+    if dataset.kind == "scenes":
+        raise ValueError(f"the corruption {name!r} changes the labels of examples; scenes have relations instead")
     return replace(dataset, target=target, truth=truth, corruptions=(*dataset.corruptions, {"name": name, **options}))
 
 

@@ -35,7 +35,8 @@ def evaluate(
     if not bool((target >= 0).any()):
         raise ValueError("every label is unknown: there is nothing to evaluate against")
     several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
-    names = [check_metric(name, scores.shape[1]) for name in metrics] or usual_metrics(not several, scores.shape[1], k)
+    names = [check_metric(name, scores.shape[1], "labels") for name in metrics]
+    names = names or usual_metrics(not several, scores.shape[1], k)
     result: dict[str, Any] = {
         "examples": len(scores),
         "metrics": measure_all(names, scores, target, link),

@@ -189,7 +189,7 @@ def choose_metrics(
         return watched, [check_metric(name, kind="scenes") for name in dict.fromkeys([watched, *metrics])]
     several = not val_set.is_single and bool(((val_set.target == 1).sum(1) > 1).any())
     metrics = list(settings.metrics) or usual_metrics(not several, labels, k)
-    return watched, [check_metric(name, labels) for name in dict.fromkeys([watched, *metrics])]
+    return watched, [check_metric(name, labels, train_set.kind) for name in dict.fromkeys([watched, *metrics])]
 
 
 def gathered_scores(fabric: Fabric, learner: Learner, dataset: Dataset) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from shortlist.functional._inputs import check_scores, in_compute_type
 from shortlist.metrics._inputs import as_scores, as_tensor, check_whole
 
 _AT_ONCE = 1 << 22  # values that one top-k looks at: images of one size go together, in pieces of this many
@@ -70,7 +71,11 @@ def scene_mean_recall_at_k(
 
 def scene_inputs(scores: Any, relations: Any, offsets: Any = None) -> SceneInputs:
     """The inputs, if they fit together."""
-    scores = as_scores(scores)
+    scores = as_tensor(scores, "scores")
+    check_scores(scores)
+    if scores.ndim != 2 or not scores.shape[1]:
+        raise ValueError(f"scores must have the shape (pairs, predicates), got {tuple(scores.shape)}")
+    scores = in_compute_type(scores)
     pairs, predicates = scores.shape
     found = as_tensor(relations, "relations").to(scores.device)
     if found.ndim != 2 or found.shape[1] != 2 or found.is_floating_point() or found.dtype == torch.bool:
@@ -111,7 +116,11 @@ def found_at(inputs: SceneInputs, ks: Sequence[int], constrained: bool) -> Tenso
         answered = torch.ones_like(pair, dtype=torch.bool)
     value = values[place]
     found = torch.empty(len(ks), len(pair), dtype=torch.bool, device=scores.device)
-    for row, (limit, above, crossed) in enumerate(zip(*_limits(values, offsets, ks), strict=True)):
+    limits_of_ks = _limits(values, offsets, ks)
+    if limits_of_ks is None:
+        as_scores(scores)  # says where the NaN is
+        raise AssertionError("a top-k found NaN that is not there")
+    for row, (limit, above, crossed) in enumerate(zip(*limits_of_ks, strict=True)):
         limits = limit[image]
         found[row] = answered & (value >= limits)
         for at in (found[row] & crossed[image] & (value == limits)).nonzero()[:, 0].tolist():
@@ -141,9 +150,9 @@ def predicate_recalls(inputs: SceneInputs, found: Tensor) -> tuple[Tensor, Tenso
     return sums, torch.bincount(predicate, minlength=predicates)
 
 
-def _limits(values: Tensor, offsets: Tensor, ks: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+def _limits(values: Tensor, offsets: Tensor, ks: Sequence[int]) -> tuple[Tensor, Tensor, Tensor] | None:
     """Of each k and image: the k-th best value (-inf where there are no more than k), how many are above it, and
-    whether the next one is equal to it."""
+    whether the next one is equal to it. None where a value is NaN: it comes first, so that looking for it is free."""
     most, images = max(ks), len(offsets) - 1
     limit = torch.full((len(ks), images), float("-inf"), dtype=values.dtype, device=values.device)
     above = torch.zeros((len(ks), images), dtype=torch.int64, device=values.device)
@@ -151,6 +160,8 @@ def _limits(values: Tensor, offsets: Tensor, ks: Sequence[int]) -> tuple[Tensor,
     for chosen, rows in _alike(values, offsets):
         size = rows.shape[1]
         top = rows.topk(min(most + 1, size), dim=-1).values
+        if bool(top[:, 0].isnan().any()):
+            return None
         for row, k in enumerate(ks):
             if k < size:
                 limit[row, chosen] = top[:, k - 1]
