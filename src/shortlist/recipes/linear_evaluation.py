@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -47,18 +48,18 @@ DOWNSTREAM = ("aircraft", "caltech101", "cars", "cub", "dtd", "flowers", "food10
 
 def cells(scale: Scale, data: Path) -> list[Cell]:
     grid: list[Cell] = []
-    for seed in range(SEEDS[scale]):
-        for loss in LOSSES if scale == "paper" else (*LOSSES, INPUTS):
-            made = config(scale, data, loss, seed)
-            for task in DOWNSTREAM if scale == "paper" else (OTHER, COARSE):
-                keys: dict[str, Any] = {"task": task, "loss": loss, "seed": seed}
-                if scale == "paper":
-                    options: dict[str, Any] = {"config": made, "target": downstream(data, task, seed)}
-                    grid.append(FunctionCell(keys, transfer_to_data, options, resumable=True))
-                else:
-                    options = {"config": made, "task": task, "trained": loss != INPUTS, "use": USE}
-                    options |= {"use": 200, "strengths": STRENGTHS[::11]} if scale == "smoke" else {}
-                    grid.append(FunctionCell(keys, transfer_to_classes, options))
+    tasks = DOWNSTREAM if scale == "paper" else (OTHER, COARSE)
+    losses = LOSSES if scale == "paper" else (*LOSSES, INPUTS)
+    for seed, task, loss in product(range(SEEDS[scale]), tasks, losses):
+        keys: dict[str, Any] = {"task": task, "loss": loss, "seed": seed}
+        options: dict[str, Any] = {"config": config(scale, data, loss, seed)}
+        if scale == "paper":
+            options["target"] = downstream(data, task, seed)
+            grid.append(FunctionCell(keys, transfer_to_data, options, resumable=True))
+        else:
+            options |= {"task": task, "trained": loss != INPUTS, "use": USE}
+            options |= {"use": 200, "strengths": STRENGTHS[::11]} if scale == "smoke" else {}
+            grid.append(FunctionCell(keys, transfer_to_classes, options))
     return grid
 
 
@@ -140,9 +141,8 @@ def halves(dataset: Dataset, seed: int) -> tuple[list[int], list[int]]:
     return sorted(by_group[::2]), sorted(by_group[1::2])
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=len(LOSSES))  # one training of each loss for all tasks of a seed
 def _trained_on_classes(config: str) -> Trained:
-    """One training for all the tasks of a cell's neighbours."""
     made = RunConfig.model_validate_json(config)
     parts = parts_of(made)
     ours, _ = halves(parts["train"], made.seed)
@@ -161,7 +161,7 @@ def transfer_to_data(config: RunConfig, target: RunConfig, folder: Path | None) 
     return evaluate_linearly(evaluated)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=len(LOSSES))  # one training of each loss for all tasks of a seed
 def _trained_on_all(config: str, runs: Path | None) -> Trained:
     made = RunConfig.model_validate_json(config)
     folder = None if runs is None else runs / f"backbone-{hashlib.sha256(config.encode()).hexdigest()[:16]}"
@@ -178,12 +178,25 @@ def findings(results: Results) -> list[str]:
         here = results.where(task=task)
         means = {loss: here.mean("chosen", loss=loss) or 0.0 for (loss,) in here.each("loss")}
         best = max((loss for loss in means if loss != INPUTS), key=means.__getitem__)
-        gain = 100 * (means["two-way"] - means["softmax"])
-        spread = max(100 * (here.spread("chosen", loss=loss) or 0.0) for loss in ("two-way", "softmax"))
+        gains = [
+            100
+            * (
+                here.values("chosen", loss="two-way", seed=seed)[0]
+                - here.values("chosen", loss="softmax", seed=seed)[0]
+            )
+            for (seed,) in here.each("seed")
+        ]
+        each = ", ".join(f"{gain:+.2f}" for gain in gains)
         inputs = f"; the inputs themselves give {100 * means[INPUTS]:.2f} %" if INPUTS in means else ""
         sentences.append(
-            f"{task.capitalize()}: best features from {best}, {100 * means[best]:.2f} %; two-way is {gain:+.2f} points "
-            f"from softmax (largest spread of the two {spread:.2f}){inputs}."
+            f"{task.capitalize()}: best features from {best}, {100 * means[best]:.2f} %; two-way against softmax, seed "
+            f"by seed: {each} points{inputs}."
+        )
+    if all(_inputs_are_best(results.where(task=task)) for (task,) in results.each("task")):
+        sentences.append(
+            "No loss makes features that are better than its inputs. At cpu scale these come from a network trained on "
+            "the 1,000 classes of ImageNet, and a hidden layer trained on 50 classes forgets some of what tells other "
+            "classes apart: the table shows how much of it each loss keeps, the paper's how much each loss learns."
         )
     gaps = [100 * (r.numbers["best on test"] - r.numbers["chosen"]) for r in results.records]
     sentences.append(
@@ -191,6 +204,11 @@ def findings(results: Results) -> list[str]:
         f"on average than choosing it on validation data, and up to {max(gaps):.2f}."
     )
     return sentences
+
+
+def _inputs_are_best(here: Results) -> bool:
+    inputs = here.mean("chosen", loss=INPUTS)
+    return inputs is not None and all(inputs > (here.mean("chosen", loss=loss) or 0.0) for loss in LOSSES)
 
 
 def figures(results: Results) -> Sequence[Drawing]:
