@@ -149,23 +149,32 @@ def test_the_objective_of_ones_own_trains_and_passes_its_tests(
     assert len((folder / "poly.py").read_text().splitlines()) <= 30
 
 
+# what takes long to import is imported once, then there are two processes
+TWO_PROCESSES = """
+import os, runpy
+import torch, torchmetrics, shortlist
+rank = 0 if os.fork() else 1
+os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+runpy.run_path("train_ddp.py", run_name="__main__")
+if rank == 0:
+    raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
 def test_the_script_for_torchrun_works_on_two_processes(folder: Path) -> None:
     write_files("guides/many-machines.md", folder)
-    store = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "train_ddp.py"],
-            env={**ENVIRONMENT, **store, "RANK": str(rank), "LOCAL_RANK": str(rank), "CUDA_VISIBLE_DEVICES": ""},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    said = [process.communicate(timeout=120)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], said
-    found = re.search(r"2 processes: mAP (0\.\d+)", said[0])
-    assert found, said
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_PROCESSES],
+        env={**ENVIRONMENT, **place},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"2 processes: mAP (0\.\d+)", done.stdout)
+    assert found, done.stdout
     assert float(found[1]) > 0.9
 
 
