@@ -54,6 +54,13 @@ def test_training_chooses_the_epoch_by_recall_and_resumes_to_the_same_weights(co
     assert all(ours[name].equal(theirs[name]) for name in ours)
 
 
+@pytest.mark.parametrize("precision", ["bf16-mixed", "64-true"])
+def test_other_precisions_train(precision, config, tmp_path, capsys):
+    found = run_here(capsys, "train", config, "epochs=1", f"precision={precision}", "--out", tmp_path / "run", "--json")
+    assert found.code == 0, found.err
+    assert 0 < found.json["best"]["scene-recall@50"] <= 1
+
+
 def test_evaluation_measures_recall_and_mean_recall(run, capsys):
     found = run_here(capsys, "evaluate", run, "test", "--json").json
     assert found["examples"] == 20

@@ -18,7 +18,7 @@ class Relations(NamedTuple):
     offsets: Tensor  # int64 (images + 1,): where the pairs of each image begin
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # not frozen: Fabric changes the type of its tensors
 class SceneBatch:
     """Some images as a scorer sees them: everything about objects is flat, image after image.
 

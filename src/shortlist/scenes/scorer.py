@@ -93,16 +93,17 @@ class RelationScorer(nn.Module):
     def forward(self, batch: SceneBatch) -> PairFeatures:
         if not isinstance(batch, SceneBatch):
             raise ValueError(f"the backbone 'relations' takes scenes, got {type(batch).__name__}: see shortlist.scenes")
-        parts = [self.embedding(batch.classes), object_geometry(batch.boxes)]
+        boxes = batch.boxes.to(self.place.weight.dtype)
+        parts = [self.embedding(batch.classes), object_geometry(boxes)]
         if self.features:
             if batch.features is None:
                 raise ValueError(f"the scorer was built for {self.features} features per box, the images have none")
-            parts.append(batch.features)
+            parts.append(batch.features.to(boxes.dtype))
         objects = self.dropout(torch.cat(parts, 1))
-        middle = batch.boxes[:, 0] + batch.boxes[:, 2]
+        middle = boxes[:, 0] + boxes[:, 2]
         objects = torch.cat([objects, self.context(objects, middle, batch.counts)], 1)
         as_subject, as_object = self.ends(objects).chunk(2, 1)
-        geometry = self.place(pair_geometry(batch.boxes, batch.subjects, batch.objects))
+        geometry = self.place(pair_geometry(boxes, batch.subjects, batch.objects))
         pairs = torch.relu(as_subject[batch.subjects] + as_object[batch.objects] + geometry)
         values = torch.relu(self.mix(self.dropout(pairs)))
         classes = self.embedding.num_embeddings

@@ -11,7 +11,7 @@ from torch import Tensor
 from shortlist.functional._inputs import check_scores, in_compute_type
 from shortlist.metrics._inputs import as_scores, as_tensor, check_whole
 
-_AT_ONCE = 1 << 22  # values that one top-k looks at: images of one size go together, in pieces of this many
+_AT_ONCE = 1 << 22  # values that are copied at once, where images of one size do not stand side by side
 
 
 class SceneInputs(NamedTuple):
@@ -176,12 +176,13 @@ def _alike(values: Tensor, offsets: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     for size in sizes.unique().tolist():
         if size == 0:
             continue
-        for chosen in (sizes == size).nonzero()[:, 0].split(max(1, _AT_ONCE // size)):
-            first, last = int(offsets[chosen[0]]), int(offsets[chosen[-1] + 1])
-            if last - first == size * len(chosen):
-                yield chosen, values[first:last].view(len(chosen), size)
-            else:
-                yield chosen, torch.stack([values[start : start + size] for start in offsets[chosen].tolist()])
+        alike = (sizes == size).nonzero()[:, 0]
+        first, last = int(offsets[alike[0]]), int(offsets[alike[-1] + 1])
+        if last - first == size * len(alike):
+            yield alike, values[first:last].view(len(alike), size)
+            continue
+        for chosen in alike.split(max(1, _AT_ONCE // size)):
+            yield chosen, torch.stack([values[start : start + size] for start in offsets[chosen].tolist()])
 
 
 def _short(values: Tensor) -> str:
