@@ -146,14 +146,16 @@ class _Side:
         return correlation.clamp_(min=0).mul_(self.scale[start:stop]).square_()
 
     def pick(self, best: Tensor, place: int) -> None:
-        """Take a dictionary row for each target; where ``best`` is -1, a row of zeros."""
+        """Take a dictionary row for each target; where ``best`` is -1, one that counts as zero."""
         vector = self.dictionary.index_select(0, best.clamp(min=0)).to(self.target.dtype)
-        self._put(vector.mul_((best >= 0).unsqueeze(1)), place)
+        self._put(vector, place, best >= 0)
 
-    def _put(self, vector: Tensor, place: int) -> None:
+    def _put(self, vector: Tensor, place: int, counts: Tensor | None = None) -> None:
         self.vectors[:, place] = vector
         self.exact[:, place] = vector
         products = (self.exact[:, place].unsqueeze(1) @ self.exact[:, : place + 1].mT).squeeze(1)
+        if counts is not None:  # without inner products it gets no coefficient
+            products = products.masked_fill_(~counts.unsqueeze(1), 0.0)
         self.gram[:, : place + 1, place] = products
         self.gram[:, place, : place + 1] = products
 
