@@ -49,6 +49,7 @@ _RATES = {
 RATES = {name: dict(zip(LOSSES, rates, strict=True)) for name, rates in _RATES.items()}
 _USUAL_RATE = 1e-3
 EPOCHS = {"numbers": 2, "voc2012": 15, "corel5k": 15, "bibtex": 10}
+SLOW = {("bibtex", "rml"): 20}  # it has not learned after 10
 
 # Kobayashi 2023, supplement, tables B and C
 PUBLISHED = {
@@ -90,7 +91,7 @@ def cells(scale: Scale, data: Path) -> list[Cell]:
 
 
 def config(scale: Scale, data: Path, name: str, loss: str, objective: dict[str, Any], seed: int) -> RunConfig:
-    """The same for every loss but for the learning rate."""
+    """The same for every loss but for the learning rate, and the epochs of `SLOW`."""
     content: dict[str, Any] = {
         "objective": objective,
         "stop": {"metric": "mean-average-precision"},
@@ -113,7 +114,7 @@ def config(scale: Scale, data: Path, name: str, loss: str, objective: dict[str, 
         "backbone": {"name": "mlp", "hidden": [512], "dropout": 0.5},
         "optimizer": {"name": "adamw", "lr": rate, "weight_decay": 1e-2},
         "schedule": {"name": "cosine"},
-        "epochs": EPOCHS[name],
+        "epochs": SLOW.get((name, loss), EPOCHS[name]),
         "batch_size": 128,
         "accelerator": "cpu",
     }
@@ -173,6 +174,13 @@ def findings(results: Results) -> list[str]:
         sentences.append(
             f"{better} against {other}, in points of {CLASS}: {', '.join(gains)}; published {published:+.2f} on "
             f"{where}."
+        )
+    binary, two_way = (losses.mean(CLASS, data="voc2012", loss=loss) for loss in ("binary", "two-way"))
+    if binary is not None and two_way is not None and binary > two_way:
+        sentences.append(
+            f"On voc2012 binary is {100 * (binary - two_way):.2f} points of {CLASS} above two-way. A reason may be "
+            "that its images have 1.5 labels on average, those of NUS-WIDE 2.4: there are few present labels to share "
+            "the gradient, and few to rank within an image."
         )
     margins = results.where(part="margin")
     return [*sentences, *(_margin_finding(margins.where(data=name), name) for (name,) in margins.each("data"))]
@@ -291,7 +299,7 @@ RECIPE = Recipe(
         "cpu": "A network with one hidden layer on frozen features of VOC2012, on corel5k and on bibtex, where the "
         "paper trains a ResNet-50 on MSCOCO and NUS-WIDE: the published rows are there for comparison. 15 % of the "
         "training data choose the epoch and, once for each loss, the learning rate. Ranks over examples are those of "
-        "raw scores, also for softmax.",
+        "raw scores, also for softmax. 15 epochs, on bibtex 10 (20 with RML, which learns slowly there).",
         "paper": "The supplement does not give the schedule: 40 epochs of SGD from weights trained on ImageNet, rate "
         "0.01 with a cosine, batches of 64, images of 224 pixels, are our choice; a tenth of the training data is held "
         "out.",
