@@ -6,7 +6,15 @@ import pytest
 import torch
 
 from shortlist.recipes import rivals
-from shortlist.recipes.top_k_timing import OURS, PUBLISHED, RECIPE, TABLE_5, TABLES_3_AND_4, loss_of, measure_stability
+from shortlist.recipes.top_k_timing import (
+    OURS,
+    PUBLISHED,
+    RECIPE,
+    TABLE_5,
+    TABLES_3_AND_4,
+    loss_of,
+    stability_and_error,
+)
 from tests.recipes.smoke import SHARED, run_smoke
 
 
@@ -38,9 +46,9 @@ def test_bracketing_computes_the_lml_loss() -> None:
 
 def test_summation_overflows_where_the_paper_says_and_ours_does_not() -> None:
     options = {"double": False, "scores": None}
-    assert measure_stability("SA", tau=0.01, **options)["forward"] == 0.0  # type: ignore[arg-type]
-    assert measure_stability("SA", tau=1.0, **options)["forward"] == 1.0  # type: ignore[arg-type]
-    ours = measure_stability("smooth-topk", tau=0.0001, **options)  # type: ignore[arg-type]
+    assert stability_and_error("SA", tau=0.01, **options)["forward"] == 0.0  # type: ignore[arg-type]
+    assert stability_and_error("SA", tau=1.0, **options)["forward"] == 1.0  # type: ignore[arg-type]
+    ours = stability_and_error("smooth-topk", tau=0.0001, **options)  # type: ignore[arg-type]
     assert (ours["forward"], ours["backward"]) == (1.0, 1.0)
     assert ours["error"] < 1e-6
 
