@@ -1,6 +1,6 @@
 """What the recipe average-k measures of a trained model: its sets, their accuracy and their sizes."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,7 +12,6 @@ from shortlist.sets import AverageK
 
 GROUPS = ("few", "medium", "many")
 LARGEST = 20  # sets this large or larger share one bar of the histograms
-
 BY_SOFTMAX = ("cross-entropy", "noised-topk")  # losses of scores that compete within their row
 
 
@@ -26,7 +25,8 @@ def set_accuracies(trained: Trained) -> Numbers:
     group = M.shot_group_of(counts).numpy()[target]
 
     inside, sizes = _inside_and_sizes(trained, AverageK(k, link="softmax"))
-    own_link = "softmax" if trained.config.objective.name in BY_SOFTMAX else "sigmoid"  # of the loss itself
+    # of the loss itself
+    own_link: Literal["softmax", "sigmoid"] = "softmax" if trained.config.objective.name in BY_SOFTMAX else "sigmoid"
     by_own_link, _ = _inside_and_sizes(trained, AverageK(k, link=own_link))
     best = trained.history.best
     numbers: dict[str, Any] = {
