@@ -80,6 +80,7 @@ def _best_support(gram: Tensor, moments: Tensor) -> Tensor:
 
 
 @functools.cache
+@torch.inference_mode(False)  # kept for callers of any mode
 def _supports(atoms: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
     """Every set of atoms but the empty one: its members, (t, sets), and its pairs of members, (t, t, sets)."""
     sets = torch.arange(1, 1 << atoms, device=device)

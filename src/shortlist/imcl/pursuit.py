@@ -65,7 +65,6 @@ class JointNonnegativePursuit:
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
 
-    @torch.no_grad()
     def __call__(
         self,
         labels: Tensor,
@@ -82,9 +81,16 @@ class JointNonnegativePursuit:
             exclude: (B,) the dictionary row that each one may not use (itself), -1 for none.
         """
         _check_shapes(labels, features, dictionary_labels, dictionary_features, exclude)
+        with torch.inference_mode():  # a tenth faster than no_grad, for so many small operations
+            found = self._search(labels, features, dictionary_labels, dictionary_features, exclude)
+        return PursuitResult(*(part.clone() for part in found))  # ordinary tensors again, for autograd to use
+
+    def _search(
+        self, labels: Tensor, features: Tensor, dictionary_y: Tensor, dictionary_f: Tensor, exclude: Tensor | None
+    ) -> PursuitResult:
         sides = (
-            _Side(labels, dictionary_labels, self.label_weight, self.k, "labels"),
-            _Side(features, dictionary_features, self.feature_weight, self.k, "features"),
+            _Side(labels, dictionary_y, self.label_weight, self.k, "labels"),
+            _Side(features, dictionary_f, self.feature_weight, self.k, "features"),
         )
         rows = len(labels)
         taken = torch.full((rows, 1), -1, device=labels.device) if exclude is None else exclude.long().unsqueeze(1)
