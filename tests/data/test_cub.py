@@ -35,6 +35,12 @@ def test_attributes_are_labels_and_those_not_given_are_unknown(cub):
     assert (data.groups.tolist(), data.group_names) == ([0, 0, 1], ("has_bill_shape", "has_wing_color"))
 
 
+def test_the_species_is_the_side_label_and_stays_with_its_image(cub):
+    data = read_cub(cub, part="all")
+    assert data.side.tolist() == [0, 0, 1]
+    assert data.subset([2, 0]).side.tolist() == [1, 0]
+
+
 def test_parts_are_those_of_the_authors(cub):
     assert read_cub(cub, part="test").target.tolist() == [[1, 0, 1]]
     assert len(read_cub(cub, part="all")) == 3
