@@ -112,7 +112,7 @@ def build(
     """The objective of this name with these options; a ``train_target`` that it does not accept is an error.
 
     >>> build("average-k", {"k": 2.5}, in_features=8, num_labels=5).link
-    'sigmoid'
+    'softmax'
     """
     objective = objective_class(name, allow_import=allow_import)
     config = make_config(objective, options)
