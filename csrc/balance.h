@@ -37,6 +37,10 @@ template <class T> Moments exponentials(T* x, int64_t n_padded, T pivot, T scale
 }
 
 inline int64_t padded_odds(int64_t k) { return (k + 15) / 16 * 16; }
+inline int64_t pairs_of_vectors(int64_t k) {  // what of them has to be looked at
+  constexpr int64_t two = 2 * kWidth<double>;
+  return (k + two - 1) / two * two;
+}
 
 // v_j = e^((pivot - top_j) * scale) in double; pads hold 0. Returns the sum.
 template <class T> double leave_odds(const Top<T>& top, double pivot, double scale, double* v) {
@@ -94,7 +98,7 @@ inline double rough_balance(Moments rest, const double* v, int64_t k, double sum
   const double spread = rest.second / rest.first;
   double x = std::sqrt(sum_v / rest.first * both);
   for (int step = 0; step < 2; ++step) {
-    const Moments out = shares(v, padded_odds(k), both / x);
+    const Moments out = shares(v, pairs_of_vectors(k), both / x);
     const double damped = 1 + x * spread, ratio = x * rest.first / (damped * out.first);
     const double move = 2 * (ratio - 1) / (ratio + 1) / (1 / damped + 1 - out.second / out.first);
     x *= (12 - 6 * move + move * move) / (12 + 6 * move + move * move);
@@ -117,7 +121,7 @@ Balance balance(const T* r, int64_t n_padded, Moments moments, const double* v, 
   double x = rough_balance(moments, v, k, sum_v, both), delta = std::log(x) + half;
   double low = -INFINITY, high = INFINITY;
   for (int step = 0; step < 60; ++step) {
-    const Moments in = shares<Keep>(r, n_padded, T(x), keep, n), out = shares(v, padded_odds(k), both / x);
+    const Moments in = shares<Keep>(r, n_padded, T(x), keep, n), out = shares(v, pairs_of_vectors(k), both / x);
     const double f = std::log(in.first / out.first);
     (f > 0 ? high : low) = delta;
     const double rise = 1 - in.second / in.first, fall = 1 - out.second / out.first, slope = rise + fall;

@@ -177,12 +177,13 @@ def _lml_loss_twin(scores: Tensor, target: Tensor, k: int, k_rows: Tensor | None
 register("lml", ops.lml_loss, _lml_loss_twin)
 
 
-def _check_k(k: int | Tensor, rows: torch.Size) -> tuple[int, Tensor | None]:
+def _check_k(k: int | Tensor, scores: Tensor) -> tuple[int, Tensor | None]:
     """k as a number, or as one number per row; a row may ask for more labels than it has."""
     if not isinstance(k, Tensor):
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ValueError(f"k must be a whole number of at least 1, or a tensor with one per row, got {k!r}")
         return k, None
+    rows = scores.shape[:-1]
     if k.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8) or k.shape != rows:
         raise ValueError(
             f"k must be a whole number or an integer tensor with one per row, of shape {tuple(rows)}; "
@@ -194,8 +195,10 @@ def _check_k(k: int | Tensor, rows: torch.Size) -> tuple[int, Tensor | None]:
 
 
 def _over_temperature(scores: Tensor, temperature: float) -> Tensor:
+    if temperature == 1:
+        return scores
     check_positive(temperature, "temperature")
-    return scores if temperature == 1 else scores / temperature
+    return scores / temperature
 
 
 def lml(
@@ -226,13 +229,15 @@ def lml(
     """
     check_scores(scores)
     x = apply_mask(_over_temperature(in_compute_type(scores), temperature), mask)
-    if not -x.ndim <= dim < x.ndim:
-        raise ValueError(f"dim must be between {-x.ndim} and {x.ndim - 1} for scores {tuple(x.shape)}, got {dim}")
-    x = x if dim in (-1, x.ndim - 1) else x.movedim(dim, -1)
-    number, k_rows = _check_k(k, x.shape[:-1])
+    dims = x.ndim
+    if not -dims <= dim < dims:
+        raise ValueError(f"dim must be between {-dims} and {dims - 1} for scores {tuple(x.shape)}, got {dim}")
+    is_last = dim in (-1, dims - 1)
+    x = x if is_last else x.movedim(dim, -1)
+    number, k_rows = _check_k(k, x)
     if x.numel() == 0:
         return scores.clone()
-    flat = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+    flat = x if dims == 2 else x.reshape(-1, x.shape[-1])
     k_rows = None if k_rows is None else k_rows.reshape(-1)
     if native_serves(flat):
         traced = torch.compiler.is_compiling() or transforms_active()
@@ -242,8 +247,8 @@ def lml(
     else:
         # not sigmoid(t), whose derivative p (1 - p) has no digits left where p is near 1
         p = F.logsigmoid(_Shift.apply(flat, number if k_rows is None else k_rows)[0]).exp()
-    p = p if x.ndim == 2 else p.reshape(x.shape)
-    p = p if dim in (-1, x.ndim - 1) else p.movedim(-1, dim)
+    p = p if dims == 2 else p.reshape(x.shape)
+    p = p if is_last else p.movedim(-1, dim)
     return p if p.dtype == scores.dtype else p.to(scores.dtype)
 
 
@@ -288,7 +293,7 @@ def lml_loss(
         (tensor(0.4741), tensor(1.9028))
     """
     check_reduction(reduction)
-    number, k_rows = _check_k(k, scores.shape[:-1])
+    number, k_rows = _check_k(k, scores)
     x, target, rows = label_loss_inputs(scores, target, mask, weight, sample_weight)
     x = _over_temperature(x, temperature)
     loss = row_loss("lml", x, target, (number, k_rows), weight=rows, reduction=reduction)
