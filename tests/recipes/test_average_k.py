@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from shortlist.objectives import objective_class
 from shortlist.recipes._average_k_page import BALANCED, LONG_TAILED
 from shortlist.recipes._average_k_sets import GROUPS, set_accuracies, weights_of_test
-from shortlist.recipes.average_k import PAPER, RECIPE, config
+from shortlist.recipes.average_k import CHOSEN, PAPER, RECIPE, config
 from shortlist.recipes.cells import train_model
 from shortlist.sets import AverageK
 from tests.recipes.smoke import SHARED, resolves, run_smoke
@@ -64,3 +65,8 @@ def test_cpu_scale_has_all_groups_of_shots() -> None:
     assert groups.min() >= 30
     assert len(parts["test"]) == 10_000
     assert parts["validation"].label_counts()[0] > 20 * parts["validation"].label_counts()[99]
+
+
+@pytest.mark.parametrize("name", CHOSEN[BALANCED])
+def test_every_objective_compares_rows_by_softmax_as_the_papers_algorithm_does(name: str) -> None:
+    assert objective_class(name).link == "softmax"

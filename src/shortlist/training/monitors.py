@@ -13,10 +13,6 @@ from shortlist.training.options import nearest
 _AT_K: dict[str, Callable[..., Tensor]] = {
     "topk-accuracy": lambda scores, target, k, link: M.top_k_accuracy(scores, target, k),
     "average-k-accuracy": lambda scores, target, k, link: M.average_k_accuracy(scores, target, k, link=link),
-    # whatever the objective's link: rows compared by their softmax, as Algorithm 1 of average-K classification does
-    "average-k-accuracy-softmax": lambda scores, target, k, link: M.average_k_accuracy(
-        scores, target, k, link="softmax"
-    ),
     "precision": lambda scores, target, k, link: M.precision_at_k(scores, target, k),
     "recall": lambda scores, target, k, link: M.recall_at_k(scores, target, k),
     "ndcg": lambda scores, target, k, link: M.ndcg_at_k(scores, target, k),
@@ -54,7 +50,7 @@ def check_metric(name: str, num_labels: int | None = None, kind: str | None = No
     if base not in _AT_K and base not in _SCENES:
         raise ValueError(f"there is no metric {name!r}{nearest(name, NAMES)}; there are {', '.join(NAMES)}")
     value = _number(k)
-    whole = not base.startswith("average-k-accuracy")
+    whole = base != "average-k-accuracy"
     if value is None or value <= 0 or (whole and value != int(value)):
         number = "a whole number" if whole else "a number"
         raise ValueError(f"the metric {name!r} needs {number} after @, such as {base}@5")
