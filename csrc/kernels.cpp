@@ -7,6 +7,7 @@
 #include "kernels.h"
 #include "kth.h"
 #include "lml.h"
+#include "nonnegative.h"
 #include "smooth_topk.h"
 #include "subset_slope.h"
 #include "truncated.h"
@@ -75,6 +76,15 @@ Kernels SHORTLIST_JOIN(kernels_, SHORTLIST_ISA)() {
       using T = decltype(t);
       isa::kth_largest(static_cast<const T*>(scores), static_cast<const T*>(noise), T(epsilon), rows, n, k,
                        static_cast<T*>(values), indices, threads);
+    });
+  };
+  out.nonnegative_fit = [](bool is_double, const void* target, const void* dictionary, const int64_t* picked,
+                           double singular, int64_t rows, int64_t n, int64_t t, double* coefficients, void* residual,
+                           int threads) {
+    with_type(is_double, [&](auto type) {
+      using T = decltype(type);
+      isa::nonnegative_fit(static_cast<const T*>(target), static_cast<const T*>(dictionary), picked, singular, rows, n,
+                           t, coefficients, static_cast<T*>(residual), threads);
     });
   };
   out.binary = [](LossCall& call, const void* pos_weight) {

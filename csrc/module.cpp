@@ -160,6 +160,12 @@ NB_MODULE(_native, m) {
     active.kth_largest(is_double, at<void>(scores), at<void>(noise), epsilon, rows, n, k, at<void>(values),
                        at<int64_t>(indices), threads);
   }, unlocked());
+  m.def("nonnegative_fit", [](bool is_double, uintptr_t target, uintptr_t dictionary, uintptr_t picked, double singular,
+                              int64_t rows, int64_t n, int64_t t, uintptr_t coefficients, uintptr_t residual,
+                              int threads) {
+    active.nonnegative_fit(is_double, at<void>(target), at<void>(dictionary), at<int64_t>(picked), singular, rows, n, t,
+                           at<double>(coefficients), at<void>(residual), threads);
+  }, unlocked());
   m.def("binary", [](LOSS_PARAMETERS, uintptr_t pos_weight) {
     return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.binary(call, at<void>(pos_weight)); });
   }, unlocked());

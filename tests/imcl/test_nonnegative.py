@@ -6,6 +6,7 @@ import torch
 from scipy.optimize import nnls
 
 from shortlist.imcl import nonnegative_least_squares
+from shortlist.imcl.nonnegative import fit
 
 
 def solved(atoms, targets, start=None):
@@ -66,3 +67,61 @@ def test_near_duplicates_lose_nothing(count):
     assert (x >= 0).all()
     for row in range(200):
         assert norms[row] <= nnls(atoms[row].T, targets[row])[1] * (1 + 1e-6)
+
+
+# ---- the same from dictionary rows, by every kernel
+
+
+def problems(kind, count, rows=60, columns=21):
+    """A target, a dictionary and what each row may use of it, some of it nothing."""
+    random = np.random.default_rng(count)
+    target, dictionary = random.normal(size=(rows, columns)), random.normal(size=(30, columns))
+    picked = np.stack([random.permutation(30)[:count] for _ in range(rows)])
+    if kind == "dependent":
+        dictionary = random.normal(size=(30, 2)) @ random.normal(size=(2, columns))
+    elif kind == "zeros":
+        dictionary[::2] = 0.0
+    elif kind == "twice":
+        picked[:, -1] = picked[:, 0]
+    elif kind == "fewer":
+        picked[random.random(picked.shape) < 0.5] = -1
+    elif kind == "huge and tiny":
+        dictionary *= np.logspace(-100, 100, 30)[:, None]
+        target *= np.logspace(100, -100, rows)[:, None]
+    return target, dictionary, picked
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 9])
+@pytest.mark.parametrize("kind", ["plain", "dependent", "zeros", "twice", "fewer", "huge and tiny"])
+def test_a_fit_is_the_minimum_with_every_kernel(kernel, count, kind):
+    target, dictionary, picked = problems(kind, count)
+    x, residual = fit(*map(torch.from_numpy, (target, dictionary, picked)))
+    x, residual = x.numpy(), residual.numpy()
+    assert (x >= 0).all()
+    assert (x[picked < 0] == 0).all()
+    for row in range(len(target)):
+        size = np.linalg.norm(target[row])
+        atoms = dictionary[picked[row]] * (picked[row] >= 0)[:, None]
+        np.testing.assert_allclose(residual[row], target[row] - x[row] @ atoms, atol=1e-12 * size)
+        unit = atoms / np.maximum(np.linalg.norm(atoms, axis=1, keepdims=True), 1e-300)
+        left = nnls(unit.T, target[row] / size)[1] * size
+        assert np.linalg.norm(residual[row]) <= left * (1 + 1e-9) + 1e-9 * size
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_a_fit_takes_a_dictionary_of_another_type_or_layout(kernel, dtype):
+    target, dictionary, picked = map(torch.from_numpy, problems("fewer", 3))
+    target, dictionary = target.float(), dictionary.to(dtype)
+    expected = fit(target, dictionary.float(), picked)
+    for other in (dictionary, dictionary.float().T.contiguous().T):
+        for a, b in zip(fit(target.T.contiguous().T, other, picked), expected, strict=True):
+            assert torch.equal(a, b)
+
+
+def test_a_fit_of_nothing_and_by_nothing(kernel):
+    x, residual = fit(torch.ones(0, 3), torch.ones(4, 3), torch.zeros(0, 2, dtype=torch.int64))
+    assert x.shape == (0, 2)
+    assert residual.shape == (0, 3)
+    x, residual = fit(torch.ones(2, 3), torch.ones(4, 3), torch.full((2, 2), -1))
+    assert x.tolist() == [[0.0, 0.0]] * 2
+    assert residual.tolist() == [[1.0, 1.0, 1.0]] * 2

@@ -61,7 +61,7 @@ def problem(kind, seed):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_it_is_the_definition_on_random_problems(kind):
+def test_it_is_the_definition_on_random_problems(kind, path):
     for seed in range(40):
         pursuit, targets, dictionaries, exclude = problem(kind, seed)
         found = pursuit(*map(torch.from_numpy, (*targets, *dictionaries, exclude)))
@@ -69,7 +69,7 @@ def test_it_is_the_definition_on_random_problems(kind):
             check(found, row, [target[row] for target in targets], dictionaries, pursuit, exclude[row])
 
 
-def test_it_is_the_definition_in_single_precision():
+def test_it_is_the_definition_in_single_precision(path):
     random = np.random.default_rng(0)
     targets = [random.normal(size=(200, columns)).astype(np.float32) for columns in (12, 30)]
     dictionaries = [random.normal(size=(60, columns)).astype(np.float32) for columns in (12, 30)]

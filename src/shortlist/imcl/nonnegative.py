@@ -1,14 +1,45 @@
-"""Nonnegative least squares for many small problems at once, from their Gram matrices."""
+"""Nonnegative least squares for many small problems at once: the native kernel, or PyTorch from Gram matrices."""
 
 import functools
 
 import torch
 from torch import Tensor
 
+from shortlist.kernels import native_serves, ops
+
 _FEW = 3  # atoms; up to here every support is tried, which takes fewer operations than to search for the right one
 # An atom that is a mixture of the others, to the accuracy of a Gram matrix in double precision, is left out: where its
 # distance from them is below the root of this (both searches), for atoms of length 1 and against a vector of length 1.
 _SINGULAR = 1e-14
+
+
+def fit(target: Tensor, dictionary: Tensor, picked: Tensor, start: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Each row of ``target`` as the nearest nonnegative combination of dictionary rows, and what is left of it.
+
+    Args:
+        target: (B, D), float32 or float64.
+        dictionary: (N, D), any floating type.
+        picked: (B, t) the rows of the dictionary that each one may use, -1 for none.
+        start: (B, t) coefficients to start from: a minimum over the atoms it uses, zero for the rest.
+
+    Returns the coefficients (B, t), in double precision, and the residual (B, D), in the target's type.
+
+    >>> dictionary, target = torch.tensor([[1.0, 0.0], [1.0, 1.0]]), torch.tensor([[1.0, -1.0]])
+    >>> fit(target, dictionary, torch.tensor([[0, 1]]))
+    (tensor([[1., 0.]], dtype=torch.float64), tensor([[ 0., -1.]]))
+    """
+    if dictionary.dtype != target.dtype or not dictionary.is_contiguous():  # a copy of what is used, not of all
+        rows = picked.flatten().clamp(min=0)
+        dictionary = dictionary.index_select(0, rows).to(target.dtype)
+        picked = torch.where(picked < 0, -1, torch.arange(len(rows), device=picked.device).view_as(picked))
+    if picked.shape[1] <= ops.FIT_ATOMS and native_serves(target):
+        return ops.nonnegative_fit(target, dictionary, picked, _SINGULAR)
+    used = (picked >= 0).unsqueeze(-1)
+    atoms = dictionary.index_select(0, picked.flatten().clamp(min=0)).unflatten(0, picked.shape)
+    exact, goal = torch.where(used, atoms, 0.0).double(), target.double()
+    moments = (exact @ goal.unsqueeze(-1)).squeeze(-1)
+    x = nonnegative_least_squares(exact @ exact.mT, moments, torch.linalg.vector_norm(goal, dim=1), start)
+    return x, (goal - (x.unsqueeze(1) @ exact).squeeze(1)).to(target.dtype)
 
 
 def nonnegative_least_squares(gram: Tensor, moments: Tensor, length: Tensor, start: Tensor | None = None) -> Tensor:

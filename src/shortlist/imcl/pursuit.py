@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from shortlist.functional._inputs import in_compute_type
-from shortlist.imcl.nonnegative import nonnegative_least_squares
+from shortlist.imcl.nonnegative import fit
 
 _BLOCK_ENTRIES = 1 << 17  # correlations looked at together, over the whole batch
 
@@ -92,49 +92,36 @@ class JointNonnegativePursuit:
             _Side(labels, dictionary_y, self.label_weight, self.k, "labels"),
             _Side(features, dictionary_f, self.feature_weight, self.k, "features"),
         )
-        rows = len(labels)
-        taken = torch.full((rows, 1), -1, device=labels.device) if exclude is None else exclude.long().unsqueeze(1)
-        indices = torch.full((rows, self.k), -1, device=labels.device)
-        length = torch.cat([side.length for side in sides])
-        fitted = length.new_zeros((2 * rows, self.k))  # labels above, features below
-        searching = torch.ones(rows, dtype=torch.bool, device=labels.device)
+        taken = torch.full((len(labels), self.k + 1), -1, device=labels.device)  # itself, then the rows picked
+        if exclude is not None:
+            taken[:, 0] = exclude
+        searching = torch.ones(len(labels), dtype=torch.bool, device=labels.device)
         for picked in range(1, self.k + 1):
-            gain, best = _largest_gain(sides, taken)
+            gain, best = _largest_gain(sides, taken[:, :picked])
             searching &= (gain >= self.threshold) & (gain > 0)
             if not bool(searching.any()):
                 break
-            best = torch.where(searching, best, -1)
-            indices[:, picked - 1] = best
-            taken = torch.cat([taken, best.unsqueeze(1)], 1)
+            taken[:, picked] = torch.where(searching, best, -1)
             for side in sides:
-                side.pick(best, picked)
-            gram = torch.cat([side.gram[:, 1 : picked + 1, 1 : picked + 1] for side in sides])
-            moments = torch.cat([side.gram[:, 0, 1 : picked + 1] for side in sides])
-            fitted[:, :picked] = nonnegative_least_squares(gram, moments, length, fitted[:, :picked])
-            for side, coefficients in zip(sides, fitted[:, :picked].chunk(2), strict=True):
-                side.subtract(coefficients)
-        of_labels, of_features = fitted.chunk(2)
+                side.fit(taken[:, 1 : picked + 1])
+        of_labels, of_features = sides
         return PursuitResult(
-            indices,
-            of_labels.to(labels.dtype),
-            of_features.to(features.dtype),
-            sides[0].residual.to(labels.dtype),
-            sides[1].residual.to(features.dtype),
+            taken[:, 1:],
+            of_labels.coefficients.to(labels.dtype),
+            of_features.coefficients.to(features.dtype),
+            of_labels.residual.to(labels.dtype),
+            of_features.residual.to(features.dtype),
         )
 
 
 class _Side:
-    """Labels, or features: what is to be explained, the dictionary, the rows picked so far, and what is left over."""
+    """Labels, or features: what is to be explained, the dictionary, and what is left over beside the rows picked."""
 
     def __init__(self, target: Tensor, dictionary: Tensor, weight: float, k: int, name: str) -> None:
         self.target = self.residual = in_compute_type(target)
         self.dictionary = dictionary
-        shape = (len(target), k + 1, target.shape[1])
-        self.vectors = self.target.new_empty(shape)  # the target, then the rows picked
-        self.exact = self.target.new_empty(shape, dtype=torch.float64)  # for inner products: coefficients need them
-        self.gram = self.exact.new_empty((len(target), k + 1, k + 1))
-        self._put(self.target, 0)
-        self.length = _norms(self.exact[:, 0], name)
+        self.coefficients = target.new_zeros((len(target), k), dtype=torch.float64)
+        _norms(self.target.double(), name)
         norms = torch.cat([_norms(block, f"dictionary_{name}") for block in self.blocks()])
         # squared together with the correlation, so that large numbers are not squared alone
         self.scale = torch.where(norms > 0, math.sqrt(weight) / norms, 0.0).unsqueeze(1)
@@ -151,25 +138,10 @@ class _Side:
         correlation = self.block(start, stop) @ self.residual.T  # this way round is faster by half
         return correlation.clamp_(min=0).mul_(self.scale[start:stop]).square_()
 
-    def pick(self, best: Tensor, place: int) -> None:
-        """Take a dictionary row for each target; where ``best`` is -1, one that counts as zero."""
-        vector = self.dictionary.index_select(0, best.clamp(min=0)).to(self.target.dtype)
-        self._put(vector, place, best >= 0)
-
-    def _put(self, vector: Tensor, place: int, counts: Tensor | None = None) -> None:
-        self.vectors[:, place] = vector
-        self.exact[:, place] = vector
-        products = (self.exact[:, place].unsqueeze(1) @ self.exact[:, : place + 1].mT).squeeze(1)
-        if counts is not None:  # without inner products it gets no coefficient
-            products = products.masked_fill_(~counts.unsqueeze(1), 0.0)
-        self.gram[:, : place + 1, place] = products
-        self.gram[:, place, : place + 1] = products
-
-    def subtract(self, coefficients: Tensor) -> None:
-        """What is left of the target beside this combination of the rows picked."""
-        picked = self.vectors[:, 1 : coefficients.shape[1] + 1]
-        by = coefficients.to(picked.dtype).unsqueeze(1)
-        self.residual = torch.baddbmm(self.target.unsqueeze(1), by, picked, alpha=-1).squeeze(1)
+    def fit(self, picked: Tensor) -> None:
+        """Explain the target by these dictionary rows, as well as can be."""
+        coefficients = self.coefficients[:, : picked.shape[1]]
+        coefficients[:], self.residual = fit(self.target, self.dictionary, picked, coefficients)
 
 
 def _largest_gain(sides: tuple[_Side, _Side], taken: Tensor) -> tuple[Tensor, Tensor]:

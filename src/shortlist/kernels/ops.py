@@ -316,6 +316,32 @@ kth_largest = _define(
 )
 
 
+FIT_ATOMS = 8  # the most rows that nonnegative_fit combines
+
+
+def nonnegative_fit(target: Tensor, dictionary: Tensor, picked: Tensor, singular: float) -> tuple[Tensor, Tensor]:
+    """Rows as nonnegative combinations of dictionary rows: coefficients in double precision, and what is left over.
+
+    Eager only: nothing of it is differentiated. ``picked`` (rows, t) holds rows of the dictionary, or -1.
+    """
+    target, dictionary, picked = target.contiguous(), dictionary.contiguous(), picked.contiguous()
+    coefficients, residual = torch.empty(picked.shape, dtype=torch.float64), torch.empty_like(target)
+    native.nonnegative_fit(
+        target.dtype == torch.float64,
+        target.data_ptr(),
+        dictionary.data_ptr(),
+        picked.data_ptr(),
+        singular,
+        target.shape[0],
+        target.shape[1],
+        picked.shape[1],
+        coefficients.data_ptr(),
+        residual.data_ptr(),
+        torch.get_num_threads(),
+    )
+    return coefficients, residual
+
+
 def single_positive(target: Tensor) -> Tensor:
     """The present label of each row of a label matrix: -1 where there is none, minus their number where several.
 
