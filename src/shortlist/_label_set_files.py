@@ -1,55 +1,18 @@
 """LabelSets in files: parquet (one list column) and JSON lines, written whole or not at all."""
 
 import json
-import os
-import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from importlib import import_module
+from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-PathLike = str | os.PathLike[str]
+from shortlist._files import PathLike, written_whole
+from shortlist._optional import require
+
 _decode = json.JSONDecoder().decode
 _KEY = b"shortlist.LabelSets"  # where the parquet schema keeps num_labels and the vocabulary
-
-
-def require(module: str) -> Any:
-    """An optional dependency, or an error that says how to get it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise ImportError(f"this needs {package}, which is not installed: pip install 'shortlist[train]'") from error
-
-
-@contextmanager
-def written_whole(path: PathLike) -> Iterator[IO[bytes]]:
-    """A file to write to that takes its place at ``path`` at the end, or leaves no trace if anything fails."""
-    target = Path(os.path.realpath(path))  # a link keeps pointing where it points
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {os.fspath(path)}: there is no folder {target.parent}")
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with open(draft, "xb") as file:
-            yield file
-        os.replace(draft, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            draft.unlink()
-        raise
-
-
-@contextmanager
-def errors_name(path: PathLike) -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:  # pyarrow's ArrowInvalid and json's JSONDecodeError are ValueErrors too
-        raise ValueError(f"{os.fspath(path)}: {error}") from error
 
 
 # ---- parquet

@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from shortlist import _label_set_files as files
 from shortlist import _label_set_inputs as inputs
+from shortlist._files import errors_name
+from shortlist._optional import require
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -194,7 +196,7 @@ class LabelSets:
         >>> LabelSets.from_lists([[0, 2], []], num_labels=3).to_sparse().sum(axis=1)
         array([2, 0])
         """
-        scipy_sparse = files.require("scipy.sparse")
+        scipy_sparse = require("scipy.sparse")
         data = np.ones(len(self.indices), dtype=np.bool_)
         # csr_array keeps the arrays it is given: it gets its own, so that writing to it cannot change these sets
         parts = (data, self.indices.copy(), self.offsets.copy())
@@ -296,7 +298,7 @@ class LabelSets:
         >>> LabelSets.from_parquet(path)
         LabelSets(2 sets over 4 labels, mean size 0.5: {1}, {})
         """
-        with files.errors_name(path):
+        with errors_name(path):
             return cls(*files.read_parquet(path))
 
     def to_jsonl(self, path: str | os.PathLike[str]) -> None:
@@ -323,7 +325,7 @@ class LabelSets:
         >>> LabelSets.from_jsonl(path).to_lists()
         [[1], []]
         """
-        with files.errors_name(path):
+        with errors_name(path):
             return cls.from_lists(*files.read_jsonl(path))
 
     # ---- inside

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist._label_set_files import require
 from shortlist._label_set_inputs import check_num_labels, first_true
 from shortlist._label_sets import LabelSets
+from shortlist._optional import require
 
 __all__ = ["LabelSets", "check_label_matrix", "from_chexpert", "from_indices", "from_nan", "from_sets", "from_signed"]
 

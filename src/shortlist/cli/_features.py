@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from shortlist._label_set_files import written_whole
+from shortlist._files import written_whole
 from shortlist.data import Dataset
 
 

@@ -26,7 +26,7 @@ def from_runs(paths: Sequence[Path], part: str | None, title: str | None, allow:
     if twice:
         raise ValueError(f"{twice[0]} is given more than once")
     results, first = [], None
-    for run, name in zip(runs, _names(runs), strict=True):
+    for run, name in zip(runs, names_of(runs), strict=True):
         parts = read_parts(run.config)
         chosen = part or ("test" if "test" in parts else "validation")
         if chosen not in parts:
@@ -34,7 +34,7 @@ def from_runs(paths: Sequence[Path], part: str | None, title: str | None, allow:
         results.append(_result(run, name, parts, chosen, allow))
         if first is None:
             first = parts[chosen]
-            about = _about(run, parts, chosen)
+            about = described(run, parts, chosen)
     if first is None:
         raise ValueError("give at least one run directory")
     return ReportData(
@@ -99,7 +99,7 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, allow: 
         rules=rules,
         history=records,
         config=config.model_dump(mode="json"),
-        commands=_commands(run),
+        commands=commands_of(run),
         train_counts=run.facts["class_counts"],
         seconds=sum(record["seconds"] for record in records),
         seed=config.seed,
@@ -117,7 +117,7 @@ def _why(run: Run, train_set: Dataset, allow: tuple[str, ...]) -> dict[str, Any]
     return explain_run(learner.eval(), train_set)
 
 
-def _commands(run: Run) -> list[str]:
+def commands_of(run: Run) -> list[str]:
     """The command that was given, and commands that make the run again from what it has written down."""
     again = run.path.with_name(f"{run.path.name}-again")
     steps = (["train", str(run.path / CONFIG), "--out", str(again)], ["calibrate", str(again)], ["report", str(again)])
@@ -129,7 +129,7 @@ def _commands(run: Run) -> list[str]:
     ]
 
 
-def _names(runs: Sequence[Run]) -> list[str]:
+def names_of(runs: Sequence[Run]) -> list[str]:
     """One name for all runs that differ only in their seed: the objective's, or the first directory's where another
     config has the same objective."""
     keys = [json.dumps(_without_seed(run), sort_keys=True) for run in runs]
@@ -147,7 +147,7 @@ def _without_seed(run: Run) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key != "seed"}
 
 
-def _about(run: Run, parts: dict[str, Dataset], chosen: str) -> dict[str, str]:
+def described(run: Run, parts: dict[str, Dataset], chosen: str) -> dict[str, str]:
     sizes = ", ".join(f"{len(data):,} {part}" for part, data in parts.items())
     about = {"Data": f"{parts[chosen].name} ({sizes})", "Shown here": chosen}
     about["Backbone"] = run.config.backbone.name

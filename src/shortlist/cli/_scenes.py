@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shortlist._label_set_files import written_whole
+from shortlist._files import written_whole
 from shortlist.cli._inputs import Given, relations_wanted
 from shortlist.cli._output import print_json, print_table, say
-from shortlist.cli._report_data import _about, _commands, _names
+from shortlist.cli._report_data import commands_of, described, names_of
 from shortlist.reports.scenes import SceneRun, write_scenes
 from shortlist.scenes import predicted_graphs, recorded_graphs, to_svg, write_graphs
 from shortlist.training.predict import run_scores
@@ -58,18 +58,18 @@ def scene_report(
     """Runs side by side on the same images; those that differ only in their seed get one name."""
     opened = [Run(path) for path in paths]
     shown, first, about = [], None, {}
-    for run, name in zip(opened, _names(opened), strict=True):
+    for run, name in zip(opened, names_of(opened), strict=True):
         parts = read_parts(run.config)
         chosen = part or ("test" if "test" in parts else "validation")
         if chosen not in parts:
             raise ValueError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
         if first is None:
-            first, about = parts[chosen], _about(run, parts, chosen)
+            first, about = parts[chosen], described(run, parts, chosen)
         elif parts[chosen].ids != first.ids:
             raise ValueError(f"{run.path}: its {chosen} images are not those of {opened[0].path}")
         content = run.config.model_dump(mode="json")
         scores = run_scores(run, parts[chosen], allow)
-        shown.append(SceneRun(name, scores, run.records(), content, _commands(run), run.config.seed))
+        shown.append(SceneRun(name, scores, run.records(), content, commands_of(run), run.config.seed))
     if first is None:
         raise ValueError("give at least one run directory")
     names = list(dict.fromkeys(run.name for run in shown))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist._label_set_files import require
+from shortlist._optional import require
 from shortlist.data._problems import Findings
 
 _PIECES = ("data", "indices", "indptr", "shape")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shortlist._label_set_files import require
+from shortlist._optional import require
 from shortlist.data._problems import Findings, PathLike, Unit
 
 

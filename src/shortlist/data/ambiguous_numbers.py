@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shortlist._label_set_files import require
 from shortlist._label_set_inputs import as_offsets
 from shortlist._label_sets import LabelSets
+from shortlist._optional import require
 from shortlist.data._random import random_for
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shortlist._label_set_files import written_whole
+from shortlist._files import written_whole
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist._label_set_files import require
 from shortlist._label_set_inputs import as_positions
+from shortlist._optional import require
 
 Pixels = NDArray[np.uint8]
 

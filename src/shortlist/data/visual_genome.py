@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shortlist._label_set_files import require
+from shortlist._optional import require
 from shortlist.data._problems import DataError, Findings, PathLike
 from shortlist.data._scene_rows import scene_dataset
 from shortlist.data.dataset import Dataset

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from shortlist._label_set_files import errors_name, require, written_whole
+from shortlist._files import errors_name, written_whole
+from shortlist._optional import require
 from shortlist.sets import SetRule
 
 if TYPE_CHECKING:

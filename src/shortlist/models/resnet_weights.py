@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from shortlist._label_set_files import require
+from shortlist._optional import require
 
 _COUNT = "num_batches_tracked"  # older files do without it, and so does prediction
 

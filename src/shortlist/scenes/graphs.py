@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist._label_set_files import PathLike, errors_name, written_whole
+from shortlist._files import PathLike, errors_name, written_whole
 from shortlist.data import Dataset, Scenes
 from shortlist.metrics._top import top_labels
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from shortlist._label_set_files import PathLike
+from shortlist._files import PathLike
 from shortlist.data import Dataset
 from shortlist.training.config import RunConfig
 from shortlist.training.learner import score

@@ -24,7 +24,8 @@ import torch
 from torch import Tensor
 
 from shortlist import __version__
-from shortlist._label_set_files import PathLike, require, written_whole
+from shortlist._files import PathLike, written_whole
+from shortlist._optional import require
 from shortlist.sets import SetRule
 from shortlist.training.config import RunConfig, parse_config
 

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist._label_set_files import errors_name, require
+from shortlist._files import errors_name
+from shortlist._optional import require
 from shortlist.labels import check_label_matrix
 
 

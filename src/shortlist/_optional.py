@@ -1,0 +1,13 @@
+"""Dependencies that only some features need."""
+
+from importlib import import_module
+from typing import Any
+
+
+def require(module: str) -> Any:
+    """An optional dependency, or an error that says how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(f"this needs {package}, which is not installed: pip install 'shortlist[train]'") from error
