@@ -20,7 +20,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 GROUP = "Multi-label losses"
 MEMORY = "Multi-label losses: memory beyond the scores"
-BCE = "F.binary_cross_entropy_with_logits"
+BCE = "BCE with logits"
 PRESENT = 10  # labels per row, on average
 MANY = 0.03  # share of labels present, where there are many
 UNKNOWN = 0.3

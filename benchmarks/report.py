@@ -7,8 +7,10 @@ from itertools import groupby
 from pathlib import Path
 
 from benchmarks.harness import Row
+from shortlist._files import written_whole
 
 HEADINGS = ("what", "size", "k", "ours", "against", "theirs", "ratio", "goal", "")
+_ALIGNED = ("---", "---:", "---:", "---:", "---", "---:", "---:", "---:", "---")
 
 
 def as_text(rows: Sequence[Row]) -> str:
@@ -32,7 +34,7 @@ def as_markdown(rows: Sequence[Row], machine: Mapping[str, str], command: str) -
         "| | |\n|---|---|\n" + "\n".join(f"| {key} | {value} |" for key, value in machine.items()),
     ]
     for group, cells in _groups(rows):
-        table = [HEADINGS, ("---",) * len(HEADINGS), *cells]
+        table = [HEADINGS, _ALIGNED, *cells]
         parts.append(f"## {group}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in table))
     return "\n\n".join(parts) + "\n"
 
@@ -53,14 +55,9 @@ def summary(rows: Sequence[Row]) -> str:
 
 def write(path: str | os.PathLike[str], text: str) -> None:
     """Write the whole file or leave the old one: a run that is stopped halfway never leaves half a table."""
-    final = Path(path)
-    final.parent.mkdir(parents=True, exist_ok=True)
-    draft = final.with_name(f".{final.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(final)
-    finally:
-        draft.unlink(missing_ok=True)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as file:
+        file.write(text.encode())
 
 
 def _groups(rows: Iterable[Row]) -> list[tuple[str, list[tuple[str, ...]]]]:
@@ -76,7 +73,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.against,
         f"{_three_digits(row.reference)} {row.unit}",
         _three_digits(row.ratio),
-        "" if row.goal is None else f"{row.goal:g}",
+        "" if row.goal is None else f"{row.goal:.3g}",
         "disturbed" if row.disturbed else {None: "", True: "met", False: "MISSED"}[row.met],
     )
 

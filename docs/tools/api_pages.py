@@ -20,6 +20,8 @@ ROOMS = {
     "training.config": "What a run is: the typed config behind `shortlist train`.",
     "training.settings": "The part of the config that the training loop reads.",
     "training.make_run": "A trained and calibrated run in one call.",
+    "training.setup": "From a config to data, backbone and objective.",
+    "training.learner": "A backbone and its objective as one module.",
     "training.loop": "The training loop.",
     "training.run": "The run directory.",
     "data": "Readers of real formats, corruptions, splits.",

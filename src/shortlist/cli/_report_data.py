@@ -120,7 +120,9 @@ def _why(run: Run, train_set: Dataset, allow: tuple[str, ...]) -> dict[str, Any]
 def commands_of(run: Run) -> list[str]:
     """The command that was given, and commands that make the run again from what it has written down."""
     again = run.path.with_name(f"{run.path.name}-again")
-    steps = (["train", str(run.path / CONFIG), "--out", str(again)], ["calibrate", str(again)], ["report", str(again)])
+    steps = [["train", str(run.path / CONFIG), "--out", str(again)], ["calibrate", str(again)], ["report", str(again)]]
+    if run.facts.get("scenes"):  # nothing to calibrate: scenes are answered with the k best relations
+        del steps[1]
     return [
         "# as it was given",
         shlex.join(read_json(run.path / ENVIRONMENT)["command"]),
@@ -148,9 +150,16 @@ def _without_seed(run: Run) -> dict[str, Any]:
 
 
 def described(run: Run, parts: dict[str, Dataset], chosen: str) -> dict[str, str]:
-    sizes = ", ".join(f"{len(data):,} {part}" for part, data in parts.items())
-    about = {"Data": f"{parts[chosen].name} ({sizes})", "Shown here": chosen}
+    about = {"Data": _data(parts), "Shown here": chosen}
     about["Backbone"] = run.config.backbone.name
     if run.facts["corruptions"]:
         about["Training labels changed by"] = ", ".join(str(done.get("name")) for done in run.facts["corruptions"])
     return about
+
+
+def _data(parts: dict[str, Dataset]) -> str:
+    """The name once where all parts have the same, or each part's own; and how many examples."""
+    if len({data.name for data in parts.values()}) > 1:
+        return ", ".join(f"{part}: {data.name} ({len(data):,})" for part, data in parts.items())
+    sizes = ", ".join(f"{len(data):,} {part}" for part, data in parts.items())
+    return f"{parts['train'].name} ({sizes})"

@@ -49,6 +49,8 @@ class Problem:
 class DataError(ValueError):
     """Files that cannot be read as asked; ``problems`` lists everything that is wrong with them."""
 
+    __module__ = "shortlist.data"  # where it is public: tracebacks name it so
+
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
         more = len(problems) - 1

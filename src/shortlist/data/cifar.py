@@ -40,7 +40,7 @@ def read_cifar(path: str | os.PathLike[str], *, part: Literal["train", "test"] =
 
     >>> read_cifar(".")
     Traceback (most recent call last):
-    shortlist.data._problems.DataError: .: none of the files of CIFAR is in this folder: data_batch_1, ...
+    shortlist.data.DataError: .: none of the files of CIFAR is in this folder: data_batch_1, ...
     """
     if part not in ("train", "test"):
         raise ValueError(f"part must be 'train' or 'test', got {part!r}")

@@ -34,7 +34,7 @@ def read_coco(
 
     >>> read_coco("nowhere.json", images="train2014")
     Traceback (most recent call last):
-    shortlist.data._problems.DataError: nowhere.json: no such file
+    shortlist.data.DataError: nowhere.json: no such file
     """
     findings = Findings()
     content = _content(Path(path), findings)

@@ -38,7 +38,7 @@ def read_cub(
 
     >>> read_cub("nowhere")
     Traceback (most recent call last):
-    shortlist.data._problems.DataError: nowhere/images.txt: no such file (and 3 more problems: see ...)
+    shortlist.data.DataError: nowhere/images.txt: no such file (and 3 more problems: see ...)
     """
     if part not in ("train", "test", "all"):
         raise ValueError(f"part must be 'train', 'test' or 'all', got {part!r}")

@@ -41,7 +41,7 @@ def read_nus_wide(
 
     >>> read_nus_wide("nowhere")
     Traceback (most recent call last):
-    shortlist.data._problems.DataError: nowhere/ConceptsList/Concepts81.txt: no such file (and 1 more problem: see ...)
+    shortlist.data.DataError: nowhere/ConceptsList/Concepts81.txt: no such file (and 1 more problem: see ...)
     """
     if part not in ("train", "test"):
         raise ValueError(f"part must be 'train' or 'test', got {part!r}")

@@ -45,7 +45,7 @@ def read_open_images(
 
     >>> read_open_images("nowhere.csv", classes="classes.csv", images="train")
     Traceback (most recent call last):
-    shortlist.data._problems.DataError: classes.csv: no such file (and 1 more problem: see ...)
+    shortlist.data.DataError: classes.csv: no such file (and 1 more problem: see ...)
     """
     findings = Findings()
     described = _class_names(classes, findings)

@@ -39,7 +39,7 @@ def read_plantnet(
 
     >>> read_plantnet("nowhere")
     Traceback (most recent call last):
-    shortlist.data._problems.DataError: nowhere/images/train: no such folder (and 1 more problem: see ...)
+    shortlist.data.DataError: nowhere/images/train: no such folder (and 1 more problem: see ...)
     """
     if part not in _PARTS:
         raise ValueError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")

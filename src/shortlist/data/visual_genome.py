@@ -48,7 +48,7 @@ def read_visual_genome(
 
     >>> read_visual_genome("nowhere.h5")
     Traceback (most recent call last):
-    shortlist.data._problems.DataError: nowhere.h5: no such file
+    shortlist.data.DataError: nowhere.h5: no such file
     """
     if part not in _PARTS:
         raise ValueError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")

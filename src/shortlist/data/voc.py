@@ -30,7 +30,7 @@ def read_voc(
 
     >>> read_voc("nowhere")
     Traceback (most recent call last):
-    shortlist.data._problems.DataError: nowhere/ImageSets/Main/train.txt: no such file (and 1 more problem: see ...)
+    shortlist.data.DataError: nowhere/ImageSets/Main/train.txt: no such file (and 1 more problem: see ...)
     """
     findings = Findings()
     root = Path(path)

@@ -32,7 +32,7 @@ def read_vrd(
 
     >>> read_vrd("nowhere.json")
     Traceback (most recent call last):
-    shortlist.data._problems.DataError: nowhere.json: no such file
+    shortlist.data.DataError: nowhere.json: no such file
     """
     findings = Findings()
     folder = Path(path).parent
@@ -76,7 +76,7 @@ def read_vrd_pairs(
     """Scenes from an .npz with one row per (image, subject box, object box) and a multi-hot row of predicates:
     ``train_image``, ``train_subj``, ``train_obj``, ``train_subj_box_ymin_ymax_xmin_xmax``,
     ``train_obj_box_ymin_ymax_xmin_xmax``, ``train_Y``, ``train_image_names``, ``train_image_wh``, the same for
-    ``test``, and, if there, ``object_word2vec``. Objects are found as in :func:`read_vrd`.
+    ``test``, and, if there, ``object_word2vec``. Objects are found as in `read_vrd`.
 
     Args:
         path: the .npz.
@@ -86,7 +86,7 @@ def read_vrd_pairs(
 
     >>> read_vrd_pairs("nowhere.npz")
     Traceback (most recent call last):
-    shortlist.data._problems.DataError: nowhere.npz: no such file
+    shortlist.data.DataError: nowhere.npz: no such file
     """
     if part not in ("train", "test"):
         raise ValueError(f"part must be 'train' or 'test', got {part!r}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +19,15 @@ from torch import Tensor
 
 from shortlist.data import Dataset, split
 from shortlist.estimators import files
+from shortlist.estimators.learner import new_learner
+from shortlist.estimators.rows import joined, latest, take
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
 from shortlist.metrics.functional import mean_average_precision
-from shortlist.models import build_backbone
-from shortlist.objectives import OBJECTIVES, build, check_target, count_labels, make_config, objective_class
+from shortlist.objectives import OBJECTIVES, check_target, count_labels, make_config, objective_class
 from shortlist.sets import Conformal, SetRule
 from shortlist.training.config import Named
-from shortlist.training.learner import Learner, score
+from shortlist.training.learner import score
 from shortlist.training.loop import train
 from shortlist.training.options import in_our_words
 from shortlist.training.rules import cardinality, make_rule
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
-_LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
 _RULE_OPTIONS = {"conformal": {"alpha": 0.1}, "threshold": {"value": 0.5}}
 
 
@@ -125,7 +124,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._build(target[train_rows])
         self._train(inputs, target, train_rows, self._epochs(len(train_rows)), "cosine")
         rows = held_rows if len(held_rows) else train_rows
-        self._calibrate(_take(inputs, rows), target[rows])
+        self._calibrate(take(inputs, rows), target[rows])
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -154,10 +153,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if first:
             self._build(target[train_rows])
         self._train(inputs, target, train_rows, 1, "constant")
-        self._held = _latest([*self._held, (_take(inputs, held_rows), target[held_rows])])
+        self._held = latest([*self._held, (take(inputs, held_rows), target[held_rows])])
         if self._held:
             parts, targets = zip(*self._held, strict=True)
-            self._calibrate(_joined(parts), torch.cat(targets))
+            self._calibrate(joined(parts), torch.cat(targets))
         else:
             self._calibrate(inputs, target)
         return self
@@ -207,7 +206,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._make_rule()
 
     def _build(self, train_target: Tensor) -> None:
-        self.learner_ = build_learner(self._model, self._for_objective(train_target), self._seed)
+        self.learner_ = new_learner(self._model, self._for_objective(train_target), self._seed)
 
     def _objective_options(self, kind: Any, num_labels: int) -> dict[str, Any]:
         options = dict(self.objective_options or {})
@@ -269,7 +268,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return everything[rest], held[~needed]
 
     def _train(self, inputs: Any, target: Tensor, rows: Tensor, epochs: Any, schedule: str) -> None:
-        data = Dataset(_take(inputs, rows), self._for_objective(target[rows]), self._names)
+        data = Dataset(take(inputs, rows), self._for_objective(target[rows]), self._names)
         learner = self.learner_
         settings = self._settings(len(rows), epochs, schedule)
         self.history_ += train(learner.backbone, learner.objective, data, None, settings).records
@@ -364,7 +363,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "learner_" in state:
-            self.learner_ = build_learner(self._model)
+            self.learner_ = new_learner(self._model)
             self.learner_.load_state_dict(state["learner_"])
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -377,44 +376,3 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         several = known is not None and "label-matrix" in known.accepts and not known.one_positive
         tags.classifier_tags.multi_label = several
         return tags
-
-
-def build_learner(model: dict[str, Any], target: Tensor | None = None, seed: int = 0) -> Learner:
-    """The model with new weights; for prediction only, without a target."""
-    with torch.random.fork_rng([]):
-        torch.manual_seed(seed)
-        backbone: Any = build_backbone(
-            "mlp", in_shape=(model["in_features"],), hidden=model["hidden"], dropout=model["dropout"]
-        )
-        objective = build(
-            model["objective"],
-            model["options"],
-            in_features=backbone.out_features,
-            num_labels=model["num_labels"],
-            train_target=target,
-        )
-    return Learner(backbone, objective).eval()
-
-
-def _take(inputs: Any, rows: Tensor) -> Any:
-    if len(rows) == inputs.shape[0]:
-        return inputs
-    return inputs[rows] if isinstance(inputs, Tensor) else inputs[rows.numpy()]
-
-
-def _latest(parts: list[tuple[Any, Tensor]]) -> list[tuple[Any, Tensor]]:
-    """The last parts that have enough rows together, without empty ones."""
-    kept: list[tuple[Any, Tensor]] = []
-    for inputs, target in reversed(parts):
-        if len(target) and sum(len(one) for _, one in kept) < _LATEST:
-            kept.insert(0, (inputs, target))
-    return kept
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    """Features below one another; sparse where some of them are."""
-    if all(isinstance(part, Tensor) for part in parts):
-        return torch.cat(list(parts))
-    from scipy.sparse import csr_matrix, vstack
-
-    return vstack([csr_matrix(part) for part in parts], format="csr")

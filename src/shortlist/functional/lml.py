@@ -217,7 +217,7 @@ def lml(
 
     Differentiable to any order. k is a number or a tensor with one per row. A row with no more than k usable labels
     (mask, -inf) gives each of them 1. Unlike softmax, k = 1 is not a softmax (the regulariser is the binary entropy);
-    :func:`subset_marginals` is the generalisation that is.
+    `subset_marginals` is the generalisation that is.
 
     Reference:
         Amos, Koltun, Kolter, "The Limited Multi-Label Projection Layer", 2019.

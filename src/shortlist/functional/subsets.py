@@ -124,7 +124,7 @@ def log_subset_sum(scores: Tensor, k: int, *, mask: Tensor | None = None) -> Ten
     Formula:
         log sigma_k(e^s) = log sum_{|S| = k} exp(sum_{j in S} s_j)
 
-    Its gradient is :func:`subset_marginals`. Exact for any k, temperature and offset. A row with fewer than k usable
+    Its gradient is `subset_marginals`. Exact for any k, temperature and offset. A row with fewer than k usable
     labels (mask, -inf) has no k-subset: -inf, with a zero gradient.
 
     Reference:

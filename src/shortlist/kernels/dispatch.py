@@ -45,7 +45,7 @@ def native_serves(scores: Tensor) -> bool:
 
 @contextmanager
 def use(name: str) -> Iterator[None]:
-    """Choose kernels for a block of code: "native", "torch", or an instruction set that :func:`info` lists.
+    """Choose kernels for a block of code: "native", "torch", or an instruction set that `info` lists.
 
     >>> import torch, shortlist as sl
     >>> with sl.kernels.use("torch"):

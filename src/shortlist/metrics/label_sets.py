@@ -25,7 +25,7 @@ class SetSize(CountMetric):
     """Mean number of labels per set; also its histogram, and both by the group of the true class.
 
     The target is needed only for ``per_class()`` and for ``groups``: one group number 0, 1, ... per class, such as
-    :func:`shortlist.metrics.functional.shot_group_of` gives. There a row counts once for each of its present labels,
+    `shot_group_of` gives. There a row counts once for each of its present labels,
     and a row of unknown label not at all; the mean and the histogram are over all sets.
 
     >>> import torch

@@ -93,7 +93,7 @@ class RecallAtK(RowMean):
 class NDCGAtK(RecallAtK):
     """Mean over rows of the discounted gain of the k best labels, over the best possible one.
 
-    A present label at rank r gains 1 / log2(1 + r). Options as in :class:`RecallAtK`.
+    A present label at rank r gains 1 / log2(1 + r). Options as in `RecallAtK`.
 
     >>> import torch
     >>> metric = NDCGAtK(k=2)

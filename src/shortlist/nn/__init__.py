@@ -1,4 +1,4 @@
-"""Modules over :mod:`shortlist.functional`: one per loss, the LML layer, and the heads."""
+"""Modules over `shortlist.functional`: one per loss, the LML layer, and the heads."""
 
 from shortlist.nn.average_k_head import AverageKHead
 from shortlist.nn.curriculum import CurriculumLabelingLoss

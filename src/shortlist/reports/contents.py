@@ -31,7 +31,7 @@ def contents(data: ReportData) -> dict[str, Any]:
         "title": data.title,
         "about": _about(data),
         "words": words_for(data),
-        "lead": _lead(models, at, start, examples, data.is_single),
+        "lead": _lead(models, at, examples, data.is_single),
         "runs": _runs_table(by_name),
         "headline": headline(by_name, examples, data),
         "calibrated": all(run.calibration is not None for run in data.runs),
@@ -103,7 +103,7 @@ def _about(data: ReportData) -> dict[str, str]:
     return facts
 
 
-def _lead(models: list[dict[str, Any]], at: int, k: float, examples: Examples, is_single: bool) -> str:
+def _lead(models: list[dict[str, Any]], at: int, examples: Examples, is_single: bool) -> str:
     """The finding in a sentence or two, as measured."""
     best = max(models, key=lambda model: model["average"]["accuracy"][at] or 0)
     average, top = best["average"], best["top"]
@@ -112,9 +112,9 @@ def _lead(models: list[dict[str, Any]], at: int, k: float, examples: Examples, i
     what = "the right label in" if is_single else "on average"
     of = "of the examples" if is_single else "of the right labels"
     lead = (
-        f"With {k:g} label{'' if k == 1 else 's'} per example on average, the AverageK sets of {best['name']} hold "
-        f"{what} {percent(average['accuracy'][at])} {of}; TopK sets of the same mean size hold "
-        f"{percent(top['accuracy'][at])}."
+        f"The AverageK sets of {best['name']}, {fixed(average['size'][at], 2)} labels on average, hold "
+        f"{what} {percent(average['accuracy'][at])} {of}; its TopK sets, {fixed(top['size'][at], 2)} labels on "
+        f"average, {percent(top['accuracy'][at])}."
     )
     if examples.truth is not None and len(examples.levels) > 1:
         sizes, names = average["level_size"][at], examples.levels

@@ -28,7 +28,7 @@ def lml_losses(scores: Tensor, entries: Tensor, pair_counts: Sequence[int], k: i
 
 
 def truncated_entropy_losses(scores: Tensor, entries: Tensor, pair_counts: Sequence[int], k: int) -> Tensor:
-    """The truncated top-k entropy of each image over all of its candidates; arguments as in :func:`lml_losses`.
+    """The truncated top-k entropy of each image over all of its candidates; arguments as in `lml_losses`.
 
     >>> scores = torch.tensor([[2.0, 1.0], [0.0, -1.0]])
     >>> truncated_entropy_losses(scores, torch.tensor([[0, 1]]), [2], k=2)
@@ -46,7 +46,7 @@ def softmax_losses(scores: Tensor, chosen: Tensor, pair_counts: Sequence[int]) -
 
     Args:
         scores: (pairs, predicates + 1); the last column is "no relation".
-        chosen: (pairs,), from :func:`draw_predicates`.
+        chosen: (pairs,), from `draw_predicates`.
         pair_counts: how many pairs each image has.
 
     >>> softmax_losses(torch.zeros(3, 2), torch.tensor([0, 1, 1]), [2, 1])

@@ -34,6 +34,7 @@ class Conformal(SetRule):
       set; sets are a little smaller and may be empty. (No seed is u = 1, the one fixed u without empty sets.)
       ``per_class=True`` (Mondrian) calibrates every label on the rows of its class: the promise then holds for each
       class, and a class with too few rows is in every set.
+
     - ``labels="multi"``: the expected share of a row's true labels that its set misses is at most alpha (conformal
       risk control). Sets are p >= lambda, lambda the largest with (sum of missed shares + 1) / (n + 1) <= alpha; all
       labels if alpha < 1 / (n + 1). The target is a label matrix; unknown (-1) entries are not used, a row without a

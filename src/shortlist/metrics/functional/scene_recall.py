@@ -58,7 +58,7 @@ def scene_mean_recall_at_k(
     """The same for each predicate by itself, averaged over the predicates: rare ones count as much as frequent ones.
 
     The recall of a predicate is the mean over the images that have it of the share of its relations that are found;
-    arguments as in :func:`scene_recall_at_k`.
+    arguments as in `scene_recall_at_k`.
 
     >>> scores = torch.tensor([[5.0, 4.0], [1.0, 3.0]])
     >>> scene_mean_recall_at_k(scores, torch.tensor([[0, 0], [0, 1], [1, 1]]), 2)
