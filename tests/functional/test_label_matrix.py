@@ -16,6 +16,7 @@ from tests.functional.cases_multilabel import (
     some_target,
     value_and_gradient,
 )
+from tests.kernels_here import PATHS
 
 every_loss = pytest.mark.parametrize("name", CASES)
 
@@ -249,3 +250,28 @@ def test_an_absent_label_at_minus_infinity_costs_what_a_very_low_score_does(name
     limit, limit_gradient = value_and_gradient(CASES[name].call, scores.masked_fill(absent, -float("inf")), target)
     torch.testing.assert_close(limit, low, rtol=1e-12, atol=1e-15)
     torch.testing.assert_close(limit_gradient, low_gradient, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", [name for name in MATRIX if CASES[name].by == "row"])
+@pytest.mark.parametrize("label", [0, 1, 2])
+def test_nan_in_an_observed_score_makes_its_row_nan_in_an_unknown_one_nothing(name: str, label: int, path: str) -> None:
+    target = torch.tensor([[1, 0, -1, 0], [1, 0, 1, 0]])
+    scores = some_scores(2, 4)
+    clean = CASES[name].call(scores, target, reduction="none")
+    scores[0, label] = torch.nan
+    loss = CASES[name].call(scores, target, reduction="none")
+    assert bool(loss[0].isnan()) == (label < 2)
+    assert torch.equal(loss[1], clean[1])
+    if label == 2:
+        assert torch.equal(loss, clean)
+
+
+@pytest.mark.parametrize("name", [name for name in MATRIX if CASES[name].by == "row"])
+def test_an_absent_label_at_plus_infinity_is_the_same_for_kernel_and_twin(name: str) -> None:
+    scores, target = torch.tensor([[0.0, torch.inf, 0.5, -1.0]]), torch.tensor([[1, 0, 0, 0]])
+    losses = []
+    for choice in PATHS:
+        with kernels.use(choice):
+            losses.append(CASES[name].call(scores, target))
+    torch.testing.assert_close(losses[0], losses[-1], rtol=1e-6, atol=0.0)
+    assert not losses[0].isnan()

@@ -310,3 +310,19 @@ def test_gradients_are_finite_at_every_extreme(dtype: torch.dtype, kernel: str) 
         assert bool(y.isfinite().all())
         assert bool(gradient.isfinite().all())
         assert_sums_to(k, F.lml(scores, k))
+
+
+def test_k_per_row_may_be_a_column_or_one_number_expanded(kernel: str) -> None:
+    scores, columns = torch.randn(4, 6), torch.tensor([[1, 5], [2, 5], [3, 5], [4, 5]])
+    torch.testing.assert_close(F.lml(scores, columns[:, 0]).sum(-1), torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    torch.testing.assert_close(F.lml(scores, torch.tensor([3]).expand(4)), F.lml(scores, 3))
+
+
+def test_a_whole_number_of_numpy_is_a_whole_number() -> None:
+    scores = torch.randn(2, 5)
+    assert torch.equal(F.lml(scores, np.int64(2)), F.lml(scores, 2))
+    target = torch.tensor([0, 1])
+    assert torch.equal(F.smooth_topk_loss(scores, target, np.int32(2)), F.smooth_topk_loss(scores, target, 2))
+    for wrong in (2.0, True, torch.tensor(2)):
+        with pytest.raises(ValueError, match="k must be"):
+            F.smooth_topk_loss(scores, target, wrong)

@@ -341,3 +341,25 @@ def test_a_graph_that_is_kept_gives_the_same_gradient_again(name: str, reduction
     assert torch.equal(scores.grad, kept)
     with pytest.raises(RuntimeError, match="second time"):
         loss.sum().backward()
+
+
+@every_loss
+@pytest.mark.parametrize("which", ["weight", "sample_weight"])
+@pytest.mark.parametrize("of_scores", [True, False])
+def test_weights_can_be_learned(name: str, which: str, of_scores: bool) -> None:
+    scores, target = ignored_and_observed(torch.float64)
+    scores.requires_grad_(of_scores)
+    weight = torch.linspace(0.5, 2.5, 9 if which == "weight" else 6, dtype=torch.float64, requires_grad=True)
+    loss = LOSSES[name].call(scores, target, K, reduction="sum", **{which: weight})
+    loss.backward()
+    rows = LOSSES[name].call(scores.detach(), target, K, reduction="none")
+    where = target.clamp(min=0) if which == "weight" else torch.arange(6)
+    expected = torch.zeros_like(weight).index_add(0, where, rows).detach()
+    torch.testing.assert_close(weight.grad, expected, rtol=1e-12, atol=1e-15)
+
+
+@every_loss
+def test_a_bad_target_is_refused_with_learned_weights_too(name: str) -> None:
+    scores, weight = random_scores(2, 9), torch.ones(2, requires_grad=True)
+    with pytest.raises(ValueError, match=r"is 9: allowed are 0\.\.8"):
+        LOSSES[name].call(scores, torch.tensor([0, 9]), K, sample_weight=weight)

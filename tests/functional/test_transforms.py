@@ -154,5 +154,3 @@ def test_compiles_without_gradients(name: str) -> None:
     case = CASES[name]
     value = torch.compile(case.call, fullgraph=True, backend="aot_eager")(scores(), case.other)
     torch.testing.assert_close(value, case(scores()), rtol=1e-10, atol=1e-13)
-
-

@@ -208,3 +208,19 @@ def test_options_out_of_range_are_errors(options):
 
 def test_it_is_found_at_the_public_name():
     assert sl.imcl.JointNonnegativePursuit is JointNonnegativePursuit
+
+
+@pytest.mark.parametrize("size", [1e-25, 1e20])
+def test_the_scale_of_what_is_explained_changes_only_its_coefficients(size, path):
+    torch.manual_seed(0)
+    y, f, dy, df = (torch.randn(shape) for shape in ((6, 5), (6, 7), (30, 5), (30, 7)))
+    pursuit = JointNonnegativePursuit(threshold=0.0)
+    plain, scaled = pursuit(y, f, dy, df), pursuit(y * size, f * size, dy, df)
+    assert torch.equal(plain.indices, scaled.indices)
+    torch.testing.assert_close(plain.label_coefficients * size, scaled.label_coefficients, rtol=1e-5, atol=0.0)
+
+
+def test_the_threshold_is_an_absolute_gain(path):
+    here, dictionary = torch.tensor([[1e-4], [1e-2]]), torch.ones(1, 1)
+    found = JointNonnegativePursuit(k=1, threshold=1e-6)(here, here, dictionary, dictionary)
+    assert found.indices.tolist() == [[-1], [0]]

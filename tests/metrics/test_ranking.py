@@ -172,3 +172,8 @@ def test_top_k_accuracy_refuses_rows_with_several_labels() -> None:
 def test_a_k_that_is_no_whole_number_is_refused_at_once(metric: Callable[..., PrecisionAtK], k: object) -> None:
     with pytest.raises(ValueError, match="k must be a whole number of at least 1"):
         metric(k=k)
+
+
+def test_a_whole_number_of_numpy_is_a_whole_number() -> None:
+    scores, target = torch.randn(8, 5), torch.randint(5, (8,))
+    assert torch.equal(top_k_accuracy(scores, target, np.int64(2)), top_k_accuracy(scores, target, 2))

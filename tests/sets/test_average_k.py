@@ -253,3 +253,12 @@ def test_k_that_is_not_a_positive_number_is_refused(k):
 def test_k_beyond_the_number_of_labels_is_refused_with_that_number():
     with pytest.raises(ValueError, match=r"at most 4 \(the number of labels\), got 4\.5"):
         AverageK(4.5).fit(draw(3, 4))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tied_scores_in_small_batches_let_in_about_as_many_as_wanted(seed):
+    scores = np.round(draw(400, 5, seed))
+    rule = AverageK(3.2, link="none")
+    for part in in_batches(scores, 3):
+        rule.partial_fit(part)
+    assert abs(rule.predict(scores).sizes.sum() - 3.2 * 400) <= min(rule.rank_error, 80)

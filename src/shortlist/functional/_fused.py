@@ -18,6 +18,7 @@ from shortlist.functional._inputs import (
     check_sample_weight,
     check_scores,
     in_compute_type,
+    is_learned,
     raise_bad_index,
     raise_bad_label,
     transforms_active,
@@ -169,7 +170,8 @@ def row_loss(
     """The registered loss ``name`` of (..., L) scores: reduced, or one per row (or entry).
 
     ``weight``: one per row, or None. ``args``: numbers, None, and tensors whose leading dimensions are those of the
-    rows. ``native=False`` asks for the twin. ``world``: how many processes share the batch.
+    rows. ``native=False`` asks for the twin, which also serves weights that are learned. ``world``: how many processes
+    share the batch.
     """
     shape = scores.shape[:-1]
     is_index = target.ndim == scores.ndim - 1
@@ -179,7 +181,7 @@ def row_loss(
         target = target.reshape(-1) if is_index else target.reshape(scores.shape)
         weight = None if weight is None else weight.reshape(-1)
     target = target.long() if is_index else ops.in_kernel_type(target)
-    if not native or not native_serves(scores):
+    if not native or not native_serves(scores) or is_learned(weight):
         loss = _reduced_twin(name, scores, target, weight, reduction, flat_args, world)
     elif torch.compiler.is_compiling() and not (scores.requires_grad and torch.is_grad_enabled()):
         loss, _, scale = _REGISTRY[name].kernel.op(scores, target, weight, reduction, 0, False, *flat_args)
@@ -260,7 +262,7 @@ def label_matrix_loss(
     """
     check_scores(scores)
     x = in_compute_type(scores)
-    native = native and native_serves(x) and not (sample_weight is not None and sample_weight.requires_grad)
+    native = native and native_serves(x) and not is_learned(sample_weight)
     check_label_matrix(scores, target, values=mask is not None or not native)
     if mask is not None:
         check_mask(scores, mask)

@@ -4,7 +4,9 @@ Shapes, types and options are checked always; values only in eager mode (under `
 a value would break the graph). Native kernels fuse the value checks into the computation and raise the same errors.
 """
 
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,12 +44,21 @@ def check_reduction(reduction: str, allowed: Sequence[str] = REDUCTIONS) -> None
         raise ValueError(f"reduction must be one of {', '.join(map(repr, allowed))}, got {reduction!r}")
 
 
-def check_k(k: int, high: int, high_meaning: str) -> None:
-    """1 <= k <= high for a whole number k."""
-    if isinstance(k, bool) or not isinstance(k, int):
-        raise ValueError(f"k must be a whole number, got {k!r} ({type(k).__name__})")
+def check_k(k: int, high: int, high_meaning: str) -> int:
+    """A plain k with 1 <= k <= high, from any whole number."""
+    k = whole(k, "k must be a whole number")
     if not 1 <= k <= high:
         raise ValueError(f"k must be between 1 and {high} ({high_meaning}), got {k}")
+    return k
+
+
+def whole(k: Any, wanted: str) -> int:
+    """A plain int from any whole number, numpy's too; bools, tensors and fractions are refused."""
+    if type(k) is int:
+        return k
+    if isinstance(k, bool | Tensor) or not hasattr(k, "__index__"):
+        raise ValueError(f"{wanted}, got {k!r} ({type(k).__name__})")
+    return operator.index(k)
 
 
 def check_positive(value: float, name: str) -> None:
@@ -158,6 +169,11 @@ def raise_bad_label(target: Tensor, flat: int) -> None:
         f"target{_position(target, flat)} is {target.flatten()[flat].item()}: a label matrix holds 1 (present), "
         f"0 (absent) and -1 (unknown); shortlist.labels has converters for other codings"
     )
+
+
+def is_learned(weight: Tensor | None) -> bool:
+    """Whether a gradient is wanted for the weights: the kernels have none for them."""
+    return weight is not None and weight.requires_grad
 
 
 def check_class_weight(scores: Tensor, weight: Tensor | None) -> Tensor | None:

@@ -13,6 +13,7 @@ from shortlist.functional._inputs import (
     check_scores,
     in_compute_type,
     is_index_target,
+    is_learned,
     mask_indices,
     values_visible,
 )
@@ -69,7 +70,7 @@ def index_loss_inputs(
     """Checked and masked inputs of a row loss that takes indices: scores, target, row weights."""
     check_index_shape(scores, target)
     x = in_compute_type(scores)
-    if mask is not None or not native_serves(x):
+    if mask is not None or is_learned(sample_weight) or not native_serves(x):
         check_indices(scores, target)
     if mask is None and weight is None and sample_weight is None:
         return x, target, None
@@ -94,7 +95,8 @@ def label_loss_inputs(
     x = in_compute_type(scores)
     if weight is not None:
         raise ValueError("weight (one per class) goes with class indices; a label matrix takes sample_weight")
-    check_label_matrix(scores, target, values=mask is not None or not native_serves(x))
+    values = mask is not None or is_learned(sample_weight) or not native_serves(x)
+    check_label_matrix(scores, target, values=values)
     if mask is not None:
         target = torch.where(mask, target, 0)
     return apply_mask(x, mask), target, check_sample_weight(x, sample_weight)

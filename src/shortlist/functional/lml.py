@@ -16,6 +16,7 @@ from shortlist.functional._inputs import (
     in_compute_type,
     transforms_active,
     values_visible,
+    whole,
 )
 from shortlist.functional._reduction import label_loss_inputs
 from shortlist.kernels import native_serves, ops
@@ -180,9 +181,10 @@ register("lml", ops.lml_loss, _lml_loss_twin)
 def _check_k(k: int | Tensor, scores: Tensor) -> tuple[int, Tensor | None]:
     """k as a number, or as one number per row; a row may ask for more labels than it has."""
     if not isinstance(k, Tensor):
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ValueError(f"k must be a whole number of at least 1, or a tensor with one per row, got {k!r}")
-        return k, None
+        number = whole(k, "k must be a whole number of at least 1, or a tensor with one per row")
+        if number < 1:
+            raise ValueError(f"k must be at least 1, got {number}")
+        return number, None
     rows = scores.shape[:-1]
     if k.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8) or k.shape != rows:
         raise ValueError(

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from shortlist.functional._distributed import world_size
+from shortlist.functional._frame import finite
 from shortlist.functional._fused import label_matrix_loss, register
 from shortlist.functional._inputs import check_reduction
 from shortlist.functional._label_matrix import masked_logsumexp
@@ -12,7 +13,7 @@ from shortlist.kernels import ops
 
 def _multilabel_softmax_twin(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Losses of all rows, and whether each has a present label."""
-    present = target == 1
+    present, scores = target == 1, finite(scores)
     normaliser, _ = masked_logsumexp(scores, target != -1, scores.ndim - 1)
     gaps = torch.where(present, normaliser.unsqueeze(-1) - scores, 0.0)
     count = present.sum(-1)

@@ -100,7 +100,7 @@ def noised_topk_loss(
     check_scores(scores)
     check_reduction(reduction)
     check_indices(scores, target)
-    check_k(k, scores.shape[-1] - 1, "the number of labels less one")
+    k = check_k(k, scores.shape[-1] - 1, "the number of labels less one")
     if not epsilon >= 0 or epsilon == float("inf"):
         raise ValueError(f"epsilon must be a finite number, not negative, got {epsilon!r}")
     if isinstance(n_samples, bool) or not isinstance(n_samples, int) or n_samples < 0:

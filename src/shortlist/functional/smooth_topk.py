@@ -52,7 +52,7 @@ def _loss(
     if alpha != alpha or abs(alpha) == float("inf"):
         raise ValueError(f"alpha must be a finite number, got {alpha!r}")
     x, target, rows = index_loss_inputs(scores, target, mask, weight, sample_weight)
-    check_k(k, scores.shape[-1] - 1, "the number of labels less one")
+    k = check_k(k, scores.shape[-1] - 1, "the number of labels less one")
     loss = row_loss("smooth-topk", x, target, (k, tau, alpha), weight=rows, reduction=reduction)
     return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)
 

@@ -184,6 +184,6 @@ def multi_crop_probabilities(crop_scores: Tensor, k: int) -> Tensor:
 
 def _rows(scores: Tensor, k: int, mask: Tensor | None) -> Tensor:
     check_scores(scores)
-    check_k(k, scores.shape[-1], "the number of labels")
+    k = check_k(k, scores.shape[-1], "the number of labels")
     scores = apply_mask(in_compute_type(scores), mask)
     return scores.reshape(-1, scores.shape[-1])

@@ -4,9 +4,11 @@ import torch
 from torch import Tensor
 
 from shortlist.functional._distributed import world_size
+from shortlist.functional._frame import finite
 from shortlist.functional._fused import label_matrix_loss, register
 from shortlist.functional._inputs import check_reduction, check_scores
 from shortlist.functional._label_matrix import wide
+from shortlist.functional._reduction import spread_nan
 from shortlist.kernels import ops
 
 
@@ -91,10 +93,10 @@ def _sampled_rows(scores: Tensor, present: Tensor, absent: Tensor, seeds: Tensor
 
 
 def _warp_twin(scores: Tensor, target: Tensor, seeds: Tensor | None) -> tuple[Tensor, Tensor]:
-    present, absent = target == 1, target == 0
-    if seeds is None:
-        return _exact_rows(scores, present, absent), present.any(-1)
-    return _sampled_rows(scores, present, absent, seeds), present.any(-1)
+    present, absent, observed = target == 1, target == 0, (target == 1).any(-1)
+    x = finite(scores)
+    rows = _exact_rows(x, present, absent) if seeds is None else _sampled_rows(x, present, absent, seeds)
+    return spread_nan(rows, torch.where(target == -1, 0.0, scores), observed), observed
 
 
 register("warp", ops.warp, _warp_twin, linear=True, spreads_nan=False)

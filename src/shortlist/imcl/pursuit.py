@@ -33,8 +33,9 @@ class JointNonnegativePursuit:
         pick the row of largest gain, none twice; stop at k rows or when the largest gain is below the threshold
         after each pick: both coefficient vectors by nonnegative least squares, r_y and r_f = what is left over
 
-    Of the picked rows both coefficient vectors are the exact minima, so that no residual ever grows. Ties go to the
-    lower row; a row without gain is never picked, whatever the threshold. The dictionary is passed over in blocks: the
+    Of the picked rows both coefficient vectors are the exact minima, so that no residual ever grows. Of equal
+    gains the lower row's counts (rounding may tell equal rows apart); a row without gain is never picked, whatever the
+    threshold. The dictionary is passed over in blocks: the
     memory needed beyond it grows with batch times block, not with its size. Nothing here is differentiated.
 
     Args:
@@ -95,10 +96,14 @@ class JointNonnegativePursuit:
         taken = torch.full((len(labels), self.k + 1), -1, device=labels.device)  # itself, then the rows picked
         if exclude is not None:
             taken[:, 0] = exclude
+        # gains relative to the longer of a row's two targets: no scale overflows, and only the threshold notices
+        tiny = torch.finfo(torch.float64).tiny
+        unit = torch.maximum(*(side.length for side in sides)).clamp(min=tiny)
+        least = self.threshold / unit.square().clamp(min=tiny)
         searching = torch.ones(len(labels), dtype=torch.bool, device=labels.device)
         for picked in range(1, self.k + 1):
-            gain, best = _largest_gain(sides, taken[:, :picked])
-            searching &= (gain >= self.threshold) & (gain > 0)
+            gain, best = _largest_gain(sides, unit, taken[:, :picked])
+            searching &= (gain >= least) & (gain > 0)
             if not bool(searching.any()):
                 break
             taken[:, picked] = torch.where(searching, best, -1)
@@ -121,7 +126,7 @@ class _Side:
         self.target = self.residual = in_compute_type(target)
         self.dictionary = dictionary
         self.coefficients = target.new_zeros((len(target), k), dtype=torch.float64)
-        _norms(self.target.double(), name)
+        self.length = _norms(self.target.double(), name)
         norms = torch.cat([_norms(block, f"dictionary_{name}") for block in self.blocks()])
         # squared together with the correlation, so that large numbers are not squared alone
         self.scale = torch.where(norms > 0, math.sqrt(weight) / norms, 0.0).unsqueeze(1)
@@ -133,9 +138,9 @@ class _Side:
         size = 1 << 16 if self.dictionary.dtype == self.residual.dtype else 4096  # where a block is a copy
         return (self.block(i, i + size) for i in range(0, max(1, len(self.dictionary)), size))
 
-    def gain(self, start: int, stop: int) -> Tensor:
-        """This side's part of the gain, (rows of the block, B)."""
-        correlation = self.block(start, stop) @ self.residual.T  # this way round is faster by half
+    def gain(self, relative: Tensor, start: int, stop: int) -> Tensor:
+        """This side's part of the gain for these residuals, (rows of the block, B)."""
+        correlation = self.block(start, stop) @ relative.T  # this way round is faster by half
         return correlation.clamp_(min=0).mul_(self.scale[start:stop]).square_()
 
     def fit(self, picked: Tensor) -> None:
@@ -144,16 +149,17 @@ class _Side:
         coefficients[:], self.residual = fit(self.target, self.dictionary, picked, coefficients)
 
 
-def _largest_gain(sides: tuple[_Side, _Side], taken: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest gain of each target over the dictionary rows not taken, and which row that is."""
+def _largest_gain(sides: tuple[_Side, _Side], unit: Tensor, taken: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest gain of each target over the dictionary rows not taken, and which row that is; in squared units."""
     labels, features = sides
+    relative_y, relative_f = ((side.residual / unit.unsqueeze(1)).to(side.residual.dtype) for side in sides)
     size, rows = len(labels.dictionary), len(taken)
     gain = labels.residual.new_full((rows,), -math.inf)
     best = taken.new_full((rows,), -1)
     block = max(64, _BLOCK_ENTRIES // max(1, rows))
     for start in range(0, size if rows else 0, block):
         stop = min(start + block, size)
-        here = labels.gain(start, stop).add_(features.gain(start, stop))
+        here = labels.gain(relative_y, start, stop).add_(features.gain(relative_f, start, stop))
         place = (taken - start).T
         outside = (place < 0) | (place >= stop - start)
         least = here.new_full(place.shape, -math.inf).masked_fill_(outside, math.inf)

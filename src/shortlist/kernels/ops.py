@@ -48,6 +48,11 @@ def in_kernel_type(target: Tensor) -> Tensor:
     return target.float() if target.is_floating_point() else target.to(torch.int32)
 
 
+def _like(tensor: Tensor) -> Tensor:
+    """Memory for a result of this shape: contiguous, as the kernels write it, whatever the input's strides."""
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+
+
 def _address(tensor: Tensor | None) -> int:
     return 0 if tensor is None else tensor.data_ptr()
 
@@ -56,7 +61,7 @@ def _loss_outputs(scores: Tensor, reduction: str, groups: int, with_grad: bool) 
     rows = scores.shape[0]
     per_group = (groups,) if groups else ()
     loss = scores.new_empty(rows if reduction == "none" else per_group)
-    grad = torch.empty_like(scores) if with_grad else scores.new_empty((groups, 0))
+    grad = _like(scores) if with_grad else scores.new_empty((groups, 0))
     return loss, grad, scores.new_empty(per_group)
 
 
@@ -176,7 +181,7 @@ def _define(
 
 
 def _run_lml(scores: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
-    scores = scores.contiguous()
+    scores, k_rows = scores.contiguous(), None if k_rows is None else k_rows.contiguous()
     p, frame = _fake_lml(scores, k_rows, k)
     rows, n = scores.shape
     native.lml(
@@ -194,7 +199,7 @@ def _run_lml(scores: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Ten
 
 
 def _fake_lml(scores: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(scores), scores.new_empty((scores.shape[0], 3), dtype=torch.float64)
+    return _like(scores), scores.new_empty((scores.shape[0], 3), dtype=torch.float64)
 
 
 lml = _define("lml(Tensor scores, Tensor? k_rows, int k) -> (Tensor, Tensor)", _run_lml, _fake_lml, 2, 2)
@@ -202,7 +207,7 @@ lml = _define("lml(Tensor scores, Tensor? k_rows, int k) -> (Tensor, Tensor)", _
 
 def _run_lml_backward(scores: Tensor, p: Tensor, frame: Tensor, upstream: Tensor) -> Tensor:
     scores, p, upstream = scores.contiguous(), p.contiguous(), upstream.contiguous()
-    grad = torch.empty_like(scores)
+    grad = _like(scores)
     native.lml_backward(
         scores.dtype == torch.float64,
         scores.data_ptr(),
@@ -220,7 +225,7 @@ def _run_lml_backward(scores: Tensor, p: Tensor, frame: Tensor, upstream: Tensor
 lml_backward = _define(
     "lml_backward(Tensor scores, Tensor p, Tensor frame, Tensor upstream) -> Tensor",
     _run_lml_backward,
-    lambda scores, p, frame, upstream: torch.empty_like(scores),
+    lambda scores, p, frame, upstream: _like(scores),
     1,
     4,
 )
@@ -261,7 +266,7 @@ SLOPE_DEGREE = 8  # the largest k that subset_slopes takes
 
 def _run_subset_slopes(scores: Tensor, direction: Tensor, k: int) -> Tensor:
     scores, direction = scores.contiguous(), direction.contiguous()
-    slopes = torch.empty_like(scores)
+    slopes = _like(scores)
     native.subset_slopes(
         scores.dtype == torch.float64,
         scores.data_ptr(),
@@ -278,7 +283,7 @@ def _run_subset_slopes(scores: Tensor, direction: Tensor, k: int) -> Tensor:
 subset_slopes = _define(
     "subset_slopes(Tensor scores, Tensor direction, int k) -> Tensor",
     _run_subset_slopes,
-    lambda scores, direction, k: torch.empty_like(scores),
+    lambda scores, direction, k: _like(scores),
     1,
     2,
 )
@@ -325,7 +330,7 @@ def nonnegative_fit(target: Tensor, dictionary: Tensor, picked: Tensor, singular
     Eager only: nothing of it is differentiated. ``picked`` (rows, t) holds rows of the dictionary, or -1.
     """
     target, dictionary, picked = target.contiguous(), dictionary.contiguous(), picked.contiguous()
-    coefficients, residual = torch.empty(picked.shape, dtype=torch.float64), torch.empty_like(target)
+    coefficients, residual = torch.empty(picked.shape, dtype=torch.float64), _like(target)
     native.nonnegative_fit(
         target.dtype == torch.float64,
         target.data_ptr(),
@@ -386,7 +391,7 @@ def _run_average_k(
 def _fake_average_k(
     scores: Tensor, proposals: Tensor, index: Tensor, weight: Tensor, k: float, alpha: float, mean: bool, groups: int
 ) -> _Results:
-    return scores.new_empty(groups), torch.empty_like(scores), torch.empty_like(scores)
+    return scores.new_empty(groups), _like(scores), _like(scores)
 
 
 def _batch_average_k(info: Any, in_dims: Any, *args: Any) -> Any:

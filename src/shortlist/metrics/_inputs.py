@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.functional._inputs import check_scores, in_compute_type
+from shortlist.functional._inputs import check_scores, in_compute_type, whole
 
 LINKS = ("softmax", "sigmoid", "none")
 EMPTY = ("skip", "zero")
@@ -57,7 +57,9 @@ def check_choice(value: Any, name: str, allowed: Sequence[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
-def check_whole(k: int, name: str = "k") -> None:
-    """A whole number of at least 1; the upper bound is known only with the first scores."""
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {k!r}")
+def check_whole(k: int, name: str = "k") -> int:
+    """A plain whole number of at least 1; the upper bound is known only with the first scores."""
+    k = whole(k, f"{name} must be a whole number of at least 1")
+    if k < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {k}")
+    return k

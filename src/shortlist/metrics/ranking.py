@@ -29,8 +29,7 @@ class TopKAccuracy(CountMetric):
 
     def __init__(self, k: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check_whole(k)
-        self.k = k
+        self.k = check_whole(k)
         self._start("correct", "total")
 
     def update(self, scores: Any, target: Any) -> None:
@@ -60,8 +59,7 @@ class PrecisionAtK(RowMean):
 
     def __init__(self, k: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check_whole(k)
-        self.k = k
+        self.k = check_whole(k)
 
     def update(self, scores: Any, target: Any) -> None:
         self._add_rows(precision_rows(scores, target, self.k))
@@ -82,9 +80,8 @@ class RecallAtK(RowMean):
 
     def __init__(self, k: int, *, empty: str = "skip", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check_whole(k)
         check_choice(empty, "empty", EMPTY)
-        self.k, self.empty = k, empty
+        self.k, self.empty = check_whole(k), empty
 
     def update(self, scores: Any, target: Any) -> None:
         self._add_rows(recall_rows(scores, target, self.k, self.empty))

@@ -30,8 +30,7 @@ class SceneRecallAtK(RowMean):
 
     def __init__(self, k: int, constrained: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check_whole(k)
-        self.k, self.constrained = k, constrained
+        self.k, self.constrained = check_whole(k), constrained
         self._start("predicate_total", default=torch.zeros(1, dtype=torch.float64))
         self._start("predicate_count")
 

@@ -36,12 +36,15 @@ def from_key(key: int) -> float:
 
 class Place(NamedTuple):
     """Where a rank falls: at ``key``, with ``above`` placed scores above it, ``tied`` placed scores on it, and
-    ``unplaced`` scores of the same bucket that may be on either side (0: the place is exact)."""
+    ``unplaced`` scores of the same bucket that may be on either side (0: the place is exact). ``wanted`` / ``of``: the
+    share of the scores on the key that the rank takes in, the unplaced ones in proportion to the placed."""
 
     key: int
     above: int
     tied: int
     unplaced: int
+    wanted: int
+    of: int
 
 
 class ScoreCounts:
@@ -77,12 +80,14 @@ class ScoreCounts:
         counts = self.open.get(bucket)
         placed = 0 if counts is None else int(counts.sum())
         if counts is None or not placed:  # spread evenly over the bucket
-            return Place((bucket << 16) + (_SIZE - 1) - (2 * inside - 1) * _SIZE // (2 * total), above, 0, total)
+            return Place((bucket << 16) + (_SIZE - 1) - (2 * inside - 1) * _SIZE // (2 * total), above, 0, total, 1, 1)
         wanted = -(-inside * placed // total)  # = inside where all are placed; else in proportion
         reached = counts[::-1].cumsum()
         low = int(np.searchsorted(reached, wanted))
         tied = int(counts[_SIZE - 1 - low])
-        return Place((bucket << 16) + _SIZE - 1 - low, above + int(reached[low]) - tied, tied, total - placed)
+        higher = int(reached[low]) - tied
+        share = inside * placed - higher * total, tied * total
+        return Place((bucket << 16) + _SIZE - 1 - low, above + higher, tied, total - placed, *share)
 
     def to_state(self) -> dict[str, Any]:
         return {str(b): _sparse(c) for b, c in [("buckets", self.buckets), *sorted(self.open.items())]}

@@ -92,8 +92,7 @@ class AverageK(SetRule):
         if here.unplaced or here.key == after.key:
             least, most = here.above, here.above + here.tied + here.unplaced
             self.rank_error = max(self._rank - least, most - self._rank)
-            if not here.unplaced:  # hashes are uniform: let in the wanted share of the tied labels
-                self._hash_limit = (self._rank - here.above << 64) // here.tied - 1
+            self._hash_limit = (here.wanted << 64) // here.of - 1  # hashes are uniform: let in the wanted share
         elif not after.unplaced:
             self.threshold = _midpoint(self.threshold, from_key(after.key), np.float32)
 

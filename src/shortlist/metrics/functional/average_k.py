@@ -102,9 +102,9 @@ def inside(values: Tensor, cut: Cut) -> Tensor:
 
 
 def checked_average(k: float | None) -> float:
-    if k is None or isinstance(k, bool) or not isinstance(k, (int, float)) or not 0 < k < float("inf"):
+    if k is None or isinstance(k, bool | str) or not hasattr(k, "__float__") or not 0 < float(k) < float("inf"):
         raise ValueError(f"k must be a positive number (the average set size), got {k!r}")
-    return k
+    return float(k)
 
 
 def average_k_counts(values: Tensor, labels: Tensor, cut: Cut) -> tuple[Tensor, Tensor]:

@@ -98,7 +98,7 @@ def _hits(scores: Any, target: Any, k: int) -> tuple[Tensor, Tensor, Truth]:
     """Is the label at each of the first k ranks present (n, k); how many labels each row knows; the truth."""
     shape = tuple(as_tensor(scores, "scores").shape)
     scores = as_scores(scores)
-    check_k(k, scores.shape[-1], "the number of labels")
+    k = check_k(k, scores.shape[-1], "the number of labels")
     truth = Truth.of(target, shape, scores.device)
     labels = top_labels(scores, k, truth.unknown)
     rows = torch.arange(len(labels), device=labels.device)[:, None]
