@@ -13,7 +13,7 @@ from tests.scenes.made import made_scenes
 
 NASTY = '<script>alert("1")</script> & $x$'
 OBJECTS = (SceneObject(NASTY, (10.0, 5.0, 50.0, 75.0)), SceneObject("hat", (20.0, 5.0, 40.0, 15.0)))
-GRAPH = SceneGraph("1.jpg", 60, 80, OBJECTS, (SceneRelation(0, "wears", 1, 0.5), SceneRelation(0, NASTY, 1, 0.25)))
+GRAPH = SceneGraph("1.jpg", 80, 80, OBJECTS, (SceneRelation(0, "wears", 1, 0.5), SceneRelation(0, NASTY, 1, 0.25)))
 
 
 @pytest.mark.parametrize("constrained", [True, False])
@@ -74,13 +74,13 @@ def test_the_svg_is_well_formed_and_every_name_is_escaped():
 def test_relations_that_are_recorded_too_are_green():
     right = SceneGraph("1.jpg", 60, 80, OBJECTS, GRAPH.relations[:1])
     nodes = ElementTree.fromstring(to_svg(GRAPH, right=right)).iter()
-    colors = [node.get("stroke") for node in nodes if node.tag.endswith("line")]
+    colors = [node.get("stroke") for node in nodes if node.tag.endswith("path")]
     assert colors == ["#545d69", "#0b7a5c"]
 
 
 def test_the_png_has_the_images_size_and_something_on_it():
     picture = Image.open(io.BytesIO(to_png(GRAPH)))
-    assert picture.size == (60, 80)
+    assert picture.size == (80, 80)
     assert len(picture.getcolors(10_000)) > 2
 
 

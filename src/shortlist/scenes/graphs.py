@@ -51,9 +51,17 @@ class SceneGraph:
     objects: tuple[SceneObject, ...]
     relations: tuple[SceneRelation, ...]
 
+    def names(self) -> list[str]:
+        """What to call each object: its class, and a number where the image has several of it ("table 2")."""
+        classes = [thing.name for thing in self.objects]
+        return [
+            f"{name} {classes[: place + 1].count(name)}" if classes.count(name) > 1 else name
+            for place, name in enumerate(classes)
+        ]
+
     def sentences(self) -> list[str]:
         """Each relation in words."""
-        names = [thing.name for thing in self.objects]
+        names = self.names()
         return [f"{names[one.subject]} {one.predicate} {names[one.object]}" for one in self.relations]
 
     def to_json(self) -> str:

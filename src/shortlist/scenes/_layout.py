@@ -1,0 +1,207 @@
+"""Where the marks of a drawn scene graph go: dots, bent arrows, and labels that keep apart and inside the frame."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from unicodedata import east_asian_width
+
+from shortlist.scenes.graphs import SceneGraph
+
+_COLORS = ("#0b62c4", "#c24e00", "#a3308f", "#7a6200", "#5b4bc9", "#b3223c", "#40606f")  # of objects; none is green
+_RIGHT, _OTHER, _INK = "#0b7a5c", "#545d69", "#16191d"
+_BEND = 0.16  # how far an arrow bends, as a share of its length
+_ALONG = (0.35, 0.45, 0.25, 0.55, 0.65, 0.15)  # where on an arrow its label may stand, best first: near its subject
+_TRIES = 400  # places around the best one, where none of the usual ones is free
+
+Point = tuple[float, float]
+
+
+@dataclass(slots=True)  # not frozen, which is slow to make
+class Area:
+    """A rectangle around its middle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def corners(self) -> tuple[float, float, float, float]:
+        """xmin, ymin, xmax, ymax."""
+        wide, high = self.width / 2, self.height / 2
+        return self.x - wide, self.y - high, self.x + wide, self.y + high
+
+    def holds(self, point: Point) -> bool:
+        return abs(point[0] - self.x) <= self.width / 2 and abs(point[1] - self.y) <= self.height / 2
+
+    def shared_with(self, other: Area) -> float:
+        """The area that both cover."""
+        wide = (self.width + other.width) / 2 - abs(self.x - other.x)
+        high = (self.height + other.height) / 2 - abs(self.y - other.y)
+        if wide <= 0 or high <= 0:
+            return 0.0
+        return min(wide, self.width, other.width) * min(high, self.height, other.height)
+
+
+@dataclass(frozen=True)
+class Label:
+    """A text in the middle of its area."""
+
+    text: str
+    color: str
+    area: Area
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A quadratic curve from a subject to an object; ``bend`` is its control point."""
+
+    start: Point
+    bend: Point
+    end: Point
+    color: str
+
+    def at(self, share: float) -> Point:
+        """The point this far along."""
+        a, b, c = (1 - share) ** 2, 2 * share * (1 - share), share**2
+        x, y = (a * p + b * q + c * r for p, q, r in zip(self.start, self.bend, self.end, strict=True))
+        return x, y
+
+    def head(self, size: float) -> list[Point]:
+        """The three corners of the tip."""
+        angle = math.atan2(self.end[1] - self.bend[1], self.end[0] - self.bend[0])
+        sides = (angle + math.pi - 0.4, angle + math.pi + 0.4)
+        return [self.end, *((self.end[0] + size * math.cos(a), self.end[1] + size * math.sin(a)) for a in sides)]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Dots and names are those of the graph's objects, in their order; predicates are those of the arrows. A tie leads
+    from an arrow to its label where this could not stand on it."""
+
+    dots: Sequence[Point]
+    names: Sequence[Label]
+    arrows: Sequence[Arrow]
+    predicates: Sequence[Label]
+    ties: Sequence[tuple[Point, Point]]
+
+
+def lay_out(graph: SceneGraph, right: SceneGraph | None, frame: Point, size: float) -> Layout:
+    """Every label takes the first of its usual places that is free, else the nearest free one, else the least covered.
+
+    Args:
+        graph: what to draw.
+        right: the recorded graph.
+        frame: width and height.
+        size: height of letters.
+    """
+    dots: list[Point] = []
+    for thing in graph.objects:
+        middle = (thing.box[0] + thing.box[2]) / 2, (thing.box[1] + thing.box[3]) / 2
+        free = (p for p in _around(middle, size) if all(math.dist(p, dot) > 1.5 * size for dot in dots))
+        dots.append(next(free, middle))
+    taken = [Area(*dot, size, size) for dot in dots]
+    names = [
+        _label(name, _COLORS[number % len(_COLORS)], _corners(thing.box, name, size), frame, size, taken)
+        for number, (name, thing) in enumerate(zip(graph.names(), graph.objects, strict=True))
+    ]
+    arrows, predicates = [], []
+    for arrow, text in _arrows(graph, right, dots, frame, size):
+        arrows.append(arrow)
+        predicates.append(_label(text, arrow.color, map(arrow.at, _ALONG), frame, size, taken))
+    ties = [
+        (arrow.at(_ALONG[0]), (label.area.x, label.area.y))
+        for arrow, label in zip(arrows, predicates, strict=True)
+        if not any(label.area.holds(arrow.at(step / 20)) for step in range(21))
+    ]
+    return Layout(dots, names, arrows, predicates, ties)
+
+
+def _text_width(text: str, size: float) -> float:
+    """About how wide a text is in a sans-serif font, rather more than less."""
+    return size * sum(
+        0.38 if sign in "fijlrtI .,:;'" else 1.0 if sign in "mwMW@%" or east_asian_width(sign) in "WF" else 0.64
+        for sign in text
+    )
+
+
+def _arrows(
+    graph: SceneGraph, right: SceneGraph | None, dots: Sequence[Point], frame: Point, size: float
+) -> Iterator[tuple[Arrow, str]]:
+    """The predicates of a pair share an arrow, those that are recorded too another one, drawn last."""
+    known: Collection[tuple[int, str, int]] = (
+        {(one.subject, one.predicate, one.object) for one in right.relations} if right is not None else ()
+    )
+    found: dict[tuple[int, int, bool], list[str]] = {}
+    for one in graph.relations:
+        is_right = (one.subject, one.predicate, one.object) in known
+        found.setdefault((one.subject, one.object, is_right), []).append(one.predicate)
+    drawn: Counter[tuple[int, int]] = Counter()
+    for (subject, other, is_right), predicates in sorted(found.items(), key=lambda arrow: arrow[0][2]):
+        drawn[subject, other] += 1
+        color = _RIGHT if is_right else _INK if right is None else _OTHER
+        bend = _BEND * drawn[subject, other]
+        yield _arrow(dots[subject], dots[other], bend, color, frame, size), ", ".join(predicates)
+
+
+def _arrow(start: Point, end: Point, bend: float, color: str, frame: Point, size: float) -> Arrow:
+    """Bent to its own left, so that the two directions of a pair do not cover each other; it ends beside the dot."""
+    (x0, y0), (x1, y1) = start, end
+    middle = (x0 + x1) / 2 + bend * (y1 - y0), (y0 + y1) / 2 - bend * (x1 - x0)
+    control = _within(middle[0], 0, frame[0]), _within(middle[1], 0, frame[1])
+    length = math.dist(control, end) or 1.0
+    before = min(0.4 * size / length, 1.0)
+    return Arrow(start, control, (x1 - before * (x1 - control[0]), y1 - before * (y1 - control[1])), color)
+
+
+def _corners(box: tuple[float, float, float, float], text: str, size: float) -> Iterator[Point]:
+    """Where a box's name may stand: inside and outside of its corners."""
+    left, right = box[0] + _wide(text, size) / 2, box[2] - _wide(text, size) / 2
+    half = _high(size) / 2
+    for x, y in ((left, box[1] + half), (left, box[1] - half), (right, box[1] - half), (right, box[1] + half)):
+        yield x, y
+    for x, y in ((left, box[3] - half), (left, box[3] + half), (right, box[3] + half), (right, box[3] - half)):
+        yield x, y
+
+
+def _label(text: str, color: str, usual: Iterable[Point], frame: Point, size: float, taken: list[Area]) -> Label:
+    """The label at its place, which is taken from now on."""
+    while len(text) > 1 and _wide(text, size) > frame[0]:
+        text = text[:-2] + "…"
+    width, height = _wide(text, size), _high(size)
+    first, *others = usual
+    best, least = None, math.inf
+    for x, y in chain([first], others, islice(_around(first, size), 1, None)):
+        x, y = _within(x, width / 2, frame[0] - width / 2), _within(y, height / 2, frame[1] - height / 2)
+        area = Area(x, y, width, height)
+        covered = sum(map(area.shared_with, taken))
+        if covered < least:
+            best, least = area, covered
+        if not covered:
+            break
+    assert best is not None
+    taken.append(best)
+    return Label(text, color, best)
+
+
+def _around(middle: Point, size: float) -> Iterator[Point]:
+    """The point, and points around it, further and further away: a sunflower's spiral."""
+    for place in range(_TRIES):
+        angle, radius = 2.399963 * place, 0.6 * size * math.sqrt(place)
+        yield middle[0] + radius * math.cos(angle), middle[1] + radius * math.sin(angle)
+
+
+def _within(value: float, low: float, high: float) -> float:
+    return max(low, min(value, high))
+
+
+def _wide(text: str, size: float) -> float:
+    return _text_width(text, size) + 0.4 * size
+
+
+def _high(size: float) -> float:
+    return 1.25 * size
