@@ -1,5 +1,6 @@
 """Why these labels: what the page shows of an IMCL run."""
 
+import math
 import re
 
 import numpy as np
@@ -77,3 +78,12 @@ def test_a_graph_of_many_labels_shows_a_few_and_no_edge_without_both_ends():
     assert len(names) == 24
     assert len(drawn["arrows"]) == 12
     assert place_graph([]) is None
+
+
+def test_arrows_end_beside_the_dot_of_their_label_and_not_beneath_it():
+    drawn = place_graph([("sofa", "chair", 0.5), ("chair", "sofa", 0.25), ("car", "chair", -0.5)])
+    dots = {node["name"]: node["dot"] for node in drawn["nodes"]}
+    for arrow in drawn["arrows"]:
+        end = tuple(map(float, arrow["path"].split()[-2:]))
+        to = arrow["text"].split(" → ")[1].split(":")[0]
+        assert 3 < math.dist(end, dots[to]) < 6  # a dot's radius is 3

@@ -112,7 +112,7 @@ def _training(contents: dict[str, Any]) -> Any:
             marker = "o" if len(line["points"]) == 1 else None
             axes.plot(*zip(*line["points"], strict=True), marker=marker, color=COLORS[model % len(COLORS)], label=label)
         axes.set_title(_text(curves[place]["name"].replace("_", " ")), fontsize=10)
-        axes.set_xlabel("epoch")
+        by_epoch(axes)
         if place == 0:
             axes.legend(frameon=False, fontsize=8)
     return figure
@@ -132,6 +132,12 @@ def new_axes(rows: int, columns: int, *, width: float, height: float) -> tuple[A
         axes.grid(axis="y", color="#dfe3e8", lw=0.8)
         axes.set_axisbelow(True)
     return figure, grid
+
+
+def by_epoch(axes: Any) -> None:
+    """Epochs from left to right, marked at whole numbers."""
+    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    axes.set_xlabel("epoch")
 
 
 def saved(figure: Any, kind: str) -> bytes:

@@ -17,7 +17,7 @@ from torch import Tensor
 from shortlist import __version__
 from shortlist.data import Dataset
 from shortlist.metrics.functional.scene_recall import found_at, image_recalls, predicate_recalls, scene_inputs
-from shortlist.reports.figures import COLORS, new_axes, saved
+from shortlist.reports.figures import COLORS, by_epoch, new_axes, saved
 from shortlist.reports.page import _part
 from shortlist.reports.write import put
 from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_svg
@@ -58,7 +58,7 @@ def write_scenes(
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_part("scenes.html"))
     page = template.render(
         title=title,
-        lead=_lead(measured, dataset),
+        lead=_lead(measured),
         about={**about, "Images": f"{len(dataset):,}", "Predicates": f"{dataset.num_labels:,}"},
         columns=[f"{kind}{'' if kind == 'mR' else ' R'}@{k}" for kind in (*_KINDS, "mR") for k in _TABLE],
         rows=[_row(name, seeds) for name, seeds in measured.items()],
@@ -98,7 +98,7 @@ def _measured(run: SceneRun, dataset: Dataset) -> _Measured:
     return _Measured(recall, mean_recall, by_predicate, images)
 
 
-def _lead(measured: Mapping[str, Sequence[_Measured]], dataset: Dataset) -> str:
+def _lead(measured: Mapping[str, Sequence[_Measured]]) -> str:
     """The finding in a sentence, as measured."""
     means = {name: statistics.fmean(one.recall["constrained", 50] for one in seeds) for name, seeds in measured.items()}
     best = max(means, key=means.__getitem__)
@@ -190,7 +190,8 @@ def _training_figure(by_name: Mapping[str, Sequence[SceneRun]]) -> Any:
                     marker = "o" if len(points) == 1 else None
                     color = COLORS[number % len(COLORS)]
                     axes.plot(*zip(*points, strict=True), marker=marker, color=color, label=label)
-        axes.set(xlabel="epoch", title=metric)
+        axes.set(title=metric)
+        by_epoch(axes)
     row[0].legend(frameon=False, fontsize=8)
     return figure
 

@@ -20,6 +20,7 @@ _LABELS = 3  # completed labels shown of each
 _WORTH_SHOWING = 0.1  # of 1
 _EDGES, _NODES = 60, 24
 _RADIUS = 150.0
+_DOT = 4.0  # radius of a label's dot and the line around it
 
 
 def explain_run(learner: Learner, train_set: Dataset) -> dict[str, Any]:
@@ -123,7 +124,7 @@ def place_graph(edges: Sequence[tuple[str, str, float]]) -> dict[str, Any] | Non
         "arrows": [
             {
                 "path": _arc(at[source], at[to]),
-                "width": round(0.6 + 3.4 * abs(weight) / largest, 2),
+                "width": round(0.5 + 1.7 * abs(weight) / largest, 2),  # narrower than the head
                 "kind": "for" if weight > 0 else "against",
                 "text": f"{source} → {to}: {weight:+.2f}",
             }
@@ -133,7 +134,10 @@ def place_graph(edges: Sequence[tuple[str, str, float]]) -> dict[str, Any] | Non
 
 
 def _arc(begin: tuple[float, float], end: tuple[float, float]) -> str:
-    """A curve that bends to one side, so that the two directions between two labels do not cover each other."""
+    """A curve that bends to one side, so that the two directions between two labels do not cover each other; it ends
+    beside the dot, which would cover its tip."""
     (x0, y0), (x1, y1) = begin, end
-    middle = (0.35 * (x0 + x1) + 0.12 * (y1 - y0), 0.35 * (y0 + y1) - 0.12 * (x1 - x0))
-    return f"M{x0:.1f} {y0:.1f} Q{middle[0]:.1f} {middle[1]:.1f} {x1:.1f} {y1:.1f}"
+    bend = (0.35 * (x0 + x1) + 0.12 * (y1 - y0), 0.35 * (y0 + y1) - 0.12 * (x1 - x0))
+    before = _DOT / math.dist(bend, end)
+    x1, y1 = x1 - before * (x1 - bend[0]), y1 - before * (y1 - bend[1])
+    return f"M{x0:.1f} {y0:.1f} Q{bend[0]:.1f} {bend[1]:.1f} {x1:.1f} {y1:.1f}"
