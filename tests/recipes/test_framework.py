@@ -11,12 +11,13 @@ import pytest
 
 from shortlist.recipes import RECIPES, load
 from shortlist.recipes.cells import Cell, FunctionCell, TrainCell, train_model
+from shortlist.recipes.layout import Texts
 from shortlist.recipes.measures import top_accuracies
 from shortlist.recipes.page import write_page
 from shortlist.recipes.recipe import Recipe
 from shortlist.recipes.results import Record, Results, ResultsFile
 from shortlist.recipes.run import run_recipe
-from shortlist.recipes.tables import Table, Value, header_and_cells, markdown, rows_of
+from shortlist.recipes.tables import Table, Value, rows_of
 from shortlist.training.config import RunConfig
 from shortlist.training.run import Run
 from tests.cli.command import run_here
@@ -207,27 +208,19 @@ def test_one_seed_has_no_spread_and_no_number_no_mean() -> None:
     assert (entry.mean, entry.spread, entry.difference) == (None, None, None)
 
 
-def test_published_rows_that_were_not_run_are_shown_as_such() -> None:
-    wider = replace(table(), published={(1,): {"top-5": 40.0}, (2,): {"top-5": 41.0}})
-    assert header_and_cells(wider, results_of(0.5, 0.6)) == (
-        ["x", "top-5, %: published", "ours", "difference"],
-        [["1", "40.00", "55.00 ± 7.07 (2)", "+15.00"], ["2", "41.00", "not run", ""]],
-    )
-
-
-def test_without_published_figures_there_are_no_columns_for_them() -> None:
-    assert header_and_cells(table(), results_of(0.5)) == (["x", "top-5, %"], [["1", "50.00"]])
-
-
 def test_a_table_looks_only_where_it_is_told() -> None:
     both = Results([Record({"x": x, "k": k}, {"top-5": k / 10}, 1.0) for x in (1, 2) for k in (1, 5)])
     rows = rows_of(replace(table(), where={"k": 5}), both)
     assert [row.entries["top-5"].ours for row in rows] == [(50.0,), (50.0,)]
 
 
-def test_a_bar_in_a_name_does_not_break_the_table() -> None:
-    named = Results([Record({"x": "a|b"}, {"top-5": 0.5}, 1.0)])
-    assert markdown(table(), named).splitlines()[-1] == "| a\\|b | 50.00 |"
+def test_gains_are_between_the_same_seeds_where_both_have_a_number() -> None:
+    records = [
+        Record({"loss": loss, "seed": seed}, {"top-5": value}, 1.0)
+        for loss, values in (("a", (0.5, 0.7, 0.9)), ("b", (0.4, 0.8, None)))
+        for seed, value in enumerate(values)
+    ]
+    assert Results(records).gains("top-5", {"loss": "a"}, {"loss": "b"}) == pytest.approx([10.0, -10.0])
 
 
 def test_numbers_that_are_not_finite_are_missing(tmp_path: Path) -> None:
@@ -246,12 +239,15 @@ def test_the_page_has_claim_findings_table_command_and_figure(tmp_path: Path) ->
         draw_line(axes, results, "x", "top-5", label="a", color="#0b62c4")
         return [Drawing("line", "A line.", figure)]
 
-    recipe = made(grid(), figures=draw, differences={"smoke": "Much smaller."})
+    overview = [Texts(["a"], [["b"]], caption="An overview")]
+    recipe = made(grid(), figures=draw, overview=lambda r: overview, differences={"smoke": "Much smaller."})
     text = write_page(recipe, "smoke", results_of(0.5, 0.6), tmp_path).read_text()
     for part in (
         "A claim.",
         "- 2 cells.",
-        "$ shortlist recipe made --scale smoke",
+        "```console\nshortlist recipe made --scale smoke\n```",
+        "**An overview**\n\n| a |",
+        "over 2 seeds.",
         "Much smaller.",
         "| 1 | 12.50 | 55.00",
     ):

@@ -4,7 +4,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes
+from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes, whole_numbers
+from shortlist.recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
 from shortlist.recipes.results import Results
 
 LOGISTIC = "binary"
@@ -28,36 +29,45 @@ CUB_TABLE_1 = {
 
 def gains(results: Results, objective: str, **keys: Any) -> list[float]:
     """mAP over logistic regression in points, seed by seed: the same data, the same labels missing."""
-    found = []
-    for data, missing, seed in results.where(**keys).each("data", "missing", "seed"):
-        here = results.where(data=data, missing=missing, seed=seed)
-        ours, theirs = (here.mean("mAP", objective=name) for name in (objective, LOGISTIC))
-        if ours is not None and theirs is not None:
-            found.append(100 * (ours - theirs))
-    return found
+    return results.gains("mAP", {"objective": objective}, {"objective": LOGISTIC}, **keys)
 
 
 def findings(results: Results) -> list[str]:
     sentences = []
+    for (data,) in results.each("data"):
+        shares = [missing for (missing,) in results.where(data=data).each("missing")]
+        each = {f"{100 * m:.0f} %": gains(results, "imcl", data=data, missing=m) for m in shares}
+        sentences.append(f"{data}, imcl against logistic regression, by the share missing: {verdicts(each)}.")
+    parts = []
+    for place, which in ((0, "fewest"), (-1, "most")):
+        means = [
+            f"{statistics.fmean(row[place] for row in _group_gains(results, data, 'imcl')):+.2f} on {data}"
+            for (data,) in results.each("data")
+        ]
+        parts.append(f"with the {which} {', '.join(means)}")
+    sentences.append(
+        "The gain of imcl on the fifth of the labels with the fewest annotations and on that with the most, in points "
+        f"over all shares of missing labels: {'; '.join(parts)}."
+    )
+    return sentences
+
+
+def overview(results: Results) -> list[Texts]:
+    """What the findings speak of, and which objective is best."""
+    rows = []
     for data, missing in results.each("data", "missing"):
         here = results.where(data=data, missing=missing)
         gain = gains(here, "imcl")
         means = {o: here.mean("mAP", objective=o) or 0.0 for (o,) in here.each("objective")}
         order = sorted(means, key=means.__getitem__, reverse=True)
-        won = sum(value > 0 for value in gain)
-        sentences.append(
-            f"{data}, {100 * missing:.0f} % missing: imcl is {statistics.fmean(gain):+.2f} points from logistic "
-            f"regression (above it in {won} of {len(gain)} seeds), number {order.index('imcl') + 1} of {len(order)}; "
-            f"best: {order[0]}, {100 * means[order[0]]:.2f} %."
-        )
-    for (data,) in results.each("data"):
-        few, many = ([row[place] for row in _group_gains(results, data, "imcl")] for place in (0, -1))
-        sentences.append(
-            f"{data}: imcl gains {statistics.fmean(few):+.2f} points on the fifth of the labels with the fewest "
-            f"annotations and {statistics.fmean(many):+.2f} on the fifth with the most, over all shares of missing "
-            f"labels."
-        )
-    return sentences
+        best = f"{order[0]}, {100 * means[order[0]]:.2f} %"
+        won = f"{sum(value > 0 for value in gain)} of {len(gain)}"
+        place = f"{order.index('imcl') + 1} of {len(order)}"
+        rows.append([data, f"{100 * missing:.0f} %", best, signed(gain), won, place])
+    header = ["data", "missing", "best", "imcl - logistic", "seeds above 0", "place of imcl"]
+    return [
+        Texts(header, rows, 3, f"imcl against logistic regression, in points of mean average precision, {SEED_BY_SEED}")
+    ]
 
 
 def _group_gains(results: Results, data: str, objective: str, **keys: Any) -> list[list[float]]:
@@ -80,19 +90,37 @@ def figures(results: Results) -> Sequence[Drawing]:
     return [*_by_missing(results), _groups(results, first), _curves(results, first)]
 
 
+# one look for each objective, whatever the data
+_LOOKS = {
+    LOGISTIC: ("#16191d", "o"),
+    "imcl": (COLORS[0], "o"),
+    "curriculum": (COLORS[1], "s"),
+    "fast0tag": (COLORS[2], "^"),
+    "latent-noise visual": (COLORS[3], "v"),
+    "latent-noise relevant": (COLORS[3], "x"),
+    "cnn-rnn": (COLORS[4], "D"),
+    "two-way": (COLORS[5], "P"),
+    "lsep": (COLORS[6], "*"),
+    "wsabie": (COLORS[7], "<"),
+    "imcl a=10": (COLORS[0], ">"),
+}
+
+
 def _by_missing(results: Results) -> list[Drawing]:
     drawings = []
     for (data,) in results.each("data"):
         here = results.where(data=data)
         if len(here.each("missing")) < 2:
             continue
-        figure, [[axes]] = new_axes(1, 1, width=7.2, height=4.4)
-        for number, (objective,) in enumerate(here.each("objective")):
-            style = {"lw": 2.5} if objective in ("imcl", LOGISTIC) else {"lw": 1, "ls": "--"}
-            color = COLORS[number % len(COLORS)]
-            draw_line(axes, here.where(objective=objective), "missing", "mAP", label=objective, color=color, **style)
+        figure, [[axes]] = new_axes(1, 1, width=7.6, height=4.4)
+        for (objective,) in here.each("objective"):
+            color, marker = _LOOKS[objective]
+            style: dict[str, Any] = {"lw": 2.5} if objective in ("imcl", LOGISTIC) else {"lw": 1, "ls": "--"}
+            style |= {"color": color, "marker": marker}
+            draw_line(axes, here.where(objective=objective), "missing", "mAP", label=objective, **style)
+        axes.set_xticks([missing for (missing,) in here.each("missing")])
         axes.set(xlabel="share of labels missing", ylabel="mean average precision, %")
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
         caption = f"{data}: mean average precision on complete test labels; band: 1 deviation over seeds."
         drawings.append(Drawing(data, caption, figure))
     return drawings
@@ -101,22 +129,28 @@ def _by_missing(results: Results) -> list[Drawing]:
 def _groups(results: Results, data: str) -> Drawing:
     """The left of the paper's figure 1."""
     shares = [missing for (missing,) in results.where(data=data).each("missing")]
-    figure, [axes] = new_axes(1, len(shares), width=2.4 * max(2, len(shares)), height=3.0)
-    for place, missing in enumerate(shares):
-        rows = _group_gains(results, data, "imcl", missing=missing)
-        mean = [statistics.fmean(column) for column in zip(*rows, strict=True)]
-        axes[place].bar(range(1, len(mean) + 1), mean, color=COLORS[0])
-        axes[place].axhline(0, color="#16191d", lw=0.8)
-        counts = results.curves("annotations", data=data, missing=missing, objective="imcl")
-        twin = axes[place].twinx()
-        twin.plot(range(1, len(mean) + 1), [statistics.fmean(c) for c in zip(*counts, strict=True)], color=COLORS[1])
-        twin.set_yscale("log")
-        twin.tick_params(labelsize=7, colors=COLORS[1])
-        axes[place].set(title=f"{100 * missing:.0f} % missing", xlabel="group of labels")
-    axes[0].set_ylabel("gain over logistic, points")
+    columns = min(3, len(shares))
+    rows = -(-len(shares) // columns)
+    figure, grid = new_axes(rows, columns, width=3.2 * columns, height=2.6 * rows)
+    for place, axes in enumerate(grid.flat):
+        if place >= len(shares):
+            axes.set_visible(False)
+            continue
+        gained = _group_gains(results, data, "imcl", missing=shares[place])
+        mean = [statistics.fmean(column) for column in zip(*gained, strict=True)]
+        counts = results.curves("annotations", data=data, missing=shares[place], objective="imcl")
+        annotations = [statistics.fmean(column) for column in zip(*counts, strict=True)]
+        axes.bar(range(len(mean)), mean, color=COLORS[0])
+        axes.axhline(0, color="#16191d", lw=0.8)
+        axes.set_xticks(range(len(mean)), [f"{count:,.0f}" for count in annotations])
+        axes.set_title(f"{100 * shares[place]:.0f} % missing", fontsize=10)
+        if place % columns == 0:
+            axes.set_ylabel("gain, points")
+        if place // columns == rows - 1:
+            axes.set_xlabel("training annotations per label")
     caption = (
-        f"{data}: gain of imcl over logistic regression for groups of labels, from the fewest training annotations to "
-        f"the most (their number: the line, right axis)."
+        f"{data}: gain of imcl over logistic regression for five groups of labels, from the fewest training "
+        f"annotations to the most; below a group, the mean number that its labels have. The axes differ."
     )
     return Drawing("groups", caption, figure)
 
@@ -131,5 +165,6 @@ def _curves(results: Results, data: str) -> Drawing:
             label = f"{100 * missing:.0f} % missing" if objective == "imcl" else None
             axes.plot(range(1, len(mean) + 1), mean, style, color=COLORS[number % len(COLORS)], label=label)
     axes.set(xlabel="epoch", ylabel="mAP on validation data, %")
+    whole_numbers(axes)
     axes.legend(frameon=False, fontsize=8)
     return Drawing("curves", f"{data}: validation curves of imcl (lines) and of logistic regression (dots).", figure)

@@ -264,13 +264,14 @@ RECIPE = Recipe(
             "at cpu scale); few: below 20 training images, many: above 100",
             by=("k", "objective"),
             values=(
-                Value("accuracy", "all, %"),
-                Value("few", "few, %"),
-                Value("medium", "medium, %"),
-                Value("many", "many, %"),
+                Value("accuracy", "all classes, %"),
+                Value("few", "few-shot classes, %"),
+                Value("medium", "medium-shot classes, %"),
+                Value("many", "many-shot classes, %"),
                 *_SETS,
             ),
             published=TABLE_2,
+            across="k",
             where={"part": "losses", "data": LONG_TAILED},
         ),
         Table(

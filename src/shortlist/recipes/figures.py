@@ -7,7 +7,7 @@ from typing import Any
 from shortlist.recipes.results import Results
 from shortlist.reports.figures import COLORS, new_axes, saved
 
-__all__ = ["COLORS", "Drawing", "draw_line", "new_axes", "saved"]
+__all__ = ["COLORS", "Drawing", "draw_line", "new_axes", "saved", "whole_numbers"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,11 @@ def draw_line(
     axes.plot(at, mean, label=label, color=color, **{"marker": "o", "ms": 4, **style})
     low, high = _band(mean, spread)
     axes.fill_between(at, low, high, color=color, alpha=0.15, lw=0)
+
+
+def whole_numbers(axes: Any) -> None:
+    """No ticks between whole numbers on the x axis, where epochs are."""
+    axes.xaxis.get_major_locator().set_params(integer=True)
 
 
 def _band(mean: Sequence[float], spread: Sequence[float]) -> tuple[list[float], list[float]]:

@@ -13,6 +13,7 @@ from shortlist.recipes.known_data import (
     cifar100_images,
     embedded,
 )
+from shortlist.recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
 from shortlist.recipes.measures import top_accuracies
 from shortlist.recipes.recipe import Recipe, Scale
 from shortlist.recipes.results import Results
@@ -119,37 +120,60 @@ def accuracies_and_stuck_labels(trained: Trained) -> Numbers:
 # ---- what is shown
 
 
-def findings(results: Results) -> list[str]:
-    """At each level of noise: smooth top-k against cross-entropy, here and in the paper, and the best loss of all."""
-    sentences = []
-    for (noise,) in results.each("noise"):
-        gains = [f"{_gain(results, noise, name)} points of {name} accuracy" for name in ("top-5", "top-1")]
-        means = {o: results.mean("top-5", noise=noise, objective=o) or 0.0 for (o,) in results.each("objective")}
-        best = max(means, key=means.__getitem__)
-        sentences.append(
-            f"Noise {noise}: smooth-topk is {' and '.join(gains)} from cross-entropy; best in top-5: {best}, "
-            f"{100 * means[best]:.2f} %."
-        )
-    for (objective,) in results.each("objective"):
-        epochs, stuck = results.mean("best epoch", objective=objective), results.values("stuck", objective=objective)
-        sentences.append(
-            f"{objective}: the best epoch on validation data is number {epochs:.1f} on average"
-            + (f"; in {sum(map(bool, stuck))} of {len(stuck)} runs {_STUCK}" if any(stuck) else "")
-            + (f"{_WHY}." if any(stuck) and objective == "truncated-entropy" else ".")
-        )
-    return sentences
-
-
+SMOOTH, CROSS = "smooth-topk", "cross-entropy"
 _STUCK = "a label is among the first five of most test images, where it takes a place from the others"
 _WHY = " (this loss ignores the k - 1 best of the other labels, so that nothing pulls such a label down again)"
 
 
-def _gain(results: Results, noise: Any, name: str) -> str:
-    """Of smooth top-k over cross-entropy, with the published one."""
-    smooth, cross = (results.mean(name, noise=noise, objective=o) or 0.0 for o in ("smooth-topk", "cross-entropy"))
-    row = [PUBLISHED.get((noise, objective)) for objective in ("smooth-topk", "cross-entropy")]
-    published = "" if row[0] is None or row[1] is None else f" (published {row[0][name] - row[1][name]:+.2f})"
-    return f"{100 * (smooth - cross):+.2f}{published}"
+def findings(results: Results) -> list[str]:
+    """Smooth top-k against cross-entropy, the best loss of all, when it is best, and labels that got stuck."""
+    levels = [noise for (noise,) in results.each("noise")]
+    sentences = [
+        f"{name} accuracy of {SMOOTH} against {CROSS}, by the noise: "
+        + verdicts({str(noise): _gains(results, name, noise) for noise in levels})
+        + "."
+        for name in ("top-5", "top-1")
+    ]
+    best: dict[str, list[str]] = {}
+    for noise in levels:
+        best.setdefault(_best(results, noise)[0], []).append(str(noise))
+    each = "; ".join(f"{objective} at {', '.join(at)}" for objective, at in best.items())
+    sentences.append(f"Best in top-5, by the noise: {each if len(best) > 1 else f'{next(iter(best))} everywhere'}.")
+    epochs = [f"{o} {results.mean('best epoch', objective=o):.1f}" for (o,) in results.each("objective")]
+    sentences.append(f"The best epoch on validation data has, on average, the number: {', '.join(epochs)}.")
+    for (objective,) in results.each("objective"):
+        stuck = results.values("stuck", objective=objective)
+        if any(stuck):
+            why = _WHY if objective == "truncated-entropy" else ""
+            sentences.append(f"{objective}: in {sum(map(bool, stuck))} of {len(stuck)} runs {_STUCK}{why}.")
+    return sentences
+
+
+def overview(results: Results) -> list[Texts]:
+    header = ["noise", "best in top-5"]
+    for name in ("top-5", "top-1"):
+        header += [f"{name}: published", "ours"]
+    rows = []
+    for (noise,) in results.each("noise"):
+        best, accuracy = _best(results, noise)
+        row = [str(noise), f"{best}, {accuracy:.2f} %"]
+        for name in ("top-5", "top-1"):
+            pair = [PUBLISHED.get((noise, objective)) for objective in (SMOOTH, CROSS)]
+            published = "" if pair[0] is None or pair[1] is None else f"{pair[0][name] - pair[1][name]:+.2f}"
+            row += [published, signed(_gains(results, name, noise))]
+        rows.append(row)
+    return [Texts(header, rows, 2, f"{SMOOTH} against {CROSS}, in points of accuracy, {SEED_BY_SEED}")]
+
+
+def _gains(results: Results, name: str, noise: Any) -> list[float]:
+    """Of smooth top-k over cross-entropy in points, seed by seed."""
+    return results.gains(name, {"objective": SMOOTH}, {"objective": CROSS}, noise=noise)
+
+
+def _best(results: Results, noise: Any) -> tuple[str, float]:
+    means = {o: 100 * (results.mean("top-5", noise=noise, objective=o) or 0.0) for (o,) in results.each("objective")}
+    best = max(means, key=means.__getitem__)
+    return best, means[best]
 
 
 def figures(results: Results) -> Sequence[Drawing]:
@@ -185,9 +209,11 @@ RECIPE = Recipe(
             by=("noise", "objective"),
             values=(Value("top-1", "top-1, %"), Value("top-5", "top-5, %")),
             published=PUBLISHED,
+            apart="noise",
         ),
     ),
     findings=findings,
+    overview=overview,
     figures=figures,
     needs={
         "cpu": {**CIFAR100_FEATURES_NEEDS, _HUMAN_LABELS: "the labels of CIFAR-100N (noisy_fine)"},

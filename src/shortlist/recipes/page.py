@@ -7,9 +7,10 @@ from typing import Any
 
 from shortlist._files import written_whole
 from shortlist.recipes.figures import Drawing, saved
+from shortlist.recipes.layout import Texts, measured_and_published, notes
 from shortlist.recipes.recipe import Recipe, Scale
 from shortlist.recipes.results import Results
-from shortlist.recipes.tables import Table, as_json, markdown, rows_of, seeds_of
+from shortlist.recipes.tables import Table, as_json, seeds_of
 from shortlist.training.run import environment, write_json, write_text
 
 INDEX, TABLE = "index.md", "table.json"
@@ -22,8 +23,9 @@ def write_page(recipe: Recipe, scale: Scale, results: Results, folder: Path) -> 
         with written_whole(folder / figure_name(recipe, drawing)) as file:
             file.write(saved(drawing.figure, "svg"))
     findings = list(recipe.findings(results))
-    write_json(folder / TABLE, _numbers(recipe, scale, results, findings))
-    write_text(folder / INDEX, _text(recipe, scale, results, findings, drawings))
+    overview = list(recipe.overview(results))
+    write_json(folder / TABLE, _numbers(recipe, scale, results, findings, overview))
+    write_text(folder / INDEX, _text(recipe, scale, results, findings, overview, drawings))
     return folder / INDEX
 
 
@@ -42,7 +44,9 @@ def versions() -> dict[str, Any]:
     return {**kept, "machine": f"{platform.system()} {platform.machine()}"}
 
 
-def _numbers(recipe: Recipe, scale: Scale, results: Results, findings: Sequence[str]) -> dict[str, Any]:
+def _numbers(
+    recipe: Recipe, scale: Scale, results: Results, findings: Sequence[str], overview: Sequence[Texts]
+) -> dict[str, Any]:
     return {
         "recipe": recipe.name,
         "scale": scale,
@@ -52,40 +56,58 @@ def _numbers(recipe: Recipe, scale: Scale, results: Results, findings: Sequence[
         "seeds": list(seeds_of(results)),
         "seconds": round(sum(record.seconds for record in results.records), 1),
         "findings": list(findings),
+        "overview": [
+            {"caption": texts.caption, "header": list(texts.header), "rows": [list(row) for row in texts.rows]}
+            for texts in overview
+        ],
         "tables": [as_json(table, results) for table in recipe.tables],
     }
 
 
-def _text(recipe: Recipe, scale: Scale, results: Results, findings: Sequence[str], drawings: Sequence[Drawing]) -> str:
+def _text(
+    recipe: Recipe,
+    scale: Scale,
+    results: Results,
+    findings: Sequence[str],
+    overview: Sequence[Texts],
+    drawings: Sequence[Drawing],
+) -> str:
     seconds = sum(record.seconds for record in results.records)
     made_with = ", ".join(f"{name} {value}" for name, value in versions().items())
     seeds = len(seeds_of(results))
     parts = [
         f"# {recipe.title}",
         f"{recipe.paper}",
-        f"```console\n$ {command(recipe, scale)}\n```",
+        f"```console\n{command(recipe, scale)}\n```",
         f"{len(results.records)} cells{f', {seeds} seeds' if seeds > 1 else ''}, {duration(seconds)}; {made_with}.",
         f"**The paper claims:** {recipe.claim}",
         "**We find:**",
         "\n".join(f"- {sentence}" for sentence in findings),
+        *(texts.markdown() for texts in overview),
     ]
     if scale in recipe.differences:
         parts.append(f"**Not as in the paper:** {recipe.differences[scale]}")
     for table in recipe.tables:
-        parts += [
-            f"## {table.title}",
-            f"Published: {table.reference}." if table.published else "",
-            _shown(table, results),
-        ]
+        parts += [f"## {table.title}", *_shown(table, results)]
     for drawing in drawings:
         parts += [f"![{drawing.caption}]({figure_name(recipe, drawing)})", f"*{drawing.caption}*"]
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 
 
-def _shown(table: Table, results: Results) -> str:
-    spread = any(entry.spread is not None for row in rows_of(table, results) for entry in row.entries.values())
-    note = "\nOurs: mean ± standard deviation (number of seeds).\n" if spread else ""
-    return markdown(table, results) + note
+def _shown(table: Table, results: Results) -> list[str]:
+    measured, others = measured_and_published(table, results)
+    reference = f"Published: {table.reference}."
+    parts = [reference] if table.published and (_has_published(measured) or not others) else []
+    parts += [texts.markdown() for texts in measured]
+    parts.append(notes(table, results))
+    if others:
+        parts.append("### Published, not run at this scale" + ("" if parts[0] == reference else f"\n\n{reference}"))
+        parts += [texts.markdown() for texts in others]
+    return parts
+
+
+def _has_published(tables: Sequence[Texts]) -> bool:
+    return any("published" in heading for texts in tables for heading in texts.header)
 
 
 def duration(seconds: float) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from shortlist.metrics import functional as M
-from shortlist.recipes._partial_labels_page import CUB_TABLE_1, figures, findings
+from shortlist.recipes._partial_labels_page import CUB_TABLE_1, figures, findings, overview
 from shortlist.recipes.cells import Cell, Numbers, TrainCell, Trained
 from shortlist.recipes.known_data import (
     COCO_NEEDS,
@@ -200,9 +200,12 @@ RECIPE = Recipe(
             by=("data", "missing", "objective"),
             values=(Value("mAP", "mAP, %"),),
             published=CUB_TABLE_1,
+            across="missing",
+            apart="data",
         ),
     ),
     findings=findings,
+    overview=overview,
     figures=figures,
     needs={
         "cpu": {

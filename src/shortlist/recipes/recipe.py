@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from shortlist.recipes.cells import Cell
+from shortlist.recipes.layout import Texts
 from shortlist.recipes.results import Results
 from shortlist.recipes.tables import Table
 
@@ -16,7 +17,7 @@ Scale = Literal["smoke", "cpu", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 
 
-def _no_drawings(results: Results) -> "Sequence[Drawing]":
+def _none(results: Results) -> tuple[()]:
     return ()
 
 
@@ -32,6 +33,7 @@ class Recipe:
         cells: scale and data folder -> the grid, in the order in which it is run.
         tables: what is shown beside the published figures.
         findings: results -> sentences on what they show, computed from them.
+        overview: results -> small tables below the sentences: the differences that these speak of.
         figures: results -> drawings.
         needs: for each scale, the files and folders under the data folder, and what they are or where to get them.
         differences: for each scale, how the protocol differs from the paper's.
@@ -44,6 +46,7 @@ class Recipe:
     cells: Callable[[Scale, Path], Sequence[Cell]]
     tables: Sequence[Table]
     findings: Callable[[Results], Sequence[str]]
-    figures: "Callable[[Results], Sequence[Drawing]]" = _no_drawings
+    figures: "Callable[[Results], Sequence[Drawing]]" = _none
+    overview: Callable[[Results], Sequence[Texts]] = _none
     needs: Mapping[Scale, Mapping[str, str]] = field(default_factory=dict)
     differences: Mapping[Scale, str] = field(default_factory=dict)

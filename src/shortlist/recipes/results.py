@@ -60,6 +60,18 @@ class Results:
         values = self.values(name, **keys)
         return statistics.stdev(values) if len(values) > 1 else None
 
+    def gains(
+        self, name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], factor: float = 100.0, **keys: Any
+    ) -> list[float]:
+        """Differences of a number between two values of some keys, seed by seed, where both have it."""
+        here = self.where(**keys)
+        found = []
+        for (seed,) in here.each("seed"):
+            first, second = (here.mean(name, seed=seed, **which) for which in (ours, theirs))
+            if first is not None and second is not None:
+                found.append(factor * (first - second))
+        return found
+
     def curves(self, name: str, **keys: Any) -> list[list[float]]:
         """A list of numbers from every record that has it."""
         found = [r.numbers.get(name) for r in self.where(**keys).records]

@@ -20,6 +20,7 @@ from shortlist.recipes.known_data import (
     imagenet,
     some_cifar100_images,
 )
+from shortlist.recipes.layout import Texts
 from shortlist.recipes.measures import top_accuracies
 from shortlist.recipes.recipe import Recipe, Scale
 from shortlist.recipes.results import Results
@@ -157,37 +158,19 @@ def crop_scores(trained: Trained, dataset: Dataset, padding: int) -> Tensor:
 # ---- what is shown
 
 
+SMOOTH, CROSS = "smooth-topk", "cross-entropy"
+
+
 def findings(results: Results) -> list[str]:
     """Smooth top-k against cross-entropy at every share, subset marginals against softmax, and whether it is much."""
-    sentences, clear = [], False
-    compared = Results([record for record in results.records if "top-5" in record.numbers])
-    for (share,) in compared.each("share"):
-        smooth, cross = (compared.mean("top-5", share=share, objective=o) for o in ("smooth-topk", "cross-entropy"))
-        if smooth is not None and cross is not None:
-            spread = max(compared.spread("top-5", share=share, objective=o) or 0.0 for o in OBJECTIVES)
-            clear |= share < 1 and smooth - cross > 2 * spread
-            row = [PUBLISHED[share, objective]["top-5"] for objective in ("smooth-topk", "cross-entropy")]
-            sentences.append(
-                f"{100 * share:g} % of the data: smooth-topk is {100 * (smooth - cross):+.2f} points of top-5 accuracy "
-                f"from cross-entropy (published {row[0] - row[1]:+.2f}; spread over seeds {100 * spread:.2f})."
-            )
-    if not clear:
+    compared, sentences = _with(results, "top-5"), []
+    if not any(share < 1 and gain > 2 * spread for share, gain, spread in _share_gains(compared)):
         sentences.append(
             "With little data smooth-topk gains nothing that stands out from the spread. Where only the last layers "
             "are trained there is less to overfit than in a whole network."
         )
-    gains = []
-    for share, objective in Results([r for r in results.records if "subsets" in r.numbers]).each("share", "objective"):
-        one, softmax, subsets = (
-            100 * (results.mean(name, part="images", share=share, objective=objective) or 0.0)
-            for name in ("one crop", "softmax", "subsets")
-        )
-        gains.append(subsets - softmax)
-        sentences.append(
-            f"{objective}, {100 * share:g} % of the images: ten crops by softmax {softmax - one:+.2f} points from one "
-            f"crop, by subset marginals {subsets - softmax:+.2f} points from softmax."
-        )
-    if gains and min(gains) < 0.2:
+    by_subsets = [subsets - softmax for _, _, _, softmax, subsets in _crops(results)]
+    if by_subsets and min(by_subsets) < 0.2:
         sentences.append(
             "Subset marginals do not gain 0.2 points everywhere. Crops that differ by a few pixels give nearly the "
             "same scores, and then every way to average them gives nearly the same order."
@@ -195,9 +178,61 @@ def findings(results: Results) -> list[str]:
     return sentences
 
 
+def overview(results: Results) -> list[Texts]:
+    """The differences that the findings speak of."""
+    compared, tables = _with(results, "top-5"), []
+    rows = []
+    for share, gain, spread in _share_gains(compared):
+        published = PUBLISHED[share, SMOOTH]["top-5"] - PUBLISHED[share, CROSS]["top-5"]
+        rows.append([f"{100 * share:g} %", f"{published:+.2f}", f"{gain:+.2f}", f"{spread:.2f}"])
+    header = ["share of the data", "published", "ours", "spread over seeds"]
+    if rows:
+        tables.append(Texts(header, rows, caption=f"{SMOOTH} against {CROSS}, in points of top-5 accuracy"))
+    crops = [
+        [f"{100 * share:g} %", objective, f"{softmax - one:+.2f}", f"{subsets - softmax:+.2f}"]
+        for share, objective, one, softmax, subsets in _crops(results)
+    ]
+    header = [
+        "share of the images",
+        "objective",
+        "softmax of ten crops against one crop",
+        "subset marginals against it",
+    ]
+    if crops:
+        tables.append(Texts(header, crops, 2, "Ten crops, in points of top-5 accuracy"))
+    return tables
+
+
+def _with(results: Results, name: str) -> Results:
+    return Results([record for record in results.records if name in record.numbers])
+
+
+def _share_gains(compared: Results) -> list[tuple[float, float, float]]:
+    """Share, gain and the larger of the two objectives' spreads, in points."""
+    found = []
+    for (share,) in compared.each("share"):
+        smooth, cross = (compared.mean("top-5", share=share, objective=o) for o in (SMOOTH, CROSS))
+        if smooth is not None and cross is not None:
+            spread = max(compared.spread("top-5", share=share, objective=o) or 0.0 for o in OBJECTIVES)
+            found.append((share, 100 * (smooth - cross), 100 * spread))
+    return found
+
+
+def _crops(results: Results) -> list[tuple[float, str, float, float, float]]:
+    """Share, objective, and the accuracy from one crop, from ten by softmax and by subset marginals."""
+    found = []
+    for share, objective in _with(results, "subsets").each("share", "objective"):
+        one, softmax, subsets = (
+            100 * (results.mean(name, part="images", share=share, objective=objective) or 0.0)
+            for name in ("one crop", "softmax", "subsets")
+        )
+        found.append((share, objective, one, softmax, subsets))
+    return found
+
+
 def figures(results: Results) -> Sequence[Drawing]:
     figure, [[left, right]] = new_axes(1, 2, width=9.5, height=3.8)
-    compared = Results([record for record in results.records if "top-5" in record.numbers])
+    compared = _with(results, "top-5")
     for number, objective in enumerate(OBJECTIVES):
         color = COLORS[number]
         draw_line(left, compared.where(objective=objective), "share", "top-5", label=objective, color=color)
@@ -208,7 +243,7 @@ def figures(results: Results) -> Sequence[Drawing]:
     left.minorticks_off()
     left.set(xlabel="share of the training data", ylabel="top-5 test accuracy, %")
     left.legend(frameon=False, fontsize=8)
-    groups = Results([r for r in results.records if "subsets" in r.numbers]).each("share", "objective")
+    groups = _with(results, "subsets").each("share", "objective")
     for place, (share, objective) in enumerate(groups):
         for number, name in enumerate(("one crop", "softmax", "subsets")):
             found = results.where(part="images", share=share, objective=objective)
@@ -253,6 +288,7 @@ RECIPE = Recipe(
         ),
     ),
     findings=findings,
+    overview=overview,
     figures=figures,
     needs={
         "cpu": {**CIFAR100_FEATURES_NEEDS, "cifar100/images": "10,000 training and 2,000 test images, stacked as webp"},

@@ -10,12 +10,16 @@ from shortlist.recipes.results import Results
 
 @dataclass(frozen=True)
 class Value:
-    """One of the numbers that cells give, as a table shows it: times ``factor``, with so many digits."""
+    """One of the numbers that cells give, as a table shows it: times ``factor``, with so many digits.
+
+    ``compare=False`` where a difference from the published figure means nothing, as of times on other machines.
+    """
 
     name: str
     heading: str
     factor: float = 100.0
     digits: int = 2
+    compare: bool = True
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,10 @@ class Table:
         by: the keys of a row.
         values: the numbers that are shown.
         published: the keys' values of a row -> number's name -> the paper's figure, in the units shown. Rows that were
-            not run are shown too.
+            not run are shown too, in a table of their own.
         where: only the records with these values of these keys.
+        across: one of the keys, whose values are columns instead of rows.
+        apart: one of the keys, each of whose values has a table of its own.
     """
 
     title: str
@@ -38,6 +44,8 @@ class Table:
     values: tuple[Value, ...]
     published: Mapping[tuple[Any, ...], Mapping[str, float]] = field(default_factory=dict)
     where: Mapping[str, Any] = field(default_factory=dict)
+    across: str | None = None
+    apart: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,8 +70,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
+    """What a table has for some values of its keys; ``measured`` where there is any record of them."""
+
     keys: tuple[Any, ...]
     entries: Mapping[str, Entry]
+    measured: bool
 
 
 def rows_of(table: Table, results: Results) -> list[Row]:
@@ -88,31 +99,8 @@ def rows_of(table: Table, results: Results) -> list[Row]:
             for value in table.values
         }
         if any(entry.ours or entry.published is not None for entry in entries.values()):
-            rows.append(Row(keys, entries))
+            rows.append(Row(keys, entries, bool(of_row.records)))
     return rows
-
-
-def header_and_cells(table: Table, results: Results) -> tuple[list[str], list[list[str]]]:
-    """The table as texts; columns of published figures only where there are any."""
-    rows = rows_of(table, results)
-    compared = {v.name: any(row.entries[v.name].published is not None for row in rows) for v in table.values}
-    header = list(table.by)
-    for value in table.values:
-        header += [f"{value.heading}: published", "ours", "difference"] if compared[value.name] else [value.heading]
-    cells = []
-    for row in rows:
-        texts = [str(key) for key in row.keys]
-        for value in table.values:
-            entry = row.entries[value.name]
-            texts += _texts(entry, value.digits) if compared[value.name] else [_ours(entry, value.digits)]
-        cells.append(texts)
-    return header, cells
-
-
-def markdown(table: Table, results: Results) -> str:
-    header, cells = header_and_cells(table, results)
-    lines = [header, ["---"] * len(table.by) + ["---:"] * (len(header) - len(table.by)), *cells]
-    return "".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |\n" for line in lines)
 
 
 def as_json(table: Table, results: Results) -> dict[str, Any]:
@@ -136,22 +124,6 @@ def as_json(table: Table, results: Results) -> dict[str, Any]:
     ]
     units = {value.name: value.heading for value in table.values}
     return {"title": table.title, "reference": table.reference, "by": list(table.by), "numbers": units, "rows": rows}
-
-
-def _texts(entry: Entry, digits: int) -> list[str]:
-    return [
-        "" if entry.published is None else f"{entry.published:.{digits}f}",
-        _ours(entry, digits),
-        "" if entry.difference is None else f"{entry.difference:+.{digits}f}",
-    ]
-
-
-def _ours(entry: Entry, digits: int) -> str:
-    """Mean ± spread (seeds)."""
-    if entry.mean is None:
-        return "not run"
-    spread = "" if entry.spread is None else f" ± {entry.spread:.{digits}f} ({len(entry.ours)})"
-    return f"{entry.mean:.{digits}f}{spread}"
 
 
 def seeds_of(results: Results) -> Sequence[Any]:

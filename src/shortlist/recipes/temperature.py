@@ -8,7 +8,7 @@ import torch
 
 from shortlist.metrics import functional as M
 from shortlist.recipes.cells import Cell, Numbers, TrainCell, Trained
-from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes
+from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes, whole_numbers
 from shortlist.recipes.known_data import (
     CIFAR100_FEATURES_NEEDS,
     CIFAR100_NEEDS,
@@ -205,6 +205,7 @@ def figures(results: Results) -> Sequence[Drawing]:
         errors = [100 * (1 - sum(at) / len(at)) for at in zip(*curves, strict=True)]
         left.plot(range(1, len(errors) + 1), errors, color=COLORS[number % len(COLORS)], label=f"tau = {tau:g}")
     left.set(xlabel="epoch", ylabel="validation top-5 error, %")
+    whole_numbers(left)
     left.legend(frameon=False, fontsize=8)
     for axes, names in ((middle, ("not zero", "above 1e-7")), (right, ("train", "top-5"))):
         for number, name in enumerate(names):

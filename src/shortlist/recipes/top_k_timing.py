@@ -14,6 +14,7 @@ from shortlist import functional as F
 from shortlist.recipes import rivals
 from shortlist.recipes.cells import Cell, FunctionCell, Numbers
 from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes
+from shortlist.recipes.layout import NO_VALUE, Texts
 from shortlist.recipes.recipe import Recipe, Scale
 from shortlist.recipes.results import Results
 from shortlist.recipes.tables import Table, Value
@@ -174,51 +175,74 @@ def _loss_and_gradient(algorithm: str, scores: Tensor, target: Tensor, tau: floa
 
 def findings(results: Results) -> list[str]:
     sentences = []
-    for (n,) in results.where(part="n").each("n"):
-        of_n = results.where(part="n", n=n)
-        ratio = of_n.mean("ratio", algorithm="smooth-topk")
-        total = {name: of_n.mean("total", algorithm=name) for (name,) in of_n.each("algorithm")}
-        ours = total["smooth-topk"]
-        others = {
-            name: found for name in (*PUBLISHED[:4], "difftopk") if (found := total.get(name)) is not None and ours
-        }
-        faster = ", ".join(f"{found / ours:.0f} times as fast as {name}" for name, found in others.items() if ours)
-        sentences.append(
-            f"n = {n:,}: our smooth-topk takes {ours:.2f} ms forward and backward, {ratio:.1f} times cross-entropy"
-            + (f"; it is {faster}." if faster else ".")
-        )
-    for algorithm, precision in results.where(part="stability").each("algorithm", "precision"):
-        of_one = results.where(part="stability", algorithm=algorithm, precision=precision)
-        broken = [tau for (tau,) in of_one.each("tau") if not of_one.mean("backward", tau=tau)]
-        errors = of_one.values("error")
-        sentences.append(
-            f"{algorithm} in {'double' if precision == 'D' else 'single'} precision: "
-            + (f"no finite gradient at tau = {', '.join(f'{tau:g}' for tau in broken)}" if broken else "always finite")
-            + (f"; the largest error of a finite derivative is {max(errors):.1e}." if errors else ".")
-        )
+    faster = _times_as_fast(results)
+    for which, names in ((f"{', '.join(PUBLISHED[:4])}, as written here", PUBLISHED[:4]), ("difftopk", ("difftopk",))):
+        found = [times[name] for times in faster.values() for name in names if name in times]
+        if found:
+            sentences.append(f"Our smooth-topk is {min(found):.0f} to {max(found):.0f} times as fast as {which}.")
+    ratios = {n: results.mean("ratio", part="n", n=n, algorithm="smooth-topk") or 0.0 for n in faster}
+    each = ", ".join(f"{ratio:.1f} times as long for {n:,} labels" for n, ratio in ratios.items())
+    sentences.append(f"Beside cross-entropy it takes {each}.")
+    broken = {f"{row[0]} in {row[1]} precision": row[2] for row in _stability(results)}
+    always = [name for name, taus in broken.items() if not taus]
+    sentences += [f"{name} has no finite gradient at tau = {taus}." for name, taus in broken.items() if taus]
+    if always:
+        sentences.append(f"Always finite: {', '.join(always)}.")
     if not rivals.are_here():
         sentences.append(rivals.ABSENT)
     return sentences
 
 
+def overview(results: Results) -> list[Texts]:
+    """The numbers that the findings speak of."""
+    faster = _times_as_fast(results)
+    names = list(dict.fromkeys(name for times in faster.values() for name in times))
+    rows = []
+    for n, times in faster.items():
+        ours = results.mean("total", part="n", n=n, algorithm="smooth-topk") or 0.0
+        ratio = results.mean("ratio", part="n", n=n, algorithm="smooth-topk") or 0.0
+        each = [f"{times[name]:.0f}" if name in times else "" for name in names]
+        rows.append([f"{n:,}", f"{ours:.2f}", f"{ratio:.1f}", *each])
+    header = ["n", "forward and backward, ms", "times cross-entropy", *(f"times as fast as {name}" for name in names)]
+    stable = [[name, precision, taus or "none", error] for name, precision, taus, error in _stability(results)]
+    columns = ["algorithm", "precision", "no finite gradient at tau", "largest error of a finite derivative"]
+    return [Texts(header, rows, caption="Our smooth-topk, k = 5"), Texts(columns, stable, 3, "Stability")]
+
+
+def _times_as_fast(results: Results) -> dict[int, dict[str, float]]:
+    """For each number of labels, how many times as long as our smooth top-k loss the others take."""
+    found: dict[int, dict[str, float]] = {}
+    for (n,) in results.where(part="n").each("n"):
+        ours = results.mean("total", part="n", n=n, algorithm="smooth-topk") or 1.0
+        theirs = {name: results.mean("total", part="n", n=n, algorithm=name) for name in (*PUBLISHED[:4], "difftopk")}
+        found[n] = {name: total / ours for name, total in theirs.items() if total is not None}
+    return found
+
+
+def _stability(results: Results) -> list[tuple[str, str, str, str]]:
+    """Algorithm, precision, the temperatures where it breaks, and its largest error elsewhere."""
+    rows = []
+    for algorithm, precision in results.where(part="stability").each("algorithm", "precision"):
+        of_one = results.where(part="stability", algorithm=algorithm, precision=precision)
+        broken = [f"{tau:g}" for (tau,) in of_one.each("tau") if not of_one.mean("backward", tau=tau)]
+        errors = of_one.values("error")
+        error = f"{max(errors):.1e}" if errors else NO_VALUE
+        rows.append((algorithm, "double" if precision == "D" else "single", ", ".join(broken), error))
+    return rows
+
+
+_MARKERS = ("s", "^", "v", "D", "<", ">", "P", "X")  # of the dotted lines, which are more than colours
+
+
 def figures(results: Results) -> Sequence[Drawing]:
     figure, [axes] = new_axes(1, 2, width=10, height=4.2)
     both = {"n": results.where(part="n"), "k": Results([r for r in results.records if r.keys.get("n") == 1000])}
-    names = [name for (name,) in results.each("algorithm")]
     for place, (x, chosen) in enumerate(both.items()):
-        for name in dict.fromkeys(names):
-            number = names.index(name)
-            style = {} if name in ("cross-entropy", *OURS) else {"ls": ":", "marker": "s", "mfc": "white"}
-            draw_line(
-                axes[place],
-                chosen.where(algorithm=name),
-                x,
-                "total",
-                label=name,
-                color=COLORS[number % len(COLORS)],
-                factor=1.0,
-                **style,
-            )
+        for number, (name,) in enumerate(results.each("algorithm")):
+            is_ours = name in ("cross-entropy", *OURS)
+            style = {} if is_ours else {"ls": ":", "marker": _MARKERS[number % len(_MARKERS)], "mfc": "white"}
+            style["color"] = COLORS[number % len(COLORS)]
+            draw_line(axes[place], chosen.where(algorithm=name), x, "total", label=name, factor=1.0, **style)
         axes[place].set_xscale("log")
         axes[place].set_yscale("log")
         axes[place].set(
@@ -236,8 +260,8 @@ def figures(results: Results) -> Sequence[Drawing]:
 
 
 _MILLISECONDS = (
-    Value("forward", "forward, ms", factor=1.0),
-    Value("backward", "backward, ms", factor=1.0),
+    Value("forward", "forward, ms", factor=1.0, compare=False),
+    Value("backward", "backward, ms", factor=1.0, compare=False),
     Value("ratio", "both, times cross-entropy", factor=1.0, digits=1),
 )
 
@@ -253,11 +277,12 @@ RECIPE = Recipe(
     tables=(
         Table(
             title=f"Time against the number of labels n, k = 5, batches of {BATCH}",
-            reference="Berrada et al. 2018, tables 3 and 4, on a Titan Xp; a difference is one of machines as well",
+            reference="Berrada et al. 2018, tables 3 and 4, on a Titan Xp, so on another machine than ours",
             by=("n", "algorithm"),
             values=_MILLISECONDS,
             published=TABLES_3_AND_4,
             where={"part": "n"},
+            across="n",
         ),
         Table(
             title="Time against k, 1,000 labels",
@@ -265,13 +290,14 @@ RECIPE = Recipe(
             by=("k", "algorithm"),
             values=_MILLISECONDS,
             where={"part": "k"},
+            across="k",
         ),
         Table(
             title="Stability: is everything finite (1) or not (0)?",
             reference="Berrada et al. 2018, table 5 (a ResNet-18's scores on ImageNet; S single, D double precision)",
             by=("algorithm", "precision", "tau"),
             values=(
-                Value("forward", "loss", factor=1.0, digits=0),
+                Value("forward", "loss", factor=1.0, digits=0, compare=False),
                 Value("backward", "gradient", factor=1.0, digits=0),
                 Value("error", "largest error of a derivative, 1e-6", factor=1e6),
             ),
@@ -280,6 +306,7 @@ RECIPE = Recipe(
         ),
     ),
     findings=findings,
+    overview=overview,
     figures=figures,
     needs={
         "cpu": {LOGITS: "the scores of a classifier on the CIFAR-100 test images"},

@@ -19,6 +19,7 @@ from shortlist.recipes.known_data import (
     nus_wide,
     voc2012_features,
 )
+from shortlist.recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
 from shortlist.recipes.recipe import Recipe, Scale
 from shortlist.recipes.results import Results
 from shortlist.recipes.tables import Table, Value
@@ -157,24 +158,10 @@ def precisions_and_shares(trained: Trained) -> Numbers:
 def findings(results: Results) -> list[str]:
     sentences = []
     losses = results.where(part="losses")
-    for (name,) in losses.each("data"):
-        for measure in (CLASS, SAMPLE):
-            means = {loss: losses.mean(measure, data=name, loss=loss) or 0.0 for loss in LOSSES}
-            first, second = sorted(means, key=means.__getitem__, reverse=True)[:2]
-            sentences.append(
-                f"{name}: best {measure} with {first}, {100 * means[first]:.2f} %; then {second}, "
-                f"{100 * means[second]:.2f} %."
-            )
-    for better, other, where in _PAIRS:
-        published = PUBLISHED[where, better][CLASS] - PUBLISHED[where, other][CLASS]
-        gains = []
-        for (name,) in losses.each("data"):
-            ours = [losses.mean(CLASS, data=name, loss=loss) or 0.0 for loss in (better, other)]
-            gains.append(f"{100 * (ours[0] - ours[1]):+.2f} on {name}")
-        sentences.append(
-            f"{better} against {other}, in points of {CLASS}: {', '.join(gains)}; published {published:+.2f} on "
-            f"{where}."
-        )
+    names = [name for (name,) in losses.each("data")]
+    for better, other, _ in _PAIRS:
+        each = {name: _gains(losses, better, other, name) for name in names}
+        sentences.append(f"{better} against {other} in {CLASS}: {verdicts(each, 'on')}.")
     binary, two_way = (losses.mean(CLASS, data="voc2012", loss=loss) for loss in ("binary", "two-way"))
     if binary is not None and two_way is not None and binary > two_way:
         sentences.append(
@@ -184,6 +171,34 @@ def findings(results: Results) -> list[str]:
         )
     margins = results.where(part="margin")
     return [*sentences, *(_margin_finding(margins.where(data=name), name) for (name,) in margins.each("data"))]
+
+
+def overview(results: Results) -> list[Texts]:
+    """The two best losses on each data set, and the differences that the findings speak of."""
+    losses = results.where(part="losses")
+    names = [name for (name,) in losses.each("data")]
+    best = []
+    for name in names:
+        row = [name]
+        for measure in (CLASS, SAMPLE):
+            means = {loss: losses.mean(measure, data=name, loss=loss) or 0.0 for loss in LOSSES}
+            two = sorted(means, key=means.__getitem__, reverse=True)[:2]
+            row += [f"{loss}, {100 * means[loss]:.2f} %" for loss in two]
+        best.append(row)
+    header = ["data", *(f"{which} in {measure}" for measure in (CLASS, SAMPLE) for which in ("best", "second"))]
+    rows = []
+    for better, other, where in _PAIRS:
+        published = PUBLISHED[where, better][CLASS] - PUBLISHED[where, other][CLASS]
+        ours = [signed(_gains(losses, better, other, name)) for name in names]
+        rows.append([better, other, *ours, f"{published:+.2f} on {where}"])
+    return [
+        Texts(header, best, len(header), "The best losses"),
+        Texts(["loss", "against", *names, "published"], rows, 2, f"Differences in points of {CLASS}, {SEED_BY_SEED}"),
+    ]
+
+
+def _gains(losses: Results, better: str, other: str, data: str) -> list[float]:
+    return losses.gains(CLASS, {"loss": better}, {"loss": other}, data=data)
 
 
 def _margin_finding(here: Results, name: str) -> str:
@@ -270,6 +285,7 @@ RECIPE = Recipe(
             values=(Value(CLASS, f"{CLASS}, %"), Value(SAMPLE, f"{SAMPLE}, %")),
             published=PUBLISHED,
             where={"part": "losses"},
+            across="data",
         ),
         Table(
             title="The two-way loss: temperature of the present labels, or margin",
@@ -285,6 +301,7 @@ RECIPE = Recipe(
         ),
     ),
     findings=findings,
+    overview=overview,
     figures=figures,
     needs={
         "cpu": {
