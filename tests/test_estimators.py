@@ -378,3 +378,11 @@ def test_emotions_rank_well_and_sets_have_the_true_size() -> None:
 
 def _sparse(file: Any, name: str) -> Any:
     return csr_matrix((file[f"{name}_data"], file[f"{name}_indices"], file[f"{name}_indptr"]), file[f"{name}_shape"])
+
+
+def test_sets_of_all_labels_are_warned_of_and_none_is_fewer() -> None:
+    with pytest.warns(UserWarning, match="every set will hold all of them; give a smaller k, or k=None"):
+        classifier(k=50).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert classifier(k=None).fit(X, Y > 3).predict_sets(X).sizes.mean() == pytest.approx(1, abs=0.1)

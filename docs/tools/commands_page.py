@@ -57,7 +57,8 @@ def _first(command: Any) -> str:
 
 
 def _metavar(argument: Any) -> str:
-    return argument.metavar or argument.name.upper()
+    name = argument.metavar or argument.name.upper()
+    return (name if argument.required else f"[{name}]") + ("..." if argument.nargs == -1 else "")
 
 
 def _flags(option: Any) -> str:

@@ -107,6 +107,41 @@ def test_dry_run_tries_a_step_and_writes_nothing(cli) -> None:  # type: ignore[n
     assert not Path("runs").exists()
 
 
+@pytest.mark.parametrize("epochs", [1, 20])
+def test_dry_run_tries_a_step_of_imcl_past_its_warm_up(cli, epochs) -> None:  # type: ignore[no-untyped-def]
+    target = torch.randint(-1, 2, (40, 4), generator=torch.Generator().manual_seed(0))
+    np.savez("data.npz", X=np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32), y=target.numpy())
+    train = "{reader: features, path: data.npz}"
+    text = f"data: {{train: {train}, validation: null, calibration: null}}\nobjective: imcl\nepochs: {epochs}\n"
+    Path("imcl.yaml").write_text(text)
+    found = cli("train", "imcl.yaml", "--dry-run", "--json")
+    assert found.json["loss of the first batch"] > 0, found.err
+
+
+def test_weights_that_are_gone_are_an_error_that_says_so(cli) -> None:  # type: ignore[no-untyped-def]
+    cli("train", "config.yaml", "epochs=1", "--out", "run", "-q")
+    for file in Path("run/checkpoints").iterdir():
+        file.unlink()
+    refused(cli("calibrate", "run"), "the weights of run are gone")
+
+
+def test_images_listed_in_a_table_are_predicted_by_a_run_on_a_folder(cli) -> None:  # type: ignore[no-untyped-def]
+    from PIL import Image
+
+    for number in range(12):
+        folder = Path("images") / ("dark" if number % 2 else "light")
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (8, 8), 255 * (number % 2)).save(folder / f"{number}.png")
+    config = "data: {train: {reader: image-folder, path: images, size: 8}, calibration: null}\nepochs: 1\n"
+    Path("images.yaml").write_text(config)
+    assert cli("train", "images.yaml", "--out", "run", "-q").code == 0
+    Path("listed.csv").write_text("path,label\nimages/light/0.png,light\nimages/dark/1.png,dark\n")
+    for options in ([], ["labels=name"]):
+        found = cli("predict", "run", "listed.csv", *options, "--rule", "top-k:k=1", "-o", "sets.jsonl", "--json")
+        assert found.json["examples"] == 2, found.err
+    assert cli("evaluate", "run", "listed.csv", "labels=name", "--json").json["examples"] == 2
+
+
 def test_resume_continues_a_run_to_the_same_bits(cli) -> None:  # type: ignore[no-untyped-def]
     cli("train", "config.yaml", "--out", "whole", "-q")
     cli("train", "config.yaml", "--out", "part", "epochs=1", "-q")

@@ -128,3 +128,20 @@ def test_what_does_not_go_with_scenes_is_an_error(arguments, message, run, confi
     result = run_here(capsys, *(names.get(argument, argument) for argument in arguments))
     assert result.code == 2
     assert re.search(message, result.err), result.err
+
+
+def test_predicted_graphs_are_drawn_on_their_images(run, tmp_path, capsys):
+    from PIL import Image
+
+    out, images = tmp_path / "graphs.jsonl", tmp_path / "images"
+    images.mkdir()
+    arguments = ["predict", run, "test", "-o", out, "--draw", tmp_path / "pictures", "--images", images]
+    missing = run_here(capsys, *arguments)
+    assert missing.code == 2
+    assert "there is no" in missing.err
+    for graph in read_graphs(out):
+        Image.new("RGB", (123, 45)).save(images / graph.image, format="PNG")
+    assert run_here(capsys, *arguments).code == 0
+    drawn = (tmp_path / "pictures" / f"{graph.image}.svg").read_text()
+    assert "data:image/png;base64," in drawn
+    assert 'viewBox="0 0 123 45"' in drawn

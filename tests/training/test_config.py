@@ -106,3 +106,10 @@ def test_an_anchor_can_be_merged_and_changed() -> None:
     text = "data:\n  train: &a {reader: ambiguous-numbers, size: 9}\n  test: {<<: *a, size: 3}"
     data = parse_config(text).data
     assert (data.train.options, data.test.options) == ({"size": 9}, {"size": 3})  # type: ignore[union-attr]
+
+
+def test_a_name_alone_stands_for_an_objective_a_backbone_or_a_rule() -> None:
+    changes = ["objective=smooth-topk", "objective.k=3", "backbone=mlp", "rules=[top-k, conformal]", "rules.0.k=2"]
+    config = parse_config(TEXT, changes)
+    assert (config.objective.name, config.objective.options, config.backbone.name) == ("smooth-topk", {"k": 3}, "mlp")
+    assert [(rule.name, rule.options) for rule in config.rules] == [("top-k", {"k": 2}), ("conformal", {})]

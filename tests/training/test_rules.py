@@ -60,7 +60,7 @@ def test_the_usual_rules_fit_the_data() -> None:
         "threshold": {"value": 0.5},
     }
     few = {rule.name: rule.options for rule in usual_rules(torch.tensor([0, 1]), 2, None, "softmax")}
-    assert few["top-k"] == few["average-k"] == {"k": 2}
+    assert few["top-k"] == few["average-k"] == {"k": 1}  # not all of them: that would always be right
 
 
 def test_results_hold_what_can_be_counted_by_hand() -> None:

@@ -62,8 +62,13 @@ def make_app(typer: Any, chosen: str | None) -> Any:
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, help=summary)
         else:
-            app.command(name)(command)
+            app.command(name, help=_unwrapped(command.__doc__))(command)
     return app
+
+
+def _unwrapped(text: str | None) -> str:
+    """Each paragraph on one line, for the terminal to wrap."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in (text or "").split("\n\n"))
 
 
 def _options(typer: Any) -> Any:

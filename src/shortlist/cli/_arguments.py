@@ -7,11 +7,11 @@ import typer
 
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as optimizer.lr=0.01.", show_default=False),
+    typer.Argument(metavar="KEY=VALUE", help="Changes, such as optimizer.lr=0.01.", show_default=False),
 ]
 ReaderOptions = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]...", help="Options of the reader, such as labels=y.npy.", show_default=False),
+    typer.Argument(metavar="KEY=VALUE", help="Options of the reader, such as labels=y.npy.", show_default=False),
 ]
 AllowImport = Annotated[
     list[str] | None,
@@ -19,11 +19,11 @@ AllowImport = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-RunPath = Annotated[Path | None, typer.Argument(metavar="[RUN]", help="The run directory.", show_default=False)]
+RunPath = Annotated[Path | None, typer.Argument(metavar="RUN", help="The run directory.", show_default=False)]
 DataName = Annotated[
     str | None,
     typer.Argument(
-        metavar="[DATA]",
+        metavar="DATA",
         help="A part of the run (train, validation, calibration, test), a data file or folder, or a YAML file with "
         "a reader and its options.",
         show_default=False,

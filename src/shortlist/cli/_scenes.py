@@ -1,6 +1,7 @@
 """Scenes on the command line: predicted graphs in files, and the report."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,20 @@ from shortlist.cli._inputs import Given, relations_wanted
 from shortlist.cli._output import print_json, print_table, say
 from shortlist.cli._report_data import commands_of, described, names_of
 from shortlist.reports.scenes import SceneRun, write_scenes
-from shortlist.scenes import predicted_graphs, recorded_graphs, to_svg, write_graphs
+from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_svg, write_graphs
 from shortlist.training.predict import run_scores
 from shortlist.training.run import Run
 from shortlist.training.setup import read_parts
 
 
 def write_predictions(
-    given: Given, run: Path, out: Path | None, rule: str | None, draw: Path | None, as_json: bool
+    given: Given,
+    run: Path,
+    out: Path | None,
+    rule: str | None,
+    draw: Path | None,
+    images: Path | None,
+    as_json: bool,
 ) -> None:
     """The graph of every image, one JSON object per line, and pictures where they are wanted."""
     assert given.scenes is not None
@@ -33,8 +40,9 @@ def write_predictions(
         draw.mkdir(parents=True, exist_ok=True)
         for graph, right in zip(graphs, recorded_graphs(given.scenes), strict=True):
             name = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in graph.image)
+            image, graph = (None, graph) if images is None else _on_its_image(graph, images)
             with written_whole(draw / f"{name}.svg") as file:
-                file.write(to_svg(graph, right=right if right.relations else None).encode())
+                file.write(to_svg(graph, image=image, right=right if right.relations else None).encode())
         written.append(str(draw))
     result = {"written": written, "rule": f"top-k-{k}", "constrained": constrained, "examples": number}
     if as_json:
@@ -42,6 +50,18 @@ def write_predictions(
         return
     print_table(given.title, ["rule", "constrained", "images"], [[f"top-k-{k}", constrained, number]])
     say(f"\ngraphs: {' and '.join(written)}")
+
+
+def _on_its_image(graph: SceneGraph, folder: Path) -> tuple[bytes, SceneGraph]:
+    """The image, and the graph in the image's own size: boxes are in its pixels."""
+    from PIL import Image
+
+    path = folder / graph.image
+    if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
+        raise ValueError(f"--images {folder}: there is no {graph.image} in it")
+    with Image.open(path) as image:
+        width, height = image.size
+    return path.read_bytes(), replace(graph, width=width, height=height)
 
 
 def are_scenes(paths: Sequence[Path]) -> bool:

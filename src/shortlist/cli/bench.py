@@ -12,10 +12,10 @@ from shortlist.cli._output import print_json, print_table, say
 
 
 def bench(
-    quick: Annotated[bool, typer.Option(help="Tiny sizes, to see that everything runs.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes, to see that everything runs.")] = False,
     only: Annotated[str | None, typer.Option(metavar="TEXT", help="Only the cases whose name contains this.")] = None,
     losses: Annotated[
-        bool, typer.Option(help="The short comparison of the losses, also inside the repository.")
+        bool, typer.Option("--losses", help="The short comparison of the losses, also inside the repository.")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -40,7 +40,8 @@ def evaluate(
     """Measure a run, or any model's --scores, on labelled DATA: metrics of the scores, and of each fitted rule's sets.
 
     Metrics: topk-accuracy@k, average-k-accuracy@k, mean-average-precision, mean-average-precision-sample,
-    precision@k, recall@k, ndcg@k; of scenes scene-recall@k, scene-recall-unconstrained@k, scene-mean-recall@k.
+    precision@k, recall@k, ndcg@k; of scenes scene-recall@k, scene-mean-recall@k and, with any number of relations per
+    pair, scene-recall-unconstrained@k and scene-mean-recall-unconstrained@k.
     """
     from shortlist.cli import _inputs
     from shortlist.training import evaluate as measured

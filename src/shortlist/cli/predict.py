@@ -33,6 +33,9 @@ def predict(
     draw: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Of scenes: also draw every predicted graph, as SVG.")
     ] = None,
+    images: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With --draw: the folder of the images to draw them on.")
+    ] = None,
     scores: Scores = None,
     rules: Rules = None,
     link: Link = None,
@@ -48,6 +51,8 @@ def predict(
     from shortlist.cli import _inputs
     from shortlist.training.run import write_json
 
+    if images is not None and draw is None:
+        raise ValueError("--images goes with --draw DIR: it is what the graphs are drawn on")
     data, overrides = split_overrides(data, options)
     given = _inputs.scores_for_prediction(
         run, data, overrides, scores, rules, link, tuple(allow_import or ()), labelled=False
@@ -55,7 +60,7 @@ def predict(
     if given.scenes is not None and run is not None:
         from shortlist.cli._scenes import write_predictions
 
-        write_predictions(given, run, out, rule, draw, as_json)
+        write_predictions(given, run, out, rule, draw, images, as_json)
         return
     if draw is not None:
         raise ValueError("--draw is for scenes: other data has no graphs to draw")

@@ -12,7 +12,7 @@ _INTERRUPTED = 130
 
 
 def recipe(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which one.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Which one.", show_default=False)] = None,
     scale: Annotated[
         str,
         typer.Option(help="smoke: seconds, embedded data; cpu: minutes, real data; paper: as published, on GPUs."),

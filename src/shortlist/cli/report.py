@@ -12,7 +12,7 @@ from shortlist.cli._output import print_json, say
 def report(
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[RUN]...", help="Run directories, to be shown side by side.", show_default=False),
+        typer.Argument(metavar="RUN", help="Run directories, to be shown side by side.", show_default=False),
     ] = None,
     part: Annotated[
         str | None, typer.Option(help="The part of the runs' data to report on; test, else validation.")

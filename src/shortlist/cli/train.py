@@ -13,12 +13,14 @@ _INTERRUPTED = 130
 
 
 def train(
-    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="A YAML file.", show_default=False)] = None,
+    config: Annotated[str | None, typer.Argument(metavar="CONFIG", help="A YAML file.", show_default=False)] = None,
     overrides: Overrides = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="The run directory; runs/NAME if not given.")] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run after its last epoch.")] = None,
-    print_config: Annotated[bool, typer.Option(help="Print the complete config and stop.")] = False,
-    dry_run: Annotated[bool, typer.Option(help="Read the data, build the model, try one step; write nothing.")] = False,
+    print_config: Annotated[bool, typer.Option("--print-config", help="Print the complete config and stop.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read the data, build the model, try one step; write nothing.")
+    ] = False,
     allow_import: AllowImport = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -122,12 +124,19 @@ def _tried(learner: Any, parts: dict[str, Any], settings: Any) -> dict[str, Any]
     import torch
 
     from shortlist.training.batches import batches
+    from shortlist.training.learner import features_of
     from shortlist.training.loop import choose_metrics
 
     train_set = parts["train"]
     metric, _ = choose_metrics(learner.objective, train_set, parts.get("validation"), settings)
     steps = batches(torch.arange(len(train_set)), settings.batch_size, settings.devices)
-    learner.objective.start_epoch(0, settings.epochs)
+    objective = learner.objective
+    if train_set.side is not None:
+        objective.see_side_labels(train_set.side)
+    objective.start_epoch(settings.epochs - 1, settings.epochs)  # past any warm-up
+    wanted = objective.wanted_rows(changing=False)
+    if wanted is not None:
+        objective.remember(features_of(learner, train_set, wanted))
     inputs, target = train_set.batch(steps[0])
     loss = learner.train()(inputs, target, steps[0])
     loss.backward()

@@ -34,10 +34,10 @@ def read_image_table(
     size: int = 224,
     crop: bool = False,
 ) -> Dataset:
-    """Images listed in a .csv or .parquet file, with their labels.
+    """Images listed in a .csv, .tsv or .parquet file, with their labels.
 
     Args:
-        path: the table. A .csv begins with a line of column names.
+        path: the table. A .csv (commas) or .tsv (tabs) begins with a line of column names.
         labels: how labels are written: "index" (a column of class indices), "name" (a column of names), "list" (a
             column of any number of names, ``cat|dog``) or "columns" (one column per label: 1 present, 0 absent, blank
             unknown). A blank index or name, or the index -1, means unknown; a blank list means that no label is there.
@@ -93,6 +93,15 @@ def read_image_table(
     )
 
 
+def listed_images(path: str | os.PathLike[str], path_column: str = "path") -> list[Path]:
+    """The images that a table lists, whatever else is in it; paths start from the table's folder."""
+    findings = Findings()
+    table = read_table(path, findings)
+    paths = [] if table is None else _image_paths(table, path_column, Path(path).parent, findings)
+    findings.stop_if_any()
+    return paths
+
+
 def _image_paths(table: Table, path_column: str, root: Path, findings: Findings) -> list[Path]:
     place = table.column(path_column, findings)
     if place is None:
@@ -136,16 +145,18 @@ def _from_names(
     number = {name: label for label, name in enumerate(known)}
     target = np.full((len(cells), len(known) if several else 1), 0 if rest == "absent" else -1, dtype=np.int8)
     single = np.full(len(cells), -1)
+    outside: dict[str, list[int]] = {}
     for place, ((row, _), names) in enumerate(zip(cells, written, strict=True)):
         for name in names:
             if name not in number or not name:
-                findings.add(table.path, f"label {name!r} is outside the vocabulary", row, table.unit)
+                outside.setdefault(name, []).append(row)
             elif several and target[place, number[name]] == 1:
                 findings.add(table.path, f"label {name!r} is a duplicate", row, table.unit)
             elif several:
                 target[place, number[name]] = 1
             else:
                 single[place] = number[name]
+    findings.outside(table.path, outside, known, table.unit)
     return torch.from_numpy(target if several else single), known
 
 

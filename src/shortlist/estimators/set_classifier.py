@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +30,13 @@ from shortlist.sets import Conformal, SetRule
 from shortlist.training.config import Named
 from shortlist.training.learner import score
 from shortlist.training.loop import train
+from shortlist.training.monitors import usual_k
 from shortlist.training.options import in_our_words
 from shortlist.training.rules import cardinality, make_rule
 from shortlist.training.settings import TrainSettings
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
 _RULE_OPTIONS = {"conformal": {"alpha": 0.1}, "threshold": {"value": 0.5}}
@@ -54,7 +56,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         objective: name of the training objective, one of ``shortlist.objectives.OBJECTIVES``.
         k: labels per set (on average, for "average-k"); also the objective's k where it has one. More than there are
-            labels means all of them. None: 5 for single labels, else the mean number of labels in ``y``.
+            labels means all of them (fit then warns). None: for single labels 5, or half of them where there are fewer
+            than ten; else the mean number of labels in ``y``.
         rule: "average-k", "top-k", "conformal", "threshold", "pointwise-error" or "penalized".
         objective_options, rule_options: further options of the two, as dicts.
         hidden: sizes of the hidden layers; none is a linear model.
@@ -191,8 +194,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"calibration must be a share of at least 0 and below 1, got {self.calibration!r}")
         if self.k is not None and not (isinstance(self.k, Real) and self.k > 0):
             raise ValueError(f"k must be a number above 0, or None, got {self.k!r}")
-        usual = max(round(cardinality(target), 2), 0.01) if self.is_multilabel_ else 5
+        usual = max(round(cardinality(target), 2), 0.01) if self.is_multilabel_ else usual_k(num_labels)
         self._k = min(usual if self.k is None else self.k, num_labels)
+        if self._k == num_labels and self.rule in ("average-k", "top-k"):
+            warnings.warn(
+                f"k={self.k} with {num_labels} labels: every set will hold all of them; give a smaller k, or k=None",
+                stacklevel=3,
+            )
         kind = objective_class(self.objective)
         self._model: dict[str, Any] = {
             "objective": self.objective,

@@ -18,7 +18,7 @@ from shortlist.labels import LabelSets
 from shortlist.sets._blocks import BLOCK, Block, Scores, read_blocks
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 _RULES: dict[str, type[SetRule]] = {}
 

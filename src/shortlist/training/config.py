@@ -6,22 +6,28 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
 from shortlist.training.options import in_our_words, nearest, unknown_key
 from shortlist.training.settings import Section, TrainSettings
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 PARTS = ("train", "validation", "calibration", "test")
+_NAMED = ("backbone", "objective", "rules")  # keys whose values may be a name alone
 
 
 class Named(BaseModel):
-    """A name and its options, side by side: ``{name: smooth-topk, k: 5}``."""
+    """A name and its options, side by side: ``{name: smooth-topk, k: 5}``; or the name alone."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
 
     @classmethod
     def of(cls, name: str, **options: Any) -> "Self":
@@ -135,7 +141,10 @@ def apply_override(content: dict[str, Any], override: str) -> None:
     for number, place in enumerate(places):
         if isinstance(here, dict) and (place not in here or here[place] is None):
             here[place] = {}
-        here = here[_key_in(here, place, override)]
+        at = _key_in(here, place, override)
+        if isinstance(here[at], str) and places[0] in _NAMED:  # objective: smooth-topk
+            here[at] = {"name": here[at]}
+        here = here[at]
         if not isinstance(here, dict | list):
             raise ValueError(f"{override}: {'.'.join(places[: number + 1])} is {here!r}, it has no keys")
     here[_key_in(here, last, override)] = read_yaml(text, override)

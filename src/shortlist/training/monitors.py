@@ -82,11 +82,20 @@ def measure(name: str, scores: Tensor, target: Any, link: str) -> float:
     return float(_AT_K[base](scores, target, int(value) if value == int(value) else value, link))
 
 
+def usual_k(num_labels: int) -> int:
+    """Labels per set where nothing is asked for: 5, or half of them where there are fewer than ten.
+
+    >>> usual_k(1000), usual_k(4), usual_k(3)
+    (5, 2, 2)
+    """
+    return min(5, -(-num_labels // 2))
+
+
 def usual_metrics(single: bool, num_labels: int, k: float | None) -> list[str]:
     """What to report where nothing is asked for: top-1, top-k and average-k accuracy, or mean average precision."""
     if not single:
         return ["mean-average-precision", "mean-average-precision-sample"]
-    k = min(5 if k is None else k, num_labels)
+    k = min(usual_k(num_labels) if k is None else k, num_labels)
     names = ["topk-accuracy@1", f"topk-accuracy@{max(1, round(k))}", f"average-k-accuracy@{k:g}"]
     return list(dict.fromkeys(names))
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,12 +11,14 @@ from torch import Tensor
 from shortlist.data import Dataset, Images
 from shortlist.data._arrays import get_array, open_arrays
 from shortlist.data._problems import Findings
+from shortlist.data.image_table import listed_images
 from shortlist.training.config import PARTS, Source, apply_override, read_yaml
 from shortlist.training.learner import Learner, score
 from shortlist.training.run import Run
 from shortlist.training.setup import build_learner, check_same_labels, read_parts, read_source
 
 IMAGE_ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"}
+TABLE_ENDINGS = (".csv", ".tsv", ".parquet")
 
 
 def load_learner(run: Run, allow_import: Sequence[str] = ()) -> Learner:
@@ -56,6 +59,8 @@ def find_data(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
             raise ValueError(f"{data}: a data file names a reader and its options: reader: features, path: ...")
     elif not labelled and not overrides and run.facts.get("scenes") is None:
         return unlabelled(run, path)
+    elif run.facts["images"] is not None and path.suffix in TABLE_ENDINGS:
+        content = _listed_images(run, path)
     else:
         content = {"reader": config.data.train.reader, **config.data.train.options, "path": data}
     for override in overrides:
@@ -66,8 +71,18 @@ def find_data(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
     return dataset
 
 
+def _listed_images(run: Run, path: Path) -> dict[str, Any]:
+    """The source of images that a table lists; its own columns say more than those of the training data."""
+    trained = run.config.data.train
+    if trained.reader == "image-table":
+        return {"reader": trained.reader, **trained.options, "path": str(path)}
+    shown = {"size": run.facts["in_shape"][1], "crop": run.facts["images"]["crop"]}
+    return {"reader": "image-table", **shown, "vocabulary": list(run.facts["vocabulary"]), "path": str(path)}
+
+
 def unlabelled(run: Run, path: Path) -> Dataset:
-    """Features from a file, or the images of a folder in the order of their names; every label unknown."""
+    """Features from a file, the images of a folder in the order of their names, or those that a table lists in its
+    column ``path``; every label unknown."""
     facts = run.facts
     vocabulary = tuple(facts["vocabulary"])
     if facts["images"] is None:
@@ -77,9 +92,11 @@ def unlabelled(run: Run, path: Path) -> Dataset:
         findings.stop_if_any()
         inputs = features if hasattr(features, "tocsr") else torch.from_numpy(features)
         return Dataset(inputs, torch.full((inputs.shape[0],), -1), vocabulary, name=path.stem)
-    files = sorted(
-        file for file in ([path] if path.is_file() else path.rglob("*")) if file.suffix.lower() in IMAGE_ENDINGS
-    )
+    if path.suffix in TABLE_ENDINGS:
+        files = [Path(file) for file in listed_images(path, run.config.data.train.options.get("path_column", "path"))]
+    else:
+        found = [path] if path.is_file() else path.rglob("*")
+        files = sorted(file for file in found if file.suffix.lower() in IMAGE_ENDINGS)
     if not files:
         raise ValueError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
     channels = facts["images"]
@@ -90,5 +107,6 @@ def unlabelled(run: Run, path: Path) -> Dataset:
         mean=tuple(channels["mean"]),
         std=tuple(channels["std"]),
     )
-    ids = tuple(os.path.relpath(file, path) if path.is_dir() else file.name for file in files)
+    folder = path if path.is_dir() else path.parent
+    ids = tuple(os.path.relpath(file, folder) for file in files)
     return Dataset(images, torch.full((len(files),), -1), vocabulary, ids=ids, name=path.stem)

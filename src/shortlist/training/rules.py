@@ -8,6 +8,7 @@ from torch import Tensor
 
 from shortlist.sets import AverageK, Conformal, Penalized, PointwiseError, SetRule, Threshold, TopK
 from shortlist.training.config import Named
+from shortlist.training.monitors import usual_k
 from shortlist.training.options import check_call, check_name, errors_at
 
 RULES: dict[str, type[SetRule]] = {
@@ -68,7 +69,7 @@ def file_name(rule: Named) -> str:
 def usual_rules(target: Tensor, num_labels: int, k: float | None, link: str) -> list[Named]:
     """What to calibrate where nothing is asked for: k labels always, k on average, and 90% coverage.
 
-    Without a k, single labels get sets of (up to) 5, and a label matrix its own mean number of present labels.
+    Without a k, single labels get the usual number, and a label matrix its own mean number of present labels.
 
     >>> import torch
     >>> [(rule.name, rule.options) for rule in usual_rules(torch.tensor([0, 1]), 10, 3, "softmax")]
@@ -76,7 +77,7 @@ def usual_rules(target: Tensor, num_labels: int, k: float | None, link: str) -> 
     """
     single = target.ndim == 1
     if k is None:
-        k = 5 if single else round(cardinality(target), 2)
+        k = usual_k(num_labels) if single else round(cardinality(target), 2)
     k = min(max(k, 1 / max(1, len(target))), num_labels)
     k = int(k) if k == int(k) else k
     rules = [Named.of("top-k", k=min(max(1, round(k)), num_labels)), Named.of("average-k", k=k)]

@@ -16,7 +16,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -122,7 +122,10 @@ class Run:
         if not checkpoint:
             raise ValueError(f"{self.path} has no checkpoint yet: train it with shortlist train --resume {self.path}")
         epoch = checkpoint["last"] if which == "last" or checkpoint["best"] is None else checkpoint["best"]
-        found: dict[str, Tensor] = require("safetensors.torch").load_file(self._weights_file(epoch))
+        file = self._weights_file(epoch)
+        if not file.exists():
+            raise ValueError(f"the weights of {self.path} are gone ({file.name} is missing): train it again")
+        found: dict[str, Tensor] = require("safetensors.torch").load_file(file)
         return found
 
     def clear_leftovers(self) -> None:
@@ -212,7 +215,7 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "threads": torch.get_num_threads(),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
