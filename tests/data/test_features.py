@@ -7,7 +7,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from shortlist.data import read_features
+from shortlist import LabelSets
+from shortlist.cli._features import write_features
+from shortlist.data import Dataset, read_features
 from tests.data.made_files import assert_found, found
 
 X = np.array([[1.0, 0, 2], [0, 0, 3], [4, 5, 0], [0, 6, 0]], dtype=np.float32)
@@ -154,7 +156,7 @@ def test_files_that_cannot_be_read_are_reported(tmp_path):
     assert_found("features", [("all.npz", None, "cannot be read")], path=tmp_path / "all.npz")
     assert_found("features", [("x.mat", None, "no such file")], path=tmp_path / "x.mat")
     (tmp_path / "x.mat").touch()
-    assert_found("features", [("x.mat", None, "must be .npy, .npz or .parquet")], path=tmp_path / "x.mat")
+    assert_found("features", [("x.mat", None, "must be .npy, .npz, .parquet, .csv or .tsv")], path=tmp_path / "x.mat")
 
 
 def test_a_broken_csr_matrix_is_reported(tmp_path):
@@ -182,11 +184,23 @@ def test_indices_alone_do_not_say_how_many_labels_there_are(tmp_path):
         read_features(tmp_path / "all.npz", coding="guess")
 
 
-def test_blank_class_indices_are_unknown_when_the_coding_says_so(tmp_path):
+def test_blank_labels_of_a_table_are_unknown_in_every_coding(tmp_path):
     pq.write_table(pa.table({"X": X.tolist(), "y": [1, None, 0, 1]}), tmp_path / "all.parquet")
-    options = {"path": tmp_path / "all.parquet", "num_labels": 2}
-    assert read_features(**options, coding="nan").target.tolist() == [1, -1, 0, 1]
-    assert_found("features", [("all.parquet", None, "coding='nan' takes blanks as unknown")], **options)
+    assert read_features(tmp_path / "all.parquet", num_labels=2).target.tolist() == [1, -1, 0, 1]
+    columns = {"X": X[:2].tolist(), "y_cat": [1, None], "y_dog": [-1, 0]}
+    pq.write_table(pa.table(columns), tmp_path / "all.parquet")
+    assert read_features(tmp_path / "all.parquet").target.tolist() == [[1, -1], [-1, 0]]
+    assert read_features(tmp_path / "all.parquet", coding="signed").target.tolist() == [[1, 0], [-1, -1]]
+    np.savez(tmp_path / "all.npz", X=X[:2], y=[0, np.nan])
+    options = {"path": tmp_path / "all.npz", "num_labels": 2}
+    assert_found("features", [("all.npz", None, "coding='nan' takes blanks as unknown")], **options)
+
+
+def test_the_other_columns_of_a_parquet_table_are_features_where_none_is_called_x(tmp_path):
+    columns = {"a": [1, 2], "note": ["n", "m"], "b": [0.5, 3.0], "cat": [1, None]}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    data = read_features(tmp_path / "t.parquet", label_columns=["cat"])
+    assert everything(data) == ([[1, 0.5], [2, 3]], [[1], [-1]])
 
 
 def test_groups_and_names_that_do_not_fit_are_reported_with_the_file(tmp_path):
@@ -202,3 +216,45 @@ def test_a_file_that_is_wrong_throughout_is_not_listed_throughout(tmp_path):
     problems = found("features", path=tmp_path / "all.npz", num_labels=2)
     assert len(problems) == 1001
     assert problems[-1][2] == "500 more rows have the same problem as row 999"
+
+
+# ---- side labels and the truth
+
+
+def test_side_labels_are_read_by_number_or_by_name(tmp_path):
+    np.savez(tmp_path / "all.npz", X=X, y=SETS, species=[2, -1, 0, 0], names=["owl", "emu", "owl", "cat"])
+    assert read_features(tmp_path / "all.npz", side_key="species").side.tolist() == [2, -1, 0, 0]
+    assert read_features(tmp_path / "all.npz", side_key="names").side.tolist() == [2, 1, 2, 0]
+    np.savez(tmp_path / "bad.npz", X=X, y=SETS, s=[0, -2, 0, 0], half=[0.5, 0, 0, 0], short=[1])
+    assert_found("features", [("bad.npz", 1, "the side label is -2")], path=tmp_path / "bad.npz", side_key="s")
+    assert_found("features", [("bad.npz", None, "must be classes")], path=tmp_path / "bad.npz", side_key="half")
+    assert_found("features", [("bad.npz", None, "'short' has 1 rows")], path=tmp_path / "bad.npz", side_key="short")
+
+
+def test_the_truth_is_read_from_a_dense_or_sparse_matrix_or_from_names(tmp_path):
+    names = ["cat", "cat|dog", "", "dog"]
+    np.savez(tmp_path / "all.npz", X=X, y=[0, 1, -1, 1], t=SETS, n=names, v=["cat", "dog"], **pieces("s", SETS))
+    for key in "tsn":
+        data = read_features(tmp_path / "all.npz", vocabulary_key="v", truth_key=key)
+        assert data.truth.to_lists() == [[0], [0, 1], [], [1]]
+    options = {"path": tmp_path / "all.npz", "vocabulary": ["cat", "owl"], "truth_key": "n"}
+    assert_found("features", [("all.npz", None, "truth: ")], **options)
+
+
+def test_what_data_features_writes_is_read_back_whole(tmp_path):
+    truth = LabelSets.from_lists([[0], [0, 1], [], [1]], vocabulary=("cat", "dog"))
+    whole = Dataset(
+        torch.from_numpy(X),
+        torch.tensor([0, 1, -1, 1]),
+        ("cat", "dog"),
+        groups=torch.tensor([0, 0]),
+        group_names=("tame",),
+        truth=truth,
+        ids=("a", "b", "c", "d"),
+        side=torch.tensor([7, -1, 0, 7]),
+    )
+    options = write_features(whole, tmp_path / "all.npz")
+    data = read_features(tmp_path / "all.npz", **options)
+    assert everything(data) == everything(whole)
+    assert (data.vocabulary, data.group_names, data.ids) == (whole.vocabulary, whole.group_names, whole.ids)
+    assert (data.side.tolist(), data.truth, data.groups.tolist()) == ([7, -1, 0, 7], truth, [0, 0])

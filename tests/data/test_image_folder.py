@@ -49,5 +49,7 @@ def test_every_problem_is_found_in_one_pass(folder):
 
 def test_a_missing_or_empty_folder_is_reported(tmp_path):
     assert_found("image-folder", [("no", None, "no such folder")], path=tmp_path / "no")
+    text(tmp_path / "images.csv", "path,label")
+    assert_found("image-folder", [("images.csv", None, "is a file, not a folder")], path=tmp_path / "images.csv")
     (tmp_path / "empty").mkdir()
     assert_found("image-folder", [("empty", None, "there is no folder in this folder")], path=tmp_path / "empty")

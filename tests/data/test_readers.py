@@ -41,6 +41,16 @@ def test_an_unknown_reader_is_refused_with_those_there_are():
         problems("imagenet")
 
 
+def test_a_path_instead_of_a_reader_is_refused_with_the_reader_to_try(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fruit").mkdir()
+    (tmp_path / "labels.csv").touch()
+    with pytest.raises(ValueError, match="'fruit' is no reader but a path: try image-folder path=fruit"):
+        read("fruit")
+    with pytest.raises(ValueError, match=r"try features path=labels\.csv, or image-table path=labels\.csv labels="):
+        problems("labels.csv")
+
+
 def test_a_data_error_counts_and_survives_pickling():
     error = DataError([Problem("a.csv", 3, "bad", "line"), Problem("b.csv", None, "worse")])
     assert str(error) == "a.csv, line 3: bad (and 1 more problem: see `shortlist data check`)"

@@ -9,18 +9,28 @@ from shortlist._files import written_whole
 from shortlist.data import Dataset
 
 
-def write_features(dataset: Dataset, path: Path) -> None:
-    """Arrays X, y, names and, where there are any, groups, group_names and ids."""
+def write_features(dataset: Dataset, path: Path) -> dict[str, str]:
+    """Arrays X, y, names and, where there are any, groups, group_names, ids, side and truth (CSR in pieces).
+
+    Returns the options with which the features reader reads them all.
+    """
     arrays: dict[str, Any] = {
         "X": np.asarray(dataset.inputs),
         "y": dataset.target.numpy(),
         "names": np.array(dataset.vocabulary),
     }
-    if dataset.groups is not None:
-        arrays["groups"] = dataset.groups.numpy()
-    if dataset.group_names is not None:
-        arrays["group_names"] = np.array(dataset.group_names)
-    if dataset.ids is not None:
-        arrays["ids"] = np.array(dataset.ids)
+    options = {"vocabulary_key": "names"}
+    for name in ("groups", "group_names", "ids", "side", "truth"):
+        value = getattr(dataset, name)
+        if value is None:
+            continue
+        options[f"{name}_key"] = name
+        if name == "truth":
+            ones, shape = np.ones(len(value.indices), dtype=np.uint8), (len(value), value.num_labels)
+            arrays |= {"truth_data": ones, "truth_indices": value.indices, "truth_indptr": value.offsets}
+            arrays["truth_shape"] = np.array(shape)
+        else:
+            arrays[name] = np.asarray(value)
     with written_whole(path) as file:
         np.savez(file, **arrays)
+    return options

@@ -85,9 +85,13 @@ def features(
         apply_override(settings, option)
     network = build_backbone(name, in_shape=dataset.in_shape, allow_import=allowed, **settings)
     found = cached_features(dataset, network, cache, identity=backbone, progress=None if quiet else _show)
-    write_features(found, out)
+    keys = write_features(found, out)
     result = {"written": str(out), "examples": len(found), "features": found.in_features}
-    print_json(result) if as_json else print_table(backbone, ["", ""], list(result.items()))
+    if as_json:
+        print_json(result | {"options": keys})
+        return
+    print_table(backbone, ["", ""], list(result.items()))
+    say(f"read it with: features path={out} {' '.join(f'{key}={name}' for key, name in keys.items())}")
 
 
 def _show(done: int, total: int) -> None:
@@ -96,6 +100,7 @@ def _show(done: int, total: int) -> None:
 
 def _source(reader: str, options: list[str] | None) -> Any:
     """The reader and options that the arguments name."""
+    from shortlist.data.readers import READERS, reader_for
     from shortlist.training.config import Source, apply_override, read_yaml
 
     content: Any = {"reader": reader}
@@ -107,6 +112,8 @@ def _source(reader: str, options: list[str] | None) -> Any:
             content = content["data"].get("train")
         if not isinstance(content, dict) or "reader" not in content:
             raise ValueError(f"{reader}: it names no reader; a data file looks like: reader: features, path: ...")
+    elif reader not in READERS and Path(reader).exists():
+        raise ValueError(f"{reader!r} is no reader but a path: try {reader_for(reader)}")
     for option in options or ():
         apply_override(content, option)
     return Source(**content)

@@ -1,19 +1,23 @@
-"""Arrays in files: .npy, .npz (dense, or a CSR matrix in pieces) and columns of a parquet table."""
+"""Arrays in files: .npy, .npz (dense, or a CSR matrix in pieces) and columns of a parquet, .csv or .tsv table."""
 
 from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shortlist._optional import require
-from shortlist.data._problems import Findings
+from shortlist.data._columns import Columns, ParquetColumns, TextColumns
+from shortlist.data._problems import Findings, missing
+from shortlist.data._tables import read_table
 
 _PIECES = ("data", "indices", "indptr", "shape")
+_KINDS = (".npy", ".npz", ".parquet", ".csv", ".tsv")
+_INPUTS = "X"  # the key that stands for all other columns of numbers, where a table has none of this name
 
 
 class ArrayFile:
@@ -22,48 +26,77 @@ class ArrayFile:
     Nothing in a file is run: pickled objects are refused.
     """
 
-    def __init__(self, path: str | os.PathLike[str], memory_map: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], memory_map: bool = False, text: TextColumns | None = None) -> None:
         self.path = Path(path)
         kind = self.path.suffix.lower()
         if not self.path.is_file():
-            raise ValueError("no such file")
-        if kind not in (".npy", ".npz", ".parquet"):
-            raise ValueError(f"the file must be .npy, .npz or .parquet, not {kind or 'without a suffix'!r}")
+            raise ValueError(missing(self.path, "file"))
+        if kind not in _KINDS:
+            raise ValueError(
+                f"the file must be {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not {kind or 'without a suffix'!r}"
+            )
         if memory_map and kind != ".npy":
             raise ValueError(f"memory_map needs a .npy file of inputs, this is {kind}")
+        self._table: Columns | None = text
+        self._text = text is not None
         try:
             if kind == ".parquet":
-                self._table = require("pyarrow.parquet").read_table(self.path)
-                self.keys = list(self._table.column_names)
-            else:
-                self._table = None
+                self._table = ParquetColumns(self.path)
+            elif text is None:
                 self._loaded = np.load(self.path, mmap_mode="r" if memory_map else None, allow_pickle=False)
-                self.keys = list(self._loaded.files) if kind == ".npz" else []
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"cannot be read: {error}") from error
+        self.keys = list(self._loaded.files if kind == ".npz" else self._table.names if self._table else [])
 
-    def get(self, key: str) -> Any:
-        """A numpy array, or a scipy CSR matrix."""
+    @property
+    def is_table(self) -> bool:
+        """Whether arrays are columns, in which blanks are possible."""
+        return self._table is not None
+
+    def get(self, key: str, named: Collection[str] = (), as_text: bool = False) -> Any:
+        """A numpy array, or a scipy CSR matrix. In a table, the columns ``named`` have another use."""
         try:
             if self._table is not None:
-                return self._column(key)
-            if isinstance(self._loaded, np.ndarray):
+                columns = self.spread(key, named)
+                if columns:
+                    return self.stack(columns)
+                if columns is None:
+                    return self._table.texts(key) if as_text else self._table.array(key)
+            elif isinstance(self._loaded, np.ndarray):
                 return self._loaded
-            if key in self.keys:
+            elif key in self.keys:
                 return self._loaded[key]
-            if all(f"{key}_{piece}" in self.keys for piece in _PIECES):
+            elif all(f"{key}_{piece}" in self.keys for piece in _PIECES):
                 return self._csr(f"{key}_")
-            if all(piece in self.keys for piece in _PIECES):  # what scipy.sparse.save_npz writes
+            elif all(piece in self.keys for piece in _PIECES):  # what scipy.sparse.save_npz writes
                 return self._csr("")
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
             raise ValueError(f"{key!r} cannot be read: {error}") from error
-        raise ValueError(f"there is no {key!r}; the file has {', '.join(map(repr, self.keys))}")
+        has = ", ".join(map(repr, self.keys))
+        if self._table is not None:
+            raise ValueError(f"there is no column {key!r} and no column {f'{key}_*'!r}; the columns are {has}")
+        raise ValueError(f"there is no {key!r}; the file has {has}")
 
-    def columns(self, key: str) -> tuple[str, ...] | None:
-        """The names after ``key_`` where the array was spread over several columns."""
-        if self._table is None or key in self.keys:
+    def stack(self, columns: Sequence[str]) -> Any:
+        """These columns of numbers side by side."""
+        for name in columns:
+            if self._table is None or name not in self.keys:
+                where = f"the columns are {', '.join(map(repr, self.keys))}" if self._table else "this is no table"
+                raise ValueError(f"there is no column {name!r}: {where}")
+        if self._table is None or not columns:
+            raise ValueError("at least one column must be named")
+        return np.stack([self._table.numbers(name) for name in columns], axis=1)
+
+    def spread(self, key: str, named: Collection[str] = ()) -> list[str] | None:
+        """The columns of a table that the key stands for; None where it is the name of one, or in other files."""
+        if self._table is None:
             return None
-        return tuple(name.removeprefix(f"{key}_") for name in self.keys if name.startswith(f"{key}_"))
+        found = [name for name in self.keys if name.startswith(f"{key}_")]
+        if key in self.keys and not (key == _INPUTS and self._text):  # a cell of text holds no list
+            return None
+        if key == _INPUTS and not found:
+            found = [name for name in self.keys if name and name not in named and self._table.has_numbers(name)]
+        return found
 
     def _csr(self, prefix: str) -> Any:
         sparse = require("scipy.sparse")
@@ -76,51 +109,36 @@ class ArrayFile:
         matrix.sum_duplicates()
         return matrix
 
-    def _column(self, key: str) -> NDArray[Any]:
-        if self._table is None:
-            raise TypeError("only a table has columns")
-        if key not in self.keys:
-            names = [name for name in self.keys if name.startswith(f"{key}_")]
-            if not names:
-                raise KeyError(f"no column {key} and no columns {key}_*, only {', '.join(self.keys)}")
-            return np.stack([_plain(self._table.column(name), name) for name in names], axis=1)
-        return _plain(self._table.column(key), key)
-
-
-def _plain(column: Any, name: str) -> NDArray[Any]:
-    """A parquet column as an array: (N,), or (N, D) for lists of equal length. Blank numbers become NaN."""
-    types = require("pyarrow.types")
-    kind = column.type
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        lists = column.combine_chunks()
-        if lists.null_count:
-            raise ValueError(f"column {name!r} has a blank in row {int(np.argmax(lists.is_null().to_numpy(False)))}")
-        lengths = require("pyarrow.compute").list_value_length(lists).to_numpy(False)
-        if len(set(lengths.tolist())) > 1:
-            row = int(np.argmax(lengths != lengths[0]))
-            raise ValueError(f"column {name!r} has {lengths[row]} values in row {row} and {lengths[0]} in row 0")
-        values = np.asarray(lists.flatten().to_numpy(False))
-        return values.reshape(len(lists), -1)
-    if types.is_string(kind) or types.is_large_string(kind):
-        return np.asarray(column.to_pylist(), dtype=object)
-    return np.asarray(column.to_numpy())
-
 
 def open_arrays(path: str | os.PathLike[str], findings: Findings, memory_map: bool = False) -> ArrayFile | None:
     """The file, or None with the reason noted."""
+    text = None
+    if Path(path).suffix.lower() in (".csv", ".tsv"):
+        table = read_table(path, findings)
+        if table is None:
+            return None
+        text = TextColumns(table, findings)
     try:
-        return ArrayFile(path, memory_map)
+        return ArrayFile(path, memory_map, text)
     except ValueError as error:
         findings.add(path, str(error))
         return None
 
 
-def get_array(file: ArrayFile | None, key: str | None, findings: Findings) -> Any:
-    """The array called ``key``, or None where there is no file or no key, or with the reason noted."""
-    if file is None or key is None:
+def get_array(
+    file: ArrayFile | None,
+    key: str | None,
+    findings: Findings,
+    *,
+    columns: Sequence[str] | None = None,
+    named: Collection[str] = (),
+    as_text: bool = False,
+) -> Any:
+    """The array called ``key``, or these columns; None where there is no file or no key, or with the reason noted."""
+    if file is None or (key is None and columns is None):
         return None
     try:
-        return file.get(key)
+        return file.get(key or "", named, as_text) if columns is None else file.stack(columns)
     except ValueError as error:
         findings.add(file.path, str(error))
         return None

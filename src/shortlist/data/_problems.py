@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -68,9 +69,27 @@ class Findings:
         self.problems: list[Problem] = []
         self._seen: dict[str, str] = {}  # path or content of an image -> where it was first
         self._unopened: list[tuple[Path, Problem]] = []  # images to look into, and where they are named
+        self._lines: dict[str, Sequence[int]] = {}  # text file -> the line of each row
 
     def add(self, file: PathLike, message: str, row: int | None = None, unit: Unit = "row") -> None:
+        if row is not None and unit == "row" and os.fspath(file) in self._lines:
+            row, unit = self._lines[os.fspath(file)][row], "line"
         self.problems.append(Problem(os.fspath(file), row, message, unit))
+
+    def number_lines(self, file: PathLike, lines: Sequence[int]) -> None:
+        """Say from now on in which line of this file a row stands."""
+        self._lines[os.fspath(file)] = lines
+
+    def place(self, file: PathLike, row: int) -> str:
+        lines = self._lines.get(os.fspath(file))
+        return f"row {row}" if lines is None else f"line {lines[row]}"
+
+    def outside(self, file: PathLike, rows: Mapping[str, Sequence[int]], known: Sequence[str], unit: Unit) -> None:
+        """Labels that are not among the known ones, each with the rows that have it."""
+        for name, places in rows.items():
+            others = len(places) - 1
+            more = f", here and in {others} more row{'s' * (others > 1)}" if others else ""
+            self.add(file, f"label {name!r} is outside the vocabulary{more}{nearest(name, known)}", places[0], unit)
 
     def rows(self, file: PathLike, rows: Sequence[int], message: Callable[[int], str], most: int = 1000) -> None:
         """The same kind of problem in several rows; a file that is wrong throughout need not be listed throughout."""
@@ -83,14 +102,14 @@ class Findings:
         """Whether this file is there; noted if not."""
         if os.path.isfile(path):
             return True
-        self.add(path, "no such file")
+        self.add(path, missing(path, "file"))
         return False
 
     def folder(self, path: PathLike) -> bool:
         """Whether this folder is there; noted if not."""
         if os.path.isdir(path):
             return True
-        self.add(path, "no such folder")
+        self.add(path, missing(path, "folder"))
         return False
 
     def image(self, image: Path, file: PathLike, row: int | None, unit: Unit = "row") -> None:
@@ -131,6 +150,18 @@ class Findings:
             return False
         self.add(here.file, f"{what} is a duplicate, seen before at {self._seen[key]}", here.row, here.unit)
         return True
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """The end of a message: which of the known names may be meant; nothing where none is near."""
+    close = difflib.get_close_matches(str(name), known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def missing(path: PathLike, wanted: Literal["file", "folder"]) -> str:
+    """What is wrong with a path that is not what was wanted."""
+    other = "folder" if wanted == "file" else "file"
+    return f"is a {other}, not a {wanted}" if os.path.exists(path) else f"no such {wanted}"
 
 
 def _content_or_error(image: Path) -> tuple[str, str]:

@@ -57,17 +57,26 @@ def numbered_names(path: PathLike, findings: Findings) -> dict[int, tuple[int, s
 
 
 def read_table(path: PathLike, findings: Findings, columns: Sequence[str] | None = None) -> Table | None:
-    """A .csv or .parquet file; None, and noted, if it cannot be read.
+    """A .csv, .tsv or .parquet file; None, and noted, if it cannot be read or holds nothing.
 
     ``columns`` are the names that a .csv without a header line has.
     """
     if not findings.file(path):
         return None
+    noted = len(findings.problems)
     if Path(path).suffix.lower() == ".parquet":
-        return _read_parquet(Path(path), findings)
-    rows = csv_rows(path, findings, columns)
-    _, header = next(rows, (0, []))
-    return Table(Path(path), tuple(header), list(rows), "line")
+        table = _read_parquet(Path(path), findings)
+    else:
+        rows = csv_rows(path, findings, columns)
+        _, header = next(rows, (0, []))
+        table = Table(Path(path), tuple(header), list(rows), "line") if any(header) else None
+    if len(findings.problems) == noted and table is None:
+        blank = "the first line must name the columns, and is blank"
+        findings.add(path, blank if Path(path).read_bytes().strip() else "the file is empty")
+    elif len(findings.problems) == noted and table is not None and not table.rows:
+        findings.add(path, f"no rows: the file only names the columns {', '.join(map(repr, table.columns))}")
+        return None
+    return table
 
 
 def csv_rows(
@@ -76,7 +85,7 @@ def csv_rows(
     """The column names (``columns``, for a file without a header line) and then the rows, with their lines."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            cells = csv.reader(file, strict=True)
+            cells = csv.reader(file, delimiter="\t" if Path(path).suffix.lower() == ".tsv" else ",", strict=True)
             header = [name.strip() for name in next(cells, [])] if columns is None else list(columns)
             yield cells.line_num, header
             for row in cells:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from shortlist.data._problems import Findings
+from shortlist.data._problems import Findings, nearest
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 
@@ -45,7 +45,7 @@ def read_image_folder(
     names = tuple(folders) if vocabulary is None else tuple(vocabulary)
     for name in folders:
         if name not in names:
-            findings.add(folders[name], f"label {name!r} is outside the vocabulary")
+            findings.add(folders[name], f"label {name!r} is outside the vocabulary{nearest(name, names)}")
     if findings.folder(path):
         for stray in images_under(path, deep=False):
             findings.add(stray, "the image is in no label's folder")

@@ -1,5 +1,6 @@
 """Every reader by name."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -67,7 +68,22 @@ def problems(reader: str, **options: Any) -> list[Problem]:
     return []
 
 
+def reader_for(path: str) -> str:
+    """Which reader, with which options, may be meant by someone who names a file or folder instead.
+
+    >>> reader_for("labels.csv")
+    'features path=labels.csv, or image-table path=labels.csv labels=... for a table of images'
+    """
+    if os.path.isdir(path):
+        return f"image-folder path={path}"
+    if path.lower().endswith((".csv", ".tsv", ".parquet")):
+        return f"features path={path}, or image-table path={path} labels=... for a table of images"
+    return f"features path={path}"
+
+
 def _named(reader: str) -> Callable[..., Dataset]:
+    if reader not in READERS and os.path.exists(reader):
+        raise ValueError(f"{reader!r} is no reader but a path: try {reader_for(reader)}")
     if reader not in READERS:
         raise ValueError(f"there is no reader {reader!r}; there are {', '.join(sorted(READERS))}")
     return READERS[reader]

@@ -63,7 +63,7 @@ def read_stacked_images(
         if count is None:
             raise ValueError(f"{labels}: give vocabulary_key or num_labels, class indices do not tell how many")
         vocabulary: tuple[str, ...] = default_names(count) if names is None else tuple(map(str, names.tolist()))
-        target = target_of(found, count, coding, labels, findings)
+        target = target_of(found, vocabulary, coding, labels, findings)
     findings.stop_if_any()
     if pixels is None or target is None:
         raise AssertionError("images and labels that cannot be read are problems, and were raised")

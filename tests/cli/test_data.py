@@ -1,0 +1,50 @@
+"""``shortlist data`` on tables and paths: what it proposes, and what it writes for the features reader."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import Result, run_here
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: run_here(capsys, *arguments)
+
+
+def test_a_table_with_blanks_is_described(cli: Cli) -> None:
+    Path("labels.csv").write_text("id,a,b,cat,dog\nx,1,2,1,\ny,3,4,,0\n")
+    options = ("features", "path=labels.csv", "label_columns=[cat,dog]")
+    found = cli("data", "describe", *options, "--json").json
+    assert (found["in_shape"], found["share_unknown"], found["label_counts"]) == ([2], 0.5, {"cat": 1, "dog": 0})
+    assert cli("data", "check", *options).err.strip() == "no problems"
+
+
+@pytest.mark.parametrize("command", ["check", "describe"])
+def test_a_path_instead_of_a_reader_is_answered_with_the_reader_to_try(cli: Cli, command: str) -> None:
+    Path("fruit").mkdir()
+    Path("labels.csv").touch()
+    folder, table = cli("data", command, "fruit"), cli("data", command, "labels.csv")
+    assert (folder.code, table.code) == (2, 2)
+    assert "try image-folder path=fruit" in folder.err
+    assert "image-table path=labels.csv" in table.err
+
+
+def test_a_table_without_rows_is_a_problem(cli: Cli) -> None:
+    Path("images.csv").write_text("path,label\n")
+    result = cli("data", "check", "image-table", "path=images.csv", "labels=name")
+    assert (result.code, result.out) == (1, "images.csv: no rows: the file only names the columns 'path', 'label'\n")
+
+
+def test_features_are_written_with_all_right_labels_and_how_to_read_them(cli: Cli) -> None:
+    arguments = ("data", "features", "ambiguous-numbers", "size=40", "--backbone", "identity", "-o", "f.npz", "-q")
+    keys: dict[str, Any] = cli(*arguments, "--json").json["options"]
+    assert keys["truth_key"] == "truth"
+    options = [f"{key}={name}" for key, name in keys.items()]
+    assert f"features path=f.npz {' '.join(options)}" in cli(*arguments).err
+    assert cli("data", "describe", "features", "path=f.npz", *options, "--json").json["true_cardinality"] == 2.0
