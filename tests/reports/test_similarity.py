@@ -67,6 +67,7 @@ def test_the_page_shows_them_with_names_escaped_and_pages_of_others_do_not(tmp_p
     assert why["cards"][0]["because"][0]["name"] in page
     assert re.search(r'<path class="(for|against)"', page)
     assert "<b>cat</b>" not in page
+    assert {"label_graph.png", "label_graph.svg"} <= {file.name for file in (tmp_path / "with" / "figures").iterdir()}
     without = RunResult("binary", "binary", scores, target, "sigmoid")
     assert "Why these labels" not in write(ReportData("x", [without], NAMES), tmp_path / "without").read_text("utf-8")
 

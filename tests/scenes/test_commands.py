@@ -92,9 +92,21 @@ def test_the_report_shows_recall_curves_and_drawn_graphs(run, tmp_path, capsys):
     page = (tmp_path / "report" / "index.html").read_text("utf-8")
     assert page.count("<svg") == 9
     assert "scene-lml" in page
-    assert {file.name for file in (tmp_path / "report" / "figures").iterdir()} == {
-        "recall.png", "recall.svg", "training.png", "training.svg",
-    }  # fmt: skip
+    figures = ["recall", "training", *(f"graph-{number}" for number in range(1, 10))]
+    written = {file.name for file in (tmp_path / "report" / "figures").iterdir()}
+    assert written == {f"{name}.{kind}" for name in figures for kind in ("png", "svg")}
+
+
+def test_the_graphs_of_runs_side_by_side_are_those_of_the_same_images(run, config, tmp_path, capsys):
+    other = run_here(capsys, "train", config, "objective=scene-softmax", "--out", tmp_path / "other", "-q")
+    assert other.code == 0, other.err
+    made = run_here(capsys, "report", run, tmp_path / "other", "--out", tmp_path / "report", "--json")
+    assert made.code == 0, made.err
+    page = (tmp_path / "report" / "index.html").read_text("utf-8")
+    assert page.count("<svg") == 8
+    shown = [re.findall(rf"<b>([^<]+)</b> by {name}<", page) for name in ("scene-lml", "scene-softmax")]
+    assert shown[0] == shown[1]
+    assert len(shown[0]) == 4
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 COLORS = ("#0b62c4", "#c24e00", "#0b7a5c", "#a3308f", "#7a6200", "#5b4bc9", "#b3223c", "#40606f")
@@ -19,6 +20,9 @@ def draw_figures(contents: dict[str, Any]) -> dict[str, bytes]:
         drawings["ambiguity"] = _ambiguity
     if contents["training"]:
         drawings["training"] = _training
+    for number, model in enumerate(contents["similarity"], 1):
+        if model["graph"]:
+            drawings["label_graph" if number == 1 else f"label_graph_{number}"] = partial(_label_graph, model["graph"])
     files: dict[str, bytes] = {}
     for name, drawing in drawings.items():
         figure = drawing(contents)
@@ -115,6 +119,27 @@ def _training(contents: dict[str, Any]) -> Any:
         by_epoch(axes)
         if place == 0:
             axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _label_graph(graph: dict[str, Any], _: dict[str, Any]) -> Any:
+    from matplotlib.patches import FancyArrowPatch
+
+    figure, [[axes]] = new_axes(1, 1, width=7.2, height=7.2)
+    for arrow in graph["arrows"]:
+        begin, end = (graph["nodes"][place]["dot"] for place in arrow["between"])
+        color = COLORS[0] if arrow["kind"] == "for" else COLORS[1]
+        style: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "connectionstyle": "arc3,rad=0.25"}
+        axes.add_patch(FancyArrowPatch(begin, end, color=color, lw=arrow["width"], shrinkA=3, shrinkB=3, **style))
+    for node in graph["nodes"]:
+        axes.plot(*node["dot"], "o", color="#16191d", ms=4)
+        side = {"start": "left", "end": "right", "middle": "center"}[node["anchor"]]
+        axes.text(node["x"], node["y"], _text(node["name"]), ha=side, va="center", fontsize=9)
+    axes.set_aspect("equal")
+    axes.margins(0.25)
+    axes.invert_yaxis()  # as on the page
+    axes.axis("off")
+    axes.set_title("blue: speaks for it, orange: against it", fontsize=9)
     return figure
 
 

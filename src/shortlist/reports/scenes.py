@@ -20,7 +20,7 @@ from shortlist.metrics.functional.scene_recall import found_at, image_recalls, p
 from shortlist.reports.figures import COLORS, by_epoch, new_axes, saved
 from shortlist.reports.page import _part
 from shortlist.reports.write import put
-from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_svg
+from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_png, to_svg
 
 KS = (1, 2, 5, 10, 20, 50, 100)
 _TABLE = (20, 50, 100)
@@ -55,6 +55,10 @@ def write_scenes(
     if any(run.history for run in runs):
         figures["training"] = _training_figure(by_name)
     files = {f"{name}.{kind}": saved(figure, kind) for name, figure in figures.items() for kind in ("png", "svg")}
+    shown = max(3, _SHOWN_GRAPHS // len(by_name))  # of each name, on the same images
+    cards = [card for name, seeds in by_name.items() for card in _cards(name, seeds[0], dataset, shown)]
+    for number, card in enumerate(cards, 1):
+        files |= {f"graph-{number}.svg": card["picture"].encode(), f"graph-{number}.png": card.pop("png")}
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_part("scenes.html"))
     page = template.render(
         title=title,
@@ -64,7 +68,7 @@ def write_scenes(
         rows=[_row(name, seeds) for name, seeds in measured.items()],
         recall_chart=_address(files["recall.png"]),
         training=_address(files["training.png"]) if "training" in figures else None,
-        graphs=[{**card, "picture": Markup(card["picture"])} for card in _cards(runs[0], dataset)],
+        graphs=[{**card, "picture": Markup(card["picture"])} for card in cards],
         shown=_SHOWN_RELATIONS,
         predicates=_predicates(measured, dataset),
         reproduce=[_how(run, len(by_name[run.name]) > 1) for run in runs],
@@ -121,17 +125,17 @@ def _row(name: str, seeds: Sequence[_Measured]) -> dict[str, Any]:
     return {"name": name, "seeds": len(seeds), "cells": cells}
 
 
-def _cards(run: SceneRun, dataset: Dataset) -> list[dict[str, Any]]:
+def _cards(name: str, run: SceneRun, dataset: Dataset, count: int) -> list[dict[str, Any]]:
     """Images spread evenly over the data, of those with at least two relations."""
     enough = (dataset.inputs.relation_offsets.diff() >= 2).nonzero()[:, 0]
-    places = torch.linspace(0, len(enough) - 1, min(_SHOWN_GRAPHS, len(enough))).long()
+    places = torch.linspace(0, len(enough) - 1, min(count, len(enough))).long()
     wanted = enough[places].tolist() if len(enough) else []
     offsets = dataset.inputs.answers().offsets.tolist()
     rows = [torch.arange(offsets[image], offsets[image + 1]) for image in wanted]
     part = dataset.subset(wanted)
     scores = run.scores[torch.cat(rows)] if rows else run.scores[:0]
     graphs = zip(predicted_graphs(part, scores, _SHOWN_RELATIONS), recorded_graphs(part), strict=True)
-    return [_card(graph, right) for graph, right in graphs]
+    return [{"run": name, **_card(graph, right)} for graph, right in graphs]
 
 
 def _card(graph: SceneGraph, right: SceneGraph) -> dict[str, Any]:
@@ -144,7 +148,8 @@ def _card(graph: SceneGraph, right: SceneGraph) -> dict[str, Any]:
         for text, triple in zip(graph.sentences(), triples(graph), strict=True)
     ]
     missed = [text for text, triple in zip(right.sentences(), triples(right), strict=True) if triple not in answered]
-    return {"name": graph.image, "picture": to_svg(graph, right=right), "sentences": sentences, "missed": missed}
+    drawn = {"picture": to_svg(graph, right=right), "png": to_png(graph, right=right)}
+    return {"name": graph.image, **drawn, "sentences": sentences, "missed": missed}
 
 
 def _predicates(measured: Mapping[str, Sequence[_Measured]], dataset: Dataset) -> list[dict[str, Any]]:

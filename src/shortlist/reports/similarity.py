@@ -123,6 +123,7 @@ def place_graph(edges: Sequence[tuple[str, str, float]]) -> dict[str, Any] | Non
         ],
         "arrows": [
             {
+                "between": (nodes.index(source), nodes.index(to)),
                 "path": _arc(at[source], at[to]),
                 "width": round(0.5 + 1.7 * abs(weight) / largest, 2),  # narrower than the head
                 "kind": "for" if weight > 0 else "against",
