@@ -9,7 +9,8 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 sys.path.insert(0, str(DOCS / "tools"))
-GENERATED = ["losses.md", "objectives.md", "rules.md", "metrics.md", "readers.md", "cli.md", "config.md"]
+CATALOGUE = ["losses.md", "objectives.md", "rules.md", "metrics.md", "readers.md", "backbones.md"]
+GENERATED = [*CATALOGUE, "cli.md", "config.md"]
 PAGES = [*sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")), "../README.md"]
 
 

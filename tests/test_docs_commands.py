@@ -119,7 +119,7 @@ def test_the_walk_from_files_to_a_report_works(folder: Path, capsys: pytest.Capt
     page = "guides/runs.md"
     write_files(page, folder)
     walked = [words[1:] for words in commands(page) if "--scores" not in words]
-    assert len(walked) == 7
+    assert len(walked) == 9
     for arguments in walked:
         result = run_here(capsys, *arguments)
         assert result.code == 0, f"{arguments}: {result.err}"
@@ -127,6 +127,17 @@ def test_the_walk_from_files_to_a_report_works(folder: Path, capsys: pytest.Capt
     assert (folder / "runs/numbers/report/index.html").is_file()
     listed = re.findall(r"^\| `([\w./]+)`", (DOCS / page).read_text().split("## What a run is")[1], re.MULTILINE)
     assert [name for name in listed if not (folder / "runs/numbers" / name).exists()] == []
+
+
+def test_the_walk_from_a_table_with_blanks_to_a_report_works(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = "guides/partial-labels.md"
+    write_files(page, folder)
+    walked = [words[1:] for words in commands(page) if "fruit" in " ".join(words)]
+    assert len(walked) == 6
+    for arguments in walked:
+        result = run_here(capsys, *arguments)
+        assert result.code == 0, f"{arguments}: {result.err}"
+    assert (folder / "runs/fruit/report/index.html").is_file()
 
 
 def test_the_objective_of_ones_own_trains_and_passes_its_tests(
@@ -214,5 +225,7 @@ def test_the_lightning_module_learns(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_files_of_pages_are_run_somewhere_above() -> None:
-    known = {"guides/runs.md", "extend.md", "guides/many-machines.md", "guides/your-loop.md"}
+    known = {
+        "guides/runs.md", "guides/partial-labels.md", "extend.md", "guides/many-machines.md", "guides/your-loop.md"
+    }  # fmt: skip
     assert {page for page in PAGES if files(page)} == known

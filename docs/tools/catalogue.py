@@ -1,7 +1,7 @@
 """Write the generated pages: ``python docs/tools/catalogue.py`` (``--check``: compare only).
 
-Losses, objectives, set rules, metrics and readers from their docstrings and signatures, the command line from its help,
-the config from its types.
+Losses, objectives, set rules, metrics, readers and backbones from their docstrings and signatures, the command line
+from its help, the config from its types.
 """
 
 import argparse
@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import backbones_page
 import commands_page
 import config_page
 import losses_page
@@ -26,6 +27,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "rules.md": rules_page.page,
     "metrics.md": metrics_page.page,
     "readers.md": readers_page.page,
+    "backbones.md": backbones_page.page,
     "cli.md": commands_page.page,
     "config.md": config_page.page,
 }

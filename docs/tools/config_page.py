@@ -27,7 +27,8 @@ objective: {{name: smooth-topk, k: 5}}
 ```
 
 Where a name is asked for (`objective`, `backbone`, `rules`, `data.corruptions`) its options stand beside it:
-[objectives](objectives.md), [set rules](rules.md), [readers and corruptions](readers.md).
+[objectives](objectives.md), [backbones](backbones.md), [set rules](rules.md),
+[readers and corruptions](readers.md).
 """
 
 

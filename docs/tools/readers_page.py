@@ -16,7 +16,7 @@ INTRODUCTION = f"""\
 A *reader* makes a `Dataset` of files in a format that exists. `shortlist data check READER key=value ...` lists
 everything that is wrong with the files; `shortlist.data.read(READER, key=value, ...)` and
 `data: {{train: {{reader: READER, key: value}}}}` in a config read them. A *corruption* changes labels on purpose, to
-see what a method makes of it.
+see what a method makes of it. What trains on images is a [backbone](backbones.md).
 """
 
 

