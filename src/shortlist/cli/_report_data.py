@@ -33,12 +33,12 @@ def from_runs(paths: Sequence[Path], part: str | None, title: str | None, allow:
             raise ValueError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
         results.append(_result(run, name, parts, chosen, allow))
         if first is None:
-            first = parts[chosen]
+            first, heading = parts[chosen], heading_of(run, parts)
             about = described(run, parts, chosen)
     if first is None:
         raise ValueError("give at least one run directory")
     return ReportData(
-        title=title or f"{first.name}: {', '.join(dict.fromkeys(result.name for result in results))}",
+        title=title or f"{heading}: {', '.join(dict.fromkeys(result.name for result in results))}",
         runs=results,
         vocabulary=first.vocabulary,
         groups=None if first.groups is None else first.groups.numpy(),
@@ -147,6 +147,11 @@ def names_of(runs: Sequence[Run]) -> list[str]:
 def _without_seed(run: Run) -> dict[str, Any]:
     content = run.config.model_dump(mode="json")
     return {key: value for key, value in content.items() if key != "seed"}
+
+
+def heading_of(run: Run, parts: dict[str, Dataset]) -> str:
+    """The data's name; the run's where every part has a file, and so a name, of its own."""
+    return parts["train"].name if len({data.name for data in parts.values()}) == 1 else run.path.resolve().name
 
 
 def described(run: Run, parts: dict[str, Dataset], chosen: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 from shortlist._files import written_whole
 from shortlist.cli._inputs import Given, relations_wanted
 from shortlist.cli._output import print_json, print_table, say
-from shortlist.cli._report_data import commands_of, described, names_of
+from shortlist.cli._report_data import commands_of, described, heading_of, names_of
 from shortlist.reports.scenes import SceneRun, write_scenes
 from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_svg, write_graphs
 from shortlist.training.predict import run_scores
@@ -85,6 +85,7 @@ def scene_report(
             raise ValueError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
         if first is None:
             first, about = parts[chosen], described(run, parts, chosen)
+            heading = heading_of(run, parts)
         elif parts[chosen].ids != first.ids:
             raise ValueError(f"{run.path}: its {chosen} images are not those of {opened[0].path}")
         content = run.config.model_dump(mode="json")
@@ -93,5 +94,5 @@ def scene_report(
     if first is None:
         raise ValueError("give at least one run directory")
     names = list(dict.fromkeys(run.name for run in shown))
-    page = write_scenes(title or f"{first.name}: {', '.join(names)}", shown, first, folder, about)
+    page = write_scenes(title or f"{heading}: {', '.join(names)}", shown, first, folder, about)
     return {"written": str(page), "runs": [run.name for run in shown], "examples": len(first)}

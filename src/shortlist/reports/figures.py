@@ -136,7 +136,7 @@ def _label_graph(graph: dict[str, Any], _: dict[str, Any]) -> Any:
         side = {"start": "left", "end": "right", "middle": "center"}[node["anchor"]]
         axes.text(node["x"], node["y"], _text(node["name"]), ha=side, va="center", fontsize=9)
     axes.set_aspect("equal")
-    axes.margins(0.25)
+    axes.margins(0.15)
     axes.invert_yaxis()  # as on the page
     axes.axis("off")
     axes.set_title("blue: speaks for it, orange: against it", fontsize=9)
