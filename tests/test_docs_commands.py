@@ -19,13 +19,10 @@ ROOT = DOCS.parent
 
 
 def commands(page: str) -> Iterator[list[str]]:
-    """The words of every line in the page's ```bash blocks, and of those after a $ in ```console blocks; a line that
-    ends in a backslash goes on."""
-    blocks = re.findall(r"^```(bash|console)\n(.*?)^```$", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
-    for kind, block in blocks:
+    """The words of every line in the page's ```bash blocks; a line that ends in a backslash goes on."""
+    for block in re.findall(r"^```bash\n(.*?)^```$", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
-            typed = line if kind == "bash" else line[2:] if line.startswith("$ ") else ""
-            words = shlex.split(typed, comments=True)
+            words = shlex.split(line, comments=True)
             if words:
                 yield words
 

@@ -245,7 +245,7 @@ def test_the_page_has_claim_findings_table_command_and_figure(tmp_path: Path) ->
     for part in (
         "A claim.",
         "- 2 cells.",
-        "```console\nshortlist recipe made --scale smoke\n```",
+        "```bash\nshortlist recipe made --scale smoke\n```",
         "**An overview**\n\n| a |",
         "over 2 seeds.",
         "Much smaller.",

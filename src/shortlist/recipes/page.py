@@ -78,7 +78,7 @@ def _text(
     parts = [
         f"# {recipe.title}",
         f"{recipe.paper}",
-        f"```console\n{command(recipe, scale)}\n```",
+        f"```bash\n{command(recipe, scale)}\n```",
         f"{len(results.records)} cells{f', {seeds} seeds' if seeds > 1 else ''}, {duration(seconds)}; {made_with}.",
         f"**The paper claims:** {recipe.claim}",
         "**We find:**",
