@@ -61,6 +61,7 @@ def test_side_labels_and_the_truth_are_columns(csv):
     path = csv("a,kind,right,cat,dog\n1,wild,cat|dog,1,\n2,,,0,0\n3,tame,dog,,1\n")
     data = read_features(path, label_columns=["cat", "dog"], side_key="kind", truth_key="right")
     assert (data.in_shape, data.side.tolist(), data.truth.to_lists()) == ((1,), [1, -1, 0], [[0, 1], [], [1]])
+    assert data.describe()["side_classes"] == 2
 
 
 def test_every_problem_is_found_with_its_line_and_column(csv):

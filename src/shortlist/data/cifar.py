@@ -38,9 +38,14 @@ def read_cifar(path: str | os.PathLike[str], *, part: Literal["train", "test"] =
         path: the folder.
         part: "train" or "test".
 
-    >>> read_cifar(".")
-    Traceback (most recent call last):
-    shortlist.data.DataError: .: none of the files of CIFAR is in this folder: data_batch_1, ...
+    Example:
+        ```yaml
+        data:
+          train: {reader: cifar, path: cifar-100-python}
+          test: {reader: cifar, path: cifar-100-python, part: test}
+        backbone: {name: densenet, depth: 40, growth: 12}
+        objective: {name: smooth-topk, k: 5}
+        ```
     """
     if part not in ("train", "test"):
         raise ValueError(f"part must be 'train' or 'test', got {part!r}")

@@ -32,9 +32,14 @@ def read_coco(
         size: images are resized to this many pixels in both directions.
         crop: keep the proportions and the middle of each image instead of stretching it.
 
-    >>> read_coco("nowhere.json", images="train2014")
-    Traceback (most recent call last):
-    shortlist.data.DataError: nowhere.json: no such file
+    Example:
+        ```yaml
+        data:
+          train: {reader: coco, path: annotations/instances_train2014.json, images: train2014}
+          test: {reader: coco, path: annotations/instances_val2014.json, images: val2014}
+        backbone: {name: resnet50, weights: resnet50.pth}
+        objective: two-way
+        ```
     """
     findings = Findings()
     content = _content(Path(path), findings)

@@ -36,9 +36,14 @@ def read_cub(
         size: images are resized to this many pixels in both directions.
         crop: keep the proportions and the middle of each image instead of stretching it.
 
-    >>> read_cub("nowhere")
-    Traceback (most recent call last):
-    shortlist.data.DataError: nowhere/images.txt: no such file (and 3 more problems: see ...)
+    Example:
+        ```yaml
+        data:
+          train: {reader: cub, path: CUB_200_2011, certainty: 2}
+          test: {reader: cub, path: CUB_200_2011, part: test}
+        backbone: efficientnet-lite0
+        objective: two-way
+        ```
     """
     if part not in ("train", "test", "all"):
         raise ValueError(f"part must be 'train', 'test' or 'all', got {part!r}")

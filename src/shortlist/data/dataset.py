@@ -202,6 +202,8 @@ class Dataset:
             described |= {"relations": len(self.inputs.answers().entries)}
         if self.groups is not None:
             described["groups"] = int(self.groups.max()) + 1
+        if self.side is not None:
+            described["side_classes"] = len(self.side[self.side >= 0].unique())
         if self.truth is not None:
             described["true_cardinality"] = float(self.truth.sizes.mean()) if len(self) else 0.0
         if self.corruptions:

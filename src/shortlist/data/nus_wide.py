@@ -39,9 +39,14 @@ def read_nus_wide(
         crop: keep the proportions and the middle of each image instead of stretching it.
         labelled_only: leave out the images without any of the 81 concepts.
 
-    >>> read_nus_wide("nowhere")
-    Traceback (most recent call last):
-    shortlist.data.DataError: nowhere/ConceptsList/Concepts81.txt: no such file (and 1 more problem: see ...)
+    Example:
+        ```yaml
+        data:
+          train: {reader: nus-wide, path: NUS-WIDE, labelled_only: true}
+          test: {reader: nus-wide, path: NUS-WIDE, part: test, labelled_only: true}
+        backbone: efficientnet-lite0
+        objective: two-way
+        ```
     """
     if part not in ("train", "test"):
         raise ValueError(f"part must be 'train' or 'test', got {part!r}")

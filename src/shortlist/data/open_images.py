@@ -43,9 +43,18 @@ def read_open_images(
         size: images are resized to this many pixels in both directions.
         crop: keep the proportions and the middle of each image instead of stretching it.
 
-    >>> read_open_images("nowhere.csv", classes="classes.csv", images="train")
-    Traceback (most recent call last):
-    shortlist.data.DataError: classes.csv: no such file (and 1 more problem: see ...)
+    Example:
+        ```yaml
+        data:
+          train:
+            reader: open-images
+            path: train-annotations-human-imagelabels.csv
+            classes: class-descriptions.csv
+            images: train
+            vocabulary: [Tree, Person, Car]
+        backbone: efficientnet-lite0
+        objective: binary
+        ```
     """
     findings = Findings()
     described = _class_names(classes, findings)

@@ -37,9 +37,15 @@ def read_plantnet(
         size: images are resized to this many pixels in both directions.
         crop: keep the proportions and the middle of each image instead of stretching it.
 
-    >>> read_plantnet("nowhere")
-    Traceback (most recent call last):
-    shortlist.data.DataError: nowhere/images/train: no such folder (and 1 more problem: see ...)
+    Example:
+        ```yaml
+        data:
+          train: {reader: plantnet, path: plantnet_300K}
+          validation: {reader: plantnet, path: plantnet_300K, part: val}
+          test: {reader: plantnet, path: plantnet_300K, part: test}
+        backbone: {name: resnet18, weights: resnet18.pth}
+        objective: {name: smooth-topk, k: 5}
+        ```
     """
     if part not in _PARTS:
         raise ValueError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")

@@ -46,9 +46,15 @@ def read_visual_genome(
         validation: how many they are.
         empty: keep images without relations too.
 
-    >>> read_visual_genome("nowhere.h5")
-    Traceback (most recent call last):
-    shortlist.data.DataError: nowhere.h5: no such file
+    Example:
+        ```yaml
+        data:
+          train: {reader: visual-genome, path: VG-SGG.h5}
+          validation: {reader: visual-genome, path: VG-SGG.h5, part: validation}
+          test: {reader: visual-genome, path: VG-SGG.h5, part: test}
+        backbone: relations
+        objective: scene-lml
+        ```
     """
     if part not in _PARTS:
         raise ValueError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")

@@ -28,9 +28,14 @@ def read_voc(
         size: images are resized to this many pixels in both directions.
         crop: keep the proportions and the middle of each image instead of stretching it.
 
-    >>> read_voc("nowhere")
-    Traceback (most recent call last):
-    shortlist.data.DataError: nowhere/ImageSets/Main/train.txt: no such file (and 1 more problem: see ...)
+    Example:
+        ```yaml
+        data:
+          train: {reader: voc, path: VOCdevkit/VOC2012}
+          test: {reader: voc, path: VOCdevkit/VOC2012, part: val}
+        backbone: efficientnet-lite0
+        objective: two-way
+        ```
     """
     findings = Findings()
     root = Path(path)

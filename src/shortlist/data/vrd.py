@@ -30,9 +30,14 @@ def read_vrd(
         objects: the list of class names; ``objects.json`` beside the annotations where not given.
         predicates: the list of predicates; ``predicates.json`` beside the annotations where not given.
 
-    >>> read_vrd("nowhere.json")
-    Traceback (most recent call last):
-    shortlist.data.DataError: nowhere.json: no such file
+    Example:
+        ```yaml
+        data:
+          train: {reader: vrd, path: annotations_train.json}
+          test: {reader: vrd, path: annotations_test.json}
+        backbone: relations
+        objective: scene-lml
+        ```
     """
     findings = Findings()
     folder = Path(path).parent
@@ -84,9 +89,14 @@ def read_vrd_pairs(
         objects: the list of class names; ``objects.json`` beside the file where not given.
         predicates: the list of predicates; ``predicates.json`` beside the file where not given.
 
-    >>> read_vrd_pairs("nowhere.npz")
-    Traceback (most recent call last):
-    shortlist.data.DataError: nowhere.npz: no such file
+    Example:
+        ```yaml
+        data:
+          train: {reader: vrd-pairs, path: vrd_pairs.npz}
+          test: {reader: vrd-pairs, path: vrd_pairs.npz, part: test}
+        backbone: relations
+        objective: scene-lml
+        ```
     """
     if part not in ("train", "test"):
         raise ValueError(f"part must be 'train' or 'test', got {part!r}")
