@@ -3,6 +3,7 @@
 import pytest
 
 from shortlist.data import DataError, read_features
+from shortlist.data.features import read_inputs
 from tests.data.made_files import assert_found, text
 
 TABLE = """\
@@ -118,10 +119,25 @@ def test_columns_that_are_not_there_are_reported_with_those_that_are(csv):
         ("", "the file is empty"),
         ("\n \n", "the file is empty"),
         ("\na,y\n1,c\n", "the first line must name the columns, and is blank"),
+        ("a;y\n1;cat\n", "cells are separated by ';'"),
+        ("a\ty\n1\tcat\n", "cells are separated by '\\t'"),
         ("a,y\n", "no rows: the file only names the columns 'a', 'y'"),
     ],
 )
-def test_a_file_without_rows_is_a_problem(csv, content, message):
+def test_a_file_without_columns_or_rows_is_a_problem(csv, content, message):
     path = csv(content)
     assert_found("features", [("table.csv", None, message)], path=path)
     assert_found("image-table", [("table.csv", None, message)], path=path, labels="name")
+
+
+def test_inputs_alone_are_read_from_files_with_and_without_labels(csv):
+    options = {"path": "train.csv", "label_columns": ["cat", "dog"], "ids_key": "id", "num_labels": None}
+    inputs, ids = read_inputs(csv(TABLE), options)
+    assert (inputs.tolist(), ids) == ([[1.5, 2], [3, -40]], ("007", "008"))
+    inputs, ids = read_inputs(csv("width,height\n1.5,2\n"), options)
+    assert (inputs.tolist(), ids) == ([[1.5, 2]], None)
+    assert read_inputs(csv("a,b,y_cat\n1,2,0\n"), {})[0].tolist() == [[1, 2]]
+    named = {"input_columns": ["height", "width"]}
+    assert read_inputs(csv("width,height,age\n1,2,3\n"), named)[0].tolist() == [[2, 1]]
+    with pytest.raises(DataError, match="line 3: the column 'height' is blank or not finite"):
+        read_inputs(csv("width,height\n1,2\n3,\n"), options)

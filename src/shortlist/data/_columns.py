@@ -102,7 +102,7 @@ class TextColumns:
 
 def _parsed(cells: list[str]) -> NDArray[np.float64] | None:
     try:
-        return np.array([cell or math.nan for cell in cells], dtype=np.float64)
+        return np.array([float(cell or math.nan) for cell in cells])
     except ValueError:
         return None
 

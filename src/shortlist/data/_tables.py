@@ -69,6 +69,9 @@ def read_table(path: PathLike, findings: Findings, columns: Sequence[str] | None
     else:
         rows = csv_rows(path, findings, columns)
         _, header = next(rows, (0, []))
+        if len(header) == 1 and (other := next((mark for mark in ";\t" if mark in header[0]), "")):
+            findings.add(path, f"cells are separated by {other!r}; they must be by commas (.csv) or tabs (.tsv)")
+            return None
         table = Table(Path(path), tuple(header), list(rows), "line") if any(header) else None
     if len(findings.problems) == noted and table is None:
         blank = "the first line must name the columns, and is blank"

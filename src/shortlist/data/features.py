@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,8 @@ def read_features(
             ``scipy.sparse.save_npz``. A .npy needs no key. Labels are class indices (N,), -1 for unknown; names (N,);
             or a label matrix (N, L).
         input_columns, label_columns: of a table, the columns that are features, and those that are labels (1 present,
-            0 absent, blank unknown), instead of the keys.
+            0 absent, blank unknown), instead of the keys. Features that are not named are taken in the file's order,
+            which must then be the same in all files of a run.
         unknown_key: an array (N, L), not 0 where the label matrix is unknown whatever it says.
         vocabulary_key, groups_key, group_names_key, ids_key: arrays with the labels' names (L,), the coarse group of
             each label (L,), the groups' names, and the examples' names (N,).
@@ -148,6 +149,34 @@ def read_features(
         truth=sets,
         name=Path(path).stem,
     )
+
+
+def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[str, ...] | None]:
+    """The features of a file like one that ``read_features`` reads with these options, and what the examples are called
+    where the file says so; labels need not be there, and are not read.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(f"{folder}/new.csv").write_text("id,weight,tail\\na,4.5,30\\n")
+    ...     read_inputs(f"{folder}/new.csv", {"label_columns": ["cat", "dog"], "ids_key": "id"})
+    (tensor([[ 4.5000, 30.0000]]), ('a',))
+    """
+    findings = Findings()
+    file = open_arrays(path, findings, bool(options.get("memory_map")))
+    key, columns = options.get("inputs_key", "X"), options.get("input_columns")
+    label_columns = options.get("label_columns")
+    others = [name for option, name in options.items() if option.endswith("_key") and option != "inputs_key"]
+    if label_columns is None and "labels_key" not in options:
+        others.append("y")
+    named = _named(file, label_columns, others)
+    inputs = get_array(file, key, findings, columns=columns, named=named)
+    findings.stop_if_any()
+    if file is None:
+        raise AssertionError("a file that cannot be opened is a problem, and was raised")
+    inputs = _checked_inputs(inputs, file, columns or file.spread(key, named), findings)
+    findings.stop_if_any()
+    ids = file.get(options["ids_key"], as_text=True) if options.get("ids_key") in file.keys else None
+    return inputs, None if ids is None else tuple(map(str, ids.tolist()))
 
 
 def _named(file: ArrayFile | None, columns: Sequence[str] | None, keys: Iterable[str | None]) -> set[str]:
