@@ -125,6 +125,20 @@ def test_weights_that_are_gone_are_an_error_that_says_so(cli) -> None:  # type: 
     refused(cli("calibrate", "run"), "the weights of run are gone")
 
 
+def test_a_table_with_or_without_its_labels_is_predicted(cli) -> None:  # type: ignore[no-untyped-def]
+    random = np.random.default_rng(0)
+    rows = [f"{a:.3f},{b:.3f},{int(a > 0)},{'' if a > 1 else int(b > 0)}" for a, b in random.normal(size=(60, 2))]
+    Path("table.csv").write_text("\n".join(["a,b,up,right", *rows]))
+    Path("new.csv").write_text("\n".join(["a,b", *(row.rsplit(",", 2)[0] for row in rows)]))
+    train = "{reader: features, path: table.csv, label_columns: [up, right]}"
+    Path("table.yaml").write_text(f"data: {{train: {train}}}\nobjective: two-way\nepochs: 2\n")
+    assert cli("train", "table.yaml", "--out", "run", "-q").code == 0
+    assert cli("calibrate", "run").code == 0
+    for number, data in enumerate(("table.csv", "new.csv")):
+        assert cli("predict", "run", data, "-o", f"{number}.jsonl", "--json").json["examples"] == 60
+    assert Path("0.jsonl").read_text() == Path("1.jsonl").read_text()
+
+
 def test_images_listed_in_a_table_are_predicted_by_a_run_on_a_folder(cli) -> None:  # type: ignore[no-untyped-def]
     from PIL import Image
 

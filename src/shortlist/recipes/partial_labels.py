@@ -37,7 +37,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "wsabie": {"name": "wsabie"},
 }
 MISSING = (0.9, 0.8, 0.6, 0.4, 0.2, 0.0)
-SOME_MISSING = (0.9, 0.6)  # on the other data, where one training takes longer
+SOME_MISSING = (0.9, 0.6)  # on bibtex and the other data of the paper, where one training takes longer
 SEEDS = {"smoke": 1, "cpu": 3, "paper": 1}
 GROUPS = 5  # of labels, from few annotations to many
 MAP = "mean-average-precision"
@@ -81,10 +81,8 @@ def grid_of(scale: Scale) -> list[tuple[str, float, tuple[str, ...]]]:
     if scale == "smoke":
         return [("numbers", missing, everything) for missing in (0.6, 0.0)]
     if scale == "cpu":
-        # an LSTM that names three of hundreds of labels takes as long as all others together
-        without_lstm = tuple(name for name in everything if name != "cnn-rnn")
-        mulan_grid = [(name, m, without_lstm) for name in ("corel5k", "bibtex") for m in SOME_MISSING]
-        return [("voc2012", m, everything) for m in MISSING] + mulan_grid
+        grid = [(name, m, everything) for name in ("voc2012", "corel5k") for m in MISSING]
+        return grid + [("bibtex", m, everything) for m in SOME_MISSING]
     cub = [("cub", m, (*everything, "imcl a=10")) for m in MISSING]
     others = [(name, m, everything) for name in ("mscoco", "nus-wide") for m in SOME_MISSING]
     return [*cub, *others, ("open-images", 0.0, everything)]  # whose labels are partial as they are
@@ -227,7 +225,9 @@ RECIPE = Recipe(
     differences={
         "smoke": "Embedded data and two epochs: this only shows that everything runs.",
         "cpu": "A linear head on frozen 512-dimensional features (EfficientNet-Lite0, trained on ImageNet) of "
-        "VOC2012, and on the features of corel5k and bibtex (3 dictionary examples per label, not 10), "
+        "VOC2012, and on the features of corel5k and bibtex (3 dictionary examples per label, not 10; one learning "
+        "rate and weight decay for all objectives, chosen for logistic regression; bibtex with 90 and 60 % missing "
+        "only), "
         "instead of a ResNet trained end to end on CUB, MS-COCO and Open Images. Labels go missing at random, "
         "present and absent ones alike; those of the 15 % of the training data that choose the epoch, the "
         "learning rate and the weight decay do not. An earlier choice of defaults (curriculum's schedule, "

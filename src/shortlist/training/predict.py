@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, Images
-from shortlist.data._arrays import get_array, open_arrays
-from shortlist.data._problems import Findings
+from shortlist.data.features import read_inputs
 from shortlist.data.image_table import listed_images
 from shortlist.training.config import PARTS, Source, apply_override, read_yaml
 from shortlist.training.learner import Learner, score
@@ -86,12 +85,8 @@ def unlabelled(run: Run, path: Path) -> Dataset:
     facts = run.facts
     vocabulary = tuple(facts["vocabulary"])
     if facts["images"] is None:
-        findings = Findings()
-        key = run.config.data.train.options.get("inputs_key", "X")
-        features = get_array(open_arrays(path, findings), key, findings)
-        findings.stop_if_any()
-        inputs = features if hasattr(features, "tocsr") else torch.from_numpy(features)
-        return Dataset(inputs, torch.full((inputs.shape[0],), -1), vocabulary, name=path.stem)
+        inputs, ids = read_inputs(path, run.config.data.train.options)
+        return Dataset(inputs, torch.full((inputs.shape[0],), -1), vocabulary, ids=ids, name=path.stem)
     if path.suffix in TABLE_ENDINGS:
         files = [Path(file) for file in listed_images(path, run.config.data.train.options.get("path_column", "path"))]
     else:
