@@ -60,6 +60,9 @@ CHOSEN: dict[str, dict[str, tuple[float, float]]] = {
     },
 }
 _USUAL = (3e-2, 0.01)
+# dictionary examples per label: on voc2012 the best on validation data (the mean of 90 and 60 % missing, seeds 100 and
+# 101) of 10 (80.1), 50 (80.4) and the whole training set (76.3); few where there are hundreds of labels, to save time
+PER_LABEL = {"voc2012": 50, "corel5k": 3, "bibtex": 3}
 
 
 # ---- the grid
@@ -132,8 +135,8 @@ def config(
         content["data"] = voc2012_features(data, corruptions=corruptions)
     else:
         content["data"] = mulan(data, name, corruptions=corruptions)
-        if objective == "imcl":
-            content["objective"] = content["objective"] | {"per_label": 3}  # of hundreds of labels
+    if scale == "cpu" and objective == "imcl":
+        content["objective"] = content["objective"] | {"per_label": PER_LABEL[name]}
     return RunConfig.model_validate(content)
 
 
@@ -225,9 +228,9 @@ RECIPE = Recipe(
     differences={
         "smoke": "Embedded data and two epochs: this only shows that everything runs.",
         "cpu": "A linear head on frozen 512-dimensional features (EfficientNet-Lite0, trained on ImageNet) of "
-        "VOC2012, and on the features of corel5k and bibtex (3 dictionary examples per label, not 10; one learning "
-        "rate and weight decay for all objectives, chosen for logistic regression; bibtex with 90 and 60 % missing "
-        "only), "
+        "VOC2012 (50 dictionary examples per label, not 10: better on validation data), and on the features of "
+        "corel5k and bibtex (3 dictionary examples per label; one learning rate and weight decay for all "
+        "objectives, chosen for logistic regression; bibtex with 90 and 60 % missing only), "
         "instead of a ResNet trained end to end on CUB, MS-COCO and Open Images. Labels go missing at random, "
         "present and absent ones alike; those of the 15 % of the training data that choose the epoch, the "
         "learning rate and the weight decay do not. An earlier choice of defaults (curriculum's schedule, "
