@@ -62,7 +62,7 @@ Held = Annotated[
 
 
 class DataConfig(Section):
-    train: Source
+    train: Source = Field(description="what is trained on")
     validation: Held | None = Field(
         default=0.1, description="chooses the best epoch: a share or number of train, or a source"
     )
@@ -71,7 +71,9 @@ class DataConfig(Section):
     use: float = Field(default=1.0, gt=0, description="the share or number of what is left of train to train on")
     seed: int | None = Field(default=None, ge=0, description="of parts and corruptions; None: the run's seed")
     stratify: bool = Field(True, description="parts cut from train keep its label frequencies")
-    corruptions: tuple[Corruption, ...] = ()
+    corruptions: tuple[Corruption, ...] = Field(
+        default=(), description="labels changed on purpose, of train if no parts are named"
+    )
 
 
 class RunConfig(TrainSettings):
@@ -82,9 +84,11 @@ class RunConfig(TrainSettings):
     ('cross-entropy', 10, 0.1)
     """
 
-    data: DataConfig
-    backbone: Named = Named(name="identity")
-    objective: Named = Named(name="cross-entropy")
+    data: DataConfig = Field(description="what to train, choose, calibrate and test on")
+    backbone: Named = Field(default=Named(name="identity"), description="from inputs to features")
+    objective: Named = Field(
+        default=Named(name="cross-entropy"), description="from features to scores, and what is learned"
+    )
     rules: tuple[Named, ...] = Field(default=(), description="set rules to calibrate; none: the usual ones")
 
     def to_yaml(self) -> str:

@@ -18,11 +18,13 @@ class OptimizerSettings(Section):
     lr: float = Field(default=0.1, gt=0, description="learning rate at the start")
     momentum: float = Field(default=0.9, gt=0, lt=1, description="of sgd-nesterov")
     betas: tuple[float, float] = Field(default=(0.9, 0.999), description="of adamw")
-    weight_decay: float = Field(default=0.0, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0, description="how strongly weights are drawn to zero")
 
 
 class ScheduleSettings(Section):
-    name: Literal["constant", "step", "cosine"] = "constant"
+    name: Literal["constant", "step", "cosine"] = Field(
+        default="constant", description="how the rate falls: not at all, in steps, or along a cosine to zero"
+    )
     at: tuple[PositiveInt, ...] = Field(default=(), description="step: the epochs before which the rate is multiplied")
     factor: float = Field(default=0.1, gt=0, lt=1, description="step: by how much")
 
@@ -56,15 +58,17 @@ class TrainSettings(Section):
     0.001
     """
 
-    epochs: PositiveInt = 10
+    epochs: PositiveInt = Field(default=10, description="passes over the training data")
     batch_size: PositiveInt = Field(default=128, description="examples per batch, over all devices together")
     accumulate: PositiveInt = Field(default=1, description="batches per optimizer step")
-    optimizer: OptimizerSettings = OptimizerSettings()
-    schedule: ScheduleSettings = ScheduleSettings()
-    stop: StopSettings = StopSettings()
+    optimizer: OptimizerSettings = Field(default=OptimizerSettings(), description="how weights are changed")
+    schedule: ScheduleSettings = Field(default=ScheduleSettings(), description="how the learning rate changes")
+    stop: StopSettings = Field(default=StopSettings(), description="which epoch is best, and when to stop early")
     metrics: tuple[str, ...] = Field(default=(), description="further metrics of every epoch; none: the usual ones")
-    augment: AugmentSettings = AugmentSettings()
-    precision: Precision = "32-true"
-    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    augment: AugmentSettings = Field(default=AugmentSettings(), description="changes of training images")
+    precision: Precision = Field(default="32-true", description="bits of a number; mixed: half where it will do")
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = Field(
+        default="auto", description="where to compute; auto: a graphics card where there is one"
+    )
     devices: PositiveInt = Field(default=1, description="processes that share every batch")
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, description="of everything that is drawn at random")
