@@ -16,7 +16,7 @@ from shortlist.recipes.sources import parts_of
 from shortlist.training.config import RunConfig
 from shortlist.training.history import History
 from shortlist.training.learner import Learner, score
-from shortlist.training.loop import train
+from shortlist.training.loop import Progress, train
 from shortlist.training.run import CONFIG, Run
 from shortlist.training.setup import build_learner, facts_of, resolve
 
@@ -32,6 +32,7 @@ class Trained:
     learner: Learner
     parts: Mapping[str, Dataset]
     history: History
+    watched: Any = None  # what ``watch`` made
     _scores: dict[str, Tensor] = field(default_factory=dict)
 
     def scores(self, part: str) -> Tensor:
@@ -41,10 +42,16 @@ class Trained:
         return self._scores[part]
 
 
-def train_model(config: RunConfig, folder: Path | None = None, parts: Mapping[str, Dataset] | None = None) -> Trained:
+def train_model(
+    config: RunConfig,
+    folder: Path | None = None,
+    parts: Mapping[str, Dataset] | None = None,
+    watch: Callable[[Learner, Dataset], Progress] | None = None,
+) -> Trained:
     """Train as the config says, in memory; or in a run directory, going on where it stopped.
 
-    ``parts``: the data, where it is not as the config says but changed by the recipe.
+    ``parts``: the data, where it is not as the config says but changed by the recipe. ``watch``: of model and
+    training data makes what is told of every epoch.
 
     >>> data = {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 50}
     >>> trained = train_model(RunConfig.model_validate({"data": data, "epochs": 1}))
@@ -60,10 +67,10 @@ def train_model(config: RunConfig, folder: Path | None = None, parts: Mapping[st
         begun = (folder / CONFIG).exists()
         run = Run(folder) if begun else Run.create(folder, config, facts)
         run.clear_leftovers()
-    history = train(
-        learner.backbone, learner.objective, parts["train"], parts.get("validation"), config, run=run, resume=begun
-    )
-    return Trained(config, learner, parts, history)
+    watched = None if watch is None else watch(learner, parts["train"])
+    arguments = (learner.backbone, learner.objective, parts["train"], parts.get("validation"), config)
+    history = train(*arguments, run=run, resume=begun, progress=watched)
+    return Trained(config, learner, parts, history, watched)
 
 
 class Cell:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from shortlist.data import Dataset
 from shortlist.metrics.functional.scene_recall import found_at, image_recalls, predicate_recalls, scene_inputs
-from shortlist.recipes.cells import Cell, FunctionCell, Numbers
+from shortlist.recipes.cells import Cell, FunctionCell, Numbers, train_model
 from shortlist.recipes.figures import COLORS, Drawing, new_axes, whole_numbers
 from shortlist.recipes.layout import Texts
 from shortlist.recipes.recipe import Recipe, Scale
@@ -20,9 +20,8 @@ from shortlist.scenes import log_frequencies
 from shortlist.training.config import RunConfig
 from shortlist.training.history import Record
 from shortlist.training.learner import Learner, score
-from shortlist.training.loop import Quiet, train
-from shortlist.training.run import CONFIG, Run
-from shortlist.training.setup import build_learner, facts_of, resolve
+from shortlist.training.loop import Quiet
+from shortlist.training.setup import resolve
 
 KS = (20, 50, 100)
 KINDS = {"constrained": True, "unconstrained": False}
@@ -136,21 +135,11 @@ def frequency_recall(config: RunConfig) -> Numbers:
 
 def trained_recall(config: RunConfig, folder: Path | None) -> Numbers:
     """Recall of the best validation epoch on every part, and recall on training and validation images by epoch."""
-    config = resolve(config)
-    parts = parts_of(config)
-    facts = facts_of(parts["train"])
-    learner = build_learner(config, facts, train_set=parts["train"])
-    run, begun = None, False
-    if folder is not None:
-        begun = (folder / CONFIG).exists()
-        run = Run(folder) if begun else Run.create(folder, config, facts)
-        run.clear_leftovers()
-    watched = _Watched(learner, parts["train"].subset(torch.arange(min(WATCHED, len(parts["train"])))))
-    arguments = (learner.backbone, learner.objective, parts["train"], parts["validation"], config)
-    history = train(*arguments, run=run, resume=begun, progress=watched)
+    trained = train_model(config, folder, watch=_Watched)
+    history, watched = trained.history, trained.watched
     numbers: dict[str, Any] = {"best epoch": float(history.best_epoch or 0)}
     for part in PARTS:
-        numbers |= recalls(score(learner, parts[part]), parts[part], part)
+        numbers |= recalls(trained.scores(part), trained.parts[part], part)
     for kind, is_constrained in KINDS.items():
         for k in KS:
             name = f"scene-recall{'' if is_constrained else '-unconstrained'}@{k}"
@@ -164,7 +153,7 @@ class _Watched(Quiet):
     """Recall on some training images after every epoch (of those trained here, where a run was resumed)."""
 
     def __init__(self, learner: Learner, dataset: Dataset) -> None:
-        self.learner, self.dataset = learner, dataset
+        self.learner, self.dataset = learner, dataset.subset(torch.arange(min(WATCHED, len(dataset))))
         self.found: dict[int, dict[str, float]] = {}
 
     def epoch(self, record: Record) -> None:
