@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -36,11 +37,19 @@ def run_here(capsys: pytest.CaptureFixture[str], *arguments: Any) -> Result:
 
 
 def start(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
+    """A process that Ctrl-C interrupts, also where the tests themselves run in the background and ignore it."""
     command = [sys.executable, "-m", "shortlist.cli", *map(str, arguments)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, text=True, env=ENVIRONMENT, **pipes, **options)
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # children inherit it
+    try:
+        return subprocess.Popen(command, text=True, env=ENVIRONMENT, **pipes, **options)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def finish(process: subprocess.Popen[str]) -> Result:
-    out, err = process.communicate(timeout=120)
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()  # does nothing to one that has ended
     return Result(process.returncode, out, err)
