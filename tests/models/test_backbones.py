@@ -112,7 +112,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 
 
 def test_an_unknown_option_is_answered_with_those_there_are():
-    with pytest.raises(ValueError, match=r"no option 'dept' .did you mean 'depth'"):
+    with pytest.raises(ValueError, match=r"no option 'dept'; did you mean 'depth'"):
         build_backbone("densenet", in_shape=(3, 8, 8), dept=10)
 
 

@@ -125,14 +125,14 @@ def test_an_incomplete_class_is_refused_with_what_is_missing(attributes, words):
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
-    with pytest.raises(ValueError, match=r"no objective 'smoth-topk' \(did you mean 'smooth-topk'\?\)"):
+    with pytest.raises(ValueError, match=r"no objective 'smoth-topk'; did you mean 'smooth-topk'\?"):
         objective_class("smoth-topk")
 
 
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("smooth-topk", {"taus": 1.0}, r"no option 'taus' \(did you mean 'tau'\?\); it has k, tau, alpha"),
+        ("smooth-topk", {"taus": 1.0}, r"no option 'taus'; did you mean 'tau'\?; it has k, tau, alpha"),
         ("lsep", {"tau": 1.0}, "no option 'tau'; it has none"),
         ("smooth-topk", {"k": 2.5}, "'k' of objective 'smooth-topk' must be int, got 2.5"),
         ("smooth-topk", {"k": True}, "must be int, got True"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +11,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from shortlist._words import nearest
 
 if TYPE_CHECKING:
     from shortlist.data.images import Pixels
@@ -150,12 +151,6 @@ class Findings:
             return False
         self.add(here.file, f"{what} is a duplicate, seen before at {self._seen[key]}", here.row, here.unit)
         return True
-
-
-def nearest(name: str, known: Sequence[str]) -> str:
-    """The end of a message: which of the known names may be meant; nothing where none is near."""
-    close = difflib.get_close_matches(str(name), known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def missing(path: PathLike, wanted: Literal["file", "folder"]) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 from shortlist._optional import require
 from shortlist.data._problems import Findings, PathLike, Unit
 
+ENDINGS = (".csv", ".tsv", ".parquet")
+
 
 @dataclass(frozen=True)
 class Table:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import torch
 
-from shortlist.data._problems import Findings, nearest
+from shortlist._words import nearest
+from shortlist.data._problems import Findings
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 
-_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
+SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
 
 
 def read_image_folder(
@@ -83,5 +84,5 @@ def images_under(path: str | os.PathLike[str], deep: bool = True) -> list[Path]:
     """The image files in a folder, sorted; with those in its own folders if ``deep``."""
     found = Path(path).rglob("*") if deep else Path(path).glob("*")
     return sorted(
-        file for file in found if file.suffix.lower() in _SUFFIXES and not file.name.startswith(".") and file.is_file()
+        file for file in found if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
     )

@@ -93,11 +93,14 @@ def read_image_table(
     )
 
 
-def listed_images(path: str | os.PathLike[str], path_column: str = "path") -> list[Path]:
-    """The images that a table lists, whatever else is in it; paths start from the table's folder."""
+def listed_images(
+    path: str | os.PathLike[str], path_column: str = "path", root: str | os.PathLike[str] | None = None
+) -> list[Path]:
+    """The images that a table lists, whatever else is in it; arguments as in `read_image_table`."""
     findings = Findings()
     table = read_table(path, findings)
-    paths = [] if table is None else _image_paths(table, path_column, Path(path).parent, findings)
+    start = Path(path).parent if root is None else Path(root)
+    paths = [] if table is None else _image_paths(table, path_column, start, findings)
     findings.stop_if_any()
     return paths
 

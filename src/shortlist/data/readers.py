@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shortlist.data._problems import DataError, Problem, thorough
+from shortlist.data._tables import ENDINGS
 from shortlist.data.ambiguous_numbers import ambiguous_numbers
 from shortlist.data.cifar import read_cifar
 from shortlist.data.coco import read_coco
@@ -76,7 +77,7 @@ def reader_for(path: str) -> str:
     """
     if os.path.isdir(path):
         return f"image-folder path={path}"
-    if path.lower().endswith((".csv", ".tsv", ".parquet")):
+    if path.lower().endswith(ENDINGS):
         return f"features path={path}, or image-table path={path} labels=... for a table of images"
     return f"features path={path}"
 

@@ -1,12 +1,12 @@
 """Backbones by name: inputs of a given shape -> a module with ``out_features``."""
 
-import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import nn
 
+from shortlist._words import nearest
 from shortlist.models.allowed_import import import_allowed
 from shortlist.models.convnet import ConvNet
 from shortlist.models.densenet import DenseNet
@@ -141,18 +141,18 @@ def build_backbone(
     32
     >>> build_backbone("mlp", in_shape=(20,), hiden=(64,))
     Traceback (most recent call last):
-    ValueError: backbone 'mlp' has no option 'hiden' (did you mean 'hidden'?); it has hidden, dropout, batch_norm
+    ValueError: backbone 'mlp' has no option 'hiden'; did you mean 'hidden'?; it has hidden, dropout, batch_norm
     """
     if name in BACKBONES:
         known = backbone_options(name)
         for option in options:
             if option not in known:
                 has = f"it has {', '.join(known)}" if known else "it has none"
-                raise ValueError(f"backbone {name!r} has no option {option!r}{_nearest(option, known)}; {has}")
+                raise ValueError(f"backbone {name!r} has no option {option!r}{nearest(option, known)}; {has}")
         return BACKBONES[name](in_shape, **options)
     if ":" not in name:
         raise ValueError(
-            f"there is no backbone {name!r}{_nearest(name, list(BACKBONES))}; "
+            f"there is no backbone {name!r}{nearest(name, BACKBONES)}; "
             f"there are {', '.join(BACKBONES)}, and 'module:callable'"
         )
     backbone = import_allowed(name, allow_import, "backbone")(**options)
@@ -183,8 +183,3 @@ def _channels(name: str, in_shape: Sequence[int]) -> int:
 
 def _stem(in_shape: Sequence[int]) -> str:
     return "small" if min(in_shape[-2:]) < 64 else "imagenet"
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

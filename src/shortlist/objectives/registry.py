@@ -1,7 +1,6 @@
 """The registry: a name and options -> an objective; with errors that say what to do."""
 
 import dataclasses
-import difflib
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -9,6 +8,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
+from shortlist._words import nearest
 from shortlist.models.allowed_import import import_allowed
 from shortlist.objectives.base import Objective
 
@@ -81,7 +81,7 @@ def make_config(objective: type[Objective], options: Mapping[str, Any] | None = 
     3
     >>> make_config(OBJECTIVES["smooth-topk"], {"tua": 3})
     Traceback (most recent call last):
-    ValueError: objective 'smooth-topk' has no option 'tua' (did you mean 'tau'?); it has k, tau, alpha
+    ValueError: objective 'smooth-topk' has no option 'tua'; did you mean 'tau'?; it has k, tau, alpha
     """
     types_of = typing.get_type_hints(objective.Config)
     names = [field.name for field in dataclasses.fields(objective.Config)]
@@ -194,12 +194,6 @@ def default_monitor(objective: type[Objective], target: Tensor) -> str:
     """
     several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
     return "mean-average-precision" if several else objective.monitor
-
-
-def nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """' (did you mean ...?)', or nothing."""
-    close = difflib.get_close_matches(word, known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _accepting(target: Tensor) -> list[str]:

@@ -40,9 +40,10 @@ Traceback (most recent call last):
 ValueError: there is no recipe 'noisy-cifar10'; did you mean 'noisy-cifar100'?; there are ...
 """
 
-import difflib
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from shortlist._words import nearest
 
 if TYPE_CHECKING:
     from shortlist.recipes.recipe import Recipe
@@ -64,8 +65,6 @@ RECIPES = {
 def load(name: str) -> "Recipe":
     """The recipe of this name; its file is imported now and not before."""
     if name not in RECIPES:
-        close = difflib.get_close_matches(name, RECIPES, n=1, cutoff=0.5)
-        meant = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"there is no recipe {name!r}{meant}; there are {', '.join(RECIPES)}")
+        raise ValueError(f"there is no recipe {name!r}{nearest(name, RECIPES)}; there are {', '.join(RECIPES)}")
     found: Recipe = import_module(f"shortlist.recipes.{name.replace('-', '_')}").RECIPE
     return found

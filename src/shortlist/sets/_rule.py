@@ -7,7 +7,6 @@ import copy
 import inspect
 import json
 import math
-import operator
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -189,13 +188,6 @@ def number(value: Any, name: str) -> float:
     if isinstance(value, bool | str) or not hasattr(value, "__float__") or math.isnan(float(value)):
         raise ValueError(f"{name} must be a number, got {value!r}")
     return float(value)
-
-
-def whole(value: Any, name: str) -> int:
-    """A plain int from any whole number; bools and fractions are refused."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ValueError(f"{name} must be a whole number, got {value!r}")
-    return operator.index(value)
 
 
 def pack(array: NDArray[Any], dtype: str) -> str:

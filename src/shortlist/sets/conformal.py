@@ -9,11 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.functional._inputs import whole
 from shortlist.sets._blocks import Block
 from shortlist.sets._hash import mix, row_hashes
 from shortlist.sets._link import Link, apply_link, check_link
 from shortlist.sets._order import descending
-from shortlist.sets._rule import SetRule, members, number, pack, unpack, whole
+from shortlist.sets._rule import SetRule, members, number, pack, unpack
 
 _SCORES = ("lac", "aps", "raps")
 
@@ -76,8 +77,8 @@ class Conformal(SetRule):
             raise ValueError(f"penalty must be a finite number that is not negative, got {penalty!r}")
         self.score, self.labels, self.per_class = score, labels, bool(per_class)
         self.link: Link = check_link(link or ("softmax" if labels == "single" else "sigmoid"))
-        self.free_rank = whole(free_rank, "free_rank")
-        self.seed = None if seed is None else whole(seed, "seed")
+        self.free_rank = whole(free_rank, "free_rank must be a whole number")
+        self.seed = None if seed is None else whole(seed, "seed must be a whole number")
         self._reset()
 
     @property

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.functional._inputs import whole
 from shortlist.sets._blocks import Block
 from shortlist.sets._order import best_labels
-from shortlist.sets._rule import SetRule, whole
+from shortlist.sets._rule import SetRule
 
 
 class TopK(SetRule):
@@ -24,7 +25,7 @@ class TopK(SetRule):
     _block = 1 << 23  # nothing as large as the scores is made of them, and fewer calls are faster
 
     def __init__(self, k: int) -> None:
-        self.k = whole(k, "k")
+        self.k = whole(k, "k must be a whole number")
         if self.k < 1:
             raise ValueError(f"k must be a whole number from 1 to the number of labels, got {k!r}")
 

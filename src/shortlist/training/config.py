@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
-from shortlist.training.options import in_our_words, nearest, unknown_key
+from shortlist._words import nearest
+from shortlist.training.options import in_our_words, unknown_key
 from shortlist.training.settings import Section, TrainSettings
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
+from shortlist._words import nearest
 from shortlist.metrics import functional as M
-from shortlist.training.options import nearest
 
 # name -> (scores, target, k, link) -> value. Higher is better in all of them.
 _AT_K: dict[str, Callable[..., Tensor]] = {

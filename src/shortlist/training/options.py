@@ -1,6 +1,5 @@
 """Options by name: are these the names a function or a config section knows, and which one was meant?"""
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,15 +7,7 @@ from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """ "; did you mean ...?", or nothing where no known word is near.
-
-    >>> nearest("epohcs", ["epochs", "seed"])
-    "; did you mean 'epochs'?"
-    """
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
+from shortlist._words import nearest
 
 
 def unknown_key(place: str, key: str, known: Iterable[str]) -> str:

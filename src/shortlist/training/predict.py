@@ -9,15 +9,14 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, Images
+from shortlist.data._tables import ENDINGS
 from shortlist.data.features import read_inputs
+from shortlist.data.image_folder import SUFFIXES, images_under
 from shortlist.data.image_table import listed_images
 from shortlist.training.config import PARTS, Source, apply_override, read_yaml
 from shortlist.training.learner import Learner, score
 from shortlist.training.run import Run
 from shortlist.training.setup import build_learner, check_same_labels, read_parts, read_source
-
-IMAGE_ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm"}
-TABLE_ENDINGS = (".csv", ".tsv", ".parquet")
 
 
 def load_learner(run: Run, allow_import: Sequence[str] = ()) -> Learner:
@@ -58,7 +57,7 @@ def find_data(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
             raise ValueError(f"{data}: a data file names a reader and its options: reader: features, path: ...")
     elif not labelled and not overrides and run.facts.get("scenes") is None:
         return unlabelled(run, path)
-    elif run.facts["images"] is not None and path.suffix in TABLE_ENDINGS:
+    elif run.facts["images"] is not None and path.suffix.lower() in ENDINGS:
         content = _listed_images(run, path)
     else:
         content = {"reader": config.data.train.reader, **config.data.train.options, "path": data}
@@ -87,13 +86,13 @@ def unlabelled(run: Run, path: Path) -> Dataset:
     if facts["images"] is None:
         inputs, ids = read_inputs(path, run.config.data.train.options)
         return Dataset(inputs, torch.full((inputs.shape[0],), -1), vocabulary, ids=ids, name=path.stem)
-    if path.suffix in TABLE_ENDINGS:
-        files = [Path(file) for file in listed_images(path, run.config.data.train.options.get("path_column", "path"))]
+    if path.suffix.lower() in ENDINGS:
+        options = run.config.data.train.options
+        files = listed_images(path, options.get("path_column", "path"), options.get("root"))
     else:
-        found = [path] if path.is_file() else path.rglob("*")
-        files = sorted(file for file in found if file.suffix.lower() in IMAGE_ENDINGS)
+        files = [path] if path.suffix.lower() in SUFFIXES and path.is_file() else images_under(path)
     if not files:
-        raise ValueError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
+        raise ValueError(f"{path}: no images there; known endings: {', '.join(sorted(SUFFIXES))}")
     channels = facts["images"]
     images = Images(
         tuple(map(str, files)),
