@@ -255,10 +255,11 @@ def test_k_beyond_the_number_of_labels_is_refused_with_that_number():
         AverageK(4.5).fit(draw(3, 4))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_tied_scores_in_small_batches_let_in_about_as_many_as_wanted(seed):
     scores = np.round(draw(400, 5, seed))
     rule = AverageK(3.2, link="none")
-    for part in in_batches(scores, 3):
+    for part in in_batches(scores, 1):
         rule.partial_fit(part)
-    assert abs(rule.predict(scores).sizes.sum() - 3.2 * 400) <= min(rule.rank_error, 80)
+    assert rule._counts.find(rule._rank).unplaced  # seen before it was known where to look
+    assert abs(rule.predict(scores).sizes.sum() - 3.2 * 400) <= 20  # all that are tied would be 200 too many
