@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from benchmarks.harness import Row
-from shortlist._files import written_whole
+from shortlist.files import written_whole
 
 HEADINGS = ("what", "size", "k", "ours", "against", "theirs", "ratio", "goal", "")
 _ALIGNED = ("---", "---:", "---:", "---:", "---", "---:", "---:", "---:", "---")

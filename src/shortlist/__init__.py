@@ -15,7 +15,10 @@ __version__ = "0.1.0"
 # name -> where it lives; "" marks a submodule of this package
 _PUBLIC = {
     "LabelSets": "labels",
+    "MissingFileError": "errors",
+    "MissingPackageError": "errors",
     "SetClassifier": "estimators",
+    "ShortlistError": "errors",
     "data": "",
     "estimators": "",
     "functional": "",

@@ -324,7 +324,7 @@ def test_the_link_of_other_scores_can_be_given(cli, other_model) -> None:  # typ
 def test_wrong_input_with_other_scores_is_refused(cli, other_model, trained: Path) -> None:  # type: ignore[no-untyped-def]
     refused(cli("calibrate", "--scores", "s.npy", "--labels", "y.npy"), "say where the rules go: --out DIR")
     refused(cli("calibrate", "--scores", "s.npy", "--out", "r"), "without --labels say which rule to fit")
-    refused(cli("calibrate", "--scores", "s.npy", "--link", "probit", "--out", "r"), "--link must be one of softmax")
+    refused(cli("calibrate", "--scores", "s.npy", "--link", "probit", "--out", "r"), "--link must be one of 'softmax'")
     refused(cli("calibrate", trained, "--scores", "s.npy"), "give either a run directory, or --scores")
     refused(cli("evaluate", "--scores", "s.npy"), "give both")
     refused(cli("evaluate", "--scores", "s.npy", "--labels", "nowhere.npy"), "there is no file nowhere.npy")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import shortlist.functional as F
-from shortlist.functional._distributed import world_size
+from shortlist.distributed import world_size
 from shortlist.nn.average_k_head import AverageKHead
 from shortlist.nn.role import ROLELoss
 from tests.functional.cases_multilabel import CASES, some_scores, some_target

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from shortlist import kernels
-from shortlist.functional._label_matrix import is_label
+from shortlist.functional.label_matrix import is_label
 from tests.functional.cases_multilabel import (
     CASES,
     COUPLED,

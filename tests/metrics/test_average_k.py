@@ -100,7 +100,7 @@ def test_errors_say_what_is_allowed() -> None:
         AverageKAccuracy(threshold=float("nan"))
     with pytest.raises(ValueError, match="link must be one of 'softmax', 'sigmoid', 'none', got 'logit'"):
         AverageKAccuracy(1, link="logit")
-    with pytest.raises(ValueError, match="softmax is undefined for scores row 1"):
+    with pytest.raises(ValueError, match="softmax of scores row 1 is undefined"):
         average_k_accuracy(torch.tensor([[0.0, 1.0], [0.0, float("inf")]]), labels, 1)
     with pytest.raises(ValueError, match="NaN in 1 of 1 rows"):
         AverageKAccuracy(1, calibration=torch.tensor([[float("nan")]]))

@@ -5,9 +5,12 @@ Exit codes: 0 all is well, 1 something failed, 2 the command or its input is wro
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
+
+from shortlist.errors import ShortlistError
 
 # command -> (where its function or group is, what the overview says)
 COMMANDS = {
@@ -32,10 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit("error: the command line needs: pip install 'shortlist[train]'") from None
     try:
         make_app(typer, _chosen(given))(given, prog_name="shortlist")
-    except (ValueError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+    except (ShortlistError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
         _fail(error, 2)
-    except (ImportError, OSError) as error:
+    except OSError as error:  # a full disk, a lost connection: the machine's, not the program's
         _fail(error, 1)
+    except Exception:  # a defect, here or in the user's own code: whoever mends it needs to see where
+        traceback.print_exc()
+        sys.stderr.write(
+            "error: this should not have happened. If the last lines above are not in your own code, please report "
+            "them, with the command you ran, as an issue of shortlist's repository.\n"
+        )
+        raise SystemExit(1) from None
 
 
 def make_app(typer: Any, chosen: str | None) -> Any:
@@ -58,7 +68,7 @@ def make_app(typer: Any, chosen: str | None) -> Any:
         except ModuleNotFoundError as error:
             if error.name != module:
                 raise
-            raise ValueError(f"shortlist {name} is not part of this installation ({module} is missing)") from None
+            raise ShortlistError(f"shortlist {name} is not part of this installation ({module} is missing)") from None
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, help=summary)
         else:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from shortlist.errors import ShortlistError
 from shortlist.metrics.functional import top_k_accuracy
 from shortlist.reports import ReportData, RunResult
 from shortlist.reports.numbers import Examples, measure, over_seeds
@@ -36,7 +37,7 @@ def compare(data: ReportData, rules: list[str]) -> list[Row]:
 def best_possible(data: ReportData, k: int, name: str) -> RunResult:
     """What someone reaches who knows all right labels, and that each of them is as likely to be the recorded one."""
     if data.truth is None:
-        raise ValueError("what is best is known only where the truth is")
+        raise ShortlistError("what is best is known only where the truth is")
     sizes = data.truth.sizes[:, None]
     scores = (data.truth.to_dense() / sizes).astype(np.float32)
     rules = {f"top-k-{k}": TopK(k), f"average-k-{k}": AverageK(k, link="none").fit(scores)}

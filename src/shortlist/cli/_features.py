@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from shortlist._files import written_whole
 from shortlist.data import Dataset
+from shortlist.files import written_whole
 
 
 def write_features(dataset: Dataset, path: Path) -> dict[str, str]:

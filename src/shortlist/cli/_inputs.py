@@ -8,7 +8,9 @@ from typing import Any
 from torch import Tensor
 
 from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
+from shortlist.links import check_link, usual_link
 from shortlist.sets import SetRule
 from shortlist.training.config import Named, apply_override
 from shortlist.training.predict import find_data, run_scores
@@ -16,8 +18,6 @@ from shortlist.training.rules import file_name, make_rule
 from shortlist.training.run import Run, load_rules
 from shortlist.training.scores import read_labels, read_scores
 from shortlist.training.setup import resolve
-
-LINKS = ("softmax", "sigmoid", "none")
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,14 @@ def scores_for_calibration(
         return _from_files(scores, labels, link, {})
     opened = Run(_needed(run))
     if opened.facts.get("scenes") is not None:
-        raise ValueError("scenes are answered with the k best relations of each image: there is nothing to calibrate")
+        raise ShortlistError(
+            "scenes are answered with the k best relations of each image: there is nothing to calibrate"
+        )
     data = opened.config.data
     if part is None:
         part = "calibration" if data.calibration is not None else "validation"
         if getattr(data, part) is None:
-            raise ValueError("the run has neither calibration nor validation data: name a --part, or use --scores")
+            raise ShortlistError("the run has neither calibration nor validation data: name a --part, or use --scores")
     return _from_run(opened, find_data(opened, part), part, allow)
 
 
@@ -78,14 +80,14 @@ def scores_for_prediction(
     _check_source(run, scores, labels, link)
     if scores is not None:
         if labelled and labels is None:
-            raise ValueError("--scores are evaluated against --labels: give both")
+            raise ShortlistError("--scores are evaluated against --labels: give both")
         if rules is not None and not rules.exists():
-            raise ValueError(f"there are no rules in {rules}: write them with shortlist calibrate --out {rules}")
+            raise ShortlistError(f"there are no rules in {rules}: write them with shortlist calibrate --out {rules}")
         return _from_files(scores, labels, link, load_rules(rules) if rules is not None else {})
     if rules is not None:
-        raise ValueError("--rules goes with --scores: a run has its own rules")
+        raise ShortlistError("--rules goes with --scores: a run has its own rules")
     if data is None:
-        raise ValueError("give the DATA: a part of the run such as test, or the path of a file or folder")
+        raise ShortlistError("give the DATA: a part of the run such as test, or the path of a file or folder")
     opened = Run(_needed(run))
     dataset = find_data(opened, data, overrides, labelled)
     return _from_run(opened, dataset, data if "/" not in data and not Path(data).exists() else Path(data).stem, allow)
@@ -115,24 +117,24 @@ def _from_files(scores: Path, labels: Path | None, link: str | None, fitted: dic
     values = read_scores(scores)
     target = read_labels(labels, values) if labels is not None else None
     if link is None:
-        link = "softmax" if target is None or target.ndim == 1 else "sigmoid"
+        link = usual_link(single=target is None or target.ndim == 1)
     return Given(values, target, link, name=scores.stem, fitted=fitted)
 
 
 def _check_source(run: Path | None, scores: Path | None, labels: Path | None, link: str | None) -> None:
     if (run is None) == (scores is None):
-        raise ValueError("give either a run directory, or --scores FILE of another model")
+        raise ShortlistError("give either a run directory, or --scores FILE of another model")
     if run is not None and labels is not None:
-        raise ValueError("--labels goes with --scores: the data of a run has its own labels")
+        raise ShortlistError("--labels goes with --scores: the data of a run has its own labels")
     if run is not None and link is not None:
-        raise ValueError("--link goes with --scores: the objective of a run has its own link")
-    if link is not None and link not in LINKS:
-        raise ValueError(f"--link must be one of {', '.join(LINKS)}, got {link!r}")
+        raise ShortlistError("--link goes with --scores: the objective of a run has its own link")
+    if link is not None:
+        check_link(link, "--link")
 
 
 def _needed(run: Path | None) -> Path:
     if run is None:
-        raise ValueError("give a run directory")
+        raise ShortlistError("give a run directory")
     return run
 
 
@@ -156,13 +158,13 @@ def choose_rule(given: Given, wanted: str | None) -> tuple[str, SetRule]:
         choices = list(fitted) if len(fitted) == 1 else average
         if len(choices) != 1:
             there = f"one of {', '.join(fitted)}" if fitted else "after shortlist calibrate, or one such as top-k:k=5"
-            raise ValueError(f"which rule? Name it with --rule: {there}")
+            raise ShortlistError(f"which rule? Name it with --rule: {there}")
         return choices[0], fitted[choices[0]]
     if wanted in fitted:
         return wanted, fitted[wanted]
     if ":" not in wanted:
         there = f"there are {', '.join(fitted)}" if fitted else "none is fitted yet: use shortlist calibrate"
-        raise ValueError(f"there is no fitted rule {wanted!r}; {there}")
+        raise ShortlistError(f"there is no fitted rule {wanted!r}; {there}")
     single = given.target is None or given.target.ndim == 1
     rule = make_rule("--rule", parse_rule(wanted), given.link, single)
     return file_name(parse_rule(wanted)), rule  # predict says what to do where it has to be fitted first
@@ -175,9 +177,9 @@ def relations_wanted(given: Given, wanted: str | None) -> tuple[int, bool]:
     options = {"k": int(given.k or 20), "constrained": True, **rule.options}
     k, constrained = options.pop("k"), options.pop("constrained")
     if rule.name != "top-k" or options or not isinstance(constrained, bool):
-        raise ValueError(f"--rule for scenes is top-k:k=20 or top-k:k=20,constrained=false; got {wanted!r}")
+        raise ShortlistError(f"--rule for scenes is top-k:k=20 or top-k:k=20,constrained=false; got {wanted!r}")
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
+        raise ShortlistError(f"k must be a whole number of at least 1, got {k!r}")
     return k, constrained
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
 from shortlist.objectives import objective_class
 from shortlist.reports import ReportData, RunResult, from_scores
 from shortlist.reports.similarity import explain_run
@@ -24,19 +25,19 @@ def from_runs(paths: Sequence[Path], part: str | None, title: str | None, allow:
     runs = [Run(path) for path in paths]
     twice = [path for path, times in Counter(run.path.resolve() for run in runs).items() if times > 1]
     if twice:
-        raise ValueError(f"{twice[0]} is given more than once")
+        raise ShortlistError(f"{twice[0]} is given more than once")
     results, first = [], None
     for run, name in zip(runs, names_of(runs), strict=True):
         parts = read_parts(run.config)
         chosen = part or ("test" if "test" in parts else "validation")
         if chosen not in parts:
-            raise ValueError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
+            raise ShortlistError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
         results.append(_result(run, name, parts, chosen, allow))
         if first is None:
             first, heading = parts[chosen], heading_of(run, parts)
             about = described(run, parts, chosen)
     if first is None:
-        raise ValueError("give at least one run directory")
+        raise ShortlistError("give at least one run directory")
     return ReportData(
         title=title or f"{heading}: {', '.join(dict.fromkeys(result.name for result in results))}",
         runs=results,

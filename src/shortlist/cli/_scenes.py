@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shortlist._files import written_whole
 from shortlist.cli._inputs import Given, relations_wanted
 from shortlist.cli._output import print_json, print_table, say
 from shortlist.cli._report_data import commands_of, described, heading_of, names_of
+from shortlist.errors import ShortlistError
+from shortlist.files import written_whole
 from shortlist.reports.scenes import SceneRun, write_scenes
 from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_svg, write_graphs
 from shortlist.training.predict import run_scores
@@ -32,7 +33,7 @@ def write_predictions(
         out = run / "predictions" / f"{given.name}-top-{k}{'' if constrained else '-unconstrained'}.jsonl"
         out.parent.mkdir(exist_ok=True)
     if out.suffix != ".jsonl":
-        raise ValueError(f"-o {out}: graphs are written as .jsonl")
+        raise ShortlistError(f"-o {out}: graphs are written as .jsonl")
     graphs = list(predicted_graphs(given.scenes, given.scores, k, constrained=constrained))
     number = write_graphs(out, graphs)
     written = [str(out)]
@@ -58,7 +59,7 @@ def _on_its_image(graph: SceneGraph, folder: Path) -> tuple[bytes, SceneGraph]:
 
     path = folder / graph.image
     if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
-        raise ValueError(f"--images {folder}: there is no {graph.image} in it")
+        raise ShortlistError(f"--images {folder}: there is no {graph.image} in it")
     with Image.open(path) as image:
         width, height = image.size
     return path.read_bytes(), replace(graph, width=width, height=height)
@@ -68,7 +69,7 @@ def are_scenes(paths: Sequence[Path]) -> bool:
     """Whether these are runs on scenes; runs on other data do not go with them."""
     found = {Run(path).facts.get("scenes") is not None for path in paths}
     if len(found) > 1:
-        raise ValueError("runs on scenes and runs on other data cannot be shown side by side")
+        raise ShortlistError("runs on scenes and runs on other data cannot be shown side by side")
     return found.pop()
 
 
@@ -82,17 +83,17 @@ def scene_report(
         parts = read_parts(run.config)
         chosen = part or ("test" if "test" in parts else "validation")
         if chosen not in parts:
-            raise ValueError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
+            raise ShortlistError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
         if first is None:
             first, about = parts[chosen], described(run, parts, chosen)
             heading = heading_of(run, parts)
         elif parts[chosen].ids != first.ids:
-            raise ValueError(f"{run.path}: its {chosen} images are not those of {opened[0].path}")
+            raise ShortlistError(f"{run.path}: its {chosen} images are not those of {opened[0].path}")
         content = run.config.model_dump(mode="json")
         scores = run_scores(run, parts[chosen], allow)
         shown.append(SceneRun(name, scores, run.records(), content, commands_of(run), run.config.seed))
     if first is None:
-        raise ValueError("give at least one run directory")
+        raise ShortlistError("give at least one run directory")
     names = list(dict.fromkeys(run.name for run in shown))
     page = write_scenes(title or f"{heading}: {', '.join(names)}", shown, first, folder, about)
     return {"written": str(page), "runs": [run.name for run in shown], "examples": len(first)}

@@ -9,6 +9,7 @@ import typer
 
 from shortlist.cli._arguments import Json
 from shortlist.cli._output import print_json, print_table, say
+from shortlist.errors import ShortlistError
 
 
 def bench(
@@ -32,7 +33,7 @@ def bench(
 
     times = loss_times(quick, only)
     if not times:
-        raise ValueError(f"--only {only!r} matches no loss")
+        raise ShortlistError(f"--only {only!r} matches no loss")
     base = times["cross-entropy"]
     if as_json:
         print_json({"shape": shape_of(quick), "milliseconds": times})

@@ -7,6 +7,7 @@ import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Labels, Link, RunPath, Scores
 from shortlist.cli._output import print_json, print_results, say
+from shortlist.errors import ShortlistError
 
 
 def calibrate(
@@ -43,12 +44,12 @@ def calibrate(
         wanted = given.rules
     if not wanted:
         if given.target is None:
-            raise ValueError("without --labels say which rule to fit, such as --rule average-k:k=5")
+            raise ShortlistError("without --labels say which rule to fit, such as --rule average-k:k=5")
         wanted = usual_rules(given.target, given.scores.shape[1], given.k, given.link)
     fitted = fit_rules(wanted, given.scores, given.target, given.link)
     folder = out or (run / "rules" if run else None)
     if folder is None:
-        raise ValueError("with --scores say where the rules go: --out DIR")
+        raise ShortlistError("with --scores say where the rules go: --out DIR")
     save_rules(folder, fitted)
     result: dict[str, Any] = {"rules": {}, "metrics": {}, "examples": len(given.scores)}
     if given.target is not None:

@@ -7,6 +7,7 @@ import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Quiet, ReaderOptions
 from shortlist.cli._output import print_json, print_table, say
+from shortlist.errors import ShortlistError
 
 app = typer.Typer(no_args_is_help=True)
 Reader = Annotated[
@@ -75,7 +76,7 @@ def features(
     from shortlist.training.setup import read_source
 
     if out.suffix != ".npz":
-        raise ValueError(f"-o {out}: features are written as .npz")
+        raise ShortlistError(f"-o {out}: features are written as .npz")
     dataset = read_source(_source(reader, options))
     allowed = tuple(allow_import or ())
     is_own = any(backbone == name or backbone.startswith(f"{name}:") for name in allowed)
@@ -106,14 +107,14 @@ def _source(reader: str, options: list[str] | None) -> Any:
     content: Any = {"reader": reader}
     if reader.endswith((".yaml", ".yml")):
         if not Path(reader).is_file():
-            raise ValueError(f"there is no file {reader}")
+            raise ShortlistError(f"there is no file {reader}")
         content = read_yaml(Path(reader).read_text("utf-8"), reader)
         if isinstance(content, dict) and isinstance(content.get("data"), dict):
             content = content["data"].get("train")
         if not isinstance(content, dict) or "reader" not in content:
-            raise ValueError(f"{reader}: it names no reader; a data file looks like: reader: features, path: ...")
+            raise ShortlistError(f"{reader}: it names no reader; a data file looks like: reader: features, path: ...")
     elif reader not in READERS and Path(reader).exists():
-        raise ValueError(f"{reader!r} is no reader but a path: try {reader_for(reader)}")
+        raise ShortlistError(f"{reader!r} is no reader but a path: try {reader_for(reader)}")
     for option in options or ():
         apply_override(content, option)
     return Source(**content)

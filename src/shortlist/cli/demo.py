@@ -11,6 +11,7 @@ from shortlist.cli._arguments import Json, Quiet
 from shortlist.cli._output import print_json, print_table, say
 from shortlist.cli._steps import Steps, make_steps
 from shortlist.cli.train import free_path
+from shortlist.errors import ShortlistError
 
 if TYPE_CHECKING:
     from shortlist.cli._comparison import Row
@@ -41,7 +42,7 @@ def demo(
     """
     folder = free_path(Path("runs") / "demo") if out is None else out
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder} exists and is not an empty directory: choose another --out")
+        raise ShortlistError(f"{folder} exists and is not an empty directory: choose another --out")
     with make_steps(len(_OBJECTIVES) * seeds + 2, quiet or as_json) as steps:
         data = _trained(folder, size, seeds, steps)
         steps.begin("writing the report")

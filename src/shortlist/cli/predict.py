@@ -17,6 +17,7 @@ from shortlist.cli._arguments import (
     split_overrides,
 )
 from shortlist.cli._output import print_json, print_table, say
+from shortlist.errors import ShortlistError
 
 
 def predict(
@@ -52,7 +53,7 @@ def predict(
     from shortlist.training.run import write_json
 
     if images is not None and draw is None:
-        raise ValueError("--images goes with --draw DIR: it is what the graphs are drawn on")
+        raise ShortlistError("--images goes with --draw DIR: it is what the graphs are drawn on")
     data, overrides = split_overrides(data, options)
     given = _inputs.scores_for_prediction(
         run, data, overrides, scores, rules, link, tuple(allow_import or ()), labelled=False
@@ -63,11 +64,11 @@ def predict(
         write_predictions(given, run, out, rule, draw, images, as_json)
         return
     if draw is not None:
-        raise ValueError("--draw is for scenes: other data has no graphs to draw")
+        raise ShortlistError("--draw is for scenes: other data has no graphs to draw")
     name, chosen = _inputs.choose_rule(given, rule)
     if out is None:
         if run is None:
-            raise ValueError("with --scores say where the sets go: -o sets.parquet")
+            raise ShortlistError("with --scores say where the sets go: -o sets.parquet")
         out = run / "predictions" / f"{given.name}-{name}.parquet"
         out.parent.mkdir(exist_ok=True)
     sets = _inputs.named_sets(chosen.predict(given.scores), given.vocabulary)
@@ -76,7 +77,7 @@ def predict(
     elif out.suffix == ".parquet":
         sets.to_parquet(out)
     else:
-        raise ValueError(f"-o {out}: sets are written as .parquet or .jsonl")
+        raise ShortlistError(f"-o {out}: sets are written as .parquet or .jsonl")
     written = [str(out)]
     if given.ids is not None:
         beside = out.with_suffix(".ids.json")

@@ -7,6 +7,7 @@ import typer
 
 from shortlist.cli._arguments import Json, Quiet
 from shortlist.cli._output import print_json, print_table, say
+from shortlist.errors import ShortlistError
 
 _INTERRUPTED = 130
 
@@ -39,7 +40,7 @@ def recipe(
         print_json(RECIPES) if as_json else print_table("", ["recipe", "what it shows"], list(RECIPES.items()))
         return
     if name is None:
-        raise ValueError(f"give the name of a recipe: {', '.join(RECIPES)}")
+        raise ShortlistError(f"give the name of a recipe: {', '.join(RECIPES)}")
     chosen = load(name)
 
     from shortlist.recipes.recipe import SCALES
@@ -49,7 +50,7 @@ def recipe(
 
     found = next((known for known in SCALES if known == scale), None)
     if found is None:
-        raise ValueError(f"--scale is one of {', '.join(SCALES)}, got {scale!r}")
+        raise ShortlistError(f"--scale is one of {', '.join(SCALES)}, got {scale!r}")
     folder = Path("runs") / "recipes" / f"{name}-{scale}" if out is None else out
     try:
         page = run_recipe(chosen, found, folder, data_folder(data), _hush if quiet or as_json else say)

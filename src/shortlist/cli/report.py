@@ -7,6 +7,7 @@ import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Labels, Link, Rules, Scores
 from shortlist.cli._output import print_json, say
+from shortlist.errors import ShortlistError
 
 
 def report(
@@ -49,7 +50,7 @@ def report(
     from shortlist.reports import write
 
     if bool(runs) == (scores is not None):
-        raise ValueError("give one or more run directories, or --scores FILE and --labels FILE of another model")
+        raise ShortlistError("give one or more run directories, or --scores FILE and --labels FILE of another model")
     if runs:
         for option, value in (
             ("labels", labels),
@@ -60,9 +61,9 @@ def report(
             ("k", k),
         ):
             if value is not None:
-                raise ValueError(f"--{option} goes with --scores: a run has its own")
+                raise ShortlistError(f"--{option} goes with --scores: a run has its own")
         if out is None and len(runs) > 1:
-            raise ValueError("for several runs say where the report goes: --out DIR")
+            raise ShortlistError("for several runs say where the report goes: --out DIR")
         folder = out or runs[0] / "report"
         if _scenes.are_scenes(runs):
             made = _scenes.scene_report(runs, part, title, tuple(allow_import or ()), folder)
@@ -71,11 +72,11 @@ def report(
         data = _report_data.from_runs(runs, part, title, tuple(allow_import or ()))
     else:
         if scores is None or labels is None:
-            raise ValueError("--scores are reported on with their --labels: give both")
+            raise ShortlistError("--scores are reported on with their --labels: give both")
         if out is None:
-            raise ValueError("with --scores say where the report goes: --out DIR")
+            raise ShortlistError("with --scores say where the report goes: --out DIR")
         if part is not None:
-            raise ValueError("--part is a part of a run's data: it does not go with --scores")
+            raise ShortlistError("--part is a part of a run's data: it does not go with --scores")
         data = _report_data.from_files(scores, labels, link, rules, calibration, names, k, title)
         folder = out
     page = write(data, folder)

@@ -8,6 +8,7 @@ import typer
 from shortlist.cli._arguments import AllowImport, Json, Overrides, Quiet
 from shortlist.cli._output import print_json, print_table, say
 from shortlist.cli._progress import make_progress
+from shortlist.errors import ShortlistError
 
 _INTERRUPTED = 130
 
@@ -37,12 +38,14 @@ def train(
     allowed = tuple(allow_import or ())
     if resume is not None:
         if config or overrides or out or print_config or dry_run:
-            raise ValueError(
+            raise ShortlistError(
                 "--resume continues a run as it is: give no config, changes, --out, --print-config or --dry-run"
             )
         settings = resolve(Run(resume).config, allowed)
     elif config is None:
-        raise ValueError("give a config file, or --resume RUN (examples of configs are in the repository's examples/)")
+        raise ShortlistError(
+            "give a config file, or --resume RUN (examples of configs are in the repository's examples/)"
+        )
     else:
         settings = resolve(load_config(config, overrides or ()), allowed)
     if print_config:

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from shortlist._optional import require
 from shortlist.data._columns import Columns, ParquetColumns, TextColumns
 from shortlist.data._problems import Findings, missing
 from shortlist.data._tables import read_table
+from shortlist.errors import ShortlistError
+from shortlist.optional import require
 
 _PIECES = ("data", "indices", "indptr", "shape")
 _KINDS = (".npy", ".npz", ".parquet", ".csv", ".tsv")
@@ -30,13 +31,13 @@ class ArrayFile:
         self.path = Path(path)
         kind = self.path.suffix.lower()
         if not self.path.is_file():
-            raise ValueError(missing(self.path, "file"))
+            raise ShortlistError(missing(self.path, "file"))
         if kind not in _KINDS:
-            raise ValueError(
+            raise ShortlistError(
                 f"the file must be {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not {kind or 'without a suffix'!r}"
             )
         if memory_map and kind != ".npy":
-            raise ValueError(f"memory_map needs a .npy file of inputs, this is {kind}")
+            raise ShortlistError(f"memory_map needs a .npy file of inputs, this is {kind}")
         self._table: Columns | None = text
         self._text = text is not None
         try:
@@ -45,7 +46,7 @@ class ArrayFile:
             elif text is None:
                 self._loaded = np.load(self.path, mmap_mode="r" if memory_map else None, allow_pickle=False)
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"cannot be read: {error}") from error
+            raise ShortlistError(f"cannot be read: {error}") from error
         self.keys = list(self._loaded.files if kind == ".npz" else self._table.names if self._table else [])
 
     @property
@@ -71,20 +72,20 @@ class ArrayFile:
             elif all(piece in self.keys for piece in _PIECES):  # what scipy.sparse.save_npz writes
                 return self._csr("")
         except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{key!r} cannot be read: {error}") from error
+            raise ShortlistError(f"{key!r} cannot be read: {error}") from error
         has = ", ".join(map(repr, self.keys))
         if self._table is not None:
-            raise ValueError(f"there is no column {key!r} and no column {f'{key}_*'!r}; the columns are {has}")
-        raise ValueError(f"there is no {key!r}; the file has {has}")
+            raise ShortlistError(f"there is no column {key!r} and no column {f'{key}_*'!r}; the columns are {has}")
+        raise ShortlistError(f"there is no {key!r}; the file has {has}")
 
     def stack(self, columns: Sequence[str]) -> Any:
         """These columns of numbers side by side."""
         for name in columns:
             if self._table is None or name not in self.keys:
                 where = f"the columns are {', '.join(map(repr, self.keys))}" if self._table else "this is no table"
-                raise ValueError(f"there is no column {name!r}: {where}")
+                raise ShortlistError(f"there is no column {name!r}: {where}")
         if self._table is None or not columns:
-            raise ValueError("at least one column must be named")
+            raise ShortlistError("at least one column must be named")
         return np.stack([self._table.numbers(name) for name in columns], axis=1)
 
     def spread(self, key: str, named: Collection[str] = ()) -> list[str] | None:
@@ -102,7 +103,7 @@ class ArrayFile:
         sparse = require("scipy.sparse")
         form = self._loaded["format"] if "format" in self.keys and not prefix else np.array(b"csr")
         if form.item() not in (b"csr", "csr"):
-            raise ValueError(f"the sparse matrix must be stored as csr, not {form.item()!r}")
+            raise ShortlistError(f"the sparse matrix must be stored as csr, not {form.item()!r}")
         data, indices, indptr, shape = (self._loaded[f"{prefix}{piece}"] for piece in _PIECES)
         matrix = sparse.csr_matrix((data, indices, indptr), shape=tuple(int(n) for n in shape))
         matrix.check_format()

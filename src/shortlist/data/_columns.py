@@ -10,9 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist._optional import require
 from shortlist.data._problems import Findings
 from shortlist.data._tables import Table
+from shortlist.errors import ShortlistError
+from shortlist.optional import require
 
 
 class Columns(Protocol):
@@ -57,11 +58,11 @@ class ParquetColumns:
 
 def _matrix(lists: Any, name: str) -> NDArray[Any]:
     if lists.null_count:
-        raise ValueError(f"column {name!r} has a blank in row {int(np.argmax(lists.is_null().to_numpy(False)))}")
+        raise ShortlistError(f"column {name!r} has a blank in row {int(np.argmax(lists.is_null().to_numpy(False)))}")
     lengths = require("pyarrow.compute").list_value_length(lists).to_numpy(False)
     if len(set(lengths.tolist())) > 1:
         row = int(np.argmax(lengths != lengths[0]))
-        raise ValueError(f"column {name!r} has {lengths[row]} values in row {row} and {lengths[0]} in row 0")
+        raise ShortlistError(f"column {name!r} has {lengths[row]} values in row {row} and {lengths[0]} in row 0")
     return np.asarray(lists.flatten().to_numpy(False)).reshape(len(lists), -1)
 
 

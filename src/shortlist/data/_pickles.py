@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from shortlist.errors import ShortlistError
+
 
 class _Bytes:
     """Stands in for a numpy array: takes the array's pickled state and accepts only uint8."""
@@ -71,7 +73,7 @@ def load_plain(path: Path) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # a damaged pickle can fail in any way
-        raise ValueError(f"cannot be read as a pickle of plain data: {error}") from error
+        raise ShortlistError(f"cannot be read as a pickle of plain data: {error}") from error
 
 
 def _plain(value: Any) -> Any:

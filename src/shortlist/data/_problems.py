@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from shortlist._words import nearest
+from shortlist.errors import ShortlistError, nearest
 
 if TYPE_CHECKING:
     from shortlist.data.images import Pixels
@@ -48,7 +48,7 @@ class Problem:
         return f"{self.place}: {self.message}"
 
 
-class DataError(ValueError):
+class DataError(ShortlistError):
     """Files that cannot be read as asked; ``problems`` lists everything that is wrong with them."""
 
     __module__ = "shortlist.data"  # where it is public: tracebacks name it so

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shortlist._optional import require
 from shortlist.data._problems import Findings, PathLike, Unit
+from shortlist.optional import require
 
 ENDINGS = (".csv", ".tsv", ".parquet")
 

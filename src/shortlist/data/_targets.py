@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from shortlist import labels
-from shortlist._label_sets import LabelSets
 from shortlist.data._problems import DataError, Findings, PathLike, Problem
 from shortlist.data.dataset import Dataset
+from shortlist.errors import ShortlistError
+from shortlist.labels.label_sets import LabelSets
 
 Coding = Literal["label-matrix", "signed", "nan"]
 _CODINGS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
@@ -59,7 +60,7 @@ def _matrix(
     found: Any, vocabulary: Sequence[str], coding: Coding, file: PathLike, findings: Findings
 ) -> Tensor | None:
     if coding not in _CODINGS:
-        raise ValueError(f"coding must be one of {', '.join(map(repr, _CODINGS))}, got {coding!r}")
+        raise ShortlistError(f"coding must be one of {', '.join(map(repr, _CODINGS))}, got {coding!r}")
     if found.shape[1] != len(vocabulary):
         findings.add(file, f"the label matrix has {found.shape[1]} columns for {len(vocabulary)} labels")
         return None

@@ -6,12 +6,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shortlist._label_set_inputs import as_offsets
-from shortlist._label_sets import LabelSets
-from shortlist._optional import require
 from shortlist.data._random import random_for
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
+from shortlist.errors import ShortlistError
+from shortlist.labels.label_set_inputs import as_offsets
+from shortlist.labels.label_sets import LabelSets
+from shortlist.optional import require
 
 Part = Literal["train", "val", "test"]
 # which drawings of each digit a part may use: no drawing is in two parts
@@ -50,11 +51,11 @@ def ambiguous_numbers(
     """
     counts = _counts(size, shares)
     if part not in _PARTS:
-        raise ValueError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")
+        raise ShortlistError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")
     if form not in ("features", "images"):
-        raise ValueError(f"form must be 'features' or 'images', got {form!r}")
+        raise ShortlistError(f"form must be 'features' or 'images', got {form!r}")
     if labels not in ("one", "all"):
-        raise ValueError(f"labels must be 'one' or 'all', got {labels!r}")
+        raise ShortlistError(f"labels must be 'one' or 'all', got {labels!r}")
     drawings = _drawings(part)
     random = random_for(f"ambiguous-numbers {part}", seed)
 
@@ -92,9 +93,9 @@ def ambiguous_numbers(
 
 def _counts(size: int, shares: tuple[float, float, float]) -> list[int]:
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise ValueError(f"size must be a whole number of at least 1, got {size!r}")
+        raise ShortlistError(f"size must be a whole number of at least 1, got {size!r}")
     if len(shares) != 3 or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
-        raise ValueError(f"shares must be three numbers of 0 or more that sum to 1, got {shares}")
+        raise ShortlistError(f"shares must be three numbers of 0 or more that sum to 1, got {shares}")
     ends = np.round(np.cumsum([0.0, *shares]) * size).astype(int)
     return [int(count) for count in np.diff(ends)]
 

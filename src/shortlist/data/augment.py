@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
+
 
 def augment(images: Tensor, *, padding: int = 4, flip: bool = True, generator: torch.Generator | None = None) -> Tensor:
     """Each image moved by up to ``padding`` pixels in both directions and, half of the time, mirrored.
@@ -23,9 +25,9 @@ def augment(images: Tensor, *, padding: int = 4, flip: bool = True, generator: t
     True
     """
     if images.ndim != 4:
-        raise ValueError(f"images must have the shape (B, C, H, W), got {tuple(images.shape)}")
+        raise ShortlistError(f"images must have the shape (B, C, H, W), got {tuple(images.shape)}")
     if padding < 0:
-        raise ValueError(f"padding must be 0 or more, got {padding}")
+        raise ShortlistError(f"padding must be 0 or more, got {padding}")
     count, _, height, width = images.shape
     moves = torch.randint(0, 2 * padding + 1, (2, count, 1), generator=generator)
     mirrored = torch.randint(0, 2, (count, 1), generator=generator) == 1

@@ -15,6 +15,7 @@ from shortlist.data._problems import Findings
 from shortlist.data._tables import text_lines
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
+from shortlist.errors import ShortlistError
 
 _PIXELS = 3 * 32 * 32
 # mean and standard deviation of each channel of the training images, the usual figures
@@ -48,7 +49,7 @@ def read_cifar(path: str | os.PathLike[str], *, part: Literal["train", "test"] =
         ```
     """
     if part not in ("train", "test"):
-        raise ValueError(f"part must be 'train' or 'test', got {part!r}")
+        raise ShortlistError(f"part must be 'train' or 'test', got {part!r}")
     findings, root = Findings(), Path(path)
     layouts = {"data_batch_1": _cifar10_python, "data_batch_1.bin": _cifar10_binary, "test_batch": _cifar10_python,
                "test_batch.bin": _cifar10_binary, "train": _cifar100_python, "train.bin": _cifar100_binary,

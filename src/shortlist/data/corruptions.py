@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist._label_sets import LabelSets
 from shortlist.data._random import random_for
 from shortlist.data.dataset import Dataset
+from shortlist.errors import ShortlistError
+from shortlist.labels.label_sets import LabelSets
 
 
 def noise_within_groups(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset:
@@ -29,7 +30,7 @@ def noise_within_groups(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset
     _check_share("p", p)
     _need_indices(dataset, "noise-within-groups")
     if dataset.groups is None:
-        raise ValueError(f"noise-within-groups needs coarse groups of labels, and {dataset.name!r} has none")
+        raise ShortlistError(f"noise-within-groups needs coarse groups of labels, and {dataset.name!r} has none")
     groups = dataset.groups.numpy()
     by_group = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups)
@@ -52,7 +53,7 @@ def symmetric_noise(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset:
     _check_share("p", p)
     _need_indices(dataset, "symmetric-noise")
     if dataset.num_labels < 2:
-        raise ValueError("symmetric-noise needs at least two labels")
+        raise ShortlistError("symmetric-noise needs at least two labels")
     random = random_for("symmetric-noise", seed)
     target = dataset.target.numpy().copy()
     chosen = np.flatnonzero((random.random(len(target)) < p) & (target >= 0))
@@ -113,7 +114,7 @@ def long_tailed(dataset: Dataset, *, ratio: float = 100.0, seed: int = 0) -> Dat
     """
     _need_indices(dataset, "long-tailed")
     if not ratio >= 1:
-        raise ValueError(f"ratio must be at least 1, got {ratio}")
+        raise ShortlistError(f"ratio must be at least 1, got {ratio}")
     random = random_for("long-tailed", seed)
     target = dataset.target.numpy()
     most = int(dataset.label_counts().max())
@@ -144,7 +145,7 @@ def corrupt(dataset: Dataset, corruption: str, **options: Any) -> Dataset:
     tensor([0, 1])
     """
     if corruption not in CORRUPTIONS:
-        raise ValueError(f"there is no corruption {corruption!r}; there are {', '.join(CORRUPTIONS)}")
+        raise ShortlistError(f"there is no corruption {corruption!r}; there are {', '.join(CORRUPTIONS)}")
     return CORRUPTIONS[corruption](dataset, **options)
 
 
@@ -156,18 +157,18 @@ def _corrupted(dataset: Dataset, target: Tensor, name: str, **options: Any) -> D
         sets = rows[:, None] == np.arange(dataset.num_labels) if dataset.is_single else rows == 1
         truth = LabelSets.from_dense(sets, dataset.vocabulary)
     if dataset.kind == "scenes":
-        raise ValueError(f"the corruption {name!r} changes the labels of examples; scenes have relations instead")
+        raise ShortlistError(f"the corruption {name!r} changes the labels of examples; scenes have relations instead")
     return replace(dataset, target=target, truth=truth, corruptions=(*dataset.corruptions, {"name": name, **options}))
 
 
 def _check_share(name: str, value: float) -> None:
     if not 0 <= value <= 1:
-        raise ValueError(f"{name} must be a probability from 0 to 1, got {value!r}")
+        raise ShortlistError(f"{name} must be a probability from 0 to 1, got {value!r}")
 
 
 def _need_indices(dataset: Dataset, corruption: str) -> None:
     if not dataset.is_single:
-        raise ValueError(
+        raise ShortlistError(
             f"{corruption} is for class indices, and {dataset.name!r} has a label matrix: use missing-labels or "
             f"single-positive"
         )
@@ -175,7 +176,7 @@ def _need_indices(dataset: Dataset, corruption: str) -> None:
 
 def _need_matrix(dataset: Dataset, corruption: str) -> None:
     if dataset.is_single:
-        raise ValueError(
+        raise ShortlistError(
             f"{corruption} is for a label matrix, and {dataset.name!r} has class indices: convert them with "
             f"shortlist.labels.from_indices"
         )

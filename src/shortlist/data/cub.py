@@ -12,6 +12,7 @@ from shortlist.data._problems import Findings
 from shortlist.data._tables import numbered_names, text_lines
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
+from shortlist.errors import ShortlistError
 
 
 def read_cub(
@@ -46,9 +47,9 @@ def read_cub(
         ```
     """
     if part not in ("train", "test", "all"):
-        raise ValueError(f"part must be 'train', 'test' or 'all', got {part!r}")
+        raise ShortlistError(f"part must be 'train', 'test' or 'all', got {part!r}")
     if certainty not in (1, 2, 3, 4):
-        raise ValueError(f"certainty must be 1 (not visible), 2 (guessing), 3 (probably) or 4, got {certainty!r}")
+        raise ShortlistError(f"certainty must be 1 (not visible), 2 (guessing), 3 (probably) or 4, got {certainty!r}")
     findings, root = Findings(), Path(path)
     images = numbered_names(root / "images.txt", findings)
     training = numbered_names(root / "train_test_split.txt", findings)

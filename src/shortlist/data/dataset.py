@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist._label_set_inputs import as_positions, check_vocabulary
-from shortlist._label_sets import LabelSets
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.scenes import Relations, Scenes
+from shortlist.errors import ShortlistError
 from shortlist.labels import check_label_matrix
+from shortlist.labels.label_set_inputs import as_positions, check_vocabulary
+from shortlist.labels.label_sets import LabelSets
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +61,9 @@ class Dataset:
         object.__setattr__(self, "vocabulary", names)
         labels = self.num_labels
         if not isinstance(self.inputs, Images | Scenes) and len(self.inputs.shape) != 2:
-            raise ValueError(f"inputs must be features of shape (N, D) or Images, got shape {tuple(self.inputs.shape)}")
+            raise ShortlistError(
+                f"inputs must be features of shape (N, D) or Images, got shape {tuple(self.inputs.shape)}"
+            )
         object.__setattr__(self, "target", _checked_target(self.target, labels))
         if self.groups is not None:
             self._check_groups(self.groups)
@@ -71,19 +74,19 @@ class Dataset:
             ("side", None if self.side is None else len(self.side)),
         ):
             if size not in (None, len(self)):
-                raise ValueError(f"{what} has {size} rows for {len(self)} inputs")
+                raise ShortlistError(f"{what} has {size} rows for {len(self)} inputs")
         if self.truth is not None and self.truth.num_labels != labels:
-            raise ValueError(f"truth has {self.truth.num_labels} labels, the vocabulary {labels}")
+            raise ShortlistError(f"truth has {self.truth.num_labels} labels, the vocabulary {labels}")
 
     def _check_groups(self, groups: Tensor) -> None:
         if groups.shape != (self.num_labels,) or groups.dtype != torch.int64:
-            raise ValueError(
+            raise ShortlistError(
                 f"groups must be int64 of shape ({self.num_labels},), got {tuple(groups.shape)} of {groups.dtype}"
             )
         if int(groups.min()) < 0:
-            raise ValueError(f"groups must be 0 or more, got {int(groups.min())}")
+            raise ShortlistError(f"groups must be 0 or more, got {int(groups.min())}")
         if self.group_names is not None and int(groups.max()) >= len(self.group_names):
-            raise ValueError(f"groups go to {int(groups.max())}, but there are {len(self.group_names)} group_names")
+            raise ShortlistError(f"groups go to {int(groups.max())}, but there are {len(self.group_names)} group_names")
 
     def __len__(self) -> int:
         return len(self.inputs) if isinstance(self.inputs, Images | Scenes) else int(self.inputs.shape[0])
@@ -130,7 +133,7 @@ class Dataset:
         """The examples at these positions, in this order; or those a bool mask or a slice selects."""
         rows = as_positions(index, len(self))
         if rows.ndim != 1:
-            raise ValueError(f"index must be positions in one dimension, a bool mask or a slice, got {index!r}")
+            raise ShortlistError(f"index must be positions in one dimension, a bool mask or a slice, got {index!r}")
         at = torch.from_numpy(rows)
         if isinstance(self.inputs, Images | MappedRows | Scenes):
             inputs: Any = self.inputs.subset(rows)
@@ -227,7 +230,7 @@ def _checked_target(target: Any, num_labels: int) -> Tensor:
             check_label_matrix(target)
         return target.to(torch.int8)
     if target.ndim != 1 or target.is_floating_point() or target.dtype == torch.bool:
-        raise ValueError(
+        raise ShortlistError(
             f"target must be class indices (N,) or a label matrix (N, {num_labels}), "
             f"got shape {tuple(target.shape)} of {target.dtype}"
         )
@@ -235,7 +238,7 @@ def _checked_target(target: Any, num_labels: int) -> Tensor:
     bad = (target < -1) | (target >= num_labels)
     if bool(bad.any()):
         row = int(bad.nonzero()[0])
-        raise ValueError(
+        raise ShortlistError(
             f"target[{row}] is {int(target[row])}: allowed are 0..{num_labels - 1}, or -1 for an unknown row"
         )
     return target

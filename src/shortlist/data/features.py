@@ -22,6 +22,7 @@ from shortlist.data._targets import (
 )
 from shortlist.data.dataset import Dataset, default_names
 from shortlist.data.mapped_rows import MappedRows
+from shortlist.errors import ShortlistError
 
 
 def read_features(
@@ -110,7 +111,7 @@ def read_features(
     if vocabulary is None:
         vocabulary = default_names(_count_labels(found, num_labels, labels_file, labels_key))
     elif num_labels not in (None, len(vocabulary)):
-        raise ValueError(f"num_labels={num_labels} was given, but there are {len(vocabulary)} names")
+        raise ShortlistError(f"num_labels={num_labels} was given, but there are {len(vocabulary)} names")
     if labels_file.is_table:
         found, coding = blanks_are_unknown(found, coding)
     target = target_of(found, vocabulary, coding, labels_file.path, findings)
@@ -236,7 +237,7 @@ def _count_labels(found: Any, num_labels: int | None, file: ArrayFile, labels_ke
     if found.ndim == 2:
         return int(found.shape[1])
     if num_labels is None:
-        raise ValueError(
+        raise ShortlistError(
             f"{file.path}: {labels_key!r} holds class indices, which do not say how many labels there are: "
             f"give vocabulary, vocabulary_key or num_labels"
         )

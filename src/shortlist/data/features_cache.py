@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shortlist._files import written_whole
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
+from shortlist.errors import ShortlistError
+from shortlist.files import written_whole
 
 
 def cached_features(
@@ -88,7 +89,7 @@ def _header(rows: int, columns: int) -> dict[str, Any]:
 
 def _check_features(found: Tensor, rows: int) -> None:
     if found.ndim != 2 or found.shape[0] != rows:
-        raise ValueError(f"the backbone must return features ({rows}, D), got shape {tuple(found.shape)}")
+        raise ShortlistError(f"the backbone must return features ({rows}, D), got shape {tuple(found.shape)}")
 
 
 def _key(dataset: Dataset, backbone: nn.Module, identity: str) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 
-from shortlist._words import nearest
 from shortlist.data._problems import Findings
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
+from shortlist.errors import nearest
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
 

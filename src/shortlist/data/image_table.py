@@ -15,6 +15,7 @@ from shortlist.data._problems import Findings
 from shortlist.data._tables import Table, read_table
 from shortlist.data.dataset import Dataset, default_names
 from shortlist.data.images import Images
+from shortlist.errors import ShortlistError
 
 Form = Literal["index", "name", "list", "columns"]
 _WRONG = 2  # marks, for a moment, a cell that is not in the coding
@@ -61,9 +62,9 @@ def read_image_table(
     (('cat', 'dog'), tensor([[1, 1]], dtype=torch.int8))
     """
     if labels not in ("index", "name", "list", "columns"):
-        raise ValueError(f"labels must be 'index', 'name', 'list' or 'columns', got {labels!r}")
+        raise ShortlistError(f"labels must be 'index', 'name', 'list' or 'columns', got {labels!r}")
     if rest not in ("absent", "unknown"):
-        raise ValueError(f"rest must be 'absent' or 'unknown', got {rest!r}")
+        raise ShortlistError(f"rest must be 'absent' or 'unknown', got {rest!r}")
     findings = Findings()
     table = read_table(path, findings)
     if table is None:
@@ -78,7 +79,9 @@ def read_image_table(
         cells = [(row, "" if place is None else found[place]) for row, found in table.rows]
         if labels == "index":
             if vocabulary is None and num_labels is None:
-                raise ValueError("class indices do not say how many labels there are: give vocabulary or num_labels")
+                raise ShortlistError(
+                    "class indices do not say how many labels there are: give vocabulary or num_labels"
+                )
             names = list(vocabulary) if vocabulary is not None else list(default_names(num_labels or 0))
             target = _from_indices(table, cells, len(names), findings)
         else:

@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist._label_set_inputs import as_positions
-from shortlist._optional import require
+from shortlist.errors import ShortlistError
+from shortlist.labels.label_set_inputs import as_positions
+from shortlist.optional import require
 
 Pixels = NDArray[np.uint8]
 
@@ -47,17 +48,17 @@ class Images:
     def __post_init__(self) -> None:
         if isinstance(self.source, np.ndarray):
             if self.source.ndim != 4 or self.source.dtype != np.uint8:
-                raise ValueError(
+                raise ShortlistError(
                     f"pixels must be uint8 of shape (N, H, W, C), got {self.source.shape} of {self.source.dtype}"
                 )
             object.__setattr__(self, "size", self.source.shape[1:3])
         elif isinstance(self.source, str):
-            raise ValueError(f"source must be a sequence of paths, got the single string {self.source!r}")
+            raise ShortlistError(f"source must be a sequence of paths, got the single string {self.source!r}")
         if min(self.size) < 1:
-            raise ValueError(f"size must be at least 1 in each direction, got {self.size}")
+            raise ShortlistError(f"size must be at least 1 in each direction, got {self.size}")
         channels = self.source.shape[3] if isinstance(self.source, np.ndarray) else 3
         if len(self.mean) != channels or len(self.std) != channels or min(self.std) <= 0:
-            raise ValueError(
+            raise ShortlistError(
                 f"mean and std must have one value for each of {channels} channels, std above 0, "
                 f"got {self.mean} and {self.std}"
             )
@@ -139,10 +140,10 @@ def decode(path: str | os.PathLike[str], size: tuple[int, int] | None = None, cr
                 found = _resized(pil, found, size, crop)
             return np.asarray(found)
     except FileNotFoundError:
-        raise ValueError(f"no such image: {os.fspath(path)}") from None
+        raise ShortlistError(f"no such image: {os.fspath(path)}") from None
     except (OSError, SyntaxError, ValueError, pil.DecompressionBombError) as error:
         reason = str(error).replace(repr(os.fspath(path)), "it")
-        raise ValueError(f"cannot decode the image {os.fspath(path)}: {reason}") from error
+        raise ShortlistError(f"cannot decode the image {os.fspath(path)}: {reason}") from error
 
 
 def _resized(pil: Any, image: Any, size: tuple[int, int], crop: bool) -> Any:

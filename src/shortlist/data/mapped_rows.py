@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist._label_set_inputs import as_positions
+from shortlist.labels.label_set_inputs import as_positions
 
 
 @dataclass(frozen=True, eq=False)

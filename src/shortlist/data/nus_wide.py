@@ -14,6 +14,7 @@ from shortlist.data._problems import Findings
 from shortlist.data._tables import text_lines
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
+from shortlist.errors import ShortlistError
 
 
 def read_nus_wide(
@@ -49,7 +50,7 @@ def read_nus_wide(
         ```
     """
     if part not in ("train", "test"):
-        raise ValueError(f"part must be 'train' or 'test', got {part!r}")
+        raise ShortlistError(f"part must be 'train' or 'test', got {part!r}")
     findings = Findings()
     root, word = Path(path), part.capitalize()
     concept_list = root / "Concepts81.txt"

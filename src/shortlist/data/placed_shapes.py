@@ -13,6 +13,7 @@ from shortlist.data._random import random_for
 from shortlist.data._scene_rows import scene_dataset
 from shortlist.data.dataset import Dataset
 from shortlist.data.scenes import Scenes
+from shortlist.errors import ShortlistError
 
 SHAPES = ("circle", "square", "star", "frame", "table", "lamp")
 SAYINGS = ("left of", "above", "inside", "larger than", "overlaps", "stands on")
@@ -38,11 +39,11 @@ def placed_shapes(
     Dataset('placed-shapes': Scenes(100 images, 450 objects, 461 relations), 6 predicates)
     """
     if part not in ("train", "val", "test"):
-        raise ValueError(f"part must be 'train', 'val' or 'test', got {part!r}")
+        raise ShortlistError(f"part must be 'train', 'val' or 'test', got {part!r}")
     if size < 1:
-        raise ValueError(f"size must be at least 1, got {size}")
+        raise ShortlistError(f"size must be at least 1, got {size}")
     if not 0 <= recorded <= 1:
-        raise ValueError(f"recorded must be between 0 and 1, got {recorded!r}")
+        raise ShortlistError(f"recorded must be between 0 and 1, got {recorded!r}")
     random = random_for(f"placed shapes, {part}", seed)
     counts = random.integers(2, 8, size)
     classes = random.integers(0, len(SHAPES), counts.sum())

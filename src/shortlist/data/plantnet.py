@@ -14,6 +14,7 @@ from shortlist.data._problems import Findings
 from shortlist.data.dataset import Dataset
 from shortlist.data.image_folder import images_under, label_folders
 from shortlist.data.images import Images
+from shortlist.errors import ShortlistError
 
 _NAMES = "plantnet300K_species_id_2_name.json"
 _PARTS = ("train", "val", "test")
@@ -48,7 +49,7 @@ def read_plantnet(
         ```
     """
     if part not in _PARTS:
-        raise ValueError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")
+        raise ShortlistError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")
     findings = Findings()
     root = Path(path)
     findings.folder(root / "images" / part)

@@ -22,6 +22,7 @@ from shortlist.data.stacked_images import read_stacked_images
 from shortlist.data.visual_genome import read_visual_genome
 from shortlist.data.voc import read_voc
 from shortlist.data.vrd import read_vrd, read_vrd_pairs
+from shortlist.errors import ShortlistError
 
 READERS: dict[str, Callable[..., Dataset]] = {
     "ambiguous-numbers": ambiguous_numbers,
@@ -84,7 +85,7 @@ def reader_for(path: str) -> str:
 
 def _named(reader: str) -> Callable[..., Dataset]:
     if reader not in READERS and os.path.exists(reader):
-        raise ValueError(f"{reader!r} is no reader but a path: try {reader_for(reader)}")
+        raise ShortlistError(f"{reader!r} is no reader but a path: try {reader_for(reader)}")
     if reader not in READERS:
-        raise ValueError(f"there is no reader {reader!r}; there are {', '.join(sorted(READERS))}")
+        raise ShortlistError(f"there is no reader {reader!r}; there are {', '.join(sorted(READERS))}")
     return READERS[reader]

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from shortlist._label_set_inputs import as_positions
+from shortlist.errors import ShortlistError
+from shortlist.labels.label_set_inputs import as_positions
 
 
 class Relations(NamedTuple):
@@ -105,13 +106,13 @@ class Scenes:
             ("features", self.features, (objects, -1)),
         ):
             if found is not None and not _fits(tuple(found.shape), wanted):
-                raise ValueError(f"{name} must have the shape {wanted}, got {tuple(found.shape)}")
+                raise ShortlistError(f"{name} must have the shape {wanted}, got {tuple(found.shape)}")
         for name, offsets, end in (
             ("object_offsets", self.object_offsets, objects),
             ("relation_offsets", self.relation_offsets, len(self.relations)),
         ):
             if int(offsets[0]) != 0 or int(offsets[-1]) != end or bool((offsets.diff() < 0).any()):
-                raise ValueError(f"{name} must rise from 0 to {end}, got {offsets.tolist()[:5]}...")
+                raise ShortlistError(f"{name} must rise from 0 to {end}, got {offsets.tolist()[:5]}...")
         self._check_objects()
         self._check_relations()
 
@@ -120,12 +121,12 @@ class Scenes:
         if bool(bad.any()):
             row = int(bad.nonzero()[0])
             number = int(self.classes[row])
-            raise ValueError(f"object {row} has the class {number}: allowed are 0..{len(self.class_names) - 1}")
+            raise ShortlistError(f"object {row} has the class {number}: allowed are 0..{len(self.class_names) - 1}")
         bad = ~((self.boxes[:, 2:] > self.boxes[:, :2]).all(1) & self.boxes.isfinite().all(1))
         if bool(bad.any()):
             row = int(bad.nonzero()[0])
             box = self.boxes[row].tolist()
-            raise ValueError(f"object {row} has the box {box}: xmin < xmax and ymin < ymax must hold")
+            raise ShortlistError(f"object {row} has the box {box}: xmin < xmax and ymin < ymax must hold")
 
     def _check_relations(self) -> None:
         counts = self.object_offsets.diff().repeat_interleave(self.relation_offsets.diff())
@@ -134,7 +135,7 @@ class Scenes:
         bad = ~inside | (predicate < 0) | (predicate >= self.num_predicates)
         if bool(bad.any()):
             row = int(bad.nonzero()[0])
-            raise ValueError(
+            raise ShortlistError(
                 f"relation {row} is {self.relations[row].tolist()} in an image of {int(counts[row])} objects: subject "
                 f"and object must be two of them, and the predicate one of 0..{self.num_predicates - 1}"
             )

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from shortlist.data._random import random_for
 from shortlist.data.dataset import Dataset
+from shortlist.errors import ShortlistError
 
 
 def split(
@@ -45,10 +46,12 @@ def _ends(parts: Sequence[float] | Sequence[int], total: int) -> list[int]:
     whole = all(isinstance(part, int) and not isinstance(part, bool) for part in parts)
     alike = whole or all(isinstance(part, float) for part in parts)
     if not parts or not alike or not all(part >= 0 for part in parts):
-        raise ValueError(f"parts must be all fractions (floats) or all numbers of examples (ints), got {parts!r}")
+        raise ShortlistError(f"parts must be all fractions (floats) or all numbers of examples (ints), got {parts!r}")
     allowed = total if whole else 1
     if sum(parts) > allowed + 1e-9:
-        raise ValueError(f"parts sum to {sum(parts)}, but there {'are' if whole else 'is'} only {allowed}: {parts!r}")
+        raise ShortlistError(
+            f"parts sum to {sum(parts)}, but there {'are' if whole else 'is'} only {allowed}: {parts!r}"
+        )
     ends = np.cumsum(parts) if whole else np.round(np.cumsum(parts) * total)
     return [min(int(end), total) for end in ends]
 

@@ -13,6 +13,7 @@ from shortlist.data._problems import Findings
 from shortlist.data._targets import Coding, dataset_of, target_of
 from shortlist.data.dataset import Dataset, default_names
 from shortlist.data.images import Images, Pixels, decode
+from shortlist.errors import ShortlistError
 
 
 def read_stacked_images(
@@ -61,7 +62,7 @@ def read_stacked_images(
     if found is not None:
         count = len(names) if names is not None else found.shape[1] if found.ndim == 2 else num_labels
         if count is None:
-            raise ValueError(f"{labels}: give vocabulary_key or num_labels, class indices do not tell how many")
+            raise ShortlistError(f"{labels}: give vocabulary_key or num_labels, class indices do not tell how many")
         vocabulary: tuple[str, ...] = default_names(count) if names is None else tuple(map(str, names.tolist()))
         target = target_of(found, vocabulary, coding, labels, findings)
     findings.stop_if_any()

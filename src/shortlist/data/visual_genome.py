@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shortlist._optional import require
 from shortlist.data._problems import DataError, Findings, PathLike
 from shortlist.data._scene_rows import scene_dataset
 from shortlist.data.dataset import Dataset
 from shortlist.data.scenes import Scenes
 from shortlist.data.vrd import _json
+from shortlist.errors import ShortlistError
+from shortlist.optional import require
 
 _LONG_SIDE = 1024  # boxes_1024: pixels of an image scaled to this length
 _LEFT_OUT = {1592, 1722, 4616, 4617}  # images of image_data.json that could not be opened and are not in the file
@@ -57,7 +58,7 @@ def read_visual_genome(
         ```
     """
     if part not in _PARTS:
-        raise ValueError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")
+        raise ShortlistError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")
     findings = Findings()
     findings.file(path)
     findings.stop_if_any()

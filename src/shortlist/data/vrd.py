@@ -12,6 +12,7 @@ from shortlist.data._arrays import get_array, open_arrays
 from shortlist.data._problems import Findings, PathLike
 from shortlist.data._scene_rows import SceneRows, scenes_of
 from shortlist.data.dataset import Dataset
+from shortlist.errors import ShortlistError
 
 _OTHER_ORDER = [2, 0, 3, 1]  # VRD writes ymin, ymax, xmin, xmax
 
@@ -99,7 +100,7 @@ def read_vrd_pairs(
         ```
     """
     if part not in ("train", "test"):
-        raise ValueError(f"part must be 'train' or 'test', got {part!r}")
+        raise ShortlistError(f"part must be 'train' or 'test', got {part!r}")
     findings = Findings()
     folder = Path(path).parent
     file = open_arrays(path, findings)

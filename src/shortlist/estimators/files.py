@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from shortlist._files import errors_name, written_whole
-from shortlist._optional import require
+from shortlist.errors import ShortlistError, errors_name
+from shortlist.files import written_whole
+from shortlist.optional import require
 from shortlist.sets import SetRule
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def write(path: str | os.PathLike[str], classifier: SetClassifier) -> None:
 def read(path: str | os.PathLike[str], kind: type[Classifier]) -> Classifier:
     safetensors = require("safetensors")
     if not os.path.isfile(path):
-        raise ValueError(f"there is no file {os.fspath(path)}")
+        raise ShortlistError(f"there is no file {os.fspath(path)}")
     with errors_name(path):
         try:
             with safetensors.safe_open(os.fspath(path), framework="pt") as file:
@@ -54,7 +55,7 @@ def read(path: str | os.PathLike[str], kind: type[Classifier]) -> Classifier:
                 weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             return _rebuilt(kind, facts, weights)
         except (safetensors.SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
-            raise ValueError(f"this is not a file that SetClassifier.save wrote: {error}") from error
+            raise ShortlistError(f"this is not a file that SetClassifier.save wrote: {error}") from error
 
 
 def _rebuilt(kind: type[Classifier], facts: dict[str, Any], weights: dict[str, Any]) -> Classifier:
@@ -85,4 +86,4 @@ def _plain(value: Any) -> Any:
     """numpy's numbers as Python's own."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise ValueError(f"{value!r} cannot be saved: parameters must be numbers, text, lists or dicts")
+    raise ShortlistError(f"{value!r} cannot be saved: parameters must be numbers, text, lists or dicts")

@@ -19,11 +19,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from torch import Tensor
 
 from shortlist.data import Dataset, split
+from shortlist.errors import ShortlistError
 from shortlist.estimators import files
 from shortlist.estimators.learner import new_learner
 from shortlist.estimators.rows import joined, latest, take
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
+from shortlist.links import link_tensor, usual_link
 from shortlist.metrics.functional import mean_average_precision
 from shortlist.objectives import OBJECTIVES, check_target, count_labels, make_config, objective_class
 from shortlist.sets import Conformal, SetRule
@@ -142,13 +144,15 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inputs, found, target = self._read(X, y, classes if first else self.classes_, reset=first)
         if first:
             if classes is None and target.ndim == 1:
-                raise ValueError("classes must be passed on the first call to partial_fit: all labels there will be")
+                raise ShortlistError(
+                    "classes must be passed on the first call to partial_fit: all labels there will be"
+                )
             self.classes_ = found
             self._start(inputs.shape[1], target)
         elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
-            raise ValueError(f"classes must be those of the first call, {self.classes_}, got {classes}")
+            raise ShortlistError(f"classes must be those of the first call, {self.classes_}, got {classes}")
         if objective_class(self._model["objective"]).training_only:
-            raise ValueError(
+            raise ShortlistError(
                 f"objective {self.objective!r} remembers every training example and has no place for new ones: "
                 f"use fit, or another objective"
             )
@@ -166,12 +170,12 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any, classes: Any, reset: bool) -> tuple[Any, NDArray[Any], Tensor]:
         if y is None:
-            raise ValueError("SetClassifier requires y to be passed, but the target y is None")
+            raise ShortlistError("SetClassifier requires y to be passed, but the target y is None")
         inputs = self._inputs(X, reset)
         found, target = read_target(y, classes)
         check_consistent_length(inputs, target)
         if len(found) < 2:
-            raise ValueError(f"SetClassifier needs at least 2 classes, y has one class or none: {found.tolist()}")
+            raise ShortlistError(f"SetClassifier needs at least 2 classes, y has one class or none: {found.tolist()}")
         return inputs, found, target
 
     def _inputs(self, X: Any, reset: bool) -> Any:
@@ -189,11 +193,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(fitted, None)
         num_labels = len(self.classes_)
         if not isinstance(self.hidden, tuple | list):
-            raise ValueError(f"hidden must hold the sizes of the hidden layers, such as (256,), got {self.hidden!r}")
+            raise ShortlistError(
+                f"hidden must hold the sizes of the hidden layers, such as (256,), got {self.hidden!r}"
+            )
         if not isinstance(self.calibration, Real) or not 0 <= self.calibration < 1:
-            raise ValueError(f"calibration must be a share of at least 0 and below 1, got {self.calibration!r}")
+            raise ShortlistError(f"calibration must be a share of at least 0 and below 1, got {self.calibration!r}")
         if self.k is not None and not (isinstance(self.k, Real) and self.k > 0):
-            raise ValueError(f"k must be a number above 0, or None, got {self.k!r}")
+            raise ShortlistError(f"k must be a number above 0, or None, got {self.k!r}")
         usual = max(round(cardinality(target), 2), 0.01) if self.is_multilabel_ else usual_k(num_labels)
         self._k = min(usual if self.k is None else self.k, num_labels)
         if self._k == num_labels and self.rule in ("average-k", "top-k"):
@@ -249,7 +255,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             })  # fmt: skip
         except ValidationError as error:
             first = error.errors()[0]
-            raise ValueError(f"{first['loc'][-1]}: {in_our_words(first['msg'])}, got {first['input']!r}") from None
+            raise ShortlistError(f"{first['loc'][-1]}: {in_our_words(first['msg'])}, got {first['input']!r}") from None
 
     def _for_objective(self, target: Tensor) -> Tensor:
         """Class indices as a label matrix, where the objective only takes these."""
@@ -308,10 +314,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Probabilities (N, L). For single labels each row sums to 1; with several, each label has its own (where the
         objective's scores are made for softmax, a row sums to 1 all the same)."""
         scores = torch.from_numpy(self._scores(X)).double()
-        if self.is_multilabel_ and OBJECTIVES[self._model["objective"]].link == "sigmoid":
-            return torch.sigmoid(scores).numpy()
-        # sigmoid probabilities, given that exactly one label is present, are the softmax of the scores too
-        return torch.softmax(scores, 1).numpy()
+        # of single labels: sigmoid probabilities, given that exactly one label is present, are the softmax too
+        sigmoid = self.is_multilabel_ and OBJECTIVES[self._model["objective"]].link == "sigmoid"
+        return link_tensor(scores, usual_link(single=not sigmoid)).numpy()
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Raw scores (N, L); of two single labels, how much higher the second one's is, (N,)."""
@@ -325,7 +330,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not self.is_multilabel_:
             return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
         if sample_weight is not None:
-            raise ValueError("score with several labels per example takes no sample_weight")
+            raise ShortlistError("score with several labels per example takes no sample_weight")
         target = read_target(y, self.classes_)[1]
         return float(mean_average_precision(torch.from_numpy(self._scores(X)), target, average="sample"))
 

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets, check_label_matrix, from_sets
 
 FORMS = (
@@ -48,7 +49,7 @@ def read_target(y: Any, classes: Any = None) -> tuple[NDArray[Any], Tensor]:
     try:
         array = np.asarray(y)
     except ValueError:
-        raise ValueError(f"y holds rows of different lengths: y is {FORMS}") from None
+        raise ShortlistError(f"y holds rows of different lengths: y is {FORMS}") from None
     if array.ndim == 2 and array.shape[1] != 1:
         return _matrix_target(array, getattr(y, "columns", None), classes)
     return _class_target(column_or_1d(array, warn=True), classes)
@@ -62,7 +63,7 @@ def _class_target(y: NDArray[Any], classes: Any) -> tuple[NDArray[Any], Tensor]:
         known = {label: index for index, label in enumerate(np.asarray(classes).tolist())}
         places = [known.get(label, -1) for label in found.tolist()]
         if -1 in places:
-            raise ValueError(f"y holds {found.tolist()[places.index(-1)]!r}, which is not one of {_listed(known)}")
+            raise ShortlistError(f"y holds {found.tolist()[places.index(-1)]!r}, which is not one of {_listed(known)}")
         found, indices = np.asarray(classes), np.array(places)[indices]
     return found, torch.from_numpy(np.ascontiguousarray(indices, dtype=np.int64))
 
@@ -71,14 +72,14 @@ def _matrix_target(matrix: Any, names: Any, classes: Any) -> tuple[NDArray[Any],
     try:
         check_label_matrix(matrix)
     except ValueError as error:
-        raise ValueError(f"y is read as a label matrix: {error}. Other forms of y: {FORMS}") from None
+        raise ShortlistError(f"y is read as a label matrix: {error}. Other forms of y: {FORMS}") from None
     dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
     labels = np.arange(dense.shape[1]) if names is None else np.asarray(names)
     if classes is not None:
         if len(classes) != dense.shape[1]:
-            raise ValueError(f"y has {dense.shape[1]} columns for {len(classes)} labels")
+            raise ShortlistError(f"y has {dense.shape[1]} columns for {len(classes)} labels")
         if names is not None and labels.tolist() != np.asarray(classes).tolist():
-            raise ValueError(f"the columns of y are {_listed(labels.tolist())}; expected {_listed(classes)}")
+            raise ShortlistError(f"the columns of y are {_listed(labels.tolist())}; expected {_listed(classes)}")
         labels = np.asarray(classes)
     return labels, torch.from_numpy(np.array(dense, dtype=np.int8, order="C"))
 
@@ -103,7 +104,7 @@ def _collections_target(rows: list[Iterable[Any]], classes: Any) -> tuple[NDArra
         found = {label for row in rows for label in row}
         if not all(isinstance(x, str) for x in found) and not all(isinstance(x, int | np.integer) for x in found):
             kinds = ", ".join(sorted({type(label).__name__ for label in found}))
-            raise ValueError(f"the labels of y must be all names or all whole numbers, got {kinds}")
+            raise ShortlistError(f"the labels of y must be all names or all whole numbers, got {kinds}")
         classes = np.array(sorted(found)) if found else np.arange(0)
     labels = np.asarray(classes)
     known = {label: index for index, label in enumerate(labels.tolist())}
@@ -111,7 +112,7 @@ def _collections_target(rows: list[Iterable[Any]], classes: Any) -> tuple[NDArra
     for number, row in enumerate(rows):
         for label in row:
             if label not in known:
-                raise ValueError(f"y[{number}] holds {label!r}, which is not one of {_listed(known)}")
+                raise ShortlistError(f"y[{number}] holds {label!r}, which is not one of {_listed(known)}")
             matrix[number, known[label]] = 1
     return labels, torch.from_numpy(matrix)
 

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from shortlist.functional._distributed import reduce_over_processes, sum_over_processes
-from shortlist.functional._inputs import (
+from shortlist.checks import (
     check_label_matrix,
     check_mask,
     check_sample_weight,
@@ -23,7 +22,8 @@ from shortlist.functional._inputs import (
     raise_bad_label,
     transforms_active,
 )
-from shortlist.functional._reduction import spread_nan
+from shortlist.distributed import sum_over_processes
+from shortlist.functional.reduction import reduce_over_processes, spread_nan
 from shortlist.kernels import native_serves, ops
 
 Twin = Callable[..., Any]

@@ -4,10 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._distributed import world_size
+from shortlist.checks import check_reduction, in_compute_type
+from shortlist.distributed import world_size
+from shortlist.errors import ShortlistError
 from shortlist.functional._fused import register, row_loss
-from shortlist.functional._inputs import check_reduction, in_compute_type
-from shortlist.functional._label_matrix import is_label, read_single_positive, single_positive_weights
+from shortlist.functional.label_matrix import is_label, read_single_positive, single_positive_weights
 from shortlist.kernels import ops
 
 
@@ -78,7 +79,7 @@ def assume_negative_loss(
     """
     check_reduction(reduction)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"label_smoothing must be between 0 and 1, got {label_smoothing!r}")
+        raise ShortlistError(f"label_smoothing must be between 0 and 1, got {label_smoothing!r}")
     index, mask = read_single_positive(scores, target, mask)
     x = in_compute_type(scores)
     counts = single_positive_weights(x, index, weight, sample_weight)

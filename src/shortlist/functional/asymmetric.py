@@ -4,10 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._distributed import world_size
+from shortlist.checks import check_reduction
+from shortlist.distributed import world_size
+from shortlist.errors import ShortlistError
 from shortlist.functional._fused import label_matrix_loss, register
-from shortlist.functional._inputs import check_reduction
-from shortlist.functional._label_matrix import largest_members
+from shortlist.functional.label_matrix import largest_members
 from shortlist.kernels import ops
 
 IGNORE, NEGATIVE, SELECTIVE = range(3)  # what becomes of unknown labels; `partial_selective_loss` has all three
@@ -135,9 +136,9 @@ def asymmetric_loss(
 def check_focus(**gammas: float) -> None:
     for name, gamma in gammas.items():
         if not 0 <= gamma < float("inf"):
-            raise ValueError(f"{name} must be a finite number that is not negative, got {gamma!r}")
+            raise ShortlistError(f"{name} must be a finite number that is not negative, got {gamma!r}")
 
 
 def check_clip(clip: float) -> None:
     if not 0 <= clip < 1:
-        raise ValueError(f"clip must be at least 0 and below 1 (a shift of probabilities), got {clip!r}")
+        raise ShortlistError(f"clip must be at least 0 and below 1 (a shift of probabilities), got {clip!r}")

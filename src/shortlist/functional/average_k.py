@@ -6,9 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._distributed import sum_over_earlier_processes, sum_over_processes, world_size
-from shortlist.functional._inputs import check_scores, in_compute_type, transforms_active
-from shortlist.functional._label_matrix import (
+from shortlist.checks import check_scores, in_compute_type, transforms_active
+from shortlist.distributed import sum_over_earlier_processes, sum_over_processes, world_size
+from shortlist.errors import ShortlistError
+from shortlist.functional.label_matrix import (
     check_couples_batch,
     is_label,
     read_single_positive,
@@ -193,15 +194,15 @@ def average_k_loss(
     check_scores(set_scores, "set_scores")
     check_scores(proposal_scores, "proposal_scores")
     if proposal_scores.shape != set_scores.shape:
-        raise ValueError(
+        raise ShortlistError(
             f"set_scores and proposal_scores must have one shape, got {tuple(set_scores.shape)} "
             f"and {tuple(proposal_scores.shape)}"
         )
     index, mask = read_single_positive(set_scores, target, mask)
     if not 1 <= k <= set_scores.shape[-1]:
-        raise ValueError(f"k must be between 1 and {set_scores.shape[-1]} (the number of labels), got {k!r}")
+        raise ShortlistError(f"k must be between 1 and {set_scores.shape[-1]} (the number of labels), got {k!r}")
     if not 0 <= alpha < float("inf"):
-        raise ValueError(f"alpha must be a finite number that is not negative, got {alpha!r}")
+        raise ShortlistError(f"alpha must be a finite number that is not negative, got {alpha!r}")
     world = world_size(sync)
     scores, proposals = in_compute_type(set_scores), in_compute_type(proposal_scores)
     counts = single_positive_weights(scores, index, weight, sample_weight)

@@ -4,15 +4,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._distributed import world_size
-from shortlist.functional._fused import label_matrix_loss, register
-from shortlist.functional._inputs import (
+from shortlist.checks import (
     check_reduction,
     check_scores,
     in_compute_type,
     transforms_active,
     values_visible,
 )
+from shortlist.distributed import world_size
+from shortlist.errors import ShortlistError
+from shortlist.functional._fused import label_matrix_loss, register
 from shortlist.kernels import ops
 
 
@@ -94,10 +95,10 @@ def _pos_weight(scores: Tensor, pos_weight: Tensor | float | None) -> Tensor | N
         return None
     weight = torch.as_tensor(pos_weight, dtype=scores.dtype, device=scores.device)
     if weight.shape not in ((), scores.shape[-1:]):
-        raise ValueError(
+        raise ShortlistError(
             f"pos_weight must be a number or one weight per label, shape {tuple(scores.shape[-1:])}; "
             f"got shape {tuple(weight.shape)}"
         )
     if values_visible(weight) and not bool((weight >= 0).all()):
-        raise ValueError("pos_weight must not be negative")
+        raise ShortlistError("pos_weight must not be negative")
     return weight.expand(scores.shape[-1:])

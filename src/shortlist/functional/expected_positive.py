@@ -4,9 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._distributed import reduce_over_processes, sum_over_processes, world_size
-from shortlist.functional._inputs import in_compute_type
-from shortlist.functional._label_matrix import check_couples_batch, read_single_positive, single_positive_weights
+from shortlist.checks import in_compute_type
+from shortlist.distributed import sum_over_processes, world_size
+from shortlist.errors import ShortlistError
+from shortlist.functional.label_matrix import check_couples_batch, read_single_positive, single_positive_weights
+from shortlist.functional.reduction import reduce_over_processes
 
 
 def _expected_positive_rows(scores: Tensor, index: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -68,7 +70,7 @@ def expected_positive_loss(
     index, mask = read_single_positive(scores, target, mask)
     num_labels = scores.shape[-1]
     if not 0 < k <= num_labels:
-        raise ValueError(f"k must be above 0 and at most {num_labels} (the number of labels), got {k!r}")
+        raise ShortlistError(f"k must be above 0 and at most {num_labels} (the number of labels), got {k!r}")
     world = world_size(sync)
     x = in_compute_type(scores)
     positive, expected = _expected_positive_rows(x, index, mask)

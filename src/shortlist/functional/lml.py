@@ -6,9 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._frame import balance, finite, split, wide
-from shortlist.functional._fused import register, row_loss
-from shortlist.functional._inputs import (
+from shortlist.checks import (
     apply_mask,
     check_positive,
     check_reduction,
@@ -18,7 +16,10 @@ from shortlist.functional._inputs import (
     values_visible,
     whole,
 )
-from shortlist.functional._reduction import label_loss_inputs
+from shortlist.errors import ShortlistError
+from shortlist.functional._frame import balance, finite, split, wide
+from shortlist.functional._fused import register, row_loss
+from shortlist.functional.reduction import label_loss_inputs
 from shortlist.kernels import native_serves, ops
 
 _STEPS = 3  # of Halley, from a good start: to rounding on every row tried
@@ -183,16 +184,16 @@ def _check_k(k: int | Tensor, scores: Tensor) -> tuple[int, Tensor | None]:
     if not isinstance(k, Tensor):
         number = whole(k, "k must be a whole number of at least 1, or a tensor with one per row")
         if number < 1:
-            raise ValueError(f"k must be at least 1, got {number}")
+            raise ShortlistError(f"k must be at least 1, got {number}")
         return number, None
     rows = scores.shape[:-1]
     if k.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8) or k.shape != rows:
-        raise ValueError(
+        raise ShortlistError(
             f"k must be a whole number or an integer tensor with one per row, of shape {tuple(rows)}; "
             f"got {k.dtype} of shape {tuple(k.shape)}"
         )
     if values_visible(k) and k.numel() and int(k.min()) < 1:
-        raise ValueError(f"k must be at least 1 in every row, got {int(k.min())}")
+        raise ShortlistError(f"k must be at least 1 in every row, got {int(k.min())}")
     return 1, k.long()
 
 
@@ -233,7 +234,7 @@ def lml(
     x = apply_mask(_over_temperature(in_compute_type(scores), temperature), mask)
     dims = x.ndim
     if not -dims <= dim < dims:
-        raise ValueError(f"dim must be between {-dims} and {dims - 1} for scores {tuple(x.shape)}, got {dim}")
+        raise ShortlistError(f"dim must be between {-dims} and {dims - 1} for scores {tuple(x.shape)}, got {dim}")
     is_last = dim in (-1, dims - 1)
     x = x if is_last else x.movedim(dim, -1)
     number, k_rows = _check_k(k, x)

@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
+from shortlist.checks import check_reduction
+from shortlist.distributed import world_size
 from shortlist.functional import two_way  # noqa: F401 - registers "pair-rows"
-from shortlist.functional._distributed import world_size
 from shortlist.functional._fused import label_matrix_loss
-from shortlist.functional._inputs import check_reduction
 
 
 def lsep_loss(

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from shortlist.functional._distributed import world_size
+from shortlist.checks import check_reduction
+from shortlist.distributed import world_size
 from shortlist.functional._frame import finite
 from shortlist.functional._fused import label_matrix_loss, register
-from shortlist.functional._inputs import check_reduction
-from shortlist.functional._label_matrix import masked_logsumexp
+from shortlist.functional.label_matrix import masked_logsumexp
 from shortlist.kernels import ops
 
 

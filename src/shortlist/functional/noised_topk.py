@@ -4,8 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._frame import finite
-from shortlist.functional._inputs import (
+from shortlist.checks import (
     apply_mask,
     check_indices,
     check_k,
@@ -17,7 +16,9 @@ from shortlist.functional._inputs import (
     transforms_active,
     values_visible,
 )
-from shortlist.functional._reduction import index_weights, reduce_loss, spread_nan
+from shortlist.errors import ShortlistError
+from shortlist.functional._frame import finite
+from shortlist.functional.reduction import index_weights, reduce_loss, spread_nan
 from shortlist.kernels import native_serves, ops
 
 
@@ -102,9 +103,9 @@ def noised_topk_loss(
     check_indices(scores, target)
     k = check_k(k, scores.shape[-1] - 1, "the number of labels less one")
     if not epsilon >= 0 or epsilon == float("inf"):
-        raise ValueError(f"epsilon must be a finite number, not negative, got {epsilon!r}")
+        raise ShortlistError(f"epsilon must be a finite number, not negative, got {epsilon!r}")
     if isinstance(n_samples, bool) or not isinstance(n_samples, int) or n_samples < 0:
-        raise ValueError(f"n_samples must be a whole number of at least 0, got {n_samples!r}")
+        raise ShortlistError(f"n_samples must be a whole number of at least 0, got {n_samples!r}")
     if scale is not None:
         check_positive(scale, "scale")
     x = in_compute_type(scores)
@@ -132,9 +133,13 @@ def _class_margins(class_counts: Tensor, n: int, max_margin: float) -> Tensor:
     check_positive(max_margin, "max_margin")
     class_counts = torch.as_tensor(class_counts)
     if class_counts.shape != (n,):
-        raise ValueError(f"class_counts must have one number per label, shape {(n,)}, got {tuple(class_counts.shape)}")
+        raise ShortlistError(
+            f"class_counts must have one number per label, shape {(n,)}, got {tuple(class_counts.shape)}"
+        )
     if not torch.compiler.is_compiling() and not bool((class_counts > 0).all()):
         bad = int((~(class_counts > 0)).nonzero()[0])
-        raise ValueError(f"class_counts[{bad}] is {class_counts[bad].item()}: every class needs at least one example")
+        raise ShortlistError(
+            f"class_counts[{bad}] is {class_counts[bad].item()}: every class needs at least one example"
+        )
     margins = class_counts.double().pow(-0.25)
     return margins * (max_margin / margins.max())

@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from shortlist.functional._distributed import world_size
+from shortlist.checks import check_mask, check_positive, check_reduction, check_scores
+from shortlist.distributed import world_size
 from shortlist.functional._fused import label_matrix_loss, register
-from shortlist.functional._inputs import check_mask, check_positive, check_reduction, check_scores
 from shortlist.functional.binary import _binary_entries
 from shortlist.kernels import ops
 

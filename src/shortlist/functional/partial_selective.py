@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
-from shortlist.functional._distributed import world_size
+from shortlist.checks import check_mask, check_reduction, check_scores, transforms_active
+from shortlist.distributed import world_size
+from shortlist.errors import ShortlistError
 from shortlist.functional._fused import label_matrix_loss
-from shortlist.functional._inputs import check_mask, check_reduction, check_scores, transforms_active
 from shortlist.functional.asymmetric import IGNORE, NEGATIVE, SELECTIVE, check_clip, check_focus
 
 _RULES = {"selective": SELECTIVE, "ignore": IGNORE, "negative": NEGATIVE}
@@ -68,14 +69,16 @@ def partial_selective_loss(
     check_focus(gamma_pos=gamma_pos, gamma_neg=gamma_neg, gamma_unknown=gamma_unknown)
     check_clip(clip)
     if mode not in _RULES:
-        raise ValueError(f"mode must be 'selective', 'ignore' or 'negative', got {mode!r}")
+        raise ShortlistError(f"mode must be 'selective', 'ignore' or 'negative', got {mode!r}")
     if isinstance(likelihood_topk, bool) or not isinstance(likelihood_topk, int) or likelihood_topk < 0:
-        raise ValueError(f"likelihood_topk must be a whole number that is not negative, got {likelihood_topk!r}")
+        raise ShortlistError(f"likelihood_topk must be a whole number that is not negative, got {likelihood_topk!r}")
     check_scores(scores)
     frequent = None
     if prior is not None:
         if prior.shape != scores.shape[-1:]:
-            raise ValueError(f"prior must be of shape ({scores.shape[-1]},), one per label, got {tuple(prior.shape)}")
+            raise ShortlistError(
+                f"prior must be of shape ({scores.shape[-1]},), one per label, got {tuple(prior.shape)}"
+            )
         frequent = (prior > prior_threshold).to(torch.uint8)
     args: tuple[object, ...] = (
         gamma_pos,

@@ -3,9 +3,11 @@
 import torch
 from torch import Tensor
 
-from shortlist.functional._distributed import reduce_over_processes, world_size
-from shortlist.functional._inputs import check_reduction, in_compute_type
-from shortlist.functional._label_matrix import read_label_matrix, rows_that_count, wide
+from shortlist.checks import check_reduction, in_compute_type
+from shortlist.distributed import world_size
+from shortlist.errors import ShortlistError
+from shortlist.functional.label_matrix import read_label_matrix, rows_that_count, wide
+from shortlist.functional.reduction import reduce_over_processes
 from shortlist.functional.warp import AbsentScores, harmonic_numbers
 
 
@@ -68,9 +70,9 @@ def rml_loss(
     """
     check_reduction(reduction)
     if not ramp < 1:
-        raise ValueError(f"ramp must be below 1 (the ramp falls from 1 - ramp to 0), got {ramp!r}")
+        raise ShortlistError(f"ramp must be below 1 (the ramp falls from 1 - ramp to 0), got {ramp!r}")
     if not label_weight >= 0:
-        raise ValueError(f"label_weight must not be negative, got {label_weight!r}")
+        raise ShortlistError(f"label_weight must not be negative, got {label_weight!r}")
     present, absent = read_label_matrix(scores, target, mask)
     x = in_compute_type(scores)
     rows = _rml_rows(x, present, absent, ramp, label_weight)

@@ -4,10 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from shortlist.checks import check_k, check_positive, check_reduction
+from shortlist.errors import ShortlistError
 from shortlist.functional._frame import finite, split, wide
 from shortlist.functional._fused import register, row_loss
-from shortlist.functional._inputs import check_k, check_positive, check_reduction
-from shortlist.functional._reduction import index_loss_inputs
+from shortlist.functional.reduction import index_loss_inputs
 from shortlist.functional.subsets import swap
 from shortlist.kernels import ops
 
@@ -50,7 +51,7 @@ def _loss(
 ) -> Tensor:
     check_reduction(reduction)
     if alpha != alpha or abs(alpha) == float("inf"):
-        raise ValueError(f"alpha must be a finite number, got {alpha!r}")
+        raise ShortlistError(f"alpha must be a finite number, got {alpha!r}")
     x, target, rows = index_loss_inputs(scores, target, mask, weight, sample_weight)
     k = check_k(k, scores.shape[-1] - 1, "the number of labels less one")
     loss = row_loss("smooth-topk", x, target, (k, tau, alpha), weight=rows, reduction=reduction)

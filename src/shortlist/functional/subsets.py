@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from shortlist.checks import apply_mask, check_k, check_scores, in_compute_type, values_visible
+from shortlist.errors import ShortlistError
 from shortlist.functional._frame import Split, balance, split, wide
-from shortlist.functional._inputs import apply_mask, check_k, check_scores, in_compute_type, values_visible
 from shortlist.functional._polynomials import product_coefficients
 from shortlist.kernels import native_serves, ops
 
@@ -178,7 +179,7 @@ def multi_crop_probabilities(crop_scores: Tensor, k: int) -> Tensor:
     """
     check_scores(crop_scores, "crop_scores")
     if crop_scores.ndim < 2 or crop_scores.shape[-2] == 0:
-        raise ValueError(f"crop_scores must have shape (..., crops, labels), got {tuple(crop_scores.shape)}")
+        raise ShortlistError(f"crop_scores must have shape (..., crops, labels), got {tuple(crop_scores.shape)}")
     return subset_marginals(crop_scores, k).mean(-2)
 
 

@@ -4,10 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from shortlist.checks import check_reduction
+from shortlist.errors import ShortlistError
 from shortlist.functional._frame import finite
 from shortlist.functional._fused import register, row_loss
-from shortlist.functional._inputs import check_reduction
-from shortlist.functional._reduction import label_loss_inputs
+from shortlist.functional.reduction import label_loss_inputs
 from shortlist.kernels import ops
 
 _MINUS_INF = float("-inf")
@@ -79,7 +80,7 @@ def truncated_entropy_loss(
     """
     check_reduction(reduction)
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
+        raise ShortlistError(f"k must be a whole number of at least 1, got {k!r}")
     x, target, rows = label_loss_inputs(scores, target, mask, weight, sample_weight)
     loss = row_loss("truncated-entropy", x, target, (k,), weight=rows, reduction=reduction)
     return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

@@ -4,11 +4,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.functional._distributed import reduce_over_processes, world_size
+from shortlist.checks import check_positive, check_reduction
+from shortlist.distributed import world_size
+from shortlist.errors import ShortlistError
 from shortlist.functional._fused import label_matrix_loss, register
-from shortlist.functional._inputs import check_positive, check_reduction
-from shortlist.functional._label_matrix import check_couples_batch, masked_logsumexp
-from shortlist.functional._reduction import reduce_loss
+from shortlist.functional.label_matrix import check_couples_batch, masked_logsumexp
+from shortlist.functional.reduction import reduce_loss, reduce_over_processes
 from shortlist.kernels import ops
 
 
@@ -118,7 +119,7 @@ def two_way_loss(
         tensor(0.5485)
     """
     if way not in ("both", "sample", "class"):
-        raise ValueError(f"way must be 'both', 'sample' or 'class', got {way!r}")
+        raise ShortlistError(f"way must be 'both', 'sample' or 'class', got {way!r}")
     if way == "sample":
         check_reduction(reduction)
     else:

@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
-from shortlist.functional._distributed import world_size
+from shortlist.checks import check_reduction, check_scores
+from shortlist.distributed import world_size
 from shortlist.functional._frame import finite
 from shortlist.functional._fused import label_matrix_loss, register
-from shortlist.functional._inputs import check_reduction, check_scores
-from shortlist.functional._label_matrix import wide
-from shortlist.functional._reduction import spread_nan
+from shortlist.functional.label_matrix import wide
+from shortlist.functional.reduction import spread_nan
 from shortlist.kernels import ops
 
 

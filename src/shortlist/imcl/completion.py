@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
+
 
 def squash(scores: Tensor, c: float = 2.0) -> Tensor:
     """psi_c(x) = (1 + 1/c) sigmoid(2x - log c) - 1/c: increasing, from -1/c to 1, and 0 at 0; c = 1 is tanh.
@@ -28,11 +30,13 @@ def complete(target: Tensor, values: Tensor, c: float = 2.0) -> Tensor:
     """
     check_c(c)
     if target.shape != values.shape:
-        raise ValueError(f"target has shape {tuple(target.shape)}, values have {tuple(values.shape)}: must be the same")
+        raise ShortlistError(
+            f"target has shape {tuple(target.shape)}, values have {tuple(values.shape)}: must be the same"
+        )
     known = torch.where(target == 1, 1.0, -1.0 / c).to(values.dtype)
     return torch.where(target == -1, values, known)
 
 
 def check_c(c: float) -> None:
     if not 0 < c < math.inf:
-        raise ValueError(f"c must be a positive finite number, got {c!r}")
+        raise ShortlistError(f"c must be a positive finite number, got {c!r}")

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from shortlist.errors import ShortlistError
+
 
 class Dictionary(nn.Module):
     """Which training examples are in it, what is known of their labels, and their features.
@@ -33,7 +35,7 @@ class Dictionary(nn.Module):
     def __init__(self, train_target: Tensor, in_features: int, per_label: int | None = 10, seed: int = 0) -> None:
         super().__init__()
         if train_target.ndim != 2:
-            raise ValueError(f"a dictionary needs a label matrix (N, L), got shape {tuple(train_target.shape)}")
+            raise ShortlistError(f"a dictionary needs a label matrix (N, L), got shape {tuple(train_target.shape)}")
         rows = torch.arange(len(train_target)) if per_label is None else choose(train_target, per_label, seed)
         self.register_buffer("rows", rows)
         self.register_buffer("target", train_target[rows].to(torch.int8))
@@ -51,7 +53,7 @@ class Dictionary(nn.Module):
         """Take the features of all its examples, in the order of ``rows``, in place of those it had."""
         if features.shape != self.features.shape:
             wanted, got = tuple(self.features.shape), tuple(features.shape)
-            raise ValueError(f"the dictionary's features must have shape {wanted}, one row per example, got {got}")
+            raise ShortlistError(f"the dictionary's features must have shape {wanted}, one row per example, got {got}")
         self.features.copy_(features.detach())
         self.filled.fill_(True)
 
@@ -73,7 +75,7 @@ def choose(train_target: Tensor, per_label: int, seed: int) -> Tensor:
     tensor([0, 2])
     """
     if per_label < 1:
-        raise ValueError(f"per_label must be at least 1, got {per_label}")
+        raise ShortlistError(f"per_label must be at least 1, got {per_label}")
     present = (train_target == 1).cpu()
     # one order of all examples; each label takes the first that have it, so that labels share examples where they can
     order = torch.randperm(len(present), generator=torch.Generator().manual_seed(seed))

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shortlist.errors import ShortlistError
+
 _BLOCK_ENTRIES = 1 << 24  # edges times rows looked at together where no gradient is wanted
 
 
@@ -42,18 +44,20 @@ class LabelGraph(nn.Module):
     def __init__(self, num_labels: int, edges: Tensor) -> None:
         super().__init__()
         if num_labels < 1:
-            raise ValueError(f"num_labels must be at least 1, got {num_labels}")
+            raise ShortlistError(f"num_labels must be at least 1, got {num_labels}")
         edges = edges.long()
         if edges.ndim != 2 or edges.shape[0] != 2:
-            raise ValueError(f"edges must have shape (2, number of edges), got {tuple(edges.shape)}")
+            raise ShortlistError(f"edges must have shape (2, number of edges), got {tuple(edges.shape)}")
         if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < num_labels:
             bad = int(edges[(edges < 0) | (edges >= num_labels)][0])
-            raise ValueError(f"edges hold label {bad}: allowed are 0..{num_labels - 1}")
+            raise ShortlistError(f"edges hold label {bad}: allowed are 0..{num_labels - 1}")
         if bool((edges[0] == edges[1]).any()):
             label = int(edges[0][edges[0] == edges[1]][0])
-            raise ValueError(f"edges must join two labels, label {label} is joined to itself: the diagonal is fixed")
+            raise ShortlistError(
+                f"edges must join two labels, label {label} is joined to itself: the diagonal is fixed"
+            )
         if edges.shape[1] != len(torch.unique(edges[0] * num_labels + edges[1])):
-            raise ValueError("edges hold a pair of labels twice")
+            raise ShortlistError("edges hold a pair of labels twice")
         self.num_labels = num_labels
         self.register_buffer("edges", edges.clone())
         self.weight = nn.Parameter(torch.zeros(edges.shape[1]))
@@ -64,7 +68,7 @@ class LabelGraph(nn.Module):
     def from_matrix(cls, matrix: Tensor) -> "LabelGraph":
         """Edges where an (L, L) matrix is not 0: entry (i, j) lets label j speak for label i. The diagonal is fixed."""
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(f"a graph's matrix has shape (labels, labels), got {tuple(matrix.shape)}")
+            raise ShortlistError(f"a graph's matrix has shape (labels, labels), got {tuple(matrix.shape)}")
         to, source = (matrix != 0).nonzero(as_tuple=True)
         return cls(len(matrix), torch.stack([source, to])[:, source != to])
 
@@ -76,7 +80,7 @@ class LabelGraph(nn.Module):
         tensor([[1, 0, 1], [0, 1, 2]])
         """
         if target.ndim != 2:
-            raise ValueError(f"co-occurrence needs a label matrix (N, L), got shape {tuple(target.shape)}")
+            raise ShortlistError(f"co-occurrence needs a label matrix (N, L), got shape {tuple(target.shape)}")
         present = (target == 1).to(torch.float32)
         return cls.nearest(present.T @ present, neighbours)
 
@@ -88,7 +92,9 @@ class LabelGraph(nn.Module):
         tensor([[1, 0, 1], [0, 1, 2]])
         """
         if vectors.ndim != 2 or not bool(vectors.isfinite().all()):
-            raise ValueError(f"word vectors must be finite numbers (labels, dimensions), got {tuple(vectors.shape)}")
+            raise ShortlistError(
+                f"word vectors must be finite numbers (labels, dimensions), got {tuple(vectors.shape)}"
+            )
         unit = F.normalize(vectors.float(), dim=1)
         return cls.nearest(unit @ unit.T, neighbours)
 
@@ -96,7 +102,7 @@ class LabelGraph(nn.Module):
     def nearest(cls, similarity: Tensor, neighbours: int) -> "LabelGraph":
         """Edges to each label from the labels of largest positive similarity in its row."""
         if neighbours < 0:
-            raise ValueError(f"neighbours must be at least 0, got {neighbours}")
+            raise ShortlistError(f"neighbours must be at least 0, got {neighbours}")
         others = similarity.float().clone().fill_diagonal_(-float("inf"))
         value, source = others.sort(dim=1, descending=True, stable=True)
         value, source = value[:, :neighbours], source[:, :neighbours]
@@ -108,7 +114,9 @@ class LabelGraph(nn.Module):
     def forward(self, predictions: Tensor) -> Tensor:
         """A y of every row of (rows, labels)."""
         if predictions.ndim != 2 or predictions.shape[1] != self.num_labels:
-            raise ValueError(f"predictions must have shape (rows, {self.num_labels}), got {tuple(predictions.shape)}")
+            raise ShortlistError(
+                f"predictions must have shape (rows, {self.num_labels}), got {tuple(predictions.shape)}"
+            )
         if torch.is_grad_enabled():
             return predictions + self._from_neighbours(predictions)
         rows = max(1, _BLOCK_ENTRIES // max(1, len(self.weight)))

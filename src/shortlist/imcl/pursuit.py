@@ -8,7 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from shortlist.functional._inputs import in_compute_type
+from shortlist.checks import in_compute_type
+from shortlist.errors import ShortlistError
 from shortlist.imcl.nonnegative import fit
 
 _BLOCK_ENTRIES = 1 << 17  # correlations looked at together, over the whole batch
@@ -60,11 +61,11 @@ class JointNonnegativePursuit:
 
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise ValueError(f"k must be a whole number of at least 1, got {self.k!r}")
+            raise ShortlistError(f"k must be a whole number of at least 1, got {self.k!r}")
         for name in ("label_weight", "feature_weight", "threshold"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
-                raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+                raise ShortlistError(f"{name} must be a finite number of at least 0, got {value!r}")
 
     def __call__(
         self,
@@ -177,7 +178,7 @@ def _norms(rows: Tensor, name: str) -> Tensor:
     norms = torch.linalg.vector_norm(rows, dim=1)
     if not bool(norms.isfinite().all()):
         row = int((~norms.isfinite()).nonzero()[0])
-        raise ValueError(f"{name} must be finite numbers, and not too large to be squared; row {row} is not")
+        raise ShortlistError(f"{name} must be finite numbers, and not too large to be squared; row {row} is not")
     return norms
 
 
@@ -185,7 +186,7 @@ def _check_shapes(y: Tensor, f: Tensor, dictionary_y: Tensor, dictionary_f: Tens
     given = {"labels": y, "features": f, "dictionary_labels": dictionary_y, "dictionary_features": dictionary_f}
     for name, tensor in given.items():
         if tensor.ndim != 2 or not tensor.is_floating_point():
-            raise ValueError(
+            raise ShortlistError(
                 f"{name} must be floating point of shape (rows, columns), got {tuple(tensor.shape)} {tensor.dtype}"
             )
     for a, b, dim in (
@@ -196,15 +197,17 @@ def _check_shapes(y: Tensor, f: Tensor, dictionary_y: Tensor, dictionary_f: Tens
     ):
         if given[a].shape[dim] != given[b].shape[dim]:
             what = "rows" if dim == 0 else "columns"
-            raise ValueError(
+            raise ShortlistError(
                 f"{a} and {b} must have as many {what}, got shapes {tuple(given[a].shape)} and {tuple(given[b].shape)}"
             )
     if exclude is not None:
         if exclude.shape != y.shape[:1] or exclude.is_floating_point() or exclude.dtype == torch.bool:
-            raise ValueError(
+            raise ShortlistError(
                 f"exclude must hold one dictionary row (or -1) per example, got {tuple(exclude.shape)} {exclude.dtype}"
             )
         size = len(dictionary_y)
         if exclude.numel() and not -1 <= int(exclude.min()) <= int(exclude.max()) < size:
             bad = int(exclude[(exclude < -1) | (exclude >= size)][0])
-            raise ValueError(f"exclude holds {bad}: allowed are the dictionary's rows 0..{size - 1}, and -1 for none")
+            raise ShortlistError(
+                f"exclude holds {bad}: allowed are the dictionary's rows 0..{size - 1}, and -1 for none"
+            )

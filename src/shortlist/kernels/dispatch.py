@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
+
 try:  # after torch: both then share torch's OpenMP runtime and its pool of threads
     native: Any = import_module("shortlist.kernels._native")
 except ImportError:  # a pure build (SHORTLIST_PURE=1)
@@ -30,7 +32,7 @@ def _choose(name: str) -> None:
     if name != "torch":
         if name not in isas:
             allowed = ", ".join(["native", "torch", *isas])
-            raise ValueError(f"kernels {name!r} are not available on this machine; allowed: {allowed}")
+            raise ShortlistError(f"kernels {name!r} are not available on this machine; allowed: {allowed}")
         native.use_isa(name)
     _in_use = name
 

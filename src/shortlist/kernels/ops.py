@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.library import Library
 
+from shortlist.errors import ShortlistError
 from shortlist.kernels.dispatch import native
 
 _library = Library("shortlist", "DEF")
@@ -33,7 +34,7 @@ class Kernel(NamedTuple):
     op: Callable[..., Any]
 
 
-class BadTarget(ValueError):
+class BadTarget(ShortlistError):
     """A target value that is not allowed, at a flat position; callers say it in their own words."""
 
     def __init__(self, position: int) -> None:

@@ -1,4 +1,4 @@
-"""What a metric accepts: scores, links and options, with errors that say what was given, what is allowed, and where."""
+"""What a metric accepts: scores and options, with errors that say what was given, what is allowed, and where."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.functional._inputs import check_scores, in_compute_type, whole
+from shortlist.checks import check_scores, in_compute_type, whole
+from shortlist.errors import ShortlistError
 
-LINKS = ("softmax", "sigmoid", "none")
 EMPTY = ("skip", "zero")
 
 
@@ -19,7 +19,7 @@ def as_tensor(value: Any, name: str) -> Tensor:
         return value.detach()
     if isinstance(value, np.ndarray):
         return torch.from_numpy(value if value.flags.writeable else np.array(value))  # torch warns of read-only memory
-    raise ValueError(f"{name} must be a torch tensor or a numpy array, got {type(value).__name__}")
+    raise ShortlistError(f"{name} must be a torch tensor or a numpy array, got {type(value).__name__}")
 
 
 def as_scores(scores: Any) -> Tensor:
@@ -27,39 +27,25 @@ def as_scores(scores: Any) -> Tensor:
     scores = as_tensor(scores, "scores")
     check_scores(scores)
     if scores.shape[-1] == 0:
-        raise ValueError(f"scores of shape {tuple(scores.shape)} have no labels")
+        raise ShortlistError(f"scores of shape {tuple(scores.shape)} have no labels")
     rows = in_compute_type(scores).reshape(-1, scores.shape[-1])
     bad = torch.isnan(rows)
     if bool(bad.any()):
         row, label = bad.nonzero()[0].tolist()
-        raise ValueError(f"scores have NaN in {int(bad.any(1).sum())} of {len(rows)} rows, first at [{row}, {label}]")
-    return rows
-
-
-def apply_link(scores: Tensor, link: str) -> Tensor:
-    """Checked scores after the link that makes rows comparable; nothing is guessed from their values."""
-    check_choice(link, "link", LINKS)
-    if link == "none":
-        return scores
-    if link == "sigmoid":
-        return scores.sigmoid()
-    result = scores.softmax(-1)
-    bad = torch.isnan(result).any(-1)
-    if bool(bad.any()):
-        raise ValueError(
-            f"softmax is undefined for scores row {int(bad.nonzero()[0])}: it holds +inf, or nothing but -inf"
+        raise ShortlistError(
+            f"scores have NaN in {int(bad.any(1).sum())} of {len(rows)} rows, first at [{row}, {label}]"
         )
-    return result
+    return rows
 
 
 def check_choice(value: Any, name: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        raise ShortlistError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def check_whole(k: int, name: str = "k") -> int:
     """A plain whole number of at least 1; the upper bound is known only with the first scores."""
     k = whole(k, f"{name} must be a whole number of at least 1")
     if k < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {k}")
+        raise ShortlistError(f"{name} must be a whole number of at least 1, got {k}")
     return k

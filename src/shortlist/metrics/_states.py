@@ -13,6 +13,8 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities.distributed import gather_all_tensors
 
+from shortlist.errors import ShortlistError
+
 Result = TypeVar("Result")
 
 
@@ -48,7 +50,7 @@ class CountMetric(Metric):
         for name, more in counts.items():
             state: Tensor = getattr(self, name)
             if state.shape != more.shape and bool(state.any()):
-                raise ValueError(
+                raise ShortlistError(
                     f"the number of labels changed between batches: {name} has shape {tuple(state.shape)} so far, "
                     f"and {tuple(more.shape)} in this batch"
                 )

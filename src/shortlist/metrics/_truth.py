@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.functional._inputs import check_indices, check_label_matrix
+from shortlist.checks import check_indices, check_label_matrix
+from shortlist.errors import ShortlistError
 from shortlist.metrics._inputs import as_tensor
 
 
@@ -71,7 +72,7 @@ class Truth:
         rows = self.rows
         twice = (rows[1:] == rows[:-1]).nonzero()
         if len(twice):
-            raise ValueError(
+            raise ShortlistError(
                 f"target row {int(rows[twice[0, 0]])} has more than one present label: allowed are class indices, "
                 f"or at most one present label per row (for several: RecallAtK, MeanAveragePrecision)"
             )
@@ -112,7 +113,7 @@ def _is_index(target: Tensor, shape: tuple[int, ...]) -> bool:
     if target.shape == shape:
         check_label_matrix(shape_only, target)
         return False
-    raise ValueError(
+    raise ShortlistError(
         f"target of shape {tuple(target.shape)} does not fit predictions of shape {tuple(shape)}: allowed are class "
         f"indices of shape {tuple(shape[:-1])} or a label matrix of shape {tuple(shape)}"
     )
@@ -126,7 +127,7 @@ def _stored_positions(target: Any, shape: tuple[int, ...]) -> Tensor:
         bad = np.flatnonzero((values != 0) & (values != 1))
         if len(bad):
             row = int(np.searchsorted(starts, bad[0], side="right")) - 1
-            raise ValueError(
+            raise ShortlistError(
                 f"target[{row}, {labels[bad[0]]}] is {values[bad[0]]}: a sparse target stores 1 for present labels, "
                 f"the rest is absent; unknown labels need a dense label matrix"
             )
@@ -134,7 +135,7 @@ def _stored_positions(target: Any, shape: tuple[int, ...]) -> Tensor:
         starts, labels = np.asarray(target.offsets), np.asarray(target.indices)
         given, values = (len(starts) - 1, target.num_labels), np.ones(len(labels), dtype=bool)
     if len(shape) != 2 or tuple(given) != tuple(shape):
-        raise ValueError(f"sparse target of shape {tuple(given)} does not fit predictions of shape {tuple(shape)}")
+        raise ShortlistError(f"sparse target of shape {tuple(given)} does not fit predictions of shape {tuple(shape)}")
     rows = np.repeat(np.arange(shape[0], dtype=np.int64), np.diff(starts))
     positions = (rows * shape[1] + labels)[values.astype(bool)]
     return torch.from_numpy(np.unique(positions))

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 from torchmetrics.utilities import dim_zero_cat
 
-from shortlist.metrics._inputs import LINKS, apply_link, as_scores, as_tensor, check_choice
+from shortlist.errors import ShortlistError
+from shortlist.links import check_link, link_tensor
+from shortlist.metrics._inputs import as_scores, as_tensor
 from shortlist.metrics._states import CountMetric, gather_rows, synced
 from shortlist.metrics._truth import Truth
 from shortlist.metrics.functional.average_k import average_k_counts, checked_average, cut_at_average, given_cut
@@ -47,7 +49,7 @@ class AverageKAccuracy(CountMetric):
         link: str = "softmax",
         **kwargs: Any,
     ) -> None:
-        check_choice(link, "link", LINKS)
+        check_link(link)
         fitted = calibration is not None or threshold is not None
         super().__init__(**(kwargs if fitted else {"dist_sync_fn": gather_rows, **kwargs}))
         self.k, self.link = k, link
@@ -62,14 +64,14 @@ class AverageKAccuracy(CountMetric):
 
     def update(self, scores: Any, target: Any) -> None:
         shape = tuple(as_tensor(scores, "scores").shape)
-        values = apply_link(as_scores(scores), self.link)
+        values = link_tensor(as_scores(scores), self.link)
         rows, labels = Truth.of(target, shape, values.device).single_labels()
         if self.cut is not None:
             correct, total = average_k_counts(values[rows], labels, self.cut)
             self._add(correct=correct, total=total)
             return
         if self.values and self.values[0].shape[1] != values.shape[1]:
-            raise ValueError(f"this batch has {values.shape[1]} labels, earlier ones had {self.values[0].shape[1]}")
+            raise ShortlistError(f"this batch has {values.shape[1]} labels, earlier ones had {self.values[0].shape[1]}")
         self.values.append(values if len(rows) == len(values) else values[rows])
         self.labels.append(labels)
 

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torchmetrics.utilities import dim_zero_cat
 
-from shortlist.metrics._inputs import LINKS, check_choice
+from shortlist.errors import ShortlistError
+from shortlist.links import check_link
 from shortlist.metrics._states import CountMetric, gather_rows, synced
 from shortlist.metrics.functional.average_precision import (
     average_precision,
@@ -54,7 +55,7 @@ class MeanAveragePrecision(CountMetric):
         self, average: str = "class", empty: str = "skip", *, bins: int | None = None, link: str = "none", **kwargs: Any
     ) -> None:
         check_options(average, empty, bins)
-        check_choice(link, "link", LINKS)
+        check_link(link)
         self._keeps_scores = average == "class" and bins is None
         super().__init__(**({"dist_sync_fn": gather_rows, **kwargs} if self._keeps_scores else kwargs))
         self.average, self.empty, self.bins, self.link = average, empty, bins, link
@@ -89,7 +90,7 @@ class MeanAveragePrecision(CountMetric):
     def per_class(self) -> Tensor:
         """Average precision of every class; NaN for a class that is left out."""
         if self.average == "sample":
-            raise ValueError("average precision per class needs average='class', this metric has average='sample'")
+            raise ShortlistError("average precision per class needs average='class', this metric has average='sample'")
         return fill_empty(*self._classes(), self.empty).float()
 
     def _classes(self) -> tuple[Tensor, Tensor]:
@@ -103,4 +104,4 @@ class MeanAveragePrecision(CountMetric):
 
     def _check_labels(self, num_labels: int) -> None:
         if self.scores and self.scores[0].shape[1] != num_labels:
-            raise ValueError(f"this batch has {num_labels} labels, earlier ones had {self.scores[0].shape[1]}")
+            raise ShortlistError(f"this batch has {num_labels} labels, earlier ones had {self.scores[0].shape[1]}")

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
 from shortlist.metrics._inputs import as_tensor
 from shortlist.metrics._states import CountMetric, RowMean, synced
 from shortlist.metrics._truth import Truth
@@ -58,7 +59,7 @@ class SetSize(CountMetric):
         sizes = set_sizes(sets)
         num_labels = int(sets.num_labels)
         if self.groups is not None and (target is None or len(self.groups) != num_labels):
-            raise ValueError(
+            raise ShortlistError(
                 f"groups need a target and one group for each of the {num_labels} labels, "
                 f"got {len(self.groups)} groups and {'no' if target is None else 'a'} target"
             )
@@ -104,7 +105,7 @@ class SetSize(CountMetric):
 
     def _need_groups(self) -> None:
         if self.groups is None:
-            raise ValueError("this SetSize has no groups: give SetSize(groups=...) one group number per class")
+            raise ShortlistError("this SetSize has no groups: give SetSize(groups=...) one group number per class")
 
 
 class SetCoverage(RowMean):
@@ -207,5 +208,5 @@ def _mean_size(histogram: Tensor) -> Tensor:
 def _checked_groups(groups: Any) -> Tensor:
     numbers = as_tensor(groups, "groups").cpu()
     if numbers.ndim != 1 or numbers.is_floating_point() or not len(numbers) or bool((numbers < 0).any()):
-        raise ValueError(f"groups must be one group number 0, 1, ... per class, got {numbers}")
+        raise ShortlistError(f"groups must be one group number 0, 1, ... per class, got {numbers}")
     return numbers.long()

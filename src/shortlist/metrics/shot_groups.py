@@ -6,6 +6,7 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.wrappers.abstract import WrapperMetric
 
+from shortlist.errors import ShortlistError
 from shortlist.metrics.functional.shot_groups import shot_group_of, shot_groups
 
 
@@ -28,7 +29,7 @@ class ShotGroups(WrapperMetric):
     def __init__(self, metric: Metric, train_counts: Any, *, few: float = 20, many: float = 100) -> None:
         super().__init__()
         if not isinstance(metric, Metric):
-            raise ValueError(f"metric must be a torchmetrics Metric, got {type(metric).__name__}")
+            raise ShortlistError(f"metric must be a torchmetrics Metric, got {type(metric).__name__}")
         shot_group_of(train_counts, few=few, many=many)
         self.metric, self.train_counts, self.few, self.many = metric, train_counts, few, many
 

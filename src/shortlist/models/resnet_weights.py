@@ -6,7 +6,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from shortlist._optional import require
+from shortlist.errors import ShortlistError
+from shortlist.optional import require
 
 _COUNT = "num_batches_tracked"  # older files do without it, and so does prediction
 
@@ -19,11 +20,11 @@ def load_resnet_weights(resnet: nn.Module, path: str | os.PathLike[str]) -> None
     >>> from shortlist.models.resnet import ResNet
     >>> load_resnet_weights(ResNet(18), "nowhere.pth")
     Traceback (most recent call last):
-    ValueError: nowhere.pth: there is no such file of pretrained weights
+    shortlist.ShortlistError: nowhere.pth: there is no such file of pretrained weights
     """
     file = Path(path)
     if not file.is_file():
-        raise ValueError(f"{file}: there is no such file of pretrained weights")
+        raise ShortlistError(f"{file}: there is no such file of pretrained weights")
     found: dict[str, Tensor] = (
         require("safetensors.torch").load_file(file)
         if file.suffix == ".safetensors"
@@ -33,10 +34,10 @@ def load_resnet_weights(resnet: nn.Module, path: str | os.PathLike[str]) -> None
     theirs = dict(zip(own, torchvision_names(own), strict=True))
     missing = [name for name in theirs.values() if name not in found and not name.endswith(_COUNT)]
     if missing:
-        raise ValueError(f"{file}: these are not the weights of this ResNet: {missing[0]!r} is missing")
+        raise ShortlistError(f"{file}: these are not the weights of this ResNet: {missing[0]!r} is missing")
     wrong = [name for key, name in theirs.items() if name in found and found[name].shape != own[key].shape]
     if wrong:
-        raise ValueError(f"{file}: {wrong[0]!r} has shape {tuple(found[wrong[0]].shape)}: it is of another network")
+        raise ShortlistError(f"{file}: {wrong[0]!r} has shape {tuple(found[wrong[0]].shape)}: it is of another network")
     resnet.load_state_dict({key: found.get(name, own[key]) for key, name in theirs.items()})
 
 

@@ -2,6 +2,8 @@
 
 from torch import Tensor, nn
 
+from shortlist.errors import ShortlistError
+
 
 class AverageKHead(nn.Module):
     """Two linear heads on the same features: set scores, and the proposal scores that training needs beside them.
@@ -21,7 +23,7 @@ class AverageKHead(nn.Module):
         super().__init__()
         for name, value in (("in_features", in_features), ("num_labels", num_labels)):
             if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+                raise ShortlistError(f"{name} must be at least 1, got {value}")
         self.sets = nn.Linear(in_features, num_labels, bias=bias)
         self.proposals = nn.Linear(in_features, num_labels, bias=bias)
 

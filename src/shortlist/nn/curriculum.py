@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from shortlist.functional._inputs import check_label_matrix, check_reduction, check_scores
-from shortlist.functional._label_matrix import largest_members
+from shortlist.checks import check_label_matrix, check_reduction, check_scores
+from shortlist.errors import ShortlistError
+from shortlist.functional.label_matrix import largest_members
 from shortlist.functional.partial_binary import partial_binary_loss
 
 
@@ -69,13 +70,13 @@ class CurriculumLabelingLoss(nn.Module):
         super().__init__()
         check_reduction(reduction)
         if num_examples < 1 or num_labels < 1:
-            raise ValueError(f"num_examples and num_labels must be at least 1, got {num_examples} and {num_labels}")
+            raise ShortlistError(f"num_examples and num_labels must be at least 1, got {num_examples} and {num_labels}")
         if by not in ("share", "score"):
-            raise ValueError(f"by must be 'share' or 'score', got {by!r}")
+            raise ShortlistError(f"by must be 'share' or 'score', got {by!r}")
         for step in schedule:
             if step < 0 or (by == "share" and step > 1):
                 allowed = "between 0 and 1" if by == "share" else "not negative"
-                raise ValueError(f"schedule with by={by!r} must hold numbers that are {allowed}, got {step!r}")
+                raise ShortlistError(f"schedule with by={by!r} must hold numbers that are {allowed}, got {step!r}")
         self.schedule, self.by, self.boost = tuple(schedule), by, boost
         self.reduction, self.sync = reduction, sync
         self.register_buffer("filled", torch.full((num_examples, num_labels), -1, dtype=torch.int8))
@@ -117,11 +118,11 @@ class CurriculumLabelingLoss(nn.Module):
 
     def _check_index(self, rows: Tensor, index: Tensor) -> None:
         if index.shape != rows.shape[:-1] or index.dtype.is_floating_point or index.dtype == torch.bool:
-            raise ValueError(f"index must hold one example number per row, got {tuple(index.shape)} {index.dtype}")
+            raise ShortlistError(f"index must hold one example number per row, got {tuple(index.shape)} {index.dtype}")
         outside = (index < 0) | (index >= len(self.filled))
         if bool(outside.any()):
             bad = index[outside][0].item()
-            raise ValueError(f"index holds {bad}: allowed are 0..{len(self.filled) - 1} (num_examples - 1)")
+            raise ShortlistError(f"index holds {bad}: allowed are 0..{len(self.filled) - 1} (num_examples - 1)")
 
     def extra_repr(self) -> str:
         return f"schedule={self.schedule}, by={self.by!r}, round {int(self.round)}"

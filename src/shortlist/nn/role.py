@@ -8,8 +8,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from shortlist.functional._distributed import reduce_over_processes, sum_over_processes, world_size
-from shortlist.functional._inputs import (
+from shortlist.checks import (
     check_indices,
     check_label_matrix,
     check_scores,
@@ -17,7 +16,10 @@ from shortlist.functional._inputs import (
     is_index_target,
     values_visible,
 )
-from shortlist.functional._label_matrix import check_couples_batch, is_label
+from shortlist.distributed import sum_over_processes, world_size
+from shortlist.errors import ShortlistError
+from shortlist.functional.label_matrix import check_couples_batch, is_label
+from shortlist.functional.reduction import reduce_over_processes
 
 _START_SPREAD = torch.logit(torch.tensor(0.6, dtype=torch.float64)).item()
 _START_OBSERVED = torch.logit(torch.tensor(0.995, dtype=torch.float64)).item()
@@ -89,11 +91,11 @@ class ROLELoss(nn.Module):
         super().__init__()
         check_couples_batch(reduction, "ROLELoss")
         if num_examples < 1 or num_labels < 1:
-            raise ValueError(f"num_examples and num_labels must be at least 1, got {num_examples} and {num_labels}")
+            raise ShortlistError(f"num_examples and num_labels must be at least 1, got {num_examples} and {num_labels}")
         if not 0 < k <= num_labels:
-            raise ValueError(f"k must be above 0 and at most {num_labels} (the number of labels), got {k!r}")
+            raise ShortlistError(f"k must be above 0 and at most {num_labels} (the number of labels), got {k!r}")
         if dtype != torch.float32 and dtype not in _DROPPED_BITS:
-            raise ValueError(f"dtype must be torch.float32, torch.float16 or torch.bfloat16, got {dtype}")
+            raise ShortlistError(f"dtype must be torch.float32, torch.float16 or torch.bfloat16, got {dtype}")
         self.num_labels, self.k, self.beta, self.lr_multiple = num_labels, k, beta, lr_multiple
         self.reduction, self.sync = reduction, sync
         self.generator = torch.Generator().manual_seed(seed)
@@ -197,7 +199,7 @@ class ROLELoss(nn.Module):
         """Check the batch; which labels are present, and which rows have one."""
         check_scores(scores)
         if scores.ndim != 2 or scores.shape[1] != self.num_labels:
-            raise ValueError(f"scores must have shape (rows, {self.num_labels}), got {tuple(scores.shape)}")
+            raise ShortlistError(f"scores must have shape (rows, {self.num_labels}), got {tuple(scores.shape)}")
         if is_index_target(scores, target):
             check_indices(scores, target)
             present = is_label(target, self.num_labels)
@@ -205,10 +207,10 @@ class ROLELoss(nn.Module):
             check_label_matrix(scores, target)
             present = target == 1
         if index.shape != scores.shape[:1] or index.dtype.is_floating_point or index.dtype == torch.bool:
-            raise ValueError(f"index must hold one example number per row, got {tuple(index.shape)} {index.dtype}")
+            raise ShortlistError(f"index must hold one example number per row, got {tuple(index.shape)} {index.dtype}")
         if values_visible(index) and index.numel() and not 0 <= int(index.min()) <= int(index.max()) < len(self.table):
             bad = index[(index < 0) | (index >= len(self.table))][0].item()
-            raise ValueError(f"index holds {bad}: allowed are 0..{len(self.table) - 1} (num_examples - 1)")
+            raise ShortlistError(f"index holds {bad}: allowed are 0..{len(self.table) - 1} (num_examples - 1)")
         return present, present.any(-1)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:

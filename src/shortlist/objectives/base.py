@@ -8,8 +8,10 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from shortlist.errors import ShortlistError
+from shortlist.links import Link
+
 Accepts = tuple[Literal["indices", "label-matrix", "scenes"], ...]
-Link = Literal["softmax", "sigmoid", "none"]
 
 
 class Objective(nn.Module):
@@ -57,14 +59,14 @@ class Objective(nn.Module):
         super().__init__()
         for name, value in (("in_features", in_features), ("num_labels", num_labels)):
             if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+                raise ShortlistError(f"{name} must be at least 1, got {value}")
         self.in_features, self.num_labels = in_features, num_labels
         self.config = type(self).Config() if config is None else config
         if train_target is not None:
             num_examples = len(train_target) if num_examples is None else num_examples
             class_counts = count_labels(train_target, num_labels) if class_counts is None else class_counts
         if class_counts is not None and class_counts.shape != (num_labels,):
-            raise ValueError(f"class_counts must have shape ({num_labels},), got {tuple(class_counts.shape)}")
+            raise ShortlistError(f"class_counts must have shape ({num_labels},), got {tuple(class_counts.shape)}")
         self.num_examples = num_examples
         self._class_counts = class_counts  # not state: what a subclass keeps of it becomes its own buffer
 
@@ -98,7 +100,7 @@ class Objective(nn.Module):
     def check_features(self, features: Tensor) -> Tensor:
         """The features, if they have the shape this objective was built for."""
         if features.ndim != 2 or features.shape[1] != self.in_features:
-            raise ValueError(
+            raise ShortlistError(
                 f"features must have shape (rows, {self.in_features}), got {tuple(features.shape)}: "
                 f"the objective was built with in_features={self.in_features}, the backbone's out_features"
             )
@@ -108,13 +110,17 @@ class Objective(nn.Module):
         """The example numbers, for objectives that cannot do without."""
         self.check_trainable()
         if index is None:
-            raise ValueError(f"{self.name} keeps a memory per training example: loss() needs index, one number per row")
+            raise ShortlistError(
+                f"{self.name} keeps a memory per training example: loss() needs index, one number per row"
+            )
         return index
 
     def check_trainable(self) -> None:
         """For objectives that cannot train without knowing their training set."""
         if self.num_examples is None:
-            raise ValueError(f"{self.name} was built for prediction only: to train, pass num_examples or train_target")
+            raise ShortlistError(
+                f"{self.name} was built for prediction only: to train, pass num_examples or train_target"
+            )
 
     @contextmanager
     def options_checked(self) -> Iterator[None]:
@@ -122,8 +128,8 @@ class Objective(nn.Module):
         try:
             with torch.random.fork_rng(devices=()):
                 yield
-        except ValueError as error:
-            raise ValueError(f"objective {self.name!r} with {self.num_labels} labels: {error}") from error
+        except ShortlistError as error:
+            raise ShortlistError(f"objective {self.name!r} with {self.num_labels} labels: {error}") from error
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         for part in self.training_only:

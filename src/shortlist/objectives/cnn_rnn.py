@@ -7,8 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from shortlist.functional._inputs import in_compute_type
-from shortlist.functional._label_matrix import read_label_matrix
+from shortlist.checks import in_compute_type
+from shortlist.errors import ShortlistError
+from shortlist.functional.label_matrix import read_label_matrix
 from shortlist.objectives.base import Objective
 from shortlist.objectives.registry import register
 
@@ -45,7 +46,7 @@ class CnnRnn(Objective):
         hidden = self.config.hidden
         for name, value in (("hidden", hidden), ("max_labels", self.config.max_labels)):
             if value < 1:
-                raise ValueError(f"{name} of 'cnn-rnn' must be at least 1, got {value}")
+                raise ShortlistError(f"{name} of 'cnn-rnn' must be at least 1, got {value}")
         counts = torch.zeros(num_labels) if self._class_counts is None else self._class_counts
         self.register_buffer("order", counts.argsort(descending=True, stable=True))
         self.words = nn.Embedding(num_labels + 1, hidden)  # the last one starts the sequence

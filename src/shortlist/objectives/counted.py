@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
 from shortlist.functional import noised_topk_loss, partial_selective_loss
 from shortlist.objectives.loss_functions import LossFunctionObjective, config_of
 from shortlist.objectives.registry import register
@@ -47,7 +48,7 @@ class NoisedTopK(LossFunctionObjective):
 
     def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
         if self.config.balanced and not bool((self.class_counts > 0).any()):
-            raise ValueError("noised-topk with balanced=True needs class_counts or train_target when it is built")
+            raise ShortlistError("noised-topk with balanced=True needs class_counts or train_target when it is built")
         return super().score_loss(scores, target)
 
 

@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from shortlist.functional._distributed import world_size
+from shortlist.distributed import world_size
 from shortlist.nn import CurriculumLabelingLoss
 from shortlist.objectives.base import LinearObjective
 from shortlist.objectives.registry import register

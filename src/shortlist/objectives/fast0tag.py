@@ -8,9 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from shortlist.functional._distributed import reduce_over_processes, world_size
-from shortlist.functional._inputs import in_compute_type
-from shortlist.functional._label_matrix import read_label_matrix
+from shortlist.checks import in_compute_type
+from shortlist.distributed import world_size
+from shortlist.errors import ShortlistError
+from shortlist.functional.label_matrix import read_label_matrix
+from shortlist.functional.reduction import reduce_over_processes
 from shortlist.objectives.base import Objective
 from shortlist.objectives.registry import register
 
@@ -44,7 +46,7 @@ class Fast0Tag(Objective):
         super().__init__(in_features, num_labels, config, **training_set)
         dim = self.config.dim
         if dim < 1:
-            raise ValueError(f"dim of 'fast0tag' must be at least 1, got {dim}")
+            raise ShortlistError(f"dim of 'fast0tag' must be at least 1, got {dim}")
         self.direction = nn.Linear(in_features, dim)
         if self.config.vectors is None:
             self.label_vectors = nn.Parameter(F.normalize(torch.randn(num_labels, dim), dim=1))
@@ -81,7 +83,7 @@ def pairwise_logistic_loss(scores: Tensor, target: Tensor) -> Tensor:
 def _read_vectors(path: str, num_labels: int, dim: int) -> Tensor:
     vectors = np.load(path, allow_pickle=False)
     if vectors.shape != (num_labels, dim):
-        raise ValueError(
+        raise ShortlistError(
             f"{path} holds an array of shape {vectors.shape}; fast0tag with dim={dim} needs ({num_labels}, {dim}), one "
             f"row per label in the order of the vocabulary"
         )

@@ -7,8 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist.distributed import sum_over_processes, world_size
+from shortlist.errors import ShortlistError
 from shortlist.functional import binary_loss
-from shortlist.functional._distributed import reduce_over_processes, sum_over_processes, world_size
+from shortlist.functional.reduction import reduce_over_processes
 from shortlist.imcl import Dictionary, JointNonnegativePursuit, LabelGraph, PursuitResult, complete, squash
 from shortlist.objectives.base import LinearObjective
 from shortlist.objectives.registry import register
@@ -136,7 +138,7 @@ class Imcl(LinearObjective):
 
     def see_side_labels(self, side: Tensor) -> None:
         if self.num_examples is not None and side.shape != (self.num_examples,):
-            raise ValueError(f"side labels must be one class per training example, got shape {tuple(side.shape)}")
+            raise ShortlistError(f"side labels must be one class per training example, got shape {tuple(side.shape)}")
         self.side = side
         self._forget()
 
@@ -144,7 +146,7 @@ class Imcl(LinearObjective):
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
         if self.dictionary is None or self.graph is None:
-            raise ValueError("imcl was built for prediction only: to train, pass train_target")
+            raise ShortlistError("imcl was built for prediction only: to train, pass train_target")
         index = self.needed_index(index)
         scores = self(features)
         logistic = binary_loss(scores, target)
@@ -152,7 +154,7 @@ class Imcl(LinearObjective):
         if not (self.training and self._active and len(features) and len(self.dictionary)):
             return logistic  # the dictionary is empty where no label is known to be present
         if not self.dictionary.ready:
-            raise ValueError(
+            raise ShortlistError(
                 "imcl needs the features of its dictionary: before each step, where objective.wanted_rows(changing) is "
                 "not None, call objective.remember(features of these training examples)"
             )
@@ -239,7 +241,9 @@ class Imcl(LinearObjective):
     def explain(self, features: Tensor, target: Tensor, index: Tensor) -> list[Explanation]:
         """For each of these training examples, the dictionary examples that completed its labels."""
         if self.dictionary is None or not self.dictionary.ready or not len(self.dictionary):
-            raise ValueError("imcl explains with its dictionary: build it with train_target and load a trained state")
+            raise ShortlistError(
+                "imcl explains with its dictionary: build it with train_target and load a trained state"
+            )
         scores = self(features)
         y = complete(target, squash(scores, self.config.c), self.config.c)
         found = self._search(y, features, index)
@@ -274,19 +278,21 @@ def _make_graph(config: Any, train_target: Tensor, num_labels: int) -> LabelGrap
     graph = graph or LabelGraph.from_vectors(array, config.graph_degree)
     if graph.num_labels != num_labels:
         rows = graph.num_labels
-        raise ValueError(f"{config.graph_file} holds {rows} rows, one per label, and there are {num_labels}")
+        raise ShortlistError(f"{config.graph_file} holds {rows} rows, one per label, and there are {num_labels}")
     return graph
 
 
 def _check(config: Any) -> None:
     for name in ("neighbours", "refresh"):
         if getattr(config, name) < 1:
-            raise ValueError(f"{name} of 'imcl' must be at least 1, got {getattr(config, name)}")
+            raise ShortlistError(f"{name} of 'imcl' must be at least 1, got {getattr(config, name)}")
     for name in ("threshold", "label_weight", "feature_weight", "side_weight"):
         if not 0 <= getattr(config, name) < float("inf"):
-            raise ValueError(f"{name} of 'imcl' must be a finite number of at least 0, got {getattr(config, name)}")
+            raise ShortlistError(f"{name} of 'imcl' must be a finite number of at least 0, got {getattr(config, name)}")
     if not 0 <= config.warm_up <= 1:
-        raise ValueError(f"warm_up of 'imcl' is a share of the epochs, from 0 to 1, got {config.warm_up}")
+        raise ShortlistError(f"warm_up of 'imcl' is a share of the epochs, from 0 to 1, got {config.warm_up}")
     if (config.graph in ("vectors", "matrix")) != (config.graph_file is not None):
-        raise ValueError(f"graph={config.graph!r} of 'imcl' and graph_file={config.graph_file!r} do not go together")
+        raise ShortlistError(
+            f"graph={config.graph!r} of 'imcl' and graph_file={config.graph_file!r} do not go together"
+        )
     squash(torch.zeros(1), config.c)

@@ -13,8 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist import functional as losses
-from shortlist.functional._inputs import check_indices, check_scores
-from shortlist.objectives.base import Accepts, LinearObjective, Link
+from shortlist.checks import check_indices, check_scores
+from shortlist.errors import ShortlistError
+from shortlist.links import Link
+from shortlist.objectives.base import Accepts, LinearObjective
 from shortlist.objectives.registry import register
 
 # what the training loop decides, and what is a tensor
@@ -64,7 +66,7 @@ class LossFunctionObjective(LinearObjective):
     def _try_options(self) -> None:
         whole = [field.name for field in fields(self.config) if field.name == "k" and field.type is int]
         if whole and self.config.k >= self.num_labels:  # some losses would be 0 for ever
-            raise ValueError(
+            raise ShortlistError(
                 f"k of objective {self.name!r} must be at most {self.num_labels - 1}, got {self.config.k}: "
                 f"there are {self.num_labels} labels, and all of them together are always right"
             )
@@ -81,7 +83,7 @@ def cross_entropy_loss(scores: Tensor, target: Tensor, *, label_smoothing: float
     check_scores(scores)
     check_indices(scores, target)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"label_smoothing must be between 0 and 1, got {label_smoothing!r}")
+        raise ShortlistError(f"label_smoothing must be between 0 and 1, got {label_smoothing!r}")
     target = target.long()
     total = F.cross_entropy(scores, target, ignore_index=-1, label_smoothing=label_smoothing, reduction="sum")
     return total / (target >= 0).sum().clamp(min=1)

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from shortlist._words import nearest
+from shortlist.errors import ShortlistError, nearest
+from shortlist.links import check_link
 from shortlist.models.allowed_import import import_allowed
 from shortlist.objectives.base import Objective
 
@@ -39,7 +40,7 @@ def register(objective: _T) -> _T:
     check_class(objective)
     known = OBJECTIVES.get(objective.name)
     if known is not None and (known.__module__, known.__qualname__) != (objective.__module__, objective.__qualname__):
-        raise ValueError(f"objective name {objective.name!r} is taken by {known.__module__}.{known.__qualname__}")
+        raise ShortlistError(f"objective name {objective.name!r} is taken by {known.__module__}.{known.__qualname__}")
     OBJECTIVES[objective.name] = objective
     return objective
 
@@ -47,20 +48,21 @@ def register(objective: _T) -> _T:
 def check_class(objective: Any) -> None:
     """An `Objective` subclass with every class attribute set, or an error that names the missing one."""
     if not (isinstance(objective, type) and issubclass(objective, Objective)):
-        raise ValueError(f"an objective is a subclass of shortlist.objectives.Objective, got {objective!r}")
+        raise ShortlistError(f"an objective is a subclass of shortlist.objectives.Objective, got {objective!r}")
     for attribute in ("name", "accepts", "link", "monitor"):
         if not hasattr(objective, attribute):
-            raise ValueError(f"the objective class {objective.__qualname__} lacks the class attribute {attribute!r}")
+            raise ShortlistError(
+                f"the objective class {objective.__qualname__} lacks the class attribute {attribute!r}"
+            )
     title = objective.__qualname__
     kinds = set(objective.accepts)
     if kinds != {"scenes"} and not (kinds and kinds <= {"indices", "label-matrix"}):
-        raise ValueError(
+        raise ShortlistError(
             f"{title}.accepts must hold 'indices', 'label-matrix' or both, or 'scenes' alone, got {objective.accepts!r}"
         )
-    if objective.link not in ("softmax", "sigmoid", "none"):
-        raise ValueError(f"{title}.link must be 'softmax', 'sigmoid' or 'none', got {objective.link!r}")
+    check_link(objective.link, f"{title}.link")
     if not dataclasses.is_dataclass(objective.Config):
-        raise ValueError(f"{title}.Config must be a dataclass (frozen, every field with a default)")
+        raise ShortlistError(f"{title}.Config must be a dataclass (frozen, every field with a default)")
 
 
 def objective_class(name: str, *, allow_import: Sequence[str] = ()) -> type[Objective]:
@@ -71,7 +73,9 @@ def objective_class(name: str, *, allow_import: Sequence[str] = ()) -> type[Obje
         found = import_allowed(name, allow_import, "objective")
         check_class(found)
         return typing.cast(type[Objective], found)
-    raise ValueError(f"there is no objective {name!r}{nearest(name, OBJECTIVES)}; there are {', '.join(OBJECTIVES)}")
+    raise ShortlistError(
+        f"there is no objective {name!r}{nearest(name, OBJECTIVES)}; there are {', '.join(OBJECTIVES)}"
+    )
 
 
 def make_config(objective: type[Objective], options: Mapping[str, Any] | None = None) -> Any:
@@ -81,7 +85,7 @@ def make_config(objective: type[Objective], options: Mapping[str, Any] | None = 
     3
     >>> make_config(OBJECTIVES["smooth-topk"], {"tua": 3})
     Traceback (most recent call last):
-    ValueError: objective 'smooth-topk' has no option 'tua'; did you mean 'tau'?; it has k, tau, alpha
+    shortlist.ShortlistError: objective 'smooth-topk' has no option 'tua'; did you mean 'tau'?; it has k, tau, alpha
     """
     types_of = typing.get_type_hints(objective.Config)
     names = [field.name for field in dataclasses.fields(objective.Config)]
@@ -89,11 +93,11 @@ def make_config(objective: type[Objective], options: Mapping[str, Any] | None = 
     for key, value in (options or {}).items():
         if key not in names:
             has = f"it has {', '.join(names)}" if names else "it has none"
-            raise ValueError(f"objective {objective.name!r} has no option {key!r}{nearest(key, names)}; {has}")
+            raise ShortlistError(f"objective {objective.name!r} has no option {key!r}{nearest(key, names)}; {has}")
         value = tuple(value) if isinstance(value, list) else value
         if not _fits(value, types_of[key]):
             wanted = _in_words(types_of[key])
-            raise ValueError(f"option {key!r} of objective {objective.name!r} must be {wanted}, got {value!r}")
+            raise ShortlistError(f"option {key!r} of objective {objective.name!r} must be {wanted}, got {value!r}")
         values[key] = value
     return objective.Config(**values)
 
@@ -131,11 +135,13 @@ def check_target(objective: type[Objective], target: Tensor) -> None:
     >>> check_target(OBJECTIVES["smooth-topk"], torch.tensor([3, 1]))
     >>> check_target(OBJECTIVES["smooth-topk"], torch.tensor([[0, 1]]))
     Traceback (most recent call last):
-    ValueError: objective 'smooth-topk' takes class indices, got a label matrix of shape (1, 2): ...
+    shortlist.ShortlistError: objective 'smooth-topk' takes class indices, got a label matrix of shape (1, 2): ...
     """
     check_kind(objective, scenes=False)
     if target.ndim not in (1, 2):
-        raise ValueError(f"target must be class indices (N,) or a label matrix (N, L), got shape {tuple(target.shape)}")
+        raise ShortlistError(
+            f"target must be class indices (N,) or a label matrix (N, L), got shape {tuple(target.shape)}"
+        )
     kind = "indices" if target.ndim == 1 else "label-matrix"
     if kind not in objective.accepts:
         if kind == "indices":
@@ -144,7 +150,7 @@ def check_target(objective: type[Objective], target: Tensor) -> None:
         else:
             takes, got = "class indices", "a label matrix"
             advice = "if every row has exactly one present label, (target == 1).int().argmax(1) gives its index"
-        raise ValueError(
+        raise ShortlistError(
             f"objective {objective.name!r} takes {takes}, got {got} of shape {tuple(target.shape)}: "
             f"use one of {', '.join(_accepting(target))}; or {advice}"
         )
@@ -152,7 +158,7 @@ def check_target(objective: type[Objective], target: Tensor) -> None:
         several = (target == 1).sum(1) > 1
         if bool(several.any()):
             row = int(several.nonzero()[0])
-            raise ValueError(
+            raise ShortlistError(
                 f"objective {objective.name!r} takes at most one present label per row, row {row} has "
                 f"{int((target[row] == 1).sum())}: use one of {', '.join(_accepting(target))}"
             )
@@ -163,17 +169,17 @@ def check_kind(objective: type[Objective], scenes: bool) -> None:
 
     >>> check_kind(OBJECTIVES["lml"], scenes=True)
     Traceback (most recent call last):
-    ValueError: objective 'lml' takes features or images, the data are scenes: use one of scene-softmax, scene-lml, ...
+    shortlist.ShortlistError: objective 'lml' takes features or images, the data are scenes: use one of ...
     """
     if ("scenes" in objective.accepts) == scenes:
         return
     if scenes:
         others = [name for name, other in OBJECTIVES.items() if "scenes" in other.accepts]
-        raise ValueError(
+        raise ShortlistError(
             f"objective {objective.name!r} takes features or images, the data are scenes: "
             f"use one of {', '.join(others)}"
         )
-    raise ValueError(
+    raise ShortlistError(
         f"objective {objective.name!r} takes scenes (readers vrd, vrd-pairs, visual-genome), the data are features or "
         f"images: use {nearest_plain(objective.name)}"
     )

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from shortlist.errors import ShortlistError
 from shortlist.objectives.base import Objective
 from shortlist.objectives.registry import register
 from shortlist.scenes import PairFeatures, draw_predicates, lml_losses, softmax_losses, truncated_entropy_losses
@@ -32,7 +33,7 @@ class SceneObjective(Objective):
     def columns(self, features: PairFeatures) -> Tensor:
         """The scores of all columns of the head."""
         if not isinstance(features, PairFeatures):
-            raise ValueError(f"objective {self.name!r} takes the features of pairs: set backbone.name=relations")
+            raise ShortlistError(f"objective {self.name!r} takes the features of pairs: set backbone.name=relations")
         scores: Tensor = self.head(features.values) + features.frequency[:, : self.head.out_features]
         return scores
 
@@ -90,7 +91,7 @@ class _OfK(SceneObjective):
 
         def __post_init__(self) -> None:
             if self.k < 1:
-                raise ValueError(f"k must be at least 1, got {self.k}")
+                raise ShortlistError(f"k must be at least 1, got {self.k}")
 
 
 @register

@@ -37,13 +37,13 @@ After a run at cpu scale, ``python docs/tools/recipes.py DIR`` puts its page, fi
 'noisy-cifar100'
 >>> load("noisy-cifar10")
 Traceback (most recent call last):
-ValueError: there is no recipe 'noisy-cifar10'; did you mean 'noisy-cifar100'?; there are ...
+shortlist.ShortlistError: there is no recipe 'noisy-cifar10'; did you mean 'noisy-cifar100'?; there are ...
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from shortlist._words import nearest
+from shortlist.errors import ShortlistError, nearest
 
 if TYPE_CHECKING:
     from shortlist.recipes.recipe import Recipe
@@ -65,6 +65,6 @@ RECIPES = {
 def load(name: str) -> "Recipe":
     """The recipe of this name; its file is imported now and not before."""
     if name not in RECIPES:
-        raise ValueError(f"there is no recipe {name!r}{nearest(name, RECIPES)}; there are {', '.join(RECIPES)}")
+        raise ShortlistError(f"there is no recipe {name!r}{nearest(name, RECIPES)}; there are {', '.join(RECIPES)}")
     found: Recipe = import_module(f"shortlist.recipes.{name.replace('-', '_')}").RECIPE
     return found

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from torch import Tensor
 
 from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
 from shortlist.recipes.sources import parts_of
 from shortlist.training.config import RunConfig
 from shortlist.training.history import History
@@ -142,4 +143,4 @@ def _plain(value: Any) -> Any:
         return str(value)
     if callable(value):
         return f"{value.__module__}.{value.__qualname__}"
-    raise ValueError(f"what decides a cell must be plain values, configs, paths and named functions, got {value!r}")
+    raise ShortlistError(f"what decides a cell must be plain values, configs, paths and named functions, got {value!r}")

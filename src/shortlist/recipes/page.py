@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shortlist._files import written_whole
+from shortlist.files import written_whole
 from shortlist.recipes.figures import Drawing, saved
 from shortlist.recipes.layout import Texts, measured_and_published, notes
 from shortlist.recipes.recipe import Recipe, Scale

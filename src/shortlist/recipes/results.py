@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shortlist.errors import ShortlistError
 from shortlist.recipes.cells import Cell, Numbers
 from shortlist.training.run import write_text
 
@@ -90,7 +91,9 @@ class ResultsFile:
                 content = json.loads(line)
                 self.lines[content["scale"], content["fingerprint"]] = content
             except (ValueError, KeyError, TypeError):
-                raise ValueError(f"{self.path}, line {number} is not a result of a recipe: remove the line") from None
+                raise ShortlistError(
+                    f"{self.path}, line {number} is not a result of a recipe: remove the line"
+                ) from None
 
     def get(self, scale: str, cell: Cell) -> Record | None:
         """What this very cell gave, if it was run."""

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 import shortlist
+from shortlist.errors import ShortlistError
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 ABSENT = (
@@ -70,7 +71,7 @@ def peer(package: str, n: int, k: int) -> Loss:
 def _rival(name: str) -> Any:
     place = root()
     if place is None:
-        raise ValueError(ABSENT)
+        raise ShortlistError(ABSENT)
     with _importable(place):
         return import_module(f"benchmarks.rivals.{name}")
 

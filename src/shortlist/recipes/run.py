@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from shortlist.errors import ShortlistError
 from shortlist.recipes.cells import Cell
 from shortlist.recipes.page import duration, write_page
 from shortlist.recipes.recipe import Recipe, Scale
@@ -56,5 +57,5 @@ def _check_keys(cells: Sequence[Cell]) -> None:
     seen: set[str] = set()
     for cell in cells:
         if cell.title in seen:
-            raise ValueError(f"two cells of the recipe have the same keys: {cell.title}")
+            raise ShortlistError(f"two cells of the recipe have the same keys: {cell.title}")
         seen.add(cell.title)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
 from shortlist.training import setup
 from shortlist.training.config import DataConfig, RunConfig, Source
 
@@ -23,7 +24,7 @@ def check_data(recipe: str, scale: str, needs: Mapping[str, str], folder: Path) 
     """Raise a ValueError that says what is missing, and where it was looked for."""
     missing = [f"  {name}: {what}" for name, what in needs.items() if not (folder / name).exists()]
     if missing:
-        raise ValueError(
+        raise ShortlistError(
             f"the recipe {recipe} at scale {scale} needs data that is not in {folder}:\n"
             + "\n".join(missing)
             + "\ngive the folder with --data DIR, or set SHORTLIST_SHARED to the folder that holds data/"

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from shortlist import functional as F
+from shortlist.errors import ShortlistError
 from shortlist.recipes import rivals
 from shortlist.recipes.cells import Cell, FunctionCell, Numbers
 from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes
@@ -101,7 +102,7 @@ def measure_time(algorithm: str, n: int, k: int, batch: int, device: str, second
     Taking turns, a slow spell of the machine hits both; the fastest pass is the least disturbed one.
     """
     if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("the scale paper measures on a CUDA device, and there is none here: use --scale cpu")
+        raise ShortlistError("the scale paper measures on a CUDA device, and there is none here: use --scale cpu")
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(batch, n, generator=generator).to(device).requires_grad_()
     target = torch.randint(n, (batch,), generator=generator).to(device)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets, check_label_matrix
+from shortlist.links import check_link, usual_link
 from shortlist.sets import AverageK, SetRule, TopK
 
-LINKS = ("softmax", "sigmoid", "none")
 Image = bytes | NDArray[np.uint8]
 
 
@@ -56,8 +57,7 @@ class RunResult:
     def __post_init__(self) -> None:
         scores = _scores(self.scores, f"scores of run {self.name!r}")
         num_labels = scores.shape[1]
-        if self.link not in LINKS:
-            raise ValueError(f"run {self.name!r}: link must be one of {', '.join(map(repr, LINKS))}, got {self.link!r}")
+        check_link(self.link, f"run {self.name!r}: link")
         _put(self, "scores", scores)
         _put(self, "target", _target(self.target, scores.shape, self.name))
         if self.calibration is not None:
@@ -65,7 +65,7 @@ class RunResult:
         if self.train_counts is not None:
             counts = _numpy(self.train_counts)
             if counts.shape != (num_labels,) or not (counts >= 0).all():
-                raise ValueError(
+                raise ShortlistError(
                     f"run {self.name!r}: train_counts must be {num_labels} numbers >= 0, got shape {counts.shape}"
                 )
             _put(self, "train_counts", counts)
@@ -111,11 +111,11 @@ class ReportData:
 
     def __post_init__(self) -> None:
         if not self.runs:
-            raise ValueError("a report needs at least one run, got none")
+            raise ShortlistError("a report needs at least one run, got none")
         shape, target = self.shape, self.runs[0].target
         for run in self.runs[1:]:
             if run.scores.shape != shape or not np.array_equal(run.target, target):
-                raise ValueError(
+                raise ShortlistError(
                     f"runs side by side must be scored on the same examples: {self.runs[0].name!r} has scores of shape "
                     f"{shape} and {run.name!r} of shape {run.scores.shape}, and their targets must be equal "
                     f"(data.seed in a config keeps the parts of the data the same for every seed)"
@@ -130,9 +130,11 @@ class ReportData:
             ("ids", self.ids, n),
         ):
             if given is not None and len(given) != wanted:
-                raise ValueError(f"{name} must have {wanted} entries to fit scores of shape {shape}, got {len(given)}")
+                raise ShortlistError(
+                    f"{name} must have {wanted} entries to fit scores of shape {shape}, got {len(given)}"
+                )
         if self.truth is not None and self.truth.num_labels != num_labels:
-            raise ValueError(f"truth has {self.truth.num_labels} labels, the scores have {num_labels}")
+            raise ShortlistError(f"truth has {self.truth.num_labels} labels, the scores have {num_labels}")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -199,13 +201,13 @@ def from_scores(
     """
     target = _numpy(target)
     if k is not None and not 0 < k <= np.shape(scores)[-1]:
-        raise ValueError(f"k must be above 0 and at most {np.shape(scores)[-1]} (the number of labels), got {k}")
+        raise ShortlistError(f"k must be above 0 and at most {np.shape(scores)[-1]} (the number of labels), got {k}")
     run = RunResult(
         name=name,
         objective=name,
         scores=scores,
         target=target,
-        link=link or ("softmax" if target.ndim == 1 else "sigmoid"),
+        link=link or usual_link(single=target.ndim == 1),
         rules=rules or {},
         calibration=calibration,
         train_counts=train_counts,
@@ -231,11 +233,11 @@ def _scores(given: Any, name: str, num_labels: int | None = None) -> NDArray[np.
     scores = np.ascontiguousarray(_numpy(given), dtype=np.float32)
     if scores.ndim != 2 or not scores.size or num_labels not in (None, scores.shape[1]):
         wanted = "(examples, labels)" if num_labels is None else f"(examples, {num_labels})"
-        raise ValueError(f"{name} must have the shape {wanted} and not be empty, got {scores.shape}")
+        raise ShortlistError(f"{name} must have the shape {wanted} and not be empty, got {scores.shape}")
     bad = np.isnan(scores)
     if bad.any():
         row, label = np.argwhere(bad)[0]
-        raise ValueError(f"{name} must not hold NaN: row {row}, label {label} is NaN")
+        raise ShortlistError(f"{name} must not hold NaN: row {row}, label {label} is NaN")
     return scores
 
 
@@ -245,16 +247,16 @@ def _target(given: Any, shape: tuple[int, ...], name: str) -> NDArray[Any]:
         check_label_matrix(target)
         return target.astype(np.int8)
     if target.shape != shape[:1]:
-        raise ValueError(
+        raise ShortlistError(
             f"run {name!r}: target of shape {target.shape} does not fit scores of shape {shape}: allowed are class "
             f"indices of shape {shape[:1]} or a label matrix of shape {shape}"
         )
     if target.dtype.kind not in "iu":
-        raise ValueError(f"run {name!r}: class indices must be whole numbers, got {target.dtype}")
+        raise ShortlistError(f"run {name!r}: class indices must be whole numbers, got {target.dtype}")
     target = target.astype(np.int64)
     bad = np.flatnonzero((target < -1) | (target >= shape[1]))
     if len(bad):
-        raise ValueError(
+        raise ShortlistError(
             f"run {name!r}: target[{bad[0]}] is {target[bad[0]]}: allowed are 0 to {shape[1] - 1}, and -1 for unknown"
         )
     return target

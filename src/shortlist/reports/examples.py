@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.errors import ShortlistError
 from shortlist.reports.data import Image, ReportData, RunResult
 from shortlist.reports.numbers import Examples, linked
 
@@ -43,14 +44,16 @@ def image_uri(image: Image) -> str:
     if isinstance(image, bytes):
         kind = next((kind for start, kind in _KINDS.items() if image.startswith(start)), None)
         if kind is None:
-            raise ValueError(f"images must give PNG or JPEG bytes or a uint8 array, got bytes starting {image[:8]!r}")
+            raise ShortlistError(
+                f"images must give PNG or JPEG bytes or a uint8 array, got bytes starting {image[:8]!r}"
+            )
         picture: Pictures.Image = Pictures.open(io.BytesIO(image))
         if max(picture.size) <= _LARGEST:
             return f"data:image/{kind};base64,{base64.b64encode(image).decode()}"
     else:
         array = np.asarray(image)
         if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)):
-            raise ValueError(
+            raise ShortlistError(
                 f"images must give PNG or JPEG bytes or a uint8 array of shape (H, W) or (H, W, 1, 3 or 4), "
                 f"got {array.dtype} of shape {array.shape}"
             )

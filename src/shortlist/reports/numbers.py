@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.labels import LabelSets
+from shortlist.links import check_link, link_rows
 from shortlist.metrics.functional import shot_group_of
 from shortlist.reports.data import ReportData, RunResult
 from shortlist.sets import TopK
@@ -105,11 +106,7 @@ def over_seeds(measured: Sequence[Measured]) -> tuple[Measured, Measured]:
 
 def linked(scores: NDArray[np.float32], link: str) -> NDArray[np.float32]:
     """Scores as the reader should see them: probabilities where the link gives those."""
-    import torch
-
-    given = torch.from_numpy(scores)
-    shown = {"softmax": lambda: given.softmax(-1), "sigmoid": given.sigmoid, "none": lambda: given}[link]()
-    return shown.numpy()  # type: ignore[no-any-return]
+    return link_rows(scores, check_link(link))
 
 
 def _shot_of_rows(data: ReportData, present: LabelSets) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
 from shortlist.objectives import Imcl
 from shortlist.reports.data import RunResult
 from shortlist.reports.examples import image_uri
@@ -27,7 +28,7 @@ def explain_run(learner: Learner, train_set: Dataset) -> dict[str, Any]:
     """What the page shows of an IMCL run: cards, and edges by the labels' names. All plain values."""
     objective = learner.objective
     if not isinstance(objective, Imcl) or objective.graph is None:
-        raise ValueError(f"only imcl, built with its training set, can be explained; got {objective.name!r}")
+        raise ShortlistError(f"only imcl, built with its training set, can be explained; got {objective.name!r}")
     if train_set.side is not None:
         objective.see_side_labels(train_set.side)
     names = train_set.vocabulary

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from shortlist.errors import ShortlistError
 from shortlist.reports.contents import contents
 from shortlist.reports.data import ReportData
 from shortlist.reports.figures import draw_figures
@@ -36,7 +37,7 @@ def put(directory: str | os.PathLike[str], page: bytes, figures: Mapping[str, by
     """Put a page and its figures in their place, all or nothing."""
     target = Path(os.path.realpath(directory))
     if target.exists() and not target.is_dir():
-        raise ValueError(f"a report is a directory, but {os.fspath(directory)} is a file")
+        raise ShortlistError(f"a report is a directory, but {os.fspath(directory)} is a file")
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:

@@ -7,6 +7,7 @@ import io
 import math
 from html import escape
 
+from shortlist.errors import ShortlistError
 from shortlist.scenes._layout import Label, lay_out
 from shortlist.scenes.graphs import SceneGraph
 
@@ -124,4 +125,4 @@ def _kind(image: bytes) -> str:
     for start, kind in ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg")):
         if image.startswith(start):
             return kind
-    raise ValueError(f"image must be the bytes of a PNG or JPEG file, got bytes starting {image[:8]!r}")
+    raise ShortlistError(f"image must be the bytes of a PNG or JPEG file, got bytes starting {image[:8]!r}")

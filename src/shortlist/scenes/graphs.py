@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist._files import PathLike, errors_name, written_whole
 from shortlist.data import Dataset, Scenes
-from shortlist.metrics._top import top_labels
+from shortlist.errors import ShortlistError, errors_name
+from shortlist.files import PathLike, written_whole
+from shortlist.metrics.top import top_labels
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,10 @@ class SceneGraph:
             relations = tuple(SceneRelation(**one) for one in content["relations"])
             graph = cls(content["image"], content["width"], content["height"], objects, relations)
         except (KeyError, TypeError) as error:
-            raise ValueError(f"not a scene graph of shortlist: {error}") from None
+            raise ShortlistError(f"not a scene graph of shortlist: {error}") from None
         for relation in relations:
             if not {relation.subject, relation.object} <= set(range(len(objects))):
-                raise ValueError(f"{relation} is between objects of which the graph has {len(objects)}")
+                raise ShortlistError(f"{relation} is between objects of which the graph has {len(objects)}")
         return graph
 
 
@@ -98,7 +99,7 @@ def predicted_graphs(
     scenes = dataset.inputs
     offsets = scenes.answers().offsets
     if scores.shape != (int(offsets[-1]), dataset.num_labels):
-        raise ValueError(
+        raise ShortlistError(
             f"scores must have a row for each of the {int(offsets[-1])} pairs and a column for each of the "
             f"{dataset.num_labels} predicates, got {tuple(scores.shape)}"
         )

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.data import SceneBatch, Scenes
+from shortlist.errors import ShortlistError
 from shortlist.models import register_backbone
 from shortlist.scenes.context import LeftRightContext
 from shortlist.scenes.frequency import log_frequencies
@@ -66,9 +67,9 @@ class RelationScorer(nn.Module):
         super().__init__()
         for name, value in (("embedding", embedding), ("context", context), ("hidden", hidden)):
             if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+                raise ShortlistError(f"{name} must be at least 1, got {value}")
         if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, got {dropout!r}")
+            raise ShortlistError(f"dropout must be at least 0 and below 1, got {dropout!r}")
         classes, predicates, words, features = in_shape
         self.embedding = nn.Embedding(classes, words or embedding)
         own = self.embedding.embedding_dim + OBJECT_NUMBERS + features
@@ -92,12 +93,14 @@ class RelationScorer(nn.Module):
 
     def forward(self, batch: SceneBatch) -> PairFeatures:
         if not isinstance(batch, SceneBatch):
-            raise ValueError(f"the backbone 'relations' takes scenes, got {type(batch).__name__}: see shortlist.scenes")
+            raise ShortlistError(
+                f"the backbone 'relations' takes scenes, got {type(batch).__name__}: see shortlist.scenes"
+            )
         boxes = batch.boxes.to(self.place.weight.dtype)
         parts = [self.embedding(batch.classes), object_geometry(boxes)]
         if self.features:
             if batch.features is None:
-                raise ValueError(f"the scorer was built for {self.features} features per box, the images have none")
+                raise ShortlistError(f"the scorer was built for {self.features} features per box, the images have none")
             parts.append(batch.features.to(boxes.dtype))
         objects = self.dropout(torch.cat(parts, 1))
         middle = boxes[:, 0] + boxes[:, 2]
@@ -122,7 +125,7 @@ def _relations(
     learn_frequency: bool = True,
 ) -> nn.Module:
     if len(in_shape) != 4:
-        raise ValueError(
+        raise ShortlistError(
             f"backbone 'relations' takes scenes (readers vrd, vrd-pairs and visual-genome), got inputs of shape "
             f"{tuple(in_shape)}: use 'identity' or 'mlp' for features, a convolutional network for images"
         )

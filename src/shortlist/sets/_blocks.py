@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
+
 BLOCK = 1 << 20  # scores per block: a few MB, near the caches
 
 Scores = Tensor | NDArray[Any] | Iterable[Any] | Callable[[], Iterable[Any]]
@@ -39,10 +41,12 @@ def read_blocks(source: Any, target: Any = None, size: int = BLOCK) -> Iterator[
         yield from _split(source, target, 0, size)
         return
     if target is not None:
-        raise ValueError("a target argument goes with scores in one array; batches carry their own: (scores, target)")
+        raise ShortlistError(
+            "a target argument goes with scores in one array; batches carry their own: (scores, target)"
+        )
     batches = source() if callable(source) else source
     if not isinstance(batches, Iterable) or isinstance(batches, str | bytes):
-        raise ValueError(
+        raise ShortlistError(
             "scores must be a torch.Tensor, a numpy array, an iterable of such batches or a function that returns one, "
             f"got {type(batches).__name__}"
         )
@@ -50,9 +54,11 @@ def read_blocks(source: Any, target: Any = None, size: int = BLOCK) -> Iterator[
     for i, batch in enumerate(batches):
         scores, batch_target = batch if isinstance(batch, tuple | list) and len(batch) == 2 else (batch, None)
         if not is_array(scores):
-            raise ValueError(f"batch {i} must be a torch.Tensor or numpy array of scores, got {type(scores).__name__}")
+            raise ShortlistError(
+                f"batch {i} must be a torch.Tensor or numpy array of scores, got {type(scores).__name__}"
+            )
         if scores.ndim and num_labels not in (None, scores.shape[-1]):
-            raise ValueError(f"batch {i} has {scores.shape[-1]} labels, the batches before it {num_labels}")
+            raise ShortlistError(f"batch {i} has {scores.shape[-1]} labels, the batches before it {num_labels}")
         for block in _split(scores, batch_target, row, size):
             yield block
             row, num_labels = block.first_row + len(block.scores), scores.shape[-1]
@@ -66,9 +72,9 @@ def _split(scores: Any, target: Any, first_row: int, size: int) -> Iterator[Bloc
             scores = scores.float()  # bfloat16: numpy has none
         scores = scores.numpy()
     if scores.dtype.kind != "f":
-        raise ValueError(f"scores must be floating point, got dtype {scores.dtype}")
+        raise ShortlistError(f"scores must be floating point, got dtype {scores.dtype}")
     if scores.ndim == 0 or scores.shape[-1] == 0:
-        raise ValueError(f"scores need a last dimension with at least one label, got shape {scores.shape}")
+        raise ShortlistError(f"scores need a last dimension with at least one label, got shape {scores.shape}")
     if target is not None:
         target = _flat_target(target, scores.shape)
     rows = scores.reshape(-1, scores.shape[-1])
@@ -88,7 +94,7 @@ def _flat_target(target: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         return array.reshape(-1)
     if array.shape == shape:
         return array.reshape(-1, shape[-1])
-    raise ValueError(
+    raise ShortlistError(
         f"target of shape {array.shape} does not fit scores of shape {shape}: "
         f"allowed are class indices of shape {shape[:-1]} or a label matrix of shape {shape}"
     )

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from shortlist.links import raise_nan
 from shortlist.sets._hash import label_hashes, row_hashes
-from shortlist.sets._link import raise_nan
 
 
 def descending(linked: NDArray[Any], scores: NDArray[Any]) -> NDArray[np.int64]:

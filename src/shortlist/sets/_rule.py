@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
 from shortlist.sets._blocks import BLOCK, Block, Scores, read_blocks
 
@@ -68,7 +69,7 @@ class SetRule:
             else:
                 self.num_labels = None
         if not self.is_fitted:
-            raise ValueError(f"{self!r} cannot be fitted on no rows, or on rows without a known target only")
+            raise ShortlistError(f"{self!r} cannot be fitted on no rows, or on rows without a known target only")
         return self
 
     def merge(self, *others: Self) -> Self:
@@ -76,7 +77,7 @@ class SetRule:
         merged = copy.deepcopy(self)
         for other in others:
             if type(other) is not type(self) or other._settings() != self._settings():
-                raise ValueError(f"only rules with the same settings can be merged: {self!r} and {other!r}")
+                raise ShortlistError(f"only rules with the same settings can be merged: {self!r} and {other!r}")
             if other.num_labels is not None:
                 merged._check_labels(other.num_labels)
                 merged.num_labels = other.num_labels
@@ -90,7 +91,7 @@ class SetRule:
     def predict(self, scores: Scores) -> LabelSets:
         """The set of each row (of the flattened rows, where scores have more than two dimensions)."""
         if not self.is_fitted:
-            raise ValueError(f"{self!r} is not fitted: call fit (or partial_fit) on held-out scores before predict")
+            raise ShortlistError(f"{self!r} is not fitted: call fit (or partial_fit) on held-out scores before predict")
         sizes, labels, num_labels = [], [], self.num_labels
         for block in read_blocks(scores, size=self._block):
             num_labels = block.scores.shape[1]
@@ -99,7 +100,7 @@ class SetRule:
             sizes.append(block_sizes)
             labels.append(block_labels)
         if not sizes or num_labels is None:
-            raise ValueError("predict got no batch of scores")
+            raise ShortlistError("predict got no batch of scores")
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
         return LabelSets(offsets, np.concatenate(labels), num_labels)
 
@@ -120,14 +121,14 @@ class SetRule:
             rule_class = _RULES.get(data["rule"])
             if rule_class is None or not issubclass(rule_class, cls):
                 allowed = sorted(name for name, rule in _RULES.items() if issubclass(rule, cls))
-                raise ValueError(f"it holds the rule {data['rule']!r}; allowed here: {', '.join(allowed)}")
+                raise ShortlistError(f"it holds the rule {data['rule']!r}; allowed here: {', '.join(allowed)}")
             rule = rule_class(**data["settings"])
             rule.num_labels = data["num_labels"]
             if data["state"] is not None:
                 rule._reset()
                 rule._restore(data["state"])
         except (LookupError, TypeError, ValueError, AttributeError, zlib.error) as error:
-            raise ValueError(f"this is not the JSON of a set rule: {error}") from error
+            raise ShortlistError(f"this is not the JSON of a set rule: {error}") from error
         return rule
 
     def __repr__(self) -> str:
@@ -172,7 +173,7 @@ class SetRule:
 
     def _check_labels(self, given: int) -> None:
         if self.num_labels not in (None, given):
-            raise ValueError(f"{self!r} was fitted on {self.num_labels} labels, these scores have {given}")
+            raise ShortlistError(f"{self!r} was fitted on {self.num_labels} labels, these scores have {given}")
 
 
 def members(inside: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -186,7 +187,7 @@ def members(inside: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
 def number(value: Any, name: str) -> float:
     """A plain float from any real number; bools, text and NaN are refused."""
     if isinstance(value, bool | str) or not hasattr(value, "__float__") or math.isnan(float(value)):
-        raise ValueError(f"{name} must be a number, got {value!r}")
+        raise ShortlistError(f"{name} must be a number, got {value!r}")
     return float(value)
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.errors import ShortlistError
+from shortlist.links import Link, check_link, link_rows
 from shortlist.sets._blocks import Block, Scores, can_repeat, read_blocks
 from shortlist.sets._hash import Hashes, label_hashes, row_hashes
-from shortlist.sets._link import Link, apply_link, check_link
 from shortlist.sets._rule import SetRule, members, number, pack_float
 from shortlist.sets._score_counts import ScoreCounts, from_key, to_keys
 
@@ -50,7 +51,7 @@ class AverageK(SetRule):
         self.k = number(k, "k")
         self.link = check_link(link)
         if not 0 < self.k < math.inf:
-            raise ValueError(f"k must be above 0 and at most the number of labels, got {k!r}")
+            raise ShortlistError(f"k must be above 0 and at most the number of labels, got {k!r}")
         self._reset()
 
     @property
@@ -65,7 +66,7 @@ class AverageK(SetRule):
     def _learn(self, block: Block) -> None:
         rows, num_labels = block.scores.shape
         if self.k > num_labels:
-            raise ValueError(f"k must be above 0 and at most {num_labels} (the number of labels), got {self.k:g}")
+            raise ShortlistError(f"k must be above 0 and at most {num_labels} (the number of labels), got {self.k:g}")
         self._saw_double |= block.scores.dtype == np.float64
         if rows:
             keys = to_keys(self._linked(block, np.float32))
@@ -109,7 +110,7 @@ class AverageK(SetRule):
             self._finish()
         here, after = counts.find(self._rank), counts.find(self._rank + 1)
         if here.unplaced or after.unplaced:
-            raise ValueError("two passes over the scores differ: a function must return the same scores each time")
+            raise ShortlistError("two passes over the scores differ: a function must return the same scores each time")
         above, tied = here.above, here.tied
         if self._saw_double:
             # float64 scores that are equal in float32 may differ: look at those around the rank themselves
@@ -154,7 +155,9 @@ class AverageK(SetRule):
             rows += len(block.scores)
             yield block
         if rows != self._rows:
-            raise ValueError(f"the scores had {self._rows} rows in the first pass over them and {rows} in a later one")
+            raise ShortlistError(
+                f"the scores had {self._rows} rows in the first pass over them and {rows} in a later one"
+            )
 
     # ---- predicting
 
@@ -167,7 +170,7 @@ class AverageK(SetRule):
         return members(inside)
 
     def _linked(self, block: Block, dtype: Any) -> NDArray[Any]:
-        return _round(apply_link(block.scores, self.link, block.first_row), dtype)
+        return _round(link_rows(block.scores, self.link, block.first_row), dtype)
 
     @property
     def _rank(self) -> int:

@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.functional._inputs import whole
+from shortlist.checks import whole
+from shortlist.errors import ShortlistError
+from shortlist.links import Link, check_link, link_rows, usual_link
 from shortlist.sets._blocks import Block
 from shortlist.sets._hash import mix, row_hashes
-from shortlist.sets._link import Link, apply_link, check_link
 from shortlist.sets._order import descending
 from shortlist.sets._rule import SetRule, members, number, pack, unpack
 
@@ -65,18 +66,18 @@ class Conformal(SetRule):
     ) -> None:
         self.alpha = number(alpha, "alpha")
         if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha must be between 0 and 1, both excluded, got {alpha!r}")
+            raise ShortlistError(f"alpha must be between 0 and 1, both excluded, got {alpha!r}")
         if score not in _SCORES:
-            raise ValueError(f"score must be one of {', '.join(map(repr, _SCORES))}, got {score!r}")
+            raise ShortlistError(f"score must be one of {', '.join(map(repr, _SCORES))}, got {score!r}")
         if labels not in ("single", "multi"):
-            raise ValueError(f"labels must be 'single' or 'multi', got {labels!r}")
+            raise ShortlistError(f"labels must be 'single' or 'multi', got {labels!r}")
         if labels == "multi" and (score != "lac" or per_class or seed is not None):
-            raise ValueError("labels='multi' thresholds the linked scores: score, per_class and seed do not apply")
+            raise ShortlistError("labels='multi' thresholds the linked scores: score, per_class and seed do not apply")
         self.penalty = number(penalty, "penalty")
         if not 0 <= self.penalty < math.inf:
-            raise ValueError(f"penalty must be a finite number that is not negative, got {penalty!r}")
+            raise ShortlistError(f"penalty must be a finite number that is not negative, got {penalty!r}")
         self.score, self.labels, self.per_class = score, labels, bool(per_class)
-        self.link: Link = check_link(link or ("softmax" if labels == "single" else "sigmoid"))
+        self.link: Link = check_link(link or usual_link(single=labels == "single"))
         self.free_rank = whole(free_rank, "free_rank must be a whole number")
         self.seed = None if seed is None else whole(seed, "seed must be a whole number")
         self._reset()
@@ -94,19 +95,19 @@ class Conformal(SetRule):
 
     def _learn(self, block: Block) -> None:
         if block.target is None:
-            raise ValueError("Conformal needs the target of its calibration rows: fit(scores, target)")
+            raise ShortlistError("Conformal needs the target of its calibration rows: fit(scores, target)")
         (self._learn_multi if self.labels == "multi" else self._learn_single)(block, block.target)
 
     def _learn_single(self, block: Block, target: NDArray[Any]) -> None:
         num_labels = block.scores.shape[1]
         if target.ndim != 1 or target.dtype.kind not in "iu":
-            raise ValueError(
+            raise ShortlistError(
                 f"labels='single' takes class indices, one whole number per row, got {target.dtype} {target.shape}"
             )
         bad = (target < -1) | (target >= num_labels)
         if bad.any():
             row = int(np.argmax(bad))
-            raise ValueError(
+            raise ShortlistError(
                 f"target row {block.first_row + row} is {target[row]}: "
                 f"allowed are 0..{num_labels - 1}, or -1 for an unknown row"
             )
@@ -118,17 +119,17 @@ class Conformal(SetRule):
 
     def _learn_multi(self, block: Block, target: NDArray[Any]) -> None:
         if target.ndim != 2:
-            raise ValueError(f"labels='multi' takes a label matrix of the scores' shape, got shape {target.shape}")
+            raise ShortlistError(f"labels='multi' takes a label matrix of the scores' shape, got shape {target.shape}")
         bad = (target != 1) & (target != 0) & (target != -1)
         if bad.any():
             row, label = np.argwhere(bad)[0]
-            raise ValueError(
+            raise ShortlistError(
                 f"target row {block.first_row + row}, label {label} is {target[row, label]}: "
                 "a label matrix holds 1 (present), 0 (absent) and -1 (unknown)"
             )
         present = target == 1
         row, label = np.nonzero(present)
-        self._values.append(apply_link(block.scores, self.link, block.first_row)[row, label].astype(np.float64))
+        self._values.append(link_rows(block.scores, self.link, block.first_row)[row, label].astype(np.float64))
         self._extras.append(1 / present.sum(-1)[row])
         self._rows += int((target != -1).any(-1).sum())
 
@@ -151,13 +152,13 @@ class Conformal(SetRule):
 
     def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         if self.labels == "multi":
-            linked = apply_link(block.scores, self.link, block.first_row)
+            linked = link_rows(block.scores, self.link, block.first_row)
             return members(linked.astype(np.float64, copy=False) >= self._limit)
         return members(self._nonconformity(block) <= self._limit)
 
     def _nonconformity(self, block: Block) -> NDArray[np.float64]:
         """The score of every label of every row, in double."""
-        p = apply_link(block.scores, self.link, block.first_row)
+        p = link_rows(block.scores, self.link, block.first_row)
         if self.score == "lac":
             return -p.astype(np.float64)  # in the order of 1 - p, without its rounding
         order = descending(p, block.scores)

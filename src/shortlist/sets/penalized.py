@@ -4,8 +4,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from shortlist.errors import ShortlistError
+from shortlist.links import Link, check_link, link_rows
 from shortlist.sets._blocks import Block
-from shortlist.sets._link import Link, apply_link, check_link
 from shortlist.sets._order import best_labels
 from shortlist.sets._rule import SetRule, members, number
 
@@ -27,10 +28,10 @@ class Penalized(SetRule):
         self.cost = number(cost, "cost")
         self.link = check_link(link)
         if not 0 <= self.cost < float("inf"):
-            raise ValueError(f"cost must be a finite number that is not negative, got {cost!r}")
+            raise ShortlistError(f"cost must be a finite number that is not negative, got {cost!r}")
 
     def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
-        linked = apply_link(block.scores, self.link, block.first_row)
+        linked = link_rows(block.scores, self.link, block.first_row)
         inside = linked >= linked.dtype.type(self.cost)
         empty = ~inside.any(-1)
         if empty.any():

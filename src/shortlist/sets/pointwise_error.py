@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.errors import ShortlistError
+from shortlist.links import Link, check_link, link_rows
 from shortlist.sets._blocks import Block
-from shortlist.sets._link import Link, apply_link, check_link
 from shortlist.sets._order import descending
 from shortlist.sets._rule import SetRule, members, number
 
@@ -27,13 +28,13 @@ class PointwiseError(SetRule):
         self.eps = number(eps, "eps")
         self.link = check_link(link)
         if not 0 <= self.eps < 1:
-            raise ValueError(f"eps must be at least 0 and below 1, got {eps!r}")
+            raise ShortlistError(f"eps must be at least 0 and below 1, got {eps!r}")
 
     def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
-        mass = apply_link(block.scores, self.link, block.first_row)
+        mass = link_rows(block.scores, self.link, block.first_row)
         if mass.size and mass.min() < 0:
             row, label = np.argwhere(mass < 0)[0]
-            raise ValueError(
+            raise ShortlistError(
                 f"with link='none' scores are masses and must not be negative: "
                 f"row {block.first_row + row}, label {label} is {mass[row, label]}"
             )

@@ -4,8 +4,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from shortlist.errors import ShortlistError
+from shortlist.links import Link, check_link, link_rows
 from shortlist.sets._blocks import Block
-from shortlist.sets._link import Link, apply_link, check_link
 from shortlist.sets._rule import SetRule, members, number
 
 
@@ -24,10 +25,12 @@ class Threshold(SetRule):
         self.value = number(value, "value")
         self.link = check_link(link)
         if link != "none" and not 0 <= self.value <= 1:
-            raise ValueError(f"value must be between 0 and 1 with link={link!r} (it is a probability), got {value!r}")
+            raise ShortlistError(
+                f"value must be between 0 and 1 with link={link!r} (it is a probability), got {value!r}"
+            )
         if abs(self.value) == float("inf"):
-            raise ValueError(f"value must be finite, got {value!r}")
+            raise ShortlistError(f"value must be finite, got {value!r}")
 
     def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
-        linked = apply_link(block.scores, self.link, block.first_row)
+        linked = link_rows(block.scores, self.link, block.first_row)
         return members(linked >= linked.dtype.type(self.value))

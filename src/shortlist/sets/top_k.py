@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.functional._inputs import whole
+from shortlist.checks import whole
+from shortlist.errors import ShortlistError
 from shortlist.sets._blocks import Block
 from shortlist.sets._order import best_labels
 from shortlist.sets._rule import SetRule
@@ -27,7 +28,7 @@ class TopK(SetRule):
     def __init__(self, k: int) -> None:
         self.k = whole(k, "k must be a whole number")
         if self.k < 1:
-            raise ValueError(f"k must be a whole number from 1 to the number of labels, got {k!r}")
+            raise ShortlistError(f"k must be a whole number from 1 to the number of labels, got {k!r}")
 
     def _learn(self, block: Block) -> None:
         self._check_k(block.scores.shape[1])
@@ -38,4 +39,4 @@ class TopK(SetRule):
 
     def _check_k(self, num_labels: int) -> None:
         if self.k > num_labels:
-            raise ValueError(f"k must be between 1 and {num_labels} (the number of labels), got {self.k}")
+            raise ShortlistError(f"k must be between 1 and {num_labels} (the number of labels), got {self.k}")

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, augment
+from shortlist.errors import ShortlistError
 from shortlist.training.settings import TrainSettings
 
 
@@ -39,7 +40,7 @@ def batches(order: Tensor, size: int, world: int = 1) -> list[Tensor]:
     parts = [part[: len(part) - len(part) % world] for part in parts]
     parts = [part for part in parts if len(part)]
     if not parts:
-        raise ValueError(f"{len(order)} training examples cannot be shared by {world} processes")
+        raise ShortlistError(f"{len(order)} training examples cannot be shared by {world} processes")
     return parts
 
 
@@ -72,5 +73,7 @@ def augmentation(settings: TrainSettings, dataset: Dataset) -> Callable[[Tensor]
     if not padding and not flip:
         return lambda inputs: inputs
     if dataset.kind != "images":
-        raise ValueError(f"augment is for images, the training data has {dataset.kind}: remove augment from the config")
+        raise ShortlistError(
+            f"augment is for images, the training data has {dataset.kind}: remove augment from the config"
+        )
     return lambda inputs: augment(inputs, padding=padding, flip=flip)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
-from shortlist._words import nearest
+from shortlist.errors import ShortlistError, nearest
 from shortlist.training.options import in_our_words, unknown_key
 from shortlist.training.settings import Section, TrainSettings
 
@@ -103,7 +103,7 @@ def load_config(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> 
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except (FileNotFoundError, IsADirectoryError):
-        raise ValueError(f"there is no config file {os.fspath(path)}") from None
+        raise ShortlistError(f"there is no config file {os.fspath(path)}") from None
     return parse_config(text, overrides, where=os.fspath(path))
 
 
@@ -115,20 +115,20 @@ def parse_config(text: str, overrides: Iterable[str] = (), where: str = "config"
     {'seed': 7}
     >>> parse_config(text, ["optimizer.lrr=1"])
     Traceback (most recent call last):
-    ValueError: config: optimizer.lrr: there is no such key; did you mean 'lr'?; allowed here: name, lr, ...
+    shortlist.ShortlistError: config: optimizer.lrr: there is no such key; did you mean 'lr'?; allowed here: name, ...
     """
     content = read_yaml(text, where)
     if content is None:
         content = {}
     if not isinstance(content, dict):
-        raise ValueError(f"{where}: a config is a mapping of keys to values, got {type(content).__name__}")
+        raise ShortlistError(f"{where}: a config is a mapping of keys to values, got {type(content).__name__}")
     for override in overrides:
         apply_override(content, override)
     try:
         return RunConfig.model_validate(content)
     except ValidationError as error:
         problems = [_explain(detail) for detail in error.errors()]
-        raise ValueError(f"{where}: " + "\n  ".join(problems)) from None
+        raise ShortlistError(f"{where}: " + "\n  ".join(problems)) from None
 
 
 def apply_override(content: dict[str, Any], override: str) -> None:
@@ -140,7 +140,7 @@ def apply_override(content: dict[str, Any], override: str) -> None:
     """
     key, equals, text = override.partition("=")
     if not equals or not key:
-        raise ValueError(f"an override is key=value, such as optimizer.lr=0.1; got {override!r}")
+        raise ShortlistError(f"an override is key=value, such as optimizer.lr=0.1; got {override!r}")
     *places, last = key.split(".")
     here: Any = content
     for number, place in enumerate(places):
@@ -151,7 +151,7 @@ def apply_override(content: dict[str, Any], override: str) -> None:
             here[at] = {"name": here[at]}
         here = here[at]
         if not isinstance(here, dict | list):
-            raise ValueError(f"{override}: {'.'.join(places[: number + 1])} is {here!r}, it has no keys")
+            raise ShortlistError(f"{override}: {'.'.join(places[: number + 1])} is {here!r}, it has no keys")
     here[_key_in(here, last, override)] = read_yaml(text, override)
 
 
@@ -159,7 +159,7 @@ def _key_in(here: Any, place: str, override: str) -> str | int:
     if isinstance(here, dict):
         return place
     if not place.isdecimal() or int(place) >= len(here):
-        raise ValueError(f"{override}: a list of {len(here)} has the keys 0..{len(here) - 1}, got {place!r}")
+        raise ShortlistError(f"{override}: a list of {len(here)} has the keys 0..{len(here) - 1}, got {place!r}")
     return int(place)
 
 
@@ -187,7 +187,7 @@ def read_yaml(text: str, where: str) -> Any:
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
-        raise ValueError(f"{where}: not YAML: {error}") from None
+        raise ShortlistError(f"{where}: not YAML: {error}") from None
 
 
 # ---- pydantic's errors, in our words

@@ -6,6 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from shortlist.data import Relations
+from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
 from shortlist.metrics import functional as M
 from shortlist.sets import SetRule
@@ -33,7 +34,7 @@ def evaluate(
     {'top-k-1': {'size': 1.0, 'coverage': 0.6666..., 'exact': 0.6666...}}
     """
     if not bool((target >= 0).any()):
-        raise ValueError("every label is unknown: there is nothing to evaluate against")
+        raise ShortlistError("every label is unknown: there is nothing to evaluate against")
     several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
     names = [check_metric(name, scores.shape[1], "labels") for name in metrics]
     names = names or usual_metrics(not several, scores.shape[1], k)
@@ -64,7 +65,7 @@ def evaluate_scenes(scores: Tensor, relations: Relations, metrics: Sequence[str]
     {'scene-recall@1': 0.0}
     """
     if not len(relations.entries):
-        raise ValueError("no image has a recorded relation: there is nothing to evaluate against")
+        raise ShortlistError("no image has a recorded relation: there is nothing to evaluate against")
     names = [check_metric(name, kind="scenes") for name in metrics]
     names = names or [*usual_scene_metrics(), *(f"scene-mean-recall@{k}" for k in (20, 50, 100))]
     images = len(relations.offsets) - 1

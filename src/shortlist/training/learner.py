@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
 from shortlist.objectives import Objective
 
 
@@ -30,7 +31,7 @@ class Learner(nn.Module):
         state = self.state_dict()
         for name, value in state.items():
             if not isinstance(value, Tensor):
-                raise ValueError(f"the state {name!r} must be a tensor to be saved, it is {type(value).__name__}")
+                raise ShortlistError(f"the state {name!r} must be a tensor to be saved, it is {type(value).__name__}")
         return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in state.items()}
 
 

@@ -20,6 +20,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
 from shortlist.objectives import Objective, default_monitor
 from shortlist.training.batches import augmentation, batches, grouped, loaded, mixed_seed, order_of
 from shortlist.training.history import History, Record
@@ -77,7 +78,7 @@ def train(
     ('topk-accuracy@1', 1.0)
     """
     if not len(train_set):
-        raise ValueError("the training data has no examples")
+        raise ShortlistError("the training data has no examples")
     fabric = make_fabric(settings) if fabric is None else fabric
     progress = progress if progress is not None and fabric.is_global_zero else Quiet()
     learner = Learner(backbone, objective)
@@ -162,7 +163,7 @@ def train_epoch(
         progress.step(epoch, step, len(mine), loss.detach())
     mean: Any = fabric.all_reduce(total / seen, reduce_op="mean")
     if not math.isfinite(mean):
-        raise ValueError(
+        raise ShortlistError(
             f"the loss became {float(mean)} in epoch {epoch + 1}: lower optimizer.lr (it was {lr:g}), "
             f"or look for extreme values in the inputs (shortlist data describe)"
         )
@@ -178,7 +179,7 @@ def choose_metrics(
     """The metric that chooses the best epoch, and all metrics of an epoch."""
     if val_set is None:
         if settings.stop.patience is not None or settings.stop.metric is not None:
-            raise ValueError("early stopping needs validation data: set data.validation, or remove stop")
+            raise ShortlistError("early stopping needs validation data: set data.validation, or remove stop")
         return None, []
     k = getattr(objective.config, "k", None)
     labels = objective.num_labels
@@ -232,7 +233,7 @@ def make_fabric(settings: TrainSettings) -> Fabric:
     strategy = DDPStrategy(broadcast_buffers=False) if settings.devices > 1 else "auto"
     machines = int(os.environ.get("GROUP_WORLD_SIZE", "1"))  # torchrun tells; devices are those of all machines
     if settings.devices % machines:
-        raise ValueError(f"devices: {settings.devices} processes cannot be shared equally by {machines} machines")
+        raise ShortlistError(f"devices: {settings.devices} processes cannot be shared equally by {machines} machines")
     return Fabric(
         accelerator=settings.accelerator,
         devices=settings.devices // machines,

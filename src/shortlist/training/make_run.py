@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from shortlist._files import PathLike
 from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.training.config import RunConfig
 from shortlist.training.learner import score
 from shortlist.training.loop import Progress, train
@@ -30,7 +31,7 @@ def make_run(
     parts = read_parts(config) if parts is None else parts
     held_out = parts.get("calibration", parts.get("validation"))
     if held_out is None:
-        raise ValueError("rules are fitted on held-out data: set data.calibration or data.validation")
+        raise ShortlistError("rules are fitted on held-out data: set data.calibration or data.validation")
     facts = facts_of(parts["train"])
     learner = build_learner(config, facts, train_set=parts["train"])
     run = Run.create(path, config, facts)

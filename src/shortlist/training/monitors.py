@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from shortlist._words import nearest
+from shortlist.errors import ShortlistError, nearest
 from shortlist.metrics import functional as M
 
 # name -> (scores, target, k, link) -> value. Higher is better in all of them.
@@ -41,29 +41,29 @@ def check_metric(name: str, num_labels: int | None = None, kind: str | None = No
     'topk-accuracy@5'
     >>> check_metric("topk-acuracy@5")
     Traceback (most recent call last):
-    ValueError: there is no metric 'topk-acuracy@5'; did you mean 'topk-accuracy@k'?; there are topk-accuracy@k, ...
+    shortlist.ShortlistError: there is no metric 'topk-acuracy@5'; did you mean 'topk-accuracy@k'?; there are ...
     """
     base, at, k = name.partition("@")
     if base in _PLAIN and not at:
         _check_kind(name, base, kind)
         return name
     if base not in _AT_K and base not in _SCENES:
-        raise ValueError(f"there is no metric {name!r}{nearest(name, NAMES)}; there are {', '.join(NAMES)}")
+        raise ShortlistError(f"there is no metric {name!r}{nearest(name, NAMES)}; there are {', '.join(NAMES)}")
     value = _number(k)
     whole = base != "average-k-accuracy"
     if value is None or value <= 0 or (whole and value != int(value)):
         number = "a whole number" if whole else "a number"
-        raise ValueError(f"the metric {name!r} needs {number} after @, such as {base}@5")
+        raise ShortlistError(f"the metric {name!r} needs {number} after @, such as {base}@5")
     _check_kind(name, base, kind)
     if num_labels is not None and base not in _SCENES and value > num_labels:
-        raise ValueError(f"the metric {name!r} asks for more labels than the {num_labels} there are")
+        raise ShortlistError(f"the metric {name!r} asks for more labels than the {num_labels} there are")
     return name
 
 
 def _check_kind(name: str, base: str, kind: str | None) -> None:
     if kind is not None and (base in _SCENES) != (kind == "scenes"):
         allowed = [f"{x}@k" for x in _SCENES] if kind == "scenes" else [x for x in NAMES if not x.startswith("scene-")]
-        raise ValueError(f"the metric {name!r} is not for {kind}: use one of {', '.join(allowed)}")
+        raise ShortlistError(f"the metric {name!r} is not for {kind}: use one of {', '.join(allowed)}")
 
 
 def measure(name: str, scores: Tensor, target: Any, link: str) -> float:

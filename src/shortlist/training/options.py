@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from shortlist._words import nearest
+from shortlist.errors import ShortlistError, nearest
 
 
 def unknown_key(place: str, key: str, known: Iterable[str]) -> str:
@@ -25,7 +25,9 @@ def check_name(place: str, name: str, known: Iterable[str], what: str) -> None:
     """Raise a ValueError where ``name`` is none of the known ones."""
     known = list(known)
     if name not in known:
-        raise ValueError(f"{place}: there is no {what} {name!r}{nearest(name, known)}; there are {', '.join(known)}")
+        raise ShortlistError(
+            f"{place}: there is no {what} {name!r}{nearest(name, known)}; there are {', '.join(known)}"
+        )
 
 
 def check_call(place: str, function: Callable[..., Any], options: Mapping[str, Any], skip: int = 0) -> dict[str, Any]:
@@ -38,17 +40,17 @@ def check_call(place: str, function: Callable[..., Any], options: Mapping[str, A
     {'factor': 2.0}
     >>> check_call("data.train", scale, {"factro": 2}, skip=1)
     Traceback (most recent call last):
-    ValueError: data.train.factro: there is no such key; did you mean 'factor'?; allowed here: factor
+    shortlist.ShortlistError: data.train.factro: there is no such key; did you mean 'factor'?; allowed here: factor
     """
     parameters = list(inspect.signature(function).parameters.values())[skip:]
     open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
     named = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     for key in options:
         if key not in named and not open_ended:
-            raise ValueError(unknown_key(place, key, named))
+            raise ShortlistError(unknown_key(place, key, named))
     missing = [p.name for p in named.values() if p.default is p.empty and p.name not in options]
     if missing:
-        raise ValueError(f"{place}: {' and '.join(missing)} must be given; allowed here: {', '.join(named)}")
+        raise ShortlistError(f"{place}: {' and '.join(missing)} must be given; allowed here: {', '.join(named)}")
     hints = get_type_hints(function)
     return {key: check_value(f"{place}.{key}", value, hints.get(key, Any)) for key, value in options.items()}
 
@@ -63,7 +65,7 @@ def check_value(place: str, value: Any, wanted: Any) -> Any:
         return adapter.validate_python(value)
     except ValidationError as error:
         reasons = sorted({in_our_words(detail["msg"]) for detail in error.errors()})
-        raise ValueError(f"{place}: {'; or '.join(reasons)}, got {value!r}") from None
+        raise ShortlistError(f"{place}: {'; or '.join(reasons)}, got {value!r}") from None
 
 
 def in_our_words(message: str) -> str:
@@ -82,4 +84,4 @@ def errors_at(place: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
+        raise ShortlistError(f"{place}: {error}") from None

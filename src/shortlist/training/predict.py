@@ -13,6 +13,7 @@ from shortlist.data._tables import ENDINGS
 from shortlist.data.features import read_inputs
 from shortlist.data.image_folder import SUFFIXES, images_under
 from shortlist.data.image_table import listed_images
+from shortlist.errors import ShortlistError
 from shortlist.training.config import PARTS, Source, apply_override, read_yaml
 from shortlist.training.learner import Learner, score
 from shortlist.training.run import Run
@@ -30,7 +31,9 @@ def run_scores(run: Run, dataset: Dataset, allow_import: Sequence[str] = ()) -> 
     """The scores of the run's best model on a data set, float32 (N, L)."""
     expected = tuple(run.facts["in_shape"])
     if tuple(dataset.in_shape) != expected:
-        raise ValueError(f"{dataset.name}: inputs have the shape {tuple(dataset.in_shape)}, the run wants {expected}")
+        raise ShortlistError(
+            f"{dataset.name}: inputs have the shape {tuple(dataset.in_shape)}, the run wants {expected}"
+        )
     return score(load_learner(run, allow_import), dataset)
 
 
@@ -43,18 +46,20 @@ def find_data(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
     config = run.config
     if data in PARTS:
         if overrides:
-            raise ValueError(f"the part {data!r} of a run is what it is: {overrides[0]!r} cannot change it")
+            raise ShortlistError(f"the part {data!r} of a run is what it is: {overrides[0]!r} cannot change it")
         parts = read_parts(config)
         if data not in parts:
-            raise ValueError(f"the run has no part {data!r}; it has {', '.join(parts)}")
+            raise ShortlistError(f"the run has no part {data!r}; it has {', '.join(parts)}")
         return parts[data]
     path = Path(data)
     if not path.exists():
-        raise ValueError(f"there is no {data!r}: DATA is one of {', '.join(PARTS)}, or the path of a file or folder")
+        raise ShortlistError(
+            f"there is no {data!r}: DATA is one of {', '.join(PARTS)}, or the path of a file or folder"
+        )
     if path.suffix in (".yaml", ".yml"):
         content = read_yaml(path.read_text("utf-8"), data)
         if not isinstance(content, dict) or not isinstance(content.get("reader"), str):
-            raise ValueError(f"{data}: a data file names a reader and its options: reader: features, path: ...")
+            raise ShortlistError(f"{data}: a data file names a reader and its options: reader: features, path: ...")
     elif not labelled and not overrides and run.facts.get("scenes") is None:
         return unlabelled(run, path)
     elif run.facts["images"] is not None and path.suffix.lower() in ENDINGS:
@@ -92,7 +97,7 @@ def unlabelled(run: Run, path: Path) -> Dataset:
     else:
         files = [path] if path.suffix.lower() in SUFFIXES and path.is_file() else images_under(path)
     if not files:
-        raise ValueError(f"{path}: no images there; known endings: {', '.join(sorted(SUFFIXES))}")
+        raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(SUFFIXES))}")
     channels = facts["images"]
     images = Images(
         tuple(map(str, files)),

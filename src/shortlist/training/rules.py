@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
 from shortlist.sets import AverageK, Conformal, Penalized, PointwiseError, SetRule, Threshold, TopK
 from shortlist.training.config import Named
 from shortlist.training.monitors import usual_k
@@ -53,7 +54,7 @@ def fit_rules(rules: Sequence[Named], scores: Any, target: Any, link: str) -> di
         made = make_rule(f"rules.{number}", rule, link, single)
         needs_target = isinstance(made, Conformal)
         if needs_target and target is None:
-            raise ValueError(f"rules.{number}: {rule.name} is fitted on labelled data: give the labels")
+            raise ShortlistError(f"rules.{number}: {rule.name} is fitted on labelled data: give the labels")
         name = file_name(rule)
         fitted[f"{name}-{number}" if name in fitted else name] = made.fit(scores, target if needs_target else None)
     return fitted

@@ -24,8 +24,9 @@ import torch
 from torch import Tensor
 
 from shortlist import __version__
-from shortlist._files import PathLike, written_whole
-from shortlist._optional import require
+from shortlist.errors import ShortlistError
+from shortlist.files import PathLike, written_whole
+from shortlist.optional import require
 from shortlist.sets import SetRule
 from shortlist.training.config import RunConfig, parse_config
 
@@ -47,7 +48,7 @@ class Run:
     def __init__(self, path: PathLike) -> None:
         self.path = Path(path)
         if not (self.path / CONFIG).is_file():
-            raise ValueError(f"{self.path} is not a run: it has no {CONFIG}")
+            raise ShortlistError(f"{self.path} is not a run: it has no {CONFIG}")
 
     @classmethod
     def create(cls, path: PathLike, config: RunConfig, facts: Mapping[str, Any]) -> "Run":
@@ -66,9 +67,11 @@ class Run:
         """Raise a ValueError where a new run could not be made here."""
         folder = Path(path)
         if (folder / CONFIG).exists():
-            raise ValueError(f"{folder} is a run already: continue it with --resume {folder}, or choose another --out")
+            raise ShortlistError(
+                f"{folder} is a run already: continue it with --resume {folder}, or choose another --out"
+            )
         if folder.exists() and (not folder.is_dir() or any(not _is_leftover(file) for file in folder.iterdir())):
-            raise ValueError(f"{folder} exists and is not an empty directory: choose another --out")
+            raise ShortlistError(f"{folder} exists and is not an empty directory: choose another --out")
 
     @property
     def config(self) -> RunConfig:
@@ -120,11 +123,13 @@ class Run:
         """The weights of the best epoch (of the last, where no validation data chose one) or of the last."""
         checkpoint = self.checkpoint
         if not checkpoint:
-            raise ValueError(f"{self.path} has no checkpoint yet: train it with shortlist train --resume {self.path}")
+            raise ShortlistError(
+                f"{self.path} has no checkpoint yet: train it with shortlist train --resume {self.path}"
+            )
         epoch = checkpoint["last"] if which == "last" or checkpoint["best"] is None else checkpoint["best"]
         file = self._weights_file(epoch)
         if not file.exists():
-            raise ValueError(f"the weights of {self.path} are gone ({file.name} is missing): train it again")
+            raise ShortlistError(f"the weights of {self.path} are gone ({file.name} is missing): train it again")
         found: dict[str, Tensor] = require("safetensors.torch").load_file(file)
         return found
 
@@ -175,7 +180,7 @@ def load_rules(folder: PathLike) -> dict[str, SetRule]:
         try:
             rules[file.stem] = SetRule.from_json(file.read_text("utf-8"))
         except ValueError as error:
-            raise ValueError(f"{file}: {error}") from None
+            raise ShortlistError(f"{file}: {error}") from None
     return rules
 
 
@@ -195,9 +200,9 @@ def read_json(path: PathLike) -> Any:
     try:
         return json.loads(Path(path).read_text("utf-8"))
     except FileNotFoundError:
-        raise ValueError(f"there is no file {os.fspath(path)}: is the run complete?") from None
+        raise ShortlistError(f"there is no file {os.fspath(path)}: is the run complete?") from None
     except ValueError as error:
-        raise ValueError(f"{os.fspath(path)} is not JSON: {error}") from None
+        raise ShortlistError(f"{os.fspath(path)} is not JSON: {error}") from None
 
 
 def environment() -> dict[str, Any]:

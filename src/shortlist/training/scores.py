@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist._files import errors_name
-from shortlist._optional import require
+from shortlist.errors import ShortlistError, errors_name
 from shortlist.labels import check_label_matrix
+from shortlist.optional import require
 
 
 def read_scores(path: str | os.PathLike[str]) -> Tensor:
@@ -19,7 +19,9 @@ def read_scores(path: str | os.PathLike[str]) -> Tensor:
     with one column of lists, or one column per label."""
     array = _read(path, "scores")
     if array.ndim != 2 or array.dtype.kind not in "fiu" or array.size == 0:
-        raise ValueError(f"{os.fspath(path)}: scores are numbers (rows, labels), got {array.shape} of {array.dtype}")
+        raise ShortlistError(
+            f"{os.fspath(path)}: scores are numbers (rows, labels), got {array.shape} of {array.dtype}"
+        )
     return torch.from_numpy(np.array(array, dtype=array.dtype if array.dtype.kind == "f" else np.float32, order="C"))
 
 
@@ -31,17 +33,21 @@ def read_labels(path: str | os.PathLike[str], scores: Tensor) -> Tensor:
         if array.ndim == 2 and array.shape[1] == 1:
             array = array[:, 0]
         if array.shape not in ((rows,), (rows, num_labels)):
-            raise ValueError(
+            raise ShortlistError(
                 f"labels of shape {array.shape} do not fit scores of shape {(rows, num_labels)}: "
                 f"allowed are class indices ({rows},) or a label matrix ({rows}, {num_labels})"
             )
         if array.dtype.kind not in "biuf":
-            raise ValueError(f"labels are numbers: class indices or a label matrix of 1, 0 and -1; got {array.dtype}")
+            raise ShortlistError(
+                f"labels are numbers: class indices or a label matrix of 1, 0 and -1; got {array.dtype}"
+            )
         if array.ndim == 1:
             bad = np.flatnonzero(~((array >= -1) & (array < num_labels) & (array == np.floor(array))))
             if len(bad):
                 row = bad[0]
-                raise ValueError(f"row {row} is {array[row]}: class indices are 0..{num_labels - 1}, or -1 for unknown")
+                raise ShortlistError(
+                    f"row {row} is {array[row]}: class indices are 0..{num_labels - 1}, or -1 for unknown"
+                )
         else:
             check_label_matrix(torch.from_numpy(np.array(array)))
         return torch.from_numpy(array.astype(np.int64 if array.ndim == 1 else np.int8))
@@ -50,7 +56,7 @@ def read_labels(path: str | os.PathLike[str], scores: Tensor) -> Tensor:
 def _read(path: str | os.PathLike[str], key: str) -> NDArray[Any]:
     file = Path(path)
     if not file.is_file():
-        raise ValueError(f"there is no file {os.fspath(path)}")
+        raise ShortlistError(f"there is no file {os.fspath(path)}")
     with errors_name(path):
         if file.suffix == ".npy":
             found: NDArray[Any] = np.load(file, allow_pickle=False)
@@ -59,12 +65,12 @@ def _read(path: str | os.PathLike[str], key: str) -> NDArray[Any]:
             with np.load(file, allow_pickle=False) as arrays:
                 names = list(arrays)
                 if key not in names and len(names) != 1:
-                    raise ValueError(f"which array? It has {', '.join(names)}: call the one wanted {key!r}")
+                    raise ShortlistError(f"which array? It has {', '.join(names)}: call the one wanted {key!r}")
                 chosen: NDArray[Any] = arrays[key if key in names else names[0]]
                 return chosen
         if file.suffix in (".parquet", ".pq"):
             return _from_table(require("pyarrow.parquet").read_table(file))
-    raise ValueError(f"{os.fspath(path)}: known endings are .npy, .npz and .parquet")
+    raise ShortlistError(f"{os.fspath(path)}: known endings are .npy, .npz and .parquet")
 
 
 def _from_table(table: Any) -> NDArray[Any]:

@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
+from shortlist.errors import ShortlistError
+
 Precision = Literal["32-true", "16-mixed", "bf16-mixed", "64-true"]
 
 
@@ -31,9 +33,9 @@ class ScheduleSettings(Section):
     @model_validator(mode="after")
     def _steps_have_epochs(self) -> "ScheduleSettings":
         if self.name == "step" and not self.at:
-            raise ValueError("a step schedule needs the epochs at which to step, such as at: [30, 60]")
+            raise ShortlistError("a step schedule needs the epochs at which to step, such as at: [30, 60]")
         if self.name != "step" and self.at:
-            raise ValueError(f"at belongs to the step schedule, not to {self.name}")
+            raise ShortlistError(f"at belongs to the step schedule, not to {self.name}")
         return self
 
 

@@ -9,6 +9,7 @@ from torch import nn
 
 from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, split
 from shortlist.data import read as read_data
+from shortlist.errors import ShortlistError
 from shortlist.models import BACKBONES, build_backbone
 from shortlist.objectives import build, check_kind, check_target, make_config, objective_class
 from shortlist.scenes import RelationScorer
@@ -77,7 +78,7 @@ def read_parts(config: RunConfig, *, read: Callable[[Source, str], Dataset] = re
     left = len(whole) - sum(counts.values())
     if left < 1:
         cut = " + ".join(f"{part} {count}" for part, count in counts.items())
-        raise ValueError(f"data: {cut} leave nothing of the {len(whole)} examples to train on")
+        raise ShortlistError(f"data: {cut} leave nothing of the {len(whole)} examples to train on")
     counts["train"] = left if data.use == 1.0 else _count("data.use", data.use, left)
     pieces = (
         split(whole, list(counts.values()), seed=seed, stratify=data.stratify)
@@ -97,7 +98,7 @@ def _count(place: str, value: float, total: int) -> int:
     """A share below 1 or a number of examples, as a number of examples."""
     count = round(value * total) if value < 1 or (place == "data.use" and value == 1) else int(value)
     if count < 1 or count > total or (value > 1 and value != count):
-        raise ValueError(f"{place}: {value:g} of {total} examples: give a share below 1, or a whole number of them")
+        raise ShortlistError(f"{place}: {value:g} of {total} examples: give a share below 1, or a whole number of them")
     return count
 
 
@@ -115,7 +116,9 @@ def check_same_labels(
     the training data, in the same order."""
     _check_same(list(vocabulary), list(dataset.vocabulary), what, "label")
     if (dataset.kind == "scenes") != (objects is not None):
-        raise ValueError(f"{what}: these are {dataset.kind}, the training data has {'scenes' if objects else 'none'}")
+        raise ShortlistError(
+            f"{what}: these are {dataset.kind}, the training data has {'scenes' if objects else 'none'}"
+        )
     if objects is not None:
         _check_same(list(objects), list(dataset.inputs.class_names), what, "object class")
 
@@ -125,9 +128,9 @@ def _check_same(ours: list[str], theirs: list[str], what: str, thing: str) -> No
         return
     if len(ours) != len(theirs):
         many = f"{thing}es" if thing.endswith("s") else f"{thing}s"
-        raise ValueError(f"{what}: it has {len(theirs)} {many}, the training data has {len(ours)}")
+        raise ShortlistError(f"{what}: it has {len(theirs)} {many}, the training data has {len(ours)}")
     label = next(i for i in range(len(ours)) if ours[i] != theirs[i])
-    raise ValueError(f"{what}: {thing} {label} is {theirs[label]!r}, in the training data it is {ours[label]!r}")
+    raise ShortlistError(f"{what}: {thing} {label} is {theirs[label]!r}, in the training data it is {ours[label]!r}")
 
 
 def facts_of(train_set: Dataset) -> dict[str, Any]:
@@ -158,7 +161,7 @@ def build_learner(
     is_scenes = facts.get("scenes") is not None
     check_kind(objective_kind, is_scenes)
     if is_scenes and config.backbone.name in BACKBONES and config.backbone.name != "relations":
-        raise ValueError(f"backbone {config.backbone.name!r} does not take scenes: set backbone.name=relations")
+        raise ShortlistError(f"backbone {config.backbone.name!r} does not take scenes: set backbone.name=relations")
     train_target = None if train_set is None or is_scenes else train_set.target
     if train_target is not None:
         check_target(objective_kind, train_target)

@@ -7,7 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.metrics._inputs import apply_link, as_scores, as_tensor
+from shortlist.errors import ShortlistError
+from shortlist.links import link_tensor
+from shortlist.metrics._inputs import as_scores, as_tensor
 from shortlist.metrics._truth import Truth
 
 
@@ -50,7 +52,7 @@ def average_k_accuracy(
     tensor(1.)
     """
     shape = tuple(as_tensor(scores, "scores").shape)
-    values = apply_link(as_scores(scores), link)
+    values = link_tensor(as_scores(scores), link)
     truth = Truth.of(target, shape, values.device)
     rows, labels = truth.single_labels()
     if threshold is not None or calibration is not None:
@@ -64,11 +66,11 @@ def average_k_accuracy(
 def given_cut(k: float | None, calibration: Any, threshold: float | None, link: str) -> Cut:
     """The cut from a threshold or from calibration scores, whichever is given."""
     if threshold is None:
-        return cut_at_average(apply_link(as_scores(calibration), link), k)
+        return cut_at_average(link_tensor(as_scores(calibration), link), k)
     if calibration is not None:
-        raise ValueError("give calibration scores or a threshold, not both")
+        raise ShortlistError("give calibration scores or a threshold, not both")
     if not threshold == threshold:
-        raise ValueError("threshold must be a number, got NaN")
+        raise ShortlistError("threshold must be a number, got NaN")
     return Cut(float(threshold))
 
 
@@ -80,7 +82,7 @@ def cut_at_average(values: Tensor, k: float | None) -> Cut:
     n, num_labels = values.shape
     k = checked_average(k)
     if k > num_labels:
-        raise ValueError(f"k must be at most {num_labels} (the number of labels), got {k}")
+        raise ShortlistError(f"k must be at most {num_labels} (the number of labels), got {k}")
     flat = values.cpu().numpy().ravel()
     wanted = floor(k * n + 0.5)
     if wanted >= len(flat):
@@ -103,7 +105,7 @@ def inside(values: Tensor, cut: Cut) -> Tensor:
 
 def checked_average(k: float | None) -> float:
     if k is None or isinstance(k, bool | str) or not hasattr(k, "__float__") or not 0 < float(k) < float("inf"):
-        raise ValueError(f"k must be a positive number (the average set size), got {k!r}")
+        raise ShortlistError(f"k must be a positive number (the average set size), got {k!r}")
     return float(k)
 
 

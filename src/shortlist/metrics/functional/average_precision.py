@@ -6,7 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.metrics._inputs import EMPTY, apply_link, as_scores, as_tensor, check_choice, check_whole
+from shortlist.errors import ShortlistError
+from shortlist.links import link_tensor
+from shortlist.metrics._inputs import EMPTY, as_scores, as_tensor, check_choice, check_whole
 from shortlist.metrics._truth import label_matrix
 
 AVERAGES = ("class", "sample")
@@ -67,7 +69,7 @@ def score_histograms(scores: Tensor, target: Tensor, bins: int) -> tuple[Tensor,
     outside = ((scores < 0) | (scores > 1)).nonzero()
     if len(outside):
         row, label = outside[0].tolist()
-        raise ValueError(
+        raise ShortlistError(
             f"bins divide [0, 1], but scores[{row}, {label}] is {scores[row, label].item():g} after the link: "
             f"for raw scores give link='sigmoid' (or 'softmax')"
         )
@@ -99,7 +101,7 @@ def fill_empty(values: Tensor, known: Tensor, empty: str) -> Tensor:
 def linked_and_matrix(scores: Any, target: Any, link: str) -> tuple[Tensor, Tensor]:
     shape = tuple(as_tensor(scores, "scores").shape)
     rows = as_scores(scores)
-    return apply_link(rows, link), label_matrix(target, shape, rows.device)
+    return link_tensor(rows, link), label_matrix(target, shape, rows.device)
 
 
 def check_options(average: str, empty: str, bins: int | None) -> None:
@@ -108,7 +110,7 @@ def check_options(average: str, empty: str, bins: int | None) -> None:
     if bins is not None:
         check_whole(bins, "bins")
         if average == "sample":
-            raise ValueError("bins are for average='class'; the sample average needs no memory and is always exact")
+            raise ShortlistError("bins are for average='class'; the sample average needs no memory and is always exact")
 
 
 def _take(matrix: Tensor, rows: Tensor) -> Tensor:

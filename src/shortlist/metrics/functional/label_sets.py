@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
 from shortlist.metrics._inputs import check_choice
 from shortlist.metrics._truth import Truth, is_sparse
 
@@ -85,7 +86,7 @@ def predicted_and_truth(sets: Any, target: Any) -> tuple[Predicted, Truth]:
     names, true_names = getattr(sets, "vocabulary", None), getattr(target, "vocabulary", None)
     if names and true_names and names != true_names:
         first = next((pair for pair in zip(names, true_names, strict=False) if pair[0] != pair[1]), None)
-        raise ValueError(f"sets and target have different vocabularies; first difference (set, target): {first}")
+        raise ShortlistError(f"sets and target have different vocabularies; first difference (set, target): {first}")
     truth = Truth.of(target.cpu() if isinstance(target, Tensor) else target, (len(sizes), sets.num_labels))
     rows = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
     return Predicted(rows, torch.from_numpy(np.array(sets.indices, dtype=np.int64)), truth), truth
@@ -93,7 +94,9 @@ def predicted_and_truth(sets: Any, target: Any) -> tuple[Predicted, Truth]:
 
 def set_sizes(sets: Any) -> Tensor:
     if not is_sparse(sets) or not hasattr(sets, "num_labels"):
-        raise ValueError(f"sets must be shortlist.labels.LabelSets, as a set rule predicts, got {type(sets).__name__}")
+        raise ShortlistError(
+            f"sets must be shortlist.labels.LabelSets, as a set rule predicts, got {type(sets).__name__}"
+        )
     return torch.from_numpy(np.diff(np.asarray(sets.offsets)).astype(np.int64))
 
 
@@ -144,4 +147,4 @@ def check_f_options(beta: float, average: str, empty: str) -> None:
     check_choice(average, "average", F_AVERAGES)
     check_choice(empty, "empty", F_EMPTY)
     if not 0 < beta < float("inf"):
-        raise ValueError(f"beta must be a positive finite number, got {beta!r}")
+        raise ShortlistError(f"beta must be a positive finite number, got {beta!r}")

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.functional._inputs import check_k
+from shortlist.checks import check_k
 from shortlist.metrics._inputs import EMPTY, as_scores, as_tensor, check_choice
-from shortlist.metrics._top import top_labels
 from shortlist.metrics._truth import Truth
+from shortlist.metrics.top import top_labels
 
 
 def top_k_accuracy(scores: Any, target: Any, k: int) -> Tensor:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from shortlist.functional._inputs import check_scores, in_compute_type
+from shortlist.checks import check_scores, in_compute_type
+from shortlist.errors import ShortlistError
 from shortlist.metrics._inputs import as_scores, as_tensor, check_whole
 
 _AT_ONCE = 1 << 22  # values that are copied at once, where images of one size do not stand side by side
@@ -74,12 +75,12 @@ def scene_inputs(scores: Any, relations: Any, offsets: Any = None) -> SceneInput
     scores = as_tensor(scores, "scores")
     check_scores(scores)
     if scores.ndim != 2 or not scores.shape[1]:
-        raise ValueError(f"scores must have the shape (pairs, predicates), got {tuple(scores.shape)}")
+        raise ShortlistError(f"scores must have the shape (pairs, predicates), got {tuple(scores.shape)}")
     scores = in_compute_type(scores)
     pairs, predicates = scores.shape
     found = as_tensor(relations, "relations").to(scores.device)
     if found.ndim != 2 or found.shape[1] != 2 or found.is_floating_point() or found.dtype == torch.bool:
-        raise ValueError(
+        raise ShortlistError(
             f"relations must be whole numbers of shape (M, 2), a row of the scores and a predicate each, "
             f"got {found.dtype} of shape {tuple(found.shape)}; (label_matrix == 1).nonzero() is this"
         )
@@ -87,11 +88,13 @@ def scene_inputs(scores: Any, relations: Any, offsets: Any = None) -> SceneInput
     bad = ((found < 0) | (found >= torch.tensor([pairs, predicates], device=found.device))).any(1)
     if bool(bad.any()):
         row = int(bad.nonzero()[0])
-        raise ValueError(f"relations[{row}] is {found[row].tolist()}, outside scores of shape {(pairs, predicates)}")
+        raise ShortlistError(
+            f"relations[{row}] is {found[row].tolist()}, outside scores of shape {(pairs, predicates)}"
+        )
     starts = torch.tensor([0, pairs]) if offsets is None else as_tensor(offsets, "offsets").long()
     starts = starts.to(scores.device)
     if starts.ndim != 1 or len(starts) < 1 or starts[0] != 0 or starts[-1] != pairs or bool((starts.diff() < 0).any()):
-        raise ValueError(f"offsets must rise from 0 to the {pairs} rows of the scores, got {_short(starts)}")
+        raise ShortlistError(f"offsets must rise from 0 to the {pairs} rows of the scores, got {_short(starts)}")
     once = (found[:, 0] * predicates + found[:, 1]).unique()
     pair = once // predicates
     return SceneInputs(scores, pair, once % predicates, torch.searchsorted(starts, pair, right=True) - 1, starts)

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
 from shortlist.metrics._inputs import as_tensor
 
 GROUPS = ("few", "medium", "many")
@@ -22,7 +23,7 @@ def shot_groups(values: Any, train_counts: Any, *, few: float = 20, many: float 
     values = as_tensor(values, "values")
     group = shot_group_of(train_counts, few=few, many=many).to(values.device)
     if values.shape != group.shape:
-        raise ValueError(
+        raise ShortlistError(
             f"the metric must give one value for each of the {len(group)} classes of train_counts, "
             f"got shape {tuple(values.shape)}"
         )
@@ -38,7 +39,7 @@ def shot_group_of(train_counts: Any, *, few: float = 20, many: float = 100) -> T
     """
     counts = as_tensor(train_counts, "train_counts")
     if counts.ndim != 1 or not bool((counts >= 0).all()):
-        raise ValueError(f"train_counts must be one number >= 0 per class, got shape {tuple(counts.shape)}")
+        raise ShortlistError(f"train_counts must be one number >= 0 per class, got shape {tuple(counts.shape)}")
     if not few <= many:
-        raise ValueError(f"few must be at most many, got few={few!r} and many={many!r}")
+        raise ShortlistError(f"few must be at most many, got few={few!r} and many={many!r}")
     return (counts >= few).long() + (counts > many).long()

@@ -9,14 +9,16 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from shortlist.functional._reduction import reduce_loss
+from shortlist.errors import ShortlistError
 
 
 def world_size(sync: bool | None) -> int:
     """How many processes share the batch: 1 unless ``torch.distributed`` is initialised and ``sync`` is not False."""
     ready = dist.is_available() and dist.is_initialized()
     if sync and not ready:
-        raise ValueError("sync=True needs torch.distributed.init_process_group to have been called; sync=None adapts")
+        raise ShortlistError(
+            "sync=True needs torch.distributed.init_process_group to have been called; sync=None adapts"
+        )
     return dist.get_world_size() if ready and sync is not False else 1
 
 
@@ -48,14 +50,3 @@ def sum_over_earlier_processes(count: Tensor, world: int) -> Tensor:
     counts[dist.get_rank()] = count
     dist.all_reduce(counts)
     return counts[: dist.get_rank()].sum()
-
-
-def reduce_over_processes(loss: Tensor, weight: Tensor, reduction: str, world: int) -> Tensor:
-    """`reduce_loss` over the global batch: "mean" divides by what all processes observed. "none" stays local."""
-    if world == 1 or reduction == "none":
-        return reduce_loss(loss, weight, reduction)
-    local = world * reduce_loss(loss, weight, "sum")
-    if reduction == "sum":
-        return local
-    total = sum_over_processes(weight.sum().detach(), world)
-    return local / torch.where(total > 0, total, 1.0)

@@ -13,11 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist._label_set_inputs import check_num_labels, first_true
-from shortlist._label_sets import LabelSets
-from shortlist._optional import require
-
-__all__ = ["LabelSets", "check_label_matrix", "from_chexpert", "from_indices", "from_nan", "from_sets", "from_signed"]
+from shortlist.errors import ShortlistError
+from shortlist.labels.label_set_inputs import check_num_labels, first_true
+from shortlist.labels.label_sets import LabelSets
+from shortlist.optional import require
 
 LabelMatrix = NDArray[np.int8]
 Known = Literal["present", "absent", "unknown"]
@@ -36,7 +35,7 @@ def check_label_matrix(x: Any) -> None:
     >>> check_label_matrix(np.array([[1, 0, -1]]))
     >>> check_label_matrix(torch.tensor([[1, 0, 2]]))
     Traceback (most recent call last):
-    ValueError: x[0, 2] is 2: allowed are 1 (present), 0 (absent), -1 (unknown)
+    shortlist.ShortlistError: x[0, 2] is 2: allowed are 1 (present), 0 (absent), -1 (unknown)
     """
     _recode(x, {1: "present", 0: "absent", -1: "unknown"})
 
@@ -52,7 +51,7 @@ def from_signed(x: Any) -> Any:
     array([[ 1,  0, -1]], dtype=int8)
     """
     if getattr(x, "dtype", None) in (torch.bool, np.dtype(bool)):
-        raise ValueError("x is bool, which has no -1: it is a label matrix already, not a signed one")
+        raise ShortlistError("x is bool, which has no -1: it is a label matrix already, not a signed one")
     return _recode(x, {1: "present", -1: "absent", 0: "unknown"})
 
 
@@ -88,7 +87,7 @@ def from_indices(y: Any, num_labels: int) -> Any:
         y = y if y.size else y.astype(np.int64)  # an empty list has no integer type of its own
         whole = y.dtype.kind in "iu"
     if not whole or y.ndim == 0:
-        raise ValueError(f"y must hold class indices of an integer type, got shape {tuple(y.shape)} of {y.dtype}")
+        raise ShortlistError(f"y must hold class indices of an integer type, got shape {tuple(y.shape)} of {y.dtype}")
     bad = (y < -1) | (y >= num_labels)
     if bool(bad.any()):
         at = first_true(_on_cpu(bad))
@@ -120,7 +119,7 @@ def from_sets(
     array([[ 1, -1]], dtype=int8)
     """
     if isinstance(rest, bool) or rest not in (0, -1):
-        raise ValueError(f"rest must be 0 (labels outside the set are absent) or -1 (unknown), got {rest!r}")
+        raise ShortlistError(f"rest must be 0 (labels outside the set are absent) or -1 (unknown), got {rest!r}")
     device = None
     if isinstance(sets, LabelSets):
         found = sets
@@ -131,9 +130,9 @@ def from_sets(
         device = sets[0].device if sets and isinstance(sets[0], Tensor) else None
         found = LabelSets.from_lists(sets, num_labels, vocabulary)
     if num_labels not in (None, found.num_labels):
-        raise ValueError(f"num_labels={num_labels} was given, but the sets have {found.num_labels} labels")
+        raise ShortlistError(f"num_labels={num_labels} was given, but the sets have {found.num_labels} labels")
     if vocabulary is not None and found.vocabulary != tuple(vocabulary):
-        raise ValueError("the sets have a vocabulary of their own, and it differs from the one given")
+        raise ShortlistError("the sets have a vocabulary of their own, and it differs from the one given")
     matrix = np.where(found.to_dense(), np.int8(1), np.int8(rest))
     return matrix if device is None else torch.from_numpy(matrix).to(device)
 
@@ -164,14 +163,14 @@ def from_chexpert(
     """
     pd = require("pandas")
     if not isinstance(df, pd.DataFrame):
-        raise ValueError(f"df must be a pandas DataFrame, got {type(df).__name__}")
+        raise ShortlistError(f"df must be a pandas DataFrame, got {type(df).__name__}")
     columns = [c for c in df.columns if c not in _CHEXPERT_OTHER] if labels is None else list(labels)
     policy = dict(uncertain) if isinstance(uncertain, Mapping) else dict.fromkeys(columns, uncertain)
     _check_columns("labels", columns, list(df.columns))
     _check_columns("uncertain", policy, columns)
     for name, known in [("blank", blank), *((f"uncertain for {column!r}", known) for column, known in policy.items())]:
         if known not in _LABEL:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, _LABEL))}, got {known!r}")
+            raise ShortlistError(f"{name} must be one of {', '.join(map(repr, _LABEL))}, got {known!r}")
     matrix = np.empty((len(df), len(columns)), dtype=np.int8)
     for j, column in enumerate(columns):
         matrix[:, j] = _chexpert_column(pd, df[column], policy.get(column, "unknown"), blank)
@@ -181,18 +180,18 @@ def from_chexpert(
 def _check_columns(name: str, given: Iterable[str], allowed: list[str]) -> None:
     for column in given:
         if column not in allowed:
-            raise ValueError(f"{name} names {column!r}, which is not one of the columns {allowed}")
+            raise ShortlistError(f"{name} names {column!r}, which is not one of the columns {allowed}")
 
 
 def _chexpert_column(pd: Any, cells: Any, uncertain: Known, blank: Known) -> LabelMatrix:
     if cells.ndim != 1:
-        raise ValueError(f"there are several columns {cells.columns[0]!r}: column names must differ")
+        raise ShortlistError(f"there are several columns {cells.columns[0]!r}: column names must differ")
     numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=_NAN)
     empty = (cells.isna() | (cells == "")).to_numpy(dtype=np.bool_, na_value=True)
     bad = np.where(np.isnan(numbers), ~empty, ~np.isin(numbers, (-1.0, 0.0, 1.0)))
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(
+        raise ShortlistError(
             f"column {cells.name!r} is {cells.tolist()[row]!r} in row {row}: allowed are 1 (positive), 0 (negative), "
             f"-1 (uncertain), and blank; if it is not a label, name the label columns with labels=[...]"
         )
@@ -206,7 +205,7 @@ def _recode(x: Any, coding: Mapping[float, Known]) -> Any:
     values = x if isinstance(x, Tensor) else np.asarray(x if sparse is None else sparse.data)
     kind = values.dtype
     if values.ndim == 0 or (kind.is_complex if isinstance(kind, torch.dtype) else kind.kind not in "biuf"):
-        raise ValueError(f"x must hold bools or numbers, one per label, got shape {tuple(values.shape)} of {kind}")
+        raise ShortlistError(f"x must hold bools or numbers, one per label, got shape {tuple(values.shape)} of {kind}")
     labels: Any
     if isinstance(values, Tensor):
         values = values.short() if kind == torch.uint8 else values  # torch takes 255 for -1 in this type
@@ -227,8 +226,8 @@ def _recode(x: Any, coding: Mapping[float, Known]) -> Any:
     return matrix
 
 
-def _bad_entry(name: str, position: tuple[int, ...], value: Any, allowed: str) -> ValueError:
-    return ValueError(f"{name}{list(position)} is {value.item()}: allowed are {allowed}")
+def _bad_entry(name: str, position: tuple[int, ...], value: Any, allowed: str) -> ShortlistError:
+    return ShortlistError(f"{name}{list(position)} is {value.item()}: allowed are {allowed}")
 
 
 def _on_cpu(x: Any) -> NDArray[Any]:

@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from shortlist.functional._distributed import max_over_processes, sum_over_processes
-from shortlist.functional._inputs import (
+from shortlist.checks import (
     check_class_weight,
     check_indices,
     check_label_matrix,
@@ -16,6 +15,8 @@ from shortlist.functional._inputs import (
     raise_bad_label,
     values_visible,
 )
+from shortlist.distributed import max_over_processes, sum_over_processes
+from shortlist.errors import ShortlistError
 from shortlist.kernels import native_serves, ops
 
 
@@ -39,7 +40,9 @@ def rows_that_count(rows: Tensor, sample_weight: Tensor | None, scores: Tensor) 
 
 def check_couples_batch(reduction: str, what: str) -> None:
     if reduction not in ("mean", "sum"):
-        raise ValueError(f"{what} couples the rows of the batch: reduction must be 'mean' or 'sum', got {reduction!r}")
+        raise ShortlistError(
+            f"{what} couples the rows of the batch: reduction must be 'mean' or 'sum', got {reduction!r}"
+        )
 
 
 def masked_logsumexp(
@@ -102,7 +105,7 @@ def _present_label(scores: Tensor, target: Tensor) -> Tensor:
 
 
 def _raise_several(row: int, count: int) -> None:
-    raise ValueError(
+    raise ShortlistError(
         f"row {row} of target holds {count} present labels: "
         f"this loss takes class indices, or a label matrix with at most one present label per row"
     )

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from shortlist.errors import ShortlistError
+
 Offsets = NDArray[np.int64]
 Indices = NDArray[np.int32] | NDArray[np.int64]
 
@@ -37,10 +39,10 @@ def as_offsets(sizes: NDArray[Any]) -> Offsets:
 def check_num_labels(num_labels: int | None, vocabulary: Sequence[str] | None) -> int:
     if num_labels is None:
         if vocabulary is None:
-            raise ValueError("num_labels is needed when there is no vocabulary to count")
+            raise ShortlistError("num_labels is needed when there is no vocabulary to count")
         num_labels = len(vocabulary)
     if isinstance(num_labels, bool) or not isinstance(num_labels, int | np.integer) or num_labels < 1:
-        raise ValueError(f"num_labels must be a whole number of at least 1, got {num_labels!r}")
+        raise ShortlistError(f"num_labels must be a whole number of at least 1, got {num_labels!r}")
     return int(num_labels)
 
 
@@ -49,21 +51,21 @@ def check_vocabulary(vocabulary: Sequence[str] | None, num_labels: int) -> tuple
     if vocabulary is None:
         return None
     if isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
-        raise ValueError(f"vocabulary must be a sequence of label names, got {vocabulary!r}")
+        raise ShortlistError(f"vocabulary must be a sequence of label names, got {vocabulary!r}")
     names = tuple(vocabulary)
     if len(names) != num_labels:
-        raise ValueError(f"vocabulary has {len(names)} names for num_labels={num_labels}")
+        raise ShortlistError(f"vocabulary has {len(names)} names for num_labels={num_labels}")
     seen: dict[str, int] = {}
     for label, name in enumerate(names):
         if not isinstance(name, str):
-            raise ValueError(f"vocabulary[{label}] must be a string, got {name!r}")
+            raise ShortlistError(f"vocabulary[{label}] must be a string, got {name!r}")
         if name in seen:
-            raise ValueError(f"vocabulary[{label}] is {name!r}, as is vocabulary[{seen[name]}]: names must differ")
+            raise ShortlistError(f"vocabulary[{label}] is {name!r}, as is vocabulary[{seen[name]}]: names must differ")
         seen[name] = label
         try:
             name.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"vocabulary[{label}] is {name!r}, which is not valid unicode") from error
+            raise ShortlistError(f"vocabulary[{label}] is {name!r}, which is not valid unicode") from error
     return tuple(map(str, names))  # numpy's strings become plain ones
 
 
@@ -75,13 +77,15 @@ def check_arrays(offsets: ArrayLike, indices: ArrayLike, num_labels: int) -> tup
     starts = _whole_numbers(offsets, "offsets").astype(np.int64)
     given = _whole_numbers(indices, "indices")
     if not len(starts) or starts[0] != 0:
-        raise ValueError(f"offsets must begin with 0, got {starts[:1].tolist()}")
+        raise ShortlistError(f"offsets must begin with 0, got {starts[:1].tolist()}")
     sizes = np.diff(starts)
     if (sizes < 0).any():
         row = int(np.argmax(sizes < 0))
-        raise ValueError(f"offsets must not decrease: row {row} begins at {starts[row]} and ends at {starts[row + 1]}")
+        raise ShortlistError(
+            f"offsets must not decrease: row {row} begins at {starts[row]} and ends at {starts[row + 1]}"
+        )
     if starts[-1] != len(given):
-        raise ValueError(f"the last offset must be the number of indices, {len(given)}, got {starts[-1]}")
+        raise ShortlistError(f"the last offset must be the number of indices, {len(given)}, got {starts[-1]}")
     if len(given) and (given.min() < 0 or given.max() >= num_labels):
         raise_out_of_range(given, starts, num_labels)
     labels: Indices = given.astype(np.int32) if num_labels <= 2**31 else given.astype(np.int64)
@@ -90,7 +94,7 @@ def check_arrays(offsets: ArrayLike, indices: ArrayLike, num_labels: int) -> tup
     falls[between[(between > 0) & (between < len(labels))] - 1] = False  # a new set may begin lower
     if falls.any():
         at = int(np.argmax(falls))
-        raise ValueError(
+        raise ShortlistError(
             f"row {row_of(at, starts)} holds label {labels[at]} and then {labels[at + 1]}: labels must increase within "
             f"a set (LabelSets.from_lists takes any order)"
         )
@@ -104,7 +108,7 @@ def row_of(position: int, offsets: Offsets) -> int:
 
 def raise_out_of_range(labels: NDArray[Any], offsets: Offsets, num_labels: int) -> NoReturn:
     at = int(np.argmax((labels < 0) | (labels >= num_labels)))
-    raise ValueError(f"row {row_of(at, offsets)} holds label {labels[at]}: allowed are 0..{num_labels - 1}")
+    raise ShortlistError(f"row {row_of(at, offsets)} holds label {labels[at]}: allowed are 0..{num_labels - 1}")
 
 
 def _whole_numbers(values: ArrayLike, name: str, ndim: int = 1) -> NDArray[Any]:
@@ -112,7 +116,7 @@ def _whole_numbers(values: ArrayLike, name: str, ndim: int = 1) -> NDArray[Any]:
     if found.size == 0 and found.ndim == ndim:
         return found.astype(np.int64)  # an empty list has no integer type of its own
     if found.ndim != ndim or found.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be whole numbers in one dimension, got shape {found.shape} of {found.dtype}")
+        raise ShortlistError(f"{name} must be whole numbers in one dimension, got shape {found.shape} of {found.dtype}")
     return found
 
 
@@ -124,11 +128,11 @@ def flatten_lists(
 ) -> tuple[Offsets, NDArray[np.int64]]:
     """Offsets, and all labels one after the other in the order given."""
     if isinstance(lists, str | dict):
-        raise ValueError(f"lists must hold one collection of labels per example, got a {type(lists).__name__}")
+        raise ShortlistError(f"lists must hold one collection of labels per example, got a {type(lists).__name__}")
     rows = [row.tolist() if hasattr(row, "tolist") else row for row in lists]
     for i, row in enumerate(rows):
         if isinstance(row, str | bytes | dict) or not hasattr(row, "__len__"):
-            raise ValueError(f"row {i} must be a collection of labels, got {row!r}")
+            raise ShortlistError(f"row {i} must be a collection of labels, got {row!r}")
     offsets = as_offsets(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)))
     kinds = set(map(type, chain.from_iterable(rows)))
     if kinds and all(issubclass(kind, str) for kind in kinds):
@@ -144,14 +148,16 @@ def flatten_lists(
 
 def _look_up(rows: list[Any], vocabulary: tuple[str, ...] | None) -> NDArray[np.int64]:
     if vocabulary is None:
-        raise ValueError("the labels are given by name: vocabulary=[...] is needed to know their indices")
+        raise ShortlistError("the labels are given by name: vocabulary=[...] is needed to know their indices")
     index = {name: label for label, name in enumerate(vocabulary)}
     try:
         return np.fromiter(map(index.__getitem__, chain.from_iterable(rows)), dtype=np.int64)
     except KeyError as error:
         name = error.args[0]
         row = next(i for i, names in enumerate(rows) if name in names)
-        raise ValueError(f"row {row} holds {name!r}, which is not in the vocabulary of {len(index)} names") from None
+        raise ShortlistError(
+            f"row {row} holds {name!r}, which is not in the vocabulary of {len(index)} names"
+        ) from None
 
 
 def _read_integers(rows: list[Any], num_labels: int) -> NDArray[np.int64]:
@@ -159,7 +165,7 @@ def _read_integers(rows: list[Any], num_labels: int) -> NDArray[np.int64]:
         return np.frombuffer(array("q", chain.from_iterable(rows)), dtype=np.int64)
     except OverflowError:
         row, label = next((i, x) for i, row in enumerate(rows) for x in row if not -(2**63) <= x < 2**63)
-        raise ValueError(f"row {row} holds label {label}: allowed are 0..{num_labels - 1}") from None
+        raise ShortlistError(f"row {row} holds label {label}: allowed are 0..{num_labels - 1}") from None
 
 
 def _is_whole(kind: type) -> bool:
@@ -171,7 +177,7 @@ def _raise_bad_kind(rows: list[Any]) -> NoReturn:
     row, label = next(
         (i, x) for i, row in enumerate(rows) for x in row if not (isinstance(x, str) if by_name else _is_whole(type(x)))
     )
-    raise ValueError(
+    raise ShortlistError(
         f"row {row} holds {label!r} ({type(label).__name__}): labels are all whole numbers, or all names; "
         f"for a matrix of 0 and 1 use from_dense"
     )
@@ -183,7 +189,7 @@ def _raise_bad_kind(rows: list[Any]) -> NoReturn:
 def as_members(matrix: Any) -> NDArray[np.bool_]:
     """An (N, L) bool array from bools, or from numbers that are exactly 0 and 1."""
     if hasattr(matrix, "tocsr"):
-        raise ValueError("the matrix is sparse: use from_sparse")
+        raise ShortlistError("the matrix is sparse: use from_sparse")
     found: NDArray[Any] = _two_dimensions(to_numpy(matrix), "matrix")
     if found.dtype == np.bool_:
         return found
@@ -196,7 +202,9 @@ def as_members(matrix: Any) -> NDArray[np.bool_]:
 def sparse_parts(matrix: Any) -> tuple[Offsets, Indices, int]:
     """Offsets, indices and the number of labels of a scipy sparse matrix of 0 and 1."""
     if not hasattr(matrix, "tocsr"):
-        raise ValueError(f"matrix must be a scipy sparse one, got {type(matrix).__name__}; for others use from_dense")
+        raise ShortlistError(
+            f"matrix must be a scipy sparse one, got {type(matrix).__name__}; for others use from_dense"
+        )
     csr = _two_dimensions(matrix, "matrix").tocsr()
     if csr is matrix:
         csr = csr.copy()  # the next line works in place
@@ -210,7 +218,7 @@ def sparse_parts(matrix: Any) -> tuple[Offsets, Indices, int]:
 
 
 def raise_bad_member(position: tuple[int, ...], value: Any) -> NoReturn:
-    raise ValueError(
+    raise ShortlistError(
         f"matrix{list(position)} is {value}: allowed are True and False, or 1 and 0; "
         f"a set has no unknown labels (from_dense(matrix == 1) takes the present ones)"
     )
@@ -218,13 +226,15 @@ def raise_bad_member(position: tuple[int, ...], value: Any) -> NoReturn:
 
 def _not_zero_or_one(values: NDArray[Any], name: str) -> NDArray[np.bool_]:
     if values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold bools or numbers, got dtype {values.dtype}")
+        raise ShortlistError(f"{name} must hold bools or numbers, got dtype {values.dtype}")
     return np.asarray((values != 0) & (values != 1))
 
 
 def _two_dimensions(matrix: Any, name: str) -> Any:
     if matrix.ndim != 2 or matrix.shape[1] < 1:
-        raise ValueError(f"{name} must have shape (examples, labels), at least one label, got {tuple(matrix.shape)}")
+        raise ShortlistError(
+            f"{name} must have shape (examples, labels), at least one label, got {tuple(matrix.shape)}"
+        )
     return matrix
 
 
@@ -238,13 +248,13 @@ def reaches(scores: Any, threshold: Any) -> NDArray[np.bool_]:
     _two_dimensions(scores, "scores")
     limit = np.asarray(to_numpy(threshold), dtype=np.float64)
     if limit.shape not in ((), (scores.shape[1],)) or np.isnan(limit).any():
-        raise ValueError(
+        raise ShortlistError(
             f"threshold must be one number or one per label ({scores.shape[1]}), without NaN, got shape {limit.shape}"
             + (" with NaN" if np.isnan(limit).any() else "")
         )
     missing = to_numpy(scores != scores)
     if missing.any():
-        raise ValueError(f"scores{list(first_true(missing))} is NaN: every score must be a number")
+        raise ShortlistError(f"scores{list(first_true(missing))} is NaN: every score must be a number")
     if isinstance(scores, torch.Tensor):
         return to_numpy(scores >= torch.as_tensor(limit, dtype=scores.dtype, device=scores.device))
     return np.asarray(scores >= limit.astype(scores.dtype))
@@ -256,13 +266,15 @@ def reaches(scores: Any, threshold: Any) -> NDArray[np.bool_]:
 def one_label_each(labels: ArrayLike, count: int, num_labels: int) -> NDArray[Any]:
     found = to_numpy(labels)
     if found.dtype.kind not in "iu" and found.size:
-        raise ValueError(f"labels must be whole numbers, got dtype {found.dtype}")
+        raise ShortlistError(f"labels must be whole numbers, got dtype {found.dtype}")
     if found.shape not in ((), (count,)):
-        raise ValueError(f"labels must be one label, or one for each of the {count} examples, got shape {found.shape}")
+        raise ShortlistError(
+            f"labels must be one label, or one for each of the {count} examples, got shape {found.shape}"
+        )
     bad = (found < -1) | (found >= num_labels)
     if bad.any():
         at, value = int(np.argmax(bad)), found.flat[np.argmax(bad)]
-        raise ValueError(f"labels[{at}] is {value}: allowed are 0..{num_labels - 1}, or -1 for unknown")
+        raise ShortlistError(f"labels[{at}] is {value}: allowed are 0..{num_labels - 1}, or -1 for unknown")
     return np.broadcast_to(found, (count,))
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from shortlist import _optional
+from shortlist import optional
 from shortlist.labels import LabelSets
 
 ANIMALS = ("cat", "dog", "owl")
@@ -446,7 +446,7 @@ def test_a_missing_folder_is_said_by_name(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_said_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_optional.__dict__, "import_module", _no_module)
+    monkeypatch.setitem(optional.__dict__, "import_module", _no_module)
     with pytest.raises(ImportError, match=r"needs scipy, which is not installed: pip install 'shortlist\[train\]'"):
         animals([1]).to_sparse()
 

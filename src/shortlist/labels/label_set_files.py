@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist._files import PathLike, written_whole
-from shortlist._optional import require
+from shortlist.errors import ShortlistError
+from shortlist.files import PathLike, written_whole
+from shortlist.optional import require
 
 _decode = json.JSONDecoder().decode
 _KEY = b"shortlist.LabelSets"  # where the parquet schema keeps num_labels and the vocabulary
@@ -40,16 +41,18 @@ def read_parquet(path: PathLike) -> tuple[Any, Any, int, Sequence[str] | None]:
         table = parquet.read_table(file)
     header = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))
     if not {"num_labels", "vocabulary"} <= header.keys() or table.column_names != ["labels"]:
-        raise ValueError("not a file of LabelSets.to_parquet: it has no num_labels, or not the single column 'labels'")
+        raise ShortlistError(
+            "not a file of LabelSets.to_parquet: it has no num_labels, or not the single column 'labels'"
+        )
     kind = table["labels"].type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_integer(kind.value_type):
-        raise ValueError(f"the column 'labels' must hold lists of whole numbers, it holds {kind}")
+        raise ShortlistError(f"the column 'labels' must hold lists of whole numbers, it holds {kind}")
     column = table["labels"].cast(pa.large_list(kind.value_type)).combine_chunks()
     labels = column.flatten()
     if column.null_count:
-        raise ValueError(f"row {column.is_null().index(True).as_py()} is null: an empty set is an empty list")
+        raise ShortlistError(f"row {column.is_null().index(True).as_py()} is null: an empty set is an empty list")
     if labels.null_count:
-        raise ValueError("a set holds a null: every label is a whole number")
+        raise ShortlistError("a set holds a null: every label is a whole number")
     offsets = np.asarray(column.offsets)
     return offsets - offsets[0], labels, header["num_labels"], header["vocabulary"]
 
@@ -84,15 +87,19 @@ def read_jsonl(path: PathLike) -> tuple[list[Any], int, Sequence[str] | None]:
     with open(path, encoding="utf-8", newline="\n") as file:
         header = _read_line(file.readline(), 1)
         if not {"num_sets", "num_labels", "vocabulary"} <= header.keys():
-            raise ValueError("not a file of LabelSets.to_jsonl: the first line gives num_sets, num_labels, vocabulary")
+            raise ShortlistError(
+                "not a file of LabelSets.to_jsonl: the first line gives num_sets, num_labels, vocabulary"
+            )
         lists = []
         for number, line in enumerate(file, start=2):
             row = _read_line(line, number)
             if not isinstance(row.get("labels"), list):
-                raise ValueError(f'line {number} must be {{"labels": [...]}}, got {line.strip()}')
+                raise ShortlistError(f'line {number} must be {{"labels": [...]}}, got {line.strip()}')
             lists.append(row["labels"])
     if len(lists) != header["num_sets"]:
-        raise ValueError(f"the first line promises {header['num_sets']} sets, {len(lists)} follow: was it cut short?")
+        raise ShortlistError(
+            f"the first line promises {header['num_sets']} sets, {len(lists)} follow: was it cut short?"
+        )
     return lists, header["num_labels"], header["vocabulary"]
 
 
@@ -100,7 +107,7 @@ def _read_line(line: str, number: int) -> dict[str, Any]:
     try:
         found = _decode(line)
     except ValueError as error:
-        raise ValueError(f"line {number} is not JSON ({error})") from error
+        raise ShortlistError(f"line {number} is not JSON ({error})") from error
     if not isinstance(found, dict):
-        raise ValueError(f"line {number} must be a JSON object, got {line.strip()}")
+        raise ShortlistError(f"line {number} must be a JSON object, got {line.strip()}")
     return found

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and errors that name the file."""
+"""Files written whole or not at all."""
 
 import os
 import secrets
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+from shortlist.errors import MissingFileError
 
 PathLike = str | os.PathLike[str]
 
@@ -15,7 +17,7 @@ def written_whole(path: PathLike) -> Iterator[IO[bytes]]:
     """A file to write to that takes its place at ``path`` at the end, or leaves no trace if anything fails."""
     target = Path(os.path.realpath(path))  # a link keeps pointing where it points
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {os.fspath(path)}: there is no folder {target.parent}")
+        raise MissingFileError(f"cannot write {os.fspath(path)}: there is no folder {target.parent}")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
         with open(draft, "xb") as file:
@@ -26,10 +28,3 @@ def written_whole(path: PathLike) -> Iterator[IO[bytes]]:
             draft.unlink()
         raise
 
-
-@contextmanager
-def errors_name(path: PathLike) -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:  # pyarrow's ArrowInvalid and json's JSONDecodeError are ValueErrors too
-        raise ValueError(f"{os.fspath(path)}: {error}") from error

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import Any
 
+from shortlist.errors import MissingPackageError
+
 
 def require(module: str) -> Any:
     """An optional dependency, or an error that says how to get it."""
@@ -10,4 +12,6 @@ def require(module: str) -> Any:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise ImportError(f"this needs {package}, which is not installed: pip install 'shortlist[train]'") from error
+        raise MissingPackageError(
+            f"this needs {package}, which is not installed: pip install 'shortlist[train]'"
+        ) from error

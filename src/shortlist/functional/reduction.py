@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from shortlist.functional._inputs import (
+from shortlist.checks import (
     apply_mask,
     check_class_weight,
     check_index_shape,
@@ -17,6 +17,8 @@ from shortlist.functional._inputs import (
     mask_indices,
     values_visible,
 )
+from shortlist.distributed import sum_over_processes
+from shortlist.errors import ShortlistError
 from shortlist.kernels import native_serves
 
 
@@ -34,6 +36,17 @@ def reduce_loss(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
         return weighted.sum()
     total = weight.sum()
     return weighted.sum() / torch.where(total > 0, total, 1.0)
+
+
+def reduce_over_processes(loss: Tensor, weight: Tensor, reduction: str, world: int) -> Tensor:
+    """`reduce_loss` over the global batch: "mean" divides by what all processes observed. "none" stays local."""
+    if world == 1 or reduction == "none":
+        return reduce_loss(loss, weight, reduction)
+    local = world * reduce_loss(loss, weight, "sum")
+    if reduction == "sum":
+        return local
+    total = sum_over_processes(weight.sum().detach(), world)
+    return local / torch.where(total > 0, total, 1.0)
 
 
 def spread_nan(rows: Tensor, scores: Tensor, observed: Tensor) -> Tensor:
@@ -94,7 +107,7 @@ def label_loss_inputs(
         return index_loss_inputs(scores, target, mask, weight, sample_weight)
     x = in_compute_type(scores)
     if weight is not None:
-        raise ValueError("weight (one per class) goes with class indices; a label matrix takes sample_weight")
+        raise ShortlistError("weight (one per class) goes with class indices; a label matrix takes sample_weight")
     values = mask is not None or is_learned(sample_weight) or not native_serves(x)
     check_label_matrix(scores, target, values=values)
     if mask is not None:

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
+
 REDUCTIONS = ("mean", "sum", "none")
 _HALF = (torch.float16, torch.bfloat16)
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -27,11 +29,11 @@ def values_visible(*tensors: Tensor | None) -> bool:
 
 def check_scores(scores: Tensor, name: str = "scores") -> None:
     if not isinstance(scores, Tensor):
-        raise ValueError(f"{name} must be a torch.Tensor of raw scores, got {type(scores).__name__}")
+        raise ShortlistError(f"{name} must be a torch.Tensor of raw scores, got {type(scores).__name__}")
     if not scores.is_floating_point():
-        raise ValueError(f"{name} must be floating point (raw logits), got dtype {scores.dtype}")
+        raise ShortlistError(f"{name} must be floating point (raw logits), got dtype {scores.dtype}")
     if scores.ndim == 0:
-        raise ValueError(f"{name} must have at least one dimension (the labels), got a scalar")
+        raise ShortlistError(f"{name} must have at least one dimension (the labels), got a scalar")
 
 
 def in_compute_type(scores: Tensor) -> Tensor:
@@ -41,14 +43,14 @@ def in_compute_type(scores: Tensor) -> Tensor:
 
 def check_reduction(reduction: str, allowed: Sequence[str] = REDUCTIONS) -> None:
     if reduction not in allowed:
-        raise ValueError(f"reduction must be one of {', '.join(map(repr, allowed))}, got {reduction!r}")
+        raise ShortlistError(f"reduction must be one of {', '.join(map(repr, allowed))}, got {reduction!r}")
 
 
 def check_k(k: int, high: int, high_meaning: str) -> int:
     """A plain k with 1 <= k <= high, from any whole number."""
     k = whole(k, "k must be a whole number")
     if not 1 <= k <= high:
-        raise ValueError(f"k must be between 1 and {high} ({high_meaning}), got {k}")
+        raise ShortlistError(f"k must be between 1 and {high} ({high_meaning}), got {k}")
     return k
 
 
@@ -57,13 +59,13 @@ def whole(k: Any, wanted: str) -> int:
     if type(k) is int:
         return k
     if isinstance(k, bool | Tensor) or not hasattr(k, "__index__"):
-        raise ValueError(f"{wanted}, got {k!r} ({type(k).__name__})")
+        raise ShortlistError(f"{wanted}, got {k!r} ({type(k).__name__})")
     return operator.index(k)
 
 
 def check_positive(value: float, name: str) -> None:
     if not value > 0 or value == float("inf"):
-        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+        raise ShortlistError(f"{name} must be a positive finite number, got {value!r}")
 
 
 def apply_mask(scores: Tensor, mask: Tensor | None) -> Tensor:
@@ -78,13 +80,15 @@ def check_mask(scores: Tensor, mask: Tensor) -> None:
     """A bool tensor that broadcasts to the scores."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-        raise ValueError(f"mask must be a bool tensor (True = the label takes part), got {got}")
+        raise ShortlistError(f"mask must be a bool tensor (True = the label takes part), got {got}")
     try:
         fits = torch.broadcast_shapes(mask.shape, scores.shape) == scores.shape
     except RuntimeError:
         fits = False
     if not fits:
-        raise ValueError(f"mask of shape {tuple(mask.shape)} does not broadcast to the scores' {tuple(scores.shape)}")
+        raise ShortlistError(
+            f"mask of shape {tuple(mask.shape)} does not broadcast to the scores' {tuple(scores.shape)}"
+        )
 
 
 def mask_indices(scores: Tensor, target: Tensor, mask: Tensor | None) -> Tensor:
@@ -99,12 +103,12 @@ def mask_indices(scores: Tensor, target: Tensor, mask: Tensor | None) -> Tensor:
 def is_index_target(scores: Tensor, target: Tensor) -> bool:
     """Class indices (shape of the rows) or a label matrix (shape of the scores)? Anything else is an error."""
     if not isinstance(target, Tensor):
-        raise ValueError(f"target must be a torch.Tensor, got {type(target).__name__}")
+        raise ShortlistError(f"target must be a torch.Tensor, got {type(target).__name__}")
     if target.shape == scores.shape[:-1] and target.shape != scores.shape:
         return True
     if target.shape == scores.shape:
         return False
-    raise ValueError(
+    raise ShortlistError(
         f"target of shape {tuple(target.shape)} does not fit scores of shape {tuple(scores.shape)}: "
         f"allowed are class indices of shape {tuple(scores.shape[:-1])} or a label matrix of the scores' shape"
     )
@@ -124,18 +128,18 @@ def check_indices(scores: Tensor, target: Tensor) -> None:
 def check_index_shape(scores: Tensor, target: Tensor) -> None:
     check_scores(scores)
     if not isinstance(target, Tensor):
-        raise ValueError(f"target must be a torch.Tensor of class indices, got {type(target).__name__}")
+        raise ShortlistError(f"target must be a torch.Tensor of class indices, got {type(target).__name__}")
     if target.dtype not in _INTEGERS:
-        raise ValueError(f"target must hold class indices of an integer dtype, got {target.dtype}")
+        raise ShortlistError(f"target must hold class indices of an integer dtype, got {target.dtype}")
     if target.shape != scores.shape[:-1]:
-        raise ValueError(
+        raise ShortlistError(
             f"target of shape {tuple(target.shape)} does not fit scores of shape {tuple(scores.shape)}: "
             f"allowed are class indices of shape {tuple(scores.shape[:-1])}"
         )
 
 
 def raise_bad_index(target: Tensor, flat: int, n: int) -> None:
-    raise ValueError(
+    raise ShortlistError(
         f"target{_position(target, flat)} is {target.flatten()[flat].item()}: "
         f"allowed are 0..{n - 1}, or -1 for an unknown row"
     )
@@ -154,18 +158,18 @@ def check_label_matrix(scores: Tensor, target: Tensor, *, values: bool = True) -
 
 def check_label_matrix_shape(scores: Tensor, target: Tensor) -> None:
     if not isinstance(target, Tensor):
-        raise ValueError(f"target must be a torch.Tensor holding a label matrix, got {type(target).__name__}")
+        raise ShortlistError(f"target must be a torch.Tensor holding a label matrix, got {type(target).__name__}")
     if target.shape != scores.shape:
-        raise ValueError(
+        raise ShortlistError(
             f"target of shape {tuple(target.shape)} does not fit scores of shape {tuple(scores.shape)}: "
             f"a label matrix has the shape of the scores"
         )
     if target.dtype != torch.bool and target.dtype not in _INTEGERS and not target.is_floating_point():
-        raise ValueError(f"target must be a label matrix of int, bool or float, got dtype {target.dtype}")
+        raise ShortlistError(f"target must be a label matrix of int, bool or float, got dtype {target.dtype}")
 
 
 def raise_bad_label(target: Tensor, flat: int) -> None:
-    raise ValueError(
+    raise ShortlistError(
         f"target{_position(target, flat)} is {target.flatten()[flat].item()}: a label matrix holds 1 (present), "
         f"0 (absent) and -1 (unknown); shortlist.labels has converters for other codings"
     )
@@ -191,11 +195,11 @@ def _check_weight(scores: Tensor, weight: Tensor | None, name: str, shape: torch
         return None
     if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.shape != shape:
         got = f"{tuple(weight.shape)} {weight.dtype}" if isinstance(weight, Tensor) else type(weight).__name__
-        raise ValueError(f"{name} must be a floating-point tensor of shape {tuple(shape)} ({meaning}), got {got}")
+        raise ShortlistError(f"{name} must be a floating-point tensor of shape {tuple(shape)} ({meaning}), got {got}")
     if values_visible(weight) and weight.numel() and not bool((weight >= 0).all()):
         flat = int((~(weight >= 0)).flatten().nonzero()[0])
         value = weight.flatten()[flat].item()
-        raise ValueError(f"{name}{_position(weight, flat)} is {value}: weights are not negative")
+        raise ShortlistError(f"{name}{_position(weight, flat)} is {value}: weights are not negative")
     return weight.to(scores.dtype)
 
 

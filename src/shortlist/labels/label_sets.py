@@ -15,10 +15,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shortlist import _label_set_files as files
-from shortlist import _label_set_inputs as inputs
-from shortlist._files import errors_name
-from shortlist._optional import require
+from shortlist.errors import ShortlistError, errors_name
+from shortlist.labels import label_set_files as files
+from shortlist.labels import label_set_inputs as inputs
+from shortlist.optional import require
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -129,7 +129,7 @@ class LabelSets:
         """
         parts = list(parts)
         if not parts:
-            raise ValueError("concatenate needs at least one LabelSets (num_labels comes from it), got none")
+            raise ShortlistError("concatenate needs at least one LabelSets (num_labels comes from it), got none")
         vocabulary = None
         for i, part in enumerate(parts):
             vocabulary = parts[0]._common_vocabulary(part, f"part {i}", vocabulary)
@@ -166,7 +166,7 @@ class LabelSets:
         [['cat', 'dog'], []]
         """
         if self.vocabulary is None:
-            raise ValueError(
+            raise ShortlistError(
                 "these LabelSets have no vocabulary, so the labels have no names; "
                 "give vocabulary=[...] when they are built, or use to_lists() for their indices"
             )
@@ -221,7 +221,7 @@ class LabelSets:
     def __contains__(self, labels: object) -> bool:
         """Whether some example has exactly this set of labels: ``{0, 2} in sets``."""
         if not isinstance(labels, Iterable) or isinstance(labels, str):
-            raise ValueError(f"`in` looks for a whole set, got {labels!r}; for one label use contains({labels!r})")
+            raise ShortlistError(f"`in` looks for a whole set, got {labels!r}; for one label use contains({labels!r})")
         wanted = self.from_lists([list(labels)], self.num_labels, self.vocabulary)[0]
         return any(self[int(i)] == wanted for i in np.flatnonzero(self.sizes == len(wanted)))
 
@@ -351,9 +351,9 @@ class LabelSets:
 
     def _merged_keys(self, other: LabelSets) -> tuple[NDArray[np.int64], Sequence[str] | None]:
         if not isinstance(other, LabelSets):
-            raise ValueError(f"LabelSets combine with LabelSets, got {type(other).__name__}")
+            raise ShortlistError(f"LabelSets combine with LabelSets, got {type(other).__name__}")
         if len(self) != len(other):
-            raise ValueError(f"sets combine example by example: got {len(self)} examples and {len(other)}")
+            raise ShortlistError(f"sets combine example by example: got {len(self)} examples and {len(other)}")
         vocabulary = self._common_vocabulary(other, "the other", self.vocabulary)
         keys = np.concatenate([sets._rows() * sets.num_labels + sets.indices for sets in (self, other)])
         keys.sort(kind="stable")  # two increasing runs: a merge
@@ -364,12 +364,12 @@ class LabelSets:
     ) -> Sequence[str] | None:
         """The vocabulary shared with ``other``; sets without one take the names of those that have them."""
         if other.num_labels != self.num_labels:
-            raise ValueError(f"{name} has num_labels={other.num_labels}, the first has {self.num_labels}")
+            raise ShortlistError(f"{name} has num_labels={other.num_labels}, the first has {self.num_labels}")
         if known is None or other.vocabulary is None:
             return known or other.vocabulary
         for label, (ours, theirs) in enumerate(zip(known, other.vocabulary, strict=True)):
             if ours != theirs:
-                raise ValueError(f"vocabularies differ at label {label}: {ours!r}, and {theirs!r} in {name}")
+                raise ShortlistError(f"vocabularies differ at label {label}: {ours!r}, and {theirs!r} in {name}")
         return known
 
 
