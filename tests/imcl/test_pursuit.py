@@ -7,7 +7,7 @@ import torch
 import shortlist as sl
 from shortlist.imcl import JointNonnegativePursuit
 from shortlist.imcl import pursuit as pursuit_file
-from tests.imcl.reference import check
+from tests.imcl.oracles import check
 
 BATCH = 12
 

@@ -11,20 +11,20 @@ from hypothesis.extra import numpy as hnp
 
 from shortlist.metrics import AverageKAccuracy
 from shortlist.metrics.functional import average_k_accuracy, top_k_accuracy
-from tests.metrics import brute_force
+from tests.metrics import oracles
 
 SHARED = Path(os.environ.get("SHORTLIST_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 WIDE = st.integers(-120, 120)  # softmax underflows to many equal zeros
 
 
-def test_the_accuracy_is_the_brute_force_one_with_ties_and_fractional_k() -> None:
+def test_the_accuracy_is_the_oracles_one_with_ties_and_fractional_k() -> None:
     rng = np.random.default_rng(0)
     for case in range(1000):
         n, num_labels = rng.integers(1, 12, size=2)
         values = rng.normal(size=(n, num_labels)).astype(np.float32)
         values = np.round(values) if case % 2 else values
         labels, k = rng.integers(num_labels, size=n), rng.uniform(0.05, num_labels)
-        expected = brute_force.average_k_accuracy(values, labels, k)
+        expected = oracles.average_k_accuracy(values, labels, k)
         np.testing.assert_allclose(average_k_accuracy(values, labels, k, link="none"), expected, atol=1e-6)
         metric = AverageKAccuracy(k, link="none")
         for rows in np.array_split(np.arange(n), 2):

@@ -8,9 +8,9 @@ from torchmetrics.functional.classification import multilabel_average_precision
 from shortlist.metrics import MeanAveragePrecision
 from shortlist.metrics.functional import average_precision as implementation
 from shortlist.metrics.functional import mean_average_precision
-from tests.metrics import brute_force
+from tests.metrics import oracles
 
-CASES = list(brute_force.random_cases(seed=0, count=1000))
+CASES = list(oracles.random_cases(seed=0, count=1000))
 
 
 def _nanmean(values: list[float]) -> float:
@@ -18,15 +18,15 @@ def _nanmean(values: list[float]) -> float:
     return sum(kept) / len(kept) if kept else np.nan
 
 
-def test_the_class_mean_is_the_brute_force_mean_with_ties_unknowns_and_empty_classes() -> None:
+def test_the_class_mean_is_the_oracles_mean_with_ties_unknowns_and_empty_classes() -> None:
     for scores, target in CASES:
-        expected = _nanmean([brute_force.average_precision(s, t) for s, t in zip(scores.T, target.T, strict=True)])
+        expected = _nanmean([oracles.average_precision(s, t) for s, t in zip(scores.T, target.T, strict=True)])
         np.testing.assert_allclose(mean_average_precision(scores, target), expected, atol=1e-6)
 
 
-def test_the_sample_mean_is_the_brute_force_mean_with_ties_unknowns_and_empty_rows() -> None:
+def test_the_sample_mean_is_the_oracles_mean_with_ties_unknowns_and_empty_rows() -> None:
     for scores, target in CASES:
-        expected = _nanmean([brute_force.average_precision(s, t) for s, t in zip(scores, target, strict=True)])
+        expected = _nanmean([oracles.average_precision(s, t) for s, t in zip(scores, target, strict=True)])
         np.testing.assert_allclose(mean_average_precision(scores, target, average="sample"), expected, atol=1e-6)
 
 

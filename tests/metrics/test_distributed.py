@@ -87,4 +87,4 @@ def test_two_processes_agree_with_one(tmp_path: Path) -> None:
             assert results.keys() == expected.keys()
             for name, value in expected.items():
                 say = f"{name} ({split}, process {rank})"
-                torch.testing.assert_close(results[name], value, atol=1e-6, rtol=0, equal_nan=True, msg=say)
+                torch.testing.assert_close(results[name], value, atol=1e-12, rtol=0, equal_nan=True, msg=say)

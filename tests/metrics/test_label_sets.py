@@ -7,14 +7,14 @@ from sklearn.metrics import accuracy_score, fbeta_score
 from shortlist.labels import LabelSets
 from shortlist.metrics import ExactMatch, SetCoverage, SetFScore, SetSize
 from shortlist.metrics.functional import exact_match, set_coverage, set_f_score, set_size, shot_group_of
-from tests.metrics import brute_force
+from tests.metrics import oracles
 
 
 def _cases(count: int, unknown: float) -> list[tuple[np.ndarray, np.ndarray]]:
     """Predicted and true label matrices; many rows are right so that exact matches happen."""
     rng = np.random.default_rng(0)
     cases = []
-    for scores, target in brute_force.random_cases(seed=20, count=count, unknown=unknown):
+    for scores, target in oracles.random_cases(seed=20, count=count, unknown=unknown):
         predicted = np.where(rng.random((len(scores), 1)) < 0.5, target == 1, scores > 0.5)
         cases.append((predicted, target))
     return cases
@@ -28,7 +28,7 @@ def _mean(values: list[float]) -> float:
     return float(np.mean(values)) if values else np.nan
 
 
-def test_coverage_and_exact_match_are_the_brute_force_ones() -> None:
+def test_coverage_and_exact_match_are_the_oracles_ones() -> None:
     for predicted, target in WITH_UNKNOWNS:
         covered, exact = [], []
         for chosen, truth in zip(predicted, target, strict=True):
@@ -44,7 +44,7 @@ def test_coverage_and_exact_match_are_the_brute_force_ones() -> None:
 
 
 @pytest.mark.parametrize(("empty", "value"), [("skip", np.nan), ("zero", 0.0), ("one", 1.0)])
-def test_f_scores_are_the_brute_force_ones(empty: str, value: float) -> None:
+def test_f_scores_are_the_oracles_ones(empty: str, value: float) -> None:
     def score(chosen: np.ndarray, truth: np.ndarray) -> float:
         hits, extra = (chosen & (truth == 1)).sum(), (chosen & (truth == 0)).sum()
         missed = (~chosen & (truth == 1)).sum()

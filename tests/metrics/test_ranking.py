@@ -14,19 +14,19 @@ from torchmetrics.functional.classification import multiclass_accuracy
 from shortlist.labels import LabelSets
 from shortlist.metrics import NDCGAtK, PrecisionAtK, RecallAtK, TopKAccuracy
 from shortlist.metrics.functional import ndcg_at_k, precision_at_k, recall_at_k, top_k_accuracy
-from tests.metrics import brute_force
+from tests.metrics import oracles
 
-CASES = list(brute_force.random_cases(seed=10, count=1000))
+CASES = list(oracles.random_cases(seed=10, count=1000))
 FEW = st.integers(-2, 2)  # hence many ties
 AT_K = [
-    (precision_at_k, PrecisionAtK, brute_force.precision_at_k),
-    (recall_at_k, RecallAtK, brute_force.recall_at_k),
-    (ndcg_at_k, NDCGAtK, brute_force.ndcg_at_k),
+    (precision_at_k, PrecisionAtK, oracles.precision_at_k),
+    (recall_at_k, RecallAtK, oracles.recall_at_k),
+    (ndcg_at_k, NDCGAtK, oracles.ndcg_at_k),
 ]
 
 
 @pytest.mark.parametrize(("function", "oracle"), [(f, o) for f, _, o in AT_K])
-def test_every_row_is_the_brute_force_value_with_ties_unknowns_and_empty_rows(
+def test_every_row_is_the_oracles_value_with_ties_unknowns_and_empty_rows(
     function: Callable[..., Tensor], oracle: Callable[..., float]
 ) -> None:
     for case, (scores, target) in enumerate(CASES):
