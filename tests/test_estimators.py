@@ -23,7 +23,7 @@ from shortlist.estimators import SetClassifier
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets
 from shortlist.objectives import OBJECTIVES
-from tests.data.made_files import SHARED
+from tests.data.readers.made_files import SHARED
 
 X, Y = make_blobs(300, 6, centers=8, cluster_std=2.0, random_state=0)
 X = (X / 6).astype(np.float32)

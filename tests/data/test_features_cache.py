@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from shortlist.data import Dataset, Images, MappedRows, cached_features
-from tests.data.made_files import image
+from tests.data.readers.made_files import image
 
 
 class Counting(nn.Module):

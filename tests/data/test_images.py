@@ -6,7 +6,7 @@ from PIL import Image
 
 from shortlist.data import Images
 from shortlist.data.images import decode
-from tests.data.made_files import image, truncated
+from tests.data.readers.made_files import image, truncated
 
 RED, WHITE = [255, 0, 0], [255, 255, 255]
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from shortlist.data import Dataset, Scenes
-from shortlist.data._scene_rows import scene_dataset
+from shortlist.data.dataset import scene_dataset
 
 CLASSES, PREDICATES = ("man", "hat", "dog", "tree"), ("on", "wears", "near")
 

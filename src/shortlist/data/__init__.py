@@ -1,10 +1,7 @@
 """Data: readers of real formats, corruptions of labels, splits, augmentation, and the embedded demo data."""
 
-from shortlist.data._problems import DataError, Problem
 from shortlist.data.ambiguous_numbers import ambiguous_numbers
 from shortlist.data.augment import augment
-from shortlist.data.cifar import read_cifar
-from shortlist.data.coco import read_coco
 from shortlist.data.corruptions import (
     CORRUPTIONS,
     corrupt,
@@ -14,25 +11,28 @@ from shortlist.data.corruptions import (
     single_positive,
     symmetric_noise,
 )
-from shortlist.data.cub import read_cub
 from shortlist.data.dataset import Dataset
-from shortlist.data.features import read_features
 from shortlist.data.features_cache import cached_features
-from shortlist.data.image_folder import read_image_folder
-from shortlist.data.image_table import read_image_table
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
-from shortlist.data.nus_wide import read_nus_wide
-from shortlist.data.open_images import read_open_images
 from shortlist.data.placed_shapes import placed_shapes
-from shortlist.data.plantnet import read_plantnet
 from shortlist.data.readers import READERS, problems, read
+from shortlist.data.readers.cifar import read_cifar
+from shortlist.data.readers.coco import read_coco
+from shortlist.data.readers.cub import read_cub
+from shortlist.data.readers.features import read_features
+from shortlist.data.readers.findings import DataError, Problem
+from shortlist.data.readers.image_folder import read_image_folder
+from shortlist.data.readers.image_table import read_image_table
+from shortlist.data.readers.nus_wide import read_nus_wide
+from shortlist.data.readers.open_images import read_open_images
+from shortlist.data.readers.plantnet import read_plantnet
+from shortlist.data.readers.stacked_images import read_stacked_images
+from shortlist.data.readers.visual_genome import read_visual_genome
+from shortlist.data.readers.voc import read_voc
+from shortlist.data.readers.vrd import read_vrd, read_vrd_pairs
 from shortlist.data.scenes import Relations, SceneBatch, Scenes
 from shortlist.data.splits import split
-from shortlist.data.stacked_images import read_stacked_images
-from shortlist.data.visual_genome import read_visual_genome
-from shortlist.data.voc import read_voc
-from shortlist.data.vrd import read_vrd, read_vrd_pairs
 
 __all__ = [
     "CORRUPTIONS",

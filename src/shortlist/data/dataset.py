@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -247,3 +248,8 @@ def _checked_target(target: Any, num_labels: int) -> Tensor:
 def default_names(num_labels: int) -> tuple[str, ...]:
     """Names for labels that have none: their numbers."""
     return tuple(map(str, range(num_labels)))
+
+
+def scene_dataset(scenes: Scenes, names: Sequence[str], predicates: Sequence[str], name: str) -> Dataset:
+    """With the predicates that occur in each image as its labels: what parts are balanced by."""
+    return Dataset(scenes, scenes.predicates_present(), tuple(predicates), ids=tuple(map(str, names)), name=name)

@@ -155,6 +155,4 @@ def _resized(pil: Any, image: Any, size: tuple[int, int], crop: bool) -> Any:
     scale = max(width / image.width, height / image.height) * 8 / 7
     box_width, box_height = width / scale, height / scale
     left, top = (image.width - box_width) / 2, (image.height - box_height) / 2
-    return image.resize(
-        (width, height), pil.Resampling.BICUBIC, box=(left, top, left + box_width, top + box_height)
-    )
+    return image.resize((width, height), pil.Resampling.BICUBIC, box=(left, top, left + box_width, top + box_height))

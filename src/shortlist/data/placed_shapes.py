@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.data._random import random_for
-from shortlist.data._scene_rows import scene_dataset
-from shortlist.data.dataset import Dataset
+from shortlist.data.dataset import Dataset, scene_dataset
 from shortlist.data.scenes import Scenes
 from shortlist.errors import ShortlistError
 

@@ -36,9 +36,7 @@ def split(
     order = random.permutation(len(dataset))
     if stratify:
         order = _spread(order, _strata(dataset), random)
-    return tuple(
-        dataset.subset(np.sort(order[begin:end])) for begin, end in zip([0, *ends], ends, strict=False)
-    )
+    return tuple(dataset.subset(np.sort(order[begin:end])) for begin, end in zip([0, *ends], ends, strict=False))
 
 
 def _ends(parts: Sequence[float] | Sequence[int], total: int) -> list[int]:

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, Images
-from shortlist.data._tables import ENDINGS
-from shortlist.data.features import read_inputs
-from shortlist.data.image_folder import SUFFIXES, images_under
-from shortlist.data.image_table import listed_images
+from shortlist.data.readers.features import read_inputs
+from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
+from shortlist.data.readers.image_table import listed_images
+from shortlist.data.readers.tables import TABLE_ENDINGS
 from shortlist.errors import ShortlistError
 from shortlist.training.config import PARTS, Source, apply_override, read_yaml
 from shortlist.training.learner import Learner, score
@@ -62,7 +62,7 @@ def find_data(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
             raise ShortlistError(f"{data}: a data file names a reader and its options: reader: features, path: ...")
     elif not labelled and not overrides and run.facts.get("scenes") is None:
         return unlabelled(run, path)
-    elif run.facts["images"] is not None and path.suffix.lower() in ENDINGS:
+    elif run.facts["images"] is not None and path.suffix.lower() in TABLE_ENDINGS:
         content = _listed_images(run, path)
     else:
         content = {"reader": config.data.train.reader, **config.data.train.options, "path": data}
@@ -91,13 +91,13 @@ def unlabelled(run: Run, path: Path) -> Dataset:
     if facts["images"] is None:
         inputs, ids = read_inputs(path, run.config.data.train.options)
         return Dataset(inputs, torch.full((inputs.shape[0],), -1), vocabulary, ids=ids, name=path.stem)
-    if path.suffix.lower() in ENDINGS:
+    if path.suffix.lower() in TABLE_ENDINGS:
         options = run.config.data.train.options
         files = listed_images(path, options.get("path_column", "path"), options.get("root"))
     else:
-        files = [path] if path.suffix.lower() in SUFFIXES and path.is_file() else images_under(path)
+        files = [path] if path.suffix.lower() in IMAGE_ENDINGS and path.is_file() else images_under(path)
     if not files:
-        raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(SUFFIXES))}")
+        raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
     channels = facts["images"]
     images = Images(
         tuple(map(str, files)),

@@ -1,0 +1,145 @@
+"""Arrays in files: .npy, .npz (dense, or a CSR matrix in pieces) and columns of a parquet, .csv or .tsv table."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shortlist.data.readers._columns import Columns, ParquetColumns, TextColumns
+from shortlist.data.readers.findings import Findings, missing
+from shortlist.data.readers.tables import read_table
+from shortlist.errors import ShortlistError
+from shortlist.optional import require
+
+_PIECES = ("data", "indices", "indptr", "shape")
+_KINDS = (".npy", ".npz", ".parquet", ".csv", ".tsv")
+_INPUTS = "X"  # the key that stands for all other columns of numbers, where a table has none of this name
+
+
+class ArrayFile:
+    """One file that holds arrays. ``get`` finds an array by its name; a .npy holds one, which needs none.
+
+    Nothing in a file is run: pickled objects are refused.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], memory_map: bool = False, text: TextColumns | None = None) -> None:
+        self.path = Path(path)
+        kind = self.path.suffix.lower()
+        if not self.path.is_file():
+            raise ShortlistError(missing(self.path, "file"))
+        if kind not in _KINDS:
+            raise ShortlistError(
+                f"the file must be {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not {kind or 'without a suffix'!r}"
+            )
+        if memory_map and kind != ".npy":
+            raise ShortlistError(f"memory_map needs a .npy file of inputs, this is {kind}")
+        self._table: Columns | None = text
+        self._text = text is not None
+        try:
+            if kind == ".parquet":
+                self._table = ParquetColumns(self.path)
+            elif text is None:
+                self._loaded = np.load(self.path, mmap_mode="r" if memory_map else None, allow_pickle=False)
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise ShortlistError(f"cannot be read: {error}") from error
+        self.keys = list(self._loaded.files if kind == ".npz" else self._table.names if self._table else [])
+
+    @property
+    def is_table(self) -> bool:
+        """Whether arrays are columns, in which blanks are possible."""
+        return self._table is not None
+
+    def get(self, key: str, named: Collection[str] = (), as_text: bool = False) -> Any:
+        """A numpy array, or a scipy CSR matrix. In a table, the columns ``named`` have another use."""
+        try:
+            if self._table is not None:
+                columns = self.spread(key, named)
+                if columns:
+                    return self.stack(columns)
+                if columns is None:
+                    return self._table.texts(key) if as_text else self._table.array(key)
+            elif isinstance(self._loaded, np.ndarray):
+                return self._loaded
+            elif key in self.keys:
+                return self._loaded[key]
+            elif all(f"{key}_{piece}" in self.keys for piece in _PIECES):
+                return self._csr(f"{key}_")
+            elif all(piece in self.keys for piece in _PIECES):  # what scipy.sparse.save_npz writes
+                return self._csr("")
+        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+            raise ShortlistError(f"{key!r} cannot be read: {error}") from error
+        has = ", ".join(map(repr, self.keys))
+        if self._table is not None:
+            raise ShortlistError(f"there is no column {key!r} and no column {f'{key}_*'!r}; the columns are {has}")
+        raise ShortlistError(f"there is no {key!r}; the file has {has}")
+
+    def stack(self, columns: Sequence[str]) -> Any:
+        """These columns of numbers side by side."""
+        for name in columns:
+            if self._table is None or name not in self.keys:
+                where = f"the columns are {', '.join(map(repr, self.keys))}" if self._table else "this is no table"
+                raise ShortlistError(f"there is no column {name!r}: {where}")
+        if self._table is None or not columns:
+            raise ShortlistError("at least one column must be named")
+        return np.stack([self._table.numbers(name) for name in columns], axis=1)
+
+    def spread(self, key: str, named: Collection[str] = ()) -> list[str] | None:
+        """The columns of a table that the key stands for; None where it is the name of one, or in other files."""
+        if self._table is None:
+            return None
+        found = [name for name in self.keys if name.startswith(f"{key}_")]
+        if key in self.keys and not (key == _INPUTS and self._text):  # a cell of text holds no list
+            return None
+        if key == _INPUTS and not found:
+            found = [name for name in self.keys if name and name not in named and self._table.has_numbers(name)]
+        return found
+
+    def _csr(self, prefix: str) -> Any:
+        sparse = require("scipy.sparse")
+        form = self._loaded["format"] if "format" in self.keys and not prefix else np.array(b"csr")
+        if form.item() not in (b"csr", "csr"):
+            raise ShortlistError(f"the sparse matrix must be stored as csr, not {form.item()!r}")
+        data, indices, indptr, shape = (self._loaded[f"{prefix}{piece}"] for piece in _PIECES)
+        matrix = sparse.csr_matrix((data, indices, indptr), shape=tuple(int(n) for n in shape))
+        matrix.check_format()
+        matrix.sum_duplicates()
+        return matrix
+
+
+def open_arrays(path: str | os.PathLike[str], findings: Findings, memory_map: bool = False) -> ArrayFile | None:
+    """The file, or None with the reason noted."""
+    text = None
+    if Path(path).suffix.lower() in (".csv", ".tsv"):
+        table = read_table(path, findings)
+        if table is None:
+            return None
+        text = TextColumns(table, findings)
+    try:
+        return ArrayFile(path, memory_map, text)
+    except ValueError as error:
+        findings.add(path, str(error))
+        return None
+
+
+def get_array(
+    file: ArrayFile | None,
+    key: str | None,
+    findings: Findings,
+    *,
+    columns: Sequence[str] | None = None,
+    named: Collection[str] = (),
+    as_text: bool = False,
+) -> Any:
+    """The array called ``key``, or these columns; None where there is no file or no key, or with the reason noted."""
+    if file is None or (key is None and columns is None):
+        return None
+    try:
+        return file.get(key or "", named, as_text) if columns is None else file.stack(columns)
+    except ValueError as error:
+        findings.add(file.path, str(error))
+        return None

@@ -1,0 +1,252 @@
+"""Features and labels from arrays in files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from shortlist.data.dataset import Dataset, default_names
+from shortlist.data.mapped_rows import MappedRows
+from shortlist.data.readers._arrays import ArrayFile, get_array, open_arrays
+from shortlist.data.readers._targets import (
+    Coding,
+    blanks_are_unknown,
+    dataset_of,
+    indices_of_names,
+    side_of,
+    target_of,
+    truth_of,
+)
+from shortlist.data.readers.findings import Findings, PathLike, is_thorough
+from shortlist.errors import ShortlistError
+
+
+def read_features(
+    path: PathLike,
+    *,
+    labels: PathLike | None = None,
+    inputs_key: str = "X",
+    labels_key: str = "y",
+    input_columns: Sequence[str] | None = None,
+    label_columns: Sequence[str] | None = None,
+    unknown_key: str | None = None,
+    vocabulary_key: str | None = None,
+    groups_key: str | None = None,
+    group_names_key: str | None = None,
+    ids_key: str | None = None,
+    side_key: str | None = None,
+    truth_key: str | None = None,
+    vocabulary: Sequence[str] | None = None,
+    num_labels: int | None = None,
+    coding: Coding = "label-matrix",
+    memory_map: bool = False,
+) -> Dataset:
+    """Features with labels, from .npz, .npy, .parquet, .csv or .tsv files.
+
+    In a table (.parquet, .csv, .tsv) a key is a column (in parquet of lists, for features or a label matrix) or stands
+    for all columns ``KEY_*``; the labels are then called what follows ``KEY_``. A blank label is unknown. Where there
+    are no columns ``X_*``, the features are all columns of numbers that have a name and no other use.
+
+    Args:
+        path: the file with the features: an array (N, D), or a table. Text begins with a line of column names.
+        labels: the file with the labels and everything else; the same file when not given.
+        inputs_key, labels_key: what the arrays are called in an .npz. In it, a scipy CSR matrix is either four arrays
+            ``KEY_data``, ``KEY_indices``, ``KEY_indptr`` and ``KEY_shape``, or the whole file, as written by
+            ``scipy.sparse.save_npz``. A .npy needs no key. Labels are class indices (N,), -1 for unknown; names (N,);
+            or a label matrix (N, L).
+        input_columns, label_columns: of a table, the columns that are features, and those that are labels (1 present,
+            0 absent, blank unknown), instead of the keys. Features that are not named are taken in the file's order,
+            which must then be the same in all files of a run.
+        unknown_key: an array (N, L), not 0 where the label matrix is unknown whatever it says.
+        vocabulary_key, groups_key, group_names_key, ids_key: arrays with the labels' names (L,), the coarse group of
+            each label (L,), the groups' names, and the examples' names (N,).
+        side_key: side labels (N,): classes by number, -1 for unknown, or by name. They help some objectives (imcl) and
+            are not predicted.
+        truth_key: all right labels of each example, for evaluation only: a matrix of 0 and 1 (N, L), dense or CSR, or
+            names, ``cat|dog`` (N,).
+        vocabulary: the labels' names, instead of ``vocabulary_key``.
+        num_labels: how many labels there are, where neither names nor a label matrix tell.
+        coding: what the numbers of a label matrix mean: "label-matrix" (1 present, 0 absent, -1 unknown), "signed"
+            (1 present, -1 absent, 0 unknown) or "nan" (1 present, 0 absent, NaN or blank unknown).
+        memory_map: leave the features of a .npy on disk and read only the rows asked for.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/all.npz", X=np.eye(3, dtype="f4"), y=[[1, 0], [0, 1], [0, -1]], names=["cat", "dog"])
+    ...     data = read_features(f"{folder}/all.npz", vocabulary_key="names")
+    ...     _ = Path(f"{folder}/all.csv").write_text("id,weight,tail,cat,dog\\na,4.5,30,1,0\\nb,9,25,,1\\n")
+    ...     table = read_features(f"{folder}/all.csv", label_columns=["cat", "dog"], ids_key="id")
+    >>> data
+    Dataset('all': 3 examples, 3 features, any of 2 labels)
+    >>> table.inputs, table.target
+    (tensor([[ 4.5000, 30.0000], [ 9.0000, 25.0000]]), tensor([[ 1, 0], [-1, 1]], dtype=torch.int8))
+    """
+    findings = Findings()
+    inputs_file = open_arrays(path, findings, memory_map)
+    labels_file = inputs_file if labels is None else open_arrays(labels, findings)
+    if label_columns is not None:
+        labels_key, vocabulary = "", label_columns if vocabulary is None else vocabulary
+    keys = (unknown_key, vocabulary_key, groups_key, group_names_key, side_key, truth_key)
+    named = _named(labels_file, label_columns, (labels_key, ids_key, *keys)) if labels is None else set()
+    inputs = get_array(inputs_file, inputs_key, findings, columns=input_columns, named=named)
+    found = _labels(labels_file, labels_key, label_columns, findings)
+    ids = get_array(labels_file, ids_key, findings, as_text=True)
+    unknown, names, groups, group_names, side, truth = (get_array(labels_file, key, findings) for key in keys)
+    findings.stop_if_any()
+    if inputs_file is None or labels_file is None:
+        raise AssertionError("a file that cannot be opened is a problem, and was raised")
+
+    inputs = _checked_inputs(inputs, inputs_file, input_columns or inputs_file.spread(inputs_key, named), findings)
+    if vocabulary is None and names is not None:
+        vocabulary = tuple(map(str, names.tolist()))
+    if vocabulary is None and found.ndim == 2:
+        columns = labels_file.spread(labels_key)
+        vocabulary = columns and [name.removeprefix(f"{labels_key}_") for name in columns]
+    if found.ndim == 1 and found.dtype.kind in "OU":
+        found, vocabulary = indices_of_names(found.tolist(), vocabulary, labels_file.path, findings)
+    if vocabulary is None:
+        vocabulary = default_names(_count_labels(found, num_labels, labels_file, labels_key))
+    elif num_labels not in (None, len(vocabulary)):
+        raise ShortlistError(f"num_labels={num_labels} was given, but there are {len(vocabulary)} names")
+    if labels_file.is_table:
+        found, coding = blanks_are_unknown(found, coding)
+    target = target_of(found, vocabulary, coding, labels_file.path, findings)
+    rows = inputs.shape[0]
+    for what, array in (
+        (labels_key, found),
+        (unknown_key, unknown),
+        (ids_key, ids),
+        (side_key, side),
+        (truth_key, truth),
+    ):
+        if array is not None and array.shape[0] != rows:
+            findings.add(
+                labels_file.path, f"{what!r} has {array.shape[0]} rows, but {inputs_file.path} has {rows} inputs"
+            )
+    if unknown is not None and unknown.shape != found.shape:
+        findings.add(labels_file.path, f"{unknown_key!r} has shape {unknown.shape}, the label matrix {found.shape}")
+    _check_ids(ids, labels_file, findings)
+    sides = None if side is None else side_of(side, labels_file.path, findings)
+    sets = None if truth is None else truth_of(truth, vocabulary, labels_file.path, findings)
+    findings.stop_if_any()
+    if target is None:
+        raise AssertionError("labels that cannot be used are a problem, and were raised")
+    if unknown is not None:
+        mask = unknown.toarray() if hasattr(unknown, "toarray") else unknown
+        target = target.masked_fill(torch.from_numpy(mask != 0), -1)
+    return dataset_of(
+        labels_file.path,
+        inputs,
+        target,
+        vocabulary,
+        groups=groups,
+        group_names=group_names,
+        ids=ids,
+        side=sides,
+        truth=sets,
+        name=Path(path).stem,
+    )
+
+
+def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[str, ...] | None]:
+    """The features of a file like one that ``read_features`` reads with these options, and what the examples are called
+    where the file says so; labels need not be there, and are not read.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(f"{folder}/new.csv").write_text("id,weight,tail\\na,4.5,30\\n")
+    ...     read_inputs(f"{folder}/new.csv", {"label_columns": ["cat", "dog"], "ids_key": "id"})
+    (tensor([[ 4.5000, 30.0000]]), ('a',))
+    """
+    findings = Findings()
+    file = open_arrays(path, findings, bool(options.get("memory_map")))
+    key, columns = options.get("inputs_key", "X"), options.get("input_columns")
+    label_columns = options.get("label_columns")
+    others = [name for option, name in options.items() if option.endswith("_key") and option != "inputs_key"]
+    if label_columns is None and "labels_key" not in options:
+        others.append("y")
+    named = _named(file, label_columns, others)
+    inputs = get_array(file, key, findings, columns=columns, named=named)
+    findings.stop_if_any()
+    if file is None:
+        raise AssertionError("a file that cannot be opened is a problem, and was raised")
+    inputs = _checked_inputs(inputs, file, columns or file.spread(key, named), findings)
+    findings.stop_if_any()
+    ids = file.get(options["ids_key"], as_text=True) if options.get("ids_key") in file.keys else None
+    return inputs, None if ids is None else tuple(map(str, ids.tolist()))
+
+
+def _named(file: ArrayFile | None, columns: Sequence[str] | None, keys: Iterable[str | None]) -> set[str]:
+    """The columns of a table that are no features, as the options say what else they are."""
+    named = set(columns or ())
+    for key in keys:
+        if key and file is not None:
+            named |= {key, *(file.spread(key) or ())}
+    return named
+
+
+def _labels(file: ArrayFile | None, key: str, columns: Sequence[str] | None, findings: Findings) -> Any:
+    if file is None or columns is not None or file.spread(key) != []:
+        return get_array(file, key, findings, columns=columns)
+    findings.add(
+        file.path,
+        f"there is no column {key!r} and no column '{key}_*': give labels_key or label_columns; "
+        f"the columns are {', '.join(map(repr, file.keys))}",
+    )
+    return None
+
+
+def _checked_inputs(inputs: Any, file: ArrayFile, columns: Sequence[str] | None, findings: Findings) -> Any:
+    """A tensor, memory map or CSR matrix of finite numbers."""
+    if inputs.ndim != 2 or inputs.dtype.kind not in "biuf":
+        findings.add(file.path, f"features must be numbers (N, D), got shape {inputs.shape} of {inputs.dtype}")
+        findings.stop_if_any()
+    if hasattr(inputs, "tocsr"):
+        bad = np.unique(np.searchsorted(inputs.indptr, np.flatnonzero(~np.isfinite(inputs.data)), side="right") - 1)
+        inputs = inputs.astype(np.float32)
+    elif isinstance(inputs, np.memmap):
+        # reading all of it is what a memory map is there to avoid
+        bad = _rows_not_finite(inputs) if is_thorough() else np.empty(0, dtype=np.int64)
+        inputs = MappedRows(inputs)
+    else:
+        bad = _rows_not_finite(inputs)
+        kept = inputs.dtype if inputs.dtype in (np.float16, np.float32) else np.float32
+        inputs = torch.from_numpy(np.require(inputs, dtype=kept, requirements="W"))
+
+    def message(row: int) -> str:
+        if columns is None:
+            return "a feature is not a finite number"
+        column = columns[int(np.argmin(np.isfinite(np.asarray(inputs[row]))))]
+        return f"the column {column!r} is blank or not finite: a feature must be a finite number"
+
+    findings.rows(file.path, bad.tolist(), message)
+    return inputs
+
+
+def _rows_not_finite(inputs: Any) -> Any:
+    step = 65536
+    pieces = [np.isfinite(inputs[begin : begin + step]).all(1) for begin in range(0, len(inputs), step)]
+    return np.flatnonzero(~np.concatenate(pieces)) if pieces else np.empty(0, dtype=np.int64)
+
+
+def _count_labels(found: Any, num_labels: int | None, file: ArrayFile, labels_key: str) -> int:
+    if found.ndim == 2:
+        return int(found.shape[1])
+    if num_labels is None:
+        raise ShortlistError(
+            f"{file.path}: {labels_key!r} holds class indices, which do not say how many labels there are: "
+            f"give vocabulary, vocabulary_key or num_labels"
+        )
+    return num_labels
+
+
+def _check_ids(ids: Any, file: ArrayFile, findings: Findings) -> None:
+    first: dict[Any, int] = {}
+    for row, name in enumerate([] if ids is None else ids.tolist()):
+        if first.setdefault(name, row) != row:
+            before = findings.place(file.path, first[name])
+            findings.add(file.path, f"the id {name!r} is a duplicate, seen before in {before}", row)

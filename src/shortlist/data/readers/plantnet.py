@@ -1,0 +1,97 @@
+"""Pl@ntNet-300K (Garcin et al. 2021)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from shortlist.data.dataset import Dataset
+from shortlist.data.images import Images
+from shortlist.data.readers.findings import Findings
+from shortlist.data.readers.image_folder import images_under, label_folders
+from shortlist.errors import ShortlistError
+
+_NAMES = "plantnet300K_species_id_2_name.json"
+_PARTS = ("train", "val", "test")
+
+
+def read_plantnet(
+    path: str | os.PathLike[str],
+    *,
+    part: Literal["train", "val", "test"] = "train",
+    size: int = 224,
+    crop: bool = True,
+) -> Dataset:
+    """Pl@ntNet-300K as it is distributed: ``images/{train,val,test}/SPECIES_ID/*.jpg`` and the JSON file of names.
+
+    The labels are the species with a folder in any part, in the order of their ids as text; the coarse group of a
+    species is its genus.
+
+    Args:
+        path: the folder with ``images`` in it.
+        part: "train", "val" or "test".
+        size: images are resized to this many pixels in both directions.
+        crop: keep the proportions and the middle of each image instead of stretching it.
+
+    Example:
+        ```yaml
+        data:
+          train: {reader: plantnet, path: plantnet_300K}
+          validation: {reader: plantnet, path: plantnet_300K, part: val}
+          test: {reader: plantnet, path: plantnet_300K, part: test}
+        backbone: {name: resnet18, weights: resnet18.pth}
+        objective: {name: smooth-topk, k: 5}
+        ```
+    """
+    if part not in _PARTS:
+        raise ShortlistError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")
+    findings = Findings()
+    root = Path(path)
+    findings.folder(root / "images" / part)
+    names = _species_names(root / _NAMES, findings)
+    folders = {name: label_folders(root / "images" / name, findings) for name in _PARTS}
+    species = sorted(set().union(*folders.values()))
+    for identity in species:
+        if identity not in names:
+            findings.add(root / _NAMES, f"there is no name for the species {identity}, which has a folder of images")
+    images, labels = [], []
+    for label, identity in enumerate(species):
+        found = images_under(folders[part][identity]) if identity in folders[part] else []
+        for image in found:
+            findings.image(image, image, None)
+        images += found
+        labels += [label] * len(found)
+    findings.stop_if_any()
+
+    genera = sorted({names[identity].split()[0] for identity in species})
+    number = {genus: group for group, genus in enumerate(genera)}
+    often = Counter(names[identity] for identity in species)
+    return Dataset(
+        Images(tuple(map(str, images)), (size, size), crop),
+        torch.tensor(labels, dtype=torch.int64),
+        # two ids of one species stay two labels, told apart by their ids
+        tuple(names[i] if often[names[i]] == 1 else f"{names[i]} ({i})" for i in species),
+        groups=torch.tensor([number[names[i].split()[0]] for i in species]),
+        group_names=tuple(genera),
+        ids=tuple(image.relative_to(root / "images").as_posix() for image in images),
+        name=f"plantnet-{part}",
+    )
+
+
+def _species_names(path: Path, findings: Findings) -> dict[str, str]:
+    if not findings.file(path):
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        findings.add(path, f"is not JSON: {error}")
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(name, str) and name.split() for name in found.values()):
+        findings.add(path, "must be a JSON object from species ids to names")
+        return {}
+    return found

@@ -1,0 +1,91 @@
+"""Every reader by name."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from shortlist.data.ambiguous_numbers import ambiguous_numbers
+from shortlist.data.dataset import Dataset
+from shortlist.data.placed_shapes import placed_shapes
+from shortlist.data.readers.cifar import read_cifar
+from shortlist.data.readers.coco import read_coco
+from shortlist.data.readers.cub import read_cub
+from shortlist.data.readers.features import read_features
+from shortlist.data.readers.findings import DataError, Problem, thorough
+from shortlist.data.readers.image_folder import read_image_folder
+from shortlist.data.readers.image_table import read_image_table
+from shortlist.data.readers.nus_wide import read_nus_wide
+from shortlist.data.readers.open_images import read_open_images
+from shortlist.data.readers.plantnet import read_plantnet
+from shortlist.data.readers.stacked_images import read_stacked_images
+from shortlist.data.readers.tables import TABLE_ENDINGS
+from shortlist.data.readers.visual_genome import read_visual_genome
+from shortlist.data.readers.voc import read_voc
+from shortlist.data.readers.vrd import read_vrd, read_vrd_pairs
+from shortlist.errors import ShortlistError
+
+READERS: dict[str, Callable[..., Dataset]] = {
+    "ambiguous-numbers": ambiguous_numbers,
+    "features": read_features,
+    "image-table": read_image_table,
+    "image-folder": read_image_folder,
+    "stacked-images": read_stacked_images,
+    "cifar": read_cifar,
+    "voc": read_voc,
+    "coco": read_coco,
+    "nus-wide": read_nus_wide,
+    "open-images": read_open_images,
+    "cub": read_cub,
+    "plantnet": read_plantnet,
+    "vrd": read_vrd,
+    "vrd-pairs": read_vrd_pairs,
+    "visual-genome": read_visual_genome,
+    "placed-shapes": placed_shapes,
+}
+
+
+def read(reader: str, **options: Any) -> Dataset:
+    """The data set that a reader makes of these options (see ``READERS`` for the names).
+
+    >>> read("ambiguous-numbers", size=100, seed=1)
+    Dataset('ambiguous-numbers': 100 examples, 128 features, one of 100 labels each)
+    """
+    return _named(reader)(**options)
+
+
+def problems(reader: str, **options: Any) -> list[Problem]:
+    """Everything that is wrong with the files a reader would read; empty when all is well.
+
+    Unlike reading, this decodes every image, and compares them to find those that occur twice.
+
+    >>> for problem in problems("features", path="nowhere.npz"):
+    ...     print(problem)
+    nowhere.npz: no such file
+    """
+    try:
+        with thorough():
+            _named(reader)(**options)
+    except DataError as error:
+        return error.problems
+    return []
+
+
+def reader_for(path: str) -> str:
+    """Which reader, with which options, may be meant by someone who names a file or folder instead.
+
+    >>> reader_for("labels.csv")
+    'features path=labels.csv, or image-table path=labels.csv labels=... for a table of images'
+    """
+    if os.path.isdir(path):
+        return f"image-folder path={path}"
+    if path.lower().endswith(TABLE_ENDINGS):
+        return f"features path={path}, or image-table path={path} labels=... for a table of images"
+    return f"features path={path}"
+
+
+def _named(reader: str) -> Callable[..., Dataset]:
+    if reader not in READERS and os.path.exists(reader):
+        raise ShortlistError(f"{reader!r} is no reader but a path: try {reader_for(reader)}")
+    if reader not in READERS:
+        raise ShortlistError(f"there is no reader {reader!r}; there are {', '.join(sorted(READERS))}")
+    return READERS[reader]

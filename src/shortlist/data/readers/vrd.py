@@ -1,0 +1,183 @@
+"""VRD, Visual Relationship Detection: the annotation JSON, and the same packed into arrays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from shortlist.data.dataset import Dataset
+from shortlist.data.readers._arrays import get_array, open_arrays
+from shortlist.data.readers._scene_rows import SceneRows, scenes_of
+from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.errors import ShortlistError
+
+_OTHER_ORDER = [2, 0, 3, 1]  # VRD writes ymin, ymax, xmin, xmax
+
+
+def read_vrd(path: PathLike, *, objects: PathLike | None = None, predicates: PathLike | None = None) -> Dataset:
+    """Scenes from ``annotations_train.json`` or ``annotations_test.json``: image -> its relations, each with a subject,
+    an object (category and bbox: ymin, ymax, xmin, xmax) and a predicate.
+
+    Only annotated objects are known: those of some relation, the same class and box being the same object. The file
+    has no image sizes; an image is taken to reach as far as its boxes do.
+
+    Args:
+        path: the annotations.
+        objects: the list of class names; ``objects.json`` beside the annotations where not given.
+        predicates: the list of predicates; ``predicates.json`` beside the annotations where not given.
+
+    Example:
+        ```yaml
+        data:
+          train: {reader: vrd, path: annotations_train.json}
+          test: {reader: vrd, path: annotations_test.json}
+        backbone: relations
+        objective: scene-lml
+        ```
+    """
+    findings = Findings()
+    folder = Path(path).parent
+    content = _json(path, dict, findings)
+    findings.stop_if_any()
+    class_names = _json(objects or folder / "objects.json", list, findings)
+    vocabulary = _json(predicates or folder / "predicates.json", list, findings)
+    findings.stop_if_any()
+    numbers, places = [], []
+    for image, (name, relations) in enumerate(content.items()):
+        if not isinstance(relations, list):
+            findings.add(path, f"image {name!r} has {type(relations).__name__} where a list of relations should be")
+            continue
+        for row, relation in enumerate(relations):
+            place = f"image {name!r}, relation {row}"
+            found = _row(path, place, relation, findings)
+            if found is not None:
+                numbers.append([image, *found])
+                places.append(place)
+    findings.stop_if_any()
+    table = np.array(numbers, dtype=np.float64).reshape(-1, 12)
+    rows = SceneRows(
+        image=table[:, 0].astype(np.int64),
+        predicate=table[:, 1].astype(np.int64),
+        classes=table[:, [2, 7]].astype(np.int64),
+        boxes=np.stack([table[:, 3:7], table[:, 8:]], 1)[..., _OTHER_ORDER],
+    )
+    rows.check(path, places.__getitem__, len(class_names), len(vocabulary), findings)
+    findings.stop_if_any()
+    sizes = np.zeros((len(content), 2))
+    return scenes_of(rows, list(content), sizes, class_names, vocabulary, name=Path(path).stem)
+
+
+def read_vrd_pairs(
+    path: PathLike,
+    *,
+    part: Literal["train", "test"] = "train",
+    objects: PathLike | None = None,
+    predicates: PathLike | None = None,
+) -> Dataset:
+    """Scenes from an .npz with one row per (image, subject box, object box) and a multi-hot row of predicates:
+    ``train_image``, ``train_subj``, ``train_obj``, ``train_subj_box_ymin_ymax_xmin_xmax``,
+    ``train_obj_box_ymin_ymax_xmin_xmax``, ``train_Y``, ``train_image_names``, ``train_image_wh``, the same for
+    ``test``, and, if there, ``object_word2vec``. Objects are found as in `read_vrd`.
+
+    Args:
+        path: the .npz.
+        part: which of its parts.
+        objects: the list of class names; ``objects.json`` beside the file where not given.
+        predicates: the list of predicates; ``predicates.json`` beside the file where not given.
+
+    Example:
+        ```yaml
+        data:
+          train: {reader: vrd-pairs, path: vrd_pairs.npz}
+          test: {reader: vrd-pairs, path: vrd_pairs.npz, part: test}
+        backbone: relations
+        objective: scene-lml
+        ```
+    """
+    if part not in ("train", "test"):
+        raise ShortlistError(f"part must be 'train' or 'test', got {part!r}")
+    findings = Findings()
+    folder = Path(path).parent
+    file = open_arrays(path, findings)
+    findings.stop_if_any()
+    class_names = _json(objects or folder / "objects.json", list, findings)
+    vocabulary = _json(predicates or folder / "predicates.json", list, findings)
+    keys = ["image", "subj", "obj", *(f"{x}_box_ymin_ymax_xmin_xmax" for x in ("subj", "obj"))]
+    keys += ["Y", "image_names", "image_wh"]
+    found = {key: get_array(file, f"{part}_{key}", findings) for key in keys}
+    vectors = get_array(file, "object_word2vec", findings) if file and "object_word2vec" in file.keys else None
+    findings.stop_if_any()
+    pairs, images = len(found["image"]), len(found["image_names"])
+    shapes = [(pairs,), (pairs,), (pairs,), (pairs, 4), (pairs, 4), (pairs, len(vocabulary)), (images,), (images, 2)]
+    for key, shape in zip(keys, shapes, strict=True):
+        if found[key].shape != shape:
+            findings.add(path, f"{part}_{key} must have the shape {shape}, got {found[key].shape}")
+    if vectors is not None and (vectors.ndim != 2 or len(vectors) != len(class_names)):
+        findings.add(path, f"object_word2vec must have {len(class_names)} rows, got the shape {vectors.shape}")
+    findings.stop_if_any()
+    outside = np.flatnonzero((found["image"] < 0) | (found["image"] >= images)).tolist()
+    findings.rows(path, outside, lambda row: f"the image {found['image'][row]} is none of 0..{images - 1}")
+    findings.stop_if_any()
+    row, predicate = np.nonzero(found["Y"])
+    rows = SceneRows(
+        image=found["image"][row].astype(np.int64),
+        predicate=predicate,
+        classes=np.stack([found["subj"][row], found["obj"][row]], 1).astype(np.int64),
+        boxes=np.stack([found[key][row].astype(np.float64) for key in keys[3:5]], 1)[..., _OTHER_ORDER],
+    )
+    names = found["image_names"]
+    rows.check(
+        path, lambda at: f"row {row[at]}, image {names[rows.image[at]]!s}", len(class_names), len(vocabulary), findings
+    )
+    findings.stop_if_any()
+    return scenes_of(
+        rows, names.tolist(), found["image_wh"], class_names, vocabulary, name=f"vrd-{part}", word_vectors=vectors
+    )
+
+
+def _row(path: PathLike, place: str, relation: Any, findings: Findings) -> list[float] | None:
+    """Predicate, and of subject and object class and box; None with the reason noted."""
+    if not isinstance(relation, dict) or not {"predicate", "subject", "object"} <= relation.keys():
+        findings.add(path, f"{place}: a relation has a predicate, a subject and an object, got {_short(relation)}")
+        return None
+    if not _is_number(relation["predicate"]):
+        findings.add(path, f"{place}: the predicate must be a number, got {_short(relation['predicate'])}")
+        return None
+    values = [relation["predicate"]]
+    for role in ("subject", "object"):
+        thing = relation[role]
+        box = thing.get("bbox") if isinstance(thing, dict) else None
+        if not isinstance(box, list) or len(box) != 4 or not all(map(_is_number, box)):
+            findings.add(path, f"{place}: the {role} has no bbox of four numbers, got {_short(thing)}")
+            return None
+        if not _is_number(thing.get("category")):
+            findings.add(path, f"{place}: the {role}'s category must be a number, got {_short(thing)}")
+            return None
+        values += [thing["category"], *box]
+    return values
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 80 else f"{text[:77]}..."
+
+
+def _json(path: PathLike, kind: type, findings: Findings) -> Any:
+    """The content of a JSON file; an empty one of the right kind with the reason noted."""
+    if findings.file(path):
+        try:
+            content = json.loads(Path(path).read_text("utf-8"))
+        except ValueError as error:
+            findings.add(path, f"not JSON: {error}")
+            return kind()
+        if isinstance(content, kind):
+            return content
+        findings.add(path, f"a {kind.__name__} should be there, got {type(content).__name__}")
+    return kind()

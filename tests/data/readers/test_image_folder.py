@@ -1,0 +1,55 @@
+"""A folder of images for each label."""
+
+import pytest
+
+from shortlist.data import read_image_folder
+from tests.data.readers.made_files import assert_found, image, text, truncated
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("owl/2.png", "owl/deep/1.JPG", "cat/9.png"):
+        image(tmp_path / name)
+    text(tmp_path / "owl" / "notes.txt", "not an image")
+    text(tmp_path / "owl" / ".hidden.png", "not an image")
+    return tmp_path
+
+
+def test_labels_are_the_folders_and_images_may_lie_deeper(folder):
+    data = read_image_folder(folder, size=8)
+    assert data.vocabulary == ("cat", "owl")
+    assert data.ids == ("cat/9.png", "owl/2.png", "owl/deep/1.JPG")
+    assert data.target.tolist() == [0, 1, 1]
+
+
+def test_a_vocabulary_sets_the_order_and_may_hold_labels_without_images(folder):
+    data = read_image_folder(folder, vocabulary=["owl", "emu", "cat"])
+    assert data.label_counts().tolist() == [2, 0, 1]
+
+
+def test_every_problem_is_found_in_one_pass(folder):
+    truncated(folder / "cat" / "half.png")
+    (folder / "cat" / "copy.png").write_bytes((folder / "cat" / "9.png").read_bytes())
+    (folder / "emu").mkdir()
+    image(folder / "stray.png")
+    image(folder / "wolf" / "1.png")
+    assert_found(
+        "image-folder",
+        [
+            ("half.png", None, "cannot decode the image"),
+            ("copy.png", None, "is a duplicate, seen before at"),
+            ("emu", None, "there are no images"),
+            ("stray.png", None, "in no label's folder"),
+            ("wolf", None, "label 'wolf' is outside the vocabulary"),
+        ],
+        path=folder,
+        vocabulary=["cat", "emu", "owl"],
+    )
+
+
+def test_a_missing_or_empty_folder_is_reported(tmp_path):
+    assert_found("image-folder", [("no", None, "no such folder")], path=tmp_path / "no")
+    text(tmp_path / "images.csv", "path,label")
+    assert_found("image-folder", [("images.csv", None, "is a file, not a folder")], path=tmp_path / "images.csv")
+    (tmp_path / "empty").mkdir()
+    assert_found("image-folder", [("empty", None, "there is no folder in this folder")], path=tmp_path / "empty")
