@@ -14,12 +14,12 @@ from torch.nn.functional import cross_entropy
 import shortlist.functional as F
 from benchmarks import peers
 from benchmarks.harness import Case, MemoryCase, Setup, SpeedCase, Step
-from benchmarks.rivals.bracketing import lml_by_bracketing
-from benchmarks.rivals.divide_and_conquer import divide_and_conquer
-from benchmarks.rivals.smooth_topk import smooth_topk_loss as published_smooth_topk_loss
-from benchmarks.rivals.summation import summation
 from benchmarks.run import parser, run
 from shortlist import kernels
+from shortlist_recipes.published.bracketing import lml_by_bracketing
+from shortlist_recipes.published.divide_and_conquer import divide_and_conquer
+from shortlist_recipes.published.smooth_topk import smooth_topk_loss as published_smooth_topk_loss
+from shortlist_recipes.published.summation import summation
 
 Shape = tuple[int, int]
 ShapedSetup = Callable[[Shape], Step]

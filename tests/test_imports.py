@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "shortlist"
+RECIPES = PACKAGE.with_name("shortlist_recipes")  # a package of its own, which the command finds by an entry point
 # leftmost first; rooms in one entry stand side by side and do not import one another
 ORDER = [
     ["cli"],
-    ["recipes"],
     ["reports"],
     ["estimators"],
     ["training"],
@@ -31,7 +31,7 @@ ONLY_IN = {
     "lightning_fabric": ("training",),
     "lightning": ("training",),
     "torchmetrics": ("metrics",),
-    "sklearn": ("estimators", "recipes", "data"),
+    "sklearn": ("estimators", "data"),
 }
 
 
@@ -71,6 +71,41 @@ def test_heavy_packages_stay_in_their_rooms(file: Path) -> None:
     for module in imports_of(file):
         rooms = ONLY_IN.get(module.split(".")[0])
         assert rooms is None or room_of(file) in rooms, f"{module} is imported in {room_of(file)}"
+
+
+BOTH = sorted([*PACKAGE.rglob("*.py"), *RECIPES.rglob("*.py")])
+# who imports by a name in a text: the lazy tables, the native module, what the user allowed, optional packages
+BY_NAME = {
+    "shortlist/__init__.py",
+    "shortlist/cli/__init__.py",
+    "shortlist/kernels/dispatch.py",
+    "shortlist/metrics/__init__.py",
+    "shortlist/models/allowed_import.py",
+    "shortlist/optional.py",
+    "shortlist_recipes/__init__.py",
+}
+
+
+def test_the_library_does_not_import_the_recipes_and_they_do_not_import_the_command_line() -> None:
+    for file in sorted(PACKAGE.rglob("*.py")):
+        assert not [name for name in imports_of(file) if name.startswith("shortlist_recipes")], file
+    for file in sorted(RECIPES.rglob("*.py")):
+        assert not [name for name in imports_of(file) if name.startswith("shortlist.cli")], file
+
+
+@pytest.mark.parametrize("file", BOTH, ids=lambda p: str(p.relative_to(PACKAGE.parent)))
+def test_only_the_lazy_tables_import_by_name_and_nothing_changes_where_python_looks(file: Path) -> None:
+    here = str(file.relative_to(PACKAGE.parent))
+    tree = ast.parse(file.read_text())
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    by_name = {"import_module", "__import__", "exec", "eval", "runpy"} & {*names, *imported_names(file)}
+    assert not by_name or here in BY_NAME, f"{here} uses {', '.join(by_name)}"
+    places = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path"]
+    assert not places or here == "shortlist/cli/__main__.py", f"{here} uses sys.path"
+
+
+def imported_names(file: Path) -> set[str]:
+    return {part for name in imports_of(file) for part in name.split(".")}
 
 
 def modules_after(code: str) -> set[str]:

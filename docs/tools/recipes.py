@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from shortlist.recipes import RECIPES
+from shortlist_recipes import RECIPES
 
 PAGES = Path(__file__).resolve().parents[1] / "recipes"
 INTRODUCTION = """\

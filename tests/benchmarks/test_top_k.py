@@ -4,11 +4,11 @@ import json
 
 import pytest
 import torch
-from benchmarks.rivals.divide_and_conquer import divide_and_conquer
-from benchmarks.rivals.smooth_topk import smooth_topk_loss as published_smooth_topk_loss
 
 import shortlist.functional as F
 from benchmarks import peers, top_k
+from shortlist_recipes.published.divide_and_conquer import divide_and_conquer
+from shortlist_recipes.published.smooth_topk import smooth_topk_loss as published_smooth_topk_loss
 
 PROMISED = {  # (name, against, shape, k): the largest ratio allowed
     ("smooth_topk", "F.cross_entropy", (256, 100), 5): 2.0,

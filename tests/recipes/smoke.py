@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shortlist.recipes import load
-from shortlist.recipes.recipe import Recipe, Scale
-from shortlist.recipes.run import run_recipe
-from shortlist.recipes.sources import data_folder
+from shortlist_recipes import load
+from shortlist_recipes.recipe import Recipe, Scale
+from shortlist_recipes.run import run_recipe
+from shortlist_recipes.sources import data_folder
 
 SHARED = data_folder() if data_folder().exists() else Path(__file__).parents[3] / "shared" / "data"
 

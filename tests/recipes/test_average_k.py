@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from shortlist.objectives import objective_class
-from shortlist.recipes._average_k_page import BALANCED, LONG_TAILED
-from shortlist.recipes._average_k_sets import GROUPS, set_accuracies, weights_of_test
-from shortlist.recipes.average_k import CHOSEN, PAPER, RECIPE, config
-from shortlist.recipes.cells import train_model
 from shortlist.sets import AverageK
+from shortlist_recipes._average_k_page import BALANCED, LONG_TAILED
+from shortlist_recipes._average_k_sets import GROUPS, set_accuracies, weights_of_test
+from shortlist_recipes.average_k import CHOSEN, PAPER, RECIPE, config
+from shortlist_recipes.cells import train_model
 from tests.recipes.smoke import SHARED, resolves, run_smoke
 
 
@@ -58,7 +58,7 @@ def test_cpu_scale_has_all_groups_of_shots() -> None:
     if not SHARED.exists():
         pytest.skip("the shared data is not here")
     from shortlist.metrics.functional import shot_group_of
-    from shortlist.recipes.sources import parts_of
+    from shortlist_recipes.sources import parts_of
 
     parts = parts_of(config("cpu", SHARED, LONG_TAILED, "average-k", 5, 0))
     groups = shot_group_of(parts["train"].label_counts()).bincount(minlength=len(GROUPS))

@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from shortlist.recipes import RECIPES, load
-from shortlist.recipes.sources import data_folder
+from shortlist_recipes import RECIPES, load
+from shortlist_recipes.sources import data_folder
 from tests.recipes.smoke import run_smoke
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shortlist.recipes import RECIPES, load
-from shortlist.recipes.cells import Cell, FunctionCell, TrainCell, train_model
-from shortlist.recipes.layout import Texts
-from shortlist.recipes.measures import top_accuracies
-from shortlist.recipes.page import write_page
-from shortlist.recipes.recipe import Recipe
-from shortlist.recipes.results import Record, Results, ResultsFile
-from shortlist.recipes.run import run_recipe
-from shortlist.recipes.tables import Table, Value, rows_of
 from shortlist.training.config import RunConfig
 from shortlist.training.run import Run
+from shortlist_recipes import RECIPES, load
+from shortlist_recipes.cells import Cell, FunctionCell, TrainCell, train_model
+from shortlist_recipes.layout import Texts
+from shortlist_recipes.measures import top_accuracies
+from shortlist_recipes.page import write_page
+from shortlist_recipes.recipe import Recipe
+from shortlist_recipes.results import Record, Results, ResultsFile
+from shortlist_recipes.run import run_recipe
+from shortlist_recipes.tables import Table, Value, rows_of
 from tests.cli.command import run_here
 
 VALUE = Value("top-5", "top-5, %")
@@ -232,7 +232,7 @@ def test_numbers_that_are_not_finite_are_missing(tmp_path: Path) -> None:
 
 
 def test_the_page_has_claim_findings_table_command_and_figure(tmp_path: Path) -> None:
-    from shortlist.recipes.figures import Drawing, draw_line, new_axes
+    from shortlist_recipes.figures import Drawing, draw_line, new_axes
 
     def draw(results: Results) -> list[Drawing]:
         figure, [[axes]] = new_axes(1, 1, width=3, height=2)
@@ -282,7 +282,7 @@ def test_every_listed_recipe_has_its_name_and_its_file() -> None:
     ("arguments", "message"),
     [
         (["nosy-cifar100"], "did you mean 'noisy-cifar100'?"),
-        (["noisy-cifar100", "--scale", "huge"], "--scale is one of smoke, cpu, paper, got 'huge'"),
+        (["noisy-cifar100", "--scale", "huge"], "the scale is one of smoke, cpu, paper, got 'huge'"),
         ([], "give the name of a recipe: noisy-cifar100"),
         (["noisy-cifar100", "--data", "nowhere"], "needs data that is not in nowhere"),
     ],
@@ -296,7 +296,7 @@ def test_wrong_commands_are_explained(capsys: pytest.CaptureFixture[str], argume
 def test_ctrl_c_says_how_to_go_on(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shortlist.recipes.load", lambda name: made(grid(1, 2, broken=2)))
+    monkeypatch.setattr("shortlist_recipes.load", lambda name: made(grid(1, 2, broken=2)))
     result = run_here(capsys, "recipe", "noisy-cifar100", "--scale", "smoke", "--out", tmp_path)
     assert result.code == 130
     assert f"shortlist recipe noisy-cifar100 --scale smoke --out {tmp_path}" in result.err

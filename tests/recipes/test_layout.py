@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from shortlist.recipes.layout import WIDEST, Texts, measured_and_published, notes
-from shortlist.recipes.results import Record, Results
-from shortlist.recipes.tables import Table, Value
+from shortlist_recipes.layout import WIDEST, Texts, measured_and_published, notes
+from shortlist_recipes.results import Record, Results
+from shortlist_recipes.tables import Table, Value
 
 VALUE = Value("top-5", "top-5, %")
 TABLE = Table("T", "table 1", ("x",), (VALUE,))

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from shortlist.data import Dataset, ambiguous_numbers
-from shortlist.recipes._frozen_features import STRENGTHS, evaluate_linearly, of_classes
-from shortlist.recipes.linear_evaluation import COARSE, DOWNSTREAM, INPUTS, LOSSES, OTHER, RECIPE, halves
+from shortlist_recipes._frozen_features import STRENGTHS, evaluate_linearly, of_classes
+from shortlist_recipes.linear_evaluation import COARSE, DOWNSTREAM, INPUTS, LOSSES, OTHER, RECIPE, halves
 from tests.recipes.smoke import resolves, run_smoke
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from shortlist.recipes.cells import train_model
-from shortlist.recipes.noisy_cifar100 import (
+from shortlist_recipes.cells import train_model
+from shortlist_recipes.noisy_cifar100 import (
     HUMAN,
     NOISE,
     OBJECTIVES,
@@ -34,7 +34,7 @@ def test_every_published_figure_has_a_cell_at_paper_scale() -> None:
 def test_cpu_scale_trains_on_noise_and_tests_on_clean_labels() -> None:
     if not SHARED.exists():
         pytest.skip("the shared data is not here")
-    from shortlist.recipes.sources import parts_of
+    from shortlist_recipes.sources import parts_of
 
     assert resolves(RECIPE, "cpu") == (len(NOISE) + 1) * len(OBJECTIVES) * 3
     clean, noisy, human = (parts_of(config("cpu", SHARED, noise, "lml", 0)) for noise in (0.0, 1.0, HUMAN))

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from shortlist.recipes._partial_labels_page import gains
-from shortlist.recipes.partial_labels import MISSING, OBJECTIVES, RECIPE, config, grid_of
-from shortlist.recipes.results import Record, Results
+from shortlist_recipes._partial_labels_page import gains
+from shortlist_recipes.partial_labels import MISSING, OBJECTIVES, RECIPE, config, grid_of
+from shortlist_recipes.results import Record, Results
 from tests.recipes.smoke import SHARED, resolves, run_smoke
 
 
@@ -34,7 +34,7 @@ def test_both_readings_of_latent_noise_and_both_weights_of_side_labels_are_run()
 def test_cpu_scale_hides_the_same_training_labels_from_every_objective_and_none_of_the_others() -> None:
     if not SHARED.exists():
         pytest.skip("the shared data is not here")
-    from shortlist.recipes.sources import parts_of
+    from shortlist_recipes.sources import parts_of
 
     assert {missing for data, missing, _ in grid_of("cpu") if data == "voc2012"} == set(MISSING)
     whole = parts_of(config("cpu", SHARED, "voc2012", 0.0, "binary", 1))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.recipes.results import Record, Results
-from shortlist.recipes.scene_graphs import FREQUENCY, KINDS, KS, METHODS, PARTS, RECIPE, findings, overview
+from shortlist_recipes.results import Record, Results
+from shortlist_recipes.scene_graphs import FREQUENCY, KINDS, KS, METHODS, PARTS, RECIPE, findings, overview
 from tests.recipes.smoke import resolves, run_smoke
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from shortlist.recipes.small_data import OBJECTIVES, PUBLISHED, RECIPE, SHARES, config, ten_crops
+from shortlist_recipes.small_data import OBJECTIVES, PUBLISHED, RECIPE, SHARES, config, ten_crops
 from tests.recipes.smoke import SHARED, resolves, run_smoke
 
 
@@ -39,7 +39,7 @@ def test_every_published_figure_has_a_cell_at_paper_scale() -> None:
 def test_cpu_scale_trains_on_the_shares_it_names() -> None:
     if not SHARED.exists():
         pytest.skip("the shared data is not here")
-    from shortlist.recipes.sources import parts_of
+    from shortlist_recipes.sources import parts_of
 
     assert resolves(RECIPE, "cpu") == (len(SHARES) + 2) * 2 * 3
     sizes = [len(parts_of(config("cpu", SHARED, "features", share, "smooth-topk", 0))["train"]) for share in SHARES]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from shortlist.recipes.cells import train_model
-from shortlist.recipes.temperature import (
+from shortlist_recipes.cells import train_model
+from shortlist_recipes.temperature import (
     RECIPE,
     TABLE_6,
     TABLES_7_AND_8,

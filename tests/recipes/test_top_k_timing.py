@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from shortlist.recipes import rivals
-from shortlist.recipes.top_k_timing import (
+from shortlist_recipes.top_k_timing import (
     OURS,
     PUBLISHED,
     RECIPE,
@@ -58,15 +57,3 @@ def test_every_published_figure_has_a_cell_at_paper_scale() -> None:
     assert set(TABLES_3_AND_4) <= {(found["n"], found["algorithm"]) for found in keys if found["part"] == "n"}
     stable = {(k["algorithm"], k["precision"], k["tau"]) for k in keys if k["part"] == "stability"}
     assert set(TABLE_5) <= stable
-
-
-def test_without_the_repository_the_recipe_says_what_it_did_not_measure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rivals, "root", lambda: None)
-    content = run_smoke("top-k-timing", tmp_path)
-    assert rivals.ABSENT in content["findings"]
-    timed = [row["algorithm"] for row in content["tables"][0]["rows"] if row["forward"]["mean"] is not None]
-    assert not set(timed) & set(PUBLISHED)
-    with pytest.raises(ValueError, match="Run the recipe from the root of a clone"):
-        rivals.published("SA", 5)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from shortlist.recipes.cells import train_model
-from shortlist.recipes.two_way import LOSSES, RECIPE, config, precisions_and_shares
+from shortlist_recipes.cells import train_model
+from shortlist_recipes.two_way import LOSSES, RECIPE, config, precisions_and_shares
 from tests.recipes.smoke import SHARED, resolves, run_smoke
 
 
@@ -41,7 +41,7 @@ def test_the_largest_share_is_that_of_the_loss_itself() -> None:
 def test_cpu_scale_reads_all_its_data() -> None:
     if not SHARED.exists():
         pytest.skip("the shared data is not here")
-    from shortlist.recipes.sources import parts_of
+    from shortlist_recipes.sources import parts_of
 
     assert resolves(RECIPE, "cpu") == 3 * (3 * 8 + 2 * 7)
     for name, labels, tested in (("voc2012", 20, 5823), ("corel5k", 374, 500), ("bibtex", 159, 2515)):

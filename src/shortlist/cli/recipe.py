@@ -1,15 +1,45 @@
-"""``shortlist recipe``: an experiment of a paper, with its table beside the published one."""
+"""``shortlist recipe``: an experiment of a paper, with its table beside the published one.
 
+Recipes come from installed packages, ours (``shortlist_recipes``) like anyone's: a package lists, under the entry point
+group ``shortlist.recipes``, a module with `RECIPES`, name -> what it shows, and ``load(name)``, which gives an object
+with ``run(scale, folder, data, say)``.
+"""
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Protocol
 
 import typer
 
 from shortlist.cli._arguments import Json, Quiet
 from shortlist.cli._output import print_json, print_table, say
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, nearest
 
+GROUP = "shortlist.recipes"
 _INTERRUPTED = 130
+
+
+class Shelf(Protocol):
+    """What a package of recipes offers; listing them should not import them."""
+
+    RECIPES: Mapping[str, str]
+
+    def load(self, name: str) -> Any: ...
+
+
+def installed() -> dict[str, Shelf]:
+    """Every recipe of every installed package, and the module that loads it."""
+    found: dict[str, Shelf] = {}
+    for entry in entry_points(group=GROUP):
+        module = entry.load()
+        found |= {name: module for name in module.RECIPES if name not in found}
+    if not found:
+        raise ShortlistError(
+            "no recipes are installed: after an update of a clone, run make install (or pip install -e . again)"
+        )
+    return found
 
 
 def recipe(
@@ -34,30 +64,23 @@ def recipe(
     DIR gets index.md with tables, findings and figures, table.json with every number, and results.jsonl with one line
     per finished cell. Run the same command again to go on after an interruption.
     """
-    from shortlist.recipes import RECIPES, load
-
+    known = installed()
     if show:
-        print_json(RECIPES) if as_json else print_table("", ["recipe", "what it shows"], list(RECIPES.items()))
+        summaries = {name: module.RECIPES[name] for name, module in known.items()}
+        print_json(summaries) if as_json else print_table("", ["recipe", "what it shows"], list(summaries.items()))
         return
     if name is None:
-        raise ShortlistError(f"give the name of a recipe: {', '.join(RECIPES)}")
-    chosen = load(name)
-
-    from shortlist.recipes.recipe import SCALES
-    from shortlist.recipes.run import run_recipe
-    from shortlist.recipes.sources import data_folder
-    from shortlist.training.run import read_json
-
-    found = next((known for known in SCALES if known == scale), None)
-    if found is None:
-        raise ShortlistError(f"--scale is one of {', '.join(SCALES)}, got {scale!r}")
+        raise ShortlistError(f"give the name of a recipe: {', '.join(known)}")
+    if name not in known:
+        raise ShortlistError(f"there is no recipe {name!r}{nearest(name, known)}; there are {', '.join(known)}")
+    chosen = known[name].load(name)
     folder = Path("runs") / "recipes" / f"{name}-{scale}" if out is None else out
     try:
-        page = run_recipe(chosen, found, folder, data_folder(data), _hush if quiet or as_json else say)
+        page = chosen.run(scale, folder, data, _hush if quiet or as_json else say)
     except KeyboardInterrupt:
         say(f"interrupted; run the same command again to go on: shortlist recipe {name} --scale {scale} --out {folder}")
         raise typer.Exit(_INTERRUPTED) from None
-    content = read_json(page.with_name("table.json"))
+    content = json.loads(page.with_name("table.json").read_text("utf-8"))
     if as_json:
         print_json({"page": str(page), **content})
         return

@@ -6,9 +6,10 @@ from typing import Any
 import torch
 
 from shortlist.metrics import functional as M
-from shortlist.recipes._partial_labels_page import CUB_TABLE_1, figures, findings, overview
-from shortlist.recipes.cells import Cell, Numbers, TrainCell, Trained
-from shortlist.recipes.known_data import (
+from shortlist.training.config import RunConfig
+from shortlist_recipes._partial_labels_page import CUB_TABLE_1, figures, findings, overview
+from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
+from shortlist_recipes.known_data import (
     COCO_NEEDS,
     NUS_WIDE_NEEDS,
     RESNET50_NEEDS,
@@ -18,9 +19,8 @@ from shortlist.recipes.known_data import (
     nus_wide,
     voc2012_features,
 )
-from shortlist.recipes.recipe import Recipe, Scale
-from shortlist.recipes.tables import Table, Value
-from shortlist.training.config import RunConfig
+from shortlist_recipes.recipe import Recipe, Scale
+from shortlist_recipes.tables import Table, Value
 
 # what it is called here -> objective and options
 OBJECTIVES: dict[str, dict[str, Any]] = {

@@ -6,11 +6,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from shortlist.errors import ShortlistError
-from shortlist.recipes.cells import Cell
-from shortlist.recipes.page import duration, write_page
-from shortlist.recipes.recipe import Recipe, Scale
-from shortlist.recipes.results import Record, Results, ResultsFile
-from shortlist.recipes.sources import check_data
+from shortlist_recipes.cells import Cell
+from shortlist_recipes.page import duration, write_page
+from shortlist_recipes.recipe import Recipe, Scale
+from shortlist_recipes.results import Record, Results, ResultsFile
+from shortlist_recipes.sources import check_data
 
 
 def run_recipe(recipe: Recipe, scale: Scale, folder: Path, data: Path, say: Callable[[str], None]) -> Path:

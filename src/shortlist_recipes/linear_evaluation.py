@@ -12,28 +12,28 @@ import torch
 
 from shortlist.data import Dataset, split
 from shortlist.models import build_backbone
-from shortlist.recipes._frozen_features import (
+from shortlist.training.config import RunConfig
+from shortlist_recipes._frozen_features import (
     STRENGTHS,
     as_label_matrix,
     evaluate_linearly,
     features_of,
     of_classes,
 )
-from shortlist.recipes.cells import Cell, FunctionCell, Numbers, Trained, train_model
-from shortlist.recipes.figures import COLORS, Drawing, new_axes
-from shortlist.recipes.known_data import (
+from shortlist_recipes.cells import Cell, FunctionCell, Numbers, Trained, train_model
+from shortlist_recipes.figures import COLORS, Drawing, new_axes
+from shortlist_recipes.known_data import (
     CIFAR100_FEATURES_NEEDS,
     IMAGENET_NEEDS,
     cifar100_features,
     embedded,
     imagenet,
 )
-from shortlist.recipes.recipe import Recipe, Scale
-from shortlist.recipes.results import Results
-from shortlist.recipes.sources import parts_of
-from shortlist.recipes.tables import Table, Value
-from shortlist.recipes.two_way import LOSSES as MULTI_LABEL_LOSSES
-from shortlist.training.config import RunConfig
+from shortlist_recipes.recipe import Recipe, Scale
+from shortlist_recipes.results import Results
+from shortlist_recipes.sources import parts_of
+from shortlist_recipes.tables import Table, Value
+from shortlist_recipes.two_way import LOSSES as MULTI_LABEL_LOSSES
 
 # where one label is present, as here, the sample-wise loss is the softmax loss
 LOSSES = {loss: options for loss, options in MULTI_LABEL_LOSSES.items() if loss != "sample-wise"}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from shortlist.recipes.results import Results
-from shortlist.recipes.tables import Entry, Row, Table, Value, rows_of
+from shortlist_recipes.results import Results
+from shortlist_recipes.tables import Entry, Row, Table, Value, rows_of
 
 WIDEST = 101  # characters, with 3 for the space between columns: what a page of the docs holds
 NO_VALUE = "–"

@@ -10,9 +10,10 @@ from torch import Tensor
 from shortlist.data import Dataset
 from shortlist.functional import multi_crop_probabilities
 from shortlist.metrics import functional as M
-from shortlist.recipes.cells import Cell, Numbers, TrainCell, Trained
-from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes
-from shortlist.recipes.known_data import (
+from shortlist.training.config import RunConfig
+from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
+from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
+from shortlist_recipes.known_data import (
     CIFAR100_FEATURES_NEEDS,
     IMAGENET_NEEDS,
     cifar100_features,
@@ -20,12 +21,11 @@ from shortlist.recipes.known_data import (
     imagenet,
     some_cifar100_images,
 )
-from shortlist.recipes.layout import Texts
-from shortlist.recipes.measures import top_accuracies
-from shortlist.recipes.recipe import Recipe, Scale
-from shortlist.recipes.results import Results
-from shortlist.recipes.tables import Table, Value
-from shortlist.training.config import RunConfig
+from shortlist_recipes.layout import Texts
+from shortlist_recipes.measures import top_accuracies
+from shortlist_recipes.recipe import Recipe, Scale
+from shortlist_recipes.results import Results
+from shortlist_recipes.tables import Table, Value
 
 OBJECTIVES: dict[str, dict[str, Any]] = {"cross-entropy": {}, "smooth-topk": {"k": 5, "tau": 0.1}}
 SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)

@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes, whole_numbers
-from shortlist.recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
-from shortlist.recipes.results import Results
+from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes, whole_numbers
+from shortlist_recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
+from shortlist_recipes.results import Results
 
 LOGISTIC = "binary"
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from shortlist.recipes.results import Results
+from shortlist_recipes.results import Results
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Row:
 def rows_of(table: Table, results: Results) -> list[Row]:
     """Measured rows in the order of the grid, then published ones that were not measured.
 
-    >>> from shortlist.recipes.results import Record
+    >>> from shortlist_recipes.results import Record
     >>> results = Results([Record({"p": 0, "seed": seed}, {"top-5": 0.9 + seed / 100}, 1.0) for seed in range(3)])
     >>> table = Table("Noise", "table 1", ("p",), (Value("top-5", "top-5, %"),), {(0,): {"top-5": 90.5}})
     >>> entry = rows_of(table, results)[0].entries["top-5"]

@@ -3,7 +3,8 @@
 How to write one
 ----------------
 A recipe is one file in this folder that ends in ``RECIPE = Recipe(...)``, and one line in `RECIPES` below. The file's
-name is the recipe's with ``_`` for ``-``. A `Recipe` says:
+name is the recipe's with ``_`` for ``-``. Another package adds its own: it lists a module with `RECIPES` and `load`
+under the entry point group ``shortlist.recipes``, as this one does in pyproject.toml. A `Recipe` says:
 
 ``cells(scale, data)``
     The grid, in the order in which it is run. ``data`` is the data folder (``--data``, else ``$SHORTLIST_SHARED/data``,
@@ -24,7 +25,7 @@ name is the recipe's with ``_`` for ``-``. A `Recipe` says:
 ``findings(results)``
     Sentences computed from the results: does what the paper claims hold here? They must be able to say no.
 ``figures(results)``
-    `Drawing`s, made with `shortlist.recipes.figures`.
+    `Drawing`s, made with `shortlist_recipes.figures`.
 ``needs``, ``claim``, ``differences``
     Which files under the data folder, what the paper says, and how the protocol at each scale differs from the paper.
 
@@ -46,7 +47,7 @@ from typing import TYPE_CHECKING
 from shortlist.errors import ShortlistError, nearest
 
 if TYPE_CHECKING:
-    from shortlist.recipes.recipe import Recipe
+    from shortlist_recipes.recipe import Recipe
 
 # name -> what it is about, in the order of the documentation
 RECIPES = {
@@ -66,5 +67,5 @@ def load(name: str) -> "Recipe":
     """The recipe of this name; its file is imported now and not before."""
     if name not in RECIPES:
         raise ShortlistError(f"there is no recipe {name!r}{nearest(name, RECIPES)}; there are {', '.join(RECIPES)}")
-    found: Recipe = import_module(f"shortlist.recipes.{name.replace('-', '_')}").RECIPE
+    found: Recipe = import_module(f"shortlist_recipes.{name.replace('-', '_')}").RECIPE
     return found

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 
 from shortlist.metrics import functional as M
-from shortlist.recipes.cells import Cell, Numbers, TrainCell, Trained
-from shortlist.recipes.figures import COLORS, Drawing, new_axes
-from shortlist.recipes.known_data import (
+from shortlist.training.config import RunConfig
+from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
+from shortlist_recipes.figures import COLORS, Drawing, new_axes
+from shortlist_recipes.known_data import (
     COCO_NEEDS,
     NUS_WIDE_NEEDS,
     RESNET50_NEEDS,
@@ -19,11 +20,10 @@ from shortlist.recipes.known_data import (
     nus_wide,
     voc2012_features,
 )
-from shortlist.recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
-from shortlist.recipes.recipe import Recipe, Scale
-from shortlist.recipes.results import Results
-from shortlist.recipes.tables import Table, Value
-from shortlist.training.config import RunConfig
+from shortlist_recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
+from shortlist_recipes.recipe import Recipe, Scale
+from shortlist_recipes.results import Results
+from shortlist_recipes.tables import Table, Value
 
 LOSSES: dict[str, dict[str, Any]] = {
     "softmax": {"name": "multilabel-softmax"},

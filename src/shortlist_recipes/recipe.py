@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from shortlist.recipes.cells import Cell
-from shortlist.recipes.layout import Texts
-from shortlist.recipes.results import Results
-from shortlist.recipes.tables import Table
+from shortlist.errors import ShortlistError
+from shortlist_recipes.cells import Cell
+from shortlist_recipes.layout import Texts
+from shortlist_recipes.results import Results
+from shortlist_recipes.sources import data_folder
+from shortlist_recipes.tables import Table
 
 if TYPE_CHECKING:
-    from shortlist.recipes.figures import Drawing
+    from shortlist_recipes.figures import Drawing
 
 Scale = Literal["smoke", "cpu", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -50,3 +52,15 @@ class Recipe:
     overview: Callable[[Results], Sequence[Texts]] = _none
     needs: Mapping[Scale, Mapping[str, str]] = field(default_factory=dict)
     differences: Mapping[Scale, str] = field(default_factory=dict)
+
+    def run(self, scale: str, folder: Path, data: Path | None, say: Callable[[str], None]) -> Path:
+        """Run what is not finished yet, and write the page, whose path is the answer; this is what the command calls.
+
+        ``data`` is the folder of the data sets, None for the usual one; ``say`` is told of every finished cell.
+        """
+        from shortlist_recipes.run import run_recipe  # which needs this module
+
+        known = next((known for known in SCALES if known == scale), None)
+        if known is None:
+            raise ShortlistError(f"the scale is one of {', '.join(SCALES)}, got {scale!r}")
+        return run_recipe(self, known, folder, data_folder(data), say)

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ from torch import Tensor
 
 from shortlist import functional as F
 from shortlist.errors import ShortlistError
-from shortlist.recipes import rivals
-from shortlist.recipes.cells import Cell, FunctionCell, Numbers
-from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes
-from shortlist.recipes.layout import NO_VALUE, Texts
-from shortlist.recipes.recipe import Recipe, Scale
-from shortlist.recipes.results import Results
-from shortlist.recipes.tables import Table, Value
+from shortlist_recipes import rivals
+from shortlist_recipes.cells import Cell, FunctionCell, Numbers
+from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
+from shortlist_recipes.layout import NO_VALUE, Texts
+from shortlist_recipes.recipe import Recipe, Scale
+from shortlist_recipes.results import Results
+from shortlist_recipes.tables import Table, Value
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 OURS: dict[str, Callable[..., Tensor]] = {
@@ -28,7 +27,6 @@ OURS: dict[str, Callable[..., Tensor]] = {
     "noised-topk": F.noised_topk_loss,
 }
 PUBLISHED = ("SA", "SA (CB)", "DC (AD)", "DC (CB)", "LML bracketing")
-PEERS = {"difftopk": "difftopk", "pytopk": "pytopk"}  # the name of the package
 BATCH = 256
 LOGITS = "cifar100_features/test_logits_linear_fp16.npy"
 _STABLE = ("SA", "DC (AD)", "smooth-topk")
@@ -53,7 +51,7 @@ TABLE_5 = {
 
 
 def cells(scale: Scale, data: Path) -> list[Cell]:
-    """Sizes, then numbers of labels in a set, then stability; rivals and peers where they are at hand."""
+    """Sizes, then numbers of labels in a set, then stability; peers from PyPI where they are installed."""
     sizes = {"smoke": (50,), "cpu": _SIZES, "paper": _SIZES}[scale]
     counts = {"smoke": (5,), "cpu": (5, 10, 20, 50, 100), "paper": (5, 10, 20, 50, 100)}[scale]
     device = "cuda" if scale == "paper" else "cpu"
@@ -73,7 +71,7 @@ def cells(scale: Scale, data: Path) -> list[Cell]:
         for algorithm in _algorithms():
             if k != 5:  # that one is among the sizes
                 timed("k", algorithm, 1000, k)
-    for algorithm in _STABLE if rivals.are_here() else ("smooth-topk",):
+    for algorithm in _STABLE:
         for precision in ("S", "D"):
             for tau in TAUS:
                 keys: dict[str, Any] = {"part": "stability", "algorithm": algorithm, "precision": precision, "tau": tau}
@@ -84,13 +82,12 @@ def cells(scale: Scale, data: Path) -> list[Cell]:
 
 
 def _algorithms() -> list[str]:
-    peers = [name for name, package in PEERS.items() if find_spec(package) is not None]
-    return ["cross-entropy", *OURS, *(PUBLISHED if rivals.are_here() else ()), *peers]
+    return ["cross-entropy", *OURS, *PUBLISHED, *rivals.installed_peers()]
 
 
 def _is_feasible(algorithm: str, n: int) -> bool:
     """Whether a pass takes seconds, and not minutes, on one core."""
-    return n <= 10_000 or algorithm not in ("LML bracketing", *PEERS)
+    return n <= 10_000 or algorithm not in ("LML bracketing", *rivals.PEERS)
 
 
 # ---- what is measured
@@ -141,7 +138,7 @@ def loss_of(algorithm: str, n: int, k: int, tau: float = 1.0) -> Loss:
     if algorithm in OURS:
         function, options = OURS[algorithm], {"tau": tau} if algorithm == "smooth-topk" else {}
         return lambda scores, target: function(scores, target, k, **options)
-    if algorithm in PEERS:
+    if algorithm in rivals.PEERS:
         return rivals.peer(algorithm, n, k)
     return rivals.published(algorithm, k, tau)
 
@@ -189,8 +186,6 @@ def findings(results: Results) -> list[str]:
     sentences += [f"{name} has no finite gradient at tau = {taus}." for name, taus in broken.items() if taus]
     if always:
         sentences.append(f"Always finite: {', '.join(always)}.")
-    if not rivals.are_here():
-        sentences.append(rivals.ABSENT)
     return sentences
 
 
@@ -316,7 +311,7 @@ RECIPE = Recipe(
     differences={
         "smoke": "Tiny sizes and two passes: this only shows that everything runs.",
         "cpu": "On one core of a processor instead of a GPU. The published algorithms are written from their papers "
-        "(benchmarks/rivals in the repository), the peers difftopk and pytopk are from PyPI; peers and bracketing are "
+        "(shortlist_recipes/published), the peers difftopk and pytopk are from PyPI; peers and bracketing are "
         "measured up to 10,000 labels. Scores for the stability test are a linear classifier's on 128 test images of "
         "CIFAR-100. Times also depend on what else the machine does meanwhile: trust the ratio to cross-entropy, which "
         "takes turns with each algorithm, more than the milliseconds.",

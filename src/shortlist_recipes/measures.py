@@ -1,7 +1,7 @@
 """What recipes measure of a trained model."""
 
 from shortlist.metrics import functional as M
-from shortlist.recipes.cells import Numbers, Trained
+from shortlist_recipes.cells import Numbers, Trained
 
 
 def top_accuracies(trained: Trained) -> Numbers:

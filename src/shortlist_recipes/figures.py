@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shortlist.recipes.results import Results
 from shortlist.reports.figures import COLORS, new_axes, saved
+from shortlist_recipes.results import Results
 
 __all__ = ["COLORS", "Drawing", "draw_line", "new_axes", "saved", "whole_numbers"]
 

@@ -7,9 +7,12 @@ from typing import Any
 import torch
 
 from shortlist.metrics import functional as M
-from shortlist.recipes.cells import Cell, Numbers, TrainCell, Trained
-from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes, whole_numbers
-from shortlist.recipes.known_data import (
+from shortlist.training.config import RunConfig
+from shortlist.training.learner import score
+from shortlist.training.setup import build_learner, facts_of
+from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
+from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes, whole_numbers
+from shortlist_recipes.known_data import (
     CIFAR100_FEATURES_NEEDS,
     CIFAR100_NEEDS,
     IMAGENET_NEEDS,
@@ -18,12 +21,9 @@ from shortlist.recipes.known_data import (
     embedded,
     imagenet,
 )
-from shortlist.recipes.recipe import Recipe, Scale
-from shortlist.recipes.results import Results
-from shortlist.recipes.tables import Table, Value
-from shortlist.training.config import RunConfig
-from shortlist.training.learner import score
-from shortlist.training.setup import build_learner, facts_of
+from shortlist_recipes.recipe import Recipe, Scale
+from shortlist_recipes.results import Results
+from shortlist_recipes.tables import Table, Value
 
 TEMPERATURES = (0.0, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 MARGINS = ((1, 1.0), (5, 0.1))  # k, tau: with margin 0 the first is cross-entropy

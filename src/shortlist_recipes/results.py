@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.errors import ShortlistError
-from shortlist.recipes.cells import Cell, Numbers
 from shortlist.training.run import write_text
+from shortlist_recipes.cells import Cell, Numbers
 
 FILE = "results.jsonl"
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from shortlist.recipes._average_k_sets import GROUPS, LARGEST
-from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes
-from shortlist.recipes.results import Results
+from shortlist_recipes._average_k_sets import GROUPS, LARGEST
+from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
+from shortlist_recipes.results import Results
 
 BALANCED, LONG_TAILED = "balanced", "long-tailed"
 

@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shortlist.recipes.cells import Cell, Numbers, TrainCell, Trained
-from shortlist.recipes.figures import COLORS, Drawing, draw_line, new_axes
-from shortlist.recipes.known_data import (
+from shortlist.training.config import RunConfig
+from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
+from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
+from shortlist_recipes.known_data import (
     CIFAR100_FEATURES_NEEDS,
     CIFAR100_NEEDS,
     cifar100_features,
     cifar100_images,
     embedded,
 )
-from shortlist.recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
-from shortlist.recipes.measures import top_accuracies
-from shortlist.recipes.recipe import Recipe, Scale
-from shortlist.recipes.results import Results
-from shortlist.recipes.tables import Table, Value
-from shortlist.training.config import RunConfig
+from shortlist_recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
+from shortlist_recipes.measures import top_accuracies
+from shortlist_recipes.recipe import Recipe, Scale
+from shortlist_recipes.results import Results
+from shortlist_recipes.tables import Table, Value
 
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "cross-entropy": {},

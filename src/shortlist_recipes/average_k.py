@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from shortlist.recipes._average_k_page import BALANCED, LONG_TAILED, figures, findings
-from shortlist.recipes._average_k_sets import GROUPS, set_accuracies
-from shortlist.recipes.cells import Cell, TrainCell
-from shortlist.recipes.known_data import (
+from shortlist.training.config import RunConfig
+from shortlist_recipes._average_k_page import BALANCED, LONG_TAILED, figures, findings
+from shortlist_recipes._average_k_sets import GROUPS, set_accuracies
+from shortlist_recipes.cells import Cell, TrainCell
+from shortlist_recipes.known_data import (
     CIFAR100_FEATURES_NEEDS,
     CIFAR100_NEEDS,
     RESNET18_NEEDS,
@@ -14,9 +15,8 @@ from shortlist.recipes.known_data import (
     cifar100_images,
     embedded,
 )
-from shortlist.recipes.recipe import Recipe, Scale
-from shortlist.recipes.tables import Table, Value
-from shortlist.training.config import RunConfig
+from shortlist_recipes.recipe import Recipe, Scale
+from shortlist_recipes.tables import Table, Value
 
 SEEDS = {"smoke": 1, "cpu": 3, "paper": 3}
 ALPHAS = (0.001, 0.01, 0.1, 0.3, 1.0, 10.0, 100.0)

@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.metrics import functional as M
-from shortlist.recipes.cells import Numbers, Trained
 from shortlist.sets import AverageK
+from shortlist_recipes.cells import Numbers, Trained
 
 GROUPS = ("few", "medium", "many")
 LARGEST = 20  # sets this large or larger share one bar of the histograms

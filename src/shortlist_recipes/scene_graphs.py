@@ -9,19 +9,19 @@ from torch import Tensor
 
 from shortlist.data import Dataset
 from shortlist.metrics.functional.scene_recall import found_at, image_recalls, predicate_recalls, scene_inputs
-from shortlist.recipes.cells import Cell, FunctionCell, Numbers, train_model
-from shortlist.recipes.figures import COLORS, Drawing, new_axes, whole_numbers
-from shortlist.recipes.layout import Texts
-from shortlist.recipes.recipe import Recipe, Scale
-from shortlist.recipes.results import Results
-from shortlist.recipes.sources import parts_of
-from shortlist.recipes.tables import Table, Value
 from shortlist.scenes import log_frequencies
 from shortlist.training.config import RunConfig
 from shortlist.training.history import Record
 from shortlist.training.learner import Learner, score
 from shortlist.training.loop import Quiet
 from shortlist.training.setup import resolve
+from shortlist_recipes.cells import Cell, FunctionCell, Numbers, train_model
+from shortlist_recipes.figures import COLORS, Drawing, new_axes, whole_numbers
+from shortlist_recipes.layout import Texts
+from shortlist_recipes.recipe import Recipe, Scale
+from shortlist_recipes.results import Results
+from shortlist_recipes.sources import parts_of
+from shortlist_recipes.tables import Table, Value
 
 KS = (20, 50, 100)
 KINDS = {"constrained": True, "unconstrained": False}

@@ -5,12 +5,13 @@ import math
 
 import pytest
 import torch
-from benchmarks.rivals.bracketing import lml_by_bracketing
-from benchmarks.rivals.divide_and_conquer import divide_and_conquer
-from benchmarks.rivals.recursive_backward import marginals
-from benchmarks.rivals.smooth_topk import smooth_topk_loss
-from benchmarks.rivals.summation import summation
 from torch import Tensor
+
+from shortlist_recipes.published.bracketing import lml_by_bracketing
+from shortlist_recipes.published.divide_and_conquer import divide_and_conquer
+from shortlist_recipes.published.recursive_backward import marginals
+from shortlist_recipes.published.smooth_topk import smooth_topk_loss
+from shortlist_recipes.published.summation import summation
 
 ALGORITHMS = [summation, divide_and_conquer]
 
@@ -85,5 +86,6 @@ def test_bracketing_finds_the_projection(points, k):
 
 
 def test_the_implicit_gradient_of_bracketing_equals_finite_differences(monkeypatch):
-    monkeypatch.setattr("benchmarks.rivals.bracketing.TOLERANCE", 1e-14)  # finite differences need the exact root
+    # finite differences need the exact root
+    monkeypatch.setattr("shortlist_recipes.published.bracketing.TOLERANCE", 1e-14)
     assert torch.autograd.gradcheck(lambda x: lml_by_bracketing(x, 3), random_scores(2, 7))

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as torch_functional
 from torch import Tensor
 
-from benchmarks.rivals.recursive_backward import Algorithm, LogSums
+from shortlist_recipes.published.recursive_backward import Algorithm, LogSums
 
 
 def smooth_topk_loss(
@@ -19,7 +19,7 @@ def smooth_topk_loss(
 ) -> Tensor:
     """The mean smooth top-k loss, differentiated by autograd or by the paper's own backward.
 
-    >>> from benchmarks.rivals.divide_and_conquer import divide_and_conquer
+    >>> from shortlist_recipes.published.divide_and_conquer import divide_and_conquer
     >>> scores, target = torch.zeros(2, 10), torch.tensor([3, 7])
     >>> smooth_topk_loss(scores, target, 5, algorithm=divide_and_conquer, custom_backward=True)
     tensor(1.3133)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.files import written_whole
-from shortlist.recipes.figures import Drawing, saved
-from shortlist.recipes.layout import Texts, measured_and_published, notes
-from shortlist.recipes.recipe import Recipe, Scale
-from shortlist.recipes.results import Results
-from shortlist.recipes.tables import Table, as_json, seeds_of
 from shortlist.training.run import environment, write_json, write_text
+from shortlist_recipes.figures import Drawing, saved
+from shortlist_recipes.layout import Texts, measured_and_published, notes
+from shortlist_recipes.recipe import Recipe, Scale
+from shortlist_recipes.results import Results
+from shortlist_recipes.tables import Table, as_json, seeds_of
 
 INDEX, TABLE = "index.md", "table.json"
 
