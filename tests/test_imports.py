@@ -23,7 +23,8 @@ ORDER = [
     ["kernels"],
     # shared ground, open to every room
     ["labels"],
-    ["distributed", "checks", "links", "files", "optional"],
+    ["distributed", "checks", "links", "files"],
+    ["optional"],
     ["errors"],
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

@@ -1,30 +1,193 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and files of others read with care."""
 
+import hashlib
+import json
 import os
+import re
 import secrets
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 
-from shortlist.errors import MissingFileError
+from shortlist.errors import MissingFileError, ShortlistError, errors_name
+from shortlist.optional import require
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 PathLike = str | os.PathLike[str]
+
+_DRAFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
+_CHECKSUM = "shortlist.sha256"
+
+
+# ---- writing
 
 
 @contextmanager
 def written_whole(path: PathLike) -> Iterator[IO[bytes]]:
-    """A file to write to that takes its place at ``path`` at the end, or leaves no trace if anything fails."""
+    """A file to write to that takes its place at ``path`` at the end, or leaves no trace if anything fails.
+
+    It is on the disk before it replaces an older file, so that a power cut leaves one of the two. A full disk or a
+    missing permission is an OSError that names ``path``.
+    """
     target = Path(os.path.realpath(path))  # a link keeps pointing where it points
     if not target.parent.is_dir():
         raise MissingFileError(f"cannot write {os.fspath(path)}: there is no folder {target.parent}")
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    draft = _draft_of(target)
     try:
-        with open(draft, "xb") as file:
-            yield file
-        os.replace(draft, target)
+        with _errors_while_writing(path, draft):
+            with open(draft, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, target)
+            _sync_folder(target.parent)
     except BaseException:
-        with suppress(FileNotFoundError):
-            draft.unlink()
+        _remove(draft)
         raise
 
+
+def write_folder(folder: PathLike, files: Mapping[str, bytes]) -> None:
+    """Write files (paths inside the folder, and their content) once all of them fit on the disk.
+
+    A new folder appears whole. In an existing one the files replace older ones in the order given, and other files
+    are left alone.
+    """
+    target = Path(os.path.realpath(folder))
+    if target.exists() and not target.is_dir():
+        raise ShortlistError(f"{os.fspath(folder)} is a file: a folder is needed here")
+    draft = _draft_of(target)
+    try:
+        with _errors_while_writing(folder, draft):
+            draft.mkdir(parents=True)
+            for name, content in files.items():
+                (draft / name).parent.mkdir(parents=True, exist_ok=True)
+                with open(draft / name, "xb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+            if target.exists():
+                for name in files:
+                    (target / name).parent.mkdir(parents=True, exist_ok=True)
+                    os.replace(draft / name, target / name)
+            else:
+                os.rename(draft, target)
+            for changed in {target.parent, *((target / name).parent for name in files)}:
+                _sync_folder(changed)
+    finally:
+        _remove(draft)
+
+
+def is_draft(path: Path) -> bool:
+    """Whether a file or folder is a draft: being written now, or left by a process that was killed."""
+    return _DRAFT.fullmatch(path.name) is not None
+
+
+def remove_drafts(folder: PathLike) -> None:
+    """Remove the drafts, files and folders, that killed processes left anywhere in a folder.
+
+    A draft that cannot be removed stays: it is in nobody's way.
+    """
+    for path in list(Path(folder).rglob(".*.tmp")):
+        if is_draft(path):
+            _remove(path)
+
+
+def _draft_of(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _errors_while_writing(path: PathLike, draft: Path) -> Iterator[None]:
+    """Errors of the disk name the file that the user knows; errors about other files stay as they are."""
+    try:
+        yield
+    except OSError as error:
+        of_another = error.filename is not None and not str(error.filename).startswith(str(draft))
+        if of_another or isinstance(error, ShortlistError):
+            raise
+        if error.errno is None:
+            raise OSError(f"cannot write {os.fspath(path)}: {error}") from error
+        raise OSError(error.errno, f"cannot write: {error.strerror}", os.fspath(path)) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # not every platform opens a folder, or lets it be synced
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+# ---- JSON
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What JSON text holds; text that is no JSON, or nested too deeply, is a ShortlistError."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ShortlistError("the JSON is nested too deeply to be read") from None
+    except ValueError as error:
+        raise ShortlistError(f"this is not JSON: {error}") from None
+
+
+# ---- tensors
+
+
+def write_tensors(path: PathLike, tensors: Mapping[str, "Tensor"], metadata: Mapping[str, str] | None = None) -> None:
+    """Write a safetensors file with a checksum of its tensors and metadata in its header."""
+    header = dict(metadata or {})
+    header[_CHECKSUM] = checksum(tensors, header)
+    with written_whole(path) as file:
+        file.write(require("safetensors.torch").save(dict(tensors), header))
+
+
+def read_tensors(path: PathLike) -> tuple[dict[str, "Tensor"], dict[str, str]]:
+    """Tensors and metadata of a safetensors file; runs no code from it, and takes no more memory than it is long.
+
+    A file that is cut short or damaged is a ShortlistError that names it: by its checksum, where it has one.
+    """
+    safetensors = require("safetensors")
+    if not os.path.isfile(path):
+        raise MissingFileError(f"there is no file {os.fspath(path)}")
+    with errors_name(path):
+        try:
+            with safetensors.safe_open(os.fspath(path), framework="pt") as file:
+                metadata: dict[str, str] = file.metadata() or {}
+                tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except safetensors.SafetensorError as error:
+            raise ShortlistError(f"this is not a safetensors file, or it is damaged: {error}") from error
+        expected = metadata.pop(_CHECKSUM, None)
+        if expected is not None and expected != checksum(tensors, metadata):
+            raise ShortlistError("the file is damaged: its content does not match its checksum")
+    return tensors, metadata
+
+
+def checksum(tensors: Mapping[str, "Tensor"], metadata: Mapping[str, str] | None = None) -> str:
+    """SHA-256 of tensors (names, types, shapes and bytes, in the order of the names) and texts beside them.
+
+    >>> import torch
+    >>> checksum({"w": torch.zeros(2)}) == checksum({"w": torch.zeros(2)}), checksum({"w": torch.ones(2)})[:8]
+    (True, 'd18016f2')
+    """
+    import torch
+
+    digest = hashlib.sha256(json.dumps(sorted((metadata or {}).items())).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -165,11 +166,11 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_a_failure_while_writing_keeps_the_old_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = write(made_up_report(runs=[made_up_run()]), tmp_path / "report").read_bytes()
 
-    def full(self: Path, data: bytes) -> int:
-        raise OSError("no space left")
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OSError, match="no space left"):
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*report'"):
         write(from_scores(np.eye(3), np.arange(3)), tmp_path / "report")
     assert (tmp_path / "report" / "index.html").read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["report"]

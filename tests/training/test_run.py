@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -103,6 +105,26 @@ def test_an_epoch_is_saved_completely_or_not_at_all(
     assert seen(run) == after
     assert not list(run.path.rglob(".*.tmp"))
     assert len(list((run.path / "checkpoints").iterdir())) == 2
+
+
+def test_a_report_that_was_killed_is_not_in_the_way(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from shortlist.reports.write import put\n"
+        "os.rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "put(sys.argv[1], b'page', {'a.svg': b'1'})\n"
+    )
+    run = Run.create(tmp_path / "run", CONFIG, {})
+    saved(run, 1, 1)
+    before = seen(run)
+    for folder in (run.path, tmp_path / "new"):
+        folder.mkdir(exist_ok=True)
+        subprocess.run([sys.executable, "-c", code, str(folder / "report")], check=False)
+        assert [path.is_dir() for path in folder.glob(".*.tmp")] == [True]
+    run.clear_leftovers()
+    assert seen(run) == before
+    assert not list(run.path.glob(".*.tmp"))
+    Run.check_new(tmp_path / "new")
 
 
 def test_the_state_is_read_without_running_code_from_it(tmp_path: Path) -> None:

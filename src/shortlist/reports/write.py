@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from shortlist.errors import ShortlistError
+from shortlist.files import write_folder
 from shortlist.reports.contents import contents
 from shortlist.reports.data import ReportData
 from shortlist.reports.figures import draw_figures
@@ -34,23 +32,8 @@ def write(data: ReportData, directory: str | os.PathLike[str]) -> Path:
 
 
 def put(directory: str | os.PathLike[str], page: bytes, figures: Mapping[str, bytes]) -> Path:
-    """Put a page and its figures in their place, all or nothing."""
-    target = Path(os.path.realpath(directory))
-    if target.exists() and not target.is_dir():
-        raise ShortlistError(f"a report is a directory, but {os.fspath(directory)} is a file")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        (draft / "figures").mkdir(parents=True)
-        for name, figure in figures.items():
-            (draft / "figures" / name).write_bytes(figure)
-        (draft / "index.html").write_bytes(page)
-        if target.exists():
-            (target / "figures").mkdir(exist_ok=True)
-            for file in (*(f"figures/{name}" for name in figures), "index.html"):
-                os.replace(draft / file, target / file)
-        else:
-            os.rename(draft, target)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return target / "index.html"
+    """Put a page and its figures in their place, the page last."""
+    folder = Path(os.path.realpath(directory))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    write_folder(folder, {**{f"figures/{name}": figure for name, figure in figures.items()}, "index.html": page})
+    return folder / "index.html"

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from shortlist import __version__
 from shortlist.errors import ShortlistError
-from shortlist.files import PathLike, written_whole
+from shortlist.files import PathLike, is_draft, remove_drafts, written_whole
 from shortlist.optional import require
 from shortlist.sets import SetRule
 from shortlist.training.config import RunConfig, parse_config
@@ -135,8 +135,7 @@ class Run:
 
     def clear_leftovers(self) -> None:
         """Remove what a killed process left: drafts, and checkpoints that were not finished."""
-        for file in [*self.path.glob(".*.tmp"), *self.path.glob("*/.*.tmp")]:
-            file.unlink(missing_ok=True)
+        remove_drafts(self.path)
         self._prune()
 
     def _prune(self) -> None:
@@ -226,6 +225,8 @@ def environment() -> dict[str, Any]:
 
 def _is_leftover(path: Path) -> bool:
     """What an interrupted `Run.create` can leave behind."""
+    if is_draft(path):
+        return True
     if path.is_dir():
         return path.name in ("checkpoints", "rules", "predictions") and not any(path.iterdir())
-    return path.name in (ENVIRONMENT, FACTS) or (path.name.startswith(".") and path.suffix == ".tmp")
+    return path.name in (ENVIRONMENT, FACTS)
