@@ -109,8 +109,8 @@ CONFIGS = [
 
 @pytest.mark.parametrize(("page", "number", "text"), CONFIGS, ids=[f"{page}-{number}" for page, number, _ in CONFIGS])
 def test_a_config_on_a_page_has_names_and_options_that_exist(page: str, number: int, text: str) -> None:
-    from shortlist.training.config import parse_config
-    from shortlist.training.setup import resolve
+    from shortlist.runs.config import parse_config
+    from shortlist.runs.setup import resolve
 
     config = parse_config(text)
     if ":" not in config.objective.name:  # the code of a page runs below

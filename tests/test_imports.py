@@ -12,8 +12,8 @@ RECIPES = PACKAGE.with_name("shortlist_recipes")  # a package of its own, which 
 # leftmost first; rooms in one entry stand side by side and do not import one another
 ORDER = [
     ["cli"],
+    ["runs", "estimators"],
     ["reports"],
-    ["estimators"],
     ["training"],
     ["objectives"],
     ["imcl", "scenes"],
@@ -23,7 +23,7 @@ ORDER = [
     ["kernels"],
     # shared ground, open to every room
     ["labels"],
-    ["distributed", "checks", "links", "files"],
+    ["distributed", "checks", "links", "files", "options"],
     ["optional"],
     ["errors"],
 ]

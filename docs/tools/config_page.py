@@ -9,7 +9,7 @@ from docstring_parts import flat, table, written_by
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from shortlist.training.config import RunConfig
+from shortlist.runs.config import RunConfig
 
 INTRODUCTION = f"""\
 # Config

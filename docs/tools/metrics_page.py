@@ -7,7 +7,7 @@ from docstring_parts import call, readable, summary, table, written_by
 
 import shortlist.metrics as metrics
 from shortlist.metrics import functional
-from shortlist.training.monitors import NAMES
+from shortlist.metrics.named import NAMES
 
 INTRODUCTION = f"""\
 # Catalogue of metrics

@@ -6,7 +6,7 @@ import numpy as np
 from docstring_parts import call, flat, readable, table, written_by
 
 from shortlist.sets import SetRule
-from shortlist.training.rules import RULES
+from shortlist.sets.named import RULES
 
 INTRODUCTION = f"""\
 # Catalogue of set rules

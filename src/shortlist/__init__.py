@@ -30,6 +30,7 @@ _PUBLIC = {
     "nn": "",
     "objectives": "",
     "reports": "",
+    "runs": "",
     "scenes": "",
     "sets": "",
     "training": "",

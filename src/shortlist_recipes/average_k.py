@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from shortlist.training.config import RunConfig
+from shortlist.runs.config import RunConfig
 from shortlist_recipes._average_k_page import BALANCED, LONG_TAILED, figures, findings
 from shortlist_recipes._average_k_sets import GROUPS, set_accuracies
 from shortlist_recipes.cells import Cell, TrainCell

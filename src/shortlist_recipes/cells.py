@@ -13,12 +13,12 @@ from torch import Tensor
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
-from shortlist.training.config import RunConfig
+from shortlist.runs.config import RunConfig
+from shortlist.runs.run import CONFIG, Run
+from shortlist.runs.setup import build_learner, facts_of, resolve
 from shortlist.training.history import History
 from shortlist.training.learner import Learner, score
 from shortlist.training.loop import Progress, train
-from shortlist.training.run import CONFIG, Run
-from shortlist.training.setup import build_learner, facts_of, resolve
 from shortlist_recipes.sources import parts_of
 
 Key = str | int | float | bool

@@ -12,7 +12,7 @@ import torch
 
 from shortlist.data import Dataset, split
 from shortlist.models import build_backbone
-from shortlist.training.config import RunConfig
+from shortlist.runs.config import RunConfig
 from shortlist_recipes._frozen_features import (
     STRENGTHS,
     as_label_matrix,

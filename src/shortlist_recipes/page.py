@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.files import written_whole
-from shortlist.training.run import environment, write_json, write_text
+from shortlist.runs.run import environment, write_json, write_text
 from shortlist_recipes.figures import Drawing, saved
 from shortlist_recipes.layout import Texts, measured_and_published, notes
 from shortlist_recipes.recipe import Recipe, Scale

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from shortlist.metrics import functional as M
-from shortlist.training.config import RunConfig
+from shortlist.runs.config import RunConfig
 from shortlist_recipes._partial_labels_page import CUB_TABLE_1, figures, findings, overview
 from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
 from shortlist_recipes.known_data import (

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from shortlist.data import Dataset
 from shortlist.metrics.functional.scene_recall import found_at, image_recalls, predicate_recalls, scene_inputs
+from shortlist.runs.config import RunConfig
+from shortlist.runs.setup import resolve
 from shortlist.scenes import log_frequencies
-from shortlist.training.config import RunConfig
 from shortlist.training.history import Record
 from shortlist.training.learner import Learner, score
 from shortlist.training.loop import Quiet
-from shortlist.training.setup import resolve
 from shortlist_recipes.cells import Cell, FunctionCell, Numbers, train_model
 from shortlist_recipes.figures import COLORS, Drawing, new_axes, whole_numbers
 from shortlist_recipes.layout import Texts

@@ -10,7 +10,7 @@ from torch import Tensor
 from shortlist.data import Dataset
 from shortlist.functional import multi_crop_probabilities
 from shortlist.metrics import functional as M
-from shortlist.training.config import RunConfig
+from shortlist.runs.config import RunConfig
 from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
 from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
 from shortlist_recipes.known_data import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
-from shortlist.training import setup
-from shortlist.training.config import DataConfig, RunConfig, Source
+from shortlist.runs import setup
+from shortlist.runs.config import DataConfig, RunConfig, Source
 
 
 def data_folder(given: str | os.PathLike[str] | None = None) -> Path:
@@ -32,7 +32,7 @@ def check_data(recipe: str, scale: str, needs: Mapping[str, str], folder: Path) 
 
 
 def parts_of(config: RunConfig) -> Mapping[str, Dataset]:
-    """The config's data as `shortlist.training.setup.read_parts` gives it, kept for the next cells.
+    """The config's data as `shortlist.runs.setup.read_parts` gives it, kept for the next cells.
 
     >>> data = {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 50}
     >>> config = RunConfig.model_validate({"data": data})

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from shortlist.metrics import functional as M
-from shortlist.training.config import RunConfig
+from shortlist.runs.config import RunConfig
+from shortlist.runs.setup import build_learner, facts_of
 from shortlist.training.learner import score
-from shortlist.training.setup import build_learner, facts_of
 from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
 from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes, whole_numbers
 from shortlist_recipes.known_data import (

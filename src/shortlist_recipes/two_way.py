@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from shortlist.metrics import functional as M
-from shortlist.training.config import RunConfig
+from shortlist.runs.config import RunConfig
 from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
 from shortlist_recipes.figures import COLORS, Drawing, new_axes
 from shortlist_recipes.known_data import (

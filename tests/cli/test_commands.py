@@ -10,8 +10,8 @@ import yaml
 
 from shortlist import LabelSets
 from shortlist.data import ambiguous_numbers
+from shortlist.runs.run import Run
 from shortlist.sets import AverageK, Conformal, TopK
-from shortlist.training.run import Run
 from tests.cli.command import Result, run_here
 
 CONFIG = """

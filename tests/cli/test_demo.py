@@ -64,7 +64,7 @@ def test_the_best_possible_is_what_the_shares_of_readings_say(found: Any) -> Non
 
 
 def test_every_objective_has_the_same_budget(found: Any, folder: Path) -> None:
-    from shortlist.training.run import Run
+    from shortlist.runs.run import Run
 
     configs = [Run(folder / f"{name}-seed-0").config.model_dump(exclude={"objective"}) for name in NAMES]
     assert configs[0] == configs[1] == configs[2]

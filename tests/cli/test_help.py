@@ -8,7 +8,8 @@ import pytest
 from shortlist.cli import COMMANDS
 from tests.cli.command import ENVIRONMENT, run_here
 
-HEAVY = {"torch", "numpy", "pydantic", "yaml", "lightning_fabric", "shortlist.training", "shortlist.data"}
+HEAVY = {"torch", "numpy", "pydantic", "yaml", "lightning_fabric"}
+HEAVY |= {"shortlist.training", "shortlist.runs", "shortlist.data"}
 HERE = list(COMMANDS)
 
 

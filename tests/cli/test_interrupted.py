@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from shortlist.training.run import Run
+from shortlist.runs.run import Run
 from tests.cli.command import Result, finish, start
 
 CONFIG = """

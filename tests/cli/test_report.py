@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shortlist.cli import main
-from shortlist.training.run import Run
+from shortlist.runs.run import Run
 from tests.reports.made_up import NAMES, scores_and_truth
 
 

@@ -30,8 +30,8 @@ def run(recipe: Recipe, scale: Scale, folder: Path, data: Path = SHARED) -> dict
 
 def resolves(recipe: Recipe, scale: Scale, data: Path = SHARED) -> int:
     """Check every config of the grid, without running it; how many there were."""
-    from shortlist.training.config import RunConfig
-    from shortlist.training.setup import resolve
+    from shortlist.runs.config import RunConfig
+    from shortlist.runs.setup import resolve
 
     configs = []
     for cell in recipe.cells(scale, data):

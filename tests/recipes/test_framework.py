@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shortlist.training.config import RunConfig
-from shortlist.training.run import Run
+from shortlist.runs.config import RunConfig
+from shortlist.runs.run import Run
 from shortlist_recipes import RECIPES, load
 from shortlist_recipes.cells import Cell, FunctionCell, TrainCell, train_model
 from shortlist_recipes.layout import Texts

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from shortlist.runs.run import Run
 from shortlist.scenes import read_graphs
-from shortlist.training.run import Run
 from tests.cli.command import run_here
 
 CONFIG = """
@@ -36,8 +36,8 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(config: Path) -> Path:
-    from shortlist.training.config import load_config
-    from shortlist.training.make_run import make_run
+    from shortlist.runs.config import load_config
+    from shortlist.runs.make_run import make_run
 
     return make_run(load_config(config), config.parent / "run").path
 

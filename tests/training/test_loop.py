@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from shortlist.data import Dataset
 from shortlist.models import build_backbone
 from shortlist.objectives import OBJECTIVES, build
+from shortlist.runs.config import parse_config
+from shortlist.runs.run import Run
 from shortlist.training.batches import batches, loaded, order_of
-from shortlist.training.config import parse_config
 from shortlist.training.history import History
 from shortlist.training.learner import Learner, score
 from shortlist.training.loop import train
-from shortlist.training.run import Run
 from shortlist.training.settings import TrainSettings
 
 ROWS, FEATURES, LABELS = 120, 6, 5

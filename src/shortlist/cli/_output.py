@@ -40,7 +40,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
 
 
 def print_results(title: str, results: Mapping[str, Any]) -> None:
-    """The two tables of `shortlist.training.evaluate.evaluate`."""
+    """The two tables of `shortlist.runs.evaluate.evaluate`."""
     print_table(f"{title}, {results['examples']} examples", ["metric", "value"], list(results["metrics"].items()))
     if results["rules"]:
         columns = list(next(iter(results["rules"].values())))

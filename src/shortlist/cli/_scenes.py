@@ -5,16 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shortlist.cli._inputs import Given, relations_wanted
 from shortlist.cli._output import print_json, print_table, say
-from shortlist.cli._report_data import commands_of, described, heading_of, names_of
 from shortlist.errors import ShortlistError
 from shortlist.files import written_whole
 from shortlist.reports.scenes import SceneRun, write_scenes
+from shortlist.runs.given import Given, relations_wanted
+from shortlist.runs.predict import run_scores
+from shortlist.runs.report_data import commands_of, described, heading_of, names_of
+from shortlist.runs.run import Run
+from shortlist.runs.setup import read_parts
 from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_svg, write_graphs
-from shortlist.training.predict import run_scores
-from shortlist.training.run import Run
-from shortlist.training.setup import read_parts
 
 
 def write_predictions(

@@ -33,13 +33,13 @@ def calibrate(
     Rules: top-k, average-k, conformal, threshold, pointwise-error, penalized. Without --rule: those of the run's
     config, or else top-k, average-k and conformal. With --scores, of any model's scores.
     """
-    from shortlist.cli import _inputs
-    from shortlist.training.evaluate import evaluate
-    from shortlist.training.rules import fit_rules, usual_rules
-    from shortlist.training.run import save_rules
+    from shortlist.runs import given as inputs
+    from shortlist.runs.evaluate import evaluate
+    from shortlist.runs.run import save_rules
+    from shortlist.sets.named import fit_rules, usual_rules
 
-    wanted = [_inputs.parse_rule(text) for text in rule or ()]
-    given = _inputs.scores_for_calibration(run, part, scores, labels, link, tuple(allow_import or ()))
+    wanted = [inputs.parse_rule(text) for text in rule or ()]
+    given = inputs.scores_for_calibration(run, part, scores, labels, link, tuple(allow_import or ()))
     if not wanted:
         wanted = given.rules
     if not wanted:

@@ -38,7 +38,7 @@ def check(reader: Reader, options: ReaderOptions = None, as_json: Json = False) 
 @app.command()
 def describe(reader: Reader, options: ReaderOptions = None, as_json: Json = False) -> None:
     """Count what is in the data: examples, labels, how many are unknown, how many apply at once."""
-    from shortlist.training.setup import read_source
+    from shortlist.runs.setup import read_source
 
     described = read_source(_source(reader, options)).describe()
     if as_json:
@@ -69,11 +69,11 @@ def features(
     as_json: Json = False,
 ) -> None:
     """Run a backbone over the data once, and write its features with the labels to a file for the features reader."""
-    from shortlist.cli._features import write_features
     from shortlist.data import cached_features
+    from shortlist.data.write_features import write_features
     from shortlist.models import build_backbone
-    from shortlist.training.config import apply_override
-    from shortlist.training.setup import read_source
+    from shortlist.runs.config import apply_override
+    from shortlist.runs.setup import read_source
 
     if out.suffix != ".npz":
         raise ShortlistError(f"-o {out}: features are written as .npz")
@@ -102,7 +102,7 @@ def _show(done: int, total: int) -> None:
 def _source(reader: str, options: list[str] | None) -> Any:
     """The reader and options that the arguments name."""
     from shortlist.data.readers import READERS, reader_for
-    from shortlist.training.config import Source, apply_override, read_yaml
+    from shortlist.runs.config import Source, apply_override, read_yaml
 
     content: Any = {"reader": reader}
     if reader.endswith((".yaml", ".yml")):
@@ -122,7 +122,7 @@ def _source(reader: str, options: list[str] | None) -> Any:
 
 def _checked(source: Any) -> dict[str, Any]:
     from shortlist.data import READERS
-    from shortlist.training.options import check_call, check_name
+    from shortlist.options import check_call, check_name
 
     check_name("SOURCE", source.reader, READERS, "reader")
     return check_call(source.reader, READERS[source.reader], source.options)

@@ -14,8 +14,8 @@ from shortlist.cli.train import free_path
 from shortlist.errors import ShortlistError
 
 if TYPE_CHECKING:
-    from shortlist.cli._comparison import Row
     from shortlist.reports import ReportData
+    from shortlist.runs.comparison import Row
 
 _K = 2  # the mean number of readings of an image
 _OBJECTIVES = ("cross-entropy", "smooth-topk", "average-k")
@@ -46,8 +46,8 @@ def demo(
     with make_steps(len(_OBJECTIVES) * seeds + 2, quiet or as_json) as steps:
         data = _trained(folder, size, seeds, steps)
         steps.begin("writing the report")
-        from shortlist.cli._comparison import best_possible, compare
         from shortlist.reports import write
+        from shortlist.runs.comparison import best_possible, compare
 
         page = write(data, folder / "report")
         rows = compare(data, list(_RULES))
@@ -64,10 +64,10 @@ def demo(
 def _trained(folder: Path, size: int, seeds: int, steps: Steps) -> "ReportData":
     """The runs' scores on the test images, with the images beside them."""
     steps.begin("making images and starting up")
-    from shortlist.cli import _report_data
     from shortlist.data import ambiguous_numbers
-    from shortlist.training.make_run import make_run
-    from shortlist.training.setup import read_parts
+    from shortlist.runs import report_data
+    from shortlist.runs.make_run import make_run
+    from shortlist.runs.setup import read_parts
 
     parts, paths = read_parts(_config("cross-entropy", size, 0)), []
     for seed in range(seeds):
@@ -75,14 +75,14 @@ def _trained(folder: Path, size: int, seeds: int, steps: Steps) -> "ReportData":
             steps.begin(f"training {objective}, seed {seed}")
             paths.append(folder / f"{objective}-seed-{seed}")
             make_run(_config(objective, size, seed), paths[-1], parts=parts, progress=steps)
-    data = _report_data.from_runs(paths, "test", "Numbers that can be read in more than one way", ())
+    data = report_data.from_runs(paths, "test", "Numbers that can be read in more than one way", ())
     pictures = ambiguous_numbers(len(parts["test"]), part="test", form="images").inputs
     return replace(data, images=pictures.__getitem__)
 
 
 def _config(objective: str, size: int, seed: int) -> Any:
     """The same for every objective, but for its name and k."""
-    from shortlist.training.config import RunConfig
+    from shortlist.runs.config import RunConfig
 
     def images(part: str, count: int, draw: int = 0) -> dict[str, Any]:
         return {"reader": "ambiguous-numbers", "part": part, "size": count, "seed": draw}

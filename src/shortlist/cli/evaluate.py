@@ -43,12 +43,12 @@ def evaluate(
     precision@k, recall@k, ndcg@k; of scenes scene-recall@k, scene-mean-recall@k and, with any number of relations per
     pair, scene-recall-unconstrained@k and scene-mean-recall-unconstrained@k.
     """
-    from shortlist.cli import _inputs
-    from shortlist.training import evaluate as measured
-    from shortlist.training.run import write_json
+    from shortlist.runs import evaluate as measured
+    from shortlist.runs import given as inputs
+    from shortlist.runs.run import write_json
 
     data, overrides = split_overrides(data, options)
-    given = _inputs.scores_for_prediction(
+    given = inputs.scores_for_prediction(
         run, data, overrides, scores, rules, link, tuple(allow_import or ()), labels=labels
     )
     if given.target is None:

@@ -49,13 +49,13 @@ def predict(
     any model's scores. NAME may also be a rule that needs no fitting, such as top-k:k=3. Of scenes the k best relations
     of each image are written, as graphs (.jsonl).
     """
-    from shortlist.cli import _inputs
-    from shortlist.training.run import write_json
+    from shortlist.runs import given as inputs
+    from shortlist.runs.run import write_json
 
     if images is not None and draw is None:
         raise ShortlistError("--images goes with --draw DIR: it is what the graphs are drawn on")
     data, overrides = split_overrides(data, options)
-    given = _inputs.scores_for_prediction(
+    given = inputs.scores_for_prediction(
         run, data, overrides, scores, rules, link, tuple(allow_import or ()), labelled=False
     )
     if given.scenes is not None and run is not None:
@@ -65,13 +65,13 @@ def predict(
         return
     if draw is not None:
         raise ShortlistError("--draw is for scenes: other data has no graphs to draw")
-    name, chosen = _inputs.choose_rule(given, rule)
+    name, chosen = inputs.choose_rule(given, rule)
     if out is None:
         if run is None:
             raise ShortlistError("with --scores say where the sets go: -o sets.parquet")
         out = run / "predictions" / f"{given.name}-{name}.parquet"
         out.parent.mkdir(exist_ok=True)
-    sets = _inputs.named_sets(chosen.predict(given.scores), given.vocabulary)
+    sets = inputs.named_sets(chosen.predict(given.scores), given.vocabulary)
     if out.suffix == ".jsonl":
         sets.to_jsonl(out)
     elif out.suffix == ".parquet":

@@ -46,8 +46,9 @@ def report(
     in their seed are averaged. Runs on scenes show recall against K and drawn graphs. With --scores and --labels it is
     made of any model's scores.
     """
-    from shortlist.cli import _report_data, _scenes
+    from shortlist.cli import _scenes
     from shortlist.reports import write
+    from shortlist.runs import report_data
 
     if bool(runs) == (scores is not None):
         raise ShortlistError("give one or more run directories, or --scores FILE and --labels FILE of another model")
@@ -69,7 +70,7 @@ def report(
             made = _scenes.scene_report(runs, part, title, tuple(allow_import or ()), folder)
             print_json(made) if as_json else say(f"report: {made['written']}")
             return
-        data = _report_data.from_runs(runs, part, title, tuple(allow_import or ()))
+        data = report_data.from_runs(runs, part, title, tuple(allow_import or ()))
     else:
         if scores is None or labels is None:
             raise ShortlistError("--scores are reported on with their --labels: give both")
@@ -77,7 +78,7 @@ def report(
             raise ShortlistError("with --scores say where the report goes: --out DIR")
         if part is not None:
             raise ShortlistError("--part is a part of a run's data: it does not go with --scores")
-        data = _report_data.from_files(scores, labels, link, rules, calibration, names, k, title)
+        data = report_data.from_files(scores, labels, link, rules, calibration, names, k, title)
         folder = out
     page = write(data, folder)
     if as_json:

@@ -31,9 +31,9 @@ def train(
     The run directory holds the complete config, the metrics of every epoch and the best and last checkpoints. A run
     that was interrupted, however rudely, continues with --resume RUN.
     """
-    from shortlist.training.config import load_config
-    from shortlist.training.run import Run
-    from shortlist.training.setup import resolve
+    from shortlist.runs.config import load_config
+    from shortlist.runs.run import Run
+    from shortlist.runs.setup import resolve
 
     allowed = tuple(allow_import or ())
     if resume is not None:
@@ -64,8 +64,9 @@ def _train(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    from shortlist.training import loop, setup
-    from shortlist.training.run import Run
+    from shortlist.runs import setup
+    from shortlist.runs.run import Run
+    from shortlist.training import loop
 
     if resume is None and out is not None:
         Run.check_new(out)  # before any work

@@ -25,16 +25,15 @@ from shortlist.estimators.learner import new_learner
 from shortlist.estimators.rows import joined, latest, take
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
+from shortlist.labels.counts import cardinality, usual_k
 from shortlist.links import link_tensor, usual_link
 from shortlist.metrics.functional import mean_average_precision
 from shortlist.objectives import OBJECTIVES, check_target, count_labels, make_config, objective_class
+from shortlist.options import Named, in_our_words
 from shortlist.sets import Conformal, SetRule
-from shortlist.training.config import Named
+from shortlist.sets.named import make_rule
 from shortlist.training.learner import score
 from shortlist.training.loop import train
-from shortlist.training.monitors import usual_k
-from shortlist.training.options import in_our_words
-from shortlist.training.rules import cardinality, make_rule
 from shortlist.training.settings import TrainSettings
 
 if TYPE_CHECKING:

@@ -1,8 +1,7 @@
-"""From a config to a trained, calibrated run, in the order things happen:
+"""What trains, in the order things happen:
 
-- ``config``: what a run is, from YAML and ``key=value`` overrides; ``settings`` is the part the loop reads
-- ``setup``: the config's data, backbone and objective
-- ``loop``: the one training loop, on Lightning Fabric; ``learner``, ``optimizers`` and ``monitors`` are its parts
-- ``run``: the run directory; everything in it is written whole or not at all
-- ``predict``, ``rules``, ``evaluate``: scores, fitted set rules and results, of a run or of any other model's scores
+- ``settings``: what the loop reads of a config
+- ``batches``: in which order and in which batches an epoch sees the examples
+- ``learner``: a backbone and an objective as one module
+- ``loop``: the one training loop, on Lightning Fabric; ``optimizers`` and ``history`` are its parts
 """

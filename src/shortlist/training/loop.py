@@ -11,9 +11,9 @@ import logging
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 import torch.distributed as dist
@@ -21,13 +21,12 @@ from torch import Tensor, nn
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
+from shortlist.metrics.named import check_metric, measure_all, usual_metrics, usual_scene_metrics, with_k
 from shortlist.objectives import Objective, default_monitor
 from shortlist.training.batches import augmentation, batches, grouped, loaded, mixed_seed, order_of
 from shortlist.training.history import History, Record
 from shortlist.training.learner import Learner, features_of, score
-from shortlist.training.monitors import check_metric, measure_all, usual_metrics, usual_scene_metrics, with_k
 from shortlist.training.optimizers import make_optimizer, rate_at
-from shortlist.training.run import Run
 from shortlist.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -41,6 +40,19 @@ class Progress(Protocol):
     def step(self, epoch: int, step: int, steps: int, loss: Tensor) -> None: ...
     def epoch(self, record: Record) -> None: ...
     def end(self) -> None: ...
+
+
+class Checkpoints(Protocol):
+    """What keeps every epoch: a `shortlist.runs.Run`."""
+
+    def save_epoch(
+        self, weights: Mapping[str, Tensor], state: Mapping[str, Any], records: list[Record], best: int | None
+    ) -> None: ...
+    def weights(self, which: Literal["best", "last"]) -> Mapping[str, Tensor]: ...
+    def state(self) -> dict[str, Any] | None: ...
+    def records(self) -> list[Record]: ...
+    @property
+    def checkpoint(self) -> dict[str, Any]: ...
 
 
 class Quiet:
@@ -59,7 +71,7 @@ def train(
     val_set: Dataset | None,
     settings: TrainSettings,
     *,
-    run: Run | None = None,
+    run: Checkpoints | None = None,
     progress: Progress | None = None,
     resume: bool = False,
     fabric: Fabric | None = None,
@@ -259,7 +271,7 @@ def ended(progress: Progress) -> Iterator[None]:
         progress.end()
 
 
-def restore(run: Run, learner: Learner, optimizer: Any, fabric: Fabric, metric: str | None) -> History:
+def restore(run: Checkpoints, learner: Learner, optimizer: Any, fabric: Fabric, metric: str | None) -> History:
     """Everything as it was after the run's last saved epoch; nothing where there is none."""
     saved = run.state()
     if saved is None:

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 import torch
 
 from shortlist import LabelSets
-from shortlist.cli._features import write_features
 from shortlist.data import Dataset, read_features
+from shortlist.data.write_features import write_features
 from tests.data.readers.made_files import assert_found, found
 
 X = np.array([[1.0, 0, 2], [0, 0, 3], [4, 5, 0], [0, 6, 0]], dtype=np.float32)

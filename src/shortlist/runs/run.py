@@ -27,8 +27,8 @@ from shortlist import __version__
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike, is_draft, remove_drafts, written_whole
 from shortlist.optional import require
+from shortlist.runs.config import RunConfig, parse_config
 from shortlist.sets import SetRule
-from shortlist.training.config import RunConfig, parse_config
 
 CONFIG, ENVIRONMENT, FACTS = "config.yaml", "environment.json", "facts.json"
 METRICS, CHECKPOINT = "metrics.jsonl", "checkpoint.json"

@@ -14,10 +14,10 @@ from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
 from shortlist.data.readers.image_table import listed_images
 from shortlist.data.readers.tables import TABLE_ENDINGS
 from shortlist.errors import ShortlistError
-from shortlist.training.config import PARTS, Source, apply_override, read_yaml
+from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
+from shortlist.runs.run import Run
+from shortlist.runs.setup import build_learner, check_same_labels, read_parts, read_source
 from shortlist.training.learner import Learner, score
-from shortlist.training.run import Run
-from shortlist.training.setup import build_learner, check_same_labels, read_parts, read_source
 
 
 def load_learner(run: Run, allow_import: Sequence[str] = ()) -> Learner:

@@ -3,40 +3,17 @@
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from shortlist.errors import ShortlistError, nearest
-from shortlist.training.options import in_our_words, unknown_key
+from shortlist.options import Named, in_our_words, unknown_key
 from shortlist.training.settings import Section, TrainSettings
-
-if TYPE_CHECKING:
-    from typing import Self
 
 PARTS = ("train", "validation", "calibration", "test")
 _NAMED = ("backbone", "objective", "rules")  # keys whose values may be a name alone
-
-
-class Named(BaseModel):
-    """A name and its options, side by side: ``{name: smooth-topk, k: 5}``; or the name alone."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-    name: str
-
-    @model_validator(mode="before")
-    @classmethod
-    def _name_alone(cls, value: Any) -> Any:
-        return {"name": value} if isinstance(value, str) else value
-
-    @classmethod
-    def of(cls, name: str, **options: Any) -> "Self":
-        return cls.model_validate({"name": name, **options})
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
 
 
 class Source(BaseModel):

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
+from shortlist.runs.config import parse_config
+from shortlist.runs.run import Run, load_rules
 from shortlist.sets import AverageK, TopK
-from shortlist.training.config import parse_config
-from shortlist.training.run import Run, load_rules
 
 CONFIG = parse_config("data: {train: {reader: ambiguous-numbers}}")
 

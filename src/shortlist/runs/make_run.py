@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
-from shortlist.training.config import RunConfig
+from shortlist.runs.config import RunConfig
+from shortlist.runs.run import Run
+from shortlist.runs.setup import build_learner, facts_of, read_parts, resolve
+from shortlist.sets.named import fit_rules, usual_rules
 from shortlist.training.learner import score
 from shortlist.training.loop import Progress, train
-from shortlist.training.rules import fit_rules, usual_rules
-from shortlist.training.run import Run
-from shortlist.training.setup import build_learner, facts_of, read_parts, resolve
 
 
 def make_run(
@@ -20,7 +20,7 @@ def make_run(
     the validation data where there is no other. ``parts`` are the config's data where they are already read.
 
     >>> import tempfile
-    >>> from shortlist.training.config import parse_config
+    >>> from shortlist.runs.config import parse_config
     >>> data = "data: {train: {reader: ambiguous-numbers, size: 200}, test: {reader: ambiguous-numbers, size: 50}}"
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = make_run(parse_config(data, ["epochs=1"]), f"{folder}/first")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from shortlist.metrics.functional import average_k_accuracy
-from shortlist.training.monitors import check_metric, measure
+from shortlist.metrics.named import check_metric, measure
 
 
 def test_average_k_accuracy_compares_rows_by_the_objectives_link() -> None:

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from shortlist.training.config import parse_config
-from shortlist.training.setup import build_learner, check_same_labels, facts_of, read_parts
+from shortlist.runs.config import parse_config
+from shortlist.runs.setup import build_learner, check_same_labels, facts_of, read_parts
 
 TEXT = "data: {train: {reader: ambiguous-numbers, size: 1000}}"
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from shortlist.training.scores import read_labels, read_scores
+from shortlist.runs.scores import read_labels, read_scores
 
 SCORES = np.array([[0.5, 1.5, -1.0], [2.0, 0.0, 1.0]], dtype=np.float32)
 

@@ -13,11 +13,11 @@ from shortlist.errors import ShortlistError
 from shortlist.objectives import objective_class
 from shortlist.reports import ReportData, RunResult, from_scores
 from shortlist.reports.similarity import explain_run
-from shortlist.training.predict import run_scores
-from shortlist.training.rules import fit_rules, usual_rules
-from shortlist.training.run import CONFIG, ENVIRONMENT, Run, load_rules, read_json
-from shortlist.training.scores import read_labels, read_scores
-from shortlist.training.setup import build_learner, read_parts, resolve
+from shortlist.runs.predict import run_scores
+from shortlist.runs.run import CONFIG, ENVIRONMENT, Run, load_rules, read_json
+from shortlist.runs.scores import read_labels, read_scores
+from shortlist.runs.setup import build_learner, read_parts, resolve
+from shortlist.sets.named import fit_rules, usual_rules
 
 
 def from_runs(paths: Sequence[Path], part: str | None, title: str | None, allow: tuple[str, ...]) -> ReportData:

@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from shortlist.labels import LabelSets
+from shortlist.labels.counts import cardinality
+from shortlist.options import Named
+from shortlist.runs.evaluate import evaluate
 from shortlist.sets import AverageK, Conformal, Threshold, TopK
-from shortlist.training.config import Named
-from shortlist.training.evaluate import evaluate
-from shortlist.training.rules import cardinality, fit_rules, make_rule, usual_rules
+from shortlist.sets.named import fit_rules, make_rule, usual_rules
 
 
 def some_scores() -> torch.Tensor:

@@ -7,10 +7,9 @@ from typing import Any
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
+from shortlist.labels.counts import cardinality, usual_k
+from shortlist.options import Named, check_call, check_name, errors_at
 from shortlist.sets import AverageK, Conformal, Penalized, PointwiseError, SetRule, Threshold, TopK
-from shortlist.training.config import Named
-from shortlist.training.monitors import usual_k
-from shortlist.training.options import check_call, check_name, errors_at
 
 RULES: dict[str, type[SetRule]] = {
     "top-k": TopK,
@@ -86,9 +85,3 @@ def usual_rules(target: Tensor, num_labels: int, k: float | None, link: str) -> 
     if link == "sigmoid" and not single:
         rules.append(Named.of("threshold", value=0.5))
     return rules
-
-
-def cardinality(target: Tensor) -> float:
-    """The mean number of present labels per example, each label's share taken over the rows that know it."""
-    known = (target >= 0).sum(0).clamp(min=1)
-    return float(((target == 1).sum(0) / known).sum())

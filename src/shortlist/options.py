@@ -3,11 +3,34 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from shortlist.errors import ShortlistError, nearest
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class Named(BaseModel):
+    """A name and its options, side by side: ``{name: smooth-topk, k: 5}``; or the name alone."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @classmethod
+    def of(cls, name: str, **options: Any) -> "Self":
+        return cls.model_validate({"name": name, **options})
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
 
 
 def unknown_key(place: str, key: str, known: Iterable[str]) -> str:

@@ -11,13 +11,14 @@ from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
 from shortlist.links import check_link, usual_link
+from shortlist.options import Named
+from shortlist.runs.config import apply_override
+from shortlist.runs.predict import find_data, run_scores
+from shortlist.runs.run import Run, load_rules
+from shortlist.runs.scores import read_labels, read_scores
+from shortlist.runs.setup import resolve
 from shortlist.sets import SetRule
-from shortlist.training.config import Named, apply_override
-from shortlist.training.predict import find_data, run_scores
-from shortlist.training.rules import file_name, make_rule
-from shortlist.training.run import Run, load_rules
-from shortlist.training.scores import read_labels, read_scores
-from shortlist.training.setup import resolve
+from shortlist.sets.named import file_name, make_rule
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from shortlist.errors import ShortlistError, nearest
+from shortlist.labels.counts import usual_k
 from shortlist.metrics import functional as M
 
 # name -> (scores, target, k, link) -> value. Higher is better in all of them.
@@ -80,15 +81,6 @@ def measure(name: str, scores: Tensor, target: Any, link: str) -> float:
         return float(_SCENES[base](scores, target.entries, int(float(k)), offsets=target.offsets))
     value = float(k)
     return float(_AT_K[base](scores, target, int(value) if value == int(value) else value, link))
-
-
-def usual_k(num_labels: int) -> int:
-    """Labels per set where nothing is asked for: 5, or half of them where there are fewer than ten.
-
-    >>> usual_k(1000), usual_k(4), usual_k(3)
-    (5, 2, 2)
-    """
-    return min(5, -(-num_labels // 2))
 
 
 def usual_metrics(single: bool, num_labels: int, k: float | None) -> list[str]:

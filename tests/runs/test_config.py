@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.training.config import apply_override, load_config, parse_config
-from shortlist.training.setup import resolve
+from shortlist.runs.config import apply_override, load_config, parse_config
+from shortlist.runs.setup import resolve
 
 TEXT = "data: {train: {reader: ambiguous-numbers, size: 100}}"
 

@@ -10,14 +10,14 @@ from torch import nn
 from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, split
 from shortlist.data import read as read_data
 from shortlist.errors import ShortlistError
+from shortlist.metrics.named import check_metric
 from shortlist.models import BACKBONES, build_backbone
 from shortlist.objectives import build, check_kind, check_target, make_config, objective_class
+from shortlist.options import Named, check_call, check_name, errors_at
+from shortlist.runs.config import PARTS, Corruption, RunConfig, Source
 from shortlist.scenes import RelationScorer
-from shortlist.training.config import PARTS, Corruption, Named, RunConfig, Source
+from shortlist.sets.named import make_rule
 from shortlist.training.learner import Learner
-from shortlist.training.monitors import check_metric
-from shortlist.training.options import check_call, check_name, errors_at
-from shortlist.training.rules import make_rule
 
 
 def resolve(config: RunConfig, allow_import: Sequence[str] = ()) -> RunConfig:

@@ -9,8 +9,8 @@ from shortlist.data import Relations
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
 from shortlist.metrics import functional as M
+from shortlist.metrics.named import check_metric, measure_all, usual_metrics, usual_scene_metrics
 from shortlist.sets import SetRule
-from shortlist.training.monitors import check_metric, measure_all, usual_metrics, usual_scene_metrics
 
 
 def evaluate(
