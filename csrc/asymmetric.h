@@ -80,16 +80,14 @@ template <class T, bool clipped, bool whole> struct AsymmetricTerm {
     }
     // slope: q' (gamma q^(gamma-1) cost + q^gamma / (1 - q)) with q' = inside, and q/q taken out where not clipped
     const Vec<T> sg = choose(slope_gamma, present, assumed);
-    Vec<T> slope = focus * (q + sg * (cost > kMost<T> ? zero : sure * cost));
+    Vec<T> slope = focus * (q + sg * (sure * cost));
     if constexpr (clipped) {
       const Vec<T> ratio = cost / (q > zero ? q : splat<T>(1));
       const Vec<T> shifted = focus * inside * (T(1) / rest + sg * ratio);
       slope = present ? slope : (dead ? zero : shifted);
       cost = dead ? zero : cost;
     }
-    Vec<T> loss = focus * cost;
-    loss = focus == zero ? (cost != cost ? cost : zero) : loss;  // 0 * inf is 0 here
-    return {loss, present ? -slope : slope};
+    return {focus * cost, present ? -slope : slope};
   }
 };
 
@@ -101,11 +99,11 @@ void settle_unknown(const T* s, int64_t n, T* code, UnknownRule rule, int64_t li
   if (rule == kSelective && likely > 0) {
     static thread_local Scratch rows;
     T* x = rows.get<T>(padded(n));
-    for (int64_t j = 0; j < n; ++j) x[j] = code[j] < T(0) ? (s[j] < kMost<T> ? s[j] : kMost<T>) : kMinusInf<T>;
+    for (int64_t j = 0; j < n; ++j) x[j] = code[j] < T(0) ? bounded(s[j]) : kMinusInf<T>;
     for (int64_t j = n; j < padded(n); ++j) x[j] = kMinusInf<T>;
     const Top<T> top = select_top(x, n, likely < n ? likely : n, find_peaks(x, padded(n)));
     for (int64_t i = 0; i < top.count; ++i) code[top.index[i]] = T(-2);
-    int64_t missing = likely - top.count;  // unknown labels of score -inf are the least likely
+    int64_t missing = likely - top.count;  // a NaN is the least likely
     for (int64_t j = 0; j < n && missing > 0; ++j)
       if (code[j] == T(-1)) {
         code[j] = T(-2);

@@ -21,27 +21,33 @@ template <class T> double log_shares(const T* z, int64_t n, int64_t own, T* shar
   static thread_local Scratch rows;
   constexpr int W = kWidth<T>;
   T* x = rows.get<T>(padded(n));
-  Peaks<T> peaks;
-  const bool nan = finite_copy(z, n, x, peaks);
-  T peak = kMinusInf<T>;
-  for (int64_t i = 0; i < 4 * W; ++i) {
-    const T p = peaks.part[i / W][i % W];
-    if (p > peak) peak = p;
+  Vec<T> peaks = splat(kMinusInf<T>);
+  Int<T> nans{};
+  int64_t j = 0;
+  for (; j + W <= n; j += W) {
+    const Vec<T> v = bounded<T>(load(z + j));
+    nans |= v != v;
+    peaks = v > peaks ? v : peaks;
+    store(x + j, v);
   }
-  if (nan || !(peak > kMinusInf<T>)) {
+  bool nan = bits<T>(nans) != 0;
+  T peak = kMinusInf<T>;
+  for (int l = 0; l < W; ++l) peak = peaks[l] > peak ? peaks[l] : peak;
+  for (; j < n; ++j) {
+    x[j] = bounded(z[j]);
+    nan |= x[j] != x[j];
+    peak = x[j] > peak ? x[j] : peak;
+  }
+  fill(x + n, padded(n) - n, kMinusInf<T>);
+  if (nan) {
     fill(share, n, kNaN<T>);
     return kNaN<double>;
   }
   const T own_score = x[own];
   const double log_sum = std::log(exponentials(x, padded(n), peak, T(1)).first);
   const T narrow = T(log_sum);
-  int64_t j = 0;
-  const Vec<T> most = splat(kMost<T>);
-  for (; j + W <= n; j += W) {
-    const Vec<T> v = load(z + j);
-    store(share + j, (v > most ? most : v) - peak - narrow);
-  }
-  for (; j < n; ++j) share[j] = (z[j] > kMost<T> ? kMost<T> : z[j]) - peak - narrow;
+  for (j = 0; j + W <= n; j += W) store(share + j, bounded<T>(load(z + j)) - peak - narrow);
+  for (; j < n; ++j) share[j] = bounded(z[j]) - peak - narrow;
   share[own] = kMinusInf<T>;
   return log_sum - (double(own_score) - double(peak));
 }
@@ -84,9 +90,9 @@ template <class T> T guess_bar(const T* share, int64_t size, int64_t wanted, dou
   return top.count < rank ? kMinusInf<T> : top.smallest();
 }
 
-// The `wanted` largest shares of a batch above -inf; ties go to the earlier entry. Returns how many there were.
+// The `wanted` largest shares of a batch above -inf; ties go to the earlier entry.
 template <class T>
-int64_t choose(const T* share, int64_t rows, int64_t n, int64_t wanted, int threads, Chosen& chosen) {
+void choose(const T* share, int64_t rows, int64_t n, int64_t wanted, int threads, Chosen& chosen) {
   static thread_local Scratch starts, values, labels, marks;
   chosen.start = starts.get<int64_t>(rows + 1);
   int64_t* start = chosen.start;
@@ -108,12 +114,11 @@ int64_t choose(const T* share, int64_t rows, int64_t n, int64_t wanted, int thre
     fill(value + listed, padded(listed) - listed, kMinusInf<T>);
     fill(marked, listed, uint8_t(0));
     if (listed <= wanted) {
-      fill(marked, listed, uint8_t(1));
-      return listed;
+      return fill(marked, listed, uint8_t(1));
     }
     const Top<T> top = select_top(value, listed, wanted, find_peaks(value, padded(listed)));
     for (int64_t i = 0; i < top.count; ++i) marked[top.index[i]] = 1;
-    return top.count;
+    return;
   }
 }
 
@@ -154,22 +159,14 @@ template <class T> double average_k_batch(AverageKCall& call, int64_t first, int
   const double exact_count = std::floor(double(observed) * (call.k - 1) + 0.5);
   const int64_t most = observed * (n - 1), wanted = exact_count < double(most) ? int64_t(exact_count) : most;
   Chosen chosen;
-  int64_t missing = wanted - choose(share, rows, n, wanted, call.threads, chosen);  // shares of 0, taken from the start
-  static thread_local Scratch extras;
-  int64_t* extra = extras.get<int64_t>(rows);  // of each row, its first labels of share 0
+  choose(share, rows, n, wanted, call.threads, chosen);
   double candidates = 0, negatives = 0;
   for (int64_t row = 0; row < rows; ++row) {
-    extra[row] = 0;
     if (!(weights[row] > 0)) continue;
     int64_t count = 0;
     for (int64_t i = chosen.start[row]; i < chosen.start[row + 1]; ++i) count += chosen.marked[i];
-    for (int64_t j = 0; j < n && missing > 0; ++j)
-      if (share[row * n + j] == kMinusInf<T> && j != index[row]) {
-        ++extra[row];
-        --missing;
-      }
-    candidates += double(weights[row]) * double(count + extra[row]);
-    negatives += double(weights[row]) * double(n - 1 - count - extra[row]);
+    candidates += double(weights[row]) * double(count);
+    negatives += double(weights[row]) * double(n - 1 - count);
   }
   const double scale = call.mean || !(total > 0) ? 1.0 : total;  // "sum" is the mean times the observed rows
   const double own_share = total > 0 ? scale / total : 0.0;
@@ -185,21 +182,16 @@ template <class T> double average_k_batch(AverageKCall& call, int64_t first, int
       return;
     }
     const T* z = static_cast<const T*>(call.scores) + (first + row) * n;
-    int64_t next = chosen.start[row], at = 0, zeros = extra[row];
+    int64_t next = chosen.start[row];
     const auto codes = [&](int64_t begin, int64_t count, T* out) {
       fill(out, count, T(0));
       for (; next < chosen.start[row + 1] && chosen.label[next] < begin + count; ++next)
         if (chosen.marked[next]) out[chosen.label[next] - begin] = T(1);
-      for (; zeros && at < begin + count; ++at)
-        if (h[at] == kMinusInf<T> && at != index[row]) {
-          out[at - begin] = T(1);
-          --zeros;
-        }
       if (index[row] >= begin && index[row] < begin + count) out[index[row] - begin] = T(-1);
     };
     const SetTerm<T> term{T(candidate_share), T(negative_share)};
     const double sets = entry_sums(z, n, codes, term, T(weight), g).loss;
-    const double own = double(z[index[row]]);
+    const double own = double(bounded(z[index[row]]));
     const double surprise = row_loss[row];
     row_loss[row] = weight * (sets + own_share * (surprise + softplus(-own)));
     g[index[row]] = T(-weight * own_share * sigmoid(-own));

@@ -31,7 +31,7 @@ RowSum entry_sums(const T* s, int64_t n, Codes&& codes, F&& term, T weight, T* g
     Int<T> counted{};
     const auto entries = [&](Vec<T> x, Vec<T> y, int64_t j) {
       const Int<T> in = y >= T(0);
-      const Term<T> t = term(in ? x : splat<T>(0), y, j);
+      const Term<T> t = term(in ? bounded<T>(x) : splat<T>(0), y, j);
       sum += in ? t.loss : splat<T>(0);
       counted -= in;
       return in ? t.slope * weight : splat<T>(0);

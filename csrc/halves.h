@@ -16,7 +16,7 @@ template <class T> struct Halves {
   bool nan = false;                                  // a known label's score is a NaN
 };
 
-// What counts as infinite is made finite, as in finite_copy. Lives until the next call on this thread.
+// What is infinite is made finite (bounded). Lives until the next call on this thread.
 template <class T> Halves<T> read_halves(LossCall& call, int64_t row, bool known = false) {
   static thread_local Scratch scores, minus, labels, codes;
   constexpr int W = kWidth<T>;
@@ -29,7 +29,7 @@ template <class T> Halves<T> read_halves(LossCall& call, int64_t row, bool known
   h.code = codes.get<T>(padded(n));
   read_codes(call, row, 0, n, h.code);
   fill(h.code + n, padded(n) - n, T(-1));
-  const Vec<T> most = splat(kMost<T>), none = splat(kMinusInf<T>), low = splat(known ? T(0) : T(-0.5));
+  const Vec<T> none = splat(kMinusInf<T>), low = splat(known ? T(0) : T(-0.5));
   const Vec<T> high = splat(known ? T(1) : T(0.5));
   Vec<T> peak = none;
   Int<T> nan{}, absent{};
@@ -40,12 +40,12 @@ template <class T> Halves<T> read_halves(LossCall& call, int64_t row, bool known
     absent -= y == T(0);
     for (unsigned m = bits<T>(y > T(0)); m; m &= m - 1) {
       const int64_t i = j + __builtin_ctz(m);
-      const T v = -s[i] > kMost<T> ? kMost<T> : -s[i];
+      const T v = -bounded(s[i]);
       h.label[h.present] = int32_t(i);
       h.minus[h.present++] = v;
       if (v > h.minus_peak) h.minus_peak = v;
     }
-    x = x > most ? most : x;
+    x = bounded<T>(x);
     x = ((y >= low) & (y <= high)) ? x : none;
     peak = x > peak ? x : peak;
     store(h.x + j, x);

@@ -20,13 +20,7 @@ struct PairSums {
     return absent_peak + o.absent_temperature * std::log(absent_sum) + present_peak +
            o.present_temperature * std::log(present_sum) + o.margin;
   }
-  // a score of the wrong infinity
-  template <class T> bool infinite() const {
-    return absent_peak >= double(kMost<T>) || present_peak >= double(kMost<T>);
-  }
-  template <class T> double loss(const PairOptions& o) const {
-    return !both() ? 0.0 : infinite<T>() ? double(INFINITY) : softplus(gap(o));
-  }
+  double loss(const PairOptions& o) const { return both() ? softplus(gap(o)) : 0.0; }
 };
 
 // After this, h.x and h.minus hold the exponentials.
@@ -60,11 +54,11 @@ template <class T> void pair_rows(LossCall& call, const PairOptions& o) {
   for_rows(call.rows, call.n * 8, call.threads, [&](int64_t row) {
     T* grad = call.grad ? static_cast<T*>(call.grad) + row * call.n : nullptr;
     const Halves<T> h = read_halves<T>(call, row);
-    const double weight = h.minus_peak > kMinusInf<T> || h.nan ? weight_of(call, row) : 0.0;
+    const double weight = h.present ? weight_of(call, row) : 0.0;
     double loss = h.nan ? kNaN<double> : 0.0;
     if (weight > 0 && !h.nan) {
       const PairSums sums = pair_sums(h, call.n, o);
-      loss = sums.template loss<T>(o);
+      loss = sums.loss(o);
       if (grad) pair_gradient(h, call.n, sums, o, weight, false, grad);
     }
     finish(call, row, loss, weight, grad);
@@ -81,8 +75,7 @@ template <class T> void multilabel_softmax(LossCall& call) {
     if (weight > 0 && !h.nan) {
       const T peak = h.peak > kMinusInf<T> ? h.peak : T(0);
       const double sum = exponentials(h.x, padded(call.n), peak, T(1)).first;
-      for (int64_t i = 0; i < h.present; ++i)  // minus the score, as clamped; an infinite one costs infinity
-        loss += h.minus[i] >= kMost<T> ? double(INFINITY) : double(peak) + double(h.minus[i]);
+      for (int64_t i = 0; i < h.present; ++i) loss += double(peak) + double(h.minus[i]);
       loss = loss / double(h.present) + (sum > 0 ? std::log(sum) : 0.0);
       if (grad) {
         const T down = T(sum > 0 ? weight / sum : 0.0), up = T(weight / double(h.present));

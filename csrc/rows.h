@@ -50,6 +50,14 @@ template <class F> void for_rows(int64_t rows, int64_t work_per_row, int threads
 
 template <class T> constexpr T kMost = std::numeric_limits<T>::max() / 4;  // what +inf counts as
 template <class T> constexpr T kMinusInf = -std::numeric_limits<T>::infinity();
+// Scores of losses in which a label at -inf is low and not out of its row; a NaN stays one.
+template <class T> inline Vec<T> bounded(Vec<T> x) {
+  const Vec<T> most = splat(kMost<T>);
+  x = x > most ? most : x;
+  return x < -most ? -most : x;
+}
+template <class T> inline T bounded(T x) { return x > kMost<T> ? kMost<T> : x < -kMost<T> ? -kMost<T> : x; }
+
 template <class T> constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
 
 // The largest entry of each of 4 W interleaved parts of a row: a first look at where its large entries are.

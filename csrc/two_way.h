@@ -32,7 +32,7 @@ void column_block(LossCall& call, int64_t first, int64_t rows, int64_t begin, in
   T* part[2] = {code + rows * wide, code + rows * wide + wide};
   double* total[2] = {totals.get<double>(2 * wide), nullptr};
   total[1] = total[0] + wide;
-  const Vec<T> most = splat(kMost<T>), none = splat(kMinusInf<T>);
+  const Vec<T> none = splat(kMinusInf<T>);
   for (int side = 0; side < 2; ++side) {
     fill(peak[side], wide, kMinusInf<T>);
     fill(part[side], wide, T(0));
@@ -52,9 +52,8 @@ void column_block(LossCall& call, int64_t first, int64_t rows, int64_t begin, in
       Vec<T> x = scores(row, j);
       const Vec<T> c = load(y + j), a = load(peak[0] + j), p = load(peak[1] + j);
       const Int<T> present = c > T(0);
-      present_here |= present & ~(x == std::numeric_limits<T>::infinity());
-      x = present ? -x : x;
-      x = x > most ? most : x;
+      present_here |= present;
+      x = bounded<T>(present ? -x : x);
       const Vec<T> as_absent = c == T(0) ? x : none, as_present = present ? x : none;
       store(peak[0] + j, as_absent > a ? as_absent : a);
       store(peak[1] + j, as_present > p ? as_present : p);
@@ -73,8 +72,8 @@ void column_block(LossCall& call, int64_t first, int64_t rows, int64_t begin, in
         Vec<T> x = scores(row, j);
         const Vec<T> c = load(y + j);
         const Int<T> present = c > T(0), known = c >= T(0);
-        x = present ? -x : x;
-        x = known ? (x > most ? most : x) : none;
+        x = bounded<T>(present ? -x : x);
+        x = known ? x : none;
         const Vec<T> e = exp<T>((x - (present ? load(peak[1] + j) : load(peak[0] + j))) *
                                 (present ? splat(present_scale) : splat(absent_scale))) * weight;
         const Vec<T> zero{};
@@ -94,7 +93,7 @@ void column_block(LossCall& call, int64_t first, int64_t rows, int64_t begin, in
     const double push = sums.both() ? sigmoid(sums.gap(o)) : 0.0;
     columns.absent_push[begin + j] = T(sums.both() ? push / total[0][j] : 0.0);
     columns.present_push[begin + j] = T(sums.both() ? push / total[1][j] : 0.0);
-    loss += sums.template loss<T>(o);
+    loss += sums.loss(o);
     count += !(total[1][j] == 0);
   }
 }
@@ -105,13 +104,13 @@ void column_gradient(const T* s, const T* code, int64_t n, const Columns<T>& col
                      T* grad) {
   constexpr int W = kWidth<T>;
   const T absent_scale = T(1 / o.absent_temperature), present_scale = T(1 / o.present_temperature);
-  const Vec<T> most = splat(kMost<T>), none = splat(kMinusInf<T>);
+  const Vec<T> none = splat(kMinusInf<T>);
   for (int64_t j = 0; j < n; j += W) {
     const Vec<T> c = load(code + j);
     const Int<T> present = c > T(0), known = c >= T(0);
     Vec<T> x = j + W <= n ? load(s + j) : load_part(s + j, n - j, T(0));
-    x = present ? -x : x;
-    x = known ? (x > most ? most : x) : none;
+    x = bounded<T>(present ? -x : x);
+    x = known ? x : none;
     const Vec<T> e = exp<T>((x - (present ? load(columns.present_peak + j) : load(columns.absent_peak + j))) *
                             (present ? splat(present_scale) : splat(absent_scale)));
     const Vec<T> push = (present ? -load(columns.present_push + j) : load(columns.absent_push + j)) * weight;
@@ -166,7 +165,7 @@ double two_way_batch(LossCall& call, int64_t first, int64_t rows, const PairOpti
       return;
     }
     const PairSums sums = pair_sums(h, n, o);
-    call.row_loss[first + row] = weight * sums.template loss<T>(o);
+    call.row_loss[first + row] = weight * sums.loss(o);
     if (grad) pair_gradient(h, n, sums, o, weight * row_share, true, grad);
   });
   double sample_loss = 0;

@@ -14,7 +14,10 @@ from torch import Tensor
 from shortlist.errors import ShortlistError
 
 REDUCTIONS = ("mean", "sum", "none")
+LARGEST = 1e30  # of options: what is scaled by one, twice over, still fits float32
+LARGEST_WEIGHT = 1e15  # a class's weight times a row's, summed over a batch, still fits float32
 _HALF = (torch.float16, torch.bfloat16)
+_FLOATS = (torch.float32, torch.float64, *_HALF)
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 is_wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", lambda _: False)
 transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)  # vmap, grad, ...
@@ -30,10 +33,26 @@ def values_visible(*tensors: Tensor | None) -> bool:
 def check_scores(scores: Tensor, name: str = "scores") -> None:
     if not isinstance(scores, Tensor):
         raise ShortlistError(f"{name} must be a torch.Tensor of raw scores, got {type(scores).__name__}")
-    if not scores.is_floating_point():
-        raise ShortlistError(f"{name} must be floating point (raw logits), got dtype {scores.dtype}")
+    if scores.dtype not in _FLOATS:
+        raise ShortlistError(
+            f"{name} must be floating point (raw logits; float16, bfloat16, float32, float64), got dtype {scores.dtype}"
+        )
+    _check_dense(scores, name)
     if scores.ndim == 0:
         raise ShortlistError(f"{name} must have at least one dimension (the labels), got a scalar")
+
+
+def check_device(scores: Tensor, other: Tensor, name: str) -> None:
+    """Every tensor of a call is where the scores are."""
+    if other.device != scores.device:
+        raise ShortlistError(
+            f"{name} is on device {other.device}, the scores are on {scores.device}: move one of them with .to(device)"
+        )
+
+
+def _check_dense(tensor: Tensor, name: str) -> None:
+    if tensor.layout != torch.strided:
+        raise ShortlistError(f"{name} must be a dense tensor, got layout {tensor.layout}: .to_dense() makes one")
 
 
 def in_compute_type(scores: Tensor) -> Tensor:
@@ -63,9 +82,26 @@ def whole(k: Any, wanted: str) -> int:
     return operator.index(k)
 
 
+def check_number(value: Any, low: float, high: float, wanted: str) -> None:
+    """A real number from ``low`` to ``high``; strings and the like are refused by the same message."""
+    try:
+        fits = low <= value <= high
+    except (TypeError, RuntimeError):  # not a number; a tensor of several
+        fits = False
+    if not fits:
+        raise ShortlistError(f"{wanted}, got {value!r}")
+
+
 def check_positive(value: float, name: str) -> None:
-    if not value > 0 or value == float("inf"):
-        raise ShortlistError(f"{name} must be a positive finite number, got {value!r}")
+    check_number(value, 1 / LARGEST, LARGEST, f"{name} must be a positive finite number (1e-30 to 1e30)")
+
+
+def check_not_negative(value: float, name: str) -> None:
+    check_number(value, 0, LARGEST, f"{name} must be a finite number that is not negative (at most 1e30)")
+
+
+def check_finite(value: float, name: str) -> None:
+    check_number(value, -LARGEST, LARGEST, f"{name} must be a finite number (-1e30 to 1e30)")
 
 
 def apply_mask(scores: Tensor, mask: Tensor | None) -> Tensor:
@@ -81,6 +117,8 @@ def check_mask(scores: Tensor, mask: Tensor) -> None:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise ShortlistError(f"mask must be a bool tensor (True = the label takes part), got {got}")
+    check_device(scores, mask, "mask")
+    _check_dense(mask, "mask")
     try:
         fits = torch.broadcast_shapes(mask.shape, scores.shape) == scores.shape
     except RuntimeError:
@@ -104,6 +142,8 @@ def is_index_target(scores: Tensor, target: Tensor) -> bool:
     """Class indices (shape of the rows) or a label matrix (shape of the scores)? Anything else is an error."""
     if not isinstance(target, Tensor):
         raise ShortlistError(f"target must be a torch.Tensor, got {type(target).__name__}")
+    check_device(scores, target, "target")
+    _check_dense(target, "target")
     if target.shape == scores.shape[:-1] and target.shape != scores.shape:
         return True
     if target.shape == scores.shape:
@@ -131,6 +171,8 @@ def check_index_shape(scores: Tensor, target: Tensor) -> None:
         raise ShortlistError(f"target must be a torch.Tensor of class indices, got {type(target).__name__}")
     if target.dtype not in _INTEGERS:
         raise ShortlistError(f"target must hold class indices of an integer dtype, got {target.dtype}")
+    check_device(scores, target, "target")
+    _check_dense(target, "target")
     if target.shape != scores.shape[:-1]:
         raise ShortlistError(
             f"target of shape {tuple(target.shape)} does not fit scores of shape {tuple(scores.shape)}: "
@@ -164,8 +206,10 @@ def check_label_matrix_shape(scores: Tensor, target: Tensor) -> None:
             f"target of shape {tuple(target.shape)} does not fit scores of shape {tuple(scores.shape)}: "
             f"a label matrix has the shape of the scores"
         )
-    if target.dtype != torch.bool and target.dtype not in _INTEGERS and not target.is_floating_point():
+    if target.dtype != torch.bool and target.dtype not in _INTEGERS and target.dtype not in _FLOATS:
         raise ShortlistError(f"target must be a label matrix of int, bool or float, got dtype {target.dtype}")
+    check_device(scores, target, "target")
+    _check_dense(target, "target")
 
 
 def raise_bad_label(target: Tensor, flat: int) -> None:
@@ -193,14 +237,29 @@ def check_sample_weight(scores: Tensor, sample_weight: Tensor | None) -> Tensor 
 def _check_weight(scores: Tensor, weight: Tensor | None, name: str, shape: torch.Size, meaning: str) -> Tensor | None:
     if weight is None:
         return None
-    if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.shape != shape:
+    if not isinstance(weight, Tensor) or weight.dtype not in _FLOATS or weight.shape != shape:
         got = f"{tuple(weight.shape)} {weight.dtype}" if isinstance(weight, Tensor) else type(weight).__name__
         raise ShortlistError(f"{name} must be a floating-point tensor of shape {tuple(shape)} ({meaning}), got {got}")
-    if values_visible(weight) and weight.numel() and not bool((weight >= 0).all()):
-        flat = int((~(weight >= 0)).flatten().nonzero()[0])
+    check_weight_values(scores, weight, name)
+    return without_denormals(weight.to(scores.dtype))
+
+
+def check_weight_values(scores: Tensor, weight: Tensor, name: str) -> None:
+    """Weights are where the scores are, finite and not negative."""
+    check_device(scores, weight, name)
+    _check_dense(weight, name)
+    if not values_visible(weight) or not weight.numel():
+        return
+    fits = (weight >= 0) & (weight <= LARGEST_WEIGHT)
+    if not bool(fits.all()):
+        flat = int((~fits).flatten().nonzero()[0])
         value = weight.flatten()[flat].item()
-        raise ShortlistError(f"{name}{_position(weight, flat)} is {value}: weights are not negative")
-    return weight.to(scores.dtype)
+        raise ShortlistError(f"{name}{_position(weight, flat)} is {value}: weights are numbers from 0 to 1e15")
+
+
+def without_denormals(weight: Tensor) -> Tensor:
+    """A weight below the smallest normal number counts as 0: its inverse, a mean's divisor, would not be finite."""
+    return torch.where(weight < torch.finfo(weight.dtype).tiny, 0.0, weight)
 
 
 def _position(tensor: Tensor, flat: int) -> str:

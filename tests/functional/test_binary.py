@@ -30,7 +30,10 @@ def test_the_mean_divides_by_the_known_labels(path: str) -> None:
 
 @pytest.mark.parametrize(
     ("pos_weight", "message"),
-    [(torch.ones(5), r"one weight per label, shape \(6,\); got shape \(5,\)"), (-1.0, "must not be negative")],
+    [
+        (torch.ones(5), r"one weight per label, shape \(6,\); got shape \(5,\)"),
+        (-1.0, "pos_weight is -1.0: weights are numbers from 0"),
+    ],
 )
 def test_a_pos_weight_that_does_not_fit_is_refused(pos_weight: torch.Tensor | float, message: str) -> None:
     with pytest.raises(ValueError, match=message):

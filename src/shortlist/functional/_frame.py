@@ -27,25 +27,31 @@ class Split(NamedTuple):
     spare: Tensor  # (..., 1) usable labels beyond k; below 0 the row's numbers are harmless and mean nothing
 
 
-class _Finite(torch.autograd.Function):
+class _Clamped(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(scores: Tensor) -> Tensor:
-        return scores.clamp(max=torch.finfo(scores.dtype).max / 4)
+    def forward(scores: Tensor, low: float, high: float) -> Tensor:
+        return scores.clamp(low, high)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor, float, float], output: Tensor) -> None:
         pass
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> Tensor:  # type: ignore[override]
-        return upstream
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        return upstream, None, None
 
 
 def finite(scores: Tensor) -> Tensor:
     """+inf counts as huge: a quarter of the largest number, still one after a subtraction. Gradients pass unchanged."""
-    return _Finite.apply(scores)
+    return _Clamped.apply(scores, _MINUS_INF, torch.finfo(scores.dtype).max / 4)
+
+
+def bounded(scores: Tensor) -> Tensor:
+    """The same on both sides, for losses in which a label at -inf is low and not out of its row."""
+    most = torch.finfo(scores.dtype).max / 4
+    return _Clamped.apply(scores, -most, most)
 
 
 def split(scores: Tensor, k: int | Tensor) -> Split:

@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_reduction, in_compute_type
+from shortlist.checks import check_number, check_reduction, in_compute_type
 from shortlist.distributed import world_size
-from shortlist.errors import ShortlistError
+from shortlist.functional._frame import bounded
 from shortlist.functional._fused import register, row_loss
 from shortlist.functional.label_matrix import is_label, read_single_positive, single_positive_weights
 from shortlist.kernels import ops
@@ -18,7 +18,7 @@ def _assume_negative_twin(
     """Losses of all rows, and which have an observed label (the others have only absent ones)."""
     label = is_label(index, scores.shape[-1])
     others = ~label if mask is None else mask & ~label
-    scores = torch.where((label | others) & (index >= 0).unsqueeze(-1), scores, 0.0)
+    scores = torch.where((label | others) & (index >= 0).unsqueeze(-1), bounded(scores), 0.0)
     right = torch.where(label, scores, -scores)
     entries = -F.logsigmoid(right)
     if label_smoothing > 0:
@@ -78,8 +78,7 @@ def assume_negative_loss(
         tensor(0.6612)
     """
     check_reduction(reduction)
-    if not 0 <= label_smoothing <= 1:
-        raise ShortlistError(f"label_smoothing must be between 0 and 1, got {label_smoothing!r}")
+    check_number(label_smoothing, 0, 1, "label_smoothing must be between 0 and 1")
     index, mask = read_single_positive(scores, target, mask)
     x = in_compute_type(scores)
     counts = single_positive_weights(x, index, weight, sample_weight)

@@ -1,12 +1,14 @@
 """The asymmetric loss (ASL): binary cross-entropy that looks away from easy absent labels."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_reduction
+from shortlist.checks import check_not_negative, check_number, check_reduction
 from shortlist.distributed import world_size
-from shortlist.errors import ShortlistError
+from shortlist.functional._frame import bounded
 from shortlist.functional._fused import label_matrix_loss, register
 from shortlist.functional.label_matrix import largest_members
 from shortlist.kernels import ops
@@ -25,12 +27,12 @@ def _asymmetric_entries(
 ) -> Tensor:
     """Losses of all entries, 0 where a label is neither present nor absent; ``gamma_neg`` may differ by entry."""
     known = present | absent
-    scores = torch.where(known, scores, 0.0)  # an ignored NaN or inf stays ignored
+    scores = torch.where(known, scores, 0.0)  # an ignored NaN stays ignored
     gamma = gamma_neg if isinstance(gamma_neg, Tensor) else torch.full_like(scores, gamma_neg)
     gamma = gamma.masked_fill(present, gamma_pos)
     right = torch.where(present, scores, -scores)  # p and 1 - p are sigmoid(right) where present, where absent
     log_right = F.logsigmoid(right)
-    log_wrong = F.logsigmoid(-right).clamp(min=torch.finfo(scores.dtype).min)  # finite: 0 * log_wrong is 0
+    log_wrong = F.logsigmoid(-right)
     focus = (gamma * log_wrong).exp()
     if clip > 0:
         wrong = F.relu(right.neg().sigmoid() - clip)  # pm, of an absent label
@@ -57,7 +59,7 @@ def _asymmetric_twin(
     usable: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """``frequent``: one flag per label, or None; ``usable``: the labels that the mask leaves, or None for all."""
-    present, absent = target == 1, target == 0
+    present, absent, scores = target == 1, target == 0, bounded(scores)
     gamma: float | Tensor = gamma_neg
     if unknown_rule != IGNORE:
         assumed = target == -1 if usable is None else (target == -1) & usable
@@ -135,10 +137,8 @@ def asymmetric_loss(
 
 def check_focus(**gammas: float) -> None:
     for name, gamma in gammas.items():
-        if not 0 <= gamma < float("inf"):
-            raise ShortlistError(f"{name} must be a finite number that is not negative, got {gamma!r}")
+        check_not_negative(gamma, name)
 
 
 def check_clip(clip: float) -> None:
-    if not 0 <= clip < 1:
-        raise ShortlistError(f"clip must be at least 0 and below 1 (a shift of probabilities), got {clip!r}")
+    check_number(clip, 0, math.nextafter(1, 0), "clip must be at least 0 and below 1 (a shift of probabilities)")

@@ -6,9 +6,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_scores, in_compute_type, transforms_active
+from shortlist.checks import (
+    check_device,
+    check_not_negative,
+    check_number,
+    check_scores,
+    in_compute_type,
+    transforms_active,
+)
 from shortlist.distributed import sum_over_earlier_processes, sum_over_processes, world_size
 from shortlist.errors import ShortlistError
+from shortlist.functional._frame import bounded
 from shortlist.functional.label_matrix import (
     check_couples_batch,
     is_label,
@@ -57,17 +65,18 @@ def _terms(
     usable = observed.unsqueeze(-1) if mask is None else observed.unsqueeze(-1) & mask
     usable = usable.expand(set_scores.shape)
     own = index.clamp(min=0).unsqueeze(-1)
-    scores = torch.where(usable, set_scores, 0.0)
-    proposals = torch.where(usable, proposals, float("-inf")).masked_fill(~observed.unsqueeze(-1), 0.0)
+    scores = torch.where(usable, bounded(set_scores), 0.0)
+    proposals = torch.where(usable, bounded(proposals), float("-inf")).masked_fill(~observed.unsqueeze(-1), 0.0)
     log_share = proposals.log_softmax(-1)
 
     others = usable & ~is_label(index, scores.shape[-1])
+    eligible = others & ~log_share.isnan()  # a row with a NaN proposes nothing
     rows = sum_over_processes(observed.sum(), world)
     count = torch.minimum(
         (wide(rows) * (k - 1.0) + 0.5).floor().long(),  # M = floor((K-1)|B| + 1/2)
-        sum_over_processes(others.sum(), world),
+        sum_over_processes(eligible.sum(), world),
     )
-    candidate = largest_entries(log_share, others, count, world)
+    candidate = largest_entries(log_share, eligible, count, world)
     entry_weight = counts.unsqueeze(-1).expand(scores.shape)
     settled = -F.logsigmoid(torch.where(candidate, scores, -scores))
     observed_terms = [
@@ -198,18 +207,17 @@ def average_k_loss(
             f"set_scores and proposal_scores must have one shape, got {tuple(set_scores.shape)} "
             f"and {tuple(proposal_scores.shape)}"
         )
+    check_device(set_scores, proposal_scores, "proposal_scores")
     index, mask = read_single_positive(set_scores, target, mask)
-    if not 1 <= k <= set_scores.shape[-1]:
-        raise ShortlistError(f"k must be between 1 and {set_scores.shape[-1]} (the number of labels), got {k!r}")
-    if not 0 <= alpha < float("inf"):
-        raise ShortlistError(f"alpha must be a finite number that is not negative, got {alpha!r}")
+    labels = set_scores.shape[-1]
+    check_number(k, 1, labels, f"k must be between 1 and {labels} (the number of labels)")
+    check_not_negative(alpha, "alpha")
     world = world_size(sync)
     scores, proposals = in_compute_type(set_scores), in_compute_type(proposal_scores)
     counts = single_positive_weights(scores, index, weight, sample_weight)
     args = (float(k), float(alpha), reduction == "mean")
     serves = native_serves(scores) and scores.dtype == proposals.dtype and not counts.requires_grad
     if serves and world == 1 and mask is None:  # the choice of candidates is one over all processes
-        labels = scores.shape[-1]
         loss = _Native.apply(
             scores.reshape(-1, labels), proposals.reshape(-1, labels), index.reshape(-1), counts.reshape(-1), *args
         )[0].squeeze(0)

@@ -7,19 +7,20 @@ from torch import Tensor
 from shortlist.checks import (
     check_reduction,
     check_scores,
+    check_weight_values,
     in_compute_type,
     transforms_active,
-    values_visible,
 )
 from shortlist.distributed import world_size
 from shortlist.errors import ShortlistError
+from shortlist.functional._frame import bounded
 from shortlist.functional._fused import label_matrix_loss, register
 from shortlist.kernels import ops
 
 
 def _binary_entries(scores: Tensor, present: Tensor, absent: Tensor, pos_weight: Tensor | None) -> Tensor:
     """Losses of all entries, -log of the probability of what was seen; 0 where a label is neither of the two."""
-    scores = torch.where(present | absent, scores, 0.0)  # an ignored NaN or inf stays ignored
+    scores = torch.where(present | absent, bounded(scores), 0.0)  # an ignored NaN stays ignored
     entries = -F.logsigmoid(torch.where(present, scores, -scores))
     if pos_weight is not None:
         entries = torch.where(present, entries * pos_weight, entries)
@@ -93,12 +94,11 @@ def binary_loss(
 def _pos_weight(scores: Tensor, pos_weight: Tensor | float | None) -> Tensor | None:
     if pos_weight is None:
         return None
-    weight = torch.as_tensor(pos_weight, dtype=scores.dtype, device=scores.device)
+    weight = pos_weight if isinstance(pos_weight, Tensor) else scores.new_tensor(pos_weight)
     if weight.shape not in ((), scores.shape[-1:]):
         raise ShortlistError(
             f"pos_weight must be a number or one weight per label, shape {tuple(scores.shape[-1:])}; "
             f"got shape {tuple(weight.shape)}"
         )
-    if values_visible(weight) and not bool((weight >= 0).all()):
-        raise ShortlistError("pos_weight must not be negative")
-    return weight.expand(scores.shape[-1:])
+    check_weight_values(scores, weight, "pos_weight")
+    return weight.to(scores.dtype).expand(scores.shape[-1:])

@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import in_compute_type
+from shortlist.checks import LARGEST, check_not_negative, check_number, in_compute_type
 from shortlist.distributed import sum_over_processes, world_size
-from shortlist.errors import ShortlistError
+from shortlist.functional._frame import bounded
 from shortlist.functional.label_matrix import check_couples_batch, read_single_positive, single_positive_weights
 from shortlist.functional.reduction import reduce_over_processes
 
@@ -14,7 +14,7 @@ from shortlist.functional.reduction import reduce_over_processes
 def _expected_positive_rows(scores: Tensor, index: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """-log p_y and the expected number of labels sum_j p_j of all rows."""
     known = (index >= 0).unsqueeze(-1)
-    scores = torch.where(known if mask is None else known & mask, scores, 0.0)
+    scores = torch.where(known if mask is None else known & mask, bounded(scores), 0.0)
     positive = -F.logsigmoid(scores.gather(-1, index.clamp(min=0).unsqueeze(-1)).squeeze(-1))
     chances = scores.sigmoid() if mask is None else torch.where(mask, scores.sigmoid(), 0.0)
     return positive, chances.sum(-1)
@@ -69,8 +69,8 @@ def expected_positive_loss(
     check_couples_batch(reduction, "expected_positive_loss")
     index, mask = read_single_positive(scores, target, mask)
     num_labels = scores.shape[-1]
-    if not 0 < k <= num_labels:
-        raise ShortlistError(f"k must be above 0 and at most {num_labels} (the number of labels), got {k!r}")
+    check_number(k, 1 / LARGEST, num_labels, f"k must be above 0 and at most {num_labels} (the number of labels)")
+    check_not_negative(beta, "beta")
     world = world_size(sync)
     x = in_compute_type(scores)
     positive, expected = _expected_positive_rows(x, index, mask)

@@ -14,6 +14,7 @@ from shortlist.checks import (
     mask_indices,
     raise_bad_label,
     values_visible,
+    without_denormals,
 )
 from shortlist.distributed import max_over_processes, sum_over_processes
 from shortlist.errors import ShortlistError
@@ -33,9 +34,9 @@ def read_label_matrix(scores: Tensor, target: Tensor, mask: Tensor | None) -> tu
 
 def rows_that_count(rows: Tensor, sample_weight: Tensor | None, scores: Tensor) -> Tensor:
     """The weight of each row: 0 where ``rows`` is False, else its sample weight (1)."""
-    check_sample_weight(scores, sample_weight)
+    sample_weight = check_sample_weight(scores, sample_weight)
     weight = rows.to(scores.dtype)
-    return weight if sample_weight is None else weight * sample_weight.to(scores.dtype)
+    return weight if sample_weight is None else weight * sample_weight
 
 
 def check_couples_batch(reduction: str, what: str) -> None:
@@ -46,11 +47,12 @@ def check_couples_batch(reduction: str, what: str) -> None:
 
 
 def masked_logsumexp(
-    x: Tensor, member: Tensor, dim: int, weight: Tensor | None = None, world: int = 1
-) -> tuple[Tensor, Tensor]:
-    """``log sum over members of weight * e^x`` along ``dim``, and whether that sum has a term at all.
+    x: Tensor, member: Tensor, dim: int, weight: Tensor | None = None, world: int = 1, temperature: float = 1.0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """``T log sum over members of weight * e^(x / T)`` along ``dim`` as the largest ``x`` and what the sum adds to it.
 
-    Where it has none the value is 0, not -inf, and its gradient 0, not NaN: the caller decides what an empty set means.
+    Two numbers, because one would lose the digits of the second where scores are large. The third says whether the sum
+    has a term at all; where it has none the numbers are 0, and their gradients: the caller decides what that means.
     ``world`` > 1 continues the sum over the processes (`sum_over_processes`).
     """
     if weight is not None:
@@ -60,12 +62,12 @@ def masked_logsumexp(
     peak = x.detach().amax(dim) if x.shape[dim] else x.new_full(shape, float("-inf"))
     peak = max_over_processes(peak, world)
     peak = peak.masked_fill(peak.isinf(), 0.0)
-    terms = (x - peak.unsqueeze(dim)).exp()
+    terms = ((x - peak.unsqueeze(dim)) / temperature).exp()
     if weight is not None:
         terms = terms * weight
     total = sum_over_processes(terms.sum(dim), world)
     empty = total == 0
-    return peak + total.masked_fill(empty, 1.0).log(), ~empty
+    return peak, temperature * total.masked_fill(empty, 1.0).log(), ~empty
 
 
 def read_single_positive(scores: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -115,9 +117,9 @@ def single_positive_weights(
     scores: Tensor, index: Tensor, weight: Tensor | None, sample_weight: Tensor | None
 ) -> Tensor:
     """The weight of each row: 0 where the index is -1, else its class's weight times its sample weight."""
-    check_class_weight(scores, weight)
+    weight = check_class_weight(scores, weight)
     rows = rows_that_count(index >= 0, sample_weight, scores)
-    return rows if weight is None else rows * weight.to(scores.dtype)[index.clamp(min=0)]
+    return rows if weight is None else without_denormals(rows * weight[index.clamp(min=0)])
 
 
 def is_label(index: Tensor, num_labels: int) -> Tensor:
@@ -130,7 +132,7 @@ def largest_members(x: Tensor, member: Tensor, k: int) -> Tensor:
     k = min(k, x.shape[-1])
     if k == 0:
         return torch.zeros_like(member)
-    x = x.detach().masked_fill(~member, float("-inf"))
+    x = x.detach().masked_fill(~member | x.isnan(), float("-inf"))  # a NaN is the last
     cut = x.topk(k).values[..., -1:]
     above = member & (x > cut)
     tied = member & (x == cut)

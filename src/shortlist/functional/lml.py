@@ -8,6 +8,7 @@ from torch import Tensor
 
 from shortlist.checks import (
     apply_mask,
+    check_device,
     check_positive,
     check_reduction,
     check_scores,
@@ -66,10 +67,10 @@ class _Shift(torch.autograd.Function):
 
 
 def _centred(upstream: Tensor, t: Tensor, log_h: Tensor) -> Tensor:
-    """upstream - (h / sum h) * its sum: what flows back through t = s + nu. Labels that are certain take no part."""
+    """upstream - (h / sum h) * its sum: what flows back through t = s + nu. A row of certain labels has no slope."""
     certain = t.detach().isinf()
-    upstream = upstream.masked_fill(certain, 0.0)
     idle = certain.all(-1, keepdim=True)
+    upstream = upstream.masked_fill(idle, 0.0)
     share = torch.softmax(log_h.masked_fill(certain & ~idle, float("-inf")).masked_fill(idle, 0.0), -1)
     return upstream - share * upstream.sum(-1, keepdim=True)
 
@@ -187,6 +188,7 @@ def _check_k(k: int | Tensor, scores: Tensor) -> tuple[int, Tensor | None]:
             raise ShortlistError(f"k must be at least 1, got {number}")
         return number, None
     rows = scores.shape[:-1]
+    check_device(scores, k, "k")
     if k.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8) or k.shape != rows:
         raise ShortlistError(
             f"k must be a whole number or an integer tensor with one per row, of shape {tuple(rows)}; "

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from shortlist.checks import check_reduction
 from shortlist.distributed import world_size
-from shortlist.functional._frame import finite
+from shortlist.functional._frame import bounded
 from shortlist.functional._fused import label_matrix_loss, register
 from shortlist.functional.label_matrix import masked_logsumexp
 from shortlist.kernels import ops
@@ -13,9 +13,9 @@ from shortlist.kernels import ops
 
 def _multilabel_softmax_twin(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Losses of all rows, and whether each has a present label."""
-    present, scores = target == 1, finite(scores)
-    normaliser, _ = masked_logsumexp(scores, target != -1, scores.ndim - 1)
-    gaps = torch.where(present, normaliser.unsqueeze(-1) - scores, 0.0)
+    present, scores = target == 1, bounded(scores)
+    peak, rest, _ = masked_logsumexp(scores, target != -1, scores.ndim - 1)
+    gaps = torch.where(present, (peak.unsqueeze(-1) - scores) + rest.unsqueeze(-1), 0.0)
     count = present.sum(-1)
     return gaps.sum(-1) / count.clamp(min=1), count > 0
 

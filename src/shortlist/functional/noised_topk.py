@@ -6,6 +6,7 @@ from torch import Tensor
 
 from shortlist.checks import (
     apply_mask,
+    check_device,
     check_indices,
     check_k,
     check_positive,
@@ -118,7 +119,7 @@ def noised_topk_loss(
     label = label.clamp(min=0)
     own = finite(x.gather(-1, label.unsqueeze(-1)).squeeze(-1))
     kth = _smoothed_kth(x, k + 1, epsilon, n_samples, generator)
-    margin = 1.0 if class_counts is None else _class_margins(class_counts, x.shape[-1], max_margin).to(x)[label]
+    margin = 1.0 if class_counts is None else _class_margins(class_counts, x, max_margin)[label]
     losses = F.relu((1.0 if scale is None else scale) * (margin + (kth - own)))
     losses = torch.where(kth.detach() == float("-inf"), 0.0, losses)  # fewer than k + 1 labels: always among them
     counts = observed.to(x.dtype)
@@ -128,18 +129,20 @@ def noised_topk_loss(
     return loss.to(scores.dtype)
 
 
-def _class_margins(class_counts: Tensor, n: int, max_margin: float) -> Tensor:
-    """m_y = C n_y^(-1/4) with the largest equal to max_margin."""
+def _class_margins(class_counts: Tensor, scores: Tensor, max_margin: float) -> Tensor:
+    """m_y = C n_y^(-1/4) with the largest equal to max_margin, in the scores' type."""
     check_positive(max_margin, "max_margin")
+    n = scores.shape[-1]
     class_counts = torch.as_tensor(class_counts)
+    check_device(scores, class_counts, "class_counts")
     if class_counts.shape != (n,):
         raise ShortlistError(
             f"class_counts must have one number per label, shape {(n,)}, got {tuple(class_counts.shape)}"
         )
-    if not torch.compiler.is_compiling() and not bool((class_counts > 0).all()):
+    if values_visible(class_counts) and not bool((class_counts > 0).all()):
         bad = int((~(class_counts > 0)).nonzero()[0])
         raise ShortlistError(
             f"class_counts[{bad}] is {class_counts[bad].item()}: every class needs at least one example"
         )
     margins = class_counts.double().pow(-0.25)
-    return margins * (max_margin / margins.max())
+    return (margins * (max_margin / margins.max())).to(scores.dtype)

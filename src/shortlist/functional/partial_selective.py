@@ -3,7 +3,14 @@
 import torch
 from torch import Tensor
 
-from shortlist.checks import check_mask, check_reduction, check_scores, transforms_active
+from shortlist.checks import (
+    check_device,
+    check_finite,
+    check_mask,
+    check_reduction,
+    check_scores,
+    transforms_active,
+)
 from shortlist.distributed import world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional._fused import label_matrix_loss
@@ -73,8 +80,13 @@ def partial_selective_loss(
     if isinstance(likelihood_topk, bool) or not isinstance(likelihood_topk, int) or likelihood_topk < 0:
         raise ShortlistError(f"likelihood_topk must be a whole number that is not negative, got {likelihood_topk!r}")
     check_scores(scores)
+    likelihood_topk = min(likelihood_topk, scores.shape[-1])
     frequent = None
+    check_finite(prior_threshold, "prior_threshold")
     if prior is not None:
+        if not isinstance(prior, Tensor):
+            raise ShortlistError(f"prior must be a torch.Tensor, one number per label, got {type(prior).__name__}")
+        check_device(scores, prior, "prior")
         if prior.shape != scores.shape[-1:]:
             raise ShortlistError(
                 f"prior must be of shape ({scores.shape[-1]},), one per label, got {tuple(prior.shape)}"

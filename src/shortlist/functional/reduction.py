@@ -16,6 +16,7 @@ from shortlist.checks import (
     is_learned,
     mask_indices,
     values_visible,
+    without_denormals,
 )
 from shortlist.distributed import sum_over_processes
 from shortlist.errors import ShortlistError
@@ -70,7 +71,7 @@ def index_weights(
         return out
     check_indices(scores, target)  # before it is used as an index
     weight = weight[target.long().clamp(min=0)]
-    return weight if out is None else weight * out
+    return weight if out is None else without_denormals(weight * out)
 
 
 def index_loss_inputs(

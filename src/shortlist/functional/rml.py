@@ -1,11 +1,13 @@
 """RML: WARP's rank weights on a ramp that stops growing, so that a wrong label in the data cannot dominate."""
 
+import math
+
 import torch
 from torch import Tensor
 
-from shortlist.checks import check_reduction, in_compute_type
+from shortlist.checks import LARGEST, check_not_negative, check_number, check_reduction, in_compute_type, values_visible
 from shortlist.distributed import world_size
-from shortlist.errors import ShortlistError
+from shortlist.functional._frame import bounded
 from shortlist.functional.label_matrix import read_label_matrix, rows_that_count, wide
 from shortlist.functional.reduction import reduce_over_processes
 from shortlist.functional.warp import AbsentScores, harmonic_numbers
@@ -13,16 +15,32 @@ from shortlist.functional.warp import AbsentScores, harmonic_numbers
 
 def _rml_rows(scores: Tensor, present: Tensor, absent: Tensor, ramp: float, label_weight: float) -> Tensor:
     """Losses of all rows: the ranked pairs, and the ramp of each known label's signed score."""
-    x = wide(scores)
-    ordered = AbsentScores(x, absent)
-    rank = ordered.count_above(x - 1.0)
-    flat = ordered.count_above(x - ramp).to(x.dtype)  # pairs with s_p - s_n < ramp cost 1 - ramp, whatever the scores
-    sloped = (rank - flat) * (1.0 - x) + ordered.sum_of_largest(rank) - ordered.sum_of_largest(flat.long())
+    x = wide(bounded(scores))
+    near = _gathered(x, present | absent, 3.0 - ramp)
+    ordered = AbsentScores(near, absent)
+    rank = ordered.count_above(near - 1.0)
+    flat = ordered.count_above(near - ramp).to(x.dtype)  # pairs with s_p - s_n < ramp cost 1 - ramp, whatever s is
+    sloped = (rank - flat) * (1.0 - near) + ordered.sum_of_largest(rank) - ordered.sum_of_largest(flat.long())
     weight = harmonic_numbers(scores.shape[-1], x)[rank] / rank.clamp(min=1)
     pairs = torch.where(present, weight * (sloped + flat * (1.0 - ramp)), 0.0)
     signed = torch.where(present, x, -x)
     labels = torch.where(present | absent, (1.0 - signed).clamp(0.0, 1.0 - ramp), 0.0)
     return (pairs + label_weight * labels).sum(-1).to(scores.dtype)
+
+
+def _gathered(x: Tensor, known: Tensor, far: float) -> Tensor:
+    """Rows whose scores lie far apart, moved together: distances below ``far`` stay, larger ones become ``far``.
+
+    No pair on the ramp's slope is further apart than that, and sums of moderate numbers cancel without loss.
+    """
+    held = x.detach().masked_fill(~known, 0.0)
+    spread = (held.abs() > 1e6 * far).any(-1, keepdim=True)
+    if values_visible(spread) and not bool(spread.any()):
+        return x
+    values, order = held.sort(-1)
+    steps = values.diff(dim=-1).clamp(max=far)
+    moved = torch.zeros_like(x).scatter(-1, order, torch.cat([torch.zeros_like(x[..., :1]), steps.cumsum(-1)], -1))
+    return torch.where(spread, moved + (x - x.detach()), x)
 
 
 def rml_loss(
@@ -69,10 +87,8 @@ def rml_loss(
         tensor(1.6500)
     """
     check_reduction(reduction)
-    if not ramp < 1:
-        raise ShortlistError(f"ramp must be below 1 (the ramp falls from 1 - ramp to 0), got {ramp!r}")
-    if not label_weight >= 0:
-        raise ShortlistError(f"label_weight must not be negative, got {label_weight!r}")
+    check_number(ramp, -LARGEST, math.nextafter(1, 0), "ramp must be below 1 (the ramp falls from 1 - ramp to 0)")
+    check_not_negative(label_weight, "label_weight")
     present, absent = read_label_matrix(scores, target, mask)
     x = in_compute_type(scores)
     rows = _rml_rows(x, present, absent, ramp, label_weight)

@@ -4,9 +4,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_positive, check_reduction
+from shortlist.checks import check_finite, check_positive, check_reduction
 from shortlist.distributed import world_size
 from shortlist.errors import ShortlistError
+from shortlist.functional._frame import bounded
 from shortlist.functional._fused import label_matrix_loss, register
 from shortlist.functional.label_matrix import check_couples_batch, masked_logsumexp
 from shortlist.functional.reduction import reduce_loss, reduce_over_processes
@@ -29,10 +30,12 @@ def _pair_loss(
 
     softplus(T_N log sum_{n in N} e^(x_n/T_N) + T_P log sum_{p in P} e^(-x_p/T_P) + margin), 0 where P or N is empty.
     """
-    dim = dim % scores.ndim
-    hard_absent, has_absent = masked_logsumexp(scores / negative_temperature, absent, dim, weight, world)
-    hard_present, has_present = masked_logsumexp(-scores / positive_temperature, present, dim, weight, world)
-    gap = negative_temperature * hard_absent + positive_temperature * hard_present + margin
+    dim, scores = dim % scores.ndim, bounded(scores)
+    absent_peak, absent_rest, has_absent = masked_logsumexp(scores, absent, dim, weight, world, negative_temperature)
+    present_peak, present_rest, has_present = masked_logsumexp(
+        -scores, present, dim, weight, world, positive_temperature
+    )
+    gap = (absent_peak + present_peak) + (absent_rest + present_rest + margin)
     # -logsigmoid(-gap) is softplus without F.softplus's cut-off at 20
     return torch.where(has_present & has_absent, -F.logsigmoid(-gap), 0.0), has_present
 
@@ -126,6 +129,7 @@ def two_way_loss(
         check_couples_batch(reduction, f"two_way_loss with way={way!r}")
     check_positive(positive_temperature, "positive_temperature")
     check_positive(negative_temperature, "negative_temperature")
+    check_finite(margin, "margin")
     world = world_size(sync)
     options: tuple[float | bool, ...] = (positive_temperature, negative_temperature, margin)
     if way == "sample":

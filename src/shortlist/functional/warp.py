@@ -5,7 +5,7 @@ from torch import Tensor
 
 from shortlist.checks import check_reduction, check_scores
 from shortlist.distributed import world_size
-from shortlist.functional._frame import finite
+from shortlist.functional._frame import bounded
 from shortlist.functional._fused import label_matrix_loss, register
 from shortlist.functional.label_matrix import wide
 from shortlist.functional.reduction import spread_nan
@@ -94,7 +94,7 @@ def _sampled_rows(scores: Tensor, present: Tensor, absent: Tensor, seeds: Tensor
 
 def _warp_twin(scores: Tensor, target: Tensor, seeds: Tensor | None) -> tuple[Tensor, Tensor]:
     present, absent, observed = target == 1, target == 0, (target == 1).any(-1)
-    x = finite(scores)
+    x = bounded(scores)
     rows = _exact_rows(x, present, absent) if seeds is None else _sampled_rows(x, present, absent, seeds)
     return spread_nan(rows, torch.where(target == -1, 0.0, scores), observed), observed
 
