@@ -1,30 +1,25 @@
-"""A benchmark case, how it is timed, and the row it becomes.
+"""A benchmark case, how it is measured, and the row it becomes.
 
-Both sides of a ratio are measured in the same process and the same seconds, taking turns, so that a slow spell of the
-machine hits both; each side counts its fastest call, the one least disturbed by anything else. A case during which
-other programs were busy is measured again; one that never found quiet is marked, and its goal is not judged.
+Both sides of a ratio take turns (`shortlist.timing`). A case during which other programs were busy is measured again;
+one that never found quiet is marked, and its goal is not judged.
 """
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
-import torch
-
 from benchmarks.memory import extra_bytes
 from benchmarks.other_work import OtherWork
+from shortlist.timing import fastest
 
 Step = Callable[[], object]  # one forward and backward pass, ready to run
 Setup = Callable[[], Step]  # makes the inputs and returns the step; called just before measuring
 
 THREADS = 2
 SECONDS = 2.0  # how long a speed case takes its turns
-TURNS = 3  # and how many turns at least
 QUIET = 0.05  # the share of the processor that other programs may take meanwhile
 ATTEMPTS = 10  # how often to try for quiet
-TURN_SECONDS = 0.02  # a step repeats this long in its turn, at least once: both sides find their own data in the caches
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,7 @@ class SpeedCase:
             steps = [self.ours(), self.reference()]
             for _ in range(ATTEMPTS if seconds else 1):
                 others = OtherWork()
-                ours, reference = (1e3 * best for best in fastest(steps, seconds))
+                ours, reference = (1e3 * best for best in fastest(steps, seconds, THREADS))
                 disturbed = others.share() > QUIET
                 if not disturbed:
                     break
@@ -109,37 +104,3 @@ class MemoryCase:
 
 
 Case = SpeedCase | MemoryCase
-
-
-def fastest(steps: Sequence[Step], seconds: float = SECONDS) -> list[float]:
-    """The seconds of each step's fastest call, the steps taking turns until the time is up.
-
-    >>> quick, slow = fastest([lambda: None, lambda: time.sleep(0.001)], seconds=0.01)
-    >>> quick < 0.001 <= slow
-    True
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(THREADS)
-    try:
-        for step in steps:  # warm up: first calls load code, fill caches and grow the memory pool
-            step()
-        best = [math.inf] * len(steps)
-        turns, deadline = 0, time.perf_counter() + seconds
-        while turns < TURNS or time.perf_counter() < deadline:
-            for i, step in enumerate(steps):
-                best[i] = min(best[i], _one_turn(step))
-            turns += 1
-        return best
-    finally:
-        torch.set_num_threads(before)
-
-
-def _one_turn(step: Step) -> float:
-    best, deadline = math.inf, time.perf_counter() + TURN_SECONDS
-    while True:
-        start = time.perf_counter()
-        step()
-        end = time.perf_counter()
-        best = min(best, end - start)
-        if end >= deadline:
-            return best

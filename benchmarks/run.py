@@ -5,8 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks import report
-from benchmarks.harness import SECONDS, Case, Row
-from benchmarks.machine import describe
+from benchmarks.harness import SECONDS, THREADS, Case, Row
+from shortlist.timing import describe_machine
+
+PEERS = ("numpy", "difftopk", "pytopk", "entmax", "torchmetrics", "scikit-learn")  # whose versions are said
 
 
 def parser(name: str, description: str) -> argparse.ArgumentParser:
@@ -32,7 +34,7 @@ def run(cases: Sequence[Case], options: argparse.Namespace, command: str) -> lis
         rows.append(case.run(0.0 if options.quick else SECONDS))
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
-    machine = describe()
+    machine = describe_machine(THREADS, PEERS)
     print("\n".join(f"{key}: {value}" for key, value in machine.items()))
     print(f"\n{report.as_text(rows)}")
     if options.json:

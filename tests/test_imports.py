@@ -20,6 +20,7 @@ ORDER = [
     ["sets", "metrics", "models", "data"],
     ["nn"],
     ["functional"],
+    ["timing"],
     ["kernels"],
     # shared ground, open to every room
     ["labels"],

@@ -119,7 +119,8 @@ def config(
             "batch_size": 32,
         }
         if content["objective"]["name"] == "imcl":  # the whole of CUB is the dictionary, as published
-            content["objective"] |= {"per_label": None if name == "cub" else 10, "refresh": 500}
+            published = {"per_label": None if name == "cub" else 10, "refresh": 500}
+            content["objective"] = content["objective"] | published  # not |=, which would change OBJECTIVES
         return RunConfig.model_validate(content)
     rate, decay = chosen or CHOSEN.get(name, {}).get(objective, _USUAL)
     content |= {

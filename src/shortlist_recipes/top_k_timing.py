@@ -1,6 +1,5 @@
 """top-k-timing: the time and the stability of the top-k losses, beside the algorithms that were published for them."""
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from torch import Tensor
 
 from shortlist import functional as F
 from shortlist.errors import ShortlistError
+from shortlist.timing import fastest_stages
 from shortlist_recipes import rivals
 from shortlist_recipes.cells import Cell, FunctionCell, Numbers
 from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
@@ -94,41 +94,38 @@ def _is_feasible(algorithm: str, n: int) -> bool:
 
 
 def measure_time(algorithm: str, n: int, k: int, batch: int, device: str, seconds: float) -> Numbers:
-    """Milliseconds of the fastest forward and backward pass, and the ratio to cross-entropy, which takes turns with it.
-
-    Taking turns, a slow spell of the machine hits both; the fastest pass is the least disturbed one.
-    """
+    """Milliseconds of the fastest forward and backward pass; the ratio to cross-entropy, which takes turns with it."""
     if device == "cuda" and not torch.cuda.is_available():
         raise ShortlistError("the scale paper measures on a CUDA device, and there is none here: use --scale cpu")
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(batch, n, generator=generator).to(device).requires_grad_()
     target = torch.randint(n, (batch,), generator=generator).to(device)
-    steps = [loss_of(algorithm, n, k), torch.nn.functional.cross_entropy]
-    best = [[float("inf")] * 2 for _ in steps]
-    started, turns = time.perf_counter(), 0
-    while turns < 2 or time.perf_counter() - started < seconds:  # the first turn warms up
-        for place, step in enumerate(steps):
-            passes = _passes(step, scores, target, device)
-            best[place] = [min(pair) for pair in zip(best[place], passes, strict=True)]
-        turns += 1
-    forward, backward = best[0]
-    return {"forward": forward, "backward": backward, "total": sum(best[0]), "ratio": sum(best[0]) / sum(best[1])}
+    losses = [loss_of(algorithm, n, k), torch.nn.functional.cross_entropy]
+    stages = [_stages(loss, scores, target) for loss in losses]
+    ours, theirs = fastest_stages(stages, seconds, turns=1)  # a pass of the slowest takes seconds
+    forward, backward = (1e3 * stage for stage in ours)
+    return {"forward": forward, "backward": backward, "total": forward + backward, "ratio": sum(ours) / sum(theirs)}
 
 
-def _passes(loss: Loss, scores: Tensor, target: Tensor, device: str) -> tuple[float, float]:
-    scores.grad = None
-    times = [_clock(device)]
-    value = loss(scores, target)
-    times.append(_clock(device))
-    value.backward()
-    times.append(_clock(device))
-    return 1e3 * (times[1] - times[0]), 1e3 * (times[2] - times[1])
+def _stages(loss: Loss, scores: Tensor, target: Tensor) -> list[Callable[[], None]]:
+    """Forward, then backward; each ends when the device has done it."""
+    values: list[Tensor] = []
+
+    def forward() -> None:
+        values.append(loss(scores, target))
+        _finish(scores.device)
+
+    def backward() -> None:
+        scores.grad = None
+        values.pop().backward()
+        _finish(scores.device)
+
+    return [forward, backward]
 
 
-def _clock(device: str) -> float:
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter()
+def _finish(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def loss_of(algorithm: str, n: int, k: int, tau: float = 1.0) -> Loss:

@@ -371,11 +371,13 @@ def test_data_features_runs_a_backbone_once_and_writes_what_the_features_reader_
     refused(cli(*arguments[:-2], "f.txt"), "features are written as .npz")
 
 
-def test_bench_compares_the_losses_outside_the_repository(cli) -> None:  # type: ignore[no-untyped-def]
+def test_bench_compares_the_losses_and_describes_the_machine(cli) -> None:  # type: ignore[no-untyped-def]
     found = cli("bench", "--quick", "--only", "topk", "--json").json
     assert list(found["milliseconds"]) == ["cross-entropy", "smooth-topk", "topk-hinge", "noised-topk"]
     assert min(found["milliseconds"].values()) > 0
-    assert "1.0x" in cli("bench", "--quick", "--only", "lml").out
+    printed = cli("bench", "--quick", "--only", "lml").out
+    assert "1.0x" in printed
+    assert f"processor: {found['machine']['processor']}" in printed
     refused(cli("bench", "--only", "nothing"), "matches no loss")
 
 

@@ -52,3 +52,9 @@ def test_gains_are_taken_seed_by_seed() -> None:
         for seed, value in enumerate(values)
     ]
     assert gains(Results(records), "imcl") == pytest.approx([10.0, -5.0])
+
+
+def test_a_config_at_paper_scale_leaves_later_ones_as_they_are() -> None:
+    before = config("cpu", SHARED, "bibtex", 0.6, "imcl", seed=0)
+    config("paper", SHARED, "cub", 0.6, "imcl", seed=0)
+    assert config("cpu", SHARED, "bibtex", 0.6, "imcl", seed=0) == before

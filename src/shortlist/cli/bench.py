@@ -1,8 +1,5 @@
-"""``shortlist bench``: the repository's benchmarks where they are at hand, else a short comparison of the losses."""
+"""``shortlist bench``: the losses' time beside cross-entropy on this machine."""
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,33 +10,28 @@ from shortlist.errors import ShortlistError
 
 
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Tiny sizes, to see that everything runs.")] = False,
-    only: Annotated[str | None, typer.Option(metavar="TEXT", help="Only the cases whose name contains this.")] = None,
-    losses: Annotated[
-        bool, typer.Option("--losses", help="The short comparison of the losses, also inside the repository.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few labels and little time, to see that it runs.")] = False,
+    only: Annotated[str | None, typer.Option(metavar="TEXT", help="Only the losses whose name contains this.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure this machine.
+    """Measure this machine: the time of a forward and backward pass of each loss, beside cross-entropy.
 
-    In the repository's root: its benchmarks (python -m benchmarks), which take minutes and renew their record; --quick
-    and --only do not renew it. Elsewhere: the time of a forward and backward pass of each loss, beside cross-entropy
-    on the same scores.
+    All take turns on the same scores, and each counts its fastest pass. The repository's own benchmarks, with every
+    goal, are run by make bench in a clone.
     """
-    if not losses and not as_json and Path("benchmarks/__main__.py").is_file():
-        arguments = [*(["--quick"] if quick else []), *(["--only", only] if only else [])]
-        raise typer.Exit(subprocess.run([sys.executable, "-m", "benchmarks", *arguments], check=False).returncode)
-    from shortlist.cli._loss_times import ROWS, loss_times, shape_of
+    from shortlist.cli._loss_times import loss_times, shape_of
+    from shortlist.timing import describe_machine
 
     times = loss_times(quick, only)
     if not times:
         raise ShortlistError(f"--only {only!r} matches no loss")
-    base = times["cross-entropy"]
+    machine, base, (rows, labels) = describe_machine(), times["cross-entropy"], shape_of(quick)
     if as_json:
-        print_json({"shape": shape_of(quick), "milliseconds": times})
+        print_json({"machine": machine, "shape": [rows, labels], "milliseconds": times})
         return
-    rows = [[name, time, f"{time / base:.1f}x"] for name, time in times.items()]
-    print_table(
-        f"forward and backward, {ROWS} x {shape_of(quick)[1]} scores", ["objective", "ms", "cross-entropy"], rows
-    )
-    say("\nmedian of several runs; other programs on this machine slow it down")
+    for fact, value in machine.items():
+        typer.echo(f"{fact}: {value}")
+    table = [[name, time, f"{time / base:.1f}x"] for name, time in times.items()]
+    typer.echo()
+    print_table(f"forward and backward, {rows} x {labels} scores", ["loss", "ms", "cross-entropy"], table)
+    say("\nthe fastest of several passes; other programs on this machine slow it down")
