@@ -26,7 +26,8 @@ data:
 objective: {{name: smooth-topk, k: 5}}
 ```
 
-Where a name is asked for (`objective`, `backbone`, `rules`, `data.corruptions`) its options stand beside it:
+Where a name is asked for (`objective`, `backbone`, `rules`, `data.corruptions`, `optimizer`, `schedule`) its options
+stand beside it, and a name without options may stand alone (`schedule: cosine`):
 [objectives](objectives.md), [backbones](backbones.md), [set rules](rules.md),
 [readers and corruptions](readers.md).
 """
@@ -78,6 +79,8 @@ def _kind(annotation: Any) -> str:
 
 def _default(field: Any) -> str:
     default = field.default
+    if field.default_factory is not None:
+        return ""  # the meaning says what it follows from
     if default is PydanticUndefined:
         return "must be given"
     if isinstance(default, BaseModel):

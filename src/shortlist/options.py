@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from typing import Self
 
 
+def name_alone(value: Any) -> Any:
+    """The name alone, without options, as a section with a name."""
+    return {"name": value} if isinstance(value, str) else value
+
+
 class Named(BaseModel):
     """A name and its options, side by side: ``{name: smooth-topk, k: 5}``; or the name alone."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: str
 
-    @model_validator(mode="before")
-    @classmethod
-    def _name_alone(cls, value: Any) -> Any:
-        return {"name": value} if isinstance(value, str) else value
+    _name_alone = model_validator(mode="before")(name_alone)
 
     @classmethod
     def of(cls, name: str, **options: Any) -> "Self":

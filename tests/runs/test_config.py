@@ -113,3 +113,16 @@ def test_a_name_alone_stands_for_an_objective_a_backbone_or_a_rule() -> None:
     config = parse_config(TEXT, changes)
     assert (config.objective.name, config.objective.options, config.backbone.name) == ("smooth-topk", {"k": 3}, "mlp")
     assert [(rule.name, rule.options) for rule in config.rules] == [("top-k", {"k": 2}), ("conformal", {})]
+
+
+def test_a_name_alone_stands_for_an_optimizer_or_a_schedule() -> None:
+    text = "data: {train: {reader: ambiguous-numbers}}\nschedule: cosine"
+    config = parse_config(text, ["optimizer=adamw", "optimizer.weight_decay=0.1"])
+    assert (config.schedule.name, config.optimizer.name, config.optimizer.weight_decay) == ("cosine", "adamw", 0.1)
+
+
+def test_each_optimizer_has_its_own_learning_rate() -> None:
+    text = "data: {train: {reader: ambiguous-numbers}}"
+    assert parse_config(text).optimizer.lr == 0.1
+    assert parse_config(text, ["optimizer.name=adamw"]).optimizer.lr == 1e-3
+    assert parse_config(text, ["optimizer.name=adamw", "optimizer.lr=0.1"]).optimizer.lr == 0.1

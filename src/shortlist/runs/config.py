@@ -13,7 +13,7 @@ from shortlist.options import Named, in_our_words, unknown_key
 from shortlist.training.settings import Section, TrainSettings
 
 PARTS = ("train", "validation", "calibration", "test")
-_NAMED = ("backbone", "objective", "rules")  # keys whose values may be a name alone
+_NAMED = ("backbone", "objective", "optimizer", "rules", "schedule")  # keys whose values may be a name alone
 
 
 class Source(BaseModel):

@@ -1,10 +1,11 @@
 """What the training loop reads: optimizer, schedule, batches, precision, devices, seed, when to stop."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from shortlist.errors import ShortlistError
+from shortlist.options import name_alone
 
 Precision = Literal["32-true", "16-mixed", "bf16-mixed", "64-true"]
 
@@ -15,15 +16,40 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class OptimizerSettings(Section):
+class NamedSection(Section):
+    """A section with a name, which may stand alone: ``schedule: cosine``."""
+
+    _name_alone = model_validator(mode="before")(name_alone)
+
+
+# each optimizer's own learning rate, where none is given
+RATES = {"sgd-nesterov": 0.1, "adamw": 1e-3}
+
+
+def _usual_rate(given: dict[str, Any]) -> float:
+    return RATES.get(given.get("name", ""), 0.1)  # an unknown name is an error of its own
+
+
+class OptimizerSettings(NamedSection):
+    """Which optimizer, and its options.
+
+    >>> OptimizerSettings().lr, OptimizerSettings(name="adamw").lr
+    (0.1, 0.001)
+    """
+
     name: Literal["sgd-nesterov", "adamw"] = Field(default="sgd-nesterov", description="which optimizer")
-    lr: float = Field(default=0.1, gt=0, description="learning rate at the start")
+    lr: float = Field(
+        default_factory=_usual_rate,
+        gt=0,
+        description="learning rate at the start; if not given, "
+        + ", ".join(f"{rate:g} for {name}" for name, rate in RATES.items()),
+    )
     momentum: float = Field(default=0.9, gt=0, lt=1, description="of sgd-nesterov")
     betas: tuple[float, float] = Field(default=(0.9, 0.999), description="of adamw")
     weight_decay: float = Field(default=0.0, ge=0, description="how strongly weights are drawn to zero")
 
 
-class ScheduleSettings(Section):
+class ScheduleSettings(NamedSection):
     name: Literal["constant", "step", "cosine"] = Field(
         default="constant", description="how the rate falls: not at all, in steps, or along a cosine to zero"
     )
