@@ -4,26 +4,35 @@ VENV ?= .venv
 PYTHON ?= python3
 PY := $(VENV)/bin/python
 TORCH_PIP_ARGS ?=
-PIP := $(PY) -m pip --disable-pip-version-check -q
+LOG := $(VENV)/pip.log
 CXX_FOUND := $(shell command -v $${CXX:-c++} 2>/dev/null || command -v g++ 2>/dev/null || command -v clang++ 2>/dev/null)
+# quiet unless it fails: then everything that pip said is shown
+PIP = $(PY) -m pip --disable-pip-version-check install -c constraints.txt
+QUIETLY = >$(LOG) 2>&1 || { cat $(LOG); echo "the installation failed; the lines above are also in $(LOG)"; exit 1; }
 
-.PHONY: install demo test lint types docs bench clean
-install: $(VENV)/installed
+.PHONY: install demo test lint types docs bench clean FORCE
+install: $(VENV)/installed-dev,docs
 
-$(VENV)/installed: pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*)
+$(VENV)/torch: constraints.txt
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@echo "installing the pinned requirements into $(VENV) (a few minutes the first time)"
-	@$(PIP) install -c constraints.txt pip
-	@$(PIP) install -c constraints.txt $(TORCH_PIP_ARGS) torch
-ifeq ($(CXX_FOUND),)
-	@echo "no C++ compiler found: installing without native kernels, the PyTorch twins do the work"
-	@SHORTLIST_PURE=1 $(PIP) install -c constraints.txt --build-constraint constraints.txt -e '.[dev,docs]'
-else
-	@$(PIP) install -c constraints.txt --build-constraint constraints.txt -e '.[dev,docs]'
-endif
+	@$(PIP) pip $(QUIETLY)
+	@$(PIP) $(TORCH_PIP_ARGS) torch $(QUIETLY)
 	@touch $@
 
-demo: install
+# An editable installation knows the modules that were there: this list changes when one is added, moved or removed.
+$(VENV)/modules: FORCE | $(VENV)/torch
+	@find src -name '*.py' | LC_ALL=C sort >$@.now
+	@if cmp -s $@.now $@; then rm $@.now; else mv $@.now $@; fi
+
+# .venv/installed-all is the package with the extra all, and so on
+$(VENV)/installed-%: pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*) $(VENV)/modules $(VENV)/torch
+	@$(if $(CXX_FOUND),,echo "no C++ compiler found: no native kernels are built and the PyTorch twins do the work")
+	@$(if $(CXX_FOUND),,SHORTLIST_PURE=1) $(PIP) --build-constraint constraints.txt -e '.[$*]' $(QUIETLY)
+	@touch $@
+
+# the demo needs less than the rest, which will do where it is there
+demo: $(firstword $(wildcard $(VENV)/installed-dev,docs) $(VENV)/installed-all)
 	@$(PY) -m shortlist.cli demo
 
 test: install

