@@ -24,17 +24,19 @@ _INTERRUPTED = 130
 class Shelf(Protocol):
     """What a package of recipes offers; listing them should not import them."""
 
+    __name__: str
     RECIPES: Mapping[str, str]
 
     def load(self, name: str) -> Any: ...
 
 
-def installed() -> dict[str, Shelf]:
-    """Every recipe of every installed package, and the module that loads it."""
-    found: dict[str, Shelf] = {}
+def installed() -> dict[str, list[Shelf]]:
+    """Every recipe of every installed package, and the modules that have one of that name: a good name has one."""
+    found: dict[str, list[Shelf]] = {}
     for entry in entry_points(group=GROUP):
         module = entry.load()
-        found |= {name: module for name in module.RECIPES if name not in found}
+        for name in module.RECIPES:
+            found.setdefault(name, []).append(module)
     if not found:
         raise ShortlistError(
             "no recipes are installed: after an update of a clone, run make install (or pip install -e . again)"
@@ -66,14 +68,17 @@ def recipe(
     """
     known = installed()
     if show:
-        summaries = {name: module.RECIPES[name] for name, module in known.items()}
+        summaries = {name: modules[0].RECIPES[name] for name, modules in known.items()}
         print_json(summaries) if as_json else print_table("", ["recipe", "what it shows"], list(summaries.items()))
         return
     if name is None:
         raise ShortlistError(f"give the name of a recipe: {', '.join(known)}")
     if name not in known:
         raise ShortlistError(f"there is no recipe {name!r}{nearest(name, known)}; there are {', '.join(known)}")
-    chosen = known[name].load(name)
+    if len(known[name]) > 1:
+        places = " and ".join(module.__name__ for module in known[name])
+        raise ShortlistError(f"the recipe {name!r} is in {places}: uninstall one of them, or rename it there")
+    chosen = known[name][0].load(name)
     folder = Path("runs") / "recipes" / f"{name}-{scale}" if out is None else out
     try:
         page = chosen.run(scale, folder, data, _hush if quiet or as_json else say)
