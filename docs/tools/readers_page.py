@@ -6,7 +6,7 @@ from typing import Any
 
 from docstring_parts import call, readable, summary, table, written_by
 
-from shortlist.data import CORRUPTIONS, READERS
+from shortlist.data import CORRUPTIONS, READERS, limits
 
 INTRODUCTION = f"""\
 # Readers and corruptions
@@ -23,6 +23,7 @@ see what a method makes of it. What trains on images is a [backbone](backbones.m
 def page() -> str:
     parts = [INTRODUCTION, "## Readers\n", _overview(READERS)]
     parts += _sections(READERS, skip=0)
+    parts += ["## Limits\n", f"{readable(inspect.cleandoc(limits.__doc__ or ''))}"]
     parts += ["## Corruptions\n", _overview(CORRUPTIONS)]
     parts += _sections(CORRUPTIONS, skip=1)
     return "\n".join(parts)

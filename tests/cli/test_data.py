@@ -48,3 +48,28 @@ def test_features_are_written_with_all_right_labels_and_how_to_read_them(cli: Cl
     options = [f"{key}={name}" for key, name in keys.items()]
     assert f"features path=f.npz {' '.join(options)}" in cli(*arguments).err
     assert cli("data", "describe", "features", "path=f.npz", *options, "--json").json["true_cardinality"] == 2.0
+
+
+HOSTILE = "label,x\n[/red],1\n\x1b[31mred,2\n:smile:,3\n"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_names_are_neither_markup_nor_commands_to_the_terminal(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    Path("labels.csv").write_text(HOSTILE)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    shown = cli("data", "describe", "features", "path=labels.csv", "labels_key=label")
+    assert (shown.code, shown.err) == (0, "")
+    assert all(name in shown.out for name in ("[/red]", "\\x1b[31mred", ":smile:"))
+    assert "\x1b[31m" not in shown.out
+
+
+def test_problems_and_errors_show_what_would_steer_the_terminal(cli: Cli) -> None:
+    Path("labels.csv").write_text("path,label\n\x1b[2J.png,[/red]\n")
+    checked = cli("data", "check", "image-table", "path=labels.csv", "labels=name")
+    described = cli("data", "describe", "image-table", "path=labels.csv", "labels=name")
+    assert checked.code == 1
+    assert "no such image: \\x1b[2J.png" in checked.out
+    assert described.code == 2
+    assert "no such image: \\x1b[2J.png" in described.err

@@ -113,3 +113,14 @@ def test_rows_of_a_memory_map_stay_on_disk(tmp_path):
     assert isinstance(smaller.source, np.memmap)
     assert smaller[0:1].tolist() == FEATURES[:1].tolist()
     assert (smaller.shape, smaller.dtype) == ((1, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    "inputs", [torch.eye(3), MappedRows(np.eye(3)), Images(np.zeros((3, 2, 2, 3), dtype=np.uint8))]
+)
+def test_an_example_that_is_not_there_is_called_an_example(inputs):
+    data = Dataset(inputs, torch.tensor([0, 1, 1]), ("cat", "dog"))
+    with pytest.raises(IndexError, match="there is no example 7: there are 3"):
+        data.subset([7])
+    with pytest.raises(IndexError, match="the mask has 2 entries for 3 examples"):
+        data.subset([True, False])

@@ -1,5 +1,6 @@
 """Backbones: the published parameter counts, shapes, names, and what `module:callable` may import."""
 
+import subprocess
 import sys
 
 import pytest
@@ -173,5 +174,16 @@ def test_a_callable_that_gives_no_backbone_is_an_error(name, words):
 
 
 def test_every_built_in_name_is_in_the_contract():
-    own = {"identity", "mlp", "convnet", "densenet", "resnet18", "resnet50", "efficientnet-lite0"}
-    assert set(BACKBONES) - {"relations"} == own  # shortlist.scenes registers its own
+    own = {"identity", "mlp", "convnet", "densenet", "resnet18", "resnet50", "efficientnet-lite0", "relations"}
+    assert set(BACKBONES) == own
+
+
+def test_the_backbone_of_scenes_is_there_before_scenes_was_imported():
+    code = """
+from shortlist.models import BACKBONES, backbone_options, build_backbone
+import sys
+assert "relations" in BACKBONES and "shortlist.scenes" not in sys.modules
+print(backbone_options("relations")[0], type(build_backbone("relations", in_shape=(3, 10, 4, 5))).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["embedding", "RelationScorer"]

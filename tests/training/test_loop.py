@@ -14,7 +14,7 @@ from shortlist.runs.config import parse_config
 from shortlist.runs.run import Run
 from shortlist.training.batches import batches, loaded, order_of
 from shortlist.training.history import History
-from shortlist.training.learner import Learner, score
+from shortlist.training.learner import Learner, features_of, score
 from shortlist.training.loop import train
 from shortlist.training.settings import TrainSettings
 
@@ -282,3 +282,25 @@ def test_image_files_are_decoded_ahead_in_the_right_order(tmp_path: Path) -> Non
 def test_augmentation_is_for_images_and_follows_the_seed() -> None:
     with pytest.raises(ValueError, match="augment is for images"):
         fit(some_model(), some_data(), augment={"flip": True})
+
+
+def test_training_prepares_pixels_as_the_backbone_says() -> None:
+    import numpy as np
+
+    from shortlist.data import Images
+
+    class Mean(nn.Module):
+        pixel_mean, pixel_std, out_features = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), 3
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            seen.append(inputs.amax().item())
+            return inputs.mean((2, 3))
+
+    seen: list[float] = []
+    white = Dataset(Images(np.full((8, 2, 2, 3), 255, dtype=np.uint8)), torch.arange(8) % 2, ("a", "b"))
+    assert white.batch(torch.tensor([0]))[0].amax().item() == pytest.approx(2.64)
+    model = Mean(), build("cross-entropy", in_features=3, num_labels=2)
+    train(*model, white, white, TrainSettings(epochs=1, batch_size=4))
+    score(Learner(*model), white)
+    features_of(Learner(*model), white, torch.arange(8))
+    assert set(seen) == {1.0}

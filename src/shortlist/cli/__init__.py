@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from shortlist.cli._output import say
 from shortlist.errors import ShortlistError
 
 # command -> (where its function or group is, what the overview says)
@@ -108,5 +109,5 @@ def _chosen(arguments: Sequence[str]) -> str | None:
 
 
 def _fail(error: BaseException, code: int) -> None:
-    sys.stderr.write(f"error: {error}\n")
+    say(f"error: {error}")
     raise SystemExit(code)

@@ -1,39 +1,63 @@
-"""What commands print: results as tables or JSON on standard output, everything else on standard error."""
+"""What commands print: results as tables or JSON on standard output, everything else on standard error.
+
+Names come from data: nothing in them is markup, and no character of them steers the terminal.
+"""
 
 import json
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# control characters but for line feeds and tabs, marks that reverse the direction of text, and halves of characters
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """The text with characters that would steer the terminal written out.
+
+    >>> print(visible("\\x1b[31mred"))
+    \\x1b[31mred
+    """
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
 
 def say(text: str) -> None:
     """A remark for the person at the terminal."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{visible(text)}\n")
+
+
+def print_line(text: str) -> None:
+    """A line of a command's result."""
+    sys.stdout.write(f"{visible(text)}\n")
 
 
 def print_json(content: Any) -> None:
     """One JSON object; numbers that JSON cannot hold (NaN) become null."""
-    sys.stdout.write(json.dumps(_plain(content), ensure_ascii=False, indent=2) + "\n")
+    written = json.dumps(_without_nan(content), ensure_ascii=False, indent=2)
+    sys.stdout.write(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", written) + "\n")
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """A table: drawn on a terminal, plain columns elsewhere."""
+    header = [_text(name) for name in header]
     texts = [[_text(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table(title=title, title_justify="left")
+        table = Table(title=Text(visible(title)), title_justify="left")
         for number, name in enumerate(header):
-            table.add_column(name, justify="right" if number else "left")
+            table.add_column(Text(name), justify="right" if number else "left")
         for row in texts:
-            table.add_row(*row)
+            table.add_row(*map(Text, row))
         Console().print(table)
         return
     widths = [max(map(len, column)) for column in zip(header, *texts, strict=True)]
-    lines = [title] if title else []
-    for row in [list(header), *texts]:
+    lines = [visible(title)] if title else []
+    for row in [header, *texts]:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
         lines.append("  ".join(cells).rstrip())
     sys.stdout.write("\n".join(lines) + "\n")
@@ -50,12 +74,13 @@ def print_results(title: str, results: Mapping[str, Any]) -> None:
 
 
 def _text(cell: Any) -> str:
-    return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+    text = f"{cell:.4f}" if isinstance(cell, float) else visible(str(cell))
+    return text.replace("\n", "\\n").replace("\t", "\\t")  # a cell is one line
 
 
-def _plain(content: Any) -> Any:
+def _without_nan(content: Any) -> Any:
     if isinstance(content, Mapping):
-        return {key: _plain(value) for key, value in content.items()}
+        return {key: _without_nan(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [_plain(value) for value in content]
+        return [_without_nan(value) for value in content]
     return None if isinstance(content, float) and not math.isfinite(content) else content

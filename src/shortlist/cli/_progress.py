@@ -45,7 +45,7 @@ class LiveProgress(LineProgress):
 
         super().start(first_epoch, epochs, metric)
         self.shown, self.reached = 0.0, ""
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
         self.bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
         self.task = self.bar.add_task("starting", total=epochs, completed=first_epoch)
         self.bar.start()
@@ -60,7 +60,7 @@ class LiveProgress(LineProgress):
     def epoch(self, record: dict[str, Any]) -> None:
         if self.metric:
             self.reached = f"  {self.metric} {record[self.metric]:.4f}"
-        self.bar.console.print(self.line(record), highlight=False)
+        self.bar.console.print(self.line(record), highlight=False, markup=False, emoji=False)
         self.bar.update(self.task, completed=record["epoch"])
 
     def end(self) -> None:

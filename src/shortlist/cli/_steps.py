@@ -55,7 +55,7 @@ class LiveSteps(Steps):
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
         self.bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
         self.task = self.bar.add_task("starting", total=self.count)
         self.shown = 0.0

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Quiet, ReaderOptions
-from shortlist.cli._output import print_json, print_table, say
+from shortlist.cli._output import print_json, print_line, print_table, say
 from shortlist.errors import ShortlistError
 
 app = typer.Typer(no_args_is_help=True)
@@ -29,7 +29,7 @@ def check(reader: Reader, options: ReaderOptions = None, as_json: Json = False) 
         print_json({"problems": [{name: getattr(problem, name) for name in fields} for problem in found]})
     else:
         for problem in found:
-            typer.echo(str(problem))
+            print_line(str(problem))
         say(f"{len(found)} problem{'s' * (len(found) != 1)}" if found else "no problems")
     if found:
         raise typer.Exit(1)
@@ -46,8 +46,8 @@ def describe(reader: Reader, options: ReaderOptions = None, as_json: Json = Fals
         return
     counts = described.pop("label_counts")
     print_table(described.pop("name"), ["", ""], list(described.items()))
-    often = sorted(counts.items(), key=lambda item: -item[1])
-    shown = often if len(often) <= 10 else [*often[:5], ("...", ""), *often[-5:]]
+    by_count = sorted(counts.items(), key=lambda item: -item[1])
+    shown = by_count if len(by_count) <= 10 else [*by_count[:5], ("...", ""), *by_count[-5:]]
     print_table("\nmost and least frequent labels", ["label", "examples"], shown)
 
 

@@ -126,13 +126,13 @@ class Dataset:
             return self.inputs[index].to(torch.float32), target
         if isinstance(self.inputs, Images):
             return self.inputs.batch(index), target
-        rows = self.inputs[as_positions(index, len(self))]
+        rows = self.inputs[as_positions(index, len(self), "example")]
         rows = rows.toarray() if hasattr(rows, "toarray") else rows
         return torch.from_numpy(np.asarray(rows, dtype=np.float32)), target
 
     def subset(self, index: Any) -> Dataset:
         """The examples at these positions, in this order; or those a bool mask or a slice selects."""
-        rows = as_positions(index, len(self))
+        rows = as_positions(index, len(self), "example")
         if rows.ndim != 1:
             raise ShortlistError(f"index must be positions in one dimension, a bool mask or a slice, got {index!r}")
         at = torch.from_numpy(rows)
@@ -156,7 +156,7 @@ class Dataset:
 
     def normalised_for(self, backbone: Any) -> Dataset:
         """With images scaled as the backbone says in ``pixel_mean`` and ``pixel_std``, if it says so (pretrained ones
-        do); otherwise as it is.
+        do); otherwise as it is. Whatever runs a backbone on a data set prepares it here.
 
         >>> class Backbone:
         ...     pixel_mean, pixel_std = (0.0,), (1.0,)

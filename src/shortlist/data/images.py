@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.data.limits import check_pixels, limit
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_set_inputs import as_positions
 from shortlist.optional import require
@@ -84,7 +86,7 @@ class Images:
 
     def pixels(self, index: Any) -> Pixels:
         """These images, uint8 of shape (B, H, W, C); files are decoded by several threads."""
-        rows = as_positions(index, len(self))
+        rows = as_positions(index, len(self), "example")
         if isinstance(self.source, np.ndarray):
             return np.ascontiguousarray(self.source[rows])
         out = np.empty((len(rows), *self.size, 3), dtype=np.uint8)
@@ -106,7 +108,7 @@ class Images:
         return pixels.sub_(mean).div_(std)
 
     def subset(self, index: Any) -> Images:
-        rows = as_positions(index, len(self))
+        rows = as_positions(index, len(self), "example")
         if isinstance(self.source, np.ndarray):
             return replace(self, source=self.source[rows])
         return replace(self, source=tuple(self.source[row] for row in rows.tolist()))
@@ -128,10 +130,14 @@ def decode(path: str | os.PathLike[str], size: tuple[int, int] | None = None, cr
     """
     pil = require("PIL.Image")
     upright = require("PIL.ImageOps").exif_transpose
+    # who allows more here allows it to Pillow too
+    if limit("SHORTLIST_MAX_PIXELS") > (pil.MAX_IMAGE_PIXELS or math.inf):
+        pil.MAX_IMAGE_PIXELS = limit("SHORTLIST_MAX_PIXELS")
     try:
         with pil.open(path) as image:
             if size is not None:
                 image.draft("RGB", (2 * max(size), 2 * max(size)))  # lets JPEG skip detail that resizing would lose
+            check_pixels(image.width, image.height)
             found = upright(image)
             if found.mode in ("P", "LA", "PA", "RGBA"):  # what shines through is white
                 found = pil.alpha_composite(pil.new("RGBA", found.size, "white"), found.convert("RGBA"))

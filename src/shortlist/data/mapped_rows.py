@@ -38,5 +38,5 @@ class MappedRows:
         return np.asarray(self.source[index if self.rows is None else self.rows[index]])
 
     def subset(self, index: Any) -> MappedRows:
-        rows = as_positions(index, len(self))
+        rows = as_positions(index, len(self), "example")
         return MappedRows(self.source, rows if self.rows is None else self.rows[rows])

@@ -177,7 +177,7 @@ class Scenes:
 
     def subset(self, rows: Any) -> Scenes:
         """The images at these positions, in this order."""
-        at = torch.from_numpy(as_positions(rows, len(self)))
+        at = torch.from_numpy(as_positions(rows, len(self), "example"))
         objects, object_offsets = _pieces(self.object_offsets, at)
         relations, relation_offsets = _pieces(self.relation_offsets, at)
         chosen = object.__new__(Scenes)  # what is checked once need not be checked for every batch

@@ -278,22 +278,25 @@ def one_label_each(labels: ArrayLike, count: int, num_labels: int) -> NDArray[An
     return np.broadcast_to(found, (count,))
 
 
-def as_positions(key: Any, count: int) -> NDArray[np.int64]:
-    """Positions 0..count-1 from a whole number, a slice, a bool mask, or (possibly negative) positions."""
+def as_positions(key: Any, count: int, what: str = "set") -> NDArray[np.int64]:
+    """Positions 0..count-1 from a whole number, a slice, a bool mask, or (possibly negative) positions.
+
+    ``what`` is the word for one of the things that are chosen.
+    """
     if isinstance(key, slice):
         return np.arange(*key.indices(count), dtype=np.int64)
     found = to_numpy(key)
     if found.dtype == np.bool_ and found.ndim == 1:
         if len(found) != count:
-            raise IndexError(f"the mask has {len(found)} entries for {count} sets")
+            raise IndexError(f"the mask has {len(found)} entries for {count} {what}s")
         return np.flatnonzero(found)
     if found.size == 0 and found.ndim == 1:
         return np.empty(0, dtype=np.int64)
     if found.dtype.kind not in "iu" or found.ndim > 1:
         raise IndexError(
-            f"sets are chosen by a whole number, a slice, a bool mask or positions in one dimension, got {key!r}"
+            f"{what}s are chosen by a whole number, a slice, a bool mask or positions in one dimension, got {key!r}"
         )
     bad = (found < -count) | (found >= count)
     if bad.any():
-        raise IndexError(f"there is no set {np.atleast_1d(found)[np.argmax(bad)]}: there are {count}")
+        raise IndexError(f"there is no {what} {np.atleast_1d(found)[np.argmax(bad)]}: there are {count}")
     return np.where(found < 0, found + count, found).astype(np.int64)

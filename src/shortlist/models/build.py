@@ -1,7 +1,9 @@
 """Backbones by name: inputs of a given shape -> a module with ``out_features``."""
 
 import inspect
+from collections import UserDict
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from torch import nn
@@ -95,18 +97,36 @@ def _efficientnet_lite0(in_shape: Sequence[int], *, pretrained: bool = True) -> 
     return EfficientNetLite0(pretrained=pretrained)
 
 
-BACKBONES: dict[str, Callable[..., nn.Module]] = {
-    "identity": _identity,
-    "mlp": _mlp,
-    "convnet": _convnet,
-    "densenet": _densenet,
-    "resnet18": _resnet18,
-    "resnet50": _resnet50,
-    "efficientnet-lite0": _efficientnet_lite0,
-}
-
-
 Maker = Callable[..., nn.Module]
+
+# backbones of rooms that this one may not import: name -> the module that registers it, imported on first use
+_ELSEWHERE = {"relations": "shortlist.scenes.scorer"}
+
+
+class _Backbones(UserDict[str, Maker | None]):
+    """By name; None stands for one that is elsewhere and was not asked for yet."""
+
+    def __getitem__(self, name: str) -> Maker:
+        if super().__getitem__(name) is None:
+            import_module(_ELSEWHERE[name])
+        found = super().__getitem__(name)
+        if found is None:
+            raise AssertionError(f"{_ELSEWHERE[name]} registers no backbone {name!r}")
+        return found
+
+
+BACKBONES = _Backbones(
+    {
+        "identity": _identity,
+        "mlp": _mlp,
+        "convnet": _convnet,
+        "densenet": _densenet,
+        "resnet18": _resnet18,
+        "resnet50": _resnet50,
+        "efficientnet-lite0": _efficientnet_lite0,
+        **dict.fromkeys(_ELSEWHERE),
+    }
+)
 
 
 def register_backbone(name: str) -> Callable[[Maker], Maker]:

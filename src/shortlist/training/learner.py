@@ -38,6 +38,7 @@ class Learner(nn.Module):
 @torch.no_grad()
 def score(learner: Learner, dataset: Dataset, batch_size: int = 1024, context: Any = None) -> Tensor:
     """The scores of every example, float32 (N, L) on the CPU; ``context`` makes the precision's autocast context."""
+    dataset = dataset.normalised_for(learner.backbone)
     device = next(learner.parameters()).device
     was_training = learner.training
     learner.eval()
@@ -60,6 +61,7 @@ def features_of(
     learner: Learner, dataset: Dataset, rows: Tensor, batch_size: int = 256, context: Any = nullcontext
 ) -> Tensor:
     """The features of these examples by the backbone in evaluation mode, float32 (len(rows), D) on the CPU."""
+    dataset = dataset.normalised_for(learner.backbone)
     device = next(learner.parameters()).device
     was_training = learner.backbone.training
     learner.backbone.eval()

@@ -94,6 +94,7 @@ def train(
     fabric = make_fabric(settings) if fabric is None else fabric
     progress = progress if progress is not None and fabric.is_global_zero else Quiet()
     learner = Learner(backbone, objective)
+    train_set = train_set.normalised_for(backbone)
     if train_set.side is not None:
         objective.see_side_labels(train_set.side)
     metric, metrics = choose_metrics(objective, train_set, val_set, settings)

@@ -200,3 +200,45 @@ def test_a_pickle_cut_off_anywhere_is_reported_and_not_read(cifar10_python):
         (cifar10_python / "test_batch").write_bytes(content[:end])
         problem = ("test_batch", None, "cannot be read as a pickle of plain data")
         assert_found("cifar", [problem], path=cifar10_python, part="test")
+
+
+def unfolding(levels: int) -> bytes:
+    """Each dictionary holds the one before twice."""
+    content = b"\x80\x02}q\x00"
+    for level in range(1, levels):
+        before = bytes([level - 1])
+        content += b"}q" + bytes([level]) + b"(U\x01ah" + before + b"U\x01bh" + before + b"u"
+    return content + b"."
+
+
+def hash_of_tuples(levels: int) -> bytes:
+    """A key that is a tuple of a tuple twice, of a tuple twice, ...: to hash it takes 2 ** levels steps."""
+    content = b"\x80\x02}K\x00\x85q\x00"
+    for level in range(1, levels):
+        content += b"0h" + bytes([level - 1]) + b"h" + bytes([level - 1]) + b"\x86q" + bytes([level])
+    return content + b"K\x01s."
+
+
+def one_text_many_times(length: int, times: int) -> bytes:
+    """Bytes made of the same text again and again: quadratic in the size of the file."""
+    text = b"X" + length.to_bytes(4, "little") + b"a" * length + b"q\x00"
+    again = b"c_codecs\nencode\nh\x00X\x06\x00\x00\x00latin1\x86R"
+    return b"\x80\x02](" + text + again * times + b"e."
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (unfolding(60), "in more than one place"),
+        (hash_of_tuples(60), "in more than one place"),
+        (one_text_many_times(100_000, 900), "more than the file holds"),
+        (b"\x80\x02}r\xff\xff\xff\x7f.", "numbers a value 2147483647"),
+        (b"\x80\x04}\x8e\x00\x00\x00\x00\x00\x01\x00\x00.", "expected 1099511627776 bytes"),
+        (b"\x80\x02)" + b"\x85" * 5000 + b".", "more than 1000 tuples"),
+        (b"\x80\x02}2.", "holds DUP"),
+    ],
+    ids=["dictionaries", "hashes", "texts", "memo", "length", "tuples", "opcode"],
+)
+def test_a_pickle_that_would_unfold_is_refused_at_once(cifar10_python, content, reason):
+    (cifar10_python / "test_batch").write_bytes(content)
+    assert_found("cifar", [("test_batch", None, reason)], path=cifar10_python, part="test")

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import os
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns, ParquetColumns, TextColumns
 from shortlist.data.readers.findings import Findings, missing
 from shortlist.data.readers.tables import read_table
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
+# what numpy, scipy and zipfile raise about files that are damaged
+_DAMAGE = (OSError, ValueError, EOFError, KeyError, TypeError, OverflowError, NotImplementedError, RuntimeError,
+           SyntaxError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)  # fmt: skip
+_NAME_BYTES = 100  # about what the name of a label takes, and a column that is nowhere present takes nothing else
 _PIECES = ("data", "indices", "indptr", "shape")
 _KINDS = (".npy", ".npz", ".parquet", ".csv", ".tsv")
 _INPUTS = "X"  # the key that stands for all other columns of numbers, where a table has none of this name
@@ -44,8 +52,11 @@ class ArrayFile:
             if kind == ".parquet":
                 self._table = ParquetColumns(self.path)
             elif text is None:
+                if kind == ".npy":
+                    with open(self.path, "rb") as file:
+                        _check_size(file, self.path.stat().st_size)
                 self._loaded = np.load(self.path, mmap_mode="r" if memory_map else None, allow_pickle=False)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        except _DAMAGE as error:
             raise ShortlistError(f"cannot be read: {error}") from error
         self.keys = list(self._loaded.files if kind == ".npz" else self._table.names if self._table else [])
 
@@ -66,12 +77,12 @@ class ArrayFile:
             elif isinstance(self._loaded, np.ndarray):
                 return self._loaded
             elif key in self.keys:
-                return self._loaded[key]
+                return self._member(key)
             elif all(f"{key}_{piece}" in self.keys for piece in _PIECES):
                 return self._csr(f"{key}_")
             elif all(piece in self.keys for piece in _PIECES):  # what scipy.sparse.save_npz writes
                 return self._csr("")
-        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        except _DAMAGE as error:
             raise ShortlistError(f"{key!r} cannot be read: {error}") from error
         has = ", ".join(map(repr, self.keys))
         if self._table is not None:
@@ -99,16 +110,39 @@ class ArrayFile:
             found = [name for name in self.keys if name and name not in named and self._table.has_numbers(name)]
         return found
 
+    def _member(self, key: str) -> Any:
+        """An array of an .npz, once its size is known to be right."""
+        names = self._loaded.zip.namelist()
+        member = self._loaded.zip.getinfo(key if key in names else f"{key}.npy")
+        check_unpacked(self.path, member.file_size)
+        with self._loaded.zip.open(member) as file:
+            _check_size(file, member.file_size)
+        return self._loaded[key]
+
     def _csr(self, prefix: str) -> Any:
         sparse = require("scipy.sparse")
-        form = self._loaded["format"] if "format" in self.keys and not prefix else np.array(b"csr")
+        form = self._member("format") if "format" in self.keys and not prefix else np.array(b"csr")
         if form.item() not in (b"csr", "csr"):
             raise ShortlistError(f"the sparse matrix must be stored as csr, not {form.item()!r}")
-        data, indices, indptr, shape = (self._loaded[f"{prefix}{piece}"] for piece in _PIECES)
-        matrix = sparse.csr_matrix((data, indices, indptr), shape=tuple(int(n) for n in shape))
+        data, indices, indptr, shape = (self._member(f"{prefix}{piece}") for piece in _PIECES)
+        rows, columns = (int(size) for size in shape)
+        check_unpacked(self.path, _NAME_BYTES * columns)
+        matrix = sparse.csr_matrix((data, indices, indptr), shape=(rows, columns))
         matrix.check_format()
         matrix.sum_duplicates()
         return matrix
+
+
+def _check_size(file: IO[bytes], size: int) -> None:
+    """Raise a ShortlistError where a .npy of ``size`` bytes promises more numbers than can be in it."""
+    version = np.lib.format.read_magic(file)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, kind = read_header(file)
+    promised, there = math.prod(shape) * kind.itemsize, size - file.tell()
+    if min(shape, default=0) < 0 or promised > there:
+        raise ShortlistError(
+            f"it says that it holds {shape} of {kind}, {promised} bytes, but has {there}: is it cut off?"
+        )
 
 
 def open_arrays(path: str | os.PathLike[str], findings: Findings, memory_map: bool = False) -> ArrayFile | None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.readers.findings import Findings
-from shortlist.data.readers.tables import Table
+from shortlist.data.readers.tables import Table, parquet_table
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
@@ -35,7 +35,7 @@ class Columns(Protocol):
 
 class ParquetColumns:
     def __init__(self, path: Path) -> None:
-        self._table = require("pyarrow.parquet").read_table(path)
+        self._table = parquet_table(path)
         self.names: Sequence[str] = list(self._table.column_names)
 
     def array(self, name: str) -> NDArray[Any]:

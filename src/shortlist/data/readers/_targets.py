@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from shortlist import labels
 from shortlist.data.dataset import Dataset
+from shortlist.data.limits import check_unpacked
 from shortlist.data.readers.findings import DataError, Findings, PathLike, Problem
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_sets import LabelSets
@@ -62,6 +64,12 @@ def _matrix(found: Any, vocabulary: Sequence[str], coding: Coding, file: PathLik
     if found.shape[1] != len(vocabulary):
         findings.add(file, f"the label matrix has {found.shape[1]} columns for {len(vocabulary)} labels")
         return None
+    if hasattr(found, "toarray"):
+        try:
+            check_unpacked(file, math.prod(found.shape) * found.dtype.itemsize)
+        except ShortlistError as error:
+            findings.add(file, f"the sparse label matrix: {error}")
+            return None
     dense = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
     if dense.dtype.kind not in "biuf":
         findings.add(file, f"the label matrix must hold numbers, got {dense.dtype}")

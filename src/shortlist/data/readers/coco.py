@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import torch
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
+from shortlist.data.readers._json import read_json
 from shortlist.data.readers.findings import Findings
 
 
@@ -65,14 +65,15 @@ def read_coco(
     if present:
         rows, labels = torch.tensor(present).T
         target[rows, labels] = 1
-    names = [categories[identity][1] for identity in label]
-    above = sorted({str(category.get("supercategory", "")) for category in names})
+    named = [categories[identity][1] for identity in label]
+    supercategories = [str(category.get("supercategory", "")) for category in named]
+    group_names = sorted(set(supercategories))
     return Dataset(
         Images(tuple(str(folder / image["file_name"]) for _, image in listed.values()), (size, size), crop),
         target,
-        tuple(category["name"] for category in names),
-        groups=torch.tensor([above.index(str(category.get("supercategory", ""))) for category in names]),
-        group_names=tuple(above),
+        tuple(category["name"] for category in named),
+        groups=torch.tensor([group_names.index(group) for group in supercategories]),
+        group_names=tuple(group_names),
         ids=tuple(image["file_name"] for _, image in listed.values()),
         name=Path(path).stem,
     )
@@ -82,15 +83,11 @@ _OBJECT = ("image_id", "category_id")
 
 
 def _content(path: Path, findings: Findings) -> dict[str, list[Any]]:
-    if findings.file(path):
-        try:
-            content = json.loads(path.read_bytes())
-        except ValueError as error:
-            findings.add(path, f"is not JSON: {error}")
-        else:
-            for key in ("images", "annotations", "categories"):
-                if not isinstance(content, dict) or not isinstance(content.get(key), list):
-                    findings.add(path, f"must be a JSON object with a list of {key!r}")
+    content = read_json(path, dict, findings)
+    findings.stop_if_any()
+    for key in ("images", "annotations", "categories"):
+        if not isinstance(content.get(key), list):
+            findings.add(path, f"must be a JSON object with a list of {key!r}")
     findings.stop_if_any()
     found: dict[str, list[Any]] = content
     return found

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
+from shortlist.data.readers._json import read_json
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import images_under, label_folders
 from shortlist.errors import ShortlistError
@@ -70,12 +70,12 @@ def read_plantnet(
 
     genera = sorted({names[identity].split()[0] for identity in species})
     number = {genus: group for group, genus in enumerate(genera)}
-    often = Counter(names[identity] for identity in species)
+    species_of_name = Counter(names[identity] for identity in species)
     return Dataset(
         Images(tuple(map(str, images)), (size, size), crop),
         torch.tensor(labels, dtype=torch.int64),
         # two ids of one species stay two labels, told apart by their ids
-        tuple(names[i] if often[names[i]] == 1 else f"{names[i]} ({i})" for i in species),
+        tuple(names[i] if species_of_name[names[i]] == 1 else f"{names[i]} ({i})" for i in species),
         groups=torch.tensor([number[names[i].split()[0]] for i in species]),
         group_names=tuple(genera),
         ids=tuple(image.relative_to(root / "images").as_posix() for image in images),
@@ -84,14 +84,8 @@ def read_plantnet(
 
 
 def _species_names(path: Path, findings: Findings) -> dict[str, str]:
-    if not findings.file(path):
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        findings.add(path, f"is not JSON: {error}")
-        return {}
-    if not isinstance(found, dict) or not all(isinstance(name, str) and name.split() for name in found.values()):
+    found: dict[str, Any] = read_json(path, dict, findings)
+    if not all(isinstance(name, str) and name.split() for name in found.values()):
         findings.add(path, "must be a JSON object from species ids to names")
         return {}
     return found

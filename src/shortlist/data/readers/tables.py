@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shortlist.data.limits import check_unpacked
 from shortlist.data.readers.findings import Findings, PathLike, Unit
+from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
 TABLE_ENDINGS = (".csv", ".tsv", ".parquet")
@@ -103,10 +106,28 @@ def csv_rows(
         findings.add(path, f"is not a CSV file: {error}")
 
 
+def parquet_table(path: Path) -> Any:
+    """A pyarrow table; a ShortlistError where the file is damaged, or holds more than it may."""
+    parquet = require("pyarrow.parquet")
+    try:
+        with parquet.ParquetFile(path) as file:
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            values = sum(group.column(place).num_values for group in groups for place in range(group.num_columns))
+            check_unpacked(path, 8 * values)
+            table = file.read()
+            table.validate(full=True)  # finds bytes that are no text
+            twice = [name for name, count in Counter(table.column_names).items() if count > 1]
+            if twice:
+                raise ShortlistError(f"several columns are called {twice[0]!r}")
+            return table
+    except (OSError, UnicodeDecodeError, require("pyarrow").ArrowException) as error:
+        raise ShortlistError(str(error)) from error
+
+
 def _read_parquet(path: Path, findings: Findings) -> Table | None:
     try:
-        table = require("pyarrow.parquet").read_table(path)
-    except (OSError, ValueError) as error:
+        table = parquet_table(path)
+    except ShortlistError as error:
         findings.add(path, f"cannot be read: {error}")
         return None
     cells = [[_as_text(cell) for cell in column.to_pylist()] for column in table.columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.data.dataset import Dataset, scene_dataset
+from shortlist.data.limits import check_unpacked
+from shortlist.data.readers._json import read_json
 from shortlist.data.readers.findings import DataError, Findings, PathLike
-from shortlist.data.readers.vrd import _json
 from shortlist.data.scenes import Scenes
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
@@ -62,8 +64,8 @@ def read_visual_genome(
     findings.file(path)
     findings.stop_if_any()
     dicts = Path(path).parent / "VG-SGG-dicts.json" if dicts is None else dicts
-    names = _json(dicts, dict, findings)
-    listed = None if image_data is None else _json(image_data, list, findings)
+    names = read_json(dicts, dict, findings)
+    listed = None if image_data is None else read_json(image_data, list, findings)
     findings.stop_if_any()
     arrays = _arrays(path)
     classes = _vocabulary(dicts, names, "label_to_idx", findings)
@@ -144,8 +146,10 @@ def _arrays(path: PathLike) -> dict[str, Numbers]:
     findings = Findings()
     try:
         with h5py.File(path, "r") as file:
-            found = {name: np.asarray(file[name]) for name in _ARRAYS if name in file}
-    except OSError as error:
+            stored = {name: file[name] for name in _ARRAYS if isinstance(file.get(name), h5py.Dataset)}
+            check_unpacked(path, sum(math.prod(array.shape) * array.dtype.itemsize for array in stored.values()))
+            found = {name: np.asarray(array) for name, array in stored.items()}
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:  # what h5py raises about damaged files
         findings.add(path, f"cannot be read: {error}")
         raise DataError(findings.problems) from None
     for name, columns in _ARRAYS.items():

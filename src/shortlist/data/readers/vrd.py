@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.readers._arrays import get_array, open_arrays
+from shortlist.data.readers._json import read_json
 from shortlist.data.readers._scene_rows import SceneRows, scenes_of
 from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.errors import ShortlistError
@@ -40,10 +40,10 @@ def read_vrd(path: PathLike, *, objects: PathLike | None = None, predicates: Pat
     """
     findings = Findings()
     folder = Path(path).parent
-    content = _json(path, dict, findings)
+    content = read_json(path, dict, findings)
     findings.stop_if_any()
-    class_names = _json(objects or folder / "objects.json", list, findings)
-    vocabulary = _json(predicates or folder / "predicates.json", list, findings)
+    class_names = read_json(objects or folder / "objects.json", list, findings)
+    vocabulary = read_json(predicates or folder / "predicates.json", list, findings)
     findings.stop_if_any()
     numbers, places = [], []
     for image, (name, relations) in enumerate(content.items()):
@@ -103,8 +103,8 @@ def read_vrd_pairs(
     folder = Path(path).parent
     file = open_arrays(path, findings)
     findings.stop_if_any()
-    class_names = _json(objects or folder / "objects.json", list, findings)
-    vocabulary = _json(predicates or folder / "predicates.json", list, findings)
+    class_names = read_json(objects or folder / "objects.json", list, findings)
+    vocabulary = read_json(predicates or folder / "predicates.json", list, findings)
     keys = ["image", "subj", "obj", *(f"{x}_box_ymin_ymax_xmin_xmax" for x in ("subj", "obj"))]
     keys += ["Y", "image_names", "image_wh"]
     found = {key: get_array(file, f"{part}_{key}", findings) for key in keys}
@@ -167,17 +167,3 @@ def _is_number(value: Any) -> bool:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) < 80 else f"{text[:77]}..."
-
-
-def _json(path: PathLike, kind: type, findings: Findings) -> Any:
-    """The content of a JSON file; an empty one of the right kind with the reason noted."""
-    if findings.file(path):
-        try:
-            content = json.loads(Path(path).read_text("utf-8"))
-        except ValueError as error:
-            findings.add(path, f"not JSON: {error}")
-            return kind()
-        if isinstance(content, kind):
-            return content
-        findings.add(path, f"a {kind.__name__} should be there, got {type(content).__name__}")
-    return kind()
