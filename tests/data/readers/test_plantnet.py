@@ -60,9 +60,13 @@ def test_every_problem_is_found_in_one_pass(plantnet):
     )
 
 
-def test_a_file_of_names_that_is_not_one_is_reported(plantnet):
-    names = text(plantnet / "plantnet300K_species_id_2_name.json", "[1]")
-    assert (names.name, None, "must be a JSON object from species ids to names") in found("plantnet", path=plantnet)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("[1]", "must be a JSON object, got list"), ('{"1": 2}', "must be a JSON object from species ids to names")],
+)
+def test_a_file_of_names_that_is_not_one_is_reported(plantnet, content, message):
+    names = text(plantnet / "plantnet300K_species_id_2_name.json", content)
+    assert (names.name, None, message) in found("plantnet", path=plantnet)
     text(names, '{"1355868": ')
     assert found("plantnet", path=plantnet)[0][2].startswith("is not JSON")
 

@@ -22,8 +22,8 @@ def read_json(path: PathLike, kind: type, findings: Findings) -> Any:
         findings.add(path, "is not JSON that can be read: lists or objects stand too deep within one another")
         return kind()
     if not isinstance(content, kind):
-        word = {list: "a list", dict: "an object"}
-        found = word.get(type(content), type(content).__name__)
-        findings.add(path, f"must be a JSON file of {word[kind]}, got {found}")
+        words = {list: "list", dict: "object"}
+        found = words.get(type(content), type(content).__name__)
+        findings.add(path, f"must be a JSON {words[kind]}, got {found}")
         return kind()
     return content
