@@ -5,6 +5,7 @@ import os
 import pickle
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from shortlist import optional
+from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
 
 ANIMALS = ("cat", "dog", "owl")
@@ -417,12 +419,58 @@ def test_a_wrong_jsonl_file_is_named_with_its_line(change: object, message: str,
     assert message in str(error.value)
 
 
+def test_a_parquet_file_of_a_few_bytes_for_very_many_labels_is_refused_until_it_is_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "sets.parquet"
+    LabelSets(np.arange(2**20 + 1), np.zeros(2**20, np.int64), 1).to_parquet(path)
+    assert path.stat().st_size < 2**16
+    with pytest.raises(ShortlistError, match="1,048,576 labels in 1,048,576 sets, max_labels=1,000"):
+        LabelSets.from_parquet(path, max_labels=1000)
+    assert len(LabelSets.from_parquet(path, max_labels=2**20)) == 2**20
+
+
+def test_a_damaged_parquet_file_is_a_message(tmp_path: Path) -> None:
+    path = tmp_path / "sets.parquet"
+    sets = LabelSets.from_lists([[0, 2], [1]] * 50, num_labels=3)
+    sets.to_parquet(path)
+    whole = path.read_bytes()
+    end_of_pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    damaged = [whole[:end_of_pages - 1] + bytes([whole[end_of_pages - 1] ^ 1]) + whole[end_of_pages:]]
+    for content in [*damaged, *(whole[:length] for length in range(0, len(whole), 20))]:
+        path.write_bytes(content)
+        with pytest.raises(ShortlistError, match=r"sets\.parquet: not a parquet file, or damaged"):
+            LabelSets.from_parquet(path)
+
+
+@pytest.mark.parametrize("change", ["num_labels", "deep"])
+@pytest.mark.parametrize(("to", "back"), FORMATS)
+def test_a_file_with_more_labels_than_there_can_be_or_nested_deeply_is_a_message(
+    to: Any, back: Any, change: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "sets"
+    LabelSets.from_lists([[0, 1], [1]], num_labels=2).to_jsonl(path)
+    header = '{"num_sets": 2, "num_labels": %s, "vocabulary": null}'
+    header %= 10**30 if change == "num_labels" else "[" * 100_000
+    if to is LabelSets.to_parquet:
+        table = pa.table({"labels": [[0, 1], [1]]}).replace_schema_metadata({"shortlist.LabelSets": header})
+        pa.parquet.write_table(table, path)
+    else:
+        path.write_text("\n".join([header, *path.read_text().splitlines()[1:]]) + "\n")
+    message = "num_labels must be below 2" if change == "num_labels" else "nested too deeply"
+    with pytest.raises(ShortlistError, match=message):
+        back(path)
+
+
+def test_examples_times_labels_beyond_64_bits_is_refused() -> None:
+    with pytest.raises(ShortlistError, match=r"product must be < 2\^63"):
+        LabelSets.from_lists([[1], [0]] * 2, num_labels=2**62)
+
+
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "sets.parquet"
     animals([0]).to_parquet(path)
     before = path.read_bytes()
 
-    def write_half(table: pa.Table, file: object) -> None:
+    def write_half(table: pa.Table, file: object, **_: object) -> None:
         file.write(b"PAR1")  # type: ignore[attr-defined]
         raise OSError("no space left")
 

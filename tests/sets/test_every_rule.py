@@ -1,12 +1,15 @@
 """What holds for every rule: containers, shapes and types of scores, own row only, JSON, merging, errors."""
 
+import base64
 import json
 import pickle
+import zlib
 
 import numpy as np
 import pytest
 import torch
 
+from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
 from shortlist.sets import AverageK, Conformal, Penalized, PointwiseError, SetRule, Threshold, TopK
 
@@ -253,6 +256,60 @@ def test_rules_with_other_settings_do_not_merge():
 def test_other_json_is_refused(text):
     with pytest.raises(ValueError, match="not the JSON of a set rule"):
         SetRule.from_json(text)
+
+
+def changed(rule, **changes):
+    """The rule's JSON with other entries: of its state, or beside it."""
+    data = json.loads(rule.to_json())
+    for key, value in changes.items():
+        (data["state"] if key in data["state"] else data)[key] = value
+    return json.dumps(data)
+
+
+def packed(size):
+    return base64.b64encode(zlib.compress(bytes(size), 9)).decode()
+
+
+SCORES = np.random.default_rng(0).normal(size=(40, 6))
+AVERAGE = AverageK(2).fit(SCORES)
+CONFORMAL = Conformal(per_class=True).fit(SCORES, np.arange(40) % 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (changed(AVERAGE, num_labels=10**30), "num_labels must be a whole number"),
+        (changed(CONFORMAL, num_labels=10**30), "num_labels must be a whole number"),
+        (changed(AVERAGE, num_labels=10**12), "it counted 240 scores, not those of 40 rows of 1000000000000"),
+        (changed(AVERAGE, rows=10**30), "it counted 240 scores"),
+        (changed(AVERAGE, counts={"buckets": [packed(1 << 20), packed(1 << 20)]}), "unfold to more than the 524,288"),
+        (changed(AVERAGE, counts={str(b): [packed(0)] * 2 for b in range(70)}), "'buckets'"),
+        (changed(AVERAGE, hash_limit="f" * 17), "hash limit"),
+        (changed(AVERAGE, rows=float("inf")), "cannot convert float infinity"),
+        (changed(CONFORMAL, values=packed(1 << 28)), "unfold to more than the 67,108,864 bytes"),
+        (changed(CONFORMAL, values=packed(8 * 40)[:-4]), "cut short|Incorrect padding"),
+        (changed(CONFORMAL, rows=10**9), "does not fit 1000000000 rows of 6 labels"),
+        (changed(CONFORMAL, num_labels=5), "does not fit 40 rows of 5 labels"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_json_with_sizes_that_do_not_fit_what_is_there_is_refused(text, message):
+    with pytest.raises(ShortlistError, match=message):
+        SetRule.from_json(text)
+
+
+def test_a_class_without_rows_costs_nothing_however_many_there_are():
+    rule = SetRule.from_json(changed(CONFORMAL, num_labels=10**12))
+    with pytest.raises(ShortlistError, match="was fitted on 1000000000000 labels"):
+        rule.predict(SCORES)
+
+
+def test_how_far_an_array_may_unfold_can_be_set(monkeypatch):
+    text = changed(CONFORMAL, rows=1 << 24, values=packed(8 << 24), extras=packed(8 << 24))
+    with pytest.raises(ShortlistError, match="unfold to more"):
+        SetRule.from_json(text)
+    monkeypatch.setattr(SetRule, "max_unpacked", 8 << 24)
+    assert SetRule.from_json(text).is_fitted
 
 
 def test_a_rule_does_not_load_as_another():

@@ -7,10 +7,11 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import torch
 
 from shortlist.errors import ShortlistError, errors_name
-from shortlist.files import written_whole
-from shortlist.optional import require
+from shortlist.estimators.learner import new_learner
+from shortlist.files import parse_json, read_tensors, write_tensors
 from shortlist.sets import SetRule
 
 if TYPE_CHECKING:
@@ -40,22 +41,43 @@ def write(path: str | os.PathLike[str], classifier: SetClassifier) -> None:
         "rule": classifier.rule_.to_json(),
     }
     header = {_KEY: json.dumps(facts, default=_plain, ensure_ascii=False)}
-    with written_whole(path) as file:
-        file.write(require("safetensors.torch").save(classifier.learner_.weights(), header))
+    write_tensors(path, classifier.learner_.weights(), header)
 
 
 def read(path: str | os.PathLike[str], kind: type[Classifier]) -> Classifier:
-    safetensors = require("safetensors")
-    if not os.path.isfile(path):
-        raise ShortlistError(f"there is no file {os.fspath(path)}")
+    """The classifier in a file. Sizes that the file states are compared with the weights in it before anything of that
+    size is made; so that a file takes no more than a few times its length in memory."""
+    weights, metadata = read_tensors(path)
     with errors_name(path):
         try:
-            with safetensors.safe_open(os.fspath(path), framework="pt") as file:
-                facts = json.loads((file.metadata() or {})[_KEY])
-                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            facts = parse_json(metadata[_KEY])
+            _check_sizes(facts, weights)
             return _rebuilt(kind, facts, weights)
-        except (safetensors.SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
             raise ShortlistError(f"this is not a file that SetClassifier.save wrote: {error}") from error
+
+
+def _check_sizes(facts: dict[str, Any], weights: dict[str, torch.Tensor]) -> None:
+    model, classes = facts["model"], facts["classes"]
+    if not isinstance(classes, list) or len(classes) != model["num_labels"]:
+        raise ShortlistError(f"it states {model['num_labels']} labels, and names {len(classes)}")
+    if facts["n_features_in"] != model["in_features"]:
+        raise ShortlistError(f"it states {facts['n_features_in']} features, and {model['in_features']} of its model")
+    if len(model["hidden"]) > len(weights):
+        raise ShortlistError(f"it states {len(model['hidden'])} hidden layers, and has {len(weights)} tensors")
+    with torch.device("meta"):  # shapes without memory
+        wanted = new_learner(model).state_dict()
+    for name, tensor in wanted.items():
+        if name not in weights or weights[name].shape != tensor.shape:
+            held = tuple(weights[name].shape) if name in weights else "missing"
+            raise ShortlistError(f"the weights {name} must have shape {tuple(tensor.shape)}, in the file: {held}")
+
+
+def _classes(names: list[Any], dtype: str) -> np.ndarray[Any, Any]:
+    kind = np.dtype(dtype)
+    if kind.kind not in "biufUSO" or kind.shape:
+        raise ShortlistError(f"classes are numbers or text, not {dtype!r}")
+    return np.array(names, dtype=kind.type if kind.kind in "US" else kind)  # text as wide as it is, whatever it states
 
 
 def _rebuilt(kind: type[Classifier], facts: dict[str, Any], weights: dict[str, Any]) -> Classifier:
@@ -65,7 +87,7 @@ def _rebuilt(kind: type[Classifier], facts: dict[str, Any], weights: dict[str, A
     classifier = kind(**params)
     state = {
         **classifier.__dict__,
-        "classes_": np.array(facts["classes"], dtype=np.dtype(facts["classes_dtype"])),
+        "classes_": _classes(facts["classes"], facts["classes_dtype"]),
         "n_features_in_": facts["n_features_in"],
         "is_multilabel_": facts["is_multilabel"],
         "history_": facts["history"],

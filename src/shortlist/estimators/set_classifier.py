@@ -362,7 +362,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The classifier that ``save`` wrote. Runs no code from the file."""
+        """The classifier that ``save`` wrote. Runs no code from the file; a damaged one is refused by its checksum
+        (files of earlier versions have none), as is one whose stated sizes are not those of its weights."""
         return files.read(path, cls)
 
     def __getstate__(self) -> dict[str, Any]:

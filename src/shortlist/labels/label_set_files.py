@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import ShortlistError
-from shortlist.files import PathLike, written_whole
+from shortlist.files import PathLike, parse_json, written_whole
 from shortlist.optional import require
 
 _decode = json.JSONDecoder().decode
@@ -31,16 +31,22 @@ def write_parquet(
     labels = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(indices))
     table = pa.table({"labels": labels}).replace_schema_metadata({_KEY: header})
     with written_whole(path) as file:
-        parquet.write_table(table, file)
+        parquet.write_table(table, file, write_page_checksum=True)
 
 
-def read_parquet(path: PathLike) -> tuple[Any, Any, int, Sequence[str] | None]:
+def read_parquet(path: PathLike, max_labels: int) -> tuple[Any, Any, int, Sequence[str] | None]:
     """Offsets, indices, num_labels and vocabulary."""
     pa, parquet = require("pyarrow"), require("pyarrow.parquet")
-    with open(path, "rb") as file:
-        table = parquet.read_table(file)
-    header = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))
-    if not {"num_labels", "vocabulary"} <= header.keys() or table.column_names != ["labels"]:
+    with open(path, "rb") as source:
+        try:
+            file = parquet.ParquetFile(source, page_checksum_verification=True)
+            _check_count(file.metadata, max_labels)
+            table = file.read()
+        except (pa.ArrowException, OSError) as error:
+            raise ShortlistError(f"not a parquet file, or damaged: {error}") from error
+    header = parse_json((table.schema.metadata or {}).get(_KEY, b"{}"))
+    stated = isinstance(header, dict) and {"num_labels", "vocabulary"} <= header.keys()
+    if not stated or table.column_names != ["labels"]:
         raise ShortlistError(
             "not a file of LabelSets.to_parquet: it has no num_labels, or not the single column 'labels'"
         )
@@ -55,6 +61,16 @@ def read_parquet(path: PathLike) -> tuple[Any, Any, int, Sequence[str] | None]:
         raise ShortlistError("a set holds a null: every label is a whole number")
     offsets = np.asarray(column.offsets)
     return offsets - offsets[0], labels, header["num_labels"], header["vocabulary"]
+
+
+def _check_count(metadata: Any, max_labels: int) -> None:
+    """A few bytes can stand for any number of equal labels: how many there are is asked before they are read."""
+    groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+    count = sum(group.column(place).num_values for group in groups for place in range(group.num_columns))
+    if max(count, metadata.num_rows) > max_labels:
+        raise ShortlistError(
+            f"it states {count:,} labels in {metadata.num_rows:,} sets, max_labels={max_labels:,} are allowed"
+        )
 
 
 # ---- JSON lines
@@ -108,6 +124,8 @@ def _read_line(line: str, number: int) -> dict[str, Any]:
         found = _decode(line)
     except ValueError as error:
         raise ShortlistError(f"line {number} is not JSON ({error})") from error
+    except RecursionError:
+        raise ShortlistError(f"line {number} is nested too deeply to be read") from None
     if not isinstance(found, dict):
         raise ShortlistError(f"line {number} must be a JSON object, got {line.strip()}")
     return found

@@ -43,7 +43,15 @@ def check_num_labels(num_labels: int | None, vocabulary: Sequence[str] | None) -
         num_labels = len(vocabulary)
     if isinstance(num_labels, bool) or not isinstance(num_labels, int | np.integer) or num_labels < 1:
         raise ShortlistError(f"num_labels must be a whole number of at least 1, got {num_labels!r}")
+    if num_labels >= 2**63:
+        raise ShortlistError(f"num_labels must be below 2^63, got {num_labels}")
     return int(num_labels)
+
+
+def check_keys(examples: int, num_labels: int) -> None:
+    """Sets are sorted and merged by one whole number for each example and label."""
+    if examples * num_labels >= 2**63:
+        raise ShortlistError(f"{examples} examples of {num_labels} labels are too many: their product must be < 2^63")
 
 
 def check_vocabulary(vocabulary: Sequence[str] | None, num_labels: int) -> tuple[str, ...] | None:

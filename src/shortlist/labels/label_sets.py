@@ -81,6 +81,7 @@ class LabelSets:
         """
         num_labels = inputs.check_num_labels(num_labels, vocabulary)
         offsets, labels = inputs.flatten_lists(lists, num_labels, inputs.check_vocabulary(vocabulary, num_labels))
+        inputs.check_keys(len(offsets) - 1, num_labels)
         keys = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)) * num_labels + labels
         if (keys[1:] < keys[:-1]).any():
             keys.sort()
@@ -289,8 +290,9 @@ class LabelSets:
         files.write_parquet(path, self.offsets, self.indices, self.num_labels, self.vocabulary)
 
     @classmethod
-    def from_parquet(cls, path: str | os.PathLike[str]) -> LabelSets:
-        """Read what ``to_parquet`` wrote.
+    def from_parquet(cls, path: str | os.PathLike[str], *, max_labels: int = 1 << 28) -> LabelSets:
+        """Read what ``to_parquet`` wrote. A file that states more than ``max_labels`` labels in all its sets, or more
+        sets than that, is refused before they are read: a few bytes can stand for any number of them.
 
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.parquet"
@@ -299,7 +301,7 @@ class LabelSets:
         LabelSets(2 sets over 4 labels, mean size 0.5: {1}, {})
         """
         with errors_name(path):
-            return cls(*files.read_parquet(path))
+            return cls(*files.read_parquet(path, max_labels))
 
     def to_jsonl(self, path: str | os.PathLike[str]) -> None:
         """Write a text file: a first line about the labels, then ``{"labels": [...]}`` for each example, by name where
@@ -355,6 +357,7 @@ class LabelSets:
         if len(self) != len(other):
             raise ShortlistError(f"sets combine example by example: got {len(self)} examples and {len(other)}")
         vocabulary = self._common_vocabulary(other, "the other", self.vocabulary)
+        inputs.check_keys(len(self), self.num_labels)
         keys = np.concatenate([sets._rows() * sets.num_labels + sets.indices for sets in (self, other)])
         keys.sort(kind="stable")  # two increasing runs: a merge
         return keys, vocabulary

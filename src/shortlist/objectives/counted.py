@@ -36,7 +36,7 @@ class NoisedTopK(LossFunctionObjective):
 
     def keep_counts(self) -> None:
         counts = torch.zeros(self.num_labels) if self._class_counts is None else self._class_counts.float()
-        if bool((counts > 0).any()):
+        if self._class_counts is not None and bool((counts > 0).any()):
             counts = counts.clamp(min=counts[counts > 0].min())  # a class without examples never asks for its margin
         self.register_buffer("class_counts", counts)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import ShortlistError
+from shortlist.files import parse_json
 from shortlist.labels import LabelSets
 from shortlist.sets._blocks import BLOCK, Block, Scores, read_blocks
 
@@ -30,6 +31,7 @@ class SetRule:
     """
 
     num_labels: int | None = None  # known after fit
+    max_unpacked = 1 << 26  # bytes that an array in JSON may unfold to, where it is not 64 times its text
     _block = BLOCK  # scores that are looked at together
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -115,19 +117,24 @@ class SetRule:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The rule that ``to_json`` wrote; runs no code from the text. ``SetRule.from_json`` reads any rule."""
+        """The rule that ``to_json`` wrote; runs no code from the text. ``SetRule.from_json`` reads any rule.
+
+        What was learned is compressed: an array that would unfold to more than 64 MB (``SetRule.max_unpacked``, which
+        may be set) and to more than 64 times its text is refused, as are numbers of rows and labels that do not fit
+        what is there.
+        """
         try:
-            data = json.loads(text)
+            data = parse_json(text)
             rule_class = _RULES.get(data["rule"])
             if rule_class is None or not issubclass(rule_class, cls):
                 allowed = sorted(name for name, rule in _RULES.items() if issubclass(rule, cls))
                 raise ShortlistError(f"it holds the rule {data['rule']!r}; allowed here: {', '.join(allowed)}")
             rule = rule_class(**data["settings"])
-            rule.num_labels = data["num_labels"]
+            rule.num_labels = _num_labels(data["num_labels"])
             if data["state"] is not None:
                 rule._reset()
                 rule._restore(data["state"])
-        except (LookupError, TypeError, ValueError, AttributeError, zlib.error) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, zlib.error) as error:
             raise ShortlistError(f"this is not the JSON of a set rule: {error}") from error
         return rule
 
@@ -176,6 +183,12 @@ class SetRule:
             raise ShortlistError(f"{self!r} was fitted on {self.num_labels} labels, these scores have {given}")
 
 
+def _num_labels(value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**63):
+        return value
+    raise ShortlistError(f"num_labels must be a whole number from 1 to 2^63 - 1, got {value!r}")
+
+
 def members(inside: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Set sizes and labels of a (rows, labels) membership matrix."""
     rows, num_labels = inside.shape
@@ -196,8 +209,17 @@ def pack(array: NDArray[Any], dtype: str) -> str:
     return base64.b64encode(zlib.compress(array.astype(dtype).tobytes())).decode()
 
 
-def unpack(text: str, dtype: str) -> NDArray[Any]:
-    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=dtype).astype(np.dtype(dtype).newbyteorder("="))
+def unpack(text: str, dtype: str, most: int | None = None) -> NDArray[Any]:
+    """The array that ``pack`` wrote: at most ``most`` entries, or as many as ``SetRule.max_unpacked`` allows."""
+    kind = np.dtype(dtype)
+    limit = max(SetRule.max_unpacked, 64 * len(text)) if most is None else most * kind.itemsize
+    unfolding = zlib.decompressobj()
+    content = unfolding.decompress(base64.b64decode(text), limit + 1)
+    if len(content) > limit:
+        raise ShortlistError(f"{len(text):,} signs of text unfold to more than the {limit:,} bytes allowed")
+    if not unfolding.eof:
+        raise ShortlistError("an array in it is cut short")
+    return np.frombuffer(content, dtype=kind).astype(kind.newbyteorder("="))
 
 
 def pack_float(value: float) -> float | str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.errors import ShortlistError
 from shortlist.sets._rule import pack, unpack
 
 REACH = 8  # buckets opened on each side: 6% in value, so that the rank's bucket is open before the rank drifts into it
@@ -96,7 +97,11 @@ class ScoreCounts:
     def from_state(cls, state: dict[str, Any]) -> "ScoreCounts":
         counts = cls()
         counts.buckets = _dense(state["buckets"])
+        if len(state) > 1 + MOST_OPEN:
+            raise ShortlistError(f"at most {MOST_OPEN} buckets are open, it has {len(state) - 1}")
         counts.open = {int(b): _dense(c) for b, c in state.items() if b != "buckets"}
+        if not all(0 <= bucket < _SIZE for bucket in counts.open):
+            raise ShortlistError(f"buckets are numbered 0..{_SIZE - 1}, it has {list(counts.open)}")
         return counts
 
     def _find_buckets(self, *ranks: int) -> list[tuple[int, int]]:
@@ -137,5 +142,7 @@ def _sparse(counts: NDArray[np.int64]) -> list[str]:
 
 def _dense(parts: list[str]) -> NDArray[np.int64]:
     counts = np.zeros(_SIZE, dtype=np.int64)
-    counts[unpack(parts[0], "<u2")] = unpack(parts[1], "<i8")
+    counts[unpack(parts[0], "<u2", _SIZE)] = unpack(parts[1], "<i8", _SIZE)
+    if counts.min() < 0:
+        raise ShortlistError(f"counts are not negative, it has {counts.min()}")
     return counts

@@ -197,6 +197,11 @@ class AverageK(SetRule):
         self.rank_error = int(state["rank_error"])
         self._rows = int(state["rows"])
         self._counts = ScoreCounts.from_state(state["counts"])
+        if math.isnan(self.threshold) or not 0 <= self._hash_limit <= _EVERY:
+            raise ShortlistError(f"its threshold is {self.threshold} with the hash limit {state['hash_limit']}")
+        counted = int(self._counts.buckets.sum())
+        if counted != self._total:
+            raise ShortlistError(f"it counted {counted} scores, not those of {self._rows} rows of {self.num_labels}")
 
 
 def _round(linked: NDArray[Any], dtype: Any) -> NDArray[Any]:

@@ -79,6 +79,8 @@ class Conformal(SetRule):
         self.score, self.labels, self.per_class = score, labels, bool(per_class)
         self.link: Link = check_link(link or usual_link(single=labels == "single"))
         self.free_rank = whole(free_rank, "free_rank must be a whole number")
+        if self.free_rank < 0:
+            raise ShortlistError(f"free_rank must be a whole number of at least 0, got {free_rank!r}")
         self.seed = None if seed is None else whole(seed, "seed must be a whole number")
         self._reset()
 
@@ -140,8 +142,10 @@ class Conformal(SetRule):
         if self.labels == "multi":
             self._limit: Any = _risk_threshold(values, extras, self._rows, self.alpha)
         elif self.per_class:
-            by_class = [values[extras == c] for c in range(self.num_labels or 0)]
-            self._limit = np.array([_quantile(v, self.alpha) for v in by_class])
+            order = np.argsort(extras, kind="stable")
+            classes, first = np.unique(extras[order], return_index=True)
+            parts = np.split(values[order], first[1:])
+            self._limit = classes, [_quantile(part, self.alpha) for part in parts]  # other classes have no limit
         else:
             self._limit = _quantile(values, self.alpha)
 
@@ -154,7 +158,12 @@ class Conformal(SetRule):
         if self.labels == "multi":
             linked = link_rows(block.scores, self.link, block.first_row)
             return members(linked.astype(np.float64, copy=False) >= self._limit)
-        return members(self._nonconformity(block) <= self._limit)
+        limit = self._limit
+        if self.per_class:
+            classes, limits = limit
+            limit = np.full(block.scores.shape[1], math.inf)
+            limit[classes] = limits
+        return members(self._nonconformity(block) <= limit)
 
     def _nonconformity(self, block: Block) -> NDArray[np.float64]:
         """The score of every label of every row, in double."""
@@ -168,7 +177,8 @@ class Conformal(SetRule):
         else:
             mass = ranked.cumsum(-1) - self._uniform(block)[:, None] * ranked
         if self.score == "raps":
-            mass += self.penalty * np.maximum(np.arange(1, p.shape[1] + 1) - self.free_rank, 0)
+            beyond = np.arange(1, p.shape[1] + 1) - min(self.free_rank, p.shape[1])
+            mass += self.penalty * np.maximum(beyond, 0)
         scores = np.empty_like(mass)
         np.put_along_axis(scores, order, mass, -1)
         return scores
@@ -184,7 +194,14 @@ class Conformal(SetRule):
     def _restore(self, state: dict[str, Any]) -> None:
         kind = "<f8" if self.labels == "multi" else "<i8"
         self._rows = int(state["rows"])
-        self._values, self._extras = [unpack(state["values"], "<f8")], [unpack(state["extras"], kind)]
+        values, extras = unpack(state["values"], "<f8"), unpack(state["extras"], kind)
+        if self.labels == "single":
+            fits = len(values) == self._rows and extras.min() >= 0 and extras.max() < (self.num_labels or 0)
+        else:
+            fits = self._rows > 0 and bool(((extras > 0) & (extras <= 1)).all())
+        if not fits or len(values) != len(extras) or np.isnan(values).any():
+            raise ShortlistError(f"what it learned does not fit {self._rows} rows of {self.num_labels} labels")
+        self._values, self._extras = [values], [extras]
         self._finish()
 
 
