@@ -78,6 +78,7 @@ Kernels SHORTLIST_JOIN(kernels_, SHORTLIST_ISA)() {
                        static_cast<T*>(values), indices, threads);
     });
   };
+  out.looked_at = [] { return isa::looked_at(); };
   out.nonnegative_fit = [](bool is_double, const void* target, const void* dictionary, const int64_t* picked,
                            double singular, int64_t rows, int64_t n, int64_t t, double* coefficients, void* residual,
                            int threads) {

@@ -24,6 +24,7 @@ struct Kernels {
   // k-th largest of scores + epsilon * noise (noise may be null): value and label of each row
   void (*kth_largest)(bool is_double, const void* scores, const void* noise, double epsilon, int64_t rows, int64_t n,
                       int64_t k, void* values, int64_t* indices, int threads);
+  int64_t (*looked_at)();  // entries that this thread's searches for more than a few of the largest have read so far
   // rows as nonnegative combinations of dictionary rows; picked: rows x t, negative for none; t up to 8
   void (*nonnegative_fit)(bool is_double, const void* target, const void* dictionary, const int64_t* picked,
                           double singular, int64_t rows, int64_t n, int64_t t, double* coefficients, void* residual,

@@ -14,7 +14,9 @@ void kth_largest(const T* scores, const T* noise, T epsilon, int64_t rows, int64
     Peaks<T> peaks;
     const bool nan = finite_copy(scores + row * n, n, x, peaks);
     if (noise && !nan) {
-      for (int64_t j = 0; j < n; ++j) x[j] += epsilon * noise[row * n + j];
+      const T* z = noise + row * n;
+      for (int64_t j = 0; j < n; ++j)  // a label that takes part keeps a finite score
+        x[j] = x[j] == kMinusInf<T> ? x[j] : bounded(x[j] + epsilon * z[j]);
       peaks = find_peaks(x, padded(n));
     }
     const Top<T> top = nan ? Top<T>{} : select_top(x, n, k, peaks);

@@ -5,6 +5,8 @@
 
 namespace shortlist {
 
+[[noreturn]] void out_of_memory();  // throws std::bad_alloc, a MemoryError in Python
+
 enum TargetKind : int { kIndices = 0, kInt8 = 1, kInt32 = 2, kInt64 = 3, kFloat32 = 4, kFloat64 = 5 };
 
 struct LossCall {

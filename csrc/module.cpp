@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <new>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,17 @@ static std::vector<Kernels> available() {
 }
 
 static const std::vector<Kernels> kAvailable = available();  // the best first
-static Kernels active = kAvailable.front();
+static const Kernels* usual = &kAvailable.front();  // of threads that have not chosen
+static thread_local const Kernels* chosen = nullptr;
+static const Kernels& active() { return chosen ? *chosen : *usual; }
+
+void shortlist::out_of_memory() { throw std::bad_alloc(); }
+
+static const Kernels* find(const std::string& name) {
+  for (const Kernels& k : kAvailable)
+    if (name == k.name) return &k;
+  throw nb::value_error(("this machine has no kernels for '" + name + "'").c_str());
+}
 
 template <class T> static T* at(uintptr_t address) { return reinterpret_cast<T*>(address); }
 
@@ -120,85 +131,80 @@ NB_MODULE(_native, m) {
     for (const Kernels& k : kAvailable) names.push_back(k.name);
     return names;
   });
-  m.def("isa", [] { return std::string(active.name); });
-  m.def("use_isa", [](const std::string& name) {
-    for (const Kernels& k : kAvailable)
-      if (name == k.name) {
-        active = k;
-        return;
-      }
-    throw nb::value_error(("this machine has no kernels for '" + name + "'").c_str());
-  });
+  m.def("isa", [] { return std::string(active().name); });
+  m.def("use_isa", [](const std::string& name) { chosen = find(name); });  // in this thread
+  m.def("use_isa_usually", [](const std::string& name) { usual = find(name); });
   m.def("smooth_topk", [](LOSS_PARAMETERS, int64_t k, double tau, double alpha) {
-    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.smooth_topk(call, k, tau, alpha); });
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active().smooth_topk(call, k, tau, alpha); });
   }, unlocked());
   m.def("truncated_entropy", [](LOSS_PARAMETERS, int64_t k) {
-    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.truncated_entropy(call, k); });
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active().truncated_entropy(call, k); });
   }, unlocked());
   m.def("lml_loss", [](LOSS_PARAMETERS, int64_t k, uintptr_t k_rows) {
-    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.lml_loss(call, k, at<int64_t>(k_rows)); });
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active().lml_loss(call, k, at<int64_t>(k_rows)); });
   }, unlocked());
   m.def("lml", [](bool is_double, uintptr_t scores, int64_t rows, int64_t n, int64_t k, uintptr_t k_rows, uintptr_t p,
                   uintptr_t frame, int threads) {
-    active.lml(is_double, at<void>(scores), rows, n, k, at<int64_t>(k_rows), at<void>(p), at<double>(frame), threads);
+    active().lml(is_double, at<void>(scores), rows, n, k, at<int64_t>(k_rows), at<void>(p), at<double>(frame), threads);
   }, unlocked());
   m.def("lml_backward", [](bool is_double, uintptr_t scores, uintptr_t p, uintptr_t frame, uintptr_t upstream,
                            int64_t rows, int64_t n, uintptr_t grad, int threads) {
-    active.lml_backward(is_double, at<void>(scores), at<void>(p), at<double>(frame), at<void>(upstream), rows, n,
+    active().lml_backward(is_double, at<void>(scores), at<void>(p), at<double>(frame), at<void>(upstream), rows, n,
                         at<void>(grad), threads);
   }, unlocked());
   m.def("subset_sums", [](bool is_double, uintptr_t scores, int64_t rows, int64_t n, int64_t k, uintptr_t log_sum,
                           uintptr_t marginals, int threads) {
-    active.subset_sums(is_double, at<void>(scores), rows, n, k, at<double>(log_sum), at<void>(marginals), threads);
+    active().subset_sums(is_double, at<void>(scores), rows, n, k, at<double>(log_sum), at<void>(marginals), threads);
   }, unlocked());
   m.def("subset_slopes", [](bool is_double, uintptr_t scores, uintptr_t direction, int64_t rows, int64_t n, int64_t k,
                             uintptr_t slopes, int threads) {
-    active.subset_slopes(is_double, at<void>(scores), at<void>(direction), rows, n, k, at<void>(slopes), threads);
+    active().subset_slopes(is_double, at<void>(scores), at<void>(direction), rows, n, k, at<void>(slopes), threads);
   }, unlocked());
   m.def("kth_largest", [](bool is_double, uintptr_t scores, uintptr_t noise, double epsilon, int64_t rows, int64_t n,
                           int64_t k, uintptr_t values, uintptr_t indices, int threads) {
-    active.kth_largest(is_double, at<void>(scores), at<void>(noise), epsilon, rows, n, k, at<void>(values),
+    active().kth_largest(is_double, at<void>(scores), at<void>(noise), epsilon, rows, n, k, at<void>(values),
                        at<int64_t>(indices), threads);
   }, unlocked());
+  m.def("looked_at", [] { return active().looked_at(); });
   m.def("nonnegative_fit", [](bool is_double, uintptr_t target, uintptr_t dictionary, uintptr_t picked, double singular,
                               int64_t rows, int64_t n, int64_t t, uintptr_t coefficients, uintptr_t residual,
                               int threads) {
-    active.nonnegative_fit(is_double, at<void>(target), at<void>(dictionary), at<int64_t>(picked), singular, rows, n, t,
+    active().nonnegative_fit(is_double, at<void>(target), at<void>(dictionary), at<int64_t>(picked), singular, rows, n, t,
                            at<double>(coefficients), at<void>(residual), threads);
   }, unlocked());
   m.def("binary", [](LOSS_PARAMETERS, uintptr_t pos_weight) {
-    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.binary(call, at<void>(pos_weight)); });
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active().binary(call, at<void>(pos_weight)); });
   }, unlocked());
   m.def("partial_binary", [](LOSS_PARAMETERS, double boost) {
-    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.partial_binary(call, boost); });
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active().partial_binary(call, boost); });
   }, unlocked());
   m.def("asymmetric", [](LOSS_PARAMETERS, double gamma_present, double gamma_absent, double gamma_assumed, double clip,
                          bool detach, int unknown_rule, int64_t likely, uintptr_t frequent) {
     return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) {
-      active.asymmetric(call, gamma_present, gamma_absent, gamma_assumed, clip, detach, unknown_rule, likely,
+      active().asymmetric(call, gamma_present, gamma_absent, gamma_assumed, clip, detach, unknown_rule, likely,
                         at<uint8_t>(frequent));
     });
   }, unlocked());
   m.def("pair_rows", [](LOSS_PARAMETERS, double present_temperature, double absent_temperature, double margin) {
     return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) {
-      active.pair_rows(call, present_temperature, absent_temperature, margin);
+      active().pair_rows(call, present_temperature, absent_temperature, margin);
     });
   }, unlocked());
   m.def("two_way", [](LOSS_PARAMETERS, double present_temperature, double absent_temperature, double margin,
                       bool sample_way) {
     return run_batches(LOSS_ARGUMENTS, [&](LossCall& call, double* batch_loss) {
-      active.two_way(call, present_temperature, absent_temperature, margin, sample_way, reduction == 'm', groups,
+      active().two_way(call, present_temperature, absent_temperature, margin, sample_way, reduction == 'm', groups,
                      batch_loss);
     });
   }, unlocked());
   m.def("multilabel_softmax", [](LOSS_PARAMETERS) {
-    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.multilabel_softmax(call); });
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active().multilabel_softmax(call); });
   }, unlocked());
   m.def("warp", [](LOSS_PARAMETERS, uintptr_t seeds) {
-    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.warp(call, at<int64_t>(seeds)); });
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active().warp(call, at<int64_t>(seeds)); });
   }, unlocked());
   m.def("assume_negative", [](LOSS_PARAMETERS, bool weighted, double smoothing) {
-    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active.assume_negative(call, weighted, smoothing); });
+    return run_loss(LOSS_ARGUMENTS, [&](LossCall& call) { active().assume_negative(call, weighted, smoothing); });
   }, unlocked());
   m.def("single_positive", [](int64_t rows, int64_t n, uintptr_t target, int target_kind, uintptr_t index, int threads) {
     LossCall call{};
@@ -207,7 +213,7 @@ NB_MODULE(_native, m) {
     call.target = at<void>(target);
     call.target_kind = target_kind;
     call.threads = threads;
-    active.single_positive(call, at<int64_t>(index));
+    active().single_positive(call, at<int64_t>(index));
     return call.bad;
   }, unlocked());
   m.def("average_k", [](bool is_double, int64_t rows, int64_t n, int64_t groups, uintptr_t scores, uintptr_t proposals,
@@ -216,6 +222,6 @@ NB_MODULE(_native, m) {
     AverageKCall call{is_double, rows, n, groups, at<void>(scores), at<void>(proposals), at<int64_t>(index),
                       at<void>(weight), k, alpha, mean, at<void>(loss), at<void>(set_grad), at<void>(proposal_grad),
                       threads};
-    active.average_k(call);
+    active().average_k(call);
   }, unlocked());
 }

@@ -8,22 +8,25 @@
 #include <omp.h>
 #endif
 
+#include "loss.h"
 #include "simd.h"
 
 namespace SHORTLIST_ISA {
 
 // A growing block of memory, one per thread and use; plain malloc, because templates of the standard library
-// compiled for one instruction set could be linked into another's code.
+// compiled for one instruction set could be linked into another's code. No memory is an exception, never an abort.
 class Scratch {
  public:
   ~Scratch() { std::free(data_); }
   template <class T> T* get(int64_t count) {
+    if (count < 0 || count > (int64_t(1) << 60) / int64_t(sizeof(T))) shortlist::out_of_memory();
     const size_t need = size_t(count) * sizeof(T) + 64;
     if (need > size_) {
       std::free(data_);
+      size_ = 0;
+      data_ = std::malloc(need + need / 2);
+      if (!data_) shortlist::out_of_memory();
       size_ = need + need / 2;
-      data_ = std::malloc(size_);
-      if (!data_) std::abort();
     }
     return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(data_) + 63) & ~uintptr_t(63));
   }
@@ -35,13 +38,23 @@ class Scratch {
 
 inline int64_t padded(int64_t n) { return (n + 63) / 64 * 64; }
 
-// Rows in parallel when there is enough work to pay for waking the threads.
+// Rows in parallel when there is enough work to pay for waking the threads. The one thing that a row can throw, that
+// there is no memory, is thrown again outside: an exception that leaves a parallel region ends the process.
 constexpr int64_t kSerialWork = 16384;
 template <class F> void for_rows(int64_t rows, int64_t work_per_row, int threads, F&& body) {
 #ifdef _OPENMP
   if (threads > 1 && rows > 1 && rows * work_per_row >= kSerialWork) {
+    bool failed = false;
 #pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t row = 0; row < rows; ++row) body(row);
+    for (int64_t row = 0; row < rows; ++row) {
+      try {
+        body(row);
+      } catch (...) {
+#pragma omp atomic write
+        failed = true;
+      }
+    }
+    if (failed) shortlist::out_of_memory();
     return;
   }
 #endif

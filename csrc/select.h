@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "rows.h"
 
@@ -57,6 +58,12 @@ template <class T, class F> inline void for_each_above(const T* x, int64_t n_pad
   }
 }
 
+// A number that x, and nothing much smaller, is above; also where tiny numbers are flushed to 0.
+template <class T> T just_below(T x) {
+  constexpr T tiny = std::numeric_limits<T>::min();
+  return std::fabs(x) > tiny ? std::nextafter(x, kMinusInf<T>) : -2 * tiny;
+}
+
 template <class T> void select_by_peaks(const T* x, int64_t n_padded, int64_t k, const Peaks<T>& peaks, Top<T>& top) {
   constexpr int W = kWidth<T>;
   // the larger of each lane first: once k are found, few of the others are looked at
@@ -82,7 +89,7 @@ template <class T> void select_by_peaks(const T* x, int64_t n_padded, int64_t k,
       best[p] = value;
     }
   // k entries reach the k-th largest peak; what does not is not among the k largest
-  T threshold = std::nextafter(best[k - 1], kMinusInf<T>);
+  T threshold = just_below(best[k - 1]);
   for_each_above(x, n_padded, threshold, [&](int64_t i) {
     insert(top, k, x[i], int32_t(i));
     if (top.count == k) threshold = top.smallest();
@@ -112,24 +119,69 @@ template <class T> Counts count_against(const T* x, int64_t n_padded, T pivot) {
   return out;
 }
 
+// The number halfway between two in the order of the type's numbers: 32 or 64 of these steps end any search.
+template <class T> T halfway(T low, T high) {
+  using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  using U = std::make_unsigned_t<I>;
+  constexpr I most = std::numeric_limits<I>::max();
+  const auto key = [](T x) {
+    I bits;
+    std::memcpy(&bits, &x, sizeof x);
+    return bits < 0 ? I(bits ^ most) : bits;
+  };
+  const I a = key(low), b = key(high), middle = I(a + I((U(b) - U(a)) / 2)), bits = middle < 0 ? I(middle ^ most) : middle;
+  T out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
+}
+
+inline int64_t& looked_at() {  // entries read by this thread's searches: what the tests count instead of seconds
+  static thread_local int64_t entries = 0;
+  return entries;
+}
+
+// Linear in any order of the entries: what is left of the row is copied together when it has become a quarter, so that
+// draws are even and rounds shorter; and a round whose draws were unlucky is followed by one that halves the interval.
 template <class T> void select_by_counting(const T* x, int64_t n_padded, int64_t k, Top<T>& top) {
+  static thread_local Scratch memory;
   T low = kMinusInf<T>, high = std::numeric_limits<T>::infinity();  // more than k above low, fewer than k from high on
   int64_t from_high = 0, above_low = count_against(x, n_padded, low).greater, ties = 0;
+  const T* left = x;  // holds everything between low and high
+  int64_t size = n_padded, before = 0;  // `before`: entries from high on that it no longer holds
+  bool unlucky = false;
   uint32_t random = 12345;
-  while (above_low > k && above_low - from_high > 48) {
+  looked_at() += n_padded;
+  for (int64_t inside; above_low > k && (inside = above_low - from_high) > 48;) {
+    if (inside * 4 < size) {
+      T* kept = left == x ? memory.get<T>(padded(inside)) : const_cast<T*>(left);
+      int64_t count = 0;
+      T above = low;
+      for_each_above(left, size, above, [&](int64_t i) {
+        if (left[i] < high) kept[count++] = left[i];
+      });
+      looked_at() += size;
+      size = padded(inside);
+      fill(kept + count, size - count, kMinusInf<T>);
+      left = kept;
+      before = from_high;
+    }
     // of a few entries drawn from inside the interval, the one whose rank is about the rank wanted
     constexpr int draws = 7;
     T drawn[draws];
-    for (int d = 0; d < draws; ++d) {
+    int found = 0;
+    for (int tries = 0; !unlucky && found < draws && tries < 8 * draws; ++tries) {
       random = random * 1664525u + 1013904223u;
-      int64_t j = int64_t(uint64_t(random) * uint64_t(n_padded) >> 32);
-      while (!(x[j] > low && x[j] < high)) j = j + 1 < n_padded ? j + 1 : 0;
-      int p = d;
-      for (; p > 0 && drawn[p - 1] < x[j]; --p) drawn[p] = drawn[p - 1];
-      drawn[p] = x[j];
+      const T value = left[uint64_t(random) * uint64_t(size) >> 32];
+      if (!(value > low && value < high)) continue;
+      int p = found++;
+      for (; p > 0 && drawn[p - 1] < value; --p) drawn[p] = drawn[p - 1];
+      drawn[p] = value;
     }
-    const T pivot = drawn[draws * (k - from_high) / (above_low - from_high + 1)];
-    const Counts n = count_against(x, n_padded, pivot);
+    T pivot = found ? drawn[found * (k - from_high) / (inside + 1)] : halfway(low, high);
+    if (!(pivot > low)) pivot = high;  // nothing between the two: there are infinite entries
+    Counts n = count_against(left, size, pivot);
+    n.greater += before;
+    looked_at() += size;
     if (n.greater >= k) {
       low = pivot;
       above_low = n.greater;
@@ -143,7 +195,9 @@ template <class T> void select_by_counting(const T* x, int64_t n_padded, int64_t
       ties = k - n.greater;
       break;
     }
+    unlucky = found && (above_low - from_high) * 4 > inside * 3;
   }
+  looked_at() += n_padded;
   if (above_low <= k) {  // no more than asked for: all of them
     for_each_above(x, n_padded, low, [&](int64_t i) {
       top.value[top.count] = x[i];
@@ -156,12 +210,12 @@ template <class T> void select_by_counting(const T* x, int64_t n_padded, int64_t
   Top<T> inside{top.value + from_high, top.index + from_high, 0, true};
   int64_t sure = 0;
   const int64_t wanted = k - from_high;
-  T threshold = ties ? std::nextafter(low, kMinusInf<T>) : low;
+  T threshold = ties ? just_below(low) : low;
   for_each_above(x, n_padded, threshold, [&](int64_t i) {
     if (x[i] > high || (!ties && x[i] == high)) {
       top.value[sure] = x[i];
       top.index[sure++] = int32_t(i);
-    } else if (inside.count < wanted || (!ties && x[i] > inside.smallest())) {
+    } else if (ties ? x[i] == low && inside.count < wanted : inside.count < wanted || x[i] > inside.smallest()) {
       insert(inside, wanted, x[i], int32_t(i));
     }
   });
@@ -172,6 +226,7 @@ template <class T> constexpr int64_t kByPeaks = 3 * kWidth<T>;  // beyond, too m
 
 // x: no NaN, padded with -inf, with its peaks. The result lives until the next call on this thread.
 template <class T> Top<T> select_top(const T* x, int64_t n, int64_t k, const Peaks<T>& peaks) {
+  if (k > n) k = n;
   static thread_local Scratch values, indices;
   Top<T> top{values.get<T>(padded(k + 1)), indices.get<int32_t>(padded(k + 1)), 0, k <= kByPeaks<T>};
   if (k <= 0) return top;

@@ -316,6 +316,8 @@ template <class T> class Swap {
       c_ = k <= kPlainDegree ? std::fmax(1.0, std::sqrt(x_moments.first / sum_v))
                              : std::exp(-balance(x, padded(n), x_moments, v, k, sum_v, 0.0, 0.3).delta);
       c_ = std::fmin(std::fmax(c_, 1e-30), 1e30);  // any tilt is exact; this one keeps 1/c in float's range
+    } else if (k > kPlainDegree) {
+      c_ = 1 / sum_v;  // nobody can enter: about one is let go, so that the coefficients 0 and 1 are of size 1
     }
     if (c_ != 1) scale();
     V_.product(v, k, k > kPlainDegree);

@@ -8,6 +8,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -67,19 +68,32 @@ def check_reduction(reduction: str, allowed: Sequence[str] = REDUCTIONS) -> None
 
 def check_k(k: int, high: int, high_meaning: str) -> int:
     """A plain k with 1 <= k <= high, from any whole number."""
-    k = whole(k, "k must be a whole number")
+    k = whole(k, "k")
     if not 1 <= k <= high:
         raise ShortlistError(f"k must be between 1 and {high} ({high_meaning}), got {k}")
     return k
 
 
-def whole(k: Any, wanted: str) -> int:
-    """A plain int from any whole number, numpy's too; bools, tensors and fractions are refused."""
-    if type(k) is int:
-        return k
-    if isinstance(k, bool | Tensor) or not hasattr(k, "__index__"):
-        raise ShortlistError(f"{wanted}, got {k!r} ({type(k).__name__})")
-    return operator.index(k)
+def whole(value: Any, name: str, least: int | None = None) -> int:
+    """A plain int from any whole number, numpy's too; bools, tensors, fractions and what 64 bits do not hold: refused.
+
+    >>> whole(np.int8(3), "k", 1)
+    3
+    """
+    wanted = f"{name} must be a whole number" + ("" if least is None else f" of at least {least}")
+    if type(value) is not int:
+        if isinstance(value, bool | np.bool_ | Tensor):
+            raise ShortlistError(f"{wanted}, got {value!r} ({type(value).__name__})")
+        try:
+            value = operator.index(value)
+        except TypeError:
+            raise ShortlistError(f"{wanted}, got {value!r} ({type(value).__name__})") from None
+    number: int = value
+    if not -(2**63) <= number < 2**63:
+        raise ShortlistError(f"{wanted} and fit in 64 bits, got one of {number.bit_length()} bits")
+    if least is not None and number < least:
+        raise ShortlistError(f"{wanted}, got {number}")
+    return number
 
 
 def check_number(value: Any, low: float, high: float, wanted: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -57,6 +58,34 @@ def test_k_that_is_not_a_whole_number_for_a_loss(loss: Callable[..., Any], k: An
 @pytest.mark.parametrize("k", [2.0, "2", None, True])
 def test_k_that_is_not_a_whole_number_for_a_layer(layer: Callable[..., Any], k: Any) -> None:
     assert_says(refusal(layer, SCORES, k), "k", "whole number", repr(k))
+
+
+@every_loss
+@pytest.mark.parametrize("k", [2**63, 2**70, 10**5000], ids=["2**63", "2**70", "10**5000"])
+def test_k_beyond_64_bits_for_a_loss(loss: Callable[..., Any], k: int) -> None:
+    assert_says(refusal(loss, SCORES, TARGET, k), "k", "whole number", "64 bits")
+
+
+@every_layer
+@pytest.mark.parametrize("k", [2**63, 2**70, 10**5000], ids=["2**63", "2**70", "10**5000"])
+def test_k_beyond_64_bits_for_a_layer(layer: Callable[..., Any], k: int) -> None:
+    assert_says(refusal(layer, SCORES, k), "k", "whole number", "64 bits")
+
+
+@every_loss
+def test_k_may_be_a_numpy_integer(loss: Callable[..., Any]) -> None:
+    assert loss(SCORES, TARGET, np.int16(2)).isfinite()
+
+
+@pytest.mark.parametrize("k", [5, 6, 10**12, 2**62, 2**63 - 1])
+def test_k_of_all_labels_or_more_where_it_is_allowed(k: int) -> None:
+    scores = torch.randn(3, 5, requires_grad=True)
+    for loss in (F.truncated_entropy_loss, F.lml_loss):
+        value = loss(scores, TARGET, k)
+        assert value == 0
+        assert not torch.autograd.grad(value, scores)[0].any()
+    assert bool((F.lml(scores, k) == 1).all())
+    assert bool((F.lml(scores, torch.full((3,), k)) == 1).all())
 
 
 @pytest.mark.parametrize("name", ["smooth_topk_loss", "topk_hinge_loss", "noised_topk_loss"])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,21 @@ import shortlist.functional as F
 from shortlist.distributed import world_size
 from shortlist.nn.average_k_head import AverageKHead
 from shortlist.nn.role import ROLELoss
+from shortlist.objectives.loss_functions import cross_entropy_loss
 from tests.functional.cases_multilabel import CASES, some_scores, some_target
 
 ROWS, SPLIT, FEATURES, LABELS = 9, 6, 5, 7  # unequal shards
 REDUCTIONS = ("mean", "sum")
 
 Loss = Callable[..., Tensor]
+TOP_K: dict[str, Loss] = {
+    "smooth_topk": partial(F.smooth_topk_loss, k=2),
+    "topk_hinge": partial(F.topk_hinge_loss, k=2),
+    "truncated_entropy": partial(F.truncated_entropy_loss, k=2),
+    "lml": partial(F.lml_loss, k=2),
+    "noised_topk": partial(F.noised_topk_loss, k=2, n_samples=0),
+    "cross_entropy": lambda scores, target, reduction, **o: cross_entropy_loss(scores, target, **o),
+}
 
 
 def losses() -> dict[str, tuple[type[nn.Module], Loss, Tensor]]:
@@ -34,13 +44,29 @@ def losses() -> dict[str, tuple[type[nn.Module], Loss, Tensor]]:
 
             table[f"{name}-{reduction}"] = (nn.Linear, plain, some_target(name, ROWS, LABELS))
 
+    indices = some_target("average_k", ROWS, LABELS)
+    unknown = indices.clone()
+    unknown[[0, 2, 3, 7]] = -1  # three of the first six rows, one of the other three
+    matrix = some_target("binary", ROWS, LABELS)
+    matrix[[1, 2, 4]] = torch.where(matrix[[1, 2, 4]] == 1, -1, matrix[[1, 2, 4]])
+    for name, loss in TOP_K.items():
+        for reduction in REDUCTIONS if name != "cross_entropy" else ("mean",):
+            for form, target in {"indices": unknown, "matrix": matrix}.items():
+                if form == "indices" or name in ("lml", "truncated_entropy"):
+                    table[f"{name}-{reduction}-{form}"] = (nn.Linear, partial(loss, reduction=reduction), target)
+
+    def weighted(scores: Tensor, target: Tensor, **options: bool) -> Tensor:
+        weight = torch.arange(1.0, LABELS + 1, dtype=scores.dtype)
+        return F.smooth_topk_loss(scores, target, 2, weight=weight, **options)
+
+    table["smooth_topk-weighted"] = (nn.Linear, weighted, unknown)
+
     def two_heads(heads: tuple[Tensor, Tensor], target: Tensor, **options: bool) -> Tensor:
         return F.average_k_loss(*heads, target, 2.6, alpha=0.7, **options)
 
     def tied_proposals(heads: tuple[Tensor, Tensor], target: Tensor, **options: bool) -> Tensor:
         return F.average_k_loss(heads[0], heads[1] * 0.0, target, 2.6, **options)
 
-    indices = some_target("average_k", ROWS, LABELS)
     table["average_k-two_heads"] = (AverageKHead, two_heads, indices)
     table["average_k-tied_proposals"] = (AverageKHead, tied_proposals, indices)
     one_sided = torch.full((ROWS, LABELS), -1)

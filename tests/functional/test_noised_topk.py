@@ -52,6 +52,41 @@ def test_is_the_plain_hinge_without_noise(n: int, k: int, dtype: torch.dtype, ke
         assert_gradients(gradient, exact[1])
 
 
+@pytest.mark.parametrize("n_samples", [0, 3])
+def test_fewer_than_k_plus_1_labels_teach_nothing(n_samples: int, kernel: str) -> None:
+    scores, mask = torch.tensor([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]]), torch.tensor([[False, True, True], [True] * 3])
+    loss, gradient = value_and_gradient(
+        F.noised_topk_loss, scores, torch.tensor([1, 1]), 2, n_samples=n_samples, epsilon=1e-3, mask=mask,
+        reduction="none",
+    )
+    assert loss[0] == 0
+    assert loss[1] == pytest.approx(1, abs=0.01)  # the label itself is the third best
+    assert not gradient[0].any()
+
+
+def test_noise_beyond_the_range_of_options_is_refused(kernel: str) -> None:
+    scores, target = random_scores(2, 300, dtype=torch.float32), torch.tensor([0, 1])
+    with pytest.raises(ValueError, match="epsilon must be a finite number that is not negative"):
+        F.noised_topk_loss(scores, target, 100, epsilon=1e39)
+
+
+@pytest.mark.parametrize("k", [2, 100])
+def test_noise_of_any_size_leaves_every_label_in_its_row(k: int, kernel: str) -> None:
+    scores, target = random_scores(2, 300, dtype=torch.float32), torch.tensor([0, 1])
+    for epsilon in (1e20, 1e30):
+        loss, gradient = value_and_gradient(
+            F.noised_topk_loss, scores, target, k, epsilon=epsilon, generator=seeded()
+        )
+        assert 0 < float(loss) < math.inf
+        assert float(gradient.sum()) == pytest.approx(0, abs=1e-6)
+
+
+def test_huge_scores_do_not_add_up_to_infinity(kernel: str) -> None:
+    scores = torch.tensor([[torch.inf, torch.inf, torch.inf, 0.0]])
+    loss, _ = value_and_gradient(F.noised_topk_loss, scores, torch.tensor([0]), 2, n_samples=50)
+    assert float(loss) == 1
+
+
 def test_every_draw_gives_its_indicator_an_equal_share(kernel: str) -> None:
     scores, target = random_scores(6, 9), torch.tensor([0, -1, 2, 3, 4, 5])
     loss, gradient = value_and_gradient(

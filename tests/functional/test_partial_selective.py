@@ -51,7 +51,7 @@ def test_the_choice_of_ignored_labels_is_the_same_at_any_extra_batch_dimension()
     ("options", "message"),
     [
         ({"mode": "guess"}, "mode must be 'selective', 'ignore' or 'negative', got 'guess'"),
-        ({"likelihood_topk": -1}, "likelihood_topk must be a whole number that is not negative, got -1"),
+        ({"likelihood_topk": -1}, "likelihood_topk must be a whole number of at least 0, got -1"),
         ({"prior": torch.ones(3)}, r"prior must be of shape \(8,\), one per label, got \(3,\)"),
         ({"gamma_unknown": -1.0}, "gamma_unknown must be"),
     ],

@@ -13,6 +13,7 @@ from tests.functional.harness import FLOATS, TOLERANCE, assert_gradients, random
 KINDS = ["plain", "ties", "equal", "wide", "offset"]
 LONG = [(n, k, kind) for n, k in [(200, 1), (200, 20), (200, 100), (200, 199), (1000, 5)] for kind in KINDS]
 LONG += [(2000, 500, "plain"), (2000, 500, "wide")]
+LONG += [(1100, k, kind) for k in (1073, 1098, 1099, 1100) for kind in ("plain", "equal", "wide")]
 
 
 def check(scores: Tensor, k: int, mask: Tensor | None = None) -> None:
@@ -51,6 +52,23 @@ def test_long_rows_are_exact(n: int, k: int, kind: str, dtype: torch.dtype, kern
         "offset": (scores * 8).round() / 8 + 1e6,
     }[kind]
     check(scores.to(dtype), k)
+
+
+@pytest.mark.parametrize("n", [7, 40, 1100])
+def test_the_labels_left_out_are_a_small_subset_of_the_scores_negated(n: int, kernel: str) -> None:
+    scores, upstream = random_scores(1, n).double(), random_scores(1, n, seed=1).double()
+
+    def along(scores: Tensor, k: int) -> Tensor:
+        return F.subset_marginals(scores, k) * upstream
+
+    for left_out in (1, 2):
+        p, gradient = value_and_gradient(along, scores, n - left_out)
+        q, mirrored = value_and_gradient(along, -scores, left_out)
+        torch.testing.assert_close(p, upstream - q, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(gradient, mirrored, rtol=1e-9, atol=1e-12)
+    p, gradient = value_and_gradient(along, scores, n)
+    assert torch.equal(p, upstream)
+    assert float(gradient.abs().max()) <= 1e-12
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

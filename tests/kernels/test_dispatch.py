@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -42,6 +44,45 @@ def test_kernels_serve_cpu_float32_and_float64_only() -> None:
         assert sl.kernels.native_serves(torch.zeros(1, dtype=torch.float64))
         assert not sl.kernels.native_serves(torch.zeros(1, dtype=torch.float16))
         assert not sl.kernels.native_serves(torch.zeros(1, device="meta"))
+
+
+@needs_native
+def test_a_choice_is_its_threads_own() -> None:
+    usual = sl.kernels.info()["in use"]
+    scores, target = torch.randn(2, 9, requires_grad=True), torch.tensor([0, 3])
+
+    def elsewhere() -> tuple[str, torch.Tensor]:
+        name = sl.kernels.info()["in use"]
+        with sl.kernels.use("torch"):
+            inner.wait()  # both threads are inside their own choice
+            assert sl.kernels.info()["in use"] == "torch"
+            outer.wait()
+        loss.backward()  # of a forward pass in the other thread
+        return name, scores.grad
+
+    inner, outer = threading.Barrier(2, timeout=60), threading.Barrier(2, timeout=60)
+    with sl.kernels.use("baseline"), ThreadPoolExecutor(1) as pool:
+        loss = sl.functional.lml(scores, 2)[:, 0].sum() + sl.functional.smooth_topk_loss(scores, target, 2)
+        (expected,) = torch.autograd.grad(loss, scores, retain_graph=True)
+        other = pool.submit(elsewhere)
+        inner.wait()
+        assert sl.kernels.info()["in use"] == sl.kernels.dispatch.native.isa() == "baseline"
+        outer.wait()
+        name, gradient = other.result()
+    assert name == usual
+    assert sl.kernels.info()["in use"] == usual
+    torch.testing.assert_close(gradient, expected)
+
+
+@needs_native
+def test_a_compiled_function_follows_the_choice() -> None:
+    @torch.compile(backend="eager")
+    def served(scores: torch.Tensor) -> torch.Tensor:
+        return scores + 1 if sl.kernels.native_serves(scores) else scores - 1
+
+    for name, expected in (("native", 1.0), ("torch", -1.0), ("native", 1.0)):
+        with sl.kernels.use(name):
+            assert served(torch.zeros(1)).item() == expected
 
 
 @needs_native

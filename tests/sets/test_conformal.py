@@ -241,7 +241,7 @@ def test_unknown_entries_and_rows_are_not_used():
         ({"labels": "multi", "per_class": True}, "score, per_class and seed do not apply"),
         ({"penalty": -1}, "penalty must be a finite number that is not negative, got -1"),
         ({"link": "probit"}, "link must be one of"),
-        ({"free_rank": 2.5}, "free_rank must be a whole number, got 2.5"),
+        ({"free_rank": 2.5}, "free_rank must be a whole number of at least 0, got 2.5"),
         ({"seed": "a"}, "seed must be a whole number, got 'a'"),
     ],
 )

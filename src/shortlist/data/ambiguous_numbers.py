@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from shortlist.checks import whole
 from shortlist.data._random import random_for
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
@@ -92,8 +93,7 @@ def ambiguous_numbers(
 
 
 def _counts(size: int, shares: tuple[float, float, float]) -> list[int]:
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise ShortlistError(f"size must be a whole number of at least 1, got {size!r}")
+    size = whole(size, "size", 1)
     if len(shares) != 3 or min(shares) < 0 or abs(sum(shares) - 1) > 1e-6:
         raise ShortlistError(f"shares must be three numbers of 0 or more that sum to 1, got {shares}")
     ends = np.round(np.cumsum([0.0, *shares]) * size).astype(int)

@@ -185,7 +185,7 @@ def row_loss(
         loss = _reduced_twin(name, scores, target, weight, reduction, flat_args, world)
     elif torch.compiler.is_compiling() and not (scores.requires_grad and torch.is_grad_enabled()):
         loss, _, scale = _REGISTRY[name].kernel.op(scores, target, weight, reduction, 0, False, *flat_args)
-        loss = _share(loss, scale, reduction, world)
+        loss = _share(loss, scale, target, weight, reduction, world)
     elif torch.compiler.is_compiling():
         loss = _traced(name, scores, target, weight, reduction, flat_args, world)
     else:
@@ -211,7 +211,7 @@ def _checked_kernel(
             loss: Tensor = _Eager.apply(scores, target, weight, (name, reduction, args))
             return loss
         loss, _, scale = _REGISTRY[name].kernel.run(scores, target, weight, reduction, 0, False, *args)
-        return _share(loss, scale, reduction, world)
+        return _share(loss, scale, target, weight, reduction, world)
     except ops.BadTarget as bad:
         n = scores.shape[-1]
         if target.ndim < scores.ndim:
@@ -230,16 +230,22 @@ def _traced(
     world: int,
 ) -> Tensor:
     loss, _, scale = _Traced.apply(scores, target, weight, name, reduction, *args)
-    return loss if reduction == "none" else _share(loss.squeeze(0), scale.squeeze(0), reduction, world)
+    return loss if reduction == "none" else _share(loss.squeeze(0), scale.squeeze(0), target, weight, reduction, world)
 
 
-def _share(loss: Tensor, scale: Tensor, reduction: str, world: int) -> Tensor:
+def _share(
+    loss: Tensor, scale: Tensor, target: Tensor, weight: Tensor | None, reduction: str, world: int
+) -> Tensor:
     """This process's share of the loss of the global batch, as in `reduce_over_processes`."""
     if world == 1 or reduction == "none":
         return loss
     if reduction == "sum":
         return world * loss
-    observed = torch.where(scale > 0, 1.0 / scale, 0.0)
+    if target.ndim == 1:  # class indices: their kernels have put the mean's divisor into the gradient already
+        rows = (target >= 0).to(loss.dtype)
+        observed = (rows if weight is None else rows * weight).sum()
+    else:
+        observed = torch.where(scale > 0, 1.0 / scale, 0.0)
     total = sum_over_processes(observed, world)
     return loss * (world * observed / torch.where(total > 0, total, 1.0))
 

@@ -17,6 +17,7 @@ from shortlist.checks import (
     values_visible,
     whole,
 )
+from shortlist.distributed import world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional._frame import balance, finite, split, wide
 from shortlist.functional._fused import register, row_loss
@@ -183,10 +184,7 @@ register("lml", ops.lml_loss, _lml_loss_twin)
 def _check_k(k: int | Tensor, scores: Tensor) -> tuple[int, Tensor | None]:
     """k as a number, or as one number per row; a row may ask for more labels than it has."""
     if not isinstance(k, Tensor):
-        number = whole(k, "k must be a whole number of at least 1, or a tensor with one per row")
-        if number < 1:
-            raise ShortlistError(f"k must be at least 1, got {number}")
-        return number, None
+        return min(whole(k, "k", 1), scores.shape[-1]), None
     rows = scores.shape[:-1]
     check_device(scores, k, "k")
     if k.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8) or k.shape != rows:
@@ -267,6 +265,7 @@ def lml_loss(
     weight: Tensor | None = None,
     sample_weight: Tensor | None = None,
     reduction: str = "mean",
+    sync: bool | None = None,
 ) -> Tensor:
     """Negative log-likelihood of the present labels under the LML projection.
 
@@ -291,15 +290,17 @@ def lml_loss(
         temperature: the scores are divided by it.
         weight: one per class (index targets only). sample_weight: one per row.
         reduction: "mean" (over rows with a present label), "sum" or "none".
+        sync: count over all processes; None means yes when ``torch.distributed`` is initialised.
 
     Example:
         >>> scores = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
         >>> lml_loss(scores, torch.tensor([1]), k=2), lml_loss(scores, torch.tensor([[1, 0, -1, 1]]), k=2)
         (tensor(0.4741), tensor(1.9028))
     """
+    check_scores(scores)
     check_reduction(reduction)
     number, k_rows = _check_k(k, scores)
     x, target, rows = label_loss_inputs(scores, target, mask, weight, sample_weight)
     x = _over_temperature(x, temperature)
-    loss = row_loss("lml", x, target, (number, k_rows), weight=rows, reduction=reduction)
+    loss = row_loss("lml", x, target, (number, k_rows), weight=rows, reduction=reduction, world=world_size(sync))
     return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

@@ -9,6 +9,7 @@ from shortlist.checks import (
     check_device,
     check_indices,
     check_k,
+    check_not_negative,
     check_positive,
     check_reduction,
     check_scores,
@@ -16,10 +17,12 @@ from shortlist.checks import (
     mask_indices,
     transforms_active,
     values_visible,
+    whole,
 )
+from shortlist.distributed import world_size
 from shortlist.errors import ShortlistError
-from shortlist.functional._frame import finite
-from shortlist.functional.reduction import index_weights, reduce_loss, spread_nan
+from shortlist.functional._frame import bounded, finite, wide
+from shortlist.functional.reduction import index_weights, reduce_over_processes, spread_nan
 from shortlist.kernels import native_serves, ops
 
 
@@ -30,21 +33,31 @@ def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -
         traced = torch.compiler.is_compiling() or transforms_active()
         values, indices = (ops.kth_largest.op if traced else ops.kth_largest.run)(scores, noise, epsilon, k)
         return values, indices
-    noisy = scores if noise is None else scores + epsilon * noise
+    noisy = scores
+    if noise is not None:  # a label that takes part keeps a finite score
+        noisy = torch.where(scores == float("-inf"), scores, bounded(scores + epsilon * noise))
     top = noisy.topk(k, dim=-1)
     return top.values[..., -1], top.indices[..., -1]
 
 
-def _smoothed_kth(scores: Tensor, k: int, epsilon: float, n_samples: int, generator: torch.Generator | None) -> Tensor:
-    """Mean over the draws of the k-th largest noisy score; its gradient is the mean indicator of where it stands."""
+def _smoothed_kth(
+    scores: Tensor, k: int, epsilon: float, n_samples: int, generator: torch.Generator | None
+) -> tuple[Tensor, Tensor]:
+    """Mean over the draws of the k-th largest noisy score; its gradient is the mean indicator of where it stands.
+
+    And whether a row has fewer than k usable labels: then the mean is 0, without a gradient.
+    """
     draws = []
     for _ in range(max(n_samples, 1)):
         # one draw at a time: the memory of one matrix of scores
         noise = _normal(scores, generator) if n_samples and epsilon > 0 else None
         draws.append(_kth_largest(scores, noise, epsilon, k))
     values, labels = (torch.stack(parts, dim=-1) for parts in zip(*draws, strict=True))
-    there = finite(scores.gather(-1, labels))
-    return (there + (finite(values) - there).detach()).mean(-1)
+    few = values == float("-inf")
+    there = wide(torch.where(few, 0.0, finite(scores.gather(-1, labels))))
+    drawn = wide(torch.where(few, 0.0, finite(values)))
+    kth = (there + (drawn - there).detach()).mean(-1)  # in float64: a sum of huge scores is no infinity
+    return kth.to(scores.dtype), few[..., 0]
 
 
 def _normal(like: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -68,6 +81,7 @@ def noised_topk_loss(
     weight: Tensor | None = None,
     sample_weight: Tensor | None = None,
     reduction: str = "mean",
+    sync: bool | None = None,
 ) -> Tensor:
     """Noise-smoothed top-k hinge: the label should beat the (k+1)-th largest score, averaged over Gaussian noise.
 
@@ -81,7 +95,7 @@ def noised_topk_loss(
 
     Needs:
         indices
-        1 <= k <= L - 1.
+        1 <= k <= L - 1. A row with fewer than k + 1 usable labels (mask, -inf) has loss 0.
 
     Reference:
         Garcin, Servajean, Joly, Salmon, "Stochastic Smoothing of the Top-K Calibrated Hinge Loss for Deep Imbalanced
@@ -92,7 +106,7 @@ def noised_topk_loss(
         class_counts: training examples per class, for the imbalanced form. max_margin: its largest margin.
         scale: multiplies the hinge's argument; None means 1.
         generator: where the noise comes from.
-        mask, weight, sample_weight, reduction: as in ``smooth_topk_loss``.
+        mask, weight, sample_weight, reduction, sync: as in ``smooth_topk_loss``.
 
     Example:
         >>> scores = torch.tensor([[2.0, 1.0, 0.5, -1.0]])
@@ -103,10 +117,8 @@ def noised_topk_loss(
     check_reduction(reduction)
     check_indices(scores, target)
     k = check_k(k, scores.shape[-1] - 1, "the number of labels less one")
-    if not epsilon >= 0 or epsilon == float("inf"):
-        raise ShortlistError(f"epsilon must be a finite number, not negative, got {epsilon!r}")
-    if isinstance(n_samples, bool) or not isinstance(n_samples, int) or n_samples < 0:
-        raise ShortlistError(f"n_samples must be a whole number of at least 0, got {n_samples!r}")
+    check_not_negative(epsilon, "epsilon")
+    n_samples = whole(n_samples, "n_samples", 0)
     if scale is not None:
         check_positive(scale, "scale")
     x = in_compute_type(scores)
@@ -118,13 +130,14 @@ def noised_topk_loss(
         x = torch.where(observed.unsqueeze(-1), x, 0.0)  # an ignored row may hold anything
     label = label.clamp(min=0)
     own = finite(x.gather(-1, label.unsqueeze(-1)).squeeze(-1))
-    kth = _smoothed_kth(x, k + 1, epsilon, n_samples, generator)
+    kth, few = _smoothed_kth(x, k + 1, epsilon, n_samples, generator)
     margin = 1.0 if class_counts is None else _class_margins(class_counts, x, max_margin)[label]
     losses = F.relu((1.0 if scale is None else scale) * (margin + (kth - own)))
-    losses = torch.where(kth.detach() == float("-inf"), 0.0, losses)  # fewer than k + 1 labels: always among them
+    losses = torch.where(few, 0.0, losses)  # fewer than k + 1 labels: always among them
     counts = observed.to(x.dtype)
     losses = spread_nan(losses, x, observed)
-    loss = reduce_loss(losses, counts if rows is None else counts * rows.reshape(-1), reduction)
+    counts = counts if rows is None else counts * rows.reshape(-1)
+    loss = reduce_over_processes(losses, counts, reduction, world_size(sync))
     loss = loss.reshape(scores.shape[:-1]) if reduction == "none" else loss
     return loss.to(scores.dtype)
 

@@ -10,6 +10,7 @@ from shortlist.checks import (
     check_reduction,
     check_scores,
     transforms_active,
+    whole,
 )
 from shortlist.distributed import world_size
 from shortlist.errors import ShortlistError
@@ -77,8 +78,7 @@ def partial_selective_loss(
     check_clip(clip)
     if mode not in _RULES:
         raise ShortlistError(f"mode must be 'selective', 'ignore' or 'negative', got {mode!r}")
-    if isinstance(likelihood_topk, bool) or not isinstance(likelihood_topk, int) or likelihood_topk < 0:
-        raise ShortlistError(f"likelihood_topk must be a whole number that is not negative, got {likelihood_topk!r}")
+    likelihood_topk = whole(likelihood_topk, "likelihood_topk", 0)
     check_scores(scores)
     likelihood_topk = min(likelihood_topk, scores.shape[-1])
     frequent = None

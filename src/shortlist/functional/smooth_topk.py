@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.checks import check_k, check_positive, check_reduction
+from shortlist.distributed import world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional._frame import finite, split, wide
 from shortlist.functional._fused import register, row_loss
@@ -48,13 +49,14 @@ def _loss(
     weight: Tensor | None,
     sample_weight: Tensor | None,
     reduction: str,
+    sync: bool | None,
 ) -> Tensor:
     check_reduction(reduction)
     if alpha != alpha or abs(alpha) == float("inf"):
         raise ShortlistError(f"alpha must be a finite number, got {alpha!r}")
     x, target, rows = index_loss_inputs(scores, target, mask, weight, sample_weight)
     k = check_k(k, scores.shape[-1] - 1, "the number of labels less one")
-    loss = row_loss("smooth-topk", x, target, (k, tau, alpha), weight=rows, reduction=reduction)
+    loss = row_loss("smooth-topk", x, target, (k, tau, alpha), weight=rows, reduction=reduction, world=world_size(sync))
     return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)
 
 
@@ -69,6 +71,7 @@ def smooth_topk_loss(
     weight: Tensor | None = None,
     sample_weight: Tensor | None = None,
     reduction: str = "mean",
+    sync: bool | None = None,
 ) -> Tensor:
     """Smooth top-k SVM loss: the label's subsets of size k against all others, at temperature tau.
 
@@ -95,6 +98,7 @@ def smooth_topk_loss(
         weight: one per class, as in ``torch.nn.functional.cross_entropy``.
         sample_weight: one per row.
         reduction: "mean" (over what was observed), "sum" or "none". Rows with target -1 are ignored.
+        sync: count over all processes; None means yes when ``torch.distributed`` is initialised.
 
     Example:
         >>> scores = torch.tensor([[2.0, 1.0, 0.5, -1.0], [0.0, 0.0, 3.0, 1.0]])
@@ -102,7 +106,7 @@ def smooth_topk_loss(
         tensor(1.0024)
     """
     check_positive(tau, "tau")
-    return _loss(scores, target, k, tau, alpha, mask, weight, sample_weight, reduction)
+    return _loss(scores, target, k, tau, alpha, mask, weight, sample_weight, reduction, sync)
 
 
 def topk_hinge_loss(
@@ -115,6 +119,7 @@ def topk_hinge_loss(
     weight: Tensor | None = None,
     sample_weight: Tensor | None = None,
     reduction: str = "mean",
+    sync: bool | None = None,
 ) -> Tensor:
     """Top-k hinge loss: the label should beat the k-th best of the others by a margin. The limit tau -> 0.
 
@@ -131,10 +136,10 @@ def topk_hinge_loss(
         Lapin, Hein, Schiele, "Top-k Multiclass SVM", NIPS 2015, in the form of Berrada et al. 2018, eq. 19.
 
     Options:
-        alpha, mask, weight, sample_weight, reduction: as in ``smooth_topk_loss``.
+        alpha, mask, weight, sample_weight, reduction, sync: as in ``smooth_topk_loss``.
 
     Example:
         >>> topk_hinge_loss(torch.tensor([[2.0, 1.0, 0.5, -1.0]]), torch.tensor([3]), k=2)
         tensor(2.)
     """
-    return _loss(scores, target, k, 0.0, alpha, mask, weight, sample_weight, reduction)
+    return _loss(scores, target, k, 0.0, alpha, mask, weight, sample_weight, reduction, sync)

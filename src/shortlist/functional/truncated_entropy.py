@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_reduction
-from shortlist.errors import ShortlistError
+from shortlist.checks import check_reduction, whole
+from shortlist.distributed import world_size
 from shortlist.functional._frame import finite
 from shortlist.functional._fused import register, row_loss
 from shortlist.functional.reduction import label_loss_inputs
@@ -50,6 +50,7 @@ def truncated_entropy_loss(
     weight: Tensor | None = None,
     sample_weight: Tensor | None = None,
     reduction: str = "mean",
+    sync: bool | None = None,
 ) -> Tensor:
     """Truncated top-k entropy: cross-entropy in which the k - 1 strongest rivals do not count.
 
@@ -72,6 +73,7 @@ def truncated_entropy_loss(
         mask: bool, broadcastable to the scores; False takes a label out of its row.
         weight: one per class (index targets only). sample_weight: one per row.
         reduction: "mean" (over rows with a present label), "sum" or "none".
+        sync: count over all processes; None means yes when ``torch.distributed`` is initialised.
 
     Example:
         >>> scores = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
@@ -79,8 +81,10 @@ def truncated_entropy_loss(
         ['1.4402', '0.4076']
     """
     check_reduction(reduction)
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ShortlistError(f"k must be a whole number of at least 1, got {k!r}")
+    k = whole(k, "k", 1)
     x, target, rows = label_loss_inputs(scores, target, mask, weight, sample_weight)
-    loss = row_loss("truncated-entropy", x, target, (k,), weight=rows, reduction=reduction)
+    args = (min(k, x.shape[-1]),)  # more than all rivals cannot be forgiven
+    loss = row_loss(
+        "truncated-entropy", x, target, args, weight=rows, reduction=reduction, world=world_size(sync)
+    )
     return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

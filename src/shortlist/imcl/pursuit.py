@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from shortlist.checks import in_compute_type
+from shortlist.checks import in_compute_type, whole
 from shortlist.errors import ShortlistError
 from shortlist.imcl.nonnegative import fit
 
@@ -60,8 +60,7 @@ class JointNonnegativePursuit:
     threshold: float = 1e-6
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise ShortlistError(f"k must be a whole number of at least 1, got {self.k!r}")
+        whole(self.k, "k", 1)
         for name in ("label_weight", "feature_weight", "threshold"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:

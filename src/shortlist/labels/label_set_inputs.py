@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 
 Offsets = NDArray[np.int64]
@@ -41,11 +42,7 @@ def check_num_labels(num_labels: int | None, vocabulary: Sequence[str] | None) -
         if vocabulary is None:
             raise ShortlistError("num_labels is needed when there is no vocabulary to count")
         num_labels = len(vocabulary)
-    if isinstance(num_labels, bool) or not isinstance(num_labels, int | np.integer) or num_labels < 1:
-        raise ShortlistError(f"num_labels must be a whole number of at least 1, got {num_labels!r}")
-    if num_labels >= 2**63:
-        raise ShortlistError(f"num_labels must be below 2^63, got {num_labels}")
-    return int(num_labels)
+    return whole(num_labels, "num_labels", 1)
 
 
 def check_keys(examples: int, num_labels: int) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.checks import check_scores, in_compute_type, whole
+from shortlist.checks import check_scores, in_compute_type
 from shortlist.errors import ShortlistError
 
 EMPTY = ("skip", "zero")
@@ -41,11 +41,3 @@ def as_scores(scores: Any) -> Tensor:
 def check_choice(value: Any, name: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise ShortlistError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
-
-
-def check_whole(k: int, name: str = "k") -> int:
-    """A plain whole number of at least 1; the upper bound is known only with the first scores."""
-    k = whole(k, f"{name} must be a whole number of at least 1")
-    if k < 1:
-        raise ShortlistError(f"{name} must be a whole number of at least 1, got {k}")
-    return k

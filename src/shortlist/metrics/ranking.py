@@ -4,7 +4,8 @@ from typing import Any
 
 from torch import Tensor
 
-from shortlist.metrics._inputs import EMPTY, check_choice, check_whole
+from shortlist.checks import whole
+from shortlist.metrics._inputs import EMPTY, check_choice
 from shortlist.metrics._states import CountMetric, RowMean, synced
 from shortlist.metrics.functional.ranking import ndcg_rows, precision_rows, recall_rows, top_k_counts
 
@@ -29,7 +30,7 @@ class TopKAccuracy(CountMetric):
 
     def __init__(self, k: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.k = check_whole(k)
+        self.k = whole(k, "k", 1)
         self._start("correct", "total")
 
     def update(self, scores: Any, target: Any) -> None:
@@ -59,7 +60,7 @@ class PrecisionAtK(RowMean):
 
     def __init__(self, k: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.k = check_whole(k)
+        self.k = whole(k, "k", 1)
 
     def update(self, scores: Any, target: Any) -> None:
         self._add_rows(precision_rows(scores, target, self.k))
@@ -81,7 +82,7 @@ class RecallAtK(RowMean):
     def __init__(self, k: int, *, empty: str = "skip", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check_choice(empty, "empty", EMPTY)
-        self.k, self.empty = check_whole(k), empty
+        self.k, self.empty = whole(k, "k", 1), empty
 
     def update(self, scores: Any, target: Any) -> None:
         self._add_rows(recall_rows(scores, target, self.k, self.empty))

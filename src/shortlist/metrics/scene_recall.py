@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.metrics._inputs import check_whole
+from shortlist.checks import whole
 from shortlist.metrics._states import RowMean, synced
 from shortlist.metrics.functional.scene_recall import found_at, image_recalls, predicate_recalls, scene_inputs
 
@@ -30,7 +30,7 @@ class SceneRecallAtK(RowMean):
 
     def __init__(self, k: int, constrained: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.k, self.constrained = check_whole(k), constrained
+        self.k, self.constrained = whole(k, "k", 1), constrained
         self._start("predicate_total", default=torch.zeros(1, dtype=torch.float64))
         self._start("predicate_count")
 

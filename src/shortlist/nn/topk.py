@@ -38,9 +38,15 @@ class LMLLoss(_Loss):
     function = staticmethod(lml_loss)
 
     def __init__(
-        self, k: int, *, temperature: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"
+        self,
+        k: int,
+        *,
+        temperature: float = 1.0,
+        weight: Tensor | None = None,
+        reduction: str = "mean",
+        sync: bool | None = None,
     ) -> None:
-        super().__init__(k=k, temperature=temperature, weight=weight, reduction=reduction)
+        super().__init__(k=k, temperature=temperature, weight=weight, reduction=reduction, sync=sync)
 
 
 class SmoothTopKLoss(_Loss):
@@ -60,8 +66,9 @@ class SmoothTopKLoss(_Loss):
         alpha: float = 1.0,
         weight: Tensor | None = None,
         reduction: str = "mean",
+        sync: bool | None = None,
     ) -> None:
-        super().__init__(k=k, tau=tau, alpha=alpha, weight=weight, reduction=reduction)
+        super().__init__(k=k, tau=tau, alpha=alpha, weight=weight, reduction=reduction, sync=sync)
 
 
 class TopKHingeLoss(_Loss):
@@ -73,8 +80,16 @@ class TopKHingeLoss(_Loss):
 
     function = staticmethod(topk_hinge_loss)
 
-    def __init__(self, k: int, *, alpha: float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        super().__init__(k=k, alpha=alpha, weight=weight, reduction=reduction)
+    def __init__(
+        self,
+        k: int,
+        *,
+        alpha: float = 1.0,
+        weight: Tensor | None = None,
+        reduction: str = "mean",
+        sync: bool | None = None,
+    ) -> None:
+        super().__init__(k=k, alpha=alpha, weight=weight, reduction=reduction, sync=sync)
 
 
 class TruncatedEntropyLoss(_Loss):
@@ -86,8 +101,10 @@ class TruncatedEntropyLoss(_Loss):
 
     function = staticmethod(truncated_entropy_loss)
 
-    def __init__(self, k: int, *, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        super().__init__(k=k, weight=weight, reduction=reduction)
+    def __init__(
+        self, k: int, *, weight: Tensor | None = None, reduction: str = "mean", sync: bool | None = None
+    ) -> None:
+        super().__init__(k=k, weight=weight, reduction=reduction, sync=sync)
 
 
 class NoisedTopKLoss(_Loss):
@@ -111,6 +128,7 @@ class NoisedTopKLoss(_Loss):
         generator: torch.Generator | None = None,
         weight: Tensor | None = None,
         reduction: str = "mean",
+        sync: bool | None = None,
     ) -> None:
         super().__init__(
             k=k,
@@ -122,6 +140,7 @@ class NoisedTopKLoss(_Loss):
             generator=generator,
             weight=weight,
             reduction=reduction,
+            sync=sync,
         )
 
     def forward(

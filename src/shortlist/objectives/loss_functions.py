@@ -14,6 +14,7 @@ from torch import Tensor
 
 from shortlist import functional as losses
 from shortlist.checks import check_indices, check_scores
+from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.links import Link
 from shortlist.objectives.base import Accepts, LinearObjective
@@ -80,15 +81,18 @@ class LossFunctionObjective(LinearObjective):
             type(self).function(torch.zeros(1, self.num_labels), torch.zeros(shape, dtype=torch.int64), **options)
 
 
-def cross_entropy_loss(scores: Tensor, target: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
-    """Softmax cross-entropy, a mean over the rows with a known label; 0 where there is none."""
+def cross_entropy_loss(
+    scores: Tensor, target: Tensor, *, label_smoothing: float = 0.0, sync: bool | None = None
+) -> Tensor:
+    """Softmax cross-entropy, a mean over the rows with a known label (of all processes); 0 where there is none."""
     check_scores(scores)
     check_indices(scores, target)
     if not 0 <= label_smoothing <= 1:
         raise ShortlistError(f"label_smoothing must be between 0 and 1, got {label_smoothing!r}")
     target = target.long()
     total = F.cross_entropy(scores, target, ignore_index=-1, label_smoothing=label_smoothing, reduction="sum")
-    return total / (target >= 0).sum().clamp(min=1)
+    world = world_size(sync)
+    return world * total / sum_over_processes((target >= 0).sum(), world).clamp(min=1)
 
 
 _INDICES: Accepts = ("indices",)

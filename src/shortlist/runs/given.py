@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from shortlist.checks import whole
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
@@ -179,9 +180,7 @@ def relations_wanted(given: Given, wanted: str | None) -> tuple[int, bool]:
     k, constrained = options.pop("k"), options.pop("constrained")
     if rule.name != "top-k" or options or not isinstance(constrained, bool):
         raise ShortlistError(f"--rule for scenes is top-k:k=20 or top-k:k=20,constrained=false; got {wanted!r}")
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ShortlistError(f"k must be a whole number of at least 1, got {k!r}")
-    return k, constrained
+    return whole(k, "k", 1), constrained
 
 
 def named_sets(sets: LabelSets, vocabulary: Sequence[str] | None) -> LabelSets:

@@ -78,10 +78,8 @@ class Conformal(SetRule):
             raise ShortlistError(f"penalty must be a finite number that is not negative, got {penalty!r}")
         self.score, self.labels, self.per_class = score, labels, bool(per_class)
         self.link: Link = check_link(link or usual_link(single=labels == "single"))
-        self.free_rank = whole(free_rank, "free_rank must be a whole number")
-        if self.free_rank < 0:
-            raise ShortlistError(f"free_rank must be a whole number of at least 0, got {free_rank!r}")
-        self.seed = None if seed is None else whole(seed, "seed must be a whole number")
+        self.free_rank = whole(free_rank, "free_rank", 0)
+        self.seed = None if seed is None else whole(seed, "seed")
         self._reset()
 
     @property

@@ -26,9 +26,7 @@ class TopK(SetRule):
     _block = 1 << 23  # nothing as large as the scores is made of them, and fewer calls are faster
 
     def __init__(self, k: int) -> None:
-        self.k = whole(k, "k must be a whole number")
-        if self.k < 1:
-            raise ShortlistError(f"k must be a whole number from 1 to the number of labels, got {k!r}")
+        self.k = whole(k, "k", 1)
 
     def _learn(self, block: Block) -> None:
         self._check_k(block.scores.shape[1])

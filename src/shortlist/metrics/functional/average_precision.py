@@ -6,9 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 from shortlist.links import link_tensor
-from shortlist.metrics._inputs import EMPTY, as_scores, as_tensor, check_choice, check_whole
+from shortlist.metrics._inputs import EMPTY, as_scores, as_tensor, check_choice
 from shortlist.metrics._truth import label_matrix
 
 AVERAGES = ("class", "sample")
@@ -108,7 +109,7 @@ def check_options(average: str, empty: str, bins: int | None) -> None:
     check_choice(average, "average", AVERAGES)
     check_choice(empty, "empty", EMPTY)
     if bins is not None:
-        check_whole(bins, "bins")
+        whole(bins, "bins", 1)
         if average == "sample":
             raise ShortlistError("bins are for average='class'; the sample average needs no memory and is always exact")
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from shortlist.checks import check_scores, in_compute_type
+from shortlist.checks import check_scores, in_compute_type, whole
 from shortlist.errors import ShortlistError
-from shortlist.metrics._inputs import as_scores, as_tensor, check_whole
+from shortlist.metrics._inputs import as_scores, as_tensor
 
 _AT_ONCE = 1 << 22  # values that are copied at once, where images of one size do not stand side by side
 
@@ -107,7 +107,7 @@ def found_at(inputs: SceneInputs, ks: Sequence[int], constrained: bool) -> Tenso
     has to be looked up, and ties cost something only where they cross the k-th place.
     """
     for k in ks:
-        check_whole(k)
+        whole(k, "k", 1)
     scores, pair, predicate, image, offsets = inputs
     width = scores.shape[1]
     if constrained:
