@@ -79,8 +79,6 @@ def _kind(annotation: Any) -> str:
 
 def _default(field: Any) -> str:
     default = field.default
-    if field.default_factory is not None:
-        return ""  # the meaning says what it follows from
     if default is PydanticUndefined:
         return "must be given"
     if isinstance(default, BaseModel):

@@ -70,7 +70,8 @@ def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
 def test_it_computes_what_a_loop_written_by_hand_computes() -> None:
     data, learner = some_data(), some_model()
     weight, bias = (value.clone().requires_grad_() for value in learner.weights().values())
-    optimizer = torch.optim.SGD([weight, bias], lr=0.2, momentum=0.8, nesterov=True, weight_decay=0.01)
+    parts = [{"params": [weight], "weight_decay": 0.01}, {"params": [bias], "weight_decay": 0.0}]
+    optimizer = torch.optim.SGD(parts, lr=0.2, momentum=0.8, nesterov=True)
     for epoch in range(3):
         for part in optimizer.param_groups:
             part["lr"] = 0.2 * (0.1 if epoch >= 2 else 1.0)
@@ -92,7 +93,8 @@ def test_it_computes_what_a_loop_written_by_hand_computes() -> None:
 def test_adamw_computes_what_a_loop_written_by_hand_computes() -> None:
     data, learner = some_data(), some_model()
     weight, bias = (value.clone().requires_grad_() for value in learner.weights().values())
-    optimizer = torch.optim.AdamW([weight, bias], lr=0.01, weight_decay=0.1)
+    parts = [{"params": [weight], "weight_decay": 0.1}, {"params": [bias], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(parts, lr=0.01)
     for step, rows in enumerate(batches(order_of(ROWS, 0, 0), 32)):
         for part in optimizer.param_groups:
             part["lr"] = 0.01 * 0.5 * (1 + torch.cos(torch.tensor(torch.pi * step / 4, dtype=torch.float64)).item())
@@ -184,6 +186,43 @@ def without_seconds(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in record.items() if name != "seconds"} for record in records]
 
 
+OPTIMIZERS = ("sgd", "sgd-nesterov", "adam", "adamw", "rmsprop")
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "constant": {},
+    "step": {"at": [1, 3]},
+    "cosine": {"warm_up": 1.5},
+    "plateau": {"patience": 1, "warm_up": 0.5},
+}
+
+
+@pytest.mark.parametrize("ema", [None, 0.9])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_stopped_after_any_epoch_it_resumes_to_the_same_bits(
+    optimizer: str, schedule: str, ema: float | None, tmp_path: Path
+) -> None:
+    data, noise = some_data(), chance()
+    settings: dict[str, Any] = {
+        "epochs": 4, "batch_size": 64, "ema": ema, "schedule": {"name": schedule, **SCHEDULES[schedule]},
+        "optimizer": {"name": optimizer, "clip": 1.0, "weight_decay": 0.01, "backbone_lr": 0.5},
+    }  # fmt: skip
+    complete = Run.create(tmp_path / "whole", CONFIG, {})
+    history = fit(deep_model(), data, noise, run=complete, **settings)
+    partly = Run.create(tmp_path / "partly", CONFIG, {})
+    for stop_in in (2, 3, 4):  # each time a new process would start here
+        model = deep_model()
+        with pytest.raises(KeyboardInterrupt):
+            train(
+                model.backbone, model.objective, data, noise, TrainSettings(accelerator="cpu", **settings),
+                run=partly, progress=StopsIn(stop_in), resume=True,
+            )  # fmt: skip
+        assert partly.checkpoint["last"] == stop_in - 1
+    again = fit(deep_model(), data, noise, run=partly, resume=True, **settings)
+    for which in ("best", "last"):
+        assert same(complete.weights(which), partly.weights(which))
+    assert without_seconds(again.records) == without_seconds(history.records)
+
+
 def test_resuming_a_finished_run_changes_nothing(tmp_path: Path) -> None:
     run, data = Run.create(tmp_path / "run", CONFIG, {}), some_data()
     fit(some_model(), data, data, run=run)
@@ -243,6 +282,68 @@ def test_a_loss_that_is_not_finite_is_an_error_with_advice() -> None:
     wild = Dataset(data.inputs * 1e30, data.target, data.vocabulary)
     with pytest.raises(ValueError, match=r"the loss became (nan|inf) in epoch 1: lower optimizer\.lr"):
         fit(some_model(), wild, optimizer={"lr": 1e10})
+
+
+def test_a_frozen_backbone_keeps_its_weights_and_its_batch_norm_statistics() -> None:
+    learner = deep_model()
+    before = learner.weights()
+    fit(learner, some_data(), optimizer={"backbone_lr": 0, "weight_decay": 0.1})
+    after = learner.weights()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {"objective.head.weight", "objective.head.bias"}
+    assert all(weight.requires_grad for weight in learner.parameters())
+
+
+def test_the_backbone_moves_by_its_share_of_the_rate() -> None:
+    whole, slow = deep_model(), deep_model()
+    before = whole.weights()
+    for learner, speed in ((whole, 1.0), (slow, 0.1)):
+        fit(learner, some_data(), epochs=1, batch_size=ROWS, optimizer={"name": "sgd", "backbone_lr": speed})
+    fast, little = (model.weights() for model in (whole, slow))
+    for name, _ in whole.named_parameters():
+        share = 0.1 if name.startswith("backbone") else 1.0
+        step = fast[name] - before[name]
+        torch.testing.assert_close(little[name] - before[name], share * step, rtol=1e-3, atol=1e-7)
+
+
+def test_a_long_gradient_is_clipped_to_the_given_norm() -> None:
+    learner = some_model()
+    before = torch.cat([weight.flatten() for weight in learner.weights().values()])
+    fit(learner, some_data(), epochs=1, batch_size=ROWS, optimizer={"name": "sgd", "lr": 1.0, "clip": 0.01})
+    after = torch.cat([weight.flatten() for weight in learner.weights().values()])
+    assert float((after - before).norm()) == pytest.approx(0.01, rel=1e-3)
+
+
+def test_validation_and_the_final_weights_are_those_of_the_moving_average() -> None:
+    data, learner = some_data(), some_model()
+    weight, bias = (value.clone().requires_grad_() for value in learner.weights().values())
+    averages = [weight.detach().clone(), bias.detach().clone()]
+    optimizer = torch.optim.SGD([weight, bias], lr=0.1)
+    steps = [rows for epoch in range(3) for rows in batches(order_of(ROWS, 0, epoch), 32)]
+    for number, rows in enumerate(steps):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(data.inputs[rows] @ weight.T + bias, data.target[rows]).backward()
+        optimizer.step()
+        decay = min(0.8, (1 + number) / (10 + number))
+        for average, value in zip(averages, (weight, bias), strict=True):
+            average.mul_(decay).add_(value.detach(), alpha=1 - decay)
+    fit(learner, data, ema=0.8, optimizer={"name": "sgd"})
+    for found, expected in zip(learner.weights().values(), averages, strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+    right = (data.inputs @ averages[0].T + averages[1]).argmax(1) == data.target
+    history = fit(some_model(), data, data, ema=0.8, optimizer={"name": "sgd"})
+    assert history.records[-1]["topk-accuracy@1"] == pytest.approx(float(right.float().mean()))
+
+
+def test_the_plateau_schedule_lowers_the_rate_where_nothing_gets_better() -> None:
+    history = fit(some_model(), some_data(), chance(), epochs=8, schedule={"name": "plateau", "patience": 2})
+    rates = [record["lr"] for record in history.records]
+    assert history.best_epoch is not None
+    assert history.best_epoch <= 6
+    assert rates[history.best_epoch + 1] == pytest.approx(rates[history.best_epoch])
+    assert rates[history.best_epoch + 2] == pytest.approx(0.1 * rates[history.best_epoch])
+    with pytest.raises(ValueError, match="plateau schedule watches a metric"):
+        fit(some_model(), some_data(), schedule={"name": "plateau"})
 
 
 def test_mixed_precision_trains_and_keeps_float32_weights() -> None:

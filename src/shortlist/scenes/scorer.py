@@ -54,6 +54,8 @@ class RelationScorer(nn.Module):
     (torch.Size([6, 8]), torch.Size([6, 3]), (6,))
     """
 
+    not_decayed = ("frequency",)  # a table: a batch teaches the pairs of classes that are in it
+
     def __init__(
         self,
         in_shape: Sequence[int],

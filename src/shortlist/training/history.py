@@ -20,6 +20,10 @@ class History:
         """The record of the epoch whose weights are used."""
         return self.records[-1 if self.best_epoch is None else self.best_epoch - 1] if self.records else None
 
+    def values(self) -> list[float]:
+        """The watched metric of every epoch."""
+        return [] if self.metric is None else [record[self.metric] for record in self.records]
+
     def add(self, record: Record) -> bool:
         """Add an epoch's record; whether it is the best so far."""
         self.records.append(record)

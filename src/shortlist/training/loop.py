@@ -23,10 +23,12 @@ from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.metrics.named import check_metric, measure_all, usual_metrics, usual_scene_metrics, with_k
 from shortlist.objectives import Objective, default_monitor
+from shortlist.training.average import WeightAverage
 from shortlist.training.batches import augmentation, batches, grouped, loaded, mixed_seed, order_of
 from shortlist.training.history import History, Record
 from shortlist.training.learner import Learner, features_of, score
-from shortlist.training.optimizers import make_optimizer, rate_at
+from shortlist.training.optimizers import make_optimizer
+from shortlist.training.schedules import rate_at
 from shortlist.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -100,31 +102,33 @@ def train(
     metric, metrics = choose_metrics(objective, train_set, val_set, settings)
     history, best_weights = History(metric), None
 
-    with own_randomness(fabric.device), ended(progress):
-        optimizer = make_optimizer(learner.parameters(), settings.optimizer)
+    with own_randomness(fabric.device), ended(progress), frozen(backbone, settings.optimizer.backbone_lr == 0):
+        optimizer = make_optimizer(backbone, objective, settings.optimizer, fused=can_be_fused(settings))
         model, optimizer = fabric.setup(learner, optimizer)
+        average = WeightAverage(learner, settings.ema) if settings.ema else None
         if resume and run is not None:
-            history = restore(run, learner, optimizer, fabric, metric)
+            history = restore(run, learner, optimizer, average, fabric, metric)
         progress.start(len(history.records), settings.epochs, metric)
 
         while not history.is_over(settings.epochs, settings.stop.patience):
             epoch, started = len(history.records), time.perf_counter()
             torch.manual_seed(mixed_seed(settings.seed, epoch, fabric.global_rank))
-            loss, lr = train_epoch(fabric, model, optimizer, train_set, settings, epoch, progress)
+            loss, lr = train_epoch(fabric, model, optimizer, average, train_set, settings, history, progress)
             record: Record = {"epoch": epoch + 1, "loss": loss, "lr": lr}
-            if val_set is not None:
-                share_buffers(backbone)
-                scores = gathered_scores(fabric, learner, val_set)
-                record |= measure_all(metrics, scores, val_set.answers, objective.link)
-            record["seconds"] = round(time.perf_counter() - started, 3)
-            is_best = history.add(record)
-            if run is not None:
-                if fabric.is_global_zero:
-                    state = {"optimizer": optimizer.state_dict(), "precision": fabric.strategy.precision.state_dict()}
-                    run.save_epoch(learner.weights(), state, history.records, history.best_epoch)
-                fabric.barrier()
-            elif is_best and val_set is not None:
-                best_weights = learner.weights()
+            share_buffers(backbone)
+            with average.in_place() if average is not None else nullcontext():
+                if val_set is not None:
+                    scores = gathered_scores(fabric, learner, val_set)
+                    record |= measure_all(metrics, scores, val_set.answers, objective.link)
+                record["seconds"] = round(time.perf_counter() - started, 3)
+                is_best = history.add(record)
+                if run is not None:
+                    if fabric.is_global_zero:
+                        state = state_of(optimizer, average, fabric)
+                        run.save_epoch(learner.weights(), state, history.records, history.best_epoch)
+                    fabric.barrier()
+                elif is_best and (val_set is not None or average is not None):
+                    best_weights = learner.weights()
             progress.epoch(record)
 
     if run is not None:
@@ -138,14 +142,18 @@ def train_epoch(
     fabric: Fabric,
     model: Any,
     optimizer: Any,
+    average: WeightAverage | None,
     dataset: Dataset,
     settings: TrainSettings,
-    epoch: int,
+    history: History,
     progress: Progress,
 ) -> tuple[float, float]:
     """One pass over the data; the mean loss per example, and the learning rate at the end."""
+    epoch, watched = len(history.records), history.values()
     objective: Objective = model.module.objective
     model.train()
+    if settings.optimizer.backbone_lr == 0:
+        model.module.backbone.eval()
     objective.start_epoch(epoch, settings.epochs)
     order = order_of(len(dataset), settings.seed, epoch)
     groups = grouped(batches(order, settings.batch_size, fabric.world_size), settings.accumulate)
@@ -156,9 +164,11 @@ def train_epoch(
 
     total, seen = torch.zeros((), device=fabric.device), 0
     for step, group in enumerate(mine):
-        lr = settings.optimizer.lr * rate_at(settings.schedule, epoch + step / len(mine), settings.epochs)
+        length = 1 / len(mine)
+        rate = rate_at(settings.schedule, epoch + step * length, settings.epochs, length, watched)
+        lr = settings.optimizer.lr * rate
         for part in optimizer.param_groups:
-            part["lr"] = lr
+            part["lr"] = lr * part["speed"]
         wanted = objective.wanted_rows(changing)
         if wanted is not None:
             objective.remember(gathered_features(fabric, model.module, dataset, wanted.cpu()))
@@ -170,9 +180,13 @@ def train_epoch(
                 fabric.backward(loss if len(group) == 1 else loss * (len(rows) / in_group))
             total.add_(loss.detach(), alpha=len(rows))
             seen += len(rows)
+        if settings.optimizer.clip is not None:
+            fabric.clip_gradients(model, optimizer, max_norm=settings.optimizer.clip, error_if_nonfinite=False)
         optimizer.step()
         optimizer.zero_grad()
         objective.after_step(lr)
+        if average is not None:
+            average.update()
         progress.step(epoch, step, len(mine), loss.detach())
     mean: Any = fabric.all_reduce(total / seen, reduce_op="mean")
     if not math.isfinite(mean):
@@ -193,6 +207,10 @@ def choose_metrics(
     if val_set is None:
         if settings.stop.patience is not None or settings.stop.metric is not None:
             raise ShortlistError("early stopping needs validation data: set data.validation, or remove stop")
+        if settings.schedule.name == "plateau":
+            raise ShortlistError(
+                "the plateau schedule watches a metric on validation data: set data.validation, or choose another one"
+            )
         return None, []
     k = getattr(objective.config, "k", None)
     labels = objective.num_labels
@@ -272,7 +290,44 @@ def ended(progress: Progress) -> Iterator[None]:
         progress.end()
 
 
-def restore(run: Checkpoints, learner: Learner, optimizer: Any, fabric: Fabric, metric: str | None) -> History:
+@contextmanager
+def frozen(backbone: nn.Module, still: bool) -> Iterator[None]:
+    """Within this block no weight of the backbone wants a gradient, where it is to stand still."""
+    trained = [weight for weight in backbone.parameters() if weight.requires_grad] if still else []
+    for weight in trained:
+        weight.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for weight in trained:
+            weight.requires_grad_(True)
+
+
+def can_be_fused(settings: TrainSettings) -> bool:
+    """A fused step scales the gradients of half precision back itself: too late for clipping."""
+    return settings.optimizer.clip is None or settings.precision != "16-mixed"
+
+
+# ---- checkpoints
+
+
+def state_of(optimizer: Any, average: WeightAverage | None, fabric: Fabric) -> dict[str, Any]:
+    """What training goes on with besides the weights."""
+    return {
+        "optimizer": optimizer.state_dict(),
+        "precision": fabric.strategy.precision.state_dict(),
+        "average": None if average is None else average.state(),
+    }
+
+
+def restore(
+    run: Checkpoints,
+    learner: Learner,
+    optimizer: Any,
+    average: WeightAverage | None,
+    fabric: Fabric,
+    metric: str | None,
+) -> History:
     """Everything as it was after the run's last saved epoch; nothing where there is none."""
     saved = run.state()
     if saved is None:
@@ -280,4 +335,7 @@ def restore(run: Checkpoints, learner: Learner, optimizer: Any, fabric: Fabric, 
     learner.load_state_dict(run.weights("last"))
     optimizer.load_state_dict(saved["optimizer"])
     fabric.strategy.precision.load_state_dict(saved["precision"])
+    if average is not None:
+        average.load(saved["average"])
+        average.swap()  # the saved weights are the averages
     return History(metric, run.records(), run.checkpoint["best"])

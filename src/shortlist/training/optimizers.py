@@ -1,35 +1,81 @@
-"""Optimizers, and the learning rate as a plain function of how far training has come."""
+"""Optimizers, and which weights are drawn to zero."""
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
 
+from torch import nn
 from torch.nn import Parameter
-from torch.optim import SGD, AdamW, Optimizer
+from torch.nn.modules.batchnorm import _NormBase
+from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
 
-from shortlist.training.settings import OptimizerSettings, ScheduleSettings
+from shortlist.errors import ShortlistError
+from shortlist.training.settings import OptimizerSettings
 
-
-def make_optimizer(parameters: Iterable[Parameter], settings: OptimizerSettings) -> Optimizer:
-    """Fused: one pass over weights, gradients and state per step, which counts on small models and on large ones."""
-    lr, decay = settings.lr, settings.weight_decay
-    if settings.name == "adamw":
-        return AdamW(parameters, lr=lr, betas=settings.betas, weight_decay=decay, fused=True)
-    return SGD(parameters, lr=lr, momentum=settings.momentum, nesterov=True, weight_decay=decay, fused=True)
+_NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.LocalResponseNorm)
+_TABLES = (nn.Embedding, nn.EmbeddingBag)
 
 
-def rate_at(schedule: ScheduleSettings, progress: float, epochs: int) -> float:
-    """The learning rate, as a multiple of the first one, after ``progress`` epochs (fractions within an epoch).
+def make_optimizer(
+    backbone: nn.Module, objective: nn.Module, settings: OptimizerSettings, *, fused: bool = True
+) -> Optimizer:
+    """The optimizer of both; see `parameter_groups` for what is decayed and how fast the backbone moves.
 
-    A function of progress alone: a resumed run needs no schedule state.
+    Fused, where there is such a thing: one pass over weights, gradients and state per step, which counts on small
+    models and on large ones. (Gradients of half precision that are to be clipped cannot have it.)
 
-    >>> step = ScheduleSettings(name="step", at=(2, 4))
-    >>> [round(rate_at(step, p, 5), 4) for p in (0, 1.9, 2.0, 4.5)]
-    [1.0, 1.0, 0.1, 0.01]
-    >>> round(rate_at(ScheduleSettings(name="cosine"), 2.5, 5), 4)
-    0.5
+    >>> optimizer = make_optimizer(nn.Linear(4, 3), nn.Linear(3, 2), OptimizerSettings(name="adamw", weight_decay=0.1))
+    >>> [(part["weight_decay"], len(part["params"])) for part in optimizer.param_groups]
+    [(0.1, 2), (0.0, 2)]
     """
-    if schedule.name == "step":
-        return schedule.factor ** sum(progress >= epoch for epoch in schedule.at)
-    if schedule.name == "cosine":
-        return 0.5 * (1 + math.cos(math.pi * progress / epochs))
-    return 1.0
+    groups = parameter_groups(backbone, objective, settings)
+    lr, betas, momentum = settings.lr, settings.betas, settings.momentum or 0.0
+    if settings.name == "rmsprop":
+        return RMSprop(groups, lr=lr, momentum=momentum)
+    if betas is not None:
+        return (AdamW if settings.name == "adamw" else Adam)(groups, lr=lr, betas=betas, fused=fused)
+    return SGD(groups, lr=lr, momentum=momentum, nesterov=settings.name == "sgd-nesterov", fused=fused)
+
+
+def parameter_groups(
+    backbone: nn.Module, objective: nn.Module, settings: OptimizerSettings
+) -> list[dict[str, Any]]:
+    """The parameters by weight decay, and by ``speed``: what the learning rate is multiplied by.
+
+    Weight decay is for what inputs are multiplied by: parameters of two and more dimensions. Left alone are
+
+    - biases, weights of norm layers and all else of one dimension, such as the edges of IMCL's label graph: drawing
+      them to zero makes no model simpler, and a bias has to be as large as its label is rare;
+    - tables of which a batch looks up some rows only (``nn.Embedding``, and what a module names in ``not_decayed``):
+      every step would draw all rows to zero, and the rare ones are hardly ever taught.
+
+    ROLE's table of estimates is no parameter, and no optimizer touches it.
+    """
+    groups: dict[tuple[float, bool], list[Parameter]] = {}
+    for module, speed in ((backbone, settings.backbone_lr), (objective, 1.0)):
+        for parameter, decayed in with_decay(module):
+            if parameter.requires_grad:
+                groups.setdefault((speed, decayed), []).append(parameter)
+    if not groups:
+        raise ShortlistError("there is nothing to train: no parameter of backbone and objective wants a gradient")
+    order = sorted(groups, key=lambda key: (-key[0], not key[1]))
+    return [
+        {"params": groups[key], "weight_decay": settings.weight_decay if key[1] else 0.0, "speed": key[0]}
+        for key in order
+    ]
+
+
+def with_decay(model: nn.Module) -> Iterator[tuple[Parameter, bool]]:
+    """Every parameter once, and whether weight decay is for it.
+
+    >>> layers = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 3), nn.BatchNorm1d(3))
+    >>> [(tuple(parameter.shape), decayed) for parameter, decayed in with_decay(layers)]
+    [((9, 4), False), ((3, 4), True), ((3,), False), ((3,), False), ((3,), False)]
+    """
+    seen: set[Parameter] = set()
+    for module in model.modules():
+        exempt = getattr(module, "not_decayed", ())
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter not in seen:
+                seen.add(parameter)
+                looked_up = isinstance(module, _TABLES) or name in exempt
+                yield parameter, parameter.ndim > 1 and not isinstance(module, _NORMS) and not looked_up

@@ -1,6 +1,6 @@
 """What the training loop reads: optimizer, schedule, batches, precision, devices, seed, when to stop."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
@@ -16,52 +16,107 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class NamedSection(Section):
-    """A section with a name, which may stand alone: ``schedule: cosine``."""
+# what an optimizer takes besides weight decay, and its own value where the config says nothing
+_OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "sgd": {"lr": 0.1, "momentum": 0.0},
+    "sgd-nesterov": {"lr": 0.1, "momentum": 0.9},
+    "adam": {"lr": 1e-3, "betas": (0.9, 0.999)},
+    "adamw": {"lr": 1e-3, "betas": (0.9, 0.999)},
+    "rmsprop": {"lr": 1e-3, "momentum": 0.0},
+}
+_SCHEDULES: dict[str, dict[str, Any]] = {
+    "constant": {},
+    "step": {"at": (), "factor": 0.1},
+    "cosine": {},
+    "plateau": {"factor": 0.1, "patience": 3},
+}
 
-    _name_alone = model_validator(mode="before")(name_alone)
+
+class ByName(Section):
+    """A section whose name decides which of its other keys apply, and what they are where nothing is said; the name
+    may stand alone: ``schedule: cosine``."""
+
+    known: ClassVar[dict[str, dict[str, Any]]]
+    name: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _options_of_the_name(cls, value: Any) -> Any:
+        value = name_alone(value)
+        if not isinstance(value, dict):
+            return value
+        said = {key: given for key, given in value.items() if given is not None}
+        name = said.get("name", cls.model_fields["name"].default)
+        if name not in list(cls.known):  # the error about the name says enough
+            return said
+        own = cls.known[name]
+        for option in said:
+            owners = [other for other, known in cls.known.items() if option in known]
+            if owners and option not in own:
+                raise ShortlistError(f"{option} belongs to {' and '.join(owners)}, not to {name}: remove it")
+        return {**own, **said}
 
 
-# each optimizer's own learning rate, where none is given
-RATES = {"sgd-nesterov": 0.1, "adamw": 1e-3}
+class OptimizerSettings(ByName):
+    """How weights are changed. Weight decay leaves biases, norm layers and other one-dimensional weights alone.
 
-
-def _usual_rate(given: dict[str, Any]) -> float:
-    return RATES.get(given.get("name", ""), 0.1)  # an unknown name is an error of its own
-
-
-class OptimizerSettings(NamedSection):
-    """Which optimizer, and its options.
-
-    >>> OptimizerSettings().lr, OptimizerSettings(name="adamw").lr
-    (0.1, 0.001)
+    >>> OptimizerSettings(name="adam").lr
+    0.001
     """
 
-    name: Literal["sgd-nesterov", "adamw"] = Field(default="sgd-nesterov", description="which optimizer")
+    known: ClassVar[dict[str, dict[str, Any]]] = _OPTIMIZERS
+
+    name: Literal["sgd", "sgd-nesterov", "adam", "adamw", "rmsprop"] = Field(
+        default="sgd-nesterov", description="which optimizer"
+    )
     lr: float = Field(
-        default_factory=_usual_rate,
-        gt=0,
-        description="learning rate at the start; if not given, "
-        + ", ".join(f"{rate:g} for {name}" for name, rate in RATES.items()),
+        default=0.1, gt=0, description="learning rate; not given: 0.1 for sgd and sgd-nesterov, 0.001 for the others"
     )
-    momentum: float = Field(default=0.9, gt=0, lt=1, description="of sgd-nesterov")
-    betas: tuple[float, float] = Field(default=(0.9, 0.999), description="of adamw")
+    momentum: float | None = Field(
+        default=None, ge=0, lt=1, description="of sgd-nesterov (not given: 0.9), and of sgd and rmsprop (not given: 0)"
+    )
+    betas: tuple[float, float] | None = Field(
+        default=None, description="of adam and adamw; not given: 0.9 and 0.999"
+    )
     weight_decay: float = Field(default=0.0, ge=0, description="how strongly weights are drawn to zero")
-
-
-class ScheduleSettings(NamedSection):
-    name: Literal["constant", "step", "cosine"] = Field(
-        default="constant", description="how the rate falls: not at all, in steps, or along a cosine to zero"
+    backbone_lr: float = Field(
+        default=1.0,
+        ge=0,
+        description="the backbone's learning rate as a multiple of lr; 0 freezes it, its batch-norm statistics too",
     )
-    at: tuple[PositiveInt, ...] = Field(default=(), description="step: the epochs before which the rate is multiplied")
-    factor: float = Field(default=0.1, gt=0, lt=1, description="step: by how much")
+    clip: float | None = Field(
+        default=None, gt=0, description="the largest norm of the gradient; a longer one is scaled down to it"
+    )
+
+    @model_validator(mode="after")
+    def _nesterov_has_momentum(self) -> "OptimizerSettings":
+        if self.name == "sgd-nesterov" and not self.momentum:
+            raise ShortlistError("sgd-nesterov needs a momentum above 0; sgd can do without")
+        return self
+
+
+class ScheduleSettings(ByName):
+    """How the learning rate changes: not at all, in steps, along a cosine to zero, or whenever the watched metric has
+    not become better for some epochs."""
+
+    known: ClassVar[dict[str, dict[str, Any]]] = _SCHEDULES
+
+    name: Literal["constant", "step", "cosine", "plateau"] = Field(default="constant", description="which schedule")
+    at: tuple[PositiveInt, ...] | None = Field(
+        default=None, description="step: the epochs before which the rate is multiplied"
+    )
+    factor: float | None = Field(
+        default=None, gt=0, lt=1, description="step and plateau: by how much; not given: 0.1"
+    )
+    patience: PositiveInt | None = Field(
+        default=None, description="plateau: after so many epochs without a better one; not given: 3"
+    )
+    warm_up: float = Field(default=0.0, ge=0, description="epochs (or a part of one) in which the rate rises from zero")
 
     @model_validator(mode="after")
     def _steps_have_epochs(self) -> "ScheduleSettings":
         if self.name == "step" and not self.at:
             raise ShortlistError("a step schedule needs the epochs at which to step, such as at: [30, 60]")
-        if self.name != "step" and self.at:
-            raise ShortlistError(f"at belongs to the step schedule, not to {self.name}")
         return self
 
 
@@ -91,6 +146,12 @@ class TrainSettings(Section):
     accumulate: PositiveInt = Field(default=1, description="batches per optimizer step")
     optimizer: OptimizerSettings = Field(default=OptimizerSettings(), description="how weights are changed")
     schedule: ScheduleSettings = Field(default=ScheduleSettings(), description="how the learning rate changes")
+    ema: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="decay of a moving average of the weights, such as 0.999, which validates and predicts; none: off",
+    )
     stop: StopSettings = Field(default=StopSettings(), description="which epoch is best, and when to stop early")
     metrics: tuple[str, ...] = Field(default=(), description="further metrics of every epoch; none: the usual ones")
     augment: AugmentSettings = Field(default=AugmentSettings(), description="changes of training images")
@@ -100,3 +161,11 @@ class TrainSettings(Section):
     )
     devices: PositiveInt = Field(default=1, description="processes that share every batch")
     seed: int = Field(default=0, ge=0, description="of everything that is drawn at random")
+
+    @model_validator(mode="after")
+    def _warm_up_ends(self) -> "TrainSettings":
+        if self.schedule.warm_up >= self.epochs:
+            raise ShortlistError(
+                f"schedule.warm_up must be less than the {self.epochs} epochs there are, got {self.schedule.warm_up:g}"
+            )
+        return self
