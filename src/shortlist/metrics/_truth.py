@@ -105,7 +105,7 @@ def _as_target(target: Any) -> Tensor:
 
 def _is_index(target: Tensor, shape: tuple[int, ...]) -> bool:
     """True for class indices, False for a label matrix; both with their values checked."""
-    shape_only = torch.empty(shape, device="meta")
+    shape_only = torch.empty((), device=target.device).expand(shape)  # takes no memory
     if target.shape == shape[:-1]:
         small = target.dtype in (torch.int8, torch.int16)  # the number of labels would wrap around
         check_indices(shape_only, target.long() if small else target)
