@@ -1,6 +1,7 @@
 """LabelSets against plain Python sets."""
 
 import copy
+import json
 import os
 import pickle
 import tempfile
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -501,3 +503,27 @@ def test_a_missing_extra_is_said_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def _no_module(name: str) -> None:
     raise ModuleNotFoundError(name)
+
+
+# ---- ids beside the sets
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+def test_ids_stand_in_the_file_of_their_sets(ending: str, tmp_path: Path) -> None:
+    sets, file = LabelSets.from_lists([[0], []], vocabulary=["cat", "dog"]), tmp_path / f"sets.{ending}"
+    ids = ["a \"b\"", "ü\u2028"]
+    getattr(sets, f"to_{ending}")(file, ids=ids)
+    assert getattr(LabelSets, f"from_{ending}")(file) == sets
+    if ending == "parquet":
+        found = pandas.read_parquet(file)
+        assert found["id"].tolist() == ids
+        assert [list(labels) for labels in found["labels"]] == [[0], []]
+    else:
+        lines = [json.loads(line) for line in file.read_text("utf-8").split("\n")[1:-1]]
+        assert lines == [{"id": ids[0], "labels": ["cat"]}, {"id": ids[1], "labels": []}]
+
+
+def test_ids_that_do_not_fit_the_sets_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ShortlistError, match="one id for each of the 2 sets, got 1"):
+        LabelSets.from_lists([[0], []], num_labels=2).to_jsonl(tmp_path / "x.jsonl", ids=["a"])
+    assert not any(tmp_path.iterdir())

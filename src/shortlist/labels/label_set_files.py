@@ -1,4 +1,7 @@
-"""LabelSets in files: parquet (one list column) and JSON lines, written whole or not at all."""
+"""LabelSets in files: parquet and JSON lines, written whole or not at all.
+
+The examples' names, where there are any, stand in the same file as their sets: two files could be of two predictions.
+"""
 
 import json
 from collections.abc import Sequence
@@ -25,11 +28,13 @@ def write_parquet(
     indices: NDArray[Any],
     num_labels: int,
     vocabulary: Sequence[str] | None,
+    ids: Sequence[str] | None = None,
 ) -> None:
     pa, parquet = require("pyarrow"), require("pyarrow.parquet")
     header = json.dumps({"num_labels": num_labels, "vocabulary": vocabulary}, ensure_ascii=False).encode()
     labels = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(indices))
-    table = pa.table({"labels": labels}).replace_schema_metadata({_KEY: header})
+    named = {} if ids is None else {"id": pa.array(list(ids), pa.large_string())}
+    table = pa.table({**named, "labels": labels}).replace_schema_metadata({_KEY: header})
     with written_whole(path) as file:
         parquet.write_table(table, file, write_page_checksum=True)
 
@@ -46,9 +51,9 @@ def read_parquet(path: PathLike, max_labels: int) -> tuple[Any, Any, int, Sequen
             raise ShortlistError(f"not a parquet file, or damaged: {error}") from error
     header = parse_json((table.schema.metadata or {}).get(_KEY, b"{}"))
     stated = isinstance(header, dict) and {"num_labels", "vocabulary"} <= header.keys()
-    if not stated or table.column_names != ["labels"]:
+    if not stated or table.column_names not in (["labels"], ["id", "labels"]):
         raise ShortlistError(
-            "not a file of LabelSets.to_parquet: it has no num_labels, or not the single column 'labels'"
+            "not a file of LabelSets.to_parquet: it has no num_labels, or not the columns 'labels' and perhaps 'id'"
         )
     kind = table["labels"].type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_integer(kind.value_type):
@@ -82,6 +87,7 @@ def write_jsonl(
     indices: NDArray[Any],
     num_labels: int,
     vocabulary: Sequence[str] | None,
+    ids: Sequence[str] | None = None,
 ) -> None:
     header = {"num_sets": len(offsets) - 1, "num_labels": num_labels, "vocabulary": vocabulary}
     labels = indices.tolist()
@@ -91,7 +97,14 @@ def write_jsonl(
         quoted = [json.dumps(name, ensure_ascii=False) for name in vocabulary]
         written = [quoted[label] for label in labels]
     ends = offsets.tolist()
-    lines = ['{"labels": [' + ", ".join(written[a:b]) + "]}\n" for a, b in pairwise(ends)]
+    if ids is None:
+        starts = ["{"] * (len(ends) - 1)
+    else:
+        starts = [f'{{"id": {json.dumps(name, ensure_ascii=False)}, ' for name in ids]
+    lines = [
+        start + '"labels": [' + ", ".join(written[a:b]) + "]}\n"
+        for start, (a, b) in zip(starts, pairwise(ends), strict=True)
+    ]
     with written_whole(path) as file:
         file.write(json.dumps(header, ensure_ascii=False).encode() + b"\n")
         file.write("".join(lines).encode())

@@ -277,8 +277,9 @@ class LabelSets:
 
     # ---- files
 
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write a parquet file with one list column, ``labels``; the file appears whole or not at all.
+    def to_parquet(self, path: str | os.PathLike[str], *, ids: Sequence[str] | None = None) -> None:
+        """Write a parquet file with a list column ``labels`` and, of the examples' names, a column ``id``; the file
+        appears whole or not at all.
 
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.parquet"
@@ -287,11 +288,12 @@ class LabelSets:
         >>> LabelSets.from_parquet(path) == sets
         True
         """
-        files.write_parquet(path, self.offsets, self.indices, self.num_labels, self.vocabulary)
+        self._check_ids(ids)
+        files.write_parquet(path, self.offsets, self.indices, self.num_labels, self.vocabulary, ids)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str], *, max_labels: int = 1 << 28) -> LabelSets:
-        """Read what ``to_parquet`` wrote. A file that states more than ``max_labels`` labels in all its sets, or more
+        """Read what ``to_parquet`` wrote; ids are left out. A file that states more than ``max_labels`` labels in all its sets, or more
         sets than that, is refused before they are read: a few bytes can stand for any number of them.
 
         >>> import tempfile, pathlib
@@ -303,9 +305,9 @@ class LabelSets:
         with errors_name(path):
             return cls(*files.read_parquet(path, max_labels))
 
-    def to_jsonl(self, path: str | os.PathLike[str]) -> None:
+    def to_jsonl(self, path: str | os.PathLike[str], *, ids: Sequence[str] | None = None) -> None:
         """Write a text file: a first line about the labels, then ``{"labels": [...]}`` for each example, by name where
-        there is a vocabulary. The file appears whole or not at all.
+        there is a vocabulary, and with its ``"id"`` where ``ids`` are given. The file appears whole or not at all.
 
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.jsonl"
@@ -315,11 +317,12 @@ class LabelSets:
         {"labels": ["cat"]}
         {"labels": []}
         """
-        files.write_jsonl(path, self.offsets, self.indices, self.num_labels, self.vocabulary)
+        self._check_ids(ids)
+        files.write_jsonl(path, self.offsets, self.indices, self.num_labels, self.vocabulary, ids)
 
     @classmethod
     def from_jsonl(cls, path: str | os.PathLike[str]) -> LabelSets:
-        """Read what ``to_jsonl`` wrote.
+        """Read what ``to_jsonl`` wrote; ids are left out.
 
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.jsonl"
@@ -331,6 +334,10 @@ class LabelSets:
             return cls.from_lists(*files.read_jsonl(path))
 
     # ---- inside
+
+    def _check_ids(self, ids: Sequence[str] | None) -> None:
+        if ids is not None and len(ids) != len(self):
+            raise ShortlistError(f"there must be one id for each of the {len(self)} sets, got {len(ids)}")
 
     def __repr__(self) -> str:
         shown = [_short_set(labels, self.vocabulary) for labels in self[:3]]
