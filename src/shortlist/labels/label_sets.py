@@ -293,8 +293,10 @@ class LabelSets:
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str], *, max_labels: int = 1 << 28) -> LabelSets:
-        """Read what ``to_parquet`` wrote; ids are left out. A file that states more than ``max_labels`` labels in all its sets, or more
-        sets than that, is refused before they are read: a few bytes can stand for any number of them.
+        """Read what ``to_parquet`` wrote; ids are left out.
+
+        A file that states more than ``max_labels`` labels in all its sets, or more sets than that, is refused before
+        they are read: a few bytes can stand for any number of them.
 
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.parquet"
