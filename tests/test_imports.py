@@ -83,6 +83,7 @@ BY_NAME = {
     "shortlist/kernels/dispatch.py",
     "shortlist/metrics/__init__.py",
     "shortlist/models/allowed_import.py",
+    "shortlist/models/build.py",
     "shortlist/optional.py",
     "shortlist_recipes/__init__.py",
 }

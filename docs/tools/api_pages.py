@@ -21,6 +21,7 @@ ROOMS = {
     "training.settings": "The part of the config that the training loop reads.",
     "runs.make_run": "A trained and calibrated run in one call.",
     "runs.setup": "From a config to data, backbone and objective.",
+    "training.features_cache": "The features of a backbone, kept on disk.",
     "training.learner": "A backbone and its objective as one module.",
     "training.loop": "The training loop.",
     "runs.run": "The run directory.",

@@ -95,7 +95,7 @@ class Cell:
     def fingerprint(self) -> str:
         """Of keys and work: results of another fingerprint are not this cell's."""
         content = {"keys": dict(self.keys), **self.work()}
-        return hashlib.sha256(json.dumps(content, sort_keys=True, default=_plain).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(content, sort_keys=True, default=_what_decides).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class FunctionCell(Cell):
         return self.function(**self.options, **({"folder": folder} if self.resumable else {}))
 
 
-def _plain(value: Any) -> Any:
+def _what_decides(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, Path):

@@ -69,11 +69,11 @@ def features(
     as_json: Json = False,
 ) -> None:
     """Run a backbone over the data once, and write its features with the labels to a file for the features reader."""
-    from shortlist.data import cached_features
     from shortlist.data.write_features import write_features
     from shortlist.models import build_backbone
     from shortlist.runs.config import apply_override
     from shortlist.runs.setup import read_source
+    from shortlist.training.features_cache import cached_features
 
     if out.suffix != ".npz":
         raise ShortlistError(f"-o {out}: features are written as .npz")

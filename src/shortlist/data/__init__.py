@@ -12,7 +12,6 @@ from shortlist.data.corruptions import (
     symmetric_noise,
 )
 from shortlist.data.dataset import Dataset
-from shortlist.data.features_cache import cached_features
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.placed_shapes import placed_shapes
@@ -47,7 +46,6 @@ __all__ = [
     "Scenes",
     "ambiguous_numbers",
     "augment",
-    "cached_features",
     "corrupt",
     "long_tailed",
     "missing_labels",

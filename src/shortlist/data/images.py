@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,6 +64,11 @@ class Images:
                 f"mean and std must have one value for each of {channels} channels, std above 0, "
                 f"got {self.mean} and {self.std}"
             )
+
+    @classmethod
+    def from_files(cls, paths: Iterable[str | os.PathLike[str]], size: int, crop: bool) -> Images:
+        """Square images of these files."""
+        return cls(tuple(os.fspath(path) for path in paths), (size, size), crop)
 
     def __len__(self) -> int:
         return len(self.source)

@@ -40,7 +40,7 @@ def write(path: str | os.PathLike[str], classifier: SetClassifier) -> None:
         "history": classifier.history_,
         "rule": classifier.rule_.to_json(),
     }
-    header = {_KEY: json.dumps(facts, default=_plain, ensure_ascii=False)}
+    header = {_KEY: json.dumps(facts, default=_without_numpy, ensure_ascii=False)}
     write_tensors(path, classifier.learner_.weights(), header)
 
 
@@ -104,7 +104,7 @@ def _rebuilt(kind: type[Classifier], facts: dict[str, Any], weights: dict[str, A
     return classifier
 
 
-def _plain(value: Any) -> Any:
+def _without_numpy(value: Any) -> Any:
     """numpy's numbers as Python's own."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()

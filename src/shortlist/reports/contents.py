@@ -71,14 +71,14 @@ def _columns(points: Sequence[tuple[Measured, Measured]]) -> dict[str, list[Any]
     columns: dict[str, list[Any]] = {}
     for mean, spread in points:
         for key, value in mean.items():
-            columns.setdefault(key, []).append(_plain(value, trim=key.endswith("histogram")))
+            columns.setdefault(key, []).append(_for_json(value, trim=key.endswith("histogram")))
         for key in ("size", *_SHARES):
             if key in spread:
-                columns.setdefault(f"{key}_spread", []).append(_plain(spread[key]))
+                columns.setdefault(f"{key}_spread", []).append(_for_json(spread[key]))
     return columns
 
 
-def _plain(value: Any, trim: bool = False) -> Any:
+def _for_json(value: Any, trim: bool = False) -> Any:
     """Lists and numbers for JSON: no NaN; a trimmed one is rounded and has no zeros at the end.
 
     What is shown as a number keeps all its digits: the script then rounds it as the tables made here do.
@@ -87,7 +87,7 @@ def _plain(value: Any, trim: bool = False) -> Any:
         return float(value) if math.isfinite(value) else None
     if trim and np.ndim(value) == 1:
         value = np.trim_zeros(np.round(value, 5), "b")
-    return [_plain(one, trim) for one in value]
+    return [_for_json(one, trim) for one in value]
 
 
 # ---- the top of the page

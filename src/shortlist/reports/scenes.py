@@ -172,7 +172,7 @@ def _recall_figure(measured: Mapping[str, Sequence[_Measured]]) -> Any:
     for place, kind in enumerate(_KINDS):
         for number, (name, seeds) in enumerate(measured.items()):
             mean = [100 * statistics.fmean(one.recall[kind, k] for one in seeds) for k in KS]
-            axes[place].plot(KS, mean, "o-", ms=4, color=COLORS[number % len(COLORS)], label=_plain(name))
+            axes[place].plot(KS, mean, "o-", ms=4, color=COLORS[number % len(COLORS)], label=_literal(name))
         axes[place].set_xscale("log")
         axes[place].set_xticks(KS, list(map(str, KS)))
         axes[place].minorticks_off()
@@ -191,7 +191,7 @@ def _training_figure(by_name: Mapping[str, Sequence[SceneRun]]) -> Any:
             for seed, run in enumerate(runs):
                 points = [(record["epoch"], record[metric]) for record in run.history if metric in record]
                 if points:
-                    label = _plain(name) if seed == 0 else None
+                    label = _literal(name) if seed == 0 else None
                     marker = "o" if len(points) == 1 else None
                     color = COLORS[number % len(COLORS)]
                     axes.plot(*zip(*points, strict=True), marker=marker, color=color, label=label)
@@ -213,6 +213,6 @@ def _address(png: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
-def _plain(name: str) -> str:
+def _literal(name: str) -> str:
     """A name as matplotlib must read it to show it as it is."""
     return name.replace("\\", "\\\\").replace("$", r"\$") if "$" in name else name

@@ -30,7 +30,7 @@ def compare(data: ReportData, rules: list[str]) -> list[Row]:
     for name, seeds in data.seeds_by_name().items():
         for rule in rules:
             mean, spread = over_seeds([_measured(run, rule, examples) for run in seeds])
-            rows.append(Row(name, rule, _plain(mean), _plain(spread)))
+            rows.append(Row(name, rule, _as_lists(mean), _as_lists(spread)))
     return rows
 
 
@@ -57,5 +57,5 @@ def _measured(run: RunResult, rule: str, examples: Examples) -> dict[str, Any]:
     }
 
 
-def _plain(numbers: dict[str, Any]) -> dict[str, Any]:
+def _as_lists(numbers: dict[str, Any]) -> dict[str, Any]:
     return {key: np.asarray(value).tolist() for key, value in numbers.items()}

@@ -22,7 +22,7 @@ def read_json(path: PathLike, kind: type, findings: Findings) -> Any:
         findings.add(path, "is not JSON that can be read: lists or objects stand too deep within one another")
         return kind()
     if not isinstance(content, kind):
-        words = {list: "list", dict: "object"}
+        words: dict[type, str] = {list: "list", dict: "object"}
         found = words.get(type(content), type(content).__name__)
         findings.add(path, f"must be a JSON {words[kind]}, got {found}")
         return kind()

@@ -48,7 +48,7 @@ def load_plain(path: Path) -> Any:
 
 def _check_opcodes(content: bytes) -> None:
     """Refuse what only a pickle made to harm would hold, and lengths that are more than the file has."""
-    memo: dict[int, bool] = {}  # place -> whether what is there holds no other values
+    memo: dict[int | None, bool] = {}  # place -> whether what is there holds no other values
     tuples, before = 0, ""
     for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
         name = opcode.name
@@ -59,7 +59,7 @@ def _check_opcodes(content: bytes) -> None:
             if place > number:
                 raise pickle.UnpicklingError(f"it numbers a value {place}, but holds only {number} before it")
             memo[place] = before in _LEAVES
-        elif name in _GETS and not memo.get(int(argument), False):
+        elif name in _GETS and not memo.get(argument, False):
             raise pickle.UnpicklingError("it names a list, a dictionary or a tuple in more than one place")
         tuples += name in _TUPLES
         if tuples > _MOST_TUPLES:

@@ -29,8 +29,7 @@ def read_coco(
     Args:
         path: the JSON file.
         images: the folder with the images, such as ``train2014``.
-        size: images are resized to this many pixels in both directions.
-        crop: keep the proportions and the middle of each image instead of stretching it.
+        size, crop: how images are resized, as for ``read_image_folder``.
 
     Example:
         ```yaml
@@ -69,7 +68,7 @@ def read_coco(
     supercategories = [str(category.get("supercategory", "")) for category in named]
     group_names = sorted(set(supercategories))
     return Dataset(
-        Images(tuple(str(folder / image["file_name"]) for _, image in listed.values()), (size, size), crop),
+        Images.from_files((folder / image["file_name"] for _, image in listed.values()), size, crop),
         target,
         tuple(category["name"] for category in named),
         groups=torch.tensor([group_names.index(group) for group in supercategories]),

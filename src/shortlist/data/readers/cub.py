@@ -34,8 +34,7 @@ def read_cub(
         part: "train" or "test", as the authors split it, or "all".
         certainty: labels given with less are unknown: 1 keeps all, 2 leaves out what was not visible, 3 also what was
             guessed, 4 all but what was definite.
-        size: images are resized to this many pixels in both directions.
-        crop: keep the proportions and the middle of each image instead of stretching it.
+        size, crop: how images are resized, as for ``read_image_folder``.
 
     Example:
         ```yaml
@@ -69,7 +68,7 @@ def read_cub(
     about = [name.partition("::")[0] for name in names]
     kinds = list(dict.fromkeys(about))
     return Dataset(
-        Images(tuple(str(root / "images" / images[identity][1]) for identity in kept), (size, size), crop),
+        Images.from_files((root / "images" / images[identity][1] for identity in kept), size, crop),
         target,
         tuple(names),
         groups=torch.tensor([kinds.index(kind) for kind in about]),

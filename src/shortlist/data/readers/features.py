@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from shortlist.data.dataset import Dataset, default_names
 from shortlist.data.mapped_rows import MappedRows
@@ -86,68 +87,60 @@ def read_features(
     (tensor([[ 4.5000, 30.0000], [ 9.0000, 25.0000]]), tensor([[ 1, 0], [-1, 1]], dtype=torch.int8))
     """
     findings = Findings()
-    inputs_file = open_arrays(path, findings, memory_map)
-    labels_file = inputs_file if labels is None else open_arrays(labels, findings)
     if label_columns is not None:
         labels_key, vocabulary = "", label_columns if vocabulary is None else vocabulary
-    keys = (unknown_key, vocabulary_key, groups_key, group_names_key, side_key, truth_key)
-    named = _named(labels_file, label_columns, (labels_key, ids_key, *keys)) if labels is None else set()
+    keys = {
+        "unknown": unknown_key,
+        "names": vocabulary_key,
+        "groups": groups_key,
+        "group_names": group_names_key,
+        "ids": ids_key,
+        "side": side_key,
+        "truth": truth_key,
+    }
+    inputs_file = open_arrays(path, findings, memory_map)
+    labels_file = inputs_file if labels is None else open_arrays(labels, findings)
+    named = _named(labels_file, label_columns, (labels_key, *keys.values())) if labels is None else set()
     inputs = get_array(inputs_file, inputs_key, findings, columns=input_columns, named=named)
-    found = _labels(labels_file, labels_key, label_columns, findings)
-    ids = get_array(labels_file, ids_key, findings, as_text=True)
-    unknown, names, groups, group_names, side, truth = (get_array(labels_file, key, findings) for key in keys)
+    written = _labels(labels_file, labels_key, label_columns, findings)
+    found = {what: get_array(labels_file, key, findings, as_text=what == "ids") for what, key in keys.items()}
     findings.stop_if_any()
     if inputs_file is None or labels_file is None:
         raise AssertionError("a file that cannot be opened is a problem, and was raised")
 
     inputs = _checked_inputs(inputs, inputs_file, input_columns or inputs_file.spread(inputs_key, named), findings)
-    if vocabulary is None and names is not None:
-        vocabulary = tuple(map(str, names.tolist()))
-    if vocabulary is None and found.ndim == 2:
-        columns = labels_file.spread(labels_key)
-        vocabulary = columns and [name.removeprefix(f"{labels_key}_") for name in columns]
-    if found.ndim == 1 and found.dtype.kind in "OU":
-        found, vocabulary = indices_of_names(found.tolist(), vocabulary, labels_file.path, findings)
     if vocabulary is None:
-        vocabulary = default_names(_count_labels(found, num_labels, labels_file, labels_key))
-    elif num_labels not in (None, len(vocabulary)):
-        raise ShortlistError(f"num_labels={num_labels} was given, but there are {len(vocabulary)} names")
+        vocabulary = _names_in_file(labels_file, labels_key, written, found["names"])
+    if written.ndim == 1 and written.dtype.kind in "OU":
+        written, vocabulary = indices_of_names(written.tolist(), vocabulary, labels_file.path, findings)
+    vocabulary = _checked_names(vocabulary, written, num_labels, labels_file, labels_key)
     if labels_file.is_table:
-        found, coding = blanks_are_unknown(found, coding)
-    target = target_of(found, vocabulary, coding, labels_file.path, findings)
-    rows = inputs.shape[0]
-    for what, array in (
-        (labels_key, found),
-        (unknown_key, unknown),
-        (ids_key, ids),
-        (side_key, side),
-        (truth_key, truth),
-    ):
-        if array is not None and array.shape[0] != rows:
-            findings.add(
-                labels_file.path, f"{what!r} has {array.shape[0]} rows, but {inputs_file.path} has {rows} inputs"
-            )
-    if unknown is not None and unknown.shape != found.shape:
-        findings.add(labels_file.path, f"{unknown_key!r} has shape {unknown.shape}, the label matrix {found.shape}")
-    _check_ids(ids, labels_file, findings)
-    sides = None if side is None else side_of(side, labels_file.path, findings)
-    sets = None if truth is None else truth_of(truth, vocabulary, labels_file.path, findings)
+        written, coding = blanks_are_unknown(written, coding)
+    target = target_of(written, vocabulary, coding, labels_file.path, findings)
+    per_example = {labels_key: written} | {keys[what]: found[what] for what in ("unknown", "ids", "side", "truth")}
+    for key, array in per_example.items():
+        if array is not None and array.shape[0] != inputs.shape[0]:
+            rows = f"{array.shape[0]} rows, but {inputs_file.path} has {inputs.shape[0]} inputs"
+            findings.add(labels_file.path, f"{key!r} has {rows}")
+    if found["unknown"] is not None and found["unknown"].shape != written.shape:
+        shapes = f"shape {found['unknown'].shape}, the label matrix {written.shape}"
+        findings.add(labels_file.path, f"{unknown_key!r} has {shapes}")
+    _check_ids(found["ids"], labels_file, findings)
+    side = None if found["side"] is None else side_of(found["side"], labels_file.path, findings)
+    truth = None if found["truth"] is None else truth_of(found["truth"], vocabulary, labels_file.path, findings)
     findings.stop_if_any()
     if target is None:
         raise AssertionError("labels that cannot be used are a problem, and were raised")
-    if unknown is not None:
-        mask = unknown.toarray() if hasattr(unknown, "toarray") else unknown
-        target = target.masked_fill(torch.from_numpy(mask != 0), -1)
     return dataset_of(
         labels_file.path,
         inputs,
-        target,
+        _marked_unknown(target, found["unknown"]),
         vocabulary,
-        groups=groups,
-        group_names=group_names,
-        ids=ids,
-        side=sides,
-        truth=sets,
+        groups=found["groups"],
+        group_names=found["group_names"],
+        ids=found["ids"],
+        side=side,
+        truth=truth,
         name=Path(path).stem,
     )
 
@@ -233,15 +226,38 @@ def _rows_not_finite(inputs: Any) -> Any:
     return np.flatnonzero(~np.concatenate(pieces)) if pieces else np.empty(0, dtype=np.int64)
 
 
-def _count_labels(found: Any, num_labels: int | None, file: ArrayFile, labels_key: str) -> int:
-    if found.ndim == 2:
-        return int(found.shape[1])
+def _names_in_file(file: ArrayFile, labels_key: str, written: Any, names: Any) -> Sequence[str] | None:
+    """The labels' names as an array has them, or as the columns of a table are called."""
+    if names is not None:
+        return tuple(map(str, names.tolist()))
+    columns = file.spread(labels_key) if written.ndim == 2 else None
+    return [name.removeprefix(f"{labels_key}_") for name in columns] if columns else None
+
+
+def _checked_names(
+    vocabulary: Sequence[str] | None, written: Any, num_labels: int | None, file: ArrayFile, labels_key: str
+) -> Sequence[str]:
+    """The labels' names; where there are none, their numbers."""
+    if vocabulary is not None:
+        if num_labels not in (None, len(vocabulary)):
+            raise ShortlistError(f"num_labels={num_labels} was given, but there are {len(vocabulary)} names")
+        return vocabulary
+    if written.ndim == 2:
+        return default_names(int(written.shape[1]))
     if num_labels is None:
         raise ShortlistError(
             f"{file.path}: {labels_key!r} holds class indices, which do not say how many labels there are: "
             f"give vocabulary, vocabulary_key or num_labels"
         )
-    return num_labels
+    return default_names(num_labels)
+
+
+def _marked_unknown(target: Tensor, unknown: Any) -> Tensor:
+    """-1 in the label matrix wherever this array is not 0."""
+    if unknown is None:
+        return target
+    dense = unknown.toarray() if hasattr(unknown, "toarray") else unknown
+    return target.masked_fill(torch.from_numpy(dense != 0), -1)
 
 
 def _check_ids(ids: Any, file: ArrayFile, findings: Findings) -> None:

@@ -61,7 +61,7 @@ def read_image_folder(
         labels += [label] * len(found)
     findings.stop_if_any()
     return Dataset(
-        Images(tuple(map(str, images)), (size, size), crop),
+        Images.from_files(images, size, crop),
         torch.tensor(labels, dtype=torch.int64),
         names,
         ids=tuple(image.relative_to(path).as_posix() for image in images),

@@ -49,8 +49,7 @@ def read_image_table(
         vocabulary: the labels' names in order. Without it they are, for "name" and "list", those that occur, sorted.
         num_labels: for "index", how many labels there are, where there is no vocabulary.
         root: the folder that paths start from; the table's own when not given.
-        size: images are resized to this many pixels in both directions.
-        crop: keep the proportions and the middle of each image instead of stretching it.
+        size, crop: how images are resized, as for ``read_image_folder``.
 
     >>> import tempfile
     >>> from PIL import Image
@@ -88,7 +87,7 @@ def read_image_table(
             target, names = _from_names(table, cells, labels == "list", vocabulary, rest, findings)
     findings.stop_if_any()
     return Dataset(
-        Images(tuple(map(str, paths)), (size, size), crop),
+        Images.from_files(paths, size, crop),
         target,
         tuple(names),
         ids=tuple(found[table.columns.index(path_column)] for _, found in table.rows),

@@ -36,8 +36,7 @@ def read_nus_wide(
         path: the folder with these folders in it.
         part: "train" or "test".
         images: the folder that the image list starts from; ``Flickr`` in ``path`` when not given.
-        size: images are resized to this many pixels in both directions.
-        crop: keep the proportions and the middle of each image instead of stretching it.
+        size, crop: how images are resized, as for ``read_image_folder``.
         labelled_only: leave out the images without any of the 81 concepts.
 
     Example:
@@ -67,7 +66,7 @@ def read_nus_wide(
     columns = [_column(labels / f"Labels_{concept}_{word}.txt", len(names), findings) for concept in concepts]
     findings.stop_if_any()
     data = Dataset(
-        Images(tuple(str(folder / name) for name in names), (size, size), crop),
+        Images.from_files((folder / name for name in names), size, crop),
         torch.from_numpy(np.stack(columns, axis=1)),
         tuple(concepts),
         ids=tuple(names),

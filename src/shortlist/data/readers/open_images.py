@@ -40,8 +40,7 @@ def read_open_images(
         classes: the labels' names, ``class-descriptions.csv`` (LabelName, DisplayName; with or without that header).
         images: the folder with ``IMAGE_ID.jpg``.
         vocabulary: the names of the labels to read; all of ``classes`` when not given.
-        size: images are resized to this many pixels in both directions.
-        crop: keep the proportions and the middle of each image instead of stretching it.
+        size, crop: how images are resized, as for ``read_image_folder``.
 
     Example:
         ```yaml
@@ -73,7 +72,7 @@ def read_open_images(
     clashes = target[row, label] != present  # of two different verdicts one was overwritten
     target[row[clashes], label[clashes]] = -1
     return Dataset(
-        Images(tuple(str(Path(images) / f"{name}.jpg") for name in rows), (size, size), crop),
+        Images.from_files((Path(images) / f"{name}.jpg" for name in rows), size, crop),
         torch.from_numpy(target),
         names,
         ids=tuple(rows),

@@ -35,8 +35,7 @@ def read_plantnet(
     Args:
         path: the folder with ``images`` in it.
         part: "train", "val" or "test".
-        size: images are resized to this many pixels in both directions.
-        crop: keep the proportions and the middle of each image instead of stretching it.
+        size, crop: how images are resized, as for ``read_image_folder``.
 
     Example:
         ```yaml
@@ -72,7 +71,7 @@ def read_plantnet(
     number = {genus: group for group, genus in enumerate(genera)}
     species_of_name = Counter(names[identity] for identity in species)
     return Dataset(
-        Images(tuple(map(str, images)), (size, size), crop),
+        Images.from_files(images, size, crop),
         torch.tensor(labels, dtype=torch.int64),
         # two ids of one species stay two labels, told apart by their ids
         tuple(names[i] if species_of_name[names[i]] == 1 else f"{names[i]} ({i})" for i in species),

@@ -23,8 +23,7 @@ def read_voc(path: str | os.PathLike[str], *, part: str = "train", size: int = 2
     Args:
         path: the folder of one year, such as ``VOCdevkit/VOC2012``.
         part: "train", "val", "trainval" or "test".
-        size: images are resized to this many pixels in both directions.
-        crop: keep the proportions and the middle of each image instead of stretching it.
+        size, crop: how images are resized, as for ``read_image_folder``.
 
     Example:
         ```yaml
@@ -53,7 +52,7 @@ def read_voc(path: str | os.PathLike[str], *, part: str = "train", size: int = 2
         _read_labels(file, rows, target[:, label], findings)
     findings.stop_if_any()
     return Dataset(
-        Images(tuple(str(root / "JPEGImages" / f"{name}.jpg") for name in rows), (size, size), crop),
+        Images.from_files((root / "JPEGImages" / f"{name}.jpg" for name in rows), size, crop),
         target,
         tuple(files),
         ids=tuple(rows),

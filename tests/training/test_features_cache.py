@@ -6,7 +6,8 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
-from shortlist.data import Dataset, Images, MappedRows, cached_features
+from shortlist.data import Dataset, Images, MappedRows
+from shortlist.training.features_cache import cached_features
 from tests.data.readers.made_files import image
 
 

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shortlist.data.dataset import Dataset
-from shortlist.data.images import Images
+from shortlist.data import Dataset, Images
 from shortlist.errors import ShortlistError
 from shortlist.files import written_whole
 
