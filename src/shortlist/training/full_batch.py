@@ -1,0 +1,201 @@
+"""A linear model fitted to all rows at once by L-BFGS: no learning rate, no epochs, the same weights every time.
+
+What is minimised is the sum of the rows' losses plus half the strength times the squared weights; biases are free. So
+the strength is scikit-learn's ``1 / C``. A loss that is a sum over labels (binary cross-entropy) falls apart into one
+small problem per label: these are solved side by side, each with its own curvature and step, and leave when done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_MEMORY = 10  # pairs of steps and gradient changes that describe the curvature
+_SMALLEST_STEP = 1e-10
+
+# scores and target -> the loss of each problem, (L,) or (1,), and its gradient by the scores
+Loss = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+@dataclass
+class Solution:
+    """Weights (D + 1, L), the biases in the last row; how many evaluations it took."""
+
+    weights: Tensor
+    evaluations: int
+
+
+def binary_columns(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Binary cross-entropy, summed over the rows that know the label: one problem per label."""
+    present, known = target == 1, target != -1
+    losses = torch.nn.functional.softplus(torch.where(present, -scores, scores))
+    gradient = torch.sigmoid(scores) - present.to(scores.dtype)
+    if not bool(known.all()):
+        losses, gradient = losses * known, gradient * known
+    return losses.sum(0, dtype=torch.float64), gradient
+
+
+def whole(loss: Callable[[Tensor, Tensor], Tensor]) -> Loss:
+    """Any mean loss of scores as one problem: times the number of rows, with autograd's gradient."""
+
+    def evaluate(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.enable_grad():
+            scores = scores.detach().requires_grad_()
+            value = loss(scores, target) * len(scores)
+            (gradient,) = torch.autograd.grad(value, scores)
+        return value.detach().double()[None], gradient
+
+    return evaluate
+
+
+def times(inputs: Any, weights: Tensor) -> Tensor:
+    """Rows of features, a tensor or a CSR matrix, times weights and plus biases: scores."""
+    if isinstance(inputs, Tensor):
+        return torch.addmm(weights[-1], inputs, weights[:-1])
+    return torch.from_numpy(np.asarray(inputs @ weights[:-1].numpy())) + weights[-1]
+
+
+def _transposed_times(inputs: Any, gradient: Tensor) -> Tensor:
+    """The gradient by weights and biases, from the gradient by the scores."""
+    if isinstance(inputs, Tensor):
+        by_weights = inputs.T @ gradient
+    else:
+        by_weights = torch.from_numpy(np.asarray(inputs.T @ gradient.numpy()))
+    return torch.cat([by_weights, gradient.sum(0, keepdim=True)])
+
+
+@torch.no_grad()
+def fit_linear(
+    inputs: Any,
+    target: Tensor,
+    start: Tensor,
+    loss: Loss,
+    strength: Tensor | float,
+    *,
+    tolerance: float = 1e-3,
+    most: int = 200,
+) -> Solution:
+    """Weights that minimise the loss with this strength of decay (one, or one per label), from ``start`` on.
+
+    It ends when no problem's gradient is larger than ``tolerance`` times what it was at zero weights, or after ``most``
+    evaluations.
+
+    >>> x, y = torch.tensor([[-1.0], [1.0], [2.0], [-2.0]]), torch.tensor([[0], [1], [0], [0]])
+    >>> fit_linear(x, y, torch.zeros(2, 1), binary_columns, 1.0).weights.T
+    tensor([[ 0.2..., -1.1...]])
+    """
+    found = start.clone()
+    decay = torch.as_tensor(strength, dtype=start.dtype).expand(start.shape[1]).clone()
+    here, goal = start.clone(), target
+    active = torch.arange(start.shape[1])
+    value, gradient = _evaluate(inputs, goal, here, loss, decay)
+    whole_problem = len(value) != start.shape[1]
+    limit = tolerance * _size_at_zero(inputs, target, start, loss, len(value))
+    memory = _Memory()
+    direction = -gradient / _norm(gradient, value).clamp(min=1e-12).to(start.dtype)
+    step = torch.ones_like(value)
+    evaluations = 1
+    while evaluations < most:
+        slope = _dot(direction, gradient, value)
+        trial = here + step.to(here.dtype) * direction
+        new_value, new_gradient = _evaluate(inputs, goal, trial, loss, decay)
+        evaluations += 1
+        accepted = new_value <= value + 1e-4 * step * slope
+        kept = accepted.to(here.dtype)
+        memory.add((trial - here) * kept, (new_gradient - gradient) * kept, value)
+        here = torch.where(accepted, trial, here)
+        gradient = torch.where(accepted, new_gradient, gradient)
+        # where a step went too far: the minimum of the parabola through value, slope and new value, within bounds
+        shorter = -slope * step / (2 * (new_value - value - slope * step)).clamp(min=1e-300)
+        shorter = torch.minimum(torch.maximum(shorter, 0.1 * torch.ones_like(step)), 0.5 * torch.ones_like(step)) * step
+        shorter = torch.where(torch.isfinite(shorter), shorter, 0.1 * step)
+        value = torch.where(accepted, new_value, value)
+        done = (_norm(gradient, value) <= limit) | (~accepted & (shorter < _SMALLEST_STEP))
+        if bool(done.all()):
+            break
+        fresh = memory.direction(gradient, value)
+        direction = torch.where(accepted, fresh, direction)
+        step = torch.where(accepted, torch.ones_like(step), shorter)
+        if not whole_problem and int(done.sum()) * 4 >= len(done):
+            found[:, active[done]] = here[:, done]
+            left = ~done
+            active, goal, decay, limit = active[left], goal[:, left], decay[left], limit[left]
+            here, gradient, direction = here[:, left], gradient[:, left], direction[:, left]
+            value, step = value[left], step[left]
+            memory.keep(left)
+    found[:, active] = here
+    return Solution(found, evaluations)
+
+
+def _evaluate(inputs: Any, target: Tensor, weights: Tensor, loss: Loss, decay: Tensor) -> tuple[Tensor, Tensor]:
+    value, by_scores = loss(times(inputs, weights), target)
+    gradient = _transposed_times(inputs, by_scores)
+    decayed = weights[:-1] * decay
+    gradient[:-1] += decayed
+    return value + 0.5 * _dot(weights[:-1], decayed, value), gradient
+
+
+def _size_at_zero(inputs: Any, target: Tensor, start: Tensor, loss: Loss, problems: int) -> Tensor:
+    like = torch.zeros(problems, dtype=torch.float64)
+    return _norm(_evaluate(inputs, target, torch.zeros_like(start), loss, start.new_zeros(1))[1], like)
+
+
+def _dot(left: Tensor, right: Tensor, like: Tensor) -> Tensor:
+    """The inner product of each problem."""
+    products = (left * right).sum(0, dtype=torch.float64)
+    return products if len(like) == len(products) else products.sum(0, keepdim=True)
+
+
+def _norm(values: Tensor, like: Tensor) -> Tensor:
+    return _dot(values, values, like).sqrt()
+
+
+class _Memory:
+    """The last steps and gradient changes, and the quasi-Newton direction they make (the two-loop recursion)."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.scale: Tensor | None = None
+
+    def add(self, step: Tensor, change: Tensor, like: Tensor) -> None:
+        curvature, size = _dot(step, change, like), _dot(change, change, like)
+        useful = curvature > 1e-10 * size
+        rho = torch.where(useful, 1 / curvature.clamp(min=1e-300), 0.0)
+        self.pairs = [*self.pairs[1 - _MEMORY :], (step, change, rho)]
+        scale = curvature / size.clamp(min=1e-300)
+        before = torch.ones_like(scale) if self.scale is None else self.scale
+        self.scale = torch.where(useful, scale, before)
+
+    def direction(self, gradient: Tensor, like: Tensor) -> Tensor:
+        found, shares = gradient.clone(), []
+        for step, change, rho in reversed(self.pairs):
+            share = (rho * _dot(step, found, like)).to(found.dtype)
+            found -= share * change
+            shares.append(share)
+        if self.scale is not None:
+            found *= self.scale.to(found.dtype)
+        for (step, change, rho), share in zip(self.pairs, reversed(shares), strict=True):
+            found += step * (share - (rho * _dot(change, found, like)).to(found.dtype))
+        return -found
+
+    def keep(self, left: Tensor) -> None:
+        self.pairs = [(step[:, left], change[:, left], rho[left]) for step, change, rho in self.pairs]
+        if self.scale is not None:
+            self.scale = self.scale[left]
+
+
+def log_odds(target: Tensor, num_labels: int) -> Tensor:
+    """Biases to start from: how often each label is present, as a score."""
+    if target.ndim == 1:
+        counts = torch.bincount(target[target >= 0], minlength=num_labels).double() + 0.5
+        return (counts / counts.sum()).log().float()
+    present, known = (target == 1).sum(0).double(), (target != -1).sum(0).double()
+    return ((present + 0.5) / (known - present + 0.5)).log().float()
+
+
+__all__: Sequence[str] = ["Loss", "Solution", "binary_columns", "fit_linear", "log_odds", "times", "whole"]
