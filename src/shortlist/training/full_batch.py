@@ -82,7 +82,7 @@ def fit_linear(
 ) -> Solution:
     """Weights that minimise the loss with this strength of decay (one, or one per label), from ``start`` on.
 
-    It ends when no problem's gradient is larger than ``tolerance`` times what it was at zero weights, or after ``most``
+    It ends when no problem's gradient is larger than ``tolerance`` times what it is at zero weights, or after ``most``
     evaluations.
 
     >>> x, y = torch.tensor([[-1.0], [1.0], [2.0], [-2.0]]), torch.tensor([[0], [1], [0], [0]])
@@ -141,8 +141,11 @@ def _evaluate(inputs: Any, target: Tensor, weights: Tensor, loss: Loss, decay: T
 
 
 def _size_at_zero(inputs: Any, target: Tensor, start: Tensor, loss: Loss, problems: int) -> Tensor:
-    like = torch.zeros(problems, dtype=torch.float64)
-    return _norm(_evaluate(inputs, target, torch.zeros_like(start), loss, start.new_zeros(1))[1], like)
+    """How large the gradient is for weights of zero and the biases that fit them best."""
+    origin = torch.zeros_like(start)
+    origin[-1] = log_odds(target, start.shape[1])
+    gradient = _evaluate(inputs, target, origin, loss, start.new_zeros(1))[1]
+    return _norm(gradient, torch.zeros(problems, dtype=torch.float64)).clamp(min=1e-6)
 
 
 def _dot(left: Tensor, right: Tensor, like: Tensor) -> Tensor:
