@@ -14,13 +14,16 @@ import torch
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_multilabel_classification
-from sklearn.metrics import label_ranking_average_precision_score
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from shortlist.estimators import SetClassifier
+from shortlist.estimators import SetClassifier, set_scorer
+from shortlist.estimators.decisions import Decision, best_decision
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets
 from shortlist.objectives import OBJECTIVES
@@ -39,8 +42,9 @@ def classifier(objective: str = "cross-entropy", **params: Any) -> SetClassifier
 
 @parametrize_with_checks(
     [
-        SetClassifier(epochs=12, lr=0.1, random_state=0),
-        SetClassifier("binary", rule="threshold", epochs=12, lr=0.1, random_state=0),
+        SetClassifier(random_state=0),
+        SetClassifier("cross-entropy", preprocess=None, epochs=12, lr=0.1, random_state=0),
+        SetClassifier("binary", rule="threshold", solver="lbfgs", weight_decay=0.1, random_state=0),
     ]
 )
 def test_scikit_learns_own_checks(estimator: SetClassifier, check: Any) -> None:
@@ -112,7 +116,7 @@ def test_unknown_labels_do_not_train() -> None:
     """Rows of unknown labels change nothing but the number of steps: with one batch, not even that."""
     y = MY.copy()
     y[::3] = -1
-    one_batch = {"batch_size": 1000, "rule": "threshold", "weight_decay": 0.0}
+    one_batch = {"batch_size": 1000, "rule": "threshold", "weight_decay": 0.0, "preprocess": None}
     with_unknown = classifier("binary", **one_batch).fit(MX, y)
     without = classifier("binary", **one_batch).fit(MX[y[:, 0] != -1], y[y[:, 0] != -1])
     np.testing.assert_allclose(with_unknown.decision_function(MX), without.decision_function(MX), rtol=1e-3, atol=1e-4)
@@ -139,22 +143,147 @@ def test_several_labels_need_an_objective_that_takes_them() -> None:
         classifier().fit(MX, MY)
 
 
+# ---- what it decides by itself
+
+
+def test_the_objective_follows_from_the_target() -> None:
+    partial = MY.copy()
+    partial[::2, 0] = -1
+    assert SetClassifier(epochs=1).fit(X, Y).objective_ == "cross-entropy"
+    assert SetClassifier(epochs=1).fit(MX, MY).objective_ == "binary"
+    assert SetClassifier(epochs=1).fit(MX, partial).objective_ == "binary"
+
+
+def test_where_no_label_is_known_to_be_absent_that_is_said_and_unknown_ones_are_taken_as_absent() -> None:
+    positives = np.where(MY == 1, 1, -1)
+    with pytest.warns(UserWarning, match="no label is known to be absent"):
+        model = SetClassifier(k=None, random_state=0).fit(MX, positives)
+    known = SetClassifier(k=None, random_state=0).fit(MX[MY.any(1)], MY[MY.any(1)])
+    assert model.objective_ == "binary"
+    assert model.score(MX, MY) == pytest.approx(known.score(MX, MY), abs=0.02)
+    single = np.full_like(MY, -1)
+    single[np.arange(len(MY)), MY.argmax(1)] = 1
+    with pytest.warns(UserWarning, match="'assume-negative'"):
+        assert SetClassifier(k=2).fit(MX, single).objective_ == "assume-negative"
+
+
+def test_the_default_is_the_logistic_regression_of_the_chosen_strength() -> None:
+    model = SetClassifier(k=2, random_state=0).fit(MX, MY)
+    peer = OneVsRestClassifier(LogisticRegression(C=1 / model.weight_decay_, tol=1e-6, max_iter=1000))
+    scaled = StandardScaler().fit_transform(MX)
+    np.testing.assert_allclose(model.decision_function(MX), peer.fit(scaled, MY).decision_function(scaled), atol=0.02)
+    losses = [tried["loss"] for tried in model.selection_]
+    assert model.weight_decay_ == model.selection_[int(np.argmin(losses))]["weight_decay"]
+    assert len(losses) >= 3
+
+
+def test_hidden_layers_choose_learning_rate_and_epochs_on_held_out_rows() -> None:
+    model = SetClassifier(k=2, hidden=(8,), batch_size=64, random_state=0).fit(X, Y)
+    best = max(model.selection_, key=lambda tried: tried["score"])
+    assert (model.lr_, model.epochs_) == (best["lr"], best["epochs"])
+    assert len(model.selection_) == 6
+    assert len(model.history_) == model.epochs_
+
+
+def test_a_solver_that_cannot_is_named() -> None:
+    with pytest.raises(ValueError, match=r"\"lbfgs\" is for linear models.*hidden is \(4,\)"):
+        SetClassifier(solver="lbfgs", hidden=(4,)).fit(X, Y)
+    with pytest.raises(ValueError, match="solver must be"):
+        SetClassifier(solver="sgd").fit(X, Y)
+
+
+@pytest.mark.parametrize("rows", [4, 8, 12, 30])
+def test_a_handful_of_rows_will_do(rows: int) -> None:
+    y = np.arange(rows) % 2
+    for target in (y, np.stack([y, 1 - y, y], 1)):
+        model = SetClassifier(k=1, random_state=0).fit(X[:rows], target)
+        assert model.predict(X[:rows]).shape == target.shape
+
+
+def test_predict_of_several_labels_has_the_best_micro_f1_on_held_out_rows() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        linked = torch.from_numpy(rng.integers(1, 9, (6, 4)) / 10)
+        target = torch.from_numpy(rng.integers(0, 2, (6, 4)))
+        decision = best_decision(linked, target)
+        tried = [Decision(cut, one).of(linked) for cut in np.arange(0.05, 1, 0.1) for one in (False, True)]
+        best = max(f1_score(target, found, average="micro", zero_division=0) for found in tried)
+        assert f1_score(target, decision.of(linked), average="micro", zero_division=0) == pytest.approx(best)
+
+
+# ---- scorers of sets
+
+
+def test_a_grid_search_over_k_scores_the_sets() -> None:
+    pipeline = make_pipeline(StandardScaler(), SetClassifier(random_state=0))
+    search = GridSearchCV(pipeline, {"setclassifier__k": [1, 4, 7]}, scoring=set_scorer("f1"), cv=2).fit(X, Y)
+    assert search.best_params_ == {"setclassifier__k": 1}
+    search = GridSearchCV(SetClassifier(), {"k": [0.5, 1, 4]}, scoring=set_scorer("coverage", largest=1.5), cv=2)
+    assert search.fit(X, Y).best_params_ == {"k": 1}
+
+
+def test_a_scorer_of_something_else_is_refused() -> None:
+    with pytest.raises(ValueError, match="no set metric 'f2'"):
+        set_scorer("f2")
+    with pytest.raises(ValueError, match="needs an estimator with predict_sets, got LogisticRegression"):
+        set_scorer()(LogisticRegression(), X, Y)
+
+
 # ---- features in, in any form
 
 
 def test_sparse_features_give_the_same_scores() -> None:
     sparse = np.where(np.abs(X) > 1, X, 0)
-    dense = classifier().fit(sparse, Y).decision_function(sparse)
+    dense = classifier(preprocess=None).fit(sparse, Y).decision_function(sparse)
     for form in (csr_matrix, csr_array):
-        assert np.array_equal(classifier().fit(form(sparse), Y).decision_function(form(sparse)), dense)
+        model = classifier(preprocess=None).fit(form(sparse), Y)
+        assert np.array_equal(model.decision_function(form(sparse)), dense)
+    full_batch = SetClassifier(preprocess=None, random_state=0).fit(sparse, Y).predict_proba(sparse)
+    model = SetClassifier(preprocess=None, random_state=0).fit(csr_array(sparse), Y)
+    np.testing.assert_allclose(model.predict_proba(csr_array(sparse)), full_batch, atol=0.01)
 
 
 def test_a_frame_gives_the_same_scores_and_its_columns_are_checked() -> None:
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(6)])
     model = classifier().fit(frame, Y)
     assert np.array_equal(model.decision_function(frame), classifier().fit(X, Y).decision_function(X))
-    with pytest.raises(ValueError, match="feature names"):
+    with pytest.raises(ValueError, match="missing: 'f0'"):
         model.predict(frame.rename(columns={"f0": "g0"}))
+
+
+def test_columns_are_found_by_name() -> None:
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = classifier().fit(frame, Y)
+    swapped = frame[list("fedcba")]
+    assert np.array_equal(model.decision_function(swapped), model.decision_function(frame))
+    with pytest.warns(UserWarning, match="ignored: 'more'"):
+        assert np.array_equal(model.predict(swapped.assign(more=1)), model.predict(frame))
+
+
+def test_a_frame_of_numbers_names_and_blanks_trains_and_travels(tmp_path: Path) -> None:
+    kind = np.where(Y == 3, None, NAMES[Y])
+    frame = pd.DataFrame({"wide": X[:, 0] * 1e6, "kind": kind, "rest": X[:, 1], "same": "x"})
+    frame.loc[::5, "wide"] = np.nan
+    model = SetClassifier(k=2, random_state=0).fit(frame, Y)
+    assert model.score(frame, Y) == 1
+    assert "left out (1): same (always the same)" in model.preprocessor_.describe()
+    model.save(tmp_path / "model.safetensors")
+    for again in (SetClassifier.load(tmp_path / "model.safetensors"), pickle.loads(pickle.dumps(model))):
+        assert np.array_equal(again.decision_function(frame), model.decision_function(frame))
+        assert again.selection_ == model.selection_
+        assert again.weight_decay_ == model.weight_decay_
+
+
+def test_scales_do_not_matter_by_default() -> None:
+    scales = 10.0 ** np.arange(-3, 3)
+    model, scaled = (SetClassifier(random_state=0).fit(x, Y) for x in (X.astype(float), X * scales))
+    np.testing.assert_allclose(scaled.decision_function(X * scales), model.decision_function(X), atol=1e-4)
+
+
+def test_partial_fit_prepares_columns_by_its_first_rows() -> None:
+    model = classifier().partial_fit(X[:100], Y[:100], classes=range(8))
+    fitted = model.preprocessor_.to_json()
+    assert model.partial_fit(X[100:] + 5, Y[100:]).preprocessor_.to_json() == fitted
 
 
 # ---- sets out
@@ -280,6 +409,8 @@ def test_the_same_random_state_gives_the_same_model_and_leaves_torch_alone() -> 
         ({"hidden": 64}, "hidden must hold the sizes"),
         ({"hidden": (0,)}, "layer sizes of at least 1"),
         ({"calibration": 1.0}, "calibration must be a share"),
+        ({"preprocess": "standard"}, "preprocess must be"),
+        ({"weight_decay": -1}, "weight_decay must be a number of at least 0"),
         ({"batch_size": "large"}, "batch_size: .*got 'large'"),
     ],
 )
@@ -435,10 +566,9 @@ def test_emotions_rank_well_and_sets_have_the_true_size() -> None:
     with np.load(path) as file:
         parts = [_sparse(file, name) for name in ("X_train", "Y_train", "X_test", "Y_test")]
     train_x, train_y, test_x, test_y = parts
-    model = make_pipeline(StandardScaler(with_mean=False), SetClassifier("binary", k=None, random_state=0))
-    model.fit(train_x, train_y)
-    assert model.score(test_x, test_y) > 0.75
-    assert model.predict(test_x).sum(1).mean() == pytest.approx(test_y.sum(1).mean(), abs=0.35)
+    model = SetClassifier(k=None, random_state=0).fit(train_x.toarray(), train_y)
+    assert model.score(test_x.toarray(), test_y) > 0.78
+    assert model.predict_sets(test_x.toarray()).sizes.mean() == pytest.approx(test_y.sum(1).mean(), abs=0.35)
 
 
 def _sparse(file: Any, name: str) -> Any:

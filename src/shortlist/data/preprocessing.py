@@ -72,15 +72,16 @@ class Preprocessor:
     - A pandas frame has its columns read by type: numbers as above, names as categories (rare ones together, unseen
       ones with them; a blank is a category of its own). Text, ids and dates are left out, with a warning. Columns are
       found by name.
-    - A scipy sparse matrix stays sparse: columns are divided by their largest absolute value, unless rows have length 1
-      (as tf-idf has) or nothing is larger than 1.
+    - A scipy sparse matrix stays sparse: a column is divided by the geometric mean of its largest absolute value and
+      its standard deviation, halfway between MaxAbsScaler and StandardScaler, so that rare columns count for more, but
+      not for much more. Rows of length 1, as tf-idf has them, are weighted already and left alone.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": [20, 40, None], "city": ["Oslo", "Rome", "Oslo"], "unit": ["cm", "cm", "cm"]})
     >>> prepared = Preprocessor.fit(table)
     >>> print(prepared.describe())
     standardised numbers (1): age
-    categories (1): city (Oslo and 1 rare or unseen)
+    categories (1): city (Oslo and rare or unseen ones)
     blanks marked (1): age
     left out (1): unit (always the same)
     >>> prepared.transform(table[["city", "unit", "age"]]).tolist()
@@ -147,7 +148,8 @@ class Preprocessor:
         if dropped:
             warnings.warn(f"columns left out: {', '.join(dropped)}", stacklevel=4)
         if fitted is None and not categories:
-            raise ShortlistError("no column is left to learn from: " + _listed(f"{names[c]} ({w})" for c, w in left_out.items()))
+            why_each = _listed(f"{names[column]!r} ({why})" for column, why in left_out.items())
+            raise ShortlistError(f"no column is left to learn from: {why_each}")
         return cls("frame", len(names), names, fitted, categories, left_out=left_out, na_values=na_values)
 
     # ---- using
@@ -185,7 +187,7 @@ class Preprocessor:
     def _transform_frame(self, frame: Any) -> NDArray[np.float32]:
         if not hasattr(frame, "columns"):
             if frame.shape[1] != self.num_columns:
-                raise ShortlistError(f"there are {frame.shape[1]} columns, fitted were {self.num_columns}: give a frame")
+                raise ShortlistError(f"there are {frame.shape[1]} unnamed columns, fitted were {self.num_columns}")
             import pandas as pd
 
             frame = pd.DataFrame(np.asarray(frame), columns=list(self._names))
@@ -206,18 +208,19 @@ class Preprocessor:
         needed = [name for column, name in enumerate(names) if column not in self.left_out]
         missing = [name for name in needed if name not in here]
         if missing:
-            raise ShortlistError(f"the columns {_listed(map(repr, missing))} are missing: they were there when it was fitted")
+            raise ShortlistError(f"columns that it was fitted with are missing: {_listed(map(repr, missing))}")
         known = set(names)
         extra = [name for name in here if name not in known]
         if extra:
-            warnings.warn(f"columns not there when it was fitted are ignored: {_listed(map(repr, extra))}", stacklevel=2)
+            warnings.warn(f"columns it was not fitted with are ignored: {_listed(map(repr, extra))}", stacklevel=2)
         frame = frame.set_axis(list(here), axis=1)
         return frame.reindex(columns=list(names))
 
     def _read_number(self, series: Any, column: int) -> NDArray[np.float64]:
         values, why_not = _read_column(series, self.na_values)
         if why_not or values.dtype == object:
-            raise ShortlistError(f"the column {self._names[column]!r} held numbers when it was fitted; now it holds {_listed(map(repr, series.dropna().unique()[:3].tolist()))}")
+            shown = _listed(map(repr, series.dropna().unique()[:3].tolist()))
+            raise ShortlistError(f"the column {self._names[column]!r} was fitted with numbers, now it holds {shown}")
         return values
 
     def _numbers_of(self, values: NDArray[Any]) -> NDArray[np.float32]:
@@ -237,17 +240,20 @@ class Preprocessor:
 
     def describe(self) -> str:
         """Which columns became what, in lines to read."""
+
         def name(column: int) -> str:
             return self.column_names[column] if self.column_names else str(column)
 
         if self.kind == "sparse":
-            how = "as they are" if self.sparse_scale is None else "each divided by its largest absolute value"
+            how = "as they are" if self.sparse_scale is None else "each divided by a scale of its own"
             return f"sparse columns ({self.num_columns}): {how}"
         lines = []
         if self.numbers is not None and self.numbers.columns:
-            lines.append(f"standardised numbers ({len(self.numbers.columns)}): {_listed(map(name, self.numbers.columns))}")
+            shown = [name(column) for column in self.numbers.columns]
+            lines.append(f"standardised numbers ({len(shown)}): {_listed(shown)}")
         if self.categories:
-            shown = [f"{name(one.column)} ({_listed(one.names, 5)}{' and rare or unseen ones' if one.has_rare else ''})" for one in self.categories]
+            rest = {True: " and rare or unseen ones", False: ""}
+            shown = [f"{name(one.column)} ({_listed(one.names, 5)}{rest[one.has_rare]})" for one in self.categories]
             lines.append(f"categories ({len(shown)}): {_listed(shown)}")
         if self.numbers is not None and self.numbers.marked:
             marked = [name(self.numbers.columns[place]) for place in self.numbers.marked]
@@ -297,8 +303,8 @@ class Preprocessor:
         if facts["numbers"] is not None:
             given = facts["numbers"]
             columns = _places(given["columns"], total)
-            reals = [_reals(given[key], len(columns)) for key in ("fill", "centre", "scale")]
-            numbers = Numbers(columns, *reals, _places(given["marked"], len(columns)))
+            fill, centre, scale = (_reals(given[key], len(columns)) for key in ("fill", "centre", "scale"))
+            numbers = Numbers(columns, fill, centre, scale, _places(given["marked"], len(columns)))
             if not (numbers.scale > 0).all():
                 raise ShortlistError("every scale of the preprocessing must be above 0")
         elif facts["kind"] == "dense":
@@ -307,12 +313,12 @@ class Preprocessor:
             Categories(_places([one["column"]], total)[0], tuple(_texts(one["names"])), bool(one["has_rare"]))
             for one in facts["categories"]
         ]
-        scale = None if facts["sparse_scale"] is None else _reals(facts["sparse_scale"], total)
-        if scale is not None and not (scale > 0).all():
+        sparse_scale = None if facts["sparse_scale"] is None else _reals(facts["sparse_scale"], total)
+        if sparse_scale is not None and not (sparse_scale > 0).all():
             raise ShortlistError("every scale of the preprocessing must be above 0")
         left_out = {_places([int(column)], total)[0]: str(why) for column, why in facts["left_out"].items()}
         na_values = tuple(_texts(facts["na_values"]))
-        return cls(facts["kind"], total, names, numbers, categories, scale, left_out, na_values)
+        return cls(facts["kind"], total, names, numbers, categories, sparse_scale, left_out, na_values)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Preprocessor) and self.to_json() == other.to_json()
@@ -371,14 +377,16 @@ def _fit_categories(values: NDArray[Any], column: int) -> Categories | str:
 
 
 def _sparse_scale(X: Any) -> NDArray[np.float64] | None:
-    """Each column's largest absolute value; None where rows have length 1, or nothing is larger than 1."""
-    from sklearn.preprocessing import MaxAbsScaler
+    """Between each column's largest absolute value and its standard deviation; None where rows have length 1."""
+    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
     X = X.tocsr()
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    unit = bool(np.allclose(squares[squares > 0], 1, atol=1e-3)) and bool((squares > 0).any())
-    scale = np.asarray(MaxAbsScaler().fit(X).scale_, dtype=np.float64)
-    return None if unit or (scale == 1).all() or scale.max(initial=0) <= 1 else scale
+    if bool((squares > 0).any()) and bool(np.allclose(squares[squares > 0], 1, atol=1e-3)):
+        return None
+    largest = np.asarray(MaxAbsScaler().fit(X).scale_, dtype=np.float64)
+    spread = np.asarray(StandardScaler(with_mean=False).fit(X).scale_, dtype=np.float64)
+    return np.sqrt(largest * spread)
 
 
 # ---- reading frames

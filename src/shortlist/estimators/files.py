@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import torch
 
+from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, errors_name
+from shortlist.estimators.decisions import Decision
 from shortlist.estimators.learner import new_learner
 from shortlist.files import parse_json, read_tensors, write_tensors
 from shortlist.sets import SetRule
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     Classifier = TypeVar("Classifier", bound=SetClassifier)
 
 _KEY = "shortlist.SetClassifier"
+_CHOSEN = ("objective_", "solver_", "weight_decay_", "lr_", "epochs_", "selection_", "_unknown_is_absent")
 
 
 def write(path: str | os.PathLike[str], classifier: SetClassifier) -> None:
@@ -39,6 +43,9 @@ def write(path: str | os.PathLike[str], classifier: SetClassifier) -> None:
         "seed": classifier._seed,
         "history": classifier.history_,
         "rule": classifier.rule_.to_json(),
+        "preprocessor": classifier.preprocessor_.to_json() if hasattr(classifier, "preprocessor_") else None,
+        "decision": dataclasses.asdict(classifier.decision_) if hasattr(classifier, "decision_") else None,
+        "chosen": {name: getattr(classifier, name) for name in _CHOSEN if hasattr(classifier, name)},
     }
     header = {_KEY: json.dumps(facts, default=_without_numpy, ensure_ascii=False)}
     write_tensors(path, classifier.learner_.weights(), header)
@@ -61,8 +68,15 @@ def _check_sizes(facts: dict[str, Any], weights: dict[str, torch.Tensor]) -> Non
     model, classes = facts["model"], facts["classes"]
     if not isinstance(classes, list) or len(classes) != model["num_labels"]:
         raise ShortlistError(f"it states {model['num_labels']} labels, and names {len(classes)}")
-    if facts["n_features_in"] != model["in_features"]:
-        raise ShortlistError(f"it states {facts['n_features_in']} features, and {model['in_features']} of its model")
+    columns, features = facts["n_features_in"], facts["n_features_in"]
+    if facts["preprocessor"] is not None:
+        prepared = Preprocessor.from_json(facts["preprocessor"])
+        columns, features = prepared.num_columns, prepared.width
+    if facts["n_features_in"] != columns or features != model["in_features"]:
+        raise ShortlistError(
+            f"it states {facts['n_features_in']} columns; its preprocessing makes {features} features of {columns}, and "
+            f"its model takes {model['in_features']}"
+        )
     if len(model["hidden"]) > len(weights):
         raise ShortlistError(f"it states {len(model['hidden'])} hidden layers, and has {len(weights)} tensors")
     with torch.device("meta"):  # shapes without memory
@@ -98,6 +112,11 @@ def _rebuilt(kind: type[Classifier], facts: dict[str, Any], weights: dict[str, A
         "_held": [],
         "learner_": weights,
     }
+    state |= {name: value for name, value in facts["chosen"].items() if name in _CHOSEN}
+    if facts["preprocessor"] is not None:
+        state["preprocessor_"] = Preprocessor.from_json(facts["preprocessor"])
+    if facts["decision"] is not None:
+        state["decision_"] = Decision(float(facts["decision"]["threshold"]), bool(facts["decision"]["at_least_one"]))
     if facts["feature_names_in"] is not None:
         state["feature_names_in_"] = np.array(facts["feature_names_in"], dtype=object)
     classifier.__setstate__(state)

@@ -15,14 +15,25 @@ from pydantic import ValidationError
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
 
 from shortlist.data import Dataset, split
+from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError
 from shortlist.estimators import files
+from shortlist.estimators.decisions import best_decision
 from shortlist.estimators.learner import new_learner
 from shortlist.estimators.rows import joined, latest, take
+from shortlist.estimators.solvers import (
+    FULL_BATCH,
+    choose_training,
+    fits_full_batch,
+    loss_of,
+    unknown_as_absent,
+    usual_objective,
+)
+from shortlist.estimators.strengths import FOLDS, USUAL, choose_strength, zero_weights
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
 from shortlist.labels.counts import cardinality, usual_k
@@ -32,6 +43,7 @@ from shortlist.objectives import OBJECTIVES, check_target, count_labels, make_co
 from shortlist.options import Named, in_our_words
 from shortlist.sets import Conformal, SetRule
 from shortlist.sets.named import make_rule
+from shortlist.training.full_batch import fit_linear
 from shortlist.training.learner import score
 from shortlist.training.loop import train
 from shortlist.training.settings import TrainSettings
@@ -40,68 +52,86 @@ if TYPE_CHECKING:
     from typing import Self
 
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
+_LR, _RATES, _DECAY = 0.005, (0.001, 0.003, 0.01), 0.01  # of adamw
 _RULE_OPTIONS = {"conformal": {"alpha": 0.1}, "threshold": {"value": 0.5}}
 
 
 class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn classifier that answers with sets of labels: small where the answer is clear, larger where not.
 
-    ``fit`` trains on most of the data and calibrates the set rule on rows held out from it. ``predict_sets`` gives the
-    sets; ``predict``, ``predict_proba`` and ``decision_function`` are what scikit-learn expects of a classifier.
+    ``fit`` prepares the columns, chooses its settings on held-out rows, trains and calibrates the set rule.
+    ``predict_sets`` gives the sets; ``predict``, ``predict_proba`` and ``decision_function`` are what scikit-learn
+    expects of a classifier.
 
-    ``X``: numpy, pandas or scipy sparse, (N, D); scale it (``StandardScaler``) unless its columns are alike.
-    ``y``: one class label per example; or several labels: a label matrix of 1 (present), 0 (absent) and -1 (unknown),
-    a list of names or a set of labels per example, or ``LabelSets``. Several labels need an objective that takes a
-    label matrix, such as ``"binary"``.
+    ``X``: numpy, pandas or scipy sparse, (N, D). ``y``: one class label per example; or several labels: a label matrix
+    of 1 (present), 0 (absent) and -1 (unknown), a list of names or a set of labels per example, or ``LabelSets``.
 
     Args:
-        objective: name of the training objective, one of ``shortlist.objectives.OBJECTIVES``.
+        objective: name of the training objective, one of ``shortlist.objectives.OBJECTIVES``. "auto": cross-entropy
+            for one label per example, binary for several (unknown labels do not train). Where no label is known to be
+            absent, unknown ones are taken as absent, with a warning: assume-negative or binary.
         k: labels per set (on average, for "average-k"); also the objective's k where it has one. More than there are
             labels means all of them (fit then warns). None: for single labels 5, or half of them where there are fewer
             than ten; else the mean number of labels in ``y``.
         rule: "average-k", "top-k", "conformal", "threshold", "pointwise-error" or "penalized".
         objective_options, rule_options: further options of the two, as dicts.
+        preprocess: "auto" standardises numbers, fills blanks and encodes the categories of a frame
+            (`shortlist.data.preprocessing.Preprocessor`); None takes the numbers as they are.
+        solver: "lbfgs" fits a linear model to all rows at once, "adamw" trains in batches. "auto" is "lbfgs" for a
+            linear model with a smooth loss that fits in memory, unless epochs, batch_size, lr or weight_decay is given.
         hidden: sizes of the hidden layers; none is a linear model.
         dropout: share of hidden units left out at random in training.
-        epochs: passes over the data; "auto" is 20, and up to 100 where 20 make fewer than 1,000 steps.
-        batch_size: examples per step; "auto" is a fiftieth of the data, between 8 and 256.
-        lr: learning rate of AdamW at the start; it falls to zero along a cosine.
-        weight_decay: of AdamW.
+        epochs: of "adamw", passes over the data; "auto" chooses between a usual number (20, and up to 100 where 20
+            make fewer than 1,000 steps) and a quarter of it.
+        batch_size: of "adamw", examples per step; "auto" is a fiftieth of the data, between 8 and 256.
+        lr: of "adamw", the learning rate at the start; it falls to zero along a cosine. "auto" chooses among three.
+        weight_decay: of "lbfgs", what half the squared weights are multiplied by (scikit-learn's 1 / C); "auto" chooses
+            it by three folds. Of "adamw", its decay; "auto" is 0.01.
         calibration: share of the data held out from training to calibrate the rule (at least 10 rows, or a quarter of
-            tiny data); 0 calibrates on the training rows, which makes the sets of new data too small. A rule that has
-            nothing to learn ("top-k", "threshold", ...) holds nothing out.
+            tiny data); 0 calibrates on the training rows, which makes the sets of new data too small. "auto": with
+            "lbfgs" the scores of the rows that a fold held out, and the final model learns from all rows; a tenth held
+            out with "adamw", and for "conformal", whose promise needs rows that nothing else has seen. A rule that
+            has nothing to learn ("top-k", "threshold", ...) holds nothing out for single labels.
         random_state: an int makes fit repeatable.
 
     Attributes:
-        classes_: the labels; rule_: the fitted set rule; history_: loss of every epoch; learner_: the PyTorch module.
+        classes_: the labels; rule_: the fitted set rule; decision_: the threshold of ``predict`` for several labels;
+        objective_, solver_, weight_decay_, lr_, epochs_: what was used; selection_: what was tried on held-out rows to
+        choose it; preprocessor_: what became of the columns; history_: loss of every epoch; learner_: the PyTorch
+        module.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> model = SetClassifier(k=1.2, random_state=0).fit(X, y)
-    >>> model.score(X, y) > 0.9
-    True
-    >>> model.predict_sets(X[[0, 78]]).to_lists()  # the first flower is clear, the other one is not
+    >>> model.objective_, model.score(X, y) > 0.9
+    ('cross-entropy', True)
+    >>> model.predict_sets(X[[0, 70]]).to_lists()  # the first flower is clear, the other one is not
     [[0], [1, 2]]
     """
 
     _k: float  # labels per set, at most as many as there are
     _held: list[tuple[Any, Tensor]]  # the latest held-out rows of partial_fit
+    history_: list[dict[str, Any]]
+    selection_: list[dict[str, float]]
+    preprocessor_: Preprocessor
 
     def __init__(
         self,
-        objective: str = "cross-entropy",
+        objective: str = "auto",
         k: float | None = 5,
         rule: str = "average-k",
         *,
         objective_options: dict[str, Any] | None = None,
         rule_options: dict[str, Any] | None = None,
+        preprocess: str | None = "auto",
+        solver: str = "auto",
         hidden: tuple[int, ...] = (),
         dropout: float = 0.0,
         epochs: int | str = "auto",
         batch_size: int | str = "auto",
-        lr: float = 0.005,
-        weight_decay: float = 0.01,
-        calibration: float = 0.1,
+        lr: float | str = "auto",
+        weight_decay: float | str = "auto",
+        calibration: float | str = "auto",
         random_state: Any = None,
     ) -> None:
         self.objective = objective
@@ -109,6 +139,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.rule = rule
         self.objective_options = objective_options
         self.rule_options = rule_options
+        self.preprocess = preprocess
+        self.solver = solver
         self.hidden = hidden
         self.dropout = dropout
         self.epochs = epochs
@@ -123,19 +155,66 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Train from the beginning and calibrate the rule."""
         inputs, self.classes_, target = self._read(X, y, None, reset=True)
-        self._start(inputs.shape[1], target)
+        self._start(inputs, target)
+        target = self._known(target)
         train_rows, held_rows = self._hold_out(target)
-        self._build(target[train_rows])
-        self._train(inputs, target, train_rows, self._epochs(len(train_rows)), "cosine")
-        rows = held_rows if len(held_rows) else train_rows
-        self._calibrate(take(inputs, rows), target[rows])
+        own = self._train_full_batch if self.solver_ == "lbfgs" else self._train_in_batches
+        scores = own(take(inputs, train_rows), target[train_rows])
+        if len(held_rows) or scores is None:
+            rows = held_rows if len(held_rows) else train_rows
+            scores, target = self._scores_tensor(take(inputs, rows)), target[rows]
+        self._calibrate(scores, target)
         return self
+
+    def _train_full_batch(self, inputs: Any, target: Tensor) -> Tensor | None:
+        """Choose the strength by folds and fit to all these rows; the rows' scores from when they were held out."""
+        self._build(target)
+        target, objective, names = self._for_objective(target), self.learner_.objective, self._names
+        loss = loss_of(objective)
+        chosen, scores, start = self.weight_decay, None, zero_weights((inputs, target), len(names))
+        if chosen == "auto" and len(target) < 2 * FOLDS:
+            chosen = USUAL
+        if chosen == "auto":
+            found = choose_strength(inputs, target, names, loss, self._seed)
+            chosen, self.selection_, scores, start = found.strength, found.tried, found.scores, found.start
+        self.weight_decay_ = float(chosen)
+        solution = fit_linear(inputs, target, start, loss, self.weight_decay_, tolerance=1e-4)
+        state = {"head.weight": solution.weights[:-1].T, "head.bias": solution.weights[-1]}
+        objective.load_state_dict({**objective.state_dict(), **state})
+        self.history_.append({"evaluations": solution.evaluations, "weight_decay": self.weight_decay_})
+        return scores
+
+    def _train_in_batches(self, inputs: Any, target: Tensor) -> None:
+        """Choose learning rate and epochs on held-out rows, where they are left open, and train on all these rows."""
+        choices = self._choices(len(target))
+        if len(choices) > 1:
+            choices, self.selection_ = choose_training(self._attempt, inputs, target, self._names, choices, self._seed)
+        self.lr_, self.epochs_ = choices[0]
+        self._build(target)
+        self._train(inputs, target, self.lr_, self.epochs_, "cosine")
+
+    def _attempt(self, inputs: Any, target: Tensor, held: Any, lr: float, epochs: int) -> Tensor:
+        """Scores of held-out rows by a model trained on the others."""
+        self._build(target)
+        self._train(inputs, target, lr, epochs, "cosine")
+        self.history_ = []
+        return self._scores_tensor(held)
+
+    def _choices(self, examples: int) -> list[tuple[Any, Any]]:
+        """Learning rates and epochs to choose from; one where both are given, or rows are few."""
+        few = examples < 50
+        rates = [self.lr] if self.lr != "auto" else [_LR] if few else list(_RATES)
+        if self.epochs != "auto":
+            return [(rate, self.epochs) for rate in rates]
+        usual = max(20, min(100, 1000 * self._batch_size(examples) // examples))
+        return [(rate, number) for rate in rates for number in ([usual] if few else [usual // 4, usual])]
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """One more pass, over these examples alone, at a constant learning rate.
 
-        The first call needs ``classes``, all labels there will be, unless ``y`` is a label matrix. A share of every
-        call is held out; the rule is calibrated anew on the latest of these rows (about 5,000).
+        The first call needs ``classes``, all labels there will be, unless ``y`` is a label matrix; how columns are
+        prepared is learnt from its rows alone. A share of every call is held out; the rule is calibrated anew on the
+        latest of these rows (about 5,000). It trains in batches ("adamw") whatever the solver; lr="auto" is 0.005.
         """
         first = not self.__sklearn_is_fitted__()
         if first and classes is not None:
@@ -147,24 +226,26 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "classes must be passed on the first call to partial_fit: all labels there will be"
                 )
             self.classes_ = found
-            self._start(inputs.shape[1], target)
+            self._start(inputs, target)
         elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
             raise ShortlistError(f"classes must be those of the first call, {self.classes_}, got {classes}")
         if objective_class(self._model["objective"]).training_only:
             raise ShortlistError(
-                f"objective {self.objective!r} remembers every training example and has no place for new ones: "
+                f"objective {self.objective_!r} remembers every training example and has no place for new ones: "
                 f"use fit, or another objective"
             )
-        train_rows, held_rows = self._hold_out(target)
+        target = self._known(target)
+        train_rows, held_rows = self._hold_out(target, in_batches=True)
         if first:
             self._build(target[train_rows])
-        self._train(inputs, target, train_rows, 1, "constant")
+        rate = _LR if self.lr == "auto" else self.lr
+        self._train(take(inputs, train_rows), target[train_rows], rate, 1, "constant")
         self._held = latest([*self._held, (take(inputs, held_rows), target[held_rows])])
         if self._held:
             parts, targets = zip(*self._held, strict=True)
-            self._calibrate(joined(parts), torch.cat(targets))
+            self._calibrate(self._scores_tensor(joined(parts)), torch.cat(targets))
         else:
-            self._calibrate(inputs, target)
+            self._calibrate(self._scores_tensor(inputs), target)
         return self
 
     def _read(self, X: Any, y: Any, classes: Any, reset: bool) -> tuple[Any, NDArray[Any], Tensor]:
@@ -178,25 +259,54 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return inputs, found, target
 
     def _inputs(self, X: Any, reset: bool) -> Any:
-        """Features as a float32 tensor that shares memory with ``X`` where it can, or a CSR matrix."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
+        """Prepared features as a float32 tensor that shares memory with ``X`` where it can, or a CSR matrix."""
+        if reset and self.preprocess not in ("auto", None):
+            raise ShortlistError(f'preprocess must be "auto" or None, got {self.preprocess!r}')
+        prepared = self.preprocess == "auto" if reset else getattr(self, "preprocessor_", None) is not None
+        if not prepared:
+            X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
+        else:
+            X = self._prepared(X, reset)
         return X if hasattr(X, "tocsr") else torch.from_numpy(np.require(X, requirements=["C", "W"]))
 
-    def _start(self, in_features: int, target: Tensor) -> None:
+    def _prepared(self, X: Any, reset: bool) -> Any:
+        is_frame = hasattr(X, "columns") and hasattr(X, "iloc")
+        if is_frame and (reset or self.preprocessor_.kind == "frame"):
+            if reset:
+                validate_data(self, X, reset=True, skip_check_array=True)
+            check_array(X, dtype=None, ensure_all_finite=False)  # its shape: some rows, some columns
+        else:
+            types = [np.float64, np.float32]
+            finite = True if hasattr(X, "tocsr") else "allow-nan"
+            X = validate_data(self, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=finite)
+        if reset:
+            self.preprocessor_ = Preprocessor.fit(X)
+        return self.preprocessor_.transform(X)
+
+    def _start(self, inputs: Any, target: Tensor) -> None:
         """New weights and an unfitted rule. Every setting is checked here, before anything takes time."""
         self.is_multilabel_ = target.ndim == 2
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.history_: list[dict[str, Any]] = []
+        self.history_, self.selection_ = [], []
         self._held = []
-        for fitted in ("learner_", "rule_"):
+        for fitted in ("learner_", "rule_", "decision_", "weight_decay_", "lr_", "epochs_"):
             self.__dict__.pop(fitted, None)
+        chosen = usual_objective(target) if self.objective == "auto" else (self.objective, False)
+        self.objective_, self._unknown_is_absent = chosen
+        target = self._known(target)
+        in_features = inputs.shape[1]
         num_labels = len(self.classes_)
         if not isinstance(self.hidden, tuple | list):
             raise ShortlistError(
                 f"hidden must hold the sizes of the hidden layers, such as (256,), got {self.hidden!r}"
             )
-        if not isinstance(self.calibration, Real) or not 0 <= self.calibration < 1:
-            raise ShortlistError(f"calibration must be a share of at least 0 and below 1, got {self.calibration!r}")
+        share = self.calibration
+        if share != "auto" and not (isinstance(share, Real) and 0 <= share < 1):
+            raise ShortlistError(f'calibration must be a share of at least 0 and below 1, or "auto", got {share!r}')
+        if self.solver not in ("auto", "lbfgs", "adamw"):
+            raise ShortlistError(f'solver must be "auto", "lbfgs" or "adamw", got {self.solver!r}')
+        if self.weight_decay != "auto" and not (isinstance(self.weight_decay, Real) and self.weight_decay >= 0):
+            raise ShortlistError(f'weight_decay must be a number of at least 0, or "auto", got {self.weight_decay!r}')
         if self.k is not None and not (isinstance(self.k, Real) and self.k > 0):
             raise ShortlistError(f"k must be a number above 0, or None, got {self.k!r}")
         usual = max(round(cardinality(target), 2), 0.01) if self.is_multilabel_ else usual_k(num_labels)
@@ -206,17 +316,35 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"k={self.k} with {num_labels} labels: every set will hold all of them; give a smaller k, or k=None",
                 stacklevel=3,
             )
-        kind = objective_class(self.objective)
+        kind = objective_class(self.objective_)
         self._model: dict[str, Any] = {
-            "objective": self.objective,
+            "objective": self.objective_,
             "options": self._objective_options(kind, num_labels),
             "in_features": int(in_features),
             "num_labels": num_labels,
             "hidden": [int(size) for size in self.hidden],
             "dropout": float(self.dropout),
         }
-        self._settings(len(target), self._epochs(len(target)), "constant")
+        self._settings(len(target), *self._choices(len(target))[0], "constant")
         self._make_rule()
+        self.solver_ = self._choose_solver(inputs, len(target))
+
+    def _known(self, target: Tensor) -> Tensor:
+        return unknown_as_absent(target) if self._unknown_is_absent else target
+
+    def _choose_solver(self, inputs: Any, examples: int) -> str:
+        if self.solver == "adamw":
+            return "adamw"
+        possible = not self.hidden and self.objective_ in FULL_BATCH
+        if self.solver == "lbfgs":
+            if not possible:
+                raise ShortlistError(
+                    f'solver "lbfgs" is for linear models (hidden=()) with an objective among {", ".join(FULL_BATCH)}: '
+                    f"hidden is {self.hidden!r}, the objective {self.objective_!r}"
+                )
+            return "lbfgs"
+        left_open = {self.epochs, self.batch_size, self.lr, self.weight_decay} == {"auto"}
+        return "lbfgs" if possible and left_open and fits_full_batch(inputs, len(self.classes_)) else "adamw"
 
     def _build(self, train_target: Tensor) -> None:
         self.learner_ = new_learner(self._model, self._for_objective(train_target), self._seed)
@@ -233,20 +361,15 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         options: dict[str, Any] = {**_RULE_OPTIONS.get(self.rule, {}), **(self.rule_options or {})}
         if self.rule in ("average-k", "top-k"):
             options.setdefault("k", self._k if self.rule == "average-k" else max(1, round(self._k)))
-        link = OBJECTIVES[self._model["objective"]].link
-        return make_rule("rule", Named.of(self.rule, **options), link, single=not self.is_multilabel_)
+        return make_rule("rule", Named.of(self.rule, **options), self._link, single=not self.is_multilabel_)
 
     def _batch_size(self, examples: int) -> Any:
         return max(8, min(256, examples // 50)) if self.batch_size == "auto" else self.batch_size
 
-    def _epochs(self, examples: int) -> Any:
-        if self.epochs != "auto":
-            return self.epochs
-        return max(20, min(100, 1000 * self._batch_size(examples) // examples))
-
-    def _settings(self, examples: int, epochs: Any, schedule: str) -> TrainSettings:
+    def _settings(self, examples: int, lr: Any, epochs: Any, schedule: str) -> TrainSettings:
         size = self._batch_size(examples)
-        optimizer = {"name": "adamw", "lr": self.lr, "weight_decay": self.weight_decay}
+        decay = _DECAY if self.weight_decay == "auto" else self.weight_decay
+        optimizer = {"name": "adamw", "lr": lr, "weight_decay": decay}
         try:
             return TrainSettings.model_validate({
                 "epochs": epochs, "batch_size": size, "optimizer": optimizer, "schedule": {"name": schedule},
@@ -264,12 +387,16 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_target(kind, target)
         return target
 
-    def _hold_out(self, target: Tensor) -> tuple[Tensor, Tensor]:
+    def _hold_out(self, target: Tensor, in_batches: bool = False) -> tuple[Tensor, Tensor]:
         """Which rows to train on, and which to calibrate on: a random share that leaves every label to train on."""
         count = len(target)
         everything = torch.arange(count)
-        held_count = max(round(self.calibration * count), min(_FEW, count // 4))
-        if self.calibration == 0 or held_count == 0 or self._make_rule().is_fitted:
+        by_folds = self.solver_ == "lbfgs" and not in_batches and self.rule != "conformal"
+        by_folds &= self.weight_decay == "auto" and count >= 2 * FOLDS
+        share = (0.0 if by_folds else 0.1) if self.calibration == "auto" else float(self.calibration)
+        held_count = max(round(share * count), min(_FEW, count // 4))
+        nothing_to_learn = self._make_rule().is_fitted and (not self.is_multilabel_ or self.rule == "threshold")
+        if share == 0 or held_count == 0 or nothing_to_learn:
             return everything, everything[:0]
         numbered = Dataset(everything[:, None], target, self._names)
         held = split(numbered, [held_count, count - held_count], seed=self._seed, stratify=True)[0].inputs[:, 0]
@@ -280,18 +407,25 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rest[held[needed]] = True
         return everything[rest], held[~needed]
 
-    def _train(self, inputs: Any, target: Tensor, rows: Tensor, epochs: Any, schedule: str) -> None:
-        data = Dataset(take(inputs, rows), self._for_objective(target[rows]), self._names)
+    def _train(self, inputs: Any, target: Tensor, lr: Any, epochs: Any, schedule: str) -> None:
+        data = Dataset(inputs, self._for_objective(target), self._names)
         learner = self.learner_
-        settings = self._settings(len(rows), epochs, schedule)
+        settings = self._settings(len(target), lr, epochs, schedule)
         self.history_ += train(learner.backbone, learner.objective, data, None, settings).records
+        self.weight_decay_ = settings.optimizer.weight_decay
         learner.cpu().eval()
 
-    def _calibrate(self, inputs: Any, target: Tensor) -> None:
+    def _calibrate(self, scores: Tensor, target: Tensor) -> None:
         rule = self._make_rule()
         if not rule.is_fitted:
-            rule.fit(self._scores_of(inputs), target if isinstance(rule, Conformal) else None)
+            rule.fit(scores.numpy(), target if isinstance(rule, Conformal) else None)
+        if self.is_multilabel_:
+            self.decision_ = best_decision(link_tensor(scores, self._link), target)
         self.rule_ = rule
+
+    @property
+    def _link(self) -> str:
+        return OBJECTIVES[self._model["objective"]].link
 
     # ---- predicting
 
@@ -302,10 +436,18 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return LabelSets(sets.offsets, sets.indices, sets.num_labels, self._names)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most likely class of every example; with several labels, the sets as a matrix of 1 and 0."""
+        """The most likely class of every example.
+
+        With several labels, a matrix of 1 and 0: the labels above the threshold (``decision_``) that had the best
+        micro-F1 on held-out rows; whether every row gets at least one label was decided there too. The sets of a
+        "threshold" rule are given as they are. Sets of another size: ``predict_sets``.
+        """
         check_is_fitted(self)
-        if self.is_multilabel_:
+        if self.is_multilabel_ and self.rule == "threshold":
             return self.predict_sets(X).to_dense().astype(np.int64)
+        if self.is_multilabel_:
+            linked = link_tensor(torch.from_numpy(self._scores(X)), self._link)
+            return self.decision_.of(linked).numpy().astype(np.int64)
         found: NDArray[Any] = self.classes_[self._scores(X).argmax(1)]
         return found
 
@@ -314,7 +456,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         objective's scores are made for softmax, a row sums to 1 all the same)."""
         scores = torch.from_numpy(self._scores(X)).double()
         # of single labels: sigmoid probabilities, given that exactly one label is present, are the softmax too
-        sigmoid = self.is_multilabel_ and OBJECTIVES[self._model["objective"]].link == "sigmoid"
+        sigmoid = self.is_multilabel_ and self._link == "sigmoid"
         return link_tensor(scores, usual_link(single=not sigmoid)).numpy()
 
     def decision_function(self, X: Any) -> NDArray[Any]:
@@ -338,8 +480,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._scores_of(self._inputs(X, reset=False))
 
     def _scores_of(self, inputs: Any) -> NDArray[Any]:
+        return self._scores_tensor(inputs).numpy()
+
+    def _scores_tensor(self, inputs: Any) -> Tensor:
         data = Dataset(inputs, torch.full((inputs.shape[0],), -1), self._names)
-        return score(self.learner_, data).numpy()
+        return score(self.learner_, data)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -385,7 +530,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.preprocess == "auto"
         known = OBJECTIVES.get(self.objective)
         several = known is not None and "label-matrix" in known.accepts and not known.one_positive
-        tags.classifier_tags.multi_label = several
+        tags.classifier_tags.multi_label = several or self.objective == "auto"
         return tags

@@ -7,7 +7,7 @@ small problem per label: these are solved side by side, each with its own curvat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 _MEMORY = 10  # pairs of steps and gradient changes that describe the curvature
-_SMALLEST_STEP = 1e-10
+_SMALLEST_STEP, _SMALLEST_GAIN = 1e-6, 1e-8  # what float32 can still tell from nothing
 
 # scores and target -> the loss of each problem, (L,) or (1,), and its gradient by the scores
 Loss = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -87,7 +87,7 @@ def fit_linear(
 
     >>> x, y = torch.tensor([[-1.0], [1.0], [2.0], [-2.0]]), torch.tensor([[0], [1], [0], [0]])
     >>> fit_linear(x, y, torch.zeros(2, 1), binary_columns, 1.0).weights.T
-    tensor([[ 0.2..., -1.1...]])
+    tensor([[ 0.358..., -1.17...]])
     """
     found = start.clone()
     decay = torch.as_tensor(strength, dtype=start.dtype).expand(start.shape[1]).clone()
@@ -99,13 +99,14 @@ def fit_linear(
     memory = _Memory()
     direction = -gradient / _norm(gradient, value).clamp(min=1e-12).to(start.dtype)
     step = torch.ones_like(value)
+    done = torch.zeros(len(value), dtype=torch.bool)
     evaluations = 1
     while evaluations < most:
         slope = _dot(direction, gradient, value)
         trial = here + step.to(here.dtype) * direction
         new_value, new_gradient = _evaluate(inputs, goal, trial, loss, decay)
         evaluations += 1
-        accepted = new_value <= value + 1e-4 * step * slope
+        accepted = (new_value <= value + 1e-4 * step * slope) & ~done
         kept = accepted.to(here.dtype)
         memory.add((trial - here) * kept, (new_gradient - gradient) * kept, value)
         here = torch.where(accepted, trial, here)
@@ -114,8 +115,9 @@ def fit_linear(
         shorter = -slope * step / (2 * (new_value - value - slope * step)).clamp(min=1e-300)
         shorter = torch.minimum(torch.maximum(shorter, 0.1 * torch.ones_like(step)), 0.5 * torch.ones_like(step)) * step
         shorter = torch.where(torch.isfinite(shorter), shorter, 0.1 * step)
+        standstill = accepted & (value - new_value <= _SMALLEST_GAIN * value.abs())
         value = torch.where(accepted, new_value, value)
-        done = (_norm(gradient, value) <= limit) | (~accepted & (shorter < _SMALLEST_STEP))
+        done |= standstill | (_norm(gradient, value) <= limit) | (~accepted & (shorter < _SMALLEST_STEP))
         if bool(done.all()):
             break
         fresh = memory.direction(gradient, value)
@@ -126,7 +128,7 @@ def fit_linear(
             left = ~done
             active, goal, decay, limit = active[left], goal[:, left], decay[left], limit[left]
             here, gradient, direction = here[:, left], gradient[:, left], direction[:, left]
-            value, step = value[left], step[left]
+            value, step, done = value[left], step[left], done[left]
             memory.keep(left)
     found[:, active] = here
     return Solution(found, evaluations)
@@ -199,6 +201,3 @@ def log_odds(target: Tensor, num_labels: int) -> Tensor:
         return (counts / counts.sum()).log().float()
     present, known = (target == 1).sum(0).double(), (target != -1).sum(0).double()
     return ((present + 0.5) / (known - present + 0.5)).log().float()
-
-
-__all__: Sequence[str] = ["Loss", "Solution", "binary_columns", "fit_linear", "log_odds", "times", "whole"]

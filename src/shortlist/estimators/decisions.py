@@ -1,0 +1,56 @@
+"""Which labels ``predict`` gives where there may be several: those above a threshold that did best on held-out rows."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Labels whose linked score is above ``threshold``; with ``at_least_one``, the highest one in any case."""
+
+    threshold: float = 0.5
+    at_least_one: bool = False
+
+    def of(self, linked: Tensor) -> Tensor:
+        found = linked > self.threshold
+        if self.at_least_one:
+            found[torch.arange(len(linked)), linked.argmax(1)] = True
+        return found
+
+
+def best_decision(linked: Tensor, target: Tensor) -> Decision:
+    """The threshold with the best micro-F1 on these rows, with or without at least one label in every row.
+
+    Unknown labels count neither way; where no label is present at all, the threshold is 0.5.
+
+    >>> scores = torch.tensor([[1.0, 0.75], [0.25, 0.5]])
+    >>> best_decision(scores, torch.tensor([[1, 1], [0, 0]]))
+    Decision(threshold=0.625, at_least_one=False)
+    >>> best_decision(scores, torch.tensor([[1, 0], [0, 1]]))
+    Decision(threshold=1.25, at_least_one=True)
+    """
+    present, known = target == 1, target != -1
+    total = int(present.sum())
+    if total == 0:
+        return Decision()
+    highest = torch.zeros_like(present)
+    highest[torch.arange(len(linked)), linked.argmax(1)] = True
+    best_value, best = -1.0, Decision()
+    for sure in (torch.zeros_like(present), highest):
+        free = known & ~sure
+        order = torch.argsort(linked[free], descending=True, stable=True)
+        scores, hits = linked[free][order].double(), present[free][order].cumsum(0)
+        sure_hits, sure_count = int((sure & present).sum()), int((sure & known).sum())
+        # above the first n scores: n from 0 on; a cut between equal scores is none
+        hits = torch.cat([hits.new_zeros(1), hits]) + sure_hits
+        predicted = torch.arange(len(scores) + 1) + sure_count
+        values = 2 * hits / (predicted + total)
+        edges = torch.cat([scores[:1] + 1, scores, scores[-1:] - 1]) if len(scores) else torch.tensor([1.0, 0.0])
+        values[edges[:-1] == edges[1:]] = -1
+        at = int(values.argmax())
+        if float(values[at]) > best_value:
+            threshold = float(edges[at] + edges[at + 1]) / 2
+            best_value, best = float(values[at]), Decision(threshold, bool(sure.any()))
+    return best

@@ -1,0 +1,102 @@
+"""What SetClassifier decides by itself: the objective, and how it is trained."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from shortlist.data import Dataset, split
+from shortlist.estimators.rows import take
+from shortlist.metrics.functional import mean_average_precision, top_k_accuracy
+from shortlist.objectives import Objective
+from shortlist.training.full_batch import Loss, binary_columns, whole
+
+# one linear head and a smooth loss of its scores
+FULL_BATCH = (
+    "cross-entropy", "binary", "smooth-topk", "truncated-entropy", "lml", "assume-negative", "expected-positive",
+    "two-way", "asymmetric", "lsep", "multilabel-softmax", "partial-binary",
+)  # fmt: skip
+_MOST_SCORES, _MOST_WEIGHTS, _MOST_PRODUCTS = 10**8, 10**7, 4 * 10**9  # a gigabyte, and minutes on two cores
+
+
+def usual_objective(target: Tensor) -> tuple[str, bool]:
+    """The objective for this target, and whether unknown labels are to be taken as absent.
+
+    >>> usual_objective(torch.tensor([0, 2, 1])), usual_objective(torch.tensor([[1, 0], [-1, 1]]))
+    (('cross-entropy', False), ('binary', False))
+    """
+    if target.ndim == 1:
+        return "cross-entropy", False
+    if bool((target == 0).any()) or not bool((target == -1).any()):
+        return "binary", False
+    name = "assume-negative" if bool(((target == 1).sum(1) <= 1).all()) else "binary"
+    warnings.warn(
+        f"no label is known to be absent (y holds no 0): unknown ones are taken as absent, by the objective {name!r}; "
+        f"see the guide to partial labels for objectives made for this",
+        stacklevel=4,
+    )
+    return name, True
+
+
+def unknown_as_absent(target: Tensor) -> Tensor:
+    """Unknown labels become absent ones, in the rows that have a present one; other rows say nothing.
+
+    >>> unknown_as_absent(torch.tensor([[1, -1], [-1, -1]]))
+    tensor([[ 1,  0],
+            [-1, -1]])
+    """
+    return torch.where((target == -1) & (target == 1).any(1, keepdim=True), 0, target)
+
+
+def fits_full_batch(inputs: Any, num_labels: int) -> bool:
+    """Whether scores, curvature and the time of some hundred passes stay within bounds."""
+    rows, columns = inputs.shape
+    stored = inputs.nnz if hasattr(inputs, "nnz") else rows * columns
+    return (
+        rows * num_labels <= _MOST_SCORES
+        and (columns + 1) * num_labels <= _MOST_WEIGHTS
+        and stored * num_labels <= _MOST_PRODUCTS
+    )
+
+
+def loss_of(objective: Objective) -> Loss:
+    """The objective's loss for the full-batch solver; label by label where it is a plain sum over labels."""
+    if objective.name == "binary" and objective.config.pos_weight is None:
+        return binary_columns
+    score_loss: Callable[[Tensor, Tensor], Tensor] = objective.score_loss  # type: ignore[assignment]
+    return whole(score_loss)
+
+
+def choose_training(
+    attempt: Callable[..., Tensor],
+    inputs: Any,
+    target: Tensor,
+    names: tuple[str, ...],
+    choices: list[tuple[Any, Any]],
+    seed: int,
+) -> tuple[list[tuple[Any, Any]], list[dict[str, float]]]:
+    """The best learning rate and epochs on a sixth of the rows, and what each of the choices reached there.
+
+    What counts is accuracy for single labels, mean average precision over examples for several.
+    """
+    numbered = Dataset(torch.arange(len(target))[:, None], target, names)
+    held, rest = (part.inputs[:, 0] for part in split(numbered, (1 / 6, 5 / 6), seed=seed, stratify=True))
+    reached = []
+    for lr, epochs in choices:
+        scores = attempt(take(inputs, rest), target[rest], take(inputs, held), lr, epochs)
+        reached.append(_quality(scores, target[held]))
+    best = max(range(len(choices)), key=reached.__getitem__)
+    table = [
+        {"lr": lr, "epochs": epochs, "score": score} for (lr, epochs), score in zip(choices, reached, strict=True)
+    ]
+    return [choices[best]], table
+
+
+def _quality(scores: Tensor, target: Tensor) -> float:
+    if target.ndim == 1:
+        return float(top_k_accuracy(scores, target, 1))
+    return float(mean_average_precision(scores, target, average="sample"))

@@ -1,0 +1,130 @@
+"""Preprocessing: equal to scikit-learn's own transformers, columns by name, kept as JSON."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix, random_array
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from shortlist.data.preprocessing import Preprocessor
+
+RANDOM = np.random.default_rng(0)
+TABLE = pd.DataFrame({
+    "age": np.where(RANDOM.random(200) < 0.1, np.nan, RANDOM.normal(40, 10, 200)),
+    "city": RANDOM.choice(["Oslo", "Rome", "Bonn", "Lima"], 200, p=[0.5, 0.3, 0.19, 0.01]),
+    "size": RANDOM.lognormal(10, 2, 200),
+    "open": RANDOM.random(200) < 0.5,
+})  # fmt: skip
+
+
+def again(prepared: Preprocessor) -> Preprocessor:
+    return Preprocessor.from_json(json.loads(json.dumps(prepared.to_json())))
+
+
+def test_a_frame_becomes_what_scikit_learn_makes_of_it() -> None:
+    theirs = ColumnTransformer([
+        ("numbers", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), ["age", "size", "open"]),
+        ("blank", make_pipeline(SimpleImputer(strategy="median", add_indicator=True)), ["age"]),
+        ("names", OneHotEncoder(min_frequency=2, handle_unknown="infrequent_if_exist", sparse_output=False), ["city"]),
+    ]).fit(TABLE)  # fmt: skip
+    new = TABLE.sample(50, random_state=1).assign(city=["Oslo", "Paris"] * 25)
+    expected = np.delete(theirs.transform(new), 3, axis=1)  # the imputed age once more
+    prepared = Preprocessor.fit(TABLE)
+    for one in (prepared, again(prepared)):
+        assert one.width == expected.shape[1]
+        np.testing.assert_allclose(one.transform(new), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_dense_numbers_are_standardised_and_blanks_filled() -> None:
+    values = RANDOM.normal(5, 3, (40, 6))
+    values[::7, 2] = np.nan
+    values[:, 4] = 1.5
+    prepared = Preprocessor.fit(values)
+    imputed = SimpleImputer(strategy="median").fit_transform(np.delete(values, 4, axis=1))
+    expected = np.column_stack([StandardScaler().fit_transform(imputed), np.isnan(values[:, 2])])
+    np.testing.assert_allclose(again(prepared).transform(values), expected, rtol=1e-5, atol=1e-6)
+    assert prepared.left_out == {4: "always the same"}
+
+
+def test_sparse_input_stays_sparse_and_is_scaled_between_max_abs_and_standard() -> None:
+    counts = csr_matrix(random_array((60, 8), density=0.3, rng=1, data_sampler=lambda size: np.arange(1.0, size + 1)))
+    found = again(Preprocessor.fit(counts)).transform(counts)
+    dense = counts.toarray()
+    expected = dense / np.sqrt(np.abs(dense).max(0) * dense.std(0))
+    assert (found.format, found.nnz, found.dtype) == ("csr", counts.nnz, np.float32)
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-5)
+
+
+def test_rows_of_length_one_are_left_alone() -> None:
+    rows = csr_matrix(np.array([[0.6, 0.8, 0], [0, 0, 1], [0, 0, 0]]))
+    prepared = Preprocessor.fit(rows)
+    assert prepared.sparse_scale is None
+    np.testing.assert_allclose(prepared.transform(rows).toarray(), rows.toarray(), rtol=1e-6)
+
+
+def test_columns_are_found_by_name_missing_ones_refused_and_others_ignored_aloud() -> None:
+    prepared = Preprocessor.fit(TABLE)
+    expected = prepared.transform(TABLE)
+    assert np.array_equal(prepared.transform(TABLE[["size", "open", "city", "age"]]), expected)
+    with pytest.warns(UserWarning, match="ignored: 'height'"):
+        assert np.array_equal(prepared.transform(TABLE.assign(height=1)), expected)
+    with pytest.raises(ValueError, match="missing: 'age', 'size'"):
+        prepared.transform(TABLE[["open", "city"]])
+    with pytest.raises(ValueError, match="'size' was fitted with numbers, now it holds 'large'"):
+        prepared.transform(TABLE.assign(size="large"))
+
+
+def test_a_column_that_was_left_out_may_be_missing() -> None:
+    prepared = Preprocessor.fit(TABLE.assign(unit="cm"))
+    assert np.array_equal(prepared.transform(TABLE), Preprocessor.fit(TABLE).transform(TABLE))
+
+
+def test_texts_that_mean_nothing_are_blanks_and_numbers_in_text_are_numbers() -> None:
+    table = pd.DataFrame({"x": ["1.5", "?", "2.5", " NA "], "y": ["a", "-", "b", "a"]})
+    prepared = Preprocessor.fit(table)
+    assert prepared.numbers is not None
+    assert prepared.numbers.columns == (0,)
+    assert prepared.transform(table)[:, 1].tolist() == [0, 1, 0, 1]  # where x is blank
+    only_question = Preprocessor.fit(table, na_values=["?"])
+    assert only_question.numbers is None  # " NA " is a name now
+
+
+def test_text_ids_and_dates_are_left_out_aloud() -> None:
+    table = pd.DataFrame({
+        "x": np.arange(80.0), "note": [f"note {i}" for i in range(80)], "day": pd.date_range("2020-01-01", periods=80),
+    })  # fmt: skip
+    with pytest.warns(UserWarning, match=r"'note' \(80 different values in 80 rows: text or an id\), 'day' \(a date"):
+        prepared = Preprocessor.fit(table)
+    assert prepared.width == 1
+
+
+def test_nothing_to_learn_from_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"no column is left to learn from: 'unit' \(always the same\)"):
+        Preprocessor.fit(pd.DataFrame({"unit": ["cm"] * 5}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 2},
+        {"kind": "pickle"},
+        {"num_columns": 3},
+        {"column_names": None},
+        {"numbers": {"columns": [9], "fill": [0], "centre": [0], "scale": [1], "marked": []}},
+        {"numbers": {"columns": [0], "fill": [0], "centre": [0], "scale": [0], "marked": []}},
+        {"numbers": {"columns": [0], "fill": [0], "centre": [0, 1], "scale": [1], "marked": []}},
+        {"numbers": {"columns": [0], "fill": [0], "centre": [float("inf")], "scale": [1], "marked": []}},
+        {"categories": [{"column": 1, "names": [1, 2], "has_rare": False}]},
+        {"categories": 5},
+    ],
+)
+def test_facts_that_do_not_fit_together_are_refused(change: dict[str, Any]) -> None:
+    facts = Preprocessor.fit(TABLE).to_json() | change
+    with pytest.raises(ValueError, match="preprocessing"):
+        Preprocessor.from_json(facts)

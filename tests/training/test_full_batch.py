@@ -1,0 +1,64 @@
+"""The full-batch solver: the optimum that scikit-learn finds, for one problem or one per label."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_matrix
+from sklearn.datasets import make_multilabel_classification
+from sklearn.linear_model import LogisticRegression
+from torch.nn.functional import cross_entropy
+
+from shortlist.training.full_batch import binary_columns, fit_linear, log_odds, whole
+
+X, Y = make_multilabel_classification(200, 10, n_classes=4, random_state=0)
+X = ((X - X.mean(0)) / X.std(0)).astype(np.float32)
+
+
+def reference(target: np.ndarray, strength: float) -> np.ndarray:
+    model = LogisticRegression(C=1 / strength, tol=1e-8, max_iter=5000).fit(X, target)
+    return np.concatenate([model.coef_.T, model.intercept_[None]])
+
+
+@pytest.mark.parametrize("strength", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("form", [torch.from_numpy, csr_matrix], ids=["dense", "sparse"])
+def test_every_label_has_the_weights_of_its_own_logistic_regression(strength: float, form: object) -> None:
+    start = torch.zeros(11, 4)
+    found = fit_linear(form(X), torch.from_numpy(Y), start, binary_columns, strength, tolerance=1e-5)  # type: ignore[operator]
+    expected = np.concatenate([reference(Y[:, label], strength) for label in range(4)], axis=1)
+    np.testing.assert_allclose(found.weights.numpy(), expected, atol=5e-3)
+    assert not start.any()
+
+
+def test_every_label_can_have_its_own_strength() -> None:
+    strengths = torch.tensor([0.1, 1.0, 10.0, 100.0])
+    found = fit_linear(torch.from_numpy(X), torch.from_numpy(Y), torch.zeros(11, 4), binary_columns, strengths)
+    expected = np.concatenate([reference(Y[:, j], float(strengths[j])) for j in range(4)], axis=1)
+    np.testing.assert_allclose(found.weights.numpy(), expected, atol=3e-2)
+
+
+def test_a_loss_of_all_labels_is_one_problem() -> None:
+    target = Y.argmax(1)
+    loss = whole(cross_entropy)
+    found = fit_linear(torch.from_numpy(X), torch.from_numpy(target), torch.zeros(11, 4), loss, 1.0, tolerance=1e-5)
+    scores = torch.from_numpy(X) @ found.weights[:-1] + found.weights[-1]
+    model = LogisticRegression(C=1, tol=1e-8, max_iter=5000).fit(X, target)
+    np.testing.assert_allclose(scores.softmax(1), model.predict_proba(X), atol=2e-3)
+
+
+def test_unknown_labels_change_nothing() -> None:
+    some = torch.from_numpy(Y).clone()
+    some[::3, 1] = -1
+    rows = (some[:, 1] != -1).nonzero()[:, 0]
+    whole_set = fit_linear(torch.from_numpy(X), some, torch.zeros(11, 4), binary_columns, 1.0, tolerance=1e-5)
+    part = fit_linear(torch.from_numpy(X)[rows], some[rows], torch.zeros(11, 4), binary_columns, 1.0, tolerance=1e-5)
+    np.testing.assert_allclose(whole_set.weights[:, 1], part.weights[:, 1], atol=1e-3)
+
+
+def test_a_label_that_never_occurs_gets_a_low_bias_and_no_weights() -> None:
+    target = torch.cat([torch.from_numpy(Y), torch.zeros(200, 1, dtype=torch.int64)], dim=1)
+    start = torch.zeros(11, 5)
+    start[-1] = log_odds(target, 5)
+    found = fit_linear(torch.from_numpy(X), target, start, binary_columns, 1.0).weights
+    assert found.isfinite().all()
+    assert float(found[-1, 4]) < -5
+    assert float(found[:-1, 4].abs().max()) < 0.1
