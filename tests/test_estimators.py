@@ -512,7 +512,7 @@ def set_in(*keys: Any) -> Any:
     ("change", "message"),
     [
         (set_in("model", "num_labels", 10**9), "it states 1000000000 labels, and names 8"),
-        (set_in("model", "in_features", 10**9), "it states 6 features, and 1000000000 of its model"),
+        (set_in("model", "in_features", 10**9), "and its model takes 1000000000"),
         (set_in("model", "hidden", [10**9]), "must have shape (1000000000, 6), in the file: missing"),
         (set_in("model", "hidden", [10**30]), "not a file that SetClassifier.save wrote"),
         (set_in("model", "hidden", [1] * 1000), "it states 1000 hidden layers, and has 2 tensors"),

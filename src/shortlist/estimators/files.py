@@ -74,8 +74,8 @@ def _check_sizes(facts: dict[str, Any], weights: dict[str, torch.Tensor]) -> Non
         columns, features = prepared.num_columns, prepared.width
     if facts["n_features_in"] != columns or features != model["in_features"]:
         raise ShortlistError(
-            f"it states {facts['n_features_in']} columns; its preprocessing makes {features} features of {columns}, and "
-            f"its model takes {model['in_features']}"
+            f"it states {facts['n_features_in']} columns; its preprocessing makes {features} features of {columns} "
+            f"and its model takes {model['in_features']}"
         )
     if len(model["hidden"]) > len(weights):
         raise ShortlistError(f"it states {len(model['hidden'])} hidden layers, and has {len(weights)} tensors")
