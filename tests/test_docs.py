@@ -10,7 +10,7 @@ import pytest
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 sys.path.insert(0, str(DOCS / "tools"))
 CATALOGUE = ["losses.md", "objectives.md", "rules.md", "metrics.md", "readers.md", "backbones.md"]
-GENERATED = [*CATALOGUE, "cli.md", "config.md"]
+GENERATED = [*CATALOGUE, "cli.md", "config.md", "floor-plan.md"]
 PAGES = [*sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")), "../README.md"]
 
 

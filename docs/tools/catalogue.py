@@ -1,7 +1,7 @@
 """Write the generated pages: ``python docs/tools/catalogue.py`` (``--check``: compare only).
 
 Losses, objectives, set rules, metrics, readers and backbones from their docstrings and signatures, the command line
-from its help, the config from its types.
+from its help, the config from its types, the import graph from the imports.
 """
 
 import argparse
@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import backbones_page
 import commands_page
 import config_page
+import import_graph
 import losses_page
 import metrics_page
 import objectives_page
@@ -30,6 +31,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "backbones.md": backbones_page.page,
     "cli.md": commands_page.page,
     "config.md": config_page.page,
+    "floor-plan.md": import_graph.page,
 }
 
 

@@ -14,11 +14,12 @@ from torch import Tensor
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.runs.config import RunConfig
-from shortlist.runs.run import CONFIG, Run
-from shortlist.runs.setup import build_learner, facts_of, resolve
+from shortlist.runs.prepare import prepare
+from shortlist.runs.run import CONFIG
+from shortlist.runs.train import fit
 from shortlist.training.history import History
 from shortlist.training.learner import Learner, score
-from shortlist.training.loop import Progress, train
+from shortlist.training.loop import Progress
 from shortlist_recipes.sources import parts_of
 
 Key = str | int | float | bool
@@ -59,19 +60,11 @@ def train_model(
     >>> trained.scores("test").shape
     torch.Size([50, 100])
     """
-    config = resolve(config)
-    parts = parts_of(config) if parts is None else parts
-    facts = facts_of(parts["train"])
-    learner = build_learner(config, facts, train_set=parts["train"])
-    run, begun = None, False
-    if folder is not None:
-        begun = (folder / CONFIG).exists()
-        run = Run(folder) if begun else Run.create(folder, config, facts)
-        run.clear_leftovers()
-    watched = None if watch is None else watch(learner, parts["train"])
-    arguments = (learner.backbone, learner.objective, parts["train"], parts.get("validation"), config)
-    history = train(*arguments, run=run, resume=begun, progress=watched)
-    return Trained(config, learner, parts, history, watched)
+    ready = prepare(config, parts=parts_of(config) if parts is None else parts)
+    watched = None if watch is None else watch(ready.learner, ready.parts["train"])
+    begun = folder is not None and (folder / CONFIG).exists()
+    _, history = fit(ready, folder, resume=begun, progress=watched)
+    return Trained(ready.config, ready.learner, ready.parts, history, watched)
 
 
 class Cell:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from shortlist.errors import ShortlistError
 from shortlist.runs.config import parse_config
 from shortlist.runs.run import Run, load_rules
 from shortlist.sets import AverageK, TopK
@@ -144,3 +145,35 @@ def test_rules_are_written_and_read_back(tmp_path: Path) -> None:
     (run.path / "rules" / "broken.json").write_text("{}")
     with pytest.raises(ValueError, match=r"broken\.json: this is not the JSON of a set rule"):
         load_rules(run.path / "rules")
+
+
+# ---- format
+
+
+def a_run(folder: Path) -> Run:
+    return Run.create(folder, parse_config("data: {train: {reader: ambiguous-numbers}}"), facts={})
+
+
+def test_a_run_says_its_format(tmp_path: Path) -> None:
+    assert json.loads((a_run(tmp_path / "run").path / "format.json").read_text())["format"] == 1
+
+
+def test_a_run_without_a_format_is_of_the_first(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "run")
+    (run.path / "format.json").unlink()
+    assert Run(run.path).config.epochs == 10
+
+
+def test_a_newer_format_is_refused_with_both_versions(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "run")
+    (run.path / "format.json").write_text('{"format": 2, "shortlist": "7.0"}')
+    with pytest.raises(ShortlistError, match=r"format 2, written by shortlist 7\.0; .* up to 1: pip install --upgrade"):
+        Run(run.path)
+
+
+@pytest.mark.parametrize("content", ['{"format": 0}', '{"format": true}', "[1]"])
+def test_a_format_that_is_none_is_refused_with_the_command_that_mends_it(content: str, tmp_path: Path) -> None:
+    run = a_run(tmp_path / "run")
+    (run.path / "format.json").write_text(content)
+    with pytest.raises(ShortlistError, match=r"shortlist train .*config\.yaml --out .*-again"):
+        Run(run.path)

@@ -36,10 +36,9 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(config: Path) -> Path:
-    from shortlist.runs.config import load_config
-    from shortlist.runs.make_run import make_run
+    from shortlist.runs import train
 
-    return make_run(load_config(config), config.parent / "run").path
+    return Path(train(config, config.parent / "run")["run"])
 
 
 def test_training_chooses_the_epoch_by_recall_and_resumes_to_the_same_weights(config, tmp_path, capsys):

@@ -6,7 +6,7 @@ import torch
 from shortlist.labels import LabelSets
 from shortlist.labels.counts import cardinality
 from shortlist.options import Named
-from shortlist.runs.evaluate import evaluate
+from shortlist.runs.results import results_of
 from shortlist.sets import AverageK, Conformal, Threshold, TopK
 from shortlist.sets.named import fit_rules, make_rule, usual_rules
 
@@ -68,7 +68,7 @@ def test_results_hold_what_can_be_counted_by_hand() -> None:
     scores = torch.tensor([[3.0, 2, 1], [1, 3, 2], [3, 1, 2], [1, 2, 3]])
     target = torch.tensor([0, 2, 1, -1])
     truth = LabelSets.from_lists([[0], [1, 2], [0, 2], [0]], num_labels=3)
-    found = evaluate(scores, target, "softmax", {"top": TopK(2)}, truth=truth, metrics=["topk-accuracy@1"])
+    found = results_of(scores, target, "softmax", {"top": TopK(2)}, truth=truth, metrics=["topk-accuracy@1"])
     assert found["examples"] == 4
     assert found["metrics"] == {"topk-accuracy@1": pytest.approx(1 / 3)}
     # sets {0,1}, {1,2}, {0,2}, {1,2}: hold 0 and 2, not 1; all of the truth in rows 0, 1, 2; exactly it in 1 and 2
@@ -80,12 +80,12 @@ def test_results_hold_what_can_be_counted_by_hand() -> None:
 
 def test_nothing_known_is_an_error() -> None:
     with pytest.raises(ValueError, match="every label is unknown"):
-        evaluate(torch.zeros(2, 3), torch.tensor([-1, -1]), "softmax", {})
+        results_of(torch.zeros(2, 3), torch.tensor([-1, -1]), "softmax", {})
 
 
 def test_a_threshold_of_one_half_on_a_label_matrix_is_measured() -> None:
     target = torch.tensor([[1, 0, -1], [1, 1, 0]])
     scores = torch.tensor([[1.0, -1, 5], [1, -1, -1]])
-    found = evaluate(scores, target, "sigmoid", {"half": Threshold(0.5, link="sigmoid")})
+    found = results_of(scores, target, "sigmoid", {"half": Threshold(0.5, link="sigmoid")})
     assert set(found["metrics"]) == {"mean-average-precision", "mean-average-precision-sample"}
     assert found["rules"]["half"] == {"size": 1.5, "coverage": 0.75, "exact": 0.5}

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+GIVEN_SCORES = "given scores"  # the title of results that are not of a run
 # control characters but for line feeds and tabs, marks that reverse the direction of text, and halves of characters
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -64,7 +65,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
 
 
 def print_results(title: str, results: Mapping[str, Any]) -> None:
-    """The two tables of `shortlist.runs.evaluate.evaluate`."""
+    """The two tables of `shortlist.runs.evaluate`."""
     print_table(f"{title}, {results['examples']} examples", ["metric", "value"], list(results["metrics"].items()))
     if results["rules"]:
         columns = list(next(iter(results["rules"].values())))

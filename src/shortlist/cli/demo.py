@@ -10,7 +10,6 @@ import typer
 from shortlist.cli._arguments import Json, Quiet
 from shortlist.cli._output import print_json, print_table, say
 from shortlist.cli._steps import Steps, make_steps
-from shortlist.cli.train import free_path
 from shortlist.errors import ShortlistError
 
 if TYPE_CHECKING:
@@ -40,6 +39,8 @@ def demo(
     labels every time, AverageK with 2 on average: the table shows what that is
     worth, the report shows all of it. Takes about a minute, needs no download.
     """
+    from shortlist.runs.train import free_path
+
     folder = free_path(Path("runs") / "demo") if out is None else out
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ShortlistError(f"{folder} exists and is not an empty directory: choose another --out")
@@ -65,17 +66,18 @@ def _trained(folder: Path, size: int, seeds: int, steps: Steps) -> "ReportData":
     """The runs' scores on the test images, with the images beside them."""
     steps.begin("making images and starting up")
     from shortlist.data import ambiguous_numbers
-    from shortlist.runs import report_data
-    from shortlist.runs.make_run import make_run
+    from shortlist.runs import Run, calibrate, train
+    from shortlist.runs.report_data import from_runs
     from shortlist.runs.setup import read_parts
 
-    parts, paths = read_parts(_config("cross-entropy", size, 0)), []
+    parts, runs = read_parts(_config("cross-entropy", size, 0)), []
     for seed in range(seeds):
         for objective in _OBJECTIVES:
             steps.begin(f"training {objective}, seed {seed}")
-            paths.append(folder / f"{objective}-seed-{seed}")
-            make_run(_config(objective, size, seed), paths[-1], parts=parts, progress=steps)
-    data = report_data.from_runs(paths, "test", "Numbers that can be read in more than one way", ())
+            config, out = _config(objective, size, seed), folder / f"{objective}-seed-{seed}"
+            runs.append(Run(train(config, out, parts=parts, progress=steps)["run"]))
+            calibrate(runs[-1], data=parts["calibration"])
+    data = from_runs(runs, "test", "Numbers that can be read in more than one way")
     pictures = ambiguous_numbers(len(parts["test"]), part="test", form="images").inputs
     return replace(data, images=pictures.__getitem__)
 

@@ -17,7 +17,7 @@ from shortlist.cli._arguments import (
     Scores,
     split_overrides,
 )
-from shortlist.cli._output import print_json, print_results, say
+from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say
 
 
 def evaluate(
@@ -43,30 +43,26 @@ def evaluate(
     precision@k, recall@k, ndcg@k; of scenes scene-recall@k, scene-mean-recall@k and, with any number of relations per
     pair, scene-recall-unconstrained@k and scene-mean-recall-unconstrained@k.
     """
-    from shortlist.runs import evaluate as measured
-    from shortlist.runs import given as inputs
-    from shortlist.runs.run import write_json
+    from shortlist import runs
 
     data, overrides = split_overrides(data, options)
-    given = inputs.scores_for_prediction(
-        run, data, overrides, scores, rules, link, tuple(allow_import or ()), labels=labels
+    opened = None if run is None else runs.Run(run, allow_import or ())
+    result = runs.evaluate(
+        opened,
+        data,
+        metrics=metric or (),
+        overrides=overrides,
+        scores=scores,
+        labels=labels,
+        rules=rules,
+        link=link,
+        out=out,
     )
-    if given.target is None:
-        raise AssertionError("labels were asked for above")
-    if given.scenes is not None:
-        found = measured.evaluate_scenes(given.scores, given.scenes.inputs.answers(), metric or ())
-    else:
-        found = measured.evaluate(
-            given.scores, given.target, given.link, given.fitted, truth=given.truth, metrics=metric or (), k=given.k
-        )
-    result = {"objective": given.objective, "data": given.name, "link": given.link, **found}
-    if out is not None:
-        write_json(out, result)
     if as_json:
         print_json(result)
         return
-    print_results(f"{given.title} on {given.name}", result)
-    if not given.fitted and given.scenes is None:
+    print_results(f"{result['objective'] or GIVEN_SCORES} on {result['data']}", result)
+    if not result["rules"] and not (opened and opened.is_of_scenes):
         command = (
             f"shortlist calibrate {run}" if run else "shortlist calibrate --scores ... --out DIR, then --rules DIR"
         )

@@ -16,8 +16,7 @@ from shortlist.cli._arguments import (
     Scores,
     split_overrides,
 )
-from shortlist.cli._output import print_json, print_table, say
-from shortlist.errors import ShortlistError
+from shortlist.cli._output import GIVEN_SCORES, print_json, print_table, say
 
 
 def predict(
@@ -49,48 +48,30 @@ def predict(
     any model's scores. NAME may also be a rule that needs no fitting, such as top-k:k=3. Of scenes the k best relations
     of each image are written, as graphs (.jsonl).
     """
-    from shortlist.runs import given as inputs
-    from shortlist.runs.run import write_json
+    from shortlist import runs
 
-    if images is not None and draw is None:
-        raise ShortlistError("--images goes with --draw DIR: it is what the graphs are drawn on")
     data, overrides = split_overrides(data, options)
-    given = inputs.scores_for_prediction(
-        run, data, overrides, scores, rules, link, tuple(allow_import or ()), labelled=False
+    result = runs.predict(
+        run,
+        data,
+        rule=rule,
+        out=out,
+        overrides=overrides,
+        draw=draw,
+        images=images,
+        scores=scores,
+        rules=rules,
+        link=link,
+        allow_import=allow_import or (),
     )
-    if given.scenes is not None and run is not None:
-        from shortlist.cli._scenes import write_predictions
-
-        write_predictions(given, run, out, rule, draw, images, as_json)
-        return
-    if draw is not None:
-        raise ShortlistError("--draw is for scenes: other data has no graphs to draw")
-    name, chosen = inputs.choose_rule(given, rule)
-    if out is None:
-        if run is None:
-            raise ShortlistError("with --scores say where the sets go: -o sets.parquet")
-        out = run / "predictions" / f"{given.name}-{name}.parquet"
-        out.parent.mkdir(exist_ok=True)
-    sets = inputs.named_sets(chosen.predict(given.scores), given.vocabulary)
-    if out.suffix == ".jsonl":
-        sets.to_jsonl(out)
-    elif out.suffix == ".parquet":
-        sets.to_parquet(out)
-    else:
-        raise ShortlistError(f"-o {out}: sets are written as .parquet or .jsonl")
-    written = [str(out)]
-    if given.ids is not None:
-        beside = out.with_suffix(".ids.json")
-        write_json(beside, list(given.ids))
-        written.append(str(beside))
-    result = {
-        "written": written,
-        "rule": name,
-        "examples": len(sets),
-        "mean size": float(sets.sizes.mean()) if len(sets) else 0.0,
-    }
     if as_json:
         print_json(result)
         return
-    print_table(given.title, ["rule", "examples", "mean size"], [[name, len(sets), result["mean size"]]])
-    say(f"\nsets: {' and '.join(written)}")
+    title, written = result["objective"] or GIVEN_SCORES, " and ".join(result["written"])
+    if "constrained" in result:  # scenes
+        row = [result["rule"], result["constrained"], result["examples"]]
+        print_table(title, ["rule", "constrained", "images"], [row])
+        say(f"\ngraphs: {written}")
+        return
+    print_table(title, ["rule", "examples", "mean size"], [[result["rule"], result["examples"], result["mean size"]]])
+    say(f"\nsets: {written}")

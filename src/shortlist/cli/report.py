@@ -7,7 +7,6 @@ import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Labels, Link, Rules, Scores
 from shortlist.cli._output import print_json, say
-from shortlist.errors import ShortlistError
 
 
 def report(
@@ -46,42 +45,20 @@ def report(
     in their seed are averaged. Runs on scenes show recall against K and drawn graphs. With --scores and --labels it is
     made of any model's scores.
     """
-    from shortlist.cli import _scenes
-    from shortlist.reports import write
-    from shortlist.runs import report_data
+    from shortlist.runs import report as make_report
 
-    if bool(runs) == (scores is not None):
-        raise ShortlistError("give one or more run directories, or --scores FILE and --labels FILE of another model")
-    if runs:
-        for option, value in (
-            ("labels", labels),
-            ("link", link),
-            ("rules", rules),
-            ("calibration", calibration),
-            ("names", names),
-            ("k", k),
-        ):
-            if value is not None:
-                raise ShortlistError(f"--{option} goes with --scores: a run has its own")
-        if out is None and len(runs) > 1:
-            raise ShortlistError("for several runs say where the report goes: --out DIR")
-        folder = out or runs[0] / "report"
-        if _scenes.are_scenes(runs):
-            made = _scenes.scene_report(runs, part, title, tuple(allow_import or ()), folder)
-            print_json(made) if as_json else say(f"report: {made['written']}")
-            return
-        data = report_data.from_runs(runs, part, title, tuple(allow_import or ()))
-    else:
-        if scores is None or labels is None:
-            raise ShortlistError("--scores are reported on with their --labels: give both")
-        if out is None:
-            raise ShortlistError("with --scores say where the report goes: --out DIR")
-        if part is not None:
-            raise ShortlistError("--part is a part of a run's data: it does not go with --scores")
-        data = report_data.from_files(scores, labels, link, rules, calibration, names, k, title)
-        folder = out
-    page = write(data, folder)
-    if as_json:
-        print_json({"written": str(page), "runs": [run.name for run in data.runs], "examples": data.shape[0]})
-    else:
-        say(f"report: {page}")
+    made = make_report(
+        runs or (),
+        part=part,
+        title=title,
+        out=out,
+        scores=scores,
+        labels=labels,
+        link=link,
+        rules=rules,
+        calibration=calibration,
+        names=names,
+        k=k,
+        allow_import=allow_import or (),
+    )
+    print_json(made) if as_json else say(f"report: {made['written']}")

@@ -1,9 +1,29 @@
-"""From a config to a trained, calibrated run, in the order things happen:
+"""A run directory, and what the commands do with it: train, calibrate, predict, evaluate, report.
 
-- ``config``: what a run is, from YAML and ``key=value`` overrides
-- ``setup``: the config's data, backbone and objective
-- ``run``: the run directory; everything in it is written whole or not at all
-- ``make_run``: trained and calibrated in one call
-- ``given``, ``predict``, ``scores``: the scores of a run or of any other model
-- ``evaluate``, ``comparison``, ``report_data``: results, of one run or of several side by side
+Each of these does what the command of its name does, and returns what that command prints as JSON.
 """
+
+from shortlist.runs.calibrate import calibrate
+from shortlist.runs.config import RunConfig, load_config, parse_config
+from shortlist.runs.evaluate import evaluate
+from shortlist.runs.predict import predict
+from shortlist.runs.prepare import Prepared, prepare, try_out
+from shortlist.runs.report import report
+from shortlist.runs.run import Run
+from shortlist.runs.train import fit, train
+
+__all__ = [
+    "Prepared",
+    "Run",
+    "RunConfig",
+    "calibrate",
+    "evaluate",
+    "fit",
+    "load_config",
+    "parse_config",
+    "predict",
+    "prepare",
+    "report",
+    "train",
+    "try_out",
+]

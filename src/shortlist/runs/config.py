@@ -1,5 +1,6 @@
 """The config of a run: typed, from YAML, with ``key=value`` overrides and errors that name the key and its place."""
 
+import copy
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -9,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from shortlist.errors import ShortlistError, nearest
+from shortlist.files import PathLike
 from shortlist.options import Named, in_our_words, unknown_key
 from shortlist.training.settings import Section, TrainSettings
 
@@ -74,7 +76,21 @@ class RunConfig(TrainSettings):
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def load_config(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> RunConfig:
+def as_config(config: RunConfig | Mapping[str, Any] | PathLike, overrides: Iterable[str] = ()) -> RunConfig:
+    """A config from a config, a mapping of its keys, or the path of a YAML file; with ``key=value`` changes.
+
+    >>> as_config({"data": {"train": {"reader": "ambiguous-numbers"}}}, ["epochs=3"]).epochs
+    3
+    """
+    if isinstance(config, RunConfig):
+        overrides = list(overrides)
+        return config if not overrides else check_config(config.model_dump(mode="json"), overrides)
+    if isinstance(config, Mapping):
+        return check_config(config, overrides)
+    return load_config(config, overrides)
+
+
+def load_config(path: PathLike, overrides: Iterable[str] = ()) -> RunConfig:
     """The config in a YAML file, with ``key=value`` overrides applied; all problems are reported in one error."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -99,10 +115,16 @@ def parse_config(text: str, overrides: Iterable[str] = (), where: str = "config"
         content = {}
     if not isinstance(content, dict):
         raise ShortlistError(f"{where}: a config is a mapping of keys to values, got {type(content).__name__}")
+    return check_config(content, overrides, where)
+
+
+def check_config(content: Mapping[str, Any], overrides: Iterable[str] = (), where: str = "config") -> RunConfig:
+    """The config with these keys and overrides; all problems are reported in one error."""
+    changed = copy.deepcopy(dict(content))
     for override in overrides:
-        apply_override(content, override)
+        apply_override(changed, override)
     try:
-        return RunConfig.model_validate(content)
+        return RunConfig.model_validate(changed)
     except ValidationError as error:
         problems = [_explain(detail) for detail in error.errors()]
         raise ShortlistError(f"{where}: " + "\n  ".join(problems)) from None

@@ -1,72 +1,52 @@
-"""How good scores and the sets made of them are, against the recorded labels and, where known, the whole truth."""
+"""Scores and sets against known labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor
-
-from shortlist.data import Relations
-from shortlist.errors import ShortlistError
-from shortlist.labels import LabelSets
-from shortlist.metrics import functional as M
-from shortlist.metrics.named import check_metric, measure_all, usual_metrics, usual_scene_metrics
-from shortlist.sets import SetRule
+from shortlist.data import Dataset
+from shortlist.files import PathLike
+from shortlist.runs.given import scores_for_prediction
+from shortlist.runs.results import results_of, results_of_scenes
+from shortlist.runs.run import Run, write_json
 
 
 def evaluate(
-    scores: Tensor,
-    target: Tensor,
-    link: str,
-    rules: Mapping[str, SetRule],
+    run: Run | PathLike | None = None,
+    data: Dataset | PathLike | None = None,
     *,
-    truth: LabelSets | None = None,
     metrics: Sequence[str] = (),
-    k: float | None = None,
+    overrides: Sequence[str] = (),
+    scores: PathLike | None = None,
+    labels: PathLike | None = None,
+    rules: PathLike | None = None,
+    link: str | None = None,
+    out: PathLike | None = None,
+    allow_import: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Metrics of the scores, and of each rule's sets: mean size, coverage, and how often a set is exactly right.
+    """Measure a run, or any other model's ``scores`` and ``labels`` (files), on labelled data: metrics of the scores,
+    and of each fitted rule's sets. It is what ``shortlist evaluate`` does, and prints as JSON; ``out``: also write it.
 
-    ``coverage`` is the mean share of an example's recorded labels that its set holds. Where ``truth`` has all right
-    labels of every example, ``truth-coverage`` and ``truth-exact`` are measured against these.
+    ``data`` is a part of the run (``"test"``), a file or folder, or a data set; ``overrides`` change the options of its
+    reader. ``metrics`` are names such as ``"topk-accuracy@3"``; the usual ones if none are given.
 
-    >>> import torch
-    >>> from shortlist.sets import TopK
-    >>> evaluate(torch.eye(3), torch.tensor([0, 1, 1]), "softmax", {"top-k-1": TopK(1)}, k=1)["rules"]
-    {'top-k-1': {'size': 1.0, 'coverage': 0.6666..., 'exact': 0.6666...}}
+    >>> import tempfile, shortlist as sl
+    >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = sl.runs.train(config, f"{folder}/first")["run"]
+    ...     found = evaluate(run, "test", metrics=["topk-accuracy@100"])
+    >>> found["examples"], found["metrics"]
+    (20, {'topk-accuracy@100': 1.0})
     """
-    if not bool((target >= 0).any()):
-        raise ShortlistError("every label is unknown: there is nothing to evaluate against")
-    several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
-    names = [check_metric(name, scores.shape[1], "labels") for name in metrics]
-    names = names or usual_metrics(not several, scores.shape[1], k)
-    result: dict[str, Any] = {
-        "examples": len(scores),
-        "metrics": measure_all(names, scores, target, link),
-        "rules": {},
-    }
-    for name, rule in rules.items():
-        sets = rule.predict(scores)
-        found = {
-            "size": M.set_size(sets),
-            "coverage": M.set_coverage(sets, target),
-            "exact": M.exact_match(sets, target),
-        }
-        if truth is not None:
-            found |= {"truth-coverage": M.set_coverage(sets, truth), "truth-exact": M.exact_match(sets, truth)}
-        result["rules"][name] = {key: float(value) for key, value in found.items()}
+    given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labels=labels)
+    if given.scenes is not None:
+        found = results_of_scenes(given.scores, given.scenes.inputs.answers(), metrics)
+    else:
+        if given.target is None:
+            raise AssertionError("labels were asked for above")
+        found = results_of(
+            given.scores, given.target, given.link, given.fitted, truth=given.truth, metrics=metrics, k=given.k
+        )
+    result = {"objective": given.objective, "data": given.name, "link": given.link, **found}
+    if out is not None:
+        write_json(out, result)
     return result
-
-
-def evaluate_scenes(scores: Tensor, relations: Relations, metrics: Sequence[str] = ()) -> dict[str, Any]:
-    """The same of scenes: recall of the k best relations of each image, and its mean over predicates.
-
-    >>> import torch
-    >>> relations = Relations(torch.tensor([[0, 1]]), torch.tensor([0, 2]))
-    >>> evaluate_scenes(torch.eye(2), relations, ["scene-recall@1"])["metrics"]
-    {'scene-recall@1': 0.0}
-    """
-    if not len(relations.entries):
-        raise ShortlistError("no image has a recorded relation: there is nothing to evaluate against")
-    names = [check_metric(name, kind="scenes") for name in metrics]
-    names = names or [*usual_scene_metrics(), *(f"scene-mean-recall@{k}" for k in (20, 50, 100))]
-    images = len(relations.offsets) - 1
-    return {"examples": images, "metrics": measure_all(names, scores, relations, "none"), "rules": {}}

@@ -1,6 +1,6 @@
 """Where calibrate, predict and evaluate get scores from: a run and some data, or files of any other model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,14 @@ from torch import Tensor
 from shortlist.checks import whole
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.links import check_link, usual_link
 from shortlist.options import Named
 from shortlist.runs.config import apply_override
-from shortlist.runs.predict import find_data, run_scores
-from shortlist.runs.run import Run, load_rules
+from shortlist.runs.find_data import find_data
+from shortlist.runs.run import Run, load_rules, open_run
 from shortlist.runs.scores import read_labels, read_scores
-from shortlist.runs.setup import resolve
 from shortlist.sets import SetRule
 from shortlist.sets.named import file_name, make_rule
 
@@ -38,92 +38,90 @@ class Given:
     scenes: Dataset | None = None  # the data, where they are scenes
     rules: list[Named] = field(default_factory=list)  # that the config asks for
     fitted: dict[str, SetRule] = field(default_factory=dict)
-
-    @property
-    def title(self) -> str:
-        return self.objective or "given scores"
+    run: Run | None = None  # that they are of
 
 
 def scores_for_calibration(
-    run: Path | None,
-    part: str | None,
-    scores: Path | None,
-    labels: Path | None,
+    run: Run | PathLike | None,
+    data: Dataset | str | None,
+    scores: PathLike | None,
+    labels: PathLike | None,
     link: str | None,
-    allow: tuple[str, ...],
+    allow: Sequence[str],
 ) -> Given:
+    """Held-out scores: of the run's calibration data, else of its validation data, where no other is named."""
     _check_source(run, scores, labels, link)
     if scores is not None:
         return _from_files(scores, labels, link, {})
-    opened = Run(_needed(run))
-    if opened.facts.get("scenes") is not None:
+    opened = open_run(_needed(run), allow)
+    if opened.is_of_scenes:
         raise ShortlistError(
             "scenes are answered with the k best relations of each image: there is nothing to calibrate"
         )
-    data = opened.config.data
-    if part is None:
-        part = "calibration" if data.calibration is not None else "validation"
-        if getattr(data, part) is None:
+    if data is None:
+        has = opened.config.data
+        data = "calibration" if has.calibration is not None else "validation"
+        if getattr(has, data) is None:
             raise ShortlistError("the run has neither calibration nor validation data: name a --part, or use --scores")
-    return _from_run(opened, find_data(opened, part), part, allow)
+    return _from_run(opened, *find_data(opened, data))
 
 
 def scores_for_prediction(
-    run: Path | None,
-    data: str | None,
+    run: Run | PathLike | None,
+    data: Dataset | PathLike | None,
     overrides: Sequence[str],
-    scores: Path | None,
-    rules: Path | None,
+    scores: PathLike | None,
+    rules: PathLike | None,
     link: str | None,
-    allow: tuple[str, ...],
+    allow: Sequence[str],
     labelled: bool = True,
-    labels: Path | None = None,
+    labels: PathLike | None = None,
 ) -> Given:
+    """The scores to make sets of, with the fitted rules."""
     _check_source(run, scores, labels, link)
     if scores is not None:
         if labelled and labels is None:
             raise ShortlistError("--scores are evaluated against --labels: give both")
-        if rules is not None and not rules.exists():
+        if rules is not None and not Path(rules).exists():
             raise ShortlistError(f"there are no rules in {rules}: write them with shortlist calibrate --out {rules}")
         return _from_files(scores, labels, link, load_rules(rules) if rules is not None else {})
     if rules is not None:
         raise ShortlistError("--rules goes with --scores: a run has its own rules")
     if data is None:
         raise ShortlistError("give the DATA: a part of the run such as test, or the path of a file or folder")
-    opened = Run(_needed(run))
-    dataset = find_data(opened, data, overrides, labelled)
-    return _from_run(opened, dataset, data if "/" not in data and not Path(data).exists() else Path(data).stem, allow)
+    opened = open_run(_needed(run), allow)
+    return _from_run(opened, *find_data(opened, data, overrides, labelled))
 
 
-def _from_run(run: Run, dataset: Dataset, name: str, allow: tuple[str, ...]) -> Given:
-    config = resolve(run.config, allow)
-    from shortlist.objectives import objective_class
-
+def _from_run(run: Run, dataset: Dataset, name: str) -> Given:
     return Given(
-        scores=run_scores(run, dataset, allow),
+        scores=run.scores(dataset),
         target=dataset.target,
-        link=objective_class(config.objective.name, allow_import=allow).link,
+        link=run.learner().objective.link,
         name=name,
-        objective=config.objective.name,
-        k=config.objective.options.get("k"),
+        objective=run.config.objective.name,
+        k=run.config.objective.options.get("k"),
         truth=dataset.truth,
         ids=dataset.ids,
         vocabulary=dataset.vocabulary,
         scenes=dataset if dataset.kind == "scenes" else None,
-        rules=list(config.rules),
+        rules=list(run.config.rules),
         fitted=run.rules(),
+        run=run,
     )
 
 
-def _from_files(scores: Path, labels: Path | None, link: str | None, fitted: dict[str, SetRule]) -> Given:
+def _from_files(scores: PathLike, labels: PathLike | None, link: str | None, fitted: dict[str, SetRule]) -> Given:
     values = read_scores(scores)
     target = read_labels(labels, values) if labels is not None else None
     if link is None:
         link = usual_link(single=target is None or target.ndim == 1)
-    return Given(values, target, link, name=scores.stem, fitted=fitted)
+    return Given(values, target, link, name=Path(scores).stem, fitted=fitted)
 
 
-def _check_source(run: Path | None, scores: Path | None, labels: Path | None, link: str | None) -> None:
+def _check_source(
+    run: Run | PathLike | None, scores: PathLike | None, labels: PathLike | None, link: str | None
+) -> None:
     if (run is None) == (scores is None):
         raise ShortlistError("give either a run directory, or --scores FILE of another model")
     if run is not None and labels is not None:
@@ -134,7 +132,7 @@ def _check_source(run: Path | None, scores: Path | None, labels: Path | None, li
         check_link(link, "--link")
 
 
-def _needed(run: Path | None) -> Path:
+def _needed(run: Run | PathLike | None) -> Run | PathLike:
     if run is None:
         raise ShortlistError("give a run directory")
     return run
@@ -143,8 +141,14 @@ def _needed(run: Path | None) -> Path:
 # ---- rules
 
 
-def parse_rule(text: str) -> Named:
-    """``average-k:k=3,link=softmax`` as a name and its options."""
+def parse_rule(text: str | Named | Mapping[str, Any]) -> Named:
+    """``average-k:k=3,link=softmax`` as a name and its options; what is that already stays.
+
+    >>> parse_rule("average-k:k=3").options, parse_rule({"name": "average-k", "k": 3}).options
+    ({'k': 3}, {'k': 3})
+    """
+    if not isinstance(text, str):
+        return Named.model_validate(text)
     name, _, rest = text.partition(":")
     content: dict[str, Any] = {}
     for option in filter(None, rest.split(",")):

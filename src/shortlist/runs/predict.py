@@ -1,111 +1,79 @@
-"""The scores of a run on data: a part of its own, another labelled source, or inputs without labels."""
+"""The sets of labels of some data, written to a file."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from shortlist.data import Dataset, Images
-from shortlist.data.readers.features import read_inputs
-from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
-from shortlist.data.readers.image_table import listed_images
-from shortlist.data.readers.tables import TABLE_ENDINGS
+from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
-from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
-from shortlist.runs.run import Run
-from shortlist.runs.setup import build_learner, check_same_labels, read_parts, read_source
-from shortlist.training.learner import Learner, score
+from shortlist.files import PathLike
+from shortlist.runs.given import choose_rule, named_sets, scores_for_prediction
+from shortlist.runs.run import Run, write_json
+from shortlist.runs.scenes import write_predictions
 
 
-def load_learner(run: Run, allow_import: Sequence[str] = ()) -> Learner:
-    """The run's best model, ready to predict."""
-    learner = build_learner(run.config, run.facts, allow_import)
-    learner.load_state_dict(run.weights("best"))
-    return learner.eval()
+def predict(
+    run: Run | PathLike | None = None,
+    data: Dataset | PathLike | None = None,
+    *,
+    rule: str | None = None,
+    out: PathLike | None = None,
+    overrides: Sequence[str] = (),
+    draw: PathLike | None = None,
+    images: PathLike | None = None,
+    scores: PathLike | None = None,
+    rules: PathLike | None = None,
+    link: str | None = None,
+    allow_import: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Write the predicted set of labels of every example. It is what ``shortlist predict`` does, and prints as JSON.
 
+    ``data`` is a part of the run (``"test"``), a file or folder, which needs no labels, or a data set; ``overrides``
+    change the options of its reader. ``rule`` is one that was fitted, or one that needs no fitting, such as
+    ``"top-k:k=3"``. ``out`` ends in .parquet or .jsonl; it is in ``RUN/predictions`` if not given. ``scores`` and
+    ``rules`` are files of any other model. Of scenes the k best relations of each image are written, and with ``draw``
+    drawn into that folder, on the ``images`` of another.
 
-def run_scores(run: Run, dataset: Dataset, allow_import: Sequence[str] = ()) -> Tensor:
-    """The scores of the run's best model on a data set, float32 (N, L)."""
-    expected = tuple(run.facts["in_shape"])
-    if tuple(dataset.in_shape) != expected:
-        raise ShortlistError(
-            f"{dataset.name}: inputs have the shape {tuple(dataset.in_shape)}, the run wants {expected}"
-        )
-    return score(load_learner(run, allow_import), dataset)
-
-
-def find_data(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool = True) -> Dataset:
-    """The data that a command names: a part of the run (``test``), a YAML file with a reader and its options, or the
-    path of other data in the format of the training data, with ``key=value`` changes of the reader's options.
-
-    Where no labels are needed, a file of features or a folder of images is enough.
+    >>> import tempfile, shortlist as sl
+    >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = sl.runs.train(config, f"{folder}/first")["run"]
+    ...     done = predict(run, "test", rule="top-k:k=3")
+    ...     sets = sl.LabelSets.from_parquet(done["written"][0])
+    >>> done["rule"], done["examples"], done["mean size"], len(sets)
+    ('top-k-3', 20, 3.0, 20)
     """
-    config = run.config
-    if data in PARTS:
-        if overrides:
-            raise ShortlistError(f"the part {data!r} of a run is what it is: {overrides[0]!r} cannot change it")
-        parts = read_parts(config)
-        if data not in parts:
-            raise ShortlistError(f"the run has no part {data!r}; it has {', '.join(parts)}")
-        return parts[data]
-    path = Path(data)
-    if not path.exists():
-        raise ShortlistError(
-            f"there is no {data!r}: DATA is one of {', '.join(PARTS)}, or the path of a file or folder"
-        )
-    if path.suffix in (".yaml", ".yml"):
-        content = read_yaml(path.read_text("utf-8"), data)
-        if not isinstance(content, dict) or not isinstance(content.get("reader"), str):
-            raise ShortlistError(f"{data}: a data file names a reader and its options: reader: features, path: ...")
-    elif not labelled and not overrides and run.facts.get("scenes") is None:
-        return unlabelled(run, path)
-    elif run.facts["images"] is not None and path.suffix.lower() in TABLE_ENDINGS:
-        content = _listed_images(run, path)
+    if images is not None and draw is None:
+        raise ShortlistError("--images goes with --draw DIR: it is what the graphs are drawn on")
+    given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labelled=False)
+    place = None if out is None else Path(out)
+    if given.scenes is not None and given.run is not None:
+        folders = [None if folder is None else Path(folder) for folder in (draw, images)]
+        return write_predictions(given, given.scenes, given.run, place, rule, *folders)
+    if draw is not None:
+        raise ShortlistError("--draw is for scenes: other data has no graphs to draw")
+    name, chosen = choose_rule(given, rule)
+    if place is None:
+        if given.run is None:
+            raise ShortlistError("with --scores say where the sets go: -o sets.parquet")
+        place = given.run.path / "predictions" / f"{given.name}-{name}.parquet"
+        place.parent.mkdir(exist_ok=True)
+    sets = named_sets(chosen.predict(given.scores), given.vocabulary)
+    if place.suffix == ".jsonl":
+        sets.to_jsonl(place)
+    elif place.suffix == ".parquet":
+        sets.to_parquet(place)
     else:
-        content = {"reader": config.data.train.reader, **config.data.train.options, "path": data}
-    for override in overrides:
-        apply_override(content, override)
-    dataset = read_source(Source(**content), data)
-    objects = (run.facts.get("scenes") or {}).get("objects")
-    check_same_labels(dataset, run.facts["vocabulary"], data, objects)
-    return dataset
-
-
-def _listed_images(run: Run, path: Path) -> dict[str, Any]:
-    """The source of images that a table lists; its own columns say more than those of the training data."""
-    trained = run.config.data.train
-    if trained.reader == "image-table":
-        return {"reader": trained.reader, **trained.options, "path": str(path)}
-    shown = {"size": run.facts["in_shape"][1], "crop": run.facts["images"]["crop"]}
-    return {"reader": "image-table", **shown, "vocabulary": list(run.facts["vocabulary"]), "path": str(path)}
-
-
-def unlabelled(run: Run, path: Path) -> Dataset:
-    """Features from a file, the images of a folder in the order of their names, or those that a table lists in its
-    column ``path``; every label unknown."""
-    facts = run.facts
-    vocabulary = tuple(facts["vocabulary"])
-    if facts["images"] is None:
-        inputs, ids = read_inputs(path, run.config.data.train.options)
-        return Dataset(inputs, torch.full((inputs.shape[0],), -1), vocabulary, ids=ids, name=path.stem)
-    if path.suffix.lower() in TABLE_ENDINGS:
-        options = run.config.data.train.options
-        files = listed_images(path, options.get("path_column", "path"), options.get("root"))
-    else:
-        files = [path] if path.suffix.lower() in IMAGE_ENDINGS and path.is_file() else images_under(path)
-    if not files:
-        raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
-    channels = facts["images"]
-    images = Images(
-        tuple(map(str, files)),
-        size=tuple(facts["in_shape"][1:]),
-        crop=channels["crop"],
-        mean=tuple(channels["mean"]),
-        std=tuple(channels["std"]),
-    )
-    folder = path if path.is_dir() else path.parent
-    ids = tuple(os.path.relpath(file, folder) for file in files)
-    return Dataset(images, torch.full((len(files),), -1), vocabulary, ids=ids, name=path.stem)
+        raise ShortlistError(f"-o {place}: sets are written as .parquet or .jsonl")
+    written = [str(place)]
+    if given.ids is not None:
+        beside = place.with_suffix(".ids.json")
+        write_json(beside, list(given.ids))
+        written.append(str(beside))
+    return {
+        "written": written,
+        "objective": given.objective,
+        "rule": name,
+        "examples": len(sets),
+        "mean size": float(sets.sizes.mean()) if len(sets) else 0.0,
+    }

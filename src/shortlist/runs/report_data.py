@@ -10,19 +10,17 @@ from typing import Any
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
-from shortlist.objectives import objective_class
+from shortlist.files import PathLike
 from shortlist.reports import ReportData, RunResult, from_scores
 from shortlist.reports.similarity import explain_run
-from shortlist.runs.predict import run_scores
 from shortlist.runs.run import CONFIG, ENVIRONMENT, Run, load_rules, read_json
 from shortlist.runs.scores import read_labels, read_scores
-from shortlist.runs.setup import build_learner, read_parts, resolve
+from shortlist.runs.setup import read_parts
 from shortlist.sets.named import fit_rules, usual_rules
 
 
-def from_runs(paths: Sequence[Path], part: str | None, title: str | None, allow: tuple[str, ...]) -> ReportData:
+def from_runs(runs: Sequence[Run], part: str | None = None, title: str | None = None) -> ReportData:
     """Runs side by side on the same part of the data; those that differ only in their seed get one name."""
-    runs = [Run(path) for path in paths]
     twice = [path for path, times in Counter(run.path.resolve() for run in runs).items() if times > 1]
     if twice:
         raise ShortlistError(f"{twice[0]} is given more than once")
@@ -32,7 +30,8 @@ def from_runs(paths: Sequence[Path], part: str | None, title: str | None, allow:
         chosen = part or ("test" if "test" in parts else "validation")
         if chosen not in parts:
             raise ShortlistError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
-        results.append(_result(run, name, parts, chosen, allow))
+        results.append(_result(run, name, parts, chosen))
+        run.release()
         if first is None:
             first, heading = parts[chosen], heading_of(run, parts)
             about = described(run, parts, chosen)
@@ -52,12 +51,12 @@ def from_runs(paths: Sequence[Path], part: str | None, title: str | None, allow:
 
 
 def from_files(
-    scores: Path,
-    labels: Path,
+    scores: PathLike,
+    labels: PathLike,
     link: str | None,
-    rules: Path | None,
-    calibration: Path | None,
-    names: Path | None,
+    rules: PathLike | None,
+    calibration: PathLike | None,
+    names: PathLike | None,
     k: float | None,
     title: str | None,
 ) -> ReportData:
@@ -66,24 +65,25 @@ def from_files(
     return from_scores(
         values,
         read_labels(labels, values),
-        None if names is None else names.read_text("utf-8").splitlines(),
+        None if names is None else Path(names).read_text("utf-8").splitlines(),
         link,
         k=k,
-        name=scores.stem,
-        title=title or f"Report on {scores.name}",
+        name=Path(scores).stem,
+        title=title or f"Report on {Path(scores).name}",
         rules=None if rules is None else load_rules(rules),
         calibration=None if calibration is None else read_scores(calibration),
         commands=[shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])],
     )
 
 
-def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, allow: tuple[str, ...]) -> RunResult:
-    config = resolve(run.config, allow)
-    link = objective_class(config.objective.name, allow_import=allow).link
+def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str) -> RunResult:
+    config, explained = run.config, run.config.objective.name == "imcl"
+    learner = run.learner(parts["train"] if explained else None)
+    link = learner.objective.link
     data = parts[chosen]
     held_out = next((held for held in ("calibration", "validation") if held in parts and held != chosen), None)
-    calibration = None if held_out is None else run_scores(run, parts[held_out], allow)
-    scores = run_scores(run, data, allow)
+    calibration = None if held_out is None else run.scores(parts[held_out])
+    scores = run.scores(data)
     rules = run.rules()
     if not rules:  # not calibrated yet: as `shortlist calibrate` would
         fit_scores, fit_target = (scores, data.target) if held_out is None else (calibration, parts[held_out].target)
@@ -105,24 +105,15 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, allow: 
         seconds=sum(record["seconds"] for record in records),
         seed=config.seed,
         calibration=calibration,  # type: ignore[arg-type]
-        why=_why(run, parts["train"], allow),
+        why=explain_run(learner, parts["train"]) if explained else None,
     )
-
-
-def _why(run: Run, train_set: Dataset, allow: tuple[str, ...]) -> dict[str, Any] | None:
-    """What completed the labels of an imcl run: it needs the parts that prediction does without."""
-    if run.config.objective.name != "imcl":
-        return None
-    learner = build_learner(run.config, run.facts, allow, train_set=train_set)
-    learner.load_state_dict(run.weights("best"))
-    return explain_run(learner.eval(), train_set)
 
 
 def commands_of(run: Run) -> list[str]:
     """The command that was given, and commands that make the run again from what it has written down."""
     again = run.path.with_name(f"{run.path.name}-again")
     steps = [["train", str(run.path / CONFIG), "--out", str(again)], ["calibrate", str(again)], ["report", str(again)]]
-    if run.facts.get("scenes"):  # nothing to calibrate: scenes are answered with the k best relations
+    if run.is_of_scenes:  # nothing to calibrate: scenes are answered with the k best relations
         del steps[1]
     return [
         "# as it was given",

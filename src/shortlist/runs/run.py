@@ -1,6 +1,7 @@
 """A run directory. Every file in it is written whole or not at all, so that it can be read after any interruption.
 
 config.yaml         the resolved config: written last, so that a directory with it is a run
+format.json         the version of this format, and which shortlist wrote it; a run without it is of version 1
 environment.json    versions, machine and command
 facts.json          what prediction needs to know about the training data: labels, shapes, counts
 metrics.jsonl       one record per epoch
@@ -14,9 +15,11 @@ import io
 import json
 import os
 import platform
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,18 +27,24 @@ import torch
 from torch import Tensor
 
 from shortlist import __version__
+from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike, is_draft, remove_drafts, written_whole
 from shortlist.optional import require
 from shortlist.runs.config import RunConfig, parse_config
+from shortlist.runs.setup import build_learner
 from shortlist.sets import SetRule
+from shortlist.training.learner import Learner, score
 
-CONFIG, ENVIRONMENT, FACTS = "config.yaml", "environment.json", "facts.json"
+FORMAT = 1  # what this program writes, and the newest that it reads
+CONFIG, ENVIRONMENT, FACTS, FORMAT_FILE = "config.yaml", "environment.json", "facts.json", "format.json"
 METRICS, CHECKPOINT = "metrics.jsonl", "checkpoint.json"
 
 
 class Run:
-    """A run that exists; `Run.create` makes a new one.
+    """A run that exists; `Run.create` makes a new one. Config, facts and model are read on first use, and once.
+
+    ``allow_import``: the modules whose code may run, where the config names a ``module:thing``.
 
     >>> import tempfile
     >>> config = parse_config("data: {train: {reader: ambiguous-numbers}}")
@@ -45,10 +54,13 @@ class Run:
     (True, [], None)
     """
 
-    def __init__(self, path: PathLike) -> None:
+    def __init__(self, path: PathLike, allow_import: Sequence[str] = ()) -> None:
         self.path = Path(path)
+        self.allow_import = tuple(allow_import)
+        self._learner: Learner | None = None
         if not (self.path / CONFIG).is_file():
             raise ShortlistError(f"{self.path} is not a run: it has no {CONFIG}")
+        _check_format(self.path)
 
     @classmethod
     def create(cls, path: PathLike, config: RunConfig, facts: Mapping[str, Any]) -> "Run":
@@ -59,8 +71,14 @@ class Run:
             (folder / part).mkdir(parents=True, exist_ok=True)
         write_json(folder / ENVIRONMENT, environment())
         write_json(folder / FACTS, facts)
+        write_json(folder / FORMAT_FILE, {"format": FORMAT, "shortlist": __version__})
         write_text(folder / CONFIG, config.to_yaml())
         return cls(folder)
+
+    def discard(self) -> None:
+        """Remove a run that has saved no epoch yet; one that has is left alone."""
+        if not self.checkpoint:
+            shutil.rmtree(self.path, ignore_errors=True)
 
     @staticmethod
     def check_new(path: PathLike) -> None:
@@ -73,14 +91,42 @@ class Run:
         if folder.exists() and (not folder.is_dir() or any(not _is_leftover(file) for file in folder.iterdir())):
             raise ShortlistError(f"{folder} exists and is not an empty directory: choose another --out")
 
-    @property
+    @cached_property
     def config(self) -> RunConfig:
         return parse_config((self.path / CONFIG).read_text("utf-8"), where=str(self.path / CONFIG))
 
-    @property
+    @cached_property
     def facts(self) -> dict[str, Any]:
         found: dict[str, Any] = read_json(self.path / FACTS)
         return found
+
+    @property
+    def is_of_scenes(self) -> bool:
+        return self.facts.get("scenes") is not None
+
+    # ---- the model
+
+    def learner(self, train_set: Dataset | None = None) -> Learner:
+        """The best model, ready to predict. On first use it is built and its weights are read: with ``train_set``
+        (the run's own training data) an objective also has what it keeps of that data, to explain its answers."""
+        if self._learner is None:
+            learner = build_learner(self.config, self.facts, self.allow_import, train_set)
+            learner.load_state_dict(self.weights("best"))
+            self._learner = learner.eval()
+        return self._learner
+
+    def scores(self, dataset: Dataset) -> Tensor:
+        """The best model's scores on a data set, float32 (N, L)."""
+        expected = tuple(self.facts["in_shape"])
+        if tuple(dataset.in_shape) != expected:
+            raise ShortlistError(
+                f"{dataset.name}: inputs have the shape {tuple(dataset.in_shape)}, the run wants {expected}"
+            )
+        return score(self.learner(), dataset)
+
+    def release(self) -> None:
+        """Let the model go from memory: for whoever looks at many runs in turn."""
+        self._learner = None
 
     # ---- epochs
 
@@ -163,6 +209,34 @@ class Run:
         return load_rules(self.path / "rules")
 
 
+def open_run(run: Run | PathLike, allow_import: Sequence[str] = ()) -> Run:
+    """The run at a path; one that is open already stays as it is."""
+    if not isinstance(run, Run):
+        return Run(run, allow_import)
+    run.allow_import = tuple(dict.fromkeys([*run.allow_import, *allow_import]))
+    return run
+
+
+def _check_format(path: Path) -> None:
+    """Raise a ShortlistError where a run is of a format that this program does not read."""
+    file = path / FORMAT_FILE
+    if not file.exists():
+        return  # the first format had no such file
+    content = read_json(file)
+    found = content.get("format") if isinstance(content, dict) else None
+    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        raise ShortlistError(
+            f"{file}: a format is a whole number from 1, got {found!r}; if the run is otherwise whole, remove the file "
+            f"and it counts as format 1, else train it again: shortlist train {path / CONFIG} --out {path}-again"
+        )
+    if found > FORMAT:
+        writer = content.get("shortlist", "a newer version")
+        raise ShortlistError(
+            f"{path} is a run of format {found}, written by shortlist {writer}; this is shortlist {__version__}, which "
+            f"reads formats up to {FORMAT}: pip install --upgrade shortlist"
+        )
+
+
 def save_rules(folder: PathLike, rules: Mapping[str, SetRule]) -> None:
     """One JSON file per rule; rules of other names stay."""
     Path(folder).mkdir(parents=True, exist_ok=True)
@@ -229,4 +303,4 @@ def _is_leftover(path: Path) -> bool:
         return True
     if path.is_dir():
         return path.name in ("checkpoints", "rules", "predictions") and not any(path.iterdir())
-    return path.name in (ENVIRONMENT, FACTS)
+    return path.name in (ENVIRONMENT, FACTS, FORMAT_FILE)

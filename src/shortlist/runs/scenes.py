@@ -1,16 +1,15 @@
-"""Scenes on the command line: predicted graphs in files, and the report."""
+"""Runs on scenes: predicted graphs in files, and the report."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shortlist.cli._output import print_json, print_table, say
+from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import written_whole
 from shortlist.reports.scenes import SceneRun, write_scenes
 from shortlist.runs.given import Given, relations_wanted
-from shortlist.runs.predict import run_scores
 from shortlist.runs.report_data import commands_of, described, heading_of, names_of
 from shortlist.runs.run import Run
 from shortlist.runs.setup import read_parts
@@ -18,39 +17,34 @@ from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_s
 
 
 def write_predictions(
-    given: Given,
-    run: Path,
-    out: Path | None,
-    rule: str | None,
-    draw: Path | None,
-    images: Path | None,
-    as_json: bool,
-) -> None:
+    given: Given, scenes: Dataset, run: Run, out: Path | None, rule: str | None, draw: Path | None, images: Path | None
+) -> dict[str, Any]:
     """The graph of every image, one JSON object per line, and pictures where they are wanted."""
-    assert given.scenes is not None
     k, constrained = relations_wanted(given, rule)
     if out is None:
-        out = run / "predictions" / f"{given.name}-top-{k}{'' if constrained else '-unconstrained'}.jsonl"
+        out = run.path / "predictions" / f"{given.name}-top-{k}{'' if constrained else '-unconstrained'}.jsonl"
         out.parent.mkdir(exist_ok=True)
     if out.suffix != ".jsonl":
         raise ShortlistError(f"-o {out}: graphs are written as .jsonl")
-    graphs = list(predicted_graphs(given.scenes, given.scores, k, constrained=constrained))
+    graphs = list(predicted_graphs(scenes, given.scores, k, constrained=constrained))
     number = write_graphs(out, graphs)
     written = [str(out)]
     if draw is not None:
         draw.mkdir(parents=True, exist_ok=True)
-        for graph, right in zip(graphs, recorded_graphs(given.scenes), strict=True):
+        for graph, right in zip(graphs, recorded_graphs(scenes), strict=True):
             name = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in graph.image)
             image, graph = (None, graph) if images is None else _on_its_image(graph, images)
             with written_whole(draw / f"{name}.svg") as file:
                 file.write(to_svg(graph, image=image, right=right if right.relations else None).encode())
         written.append(str(draw))
-    result = {"written": written, "rule": f"top-k-{k}", "constrained": constrained, "examples": number}
-    if as_json:
-        print_json(result)
-        return
-    print_table(given.title, ["rule", "constrained", "images"], [[f"top-k-{k}", constrained, number]])
-    say(f"\ngraphs: {' and '.join(written)}")
+    rule = f"top-k-{k}"
+    return {
+        "written": written,
+        "objective": given.objective,
+        "rule": rule,
+        "constrained": constrained,
+        "examples": number,
+    }
 
 
 def _on_its_image(graph: SceneGraph, folder: Path) -> tuple[bytes, SceneGraph]:
@@ -65,21 +59,18 @@ def _on_its_image(graph: SceneGraph, folder: Path) -> tuple[bytes, SceneGraph]:
     return path.read_bytes(), replace(graph, width=width, height=height)
 
 
-def are_scenes(paths: Sequence[Path]) -> bool:
+def are_of_scenes(runs: Sequence[Run]) -> bool:
     """Whether these are runs on scenes; runs on other data do not go with them."""
-    found = {Run(path).facts.get("scenes") is not None for path in paths}
+    found = {run.is_of_scenes for run in runs}
     if len(found) > 1:
         raise ShortlistError("runs on scenes and runs on other data cannot be shown side by side")
     return found.pop()
 
 
-def scene_report(
-    paths: Sequence[Path], part: str | None, title: str | None, allow: tuple[str, ...], folder: Path
-) -> dict[str, Any]:
+def scene_report(runs: Sequence[Run], part: str | None, title: str | None, folder: Path) -> dict[str, Any]:
     """Runs side by side on the same images; those that differ only in their seed get one name."""
-    opened = [Run(path) for path in paths]
     shown, first, about = [], None, {}
-    for run, name in zip(opened, names_of(opened), strict=True):
+    for run, name in zip(runs, names_of(runs), strict=True):
         parts = read_parts(run.config)
         chosen = part or ("test" if "test" in parts else "validation")
         if chosen not in parts:
@@ -88,9 +79,10 @@ def scene_report(
             first, about = parts[chosen], described(run, parts, chosen)
             heading = heading_of(run, parts)
         elif parts[chosen].ids != first.ids:
-            raise ShortlistError(f"{run.path}: its {chosen} images are not those of {opened[0].path}")
+            raise ShortlistError(f"{run.path}: its {chosen} images are not those of {runs[0].path}")
         content = run.config.model_dump(mode="json")
-        scores = run_scores(run, parts[chosen], allow)
+        scores = run.scores(parts[chosen])
+        run.release()
         shown.append(SceneRun(name, scores, run.records(), content, commands_of(run), run.config.seed))
     if first is None:
         raise ShortlistError("give at least one run directory")

@@ -1,0 +1,59 @@
+"""Fit set rules on held-out scores, of a run or of any other model."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
+from shortlist.options import Named
+from shortlist.runs.given import parse_rule, scores_for_calibration
+from shortlist.runs.results import results_of
+from shortlist.runs.run import Run, save_rules
+from shortlist.sets.named import fit_rules, usual_rules
+
+
+def calibrate(
+    run: Run | PathLike | None = None,
+    *,
+    rules: Sequence[str | Named | Mapping[str, Any]] = (),
+    data: Dataset | str | None = None,
+    scores: PathLike | None = None,
+    labels: PathLike | None = None,
+    link: str | None = None,
+    out: PathLike | None = None,
+    allow_import: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Fit set rules on data that the model was not trained on. It is what ``shortlist calibrate`` does, and prints as
+    JSON: the metrics and each rule's sets on this data.
+
+    ``rules`` are such as ``"average-k:k=3"``; without any, those of the run's config, or the usual ones. ``data`` is a
+    part of the run (its calibration data, else its validation data, if not given) or a data set. ``scores`` and
+    ``labels`` are files of any other model, ``out`` is where the rules go: ``RUN/rules`` for a run.
+
+    >>> import tempfile, shortlist as sl
+    >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}, "epochs": 1}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = sl.runs.train(config, f"{folder}/first")["run"]
+    ...     list(calibrate(run)["rules"]), list(calibrate(run, rules=["average-k:k=3"])["rules"])
+    (['top-k-5', 'average-k-5', 'conformal-0.1'], ['average-k-3'])
+    """
+    wanted = [parse_rule(rule) for rule in rules]
+    given = scores_for_calibration(run, data, scores, labels, link, allow_import)
+    wanted = wanted or given.rules
+    if not wanted:
+        if given.target is None:
+            raise ShortlistError("without --labels say which rule to fit, such as --rule average-k:k=5")
+        wanted = usual_rules(given.target, given.scores.shape[1], given.k, given.link)
+    fitted = fit_rules(wanted, given.scores, given.target, given.link)
+    if out is None and given.run is None:
+        raise ShortlistError("with --scores say where the rules go: --out DIR")
+    folder = given.run.path / "rules" if out is None and given.run is not None else Path(out or "")
+    save_rules(folder, fitted)
+    if given.target is not None:
+        found = results_of(given.scores, given.target, given.link, fitted, truth=given.truth, k=given.k)
+    else:
+        sizes = {name: {"size": float(rule.predict(given.scores).sizes.mean())} for name, rule in fitted.items()}
+        found = {"rules": sizes, "metrics": {}, "examples": len(given.scores)}
+    return {"written": str(folder), "objective": given.objective, "link": given.link, **found}

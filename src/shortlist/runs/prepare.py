@@ -1,0 +1,85 @@
+"""Everything that training needs, ready: the config checked, the data read, the model built."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from shortlist.data import Dataset
+from shortlist.files import PathLike
+from shortlist.runs.config import RunConfig, as_config
+from shortlist.runs.setup import build_learner, facts_of, read_parts, resolve
+from shortlist.training.batches import augmentation, batches
+from shortlist.training.learner import Learner, features_of
+from shortlist.training.loop import choose_metrics
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A config, its data by part, what prediction has to know of the training data, and the model to train."""
+
+    config: RunConfig
+    parts: Mapping[str, Dataset]
+    facts: Mapping[str, Any]
+    learner: Learner
+
+
+def prepare(
+    config: RunConfig | Mapping[str, Any] | PathLike,
+    *,
+    overrides: Sequence[str] = (),
+    parts: Mapping[str, Dataset] | None = None,
+    allow_import: Sequence[str] = (),
+) -> Prepared:
+    """Check the config, read its data, build its model. Whatever can be wrong with them is found here, before anything
+    is written. ``parts``: the data, where it is read already.
+
+    >>> ready = prepare({"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}})
+    >>> {part: len(data) for part, data in ready.parts.items()}, ready.learner.objective.name
+    ({'train': 160, 'validation': 20, 'calibration': 20}, 'cross-entropy')
+    """
+    checked = resolve(as_config(config, overrides), allow_import)
+    parts = read_parts(checked) if parts is None else parts
+    train_set = parts["train"]
+    facts = facts_of(train_set)
+    learner = build_learner(checked, facts, allow_import, train_set=train_set)
+    choose_metrics(learner.objective, train_set, parts.get("validation"), checked)
+    augmentation(checked, train_set)
+    batches(torch.arange(len(train_set)), checked.batch_size, checked.devices)
+    return Prepared(checked, parts, facts, learner)
+
+
+def try_out(
+    config: RunConfig | Mapping[str, Any] | PathLike, *, overrides: Sequence[str] = (), allow_import: Sequence[str] = ()
+) -> dict[str, Any]:
+    """One training step on the first batch, and what there is to say about the run; nothing is written. It is what
+    ``shortlist train --dry-run`` does.
+
+    >>> data = {"train": {"reader": "ambiguous-numbers", "size": 200}}
+    >>> try_out({"data": data, "batch_size": 50})["batches per epoch"]
+    4
+    """
+    ready = prepare(config, overrides=overrides, allow_import=allow_import)
+    settings, learner, objective, train_set = ready.config, ready.learner, ready.learner.objective, ready.parts["train"]
+    metric, _ = choose_metrics(objective, train_set, ready.parts.get("validation"), settings)
+    steps = batches(torch.arange(len(train_set)), settings.batch_size, settings.devices)
+    if train_set.side is not None:
+        objective.see_side_labels(train_set.side)
+    objective.start_epoch(settings.epochs - 1, settings.epochs)  # past any warm-up
+    wanted = objective.wanted_rows(changing=False)
+    if wanted is not None:
+        objective.remember(features_of(learner, train_set, wanted))
+    inputs, target = train_set.batch(steps[0])
+    loss = learner.train()(inputs, target, steps[0])
+    loss.backward()
+    return {
+        **{f"{part} examples": len(data) for part, data in ready.parts.items()},
+        "input shape": list(train_set.in_shape),
+        "labels": train_set.num_labels,
+        "weights": sum(weight.numel() for weight in learner.parameters()),
+        "batches per epoch": len(steps),
+        "epochs": settings.epochs,
+        "chosen by": metric or "last epoch",
+        "loss of the first batch": loss.item(),
+    }

@@ -1,0 +1,70 @@
+"""The HTML page of one or several runs, or of the scores of any other model."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
+from shortlist.reports import write
+from shortlist.runs.report_data import from_files, from_runs
+from shortlist.runs.run import Run, open_run
+from shortlist.runs.scenes import are_of_scenes, scene_report
+
+
+def report(
+    runs: Run | PathLike | Sequence[Run | PathLike] = (),
+    *,
+    part: str | None = None,
+    title: str | None = None,
+    out: PathLike | None = None,
+    scores: PathLike | None = None,
+    labels: PathLike | None = None,
+    link: str | None = None,
+    rules: PathLike | None = None,
+    calibration: PathLike | None = None,
+    names: PathLike | None = None,
+    k: float | None = None,
+    allow_import: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Write one HTML page that opens offline, and its figures beside it. It is what ``shortlist report`` does, and
+    prints as JSON: the page's path, the names of the runs, the number of examples.
+
+    ``runs`` is one run or several, shown side by side on the ``part`` of their data: test, else validation, if not
+    given. ``out`` is the folder: ``RUN/report`` for one run. The other options are for files of another model's
+    ``scores`` and ``labels``: held-out scores that set the thresholds, the labels' names, the mean set size to start
+    from.
+
+    >>> import tempfile, shortlist as sl
+    >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = sl.runs.train(config, f"{folder}/first")["run"]
+    ...     report(run)
+    {'written': '.../first/report/index.html', 'runs': ['cross-entropy'], 'examples': 20}
+    """
+    given = [runs] if isinstance(runs, Run) or not isinstance(runs, Sequence) or isinstance(runs, str) else list(runs)
+    if bool(given) == (scores is not None):
+        raise ShortlistError("give one or more run directories, or --scores FILE and --labels FILE of another model")
+    if given:
+        of_scores = {"labels": labels, "link": link, "rules": rules, "calibration": calibration, "names": names, "k": k}
+        for option, value in of_scores.items():
+            if value is not None:
+                raise ShortlistError(f"--{option} goes with --scores: a run has its own")
+        if out is None and len(given) > 1:
+            raise ShortlistError("for several runs say where the report goes: --out DIR")
+        opened = [open_run(run, allow_import) for run in given]
+        folder = opened[0].path / "report" if out is None else Path(out)
+        if are_of_scenes(opened):
+            return scene_report(opened, part, title, folder)
+        data = from_runs(opened, part, title)
+    else:
+        if scores is None or labels is None:
+            raise ShortlistError("--scores are reported on with their --labels: give both")
+        if out is None:
+            raise ShortlistError("with --scores say where the report goes: --out DIR")
+        if part is not None:
+            raise ShortlistError("--part is a part of a run's data: it does not go with --scores")
+        data = from_files(scores, labels, link, rules, calibration, names, k, title)
+        folder = Path(out)
+    page = write(data, folder)
+    return {"written": str(page), "runs": [run.name for run in data.runs], "examples": data.shape[0]}

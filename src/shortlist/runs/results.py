@@ -1,0 +1,72 @@
+"""How good scores and the sets made of them are, against the recorded labels and, where known, the whole truth."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from shortlist.data import Relations
+from shortlist.errors import ShortlistError
+from shortlist.labels import LabelSets
+from shortlist.metrics import functional as M
+from shortlist.metrics.named import check_metric, measure_all, usual_metrics, usual_scene_metrics
+from shortlist.sets import SetRule
+
+
+def results_of(
+    scores: Tensor,
+    target: Tensor,
+    link: str,
+    rules: Mapping[str, SetRule],
+    *,
+    truth: LabelSets | None = None,
+    metrics: Sequence[str] = (),
+    k: float | None = None,
+) -> dict[str, Any]:
+    """Metrics of the scores, and of each rule's sets: mean size, coverage, and how often a set is exactly right.
+
+    ``coverage`` is the mean share of an example's recorded labels that its set holds. Where ``truth`` has all right
+    labels of every example, ``truth-coverage`` and ``truth-exact`` are measured against these.
+
+    >>> import torch
+    >>> from shortlist.sets import TopK
+    >>> results_of(torch.eye(3), torch.tensor([0, 1, 1]), "softmax", {"top-k-1": TopK(1)}, k=1)["rules"]
+    {'top-k-1': {'size': 1.0, 'coverage': 0.6666..., 'exact': 0.6666...}}
+    """
+    if not bool((target >= 0).any()):
+        raise ShortlistError("every label is unknown: there is nothing to evaluate against")
+    several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
+    names = [check_metric(name, scores.shape[1], "labels") for name in metrics]
+    names = names or usual_metrics(not several, scores.shape[1], k)
+    result: dict[str, Any] = {
+        "examples": len(scores),
+        "metrics": measure_all(names, scores, target, link),
+        "rules": {},
+    }
+    for name, rule in rules.items():
+        sets = rule.predict(scores)
+        found = {
+            "size": M.set_size(sets),
+            "coverage": M.set_coverage(sets, target),
+            "exact": M.exact_match(sets, target),
+        }
+        if truth is not None:
+            found |= {"truth-coverage": M.set_coverage(sets, truth), "truth-exact": M.exact_match(sets, truth)}
+        result["rules"][name] = {key: float(value) for key, value in found.items()}
+    return result
+
+
+def results_of_scenes(scores: Tensor, relations: Relations, metrics: Sequence[str] = ()) -> dict[str, Any]:
+    """The same of scenes: recall of the k best relations of each image, and its mean over predicates.
+
+    >>> import torch
+    >>> relations = Relations(torch.tensor([[0, 1]]), torch.tensor([0, 2]))
+    >>> results_of_scenes(torch.eye(2), relations, ["scene-recall@1"])["metrics"]
+    {'scene-recall@1': 0.0}
+    """
+    if not len(relations.entries):
+        raise ShortlistError("no image has a recorded relation: there is nothing to evaluate against")
+    names = [check_metric(name, kind="scenes") for name in metrics]
+    names = names or [*usual_scene_metrics(), *(f"scene-mean-recall@{k}" for k in (20, 50, 100))]
+    images = len(relations.offsets) - 1
+    return {"examples": images, "metrics": measure_all(names, scores, relations, "none"), "rules": {}}

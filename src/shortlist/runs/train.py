@@ -1,0 +1,125 @@
+"""From a config to a run directory."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
+from shortlist.runs.config import RunConfig, as_config
+from shortlist.runs.prepare import Prepared, prepare
+from shortlist.runs.run import Run, open_run
+from shortlist.runs.setup import resolve
+from shortlist.training import loop
+from shortlist.training.history import History
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was interrupted; the message says how to go on."""
+
+
+def train(
+    config: RunConfig | Mapping[str, Any] | PathLike | None = None,
+    out: PathLike | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    resume: Run | PathLike | None = None,
+    parts: Mapping[str, Dataset] | None = None,
+    progress: loop.Progress | None = None,
+    allow_import: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Train as a config says; with ``key=value`` overrides. It is what ``shortlist train`` does, and prints as JSON.
+
+    ``config`` is a config, a mapping of its keys or the path of a YAML file; ``out`` is the run directory,
+    ``runs/NAME`` if not given. ``resume`` continues a run after its last epoch instead. ``parts`` is the data, where it
+    is read already. Where several processes share the training, all but the first return an empty result.
+
+    >>> import tempfile
+    >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}, "epochs": 2}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = train(config, f"{folder}/first")
+    >>> done["epochs"], done["metric"], done["objective"]
+    (2, 'topk-accuracy@1', 'cross-entropy')
+    """
+    if resume is not None:
+        if config is not None or out is not None or overrides:
+            raise ShortlistError("resume continues a run as it is: give no config, overrides or out")
+        old = open_run(resume, allow_import)
+        settings, place = resolve(old.config, old.allow_import), old.path
+    elif config is None:
+        raise ShortlistError("give a config, or a run to resume")
+    else:
+        settings = resolve(as_config(config, overrides), allow_import)
+        name = "run" if isinstance(config, RunConfig | Mapping) else Path(config).stem
+        place = free_path(Path("runs") / name) if out is None else Path(out)
+        if out is not None:
+            Run.check_new(out)  # before any work
+    fabric = loop.make_fabric(settings)
+    fabric.launch()
+    ready = prepare(settings, parts=parts, allow_import=allow_import)
+    run, history = fit(ready, place, resume=resume is not None, progress=progress, fabric=fabric)
+    if run is None or not fabric.is_global_zero:
+        return {}
+    return {
+        "run": str(run.path),
+        "objective": settings.objective.name,
+        "epochs": len(history.records),
+        "metric": history.metric,
+        "best": history.best,
+    }
+
+
+def fit(
+    ready: Prepared,
+    out: PathLike | None,
+    *,
+    resume: bool = False,
+    progress: loop.Progress | None = None,
+    fabric: Any = None,
+) -> tuple[Run | None, History]:
+    """Train what is prepared: in memory, or in a run directory, which ``resume`` continues. Afterwards the model holds
+    the best epoch's weights. ``fabric`` is what `shortlist.training.loop.make_fabric` made, launched.
+
+    A new run that fails before its first epoch is saved leaves no directory.
+    """
+    fabric = loop.make_fabric(ready.config) if fabric is None else fabric
+    run = None
+    if out is not None:
+        if fabric.is_global_zero:
+            run = Run(out) if resume else Run.create(out, ready.config, ready.facts)
+            run.clear_leftovers()
+        path = fabric.broadcast(str(run.path) if run else "")
+        run = run or Run(path)
+    try:
+        history = loop.train(
+            ready.learner.backbone,
+            ready.learner.objective,
+            ready.parts["train"],
+            ready.parts.get("validation"),
+            ready.config,
+            run=run,
+            progress=progress,
+            resume=resume,
+            fabric=fabric,
+        )
+    except KeyboardInterrupt:
+        if run is None:
+            raise
+        done = run.checkpoint.get("last", 0)
+        raise Interrupted(
+            f"interrupted after epoch {done}; continue with: shortlist train --resume {run.path}"
+        ) from None
+    except Exception:
+        if run is not None and not resume and fabric.is_global_zero:
+            run.discard()
+        raise
+    return run, history
+
+
+def free_path(path: Path) -> Path:
+    """The path, or with the first number that makes it new."""
+    free, number = path, 2
+    while free.exists():
+        free, number = path.with_name(f"{path.name}-{number}"), number + 1
+    return free
