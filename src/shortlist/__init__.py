@@ -19,6 +19,7 @@ _PUBLIC = {
     "MissingPackageError": "errors",
     "SetClassifier": "estimators",
     "ShortlistError": "errors",
+    "ShortlistWarning": "errors",
     "data": "",
     "estimators": "",
     "functional": "",

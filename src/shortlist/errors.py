@@ -27,6 +27,12 @@ class MissingPackageError(ShortlistError, ImportError):
     __module__ = "shortlist"
 
 
+class ShortlistWarning(UserWarning):
+    """Something that is allowed and will hardly do what is wanted; the command line prints it in one line."""
+
+    __module__ = "shortlist"
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """ "; did you mean ...?", or nothing where no known word is near.
 

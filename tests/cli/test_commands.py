@@ -21,6 +21,7 @@ data:
 objective: {name: smooth-topk, k: 3}
 optimizer: {lr: 1.0}
 epochs: 3
+batch_size: 16
 accelerator: cpu
 """
 

@@ -6,12 +6,13 @@ Exit codes: 0 all is well, 1 something failed, 2 the command or its input is wro
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from shortlist.cli._output import say
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 
 # command -> (where its function or group is, what the overview says)
 COMMANDS = {
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         import typer
     except ModuleNotFoundError:
         raise SystemExit("error: the command line needs: pip install 'shortlist[train]'") from None
+    warnings.showwarning = _show_warning
     try:
         make_app(typer, _chosen(given))(given, prog_name="shortlist")
     except (ShortlistError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
@@ -106,6 +108,14 @@ def _chosen(arguments: Sequence[str]) -> str | None:
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
     words = [*arguments, *line.split()[1:]]
     return next((word for word in words if not word.startswith("-")), None)
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """A warning meant for the user is one line; of others it also matters where they come from."""
+    own = issubclass(category, ShortlistWarning)
+    say(f"warning: {message}" if own else warnings.formatwarning(message, category, filename, lineno, line).rstrip())
 
 
 def _fail(error: BaseException, code: int) -> None:

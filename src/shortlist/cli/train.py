@@ -59,6 +59,7 @@ def train(
             overrides=overrides or (),
             resume=resume,
             progress=make_progress(quiet or as_json),
+            say=None if quiet or as_json else say,
             allow_import=allowed,
         )
     except KeyboardInterrupt as interrupted:

@@ -60,8 +60,8 @@ class RunConfig(TrainSettings):
     """Everything that decides what a run computes.
 
     >>> config = RunConfig.model_validate({"data": {"train": {"reader": "ambiguous-numbers"}}})
-    >>> config.objective.name, config.epochs, config.data.validation
-    ('cross-entropy', 10, 0.1)
+    >>> config.objective.name, config.optimizer.lr, config.data.validation
+    ('cross-entropy', 0.1, 0.1)
     """
 
     data: DataConfig = Field(description="what to train, choose, calibrate and test on")

@@ -11,6 +11,7 @@ from shortlist.files import PathLike
 from shortlist.runs.config import RunConfig, as_config
 from shortlist.runs.setup import build_learner, facts_of, read_parts, resolve
 from shortlist.training.batches import augmentation, batches
+from shortlist.training.enough import settled
 from shortlist.training.learner import Learner, features_of
 from shortlist.training.loop import choose_metrics
 
@@ -32,7 +33,7 @@ def prepare(
     parts: Mapping[str, Dataset] | None = None,
     allow_import: Sequence[str] = (),
 ) -> Prepared:
-    """Check the config, read its data, build its model. Whatever can be wrong with them is found here, before anything
+    """Check the config, read its data, settle what follows from their size, build its model. Whatever can be wrong with them is found here, before anything
     is written. ``parts``: the data, where it is read already.
 
     >>> ready = prepare({"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}})
@@ -42,11 +43,12 @@ def prepare(
     checked = resolve(as_config(config, overrides), allow_import)
     parts = read_parts(checked) if parts is None else parts
     train_set = parts["train"]
+    checked = settled(checked, len(train_set))
     facts = facts_of(train_set)
     learner = build_learner(checked, facts, allow_import, train_set=train_set)
     choose_metrics(learner.objective, train_set, parts.get("validation"), checked)
     augmentation(checked, train_set)
-    batches(torch.arange(len(train_set)), checked.batch_size, checked.devices)
+    batches(torch.arange(len(train_set)), checked.batch_size or 1, checked.devices)
     return Prepared(checked, parts, facts, learner)
 
 
@@ -63,7 +65,8 @@ def try_out(
     ready = prepare(config, overrides=overrides, allow_import=allow_import)
     settings, learner, objective, train_set = ready.config, ready.learner, ready.learner.objective, ready.parts["train"]
     metric, _ = choose_metrics(objective, train_set, ready.parts.get("validation"), settings)
-    steps = batches(torch.arange(len(train_set)), settings.batch_size, settings.devices)
+    assert settings.epochs is not None
+    steps = batches(torch.arange(len(train_set)), settings.batch_size or 1, settings.devices)
     if train_set.side is not None:
         objective.see_side_labels(train_set.side)
     objective.start_epoch(settings.epochs - 1, settings.epochs)  # past any warm-up
@@ -79,6 +82,7 @@ def try_out(
         "labels": train_set.num_labels,
         "weights": sum(weight.numel() for weight in learner.parameters()),
         "batches per epoch": len(steps),
+        "batch size": settings.batch_size,
         "epochs": settings.epochs,
         "chosen by": metric or "last epoch",
         "loss of the first batch": loss.item(),

@@ -1,17 +1,19 @@
 """From a config to a run directory."""
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from shortlist.data import Dataset
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import PathLike
 from shortlist.runs.config import RunConfig, as_config
 from shortlist.runs.prepare import Prepared, prepare
 from shortlist.runs.run import Run, open_run
 from shortlist.runs.setup import resolve
 from shortlist.training import loop
+from shortlist.training.enough import concerns, steps_per_epoch
 from shortlist.training.history import History
 
 
@@ -27,13 +29,15 @@ def train(
     resume: Run | PathLike | None = None,
     parts: Mapping[str, Dataset] | None = None,
     progress: loop.Progress | None = None,
+    say: Callable[[str], None] | None = None,
     allow_import: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Train as a config says; with ``key=value`` overrides. It is what ``shortlist train`` does, and prints as JSON.
 
     ``config`` is a config, a mapping of its keys or the path of a YAML file; ``out`` is the run directory,
     ``runs/NAME`` if not given. ``resume`` continues a run after its last epoch instead. ``parts`` is the data, where it
-    is read already. Where several processes share the training, all but the first return an empty result.
+    is read already. ``say`` is told which batch size and epochs were chosen, where the config leaves that open; what is
+    unlikely to work is a `ShortlistWarning`. Where several processes share the training, all but the first return an empty result.
 
     >>> import tempfile
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}, "epochs": 2}
@@ -58,6 +62,15 @@ def train(
     fabric = loop.make_fabric(settings)
     fabric.launch()
     ready = prepare(settings, parts=parts, allow_import=allow_import)
+    if fabric.is_global_zero:
+        examples, chosen = len(ready.parts["train"]), ready.config
+        if say is not None and (settings.epochs, settings.batch_size) != (chosen.epochs, chosen.batch_size):
+            say(
+                f"{examples} training examples: batches of {chosen.batch_size}, {chosen.epochs} epochs of "
+                f"{steps_per_epoch(chosen, examples)} steps"
+            )
+        for concern in concerns(chosen, ready.parts["train"]):
+            warnings.warn(concern, ShortlistWarning, stacklevel=2)
     run, history = fit(ready, place, resume=resume is not None, progress=progress, fabric=fabric)
     if run is None or not fabric.is_global_zero:
         return {}

@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -20,11 +21,12 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from shortlist.data import Dataset
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.metrics.named import check_metric, measure_all, usual_metrics, usual_scene_metrics, with_k
 from shortlist.objectives import Objective, default_monitor
 from shortlist.training.average import WeightAverage
 from shortlist.training.batches import augmentation, batches, grouped, loaded, mixed_seed, order_of
+from shortlist.training.enough import rose, settled
 from shortlist.training.history import History, Record
 from shortlist.training.learner import Learner, features_of, score
 from shortlist.training.optimizers import make_optimizer
@@ -93,6 +95,8 @@ def train(
     """
     if not len(train_set):
         raise ShortlistError("the training data has no examples")
+    settings = settled(settings, len(train_set))
+    assert settings.epochs is not None
     fabric = make_fabric(settings) if fabric is None else fabric
     progress = progress if progress is not None and fabric.is_global_zero else Quiet()
     learner = Learner(backbone, objective)
@@ -100,7 +104,7 @@ def train(
     if train_set.side is not None:
         objective.see_side_labels(train_set.side)
     metric, metrics = choose_metrics(objective, train_set, val_set, settings)
-    history, best_weights = History(metric), None
+    history, best_weights, warned = History(metric), None, False
 
     with own_randomness(fabric.device), ended(progress), frozen(backbone, settings.optimizer.backbone_lr == 0):
         optimizer = make_optimizer(backbone, objective, settings.optimizer, fused=can_be_fused(settings))
@@ -130,6 +134,9 @@ def train(
                 elif is_best and (val_set is not None or average is not None):
                     best_weights = learner.weights()
             progress.epoch(record)
+            if not warned and rose(loss, history.records[0]["loss"]):
+                warned = True
+                warnings.warn(loss_rose(history, settings), ShortlistWarning, stacklevel=2)
 
     if run is not None:
         learner.load_state_dict(run.weights("best"))
@@ -154,6 +161,8 @@ def train_epoch(
     model.train()
     if settings.optimizer.backbone_lr == 0:
         model.module.backbone.eval()
+    assert settings.epochs is not None
+    assert settings.batch_size is not None
     objective.start_epoch(epoch, settings.epochs)
     order = order_of(len(dataset), settings.seed, epoch)
     groups = grouped(batches(order, settings.batch_size, fabric.world_size), settings.accumulate)
@@ -195,6 +204,14 @@ def train_epoch(
             f"or look for extreme values in the inputs (shortlist data describe)"
         )
     return float(mean), lr
+
+
+def loss_rose(history: History, settings: TrainSettings) -> str:
+    first, last = history.records[0], history.records[-1]
+    return (
+        f"the loss rose from {first['loss']:.3g} in epoch 1 to {last['loss']:.3g} in epoch {last['epoch']}: lower "
+        f"optimizer.lr (it is {settings.optimizer.lr:g}), or scale the features"
+    )
 
 
 # ---- scores and metrics

@@ -1,12 +1,17 @@
 """What the training loop reads: optimizer, schedule, batches, precision, devices, seed, when to stop."""
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, model_validator
 
 from shortlist.errors import ShortlistError
 from shortlist.options import name_alone
 
+if TYPE_CHECKING:
+    from typing import Self
+
+# a number, or none (in a file also: auto), which follows from the size of the data
+Automatic = Annotated[PositiveInt | None, BeforeValidator(lambda value: None if value == "auto" else value)]
 Precision = Literal["32-true", "16-mixed", "bf16-mixed", "64-true"]
 
 
@@ -141,8 +146,13 @@ class TrainSettings(Section):
     0.001
     """
 
-    epochs: PositiveInt = Field(default=10, description="passes over the training data")
-    batch_size: PositiveInt = Field(default=128, description="examples per batch, over all devices together")
+    epochs: Automatic = Field(
+        default=None, description="passes over the training data; none or auto: 1,000 steps, within 10 to 100 epochs"
+    )
+    batch_size: Automatic = Field(
+        default=None,
+        description="examples per batch, over all devices together; none or auto: a fiftieth of them, within 8 to 128",
+    )
     accumulate: PositiveInt = Field(default=1, description="batches per optimizer step")
     optimizer: OptimizerSettings = Field(default=OptimizerSettings(), description="how weights are changed")
     schedule: ScheduleSettings = Field(default=ScheduleSettings(), description="how the learning rate changes")
@@ -163,9 +173,15 @@ class TrainSettings(Section):
     seed: int = Field(default=0, ge=0, description="of everything that is drawn at random")
 
     @model_validator(mode="after")
-    def _warm_up_ends(self) -> "TrainSettings":
-        if self.schedule.warm_up >= self.epochs:
-            raise ShortlistError(
-                f"schedule.warm_up must be less than the {self.epochs} epochs there are, got {self.schedule.warm_up:g}"
-            )
+    def _warm_up_ends(self) -> "Self":
+        check_warm_up(self)
         return self
+
+
+def check_warm_up(settings: TrainSettings) -> None:
+    """Raise a ValueError where the warm-up would last as long as the training."""
+    if settings.epochs is not None and settings.schedule.warm_up >= settings.epochs:
+        raise ShortlistError(
+            f"schedule.warm_up must be less than the {settings.epochs} epochs there are, "
+            f"got {settings.schedule.warm_up:g}"
+        )
