@@ -21,7 +21,7 @@ data:
 objective: {name: smooth-topk, k: 3}
 optimizer: {lr: 1.0}
 epochs: 3
-batch_size: 16
+batch_size: 6
 accelerator: cpu
 """
 

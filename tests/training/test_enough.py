@@ -56,7 +56,7 @@ def test_a_run_stores_and_tells_the_numbers_it_is_trained_with(tmp_path: Path) -
 def test_few_steps_and_features_of_very_different_scale_are_named() -> None:
     assert concerns(TrainSettings(batch_size=8, epochs=100), data(66)) == []
     few, scale = concerns(TrainSettings(batch_size=128, epochs=10), data(66, (1.0, 2.0, 3e4)))
-    assert few.startswith("only 10 optimizer steps in all (1 in each of 10 epochs): raise epochs or lower batch_size")
+    assert few.startswith("only 10 optimizer steps in all (1 an epoch): raise epochs or lower batch_size")
     assert "column 2 spreads" in scale
     assert "times as far as column 0" in scale
 

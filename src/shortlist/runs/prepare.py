@@ -33,8 +33,8 @@ def prepare(
     parts: Mapping[str, Dataset] | None = None,
     allow_import: Sequence[str] = (),
 ) -> Prepared:
-    """Check the config, read its data, settle what follows from their size, build its model. Whatever can be wrong with them is found here, before anything
-    is written. ``parts``: the data, where it is read already.
+    """Check the config, read its data, settle what follows from their size, build its model. Whatever can be wrong with
+    them is found here, before anything is written. ``parts``: the data, where it is read already.
 
     >>> ready = prepare({"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}})
     >>> {part: len(data) for part, data in ready.parts.items()}, ready.learner.objective.name

@@ -37,7 +37,8 @@ def train(
     ``config`` is a config, a mapping of its keys or the path of a YAML file; ``out`` is the run directory,
     ``runs/NAME`` if not given. ``resume`` continues a run after its last epoch instead. ``parts`` is the data, where it
     is read already. ``say`` is told which batch size and epochs were chosen, where the config leaves that open; what is
-    unlikely to work is a `ShortlistWarning`. Where several processes share the training, all but the first return an empty result.
+    unlikely to work is a `ShortlistWarning`. Where several processes share the training, all but
+    the first return an empty result.
 
     >>> import tempfile
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}, "epochs": 2}

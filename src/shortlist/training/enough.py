@@ -56,7 +56,7 @@ def concerns(settings: TrainSettings, train_set: Dataset) -> list[str]:
     >>> data = Dataset(torch.tensor([[0.1, 2e4], [0.3, 5e4]]), torch.tensor([0, 1]), ("a", "b"))
     >>> for concern in concerns(TrainSettings(batch_size=2, epochs=20), data):
     ...     print(concern)
-    only 20 optimizer steps in all (1 in each of 20 epochs): raise epochs or lower batch_size (2), or leave both out
+    only 20 optimizer steps in all (1 an epoch): raise epochs or lower batch_size (2), or leave both out
     features of very different scale: column 1 spreads 1.5e+05 times as far as column 0: divide each column by its
     standard deviation before training (scikit-learn: StandardScaler)
     """
@@ -65,7 +65,7 @@ def concerns(settings: TrainSettings, train_set: Dataset) -> list[str]:
     steps = steps_per_epoch(settings, len(train_set))
     if steps * settings.epochs < _TOO_FEW:
         found.append(
-            f"only {steps * settings.epochs} optimizer steps in all ({steps} in each of {settings.epochs} epochs): "
+            f"only {steps * settings.epochs} optimizer steps in all ({steps} an epoch): "
             f"raise epochs or lower batch_size ({settings.batch_size}), or leave both out"
         )
     if train_set.kind == "features" and not hasattr(train_set.inputs, "tocsr"):
