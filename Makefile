@@ -10,7 +10,7 @@ CXX_FOUND := $(shell command -v $${CXX:-c++} 2>/dev/null || command -v g++ 2>/de
 PIP = $(PY) -m pip --disable-pip-version-check install -c constraints.txt
 QUIETLY = >$(LOG) 2>&1 || { cat $(LOG); echo "the installation failed; the lines above are also in $(LOG)"; exit 1; }
 
-.PHONY: install demo test lint types docs bench clean FORCE
+.PHONY: install demo test fuzz lint types docs bench clean FORCE
 install: $(VENV)/installed-dev,docs
 
 $(VENV)/torch: constraints.txt
@@ -37,6 +37,12 @@ demo: $(firstword $(wildcard $(VENV)/installed-dev,docs) $(VENV)/installed-all)
 
 test: install
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -n 2
+
+# make fuzz CASES=1000000 SEED=7: every function of sl.functional on extreme input, native against twin
+CASES ?= 20000
+SEED ?= 0
+fuzz: install
+	@$(PY) -m tests.fuzz --cases $(CASES) --seed $(SEED)
 
 lint: install
 	@$(VENV)/bin/ruff check .

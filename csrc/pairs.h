@@ -17,10 +17,13 @@ struct PairSums {
 
   bool both() const { return !(absent_sum == 0) && !(present_sum == 0); }
   double gap(const PairOptions& o) const {
-    return absent_peak + o.absent_temperature * std::log(absent_sum) + present_peak +
-           o.present_temperature * std::log(present_sum) + o.margin;
+    const double sums = o.absent_temperature * std::log(absent_sum) + o.present_temperature * std::log(present_sum);
+    return (absent_peak + present_peak) + (sums + o.margin);  // large peaks first: they may cancel
   }
-  double loss(const PairOptions& o) const { return both() ? softplus(gap(o)) : 0.0; }
+  double loss(const PairOptions& o) const {
+    const double all = absent_sum + present_sum;  // NaN where a score is
+    return all != all ? all : both() ? softplus(gap(o)) : 0.0;
+  }
 };
 
 // After this, h.x and h.minus hold the exponentials.

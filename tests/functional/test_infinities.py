@@ -86,3 +86,51 @@ def test_a_present_label_at_minus_infinity_is_pulled_up_by_lml_loss(dtype: torch
     value, gradient = value_and_gradient(F.lml_loss, scores, torch.tensor([1]), 1)
     assert float(value) == INF
     torch.testing.assert_close(gradient, torch.tensor([[0.5, -1.0, 0.5]], dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("large", [1e37, -1e37, INF, -INF])
+def test_tied_scores_are_tied_however_large(large: float, dtype: torch.dtype, path: str) -> None:
+    scores, target = torch.full((1, 4), large, dtype=dtype), torch.tensor([[1, 0, 0, 0]])
+    four = torch.tensor(4.0, dtype=dtype).log()
+    for loss in (F.lsep_loss(scores, target), F.multilabel_softmax_loss(scores, target)):
+        torch.testing.assert_close(loss, four)
+
+
+def test_a_steep_focus_has_a_finite_gradient_at_infinity(path: str) -> None:
+    scores, target = torch.tensor([[-INF, INF, -1e37, 0.0]]), torch.tensor([[1, 0, 1, 1]])
+    _, gradient = value_and_gradient(F.asymmetric_loss, scores, target, gamma_pos=7.3, gamma_neg=7.3, clip=0.0)
+    assert bool(gradient.isfinite().all())
+
+
+def test_candidates_that_weigh_nothing_cost_nothing(path: str) -> None:
+    scores = torch.full((1, 9), -INF)
+    loss = F.average_k_loss(scores, torch.zeros(1, 9), torch.tensor([0]), k=9, alpha=0.0)
+    assert not loss.isnan()
+
+
+def test_warp_of_infinite_float64_scores_is_not_a_difference_of_infinities(path: str) -> None:
+    scores = torch.tensor([[INF, -INF, -INF, 3.0, -INF, INF, -INF, -1e307]], dtype=torch.float64)
+    for target in ([1, 0, 0, 0, 1, 0, 0, 0], [0, 1, 0, 0, 0, 1, 0, 1]):
+        loss, gradient = value_and_gradient(F.warp_loss, scores, torch.tensor([target]), exact=True)
+        assert 0 <= float(loss) <= INF
+        assert bool(gradient.isfinite().all())
+
+
+@pytest.mark.parametrize("offset", [0.0, 2.0**40])
+def test_warp_in_float64_loses_no_digits_to_an_offset(offset: float, path: str) -> None:
+    scores = torch.tensor([[0.25, 1.5, -0.75, 0.125]], dtype=torch.float64) + offset
+    assert F.warp_loss(scores, torch.tensor([[1, 0, 0, 0]]), exact=True).item() == (2.25 + 0.875) * 1.5 / 2
+
+
+def test_a_row_with_a_nan_is_nan_also_where_there_is_nothing_to_choose(path: str) -> None:
+    scores = torch.tensor([[1.0, torch.nan, -INF]])
+    assert F.lml(scores, 3).isnan().all()
+    assert F.log_subset_sum(scores, 3).isnan().all()
+    assert F.subset_marginals(scores, 3).isnan().all()
+    assert F.lsep_loss(scores[:, :2], torch.tensor([[1, 1]])).isnan()
+
+
+def test_a_temperature_that_overflows_takes_no_label_out_of_its_row(path: str) -> None:
+    p = F.lml(torch.tensor([[0.0, -1e37, -1e37]]), 2, temperature=1e-3)
+    torch.testing.assert_close(p, torch.tensor([[1.0, 0.5, 0.5]]))

@@ -48,9 +48,9 @@ def finite(scores: Tensor) -> Tensor:
     return _Clamped.apply(scores, _MINUS_INF, torch.finfo(scores.dtype).max / 4)
 
 
-def bounded(scores: Tensor) -> Tensor:
+def bounded(scores: Tensor, most: float | None = None) -> Tensor:
     """The same on both sides, for losses in which a label at -inf is low and not out of its row."""
-    most = torch.finfo(scores.dtype).max / 4
+    most = torch.finfo(scores.dtype).max / 4 if most is None else most
     return _Clamped.apply(scores, -most, most)
 
 

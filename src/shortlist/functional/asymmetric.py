@@ -32,7 +32,8 @@ def _asymmetric_entries(
     gamma = gamma.masked_fill(present, gamma_pos)
     right = torch.where(present, scores, -scores)  # p and 1 - p are sigmoid(right) where present, where absent
     log_right = F.logsigmoid(right)
-    log_wrong = F.logsigmoid(-right)
+    # 0 where it is, to the last bit: the chain rule would multiply a slope of 0 by gamma times a huge loss
+    log_wrong = F.logsigmoid(torch.where(right < -1000, torch.inf, -right))
     focus = (gamma * log_wrong).exp()
     if clip > 0:
         wrong = F.relu(right.neg().sigmoid() - clip)  # pm, of an absent label

@@ -106,8 +106,8 @@ def _average_k_twin(
     totals = sum_over_processes(torch.stack([total.sum().detach() for _, _, total in terms]), world)
     loss = scores.new_zeros(())
     for (factor, losses, weights), total in zip(terms, totals, strict=True):
-        share = torch.where(weights > 0, losses * weights, 0.0).sum() / torch.where(total > 0, total, 1.0)
-        loss = loss + factor * world * share
+        share = weights * (factor * world / torch.where(total > 0, total, 1.0))  # first: a sum of losses may overflow
+        loss = loss + torch.where(weights > 0, losses * share, 0.0).sum()
     return loss if mean else loss * totals[0]
 
 

@@ -201,7 +201,10 @@ def _over_temperature(scores: Tensor, temperature: float) -> Tensor:
     if temperature == 1:
         return scores
     check_positive(temperature, "temperature")
-    return scores / temperature
+    # a quotient that overflows is a score as low as can be: -inf would take the label out of its row
+    out = scores == float("-inf")
+    low = torch.full_like(scores, -torch.finfo(scores.dtype).max / 4).masked_fill(out, float("-inf"))
+    return torch.maximum(scores / temperature, low)
 
 
 def lml(
@@ -250,6 +253,7 @@ def lml(
     else:
         # not sigmoid(t), whose derivative p (1 - p) has no digits left where p is near 1
         p = F.logsigmoid(_Shift.apply(flat, number if k_rows is None else k_rows)[0]).exp()
+        p = torch.where(flat.isnan().any(-1, keepdim=True), torch.nan, p)
     p = p if dims == 2 else p.reshape(x.shape)
     p = p if is_last else p.movedim(-1, dim)
     return p if p.dtype == scores.dtype else p.to(scores.dtype)

@@ -16,8 +16,8 @@ def _multilabel_softmax_twin(scores: Tensor, target: Tensor) -> tuple[Tensor, Te
     present, scores = target == 1, bounded(scores)
     peak, rest, _ = masked_logsumexp(scores, target != -1, scores.ndim - 1)
     gaps = torch.where(present, (peak.unsqueeze(-1) - scores) + rest.unsqueeze(-1), 0.0)
-    count = present.sum(-1)
-    return gaps.sum(-1) / count.clamp(min=1), count > 0
+    count = present.sum(-1, keepdim=True)
+    return (gaps / count.clamp(min=1)).sum(-1), count.squeeze(-1) > 0
 
 
 register("multilabel-softmax", ops.multilabel_softmax, _multilabel_softmax_twin, spreads_nan=False)

@@ -10,13 +10,13 @@ from shortlist.distributed import world_size
 from shortlist.functional._frame import bounded
 from shortlist.functional.label_matrix import read_label_matrix, rows_that_count, wide
 from shortlist.functional.reduction import reduce_over_processes
-from shortlist.functional.warp import AbsentScores, harmonic_numbers
+from shortlist.functional.warp import AbsentScores, centred, harmonic_numbers
 
 
 def _rml_rows(scores: Tensor, present: Tensor, absent: Tensor, ramp: float, label_weight: float) -> Tensor:
     """Losses of all rows: the ranked pairs, and the ramp of each known label's signed score."""
     x = wide(bounded(scores))
-    near = _gathered(x, present | absent, 3.0 - ramp)
+    near = _gathered(centred(scores, present | absent), present | absent, 3.0 - ramp)
     ordered = AbsentScores(near, absent)
     rank = ordered.count_above(near - 1.0)
     flat = ordered.count_above(near - ramp).to(x.dtype)  # pairs with s_p - s_n < ramp cost 1 - ramp, whatever s is

@@ -51,7 +51,8 @@ def _log_subset_sum_twin(scores: Tensor, k: int) -> Tensor:
     """Rows (R, n) -> (R,) in float64; -inf for rows with fewer than k usable labels."""
     parts = split(scores, k)
     out = wide(parts.top).sum(-1) + swap(parts, k).log_sum()
-    return torch.where(parts.spare.squeeze(-1) < 0, float("-inf"), out)
+    out = torch.where(parts.spare.squeeze(-1) < 0, float("-inf"), out)
+    return torch.where(scores.isnan().any(-1), torch.nan, out)
 
 
 def _marginals_twin(scores: Tensor, k: int) -> Tensor:
@@ -61,7 +62,7 @@ def _marginals_twin(scores: Tensor, k: int) -> Tensor:
     marginals = pull(torch.ones_like(log_sum))[0]
     dead = (log_sum == float("-inf")).unsqueeze(-1)
     certain = (scores > float("-inf")).to(scores.dtype)
-    return torch.where(dead, certain, marginals)
+    return torch.where(dead, certain, torch.where(log_sum.isnan().unsqueeze(-1), torch.nan, marginals).to(scores.dtype))
 
 
 class _LogSubsetSum(torch.autograd.Function):

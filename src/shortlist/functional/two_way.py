@@ -37,7 +37,7 @@ def _pair_loss(
     )
     gap = (absent_peak + present_peak) + (absent_rest + present_rest + margin)
     # -logsigmoid(-gap) is softplus without F.softplus's cut-off at 20
-    return torch.where(has_present & has_absent, -F.logsigmoid(-gap), 0.0), has_present
+    return torch.where((has_present & has_absent) | gap.isnan(), -F.logsigmoid(-gap), 0.0), has_present
 
 
 def _pair_rows_twin(scores: Tensor, target: Tensor, *options: float) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,13 @@ def harmonic_numbers(n: int, like: Tensor) -> Tensor:
     return torch.where(steps > 0, 1.0 / steps.clamp(min=1.0), 0.0).cumsum(0)
 
 
+def centred(scores: Tensor, known: Tensor) -> Tensor:
+    """Scores less the row's largest known one, in float64: sums of them lose no digits to an offset, nor overflow."""
+    x = bounded(wide(bounded(scores)), 1e300)
+    peak = x.detach().masked_fill(~known | x.isnan(), float("-inf")).amax(-1, keepdim=True)
+    return x - peak.masked_fill(peak.isinf(), 0.0)
+
+
 class AbsentScores:
     """The absent labels' scores of each row, largest first: counts and sums over "all above a bar" by bisection.
 
@@ -44,7 +51,7 @@ class AbsentScores:
 
 def _exact_rows(scores: Tensor, present: Tensor, absent: Tensor) -> Tensor:
     """sum over p of L(r)/r * (the sum of the r violators' hinges 1 - s_p + s_n)."""
-    x = wide(scores)
+    x = centred(scores, present | absent)
     ordered = AbsentScores(x, absent)
     rank = ordered.count_above(x - 1.0)
     hinges = rank * (1.0 - x) + ordered.sum_of_largest(rank)
@@ -75,7 +82,7 @@ def _sampled_rows(scores: Tensor, present: Tensor, absent: Tensor, seeds: Tensor
     Drawing absent labels with replacement until one violates the margin takes a geometric number of draws, and the
     violator found is uniform among the violators: both are drawn directly, given the exact number of violators.
     """
-    x = wide(scores)
+    x = centred(scores, present | absent)
     ordered = AbsentScores(x, absent)
     violators = ordered.count_above(x - 1.0)
     candidates = absent.sum(-1, keepdim=True)
@@ -94,8 +101,10 @@ def _sampled_rows(scores: Tensor, present: Tensor, absent: Tensor, seeds: Tensor
 
 def _warp_twin(scores: Tensor, target: Tensor, seeds: Tensor | None) -> tuple[Tensor, Tensor]:
     present, absent, observed = target == 1, target == 0, (target == 1).any(-1)
-    x = bounded(scores)
-    rows = _exact_rows(x, present, absent) if seeds is None else _sampled_rows(x, present, absent, seeds)
+    if seeds is None:
+        rows = _exact_rows(scores, present, absent)
+    else:
+        rows = _sampled_rows(scores, present, absent, seeds)
     return spread_nan(rows, torch.where(target == -1, 0.0, scores), observed), observed
 
 
