@@ -78,8 +78,9 @@ template <class T> void multilabel_softmax(LossCall& call) {
     if (weight > 0 && !h.nan) {
       const T peak = h.peak > kMinusInf<T> ? h.peak : T(0);
       const double sum = exponentials(h.x, padded(call.n), peak, T(1)).first;
-      for (int64_t i = 0; i < h.present; ++i) loss += double(peak) + double(h.minus[i]);
-      loss = loss / double(h.present) + (sum > 0 ? std::log(sum) : 0.0);
+      const double share = 1 / double(h.present);  // of each, not of their sum, which may overflow
+      for (int64_t i = 0; i < h.present; ++i) loss += (double(peak) + double(h.minus[i])) * share;
+      loss = loss + (sum > 0 ? std::log(sum) : 0.0);
       if (grad) {
         const T down = T(sum > 0 ? weight / sum : 0.0), up = T(weight / double(h.present));
         int64_t j = 0;

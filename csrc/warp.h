@@ -40,7 +40,7 @@ struct Buckets {
   int32_t* of;      // bucket of each label: how many bars it is above
   int64_t* from;    // absent labels in bucket b and above, b = 0..bars + 1
   double* sum;      // sum of their scores less `offset`
-  double offset, peak;  // peak: the row's largest known score, which all others are taken relative to
+  double offset, centre;  // centre: the known score of least magnitude, which all others are taken relative to
 
   // Rounded, but never out of order: a bar in an earlier cell than a score is below it.
   int64_t cell_of(double score) const {
@@ -68,9 +68,16 @@ template <class T> Buckets fill_buckets(const Halves<T>& h, int64_t n) {
   Buckets b;
   b.bars = h.present;
   b.bar = bars.get<Ranked>(b.bars);
-  b.peak = summable(double(h.peak));
-  for (int64_t i = 0; i < b.bars; ++i) b.peak = -double(h.minus[i]) > b.peak ? summable(-double(h.minus[i])) : b.peak;
-  for (int64_t i = 0; i < b.bars; ++i) b.bar[i] = {summable(-double(h.minus[i])) - b.peak - 1, int32_t(i)};
+  b.centre = INFINITY;
+  const auto nearer = [&b](double score) {
+    const double a = std::fabs(score), c = std::fabs(b.centre);
+    if (a < c || (a == c && score > b.centre)) b.centre = score;
+  };
+  for (int64_t i = 0; i < b.bars; ++i) nearer(-double(h.minus[i]));
+  for (int64_t j = 0; j < n; ++j)
+    if (h.code[j] == T(0)) nearer(double(h.x[j]));
+  b.centre = summable(b.centre);
+  for (int64_t i = 0; i < b.bars; ++i) b.bar[i] = {summable(-double(h.minus[i])) - b.centre - 1, int32_t(i)};
   sort_ranked(b.bar, b.bars);
   b.ascend = ascend.get<double>(b.bars);
   for (int64_t i = 0; i < b.bars; ++i) b.ascend[i] = b.bar[b.bars - 1 - i].value;
@@ -82,14 +89,14 @@ template <class T> Buckets fill_buckets(const Halves<T>& h, int64_t n) {
     while (i < b.bars && b.cell_of(b.ascend[i]) < c) ++i;
     b.cell[c] = int32_t(i);
   }
-  b.offset = summable(double(h.peak)) - b.peak;
+  b.offset = summable(double(h.peak)) - b.centre;
   b.of = of.get<int32_t>(n);
   b.from = from.get<int64_t>(b.bars + 2);
   b.sum = sum.get<double>(b.bars + 2);
   fill(b.from, b.bars + 2, int64_t(0));
   fill(b.sum, b.bars + 2, 0.0);
   for (int64_t j = 0; j < n; ++j) {
-    const double score = summable(double(h.x[j])) - b.peak;
+    const double score = summable(double(h.x[j])) - b.centre;
     const int32_t k = b.of[j] = h.code[j] == T(0) ? b.bucket(score) : 0;
     if (!k) continue;
     ++b.from[k];
@@ -200,7 +207,7 @@ double sampled_row(const Halves<T>& h, int64_t n, const double* harmonic, uint64
     if (pick >= count) pick = count - 1;
     const Ranked found = violators.at(pick);
     const double rank_weight = harmonic[int64_t(candidates / draws)];
-    loss += rank_weight * (summable(found.value) - b.peak - b.ascend[k]);
+    loss += rank_weight * (summable(found.value) - b.centre - b.ascend[k]);
     if (grad) {
       grad[label] -= T(weight * rank_weight);
       grad[found.label] += T(weight * rank_weight);

@@ -15,7 +15,7 @@ from torch import Tensor
 from shortlist.errors import ShortlistError
 
 REDUCTIONS = ("mean", "sum", "none")
-LARGEST = 1e30  # of options: what is scaled by one, twice over, still fits float32
+LARGEST = 1e15  # of options: what is scaled by one, twice over, and its slopes still fit float32
 LARGEST_WEIGHT = 1e15  # a class's weight times a row's, summed over a batch, still fits float32
 _HALF = (torch.float16, torch.bfloat16)
 _FLOATS = (torch.float32, torch.float64, *_HALF)
@@ -107,15 +107,15 @@ def check_number(value: Any, low: float, high: float, wanted: str) -> None:
 
 
 def check_positive(value: float, name: str) -> None:
-    check_number(value, 1 / LARGEST, LARGEST, f"{name} must be a positive finite number (1e-30 to 1e30)")
+    check_number(value, 1 / LARGEST, LARGEST, f"{name} must be a positive finite number (1e-15 to 1e15)")
 
 
 def check_not_negative(value: float, name: str) -> None:
-    check_number(value, 0, LARGEST, f"{name} must be a finite number that is not negative (at most 1e30)")
+    check_number(value, 0, LARGEST, f"{name} must be a finite number that is not negative (at most 1e15)")
 
 
 def check_finite(value: float, name: str) -> None:
-    check_number(value, -LARGEST, LARGEST, f"{name} must be a finite number (-1e30 to 1e30)")
+    check_number(value, -LARGEST, LARGEST, f"{name} must be a finite number (-1e15 to 1e15)")
 
 
 def apply_mask(scores: Tensor, mask: Tensor | None) -> Tensor:

@@ -122,8 +122,12 @@ def _far(batch: Batch, value: Tensor, exact: Tensor) -> str | None:
         return None
     dtype = batch.scores.dtype
     overflows = torch.finfo(_compute_type(dtype)).max / 1e12  # on the way: up to 10^4 entries of weights up to 10^6
-    huge = (exact.abs() >= overflows) | (exact.abs() >= torch.finfo(dtype).max * 0.99)
-    same = (value.double() == exact) | exact.isnan() | (huge & (value == torch.inf))
+    overflows = min(overflows, torch.finfo(dtype).max * 0.99)
+    huge = exact.abs() >= overflows
+    same = (value.double() == exact) | exact.isnan() | (huge & (value * exact.sign() >= overflows))
+    if batch.tensors.get("sample_weight") is not None or batch.tensors.get("weight") is not None:
+        largest = batch.scores.to(_compute_type(dtype)).nan_to_num().abs().amax() if batch.scores.numel() else 0.0
+        same |= (value == torch.inf) & (largest >= 1e30)  # a tiny weight comes after the sum that overflowed
     error = torch.where(same, 0.0, (value.double() - exact).abs())
     allowed = _tolerance(dtype) * _scale(batch, exact) + torch.finfo(dtype).tiny
     bad = ~(error <= allowed) & ~same
@@ -143,7 +147,7 @@ def _far_gradient(batch: Batch, gradient: Tensor, exact: Tensor, loss: Tensor, n
     error = (_over_ties(batch.scores, difference) if how.ties else difference).abs().amax(-1)
     allowed = _tolerance(dtype) * size + _unit(batch) * 8 * torch.finfo(_compute_type(dtype)).eps
     allowed = allowed + 4 * torch.finfo(dtype).tiny
-    bad = ~(error <= allowed) & ~nan_rows
+    bad = ~(error <= allowed) & ~nan_rows & ~(size > torch.finfo(dtype).max * 0.99)  # beyond the type
     if how.kinked:
         bad &= ~_near_the_kink(batch, loss)
     if not bool(bad.any()):

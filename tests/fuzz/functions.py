@@ -43,7 +43,7 @@ def with_k(low: int = 1, spare: int = 0) -> Options:
 
 
 def _temperature(draw: Draw) -> float:
-    return 1.0 if draw.chance(0.5) else draw.number(1e-3, 1e3) if draw.chance(0.8) else draw.of([1e-30, 1e30])
+    return 1.0 if draw.chance(0.5) else draw.number(1e-3, 1e3) if draw.chance(0.8) else draw.of([1e-15, 1e15])
 
 
 def _smooth(draw: Draw, n: int) -> dict[str, Any]:

@@ -204,7 +204,7 @@ def _over_temperature(scores: Tensor, temperature: float) -> Tensor:
     # a quotient that overflows is a score as low as can be: -inf would take the label out of its row
     out = scores == float("-inf")
     low = torch.full_like(scores, -torch.finfo(scores.dtype).max / 4).masked_fill(out, float("-inf"))
-    return torch.maximum(scores / temperature, low)
+    return torch.maximum(finite(scores) / temperature, low)
 
 
 def lml(

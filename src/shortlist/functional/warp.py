@@ -19,10 +19,12 @@ def harmonic_numbers(n: int, like: Tensor) -> Tensor:
 
 
 def centred(scores: Tensor, known: Tensor) -> Tensor:
-    """Scores less the row's largest known one, in float64: sums of them lose no digits to an offset, nor overflow."""
+    """Scores less the row's known one of least magnitude, in float64: an offset costs no digits, no sum overflows."""
     x = bounded(wide(bounded(scores)), 1e300)
-    peak = x.detach().masked_fill(~known | x.isnan(), float("-inf")).amax(-1, keepdim=True)
-    return x - peak.masked_fill(peak.isinf(), 0.0)
+    held = x.detach().masked_fill(~known | x.isnan(), float("inf"))
+    least = held.abs().amin(-1, keepdim=True)
+    centre = torch.where((held == least).any(-1, keepdim=True), least, -least)
+    return x - centre.masked_fill(centre.isinf(), 0.0)
 
 
 class AbsentScores:
