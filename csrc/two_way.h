@@ -93,8 +93,9 @@ void column_block(LossCall& call, int64_t first, int64_t rows, int64_t begin, in
     const double push = sums.both() ? sigmoid(sums.gap(o)) : 0.0;
     columns.absent_push[begin + j] = T(sums.both() ? push / total[0][j] : 0.0);
     columns.present_push[begin + j] = T(sums.both() ? push / total[1][j] : 0.0);
+    if (total[1][j] == 0) continue;  // no present label: not observed, whatever the absent scores are
     loss += sums.loss(o);
-    count += !(total[1][j] == 0);
+    ++count;
   }
 }
 

@@ -58,3 +58,8 @@ def test_a_label_without_an_absent_rival_costs_nothing_but_counts(path: str) -> 
 def test_options_that_make_no_sense_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         F.two_way_loss(SCORES, TARGET, **options)
+
+
+def test_a_nan_in_a_column_without_a_present_label_is_not_observed(path: str) -> None:
+    scores, target = torch.tensor([[torch.nan, 0.0], [1.0, 1.0]]), torch.tensor([[0, 1], [0, 0]])
+    assert F.two_way_loss(scores, target, way="class").isfinite()

@@ -106,7 +106,8 @@ def _tolerance(dtype: torch.dtype) -> float:
 
 def _scale(batch: Batch, exact: Tensor) -> Tensor:
     """What the value's rounding is relative to: itself, or the terms that it is a difference of."""
-    size = exact.abs() + 0.01
+    unit = _unit(batch) * 0.1  # log(1 + e) is good to eps, not to eps e
+    size = exact.abs() + (unit if exact.shape == unit.shape else unit.sum())
     if batch.name == "log_subset_sum":
         high = torch.finfo(_compute_type(batch.scores.dtype)).max / 4
         scores = batch.scores.double().clamp(-high, high).nan_to_num().abs()
@@ -142,7 +143,7 @@ def _far_gradient(batch: Batch, gradient: Tensor, exact: Tensor, loss: Tensor, n
     how, dtype = FUNCTIONS[batch.name], batch.scores.dtype
     if _ambiguous(batch) or (how.coupled and bool(nan_rows.any())) or not gradient.numel():
         return None
-    size = exact.abs().amax(-1)
+    size = exact.abs().sum(-1) if how.ties else exact.abs().amax(-1)
     difference = torch.where(gradient == exact.to(dtype), 0.0, gradient.double() - exact)  # both may overflow to inf
     error = (_over_ties(batch.scores, difference) if how.ties else difference).abs().amax(-1)
     allowed = _tolerance(dtype) * size + _unit(batch) * 8 * torch.finfo(_compute_type(dtype)).eps
@@ -171,8 +172,9 @@ def _unit(batch: Batch) -> Tensor:
             present = target.long() if target.ndim == 1 else (target == 1).int().argmax(-1)
             weight = weight * (w if key == "sample_weight" else w[present.clamp(min=0)]).double()
     total = weight.sum().clamp(min=1e-30) if batch.options["reduction"] == "mean" else 1.0
-    steepness = {"expected_positive_loss": 1 + batch.options.get("beta", 0) * n}.get(batch.name, 1.0)
-    return weight / total * steepness * batch.options.get("scale", 1.0)
+    focus = max(batch.options.get(gamma, 0.0) for gamma in ("gamma_neg", "gamma_pos", "gamma_unknown"))
+    steepness = (1 + batch.options.get("beta", 0.0) * n) * (1 + focus) * batch.options.get("scale", 1.0)
+    return weight / total * steepness
 
 
 def _over_ties(scores: Tensor, gradient: Tensor) -> Tensor:
