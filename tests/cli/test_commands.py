@@ -402,7 +402,7 @@ def test_images_are_trained_on_and_predicted_from_a_folder_without_labels(cli) -
     assert cli("train", "images.yaml", "--out", "run", "-q").code == 0
     assert cli("calibrate", "run", "--rule", "average-k:k=1").code == 0
     assert cli("predict", "run", "images", "-o", "sets.jsonl").code == 0
-    names = json.loads(Path("sets.ids.json").read_text())
+    names = [json.loads(line)["id"] for line in Path("sets.jsonl").read_text().splitlines()[1:]]
     sets = LabelSets.from_jsonl("sets.jsonl")
     assert len(names) == len(sets) == 60
     right = [name.split("/")[0] in found for name, found in zip(names, sets.names, strict=True)]

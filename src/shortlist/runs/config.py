@@ -3,7 +3,7 @@
 import copy
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Annotated, Any
 
 import yaml
@@ -164,16 +164,21 @@ def _key_in(here: Any, place: str, override: str) -> str | int:
 
 # ---- YAML
 
+_MOST_VALUES = 1_000_000  # a few lines of references to references can unfold to any number of values
+
 
 class _Loader(yaml.SafeLoader):
     """Safe YAML in which 1e-3 is a number and a repeated key is an error."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         merge = "tag:yaml.org,2002:merge"  # <<: may bring keys that are then given anew
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", node.start_mark)
+        keys: set[Any] = set()
+        for key in (self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge):
+            if isinstance(key, Hashable):  # the base class refuses the others
+                if key in keys:
+                    message = f"the key {key!r} is given twice"
+                    raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+                keys.add(key)
         return super().construct_mapping(node, deep)
 
 
@@ -184,9 +189,25 @@ _Loader.add_implicit_resolver(
 
 def read_yaml(text: str, where: str) -> Any:
     try:
-        return yaml.load(text, _Loader)
+        content = yaml.load(text, _Loader)
+        size = _unfolded(content, {})
     except yaml.YAMLError as error:
         raise ShortlistError(f"{where}: not YAML: {error}") from None
+    except RecursionError:
+        raise ShortlistError(f"{where}: the YAML is nested too deeply, or holds itself") from None
+    if size > _MOST_VALUES:
+        raise ShortlistError(f"{where}: the YAML unfolds to more than {_MOST_VALUES:,} values by its *references")
+    return content
+
+
+def _unfolded(content: Any, known: dict[int, int]) -> int:
+    """How many values there are once every reference is written out; each shared part is counted in one visit."""
+    if not isinstance(content, dict | list):
+        return 1
+    if id(content) not in known:
+        parts = [*content, *content.values()] if isinstance(content, dict) else content
+        known[id(content)] = 1 + sum(_unfolded(part, known) for part in parts)
+    return known[id(content)]
 
 
 # ---- pydantic's errors, in our words

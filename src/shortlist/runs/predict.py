@@ -8,7 +8,7 @@ from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.runs.given import choose_rule, named_sets, scores_for_prediction
-from shortlist.runs.run import Run, write_json
+from shortlist.runs.run import Run
 from shortlist.runs.scenes import write_predictions
 
 
@@ -60,18 +60,14 @@ def predict(
         place.parent.mkdir(exist_ok=True)
     sets = named_sets(chosen.predict(given.scores), given.vocabulary)
     if place.suffix == ".jsonl":
-        sets.to_jsonl(place)
+        sets.to_jsonl(place, ids=given.ids)
     elif place.suffix == ".parquet":
-        sets.to_parquet(place)
+        sets.to_parquet(place, ids=given.ids)
     else:
         raise ShortlistError(f"-o {place}: sets are written as .parquet or .jsonl")
-    written = [str(place)]
-    if given.ids is not None:
-        beside = place.with_suffix(".ids.json")
-        write_json(beside, list(given.ids))
-        written.append(str(beside))
+    place.with_suffix(".ids.json").unlink(missing_ok=True)  # where ids stood before, now of other sets
     return {
-        "written": written,
+        "written": [str(place)],
         "objective": given.objective,
         "rule": name,
         "examples": len(sets),

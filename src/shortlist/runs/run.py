@@ -2,18 +2,21 @@
 
 config.yaml         the resolved config: written last, so that a directory with it is a run
 format.json         the version of this format, and which shortlist wrote it; a run without it is of version 1
-environment.json    versions, machine and command
+environment.json    versions, machine, command, and the config that training began with
 facts.json          what prediction needs to know about the training data: labels, shapes, counts
 metrics.jsonl       one record per epoch
 checkpoint.json     which epoch is the last and which the best; what it does not name does not count
 checkpoints/        epoch-0003.safetensors (weights) of these two, epoch-0003.pt (optimizer) of the last
 rules/              fitted set rules, JSON
 predictions/        sets
+.lock               who trains it now: see lock.py
 """
 
+import hashlib
 import io
 import json
 import os
+import pickle
 import platform
 import shutil
 import sys
@@ -28,10 +31,10 @@ from torch import Tensor
 
 from shortlist import __version__
 from shortlist.data import Dataset
-from shortlist.errors import ShortlistError
-from shortlist.files import PathLike, is_draft, remove_drafts, written_whole
-from shortlist.optional import require
+from shortlist.errors import MissingFileError, ShortlistError, errors_name
+from shortlist.files import PathLike, is_draft, parse_json, read_tensors, remove_drafts, write_tensors, written_whole
 from shortlist.runs.config import RunConfig, parse_config
+from shortlist.runs.lock import LOCK
 from shortlist.runs.setup import build_learner
 from shortlist.sets import SetRule
 from shortlist.training.learner import Learner, score
@@ -39,6 +42,8 @@ from shortlist.training.learner import Learner, score
 FORMAT = 1  # what this program writes, and the newest that it reads
 CONFIG, ENVIRONMENT, FACTS, FORMAT_FILE = "config.yaml", "environment.json", "facts.json", "format.json"
 METRICS, CHECKPOINT = "metrics.jsonl", "checkpoint.json"
+# what a resumed run may do otherwise than it began: none of it changes what the epochs so far mean
+MAY_CHANGE = ("epochs", "stop.patience", "rules", "accelerator", "devices")
 
 
 class Run:
@@ -69,7 +74,7 @@ class Run:
         folder = Path(path)
         for part in ("checkpoints", "rules", "predictions"):
             (folder / part).mkdir(parents=True, exist_ok=True)
-        write_json(folder / ENVIRONMENT, environment())
+        write_json(folder / ENVIRONMENT, {**environment(), "config": config.model_dump(mode="json")})
         write_json(folder / FACTS, facts)
         write_json(folder / FORMAT_FILE, {"format": FORMAT, "shortlist": __version__})
         write_text(folder / CONFIG, config.to_yaml())
@@ -104,6 +109,22 @@ class Run:
     def is_of_scenes(self) -> bool:
         return self.facts.get("scenes") is not None
 
+    def check_resumable(self) -> None:
+        """Raise a ShortlistError where config.yaml is no longer what training began with, but for what may change."""
+        began = read_json(self.path / ENVIRONMENT).get("config")
+        if began is None:
+            return  # a run of before this was kept
+        now = self.config.model_dump(mode="json")
+        changed = [key for key in _leaves(began) | _leaves(now) if _leaf(began, key) != _leaf(now, key)]
+        refused = sorted(key for key in changed if key not in MAY_CHANGE and key.split(".")[0] not in MAY_CHANGE)
+        if refused:
+            said = [f"{key} was {_leaf(began, key)!r} and is {_leaf(now, key)!r}" for key in refused]
+            raise ShortlistError(
+                f"{self.path / CONFIG} was edited since training began: {'; '.join(said)}. A run is resumed as it "
+                f"began: only {', '.join(MAY_CHANGE)} may change. Change it back, or train a new run: "
+                f"shortlist train {self.path / CONFIG} --out {self.path}-new"
+            )
+
     # ---- the model
 
     def learner(self, train_set: Dataset | None = None) -> Learner:
@@ -111,7 +132,12 @@ class Run:
         (the run's own training data) an objective also has what it keeps of that data, to explain its answers."""
         if self._learner is None:
             learner = build_learner(self.config, self.facts, self.allow_import, train_set)
-            learner.load_state_dict(self.weights("best"))
+            try:
+                learner.load_state_dict(self.weights("best"))
+            except RuntimeError as error:
+                raise ShortlistError(
+                    f"the weights of {self.path} do not fit the model of its {CONFIG}: was it edited? {error}"
+                ) from None
             self._learner = learner.eval()
         return self._learner
 
@@ -132,37 +158,69 @@ class Run:
 
     @property
     def checkpoint(self) -> dict[str, Any]:
-        """``{"last": epoch, "best": epoch or None}``; empty before the first epoch is saved."""
+        """``{"last": epoch, "best": epoch or None, "state": checksum}``; empty before the first epoch is saved."""
         file = self.path / CHECKPOINT
-        return read_json(file) if file.exists() else {}
+        if not file.exists():
+            return {}
+        found = read_json(file)
+        if not isinstance(found, dict) or not _is_epoch(found.get("last")) or not _is_epoch(found.get("best", 1) or 1):
+            raise ShortlistError(f'{file} must hold the numbers of two epochs, "last" and "best", got {found!r}')
+        return found
 
     def save_epoch(
         self, weights: Mapping[str, Tensor], state: Mapping[str, Any], records: list[dict[str, Any]], best: int | None
     ) -> None:
         """Save the state after an epoch; it counts from the moment that checkpoint.json names it."""
         epoch = len(records)
-        with written_whole(self._weights_file(epoch)) as file:
-            file.write(require("safetensors.torch").save(dict(weights)))
+        write_tensors(self._weights_file(epoch), weights)
         content = io.BytesIO()
         torch.save(dict(state), content)
         with written_whole(self._state_file(epoch)) as file:
             file.write(content.getvalue())
         write_text(self.path / METRICS, "".join(json.dumps(record) + "\n" for record in records))
-        write_json(self.path / CHECKPOINT, {"last": epoch, "best": best})
+        digest = hashlib.sha256(content.getbuffer()).hexdigest()
+        write_json(self.path / CHECKPOINT, {"last": epoch, "best": best, "state": digest})
         self._prune()
 
     def records(self) -> list[dict[str, Any]]:
         """The records of the saved epochs."""
-        if not self.checkpoint:
+        last, file = self.checkpoint.get("last", 0), self.path / METRICS
+        if not last:
             return []
-        lines = (self.path / METRICS).read_text("utf-8").splitlines()
-        return [json.loads(line) for line in lines[: self.checkpoint["last"]]]
+        if not file.exists():
+            raise ShortlistError(f"{file} is missing, and with it the records of {last} epochs: train the run again")
+        lines = file.read_bytes().splitlines()[:last]
+        if len(lines) < last:
+            raise ShortlistError(f"{file} ends after {len(lines)} records, there were {last} epochs: was it cut short?")
+        records = []
+        for number, line in enumerate(lines, start=1):
+            with errors_name(f"{file}, line {number}"):
+                record = parse_json(line)
+                if not isinstance(record, dict) or record.get("epoch") != number:
+                    raise ShortlistError(f"this is not the record of epoch {number}")
+            records.append(record)
+        return records
 
     def state(self) -> dict[str, Any] | None:
         """The optimizer's state after the last saved epoch, None where no epoch is saved; runs no code."""
-        if not self.checkpoint:
+        checkpoint = self.checkpoint
+        if not checkpoint:
             return None
-        found: dict[str, Any] = torch.load(self._state_file(self.checkpoint["last"]), weights_only=True)
+        file = self._state_file(checkpoint["last"])
+        damaged = (
+            f"{file} is missing or damaged: training cannot go on from here. The weights are kept apart and still "
+            f"serve to predict; to train again: shortlist train {self.path / CONFIG} --out {self.path}-again"
+        )
+        if not file.exists():
+            raise ShortlistError(damaged)
+        content = file.read_bytes()
+        expected = checkpoint.get("state")  # None: a run of before there were checksums
+        if expected is not None and expected != hashlib.sha256(content).hexdigest():
+            raise ShortlistError(damaged)
+        try:
+            found: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+        except (RuntimeError, pickle.UnpicklingError, EOFError, LookupError, ValueError, TypeError, OSError) as error:
+            raise ShortlistError(damaged) from error
         return found
 
     def weights(self, which: Literal["best", "last"] = "best") -> dict[str, Tensor]:
@@ -176,8 +234,7 @@ class Run:
         file = self._weights_file(epoch)
         if not file.exists():
             raise ShortlistError(f"the weights of {self.path} are gone ({file.name} is missing): train it again")
-        found: dict[str, Tensor] = require("safetensors.torch").load_file(file)
-        return found
+        return read_tensors(file)[0]
 
     def clear_leftovers(self) -> None:
         """Remove what a killed process left: drafts, and checkpoints that were not finished."""
@@ -186,7 +243,8 @@ class Run:
 
     def _prune(self) -> None:
         checkpoint = self.checkpoint
-        keep = {self._weights_file(epoch) for epoch in checkpoint.values() if epoch is not None}
+        kept = {checkpoint.get("last"), checkpoint.get("best")} - {None}
+        keep = {self._weights_file(epoch) for epoch in kept}
         if checkpoint:
             keep.add(self._state_file(checkpoint["last"]))
         for file in (self.path / "checkpoints").glob("epoch-*"):
@@ -270,12 +328,10 @@ def write_json(path: PathLike, content: Any) -> None:
 
 
 def read_json(path: PathLike) -> Any:
-    try:
-        return json.loads(Path(path).read_text("utf-8"))
-    except FileNotFoundError:
-        raise ShortlistError(f"there is no file {os.fspath(path)}: is the run complete?") from None
-    except ValueError as error:
-        raise ShortlistError(f"{os.fspath(path)} is not JSON: {error}") from None
+    if not Path(path).is_file():
+        raise MissingFileError(f"there is no file {os.fspath(path)}: is the run complete?")
+    with errors_name(path):
+        return parse_json(Path(path).read_bytes())
 
 
 def environment() -> dict[str, Any]:
@@ -293,8 +349,23 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "threads": torch.get_num_threads(),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "torchrun": os.environ.get("TORCHELASTIC_RUN_ID"),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _leaves(content: Mapping[str, Any], above: str = "") -> set[str]:
+    """The dotted keys of everything in nested mappings that is no mapping itself."""
+    found: set[str] = set()
+    for key, value in content.items():
+        found |= _leaves(value, f"{above}{key}.") if isinstance(value, Mapping) and value else {f"{above}{key}"}
+    return found
+
+
+def _leaf(content: Any, key: str) -> Any:
+    for part in key.split("."):
+        content = content.get(part) if isinstance(content, Mapping) else None
+    return content
 
 
 def _is_leftover(path: Path) -> bool:
@@ -303,4 +374,8 @@ def _is_leftover(path: Path) -> bool:
         return True
     if path.is_dir():
         return path.name in ("checkpoints", "rules", "predictions") and not any(path.iterdir())
-    return path.name in (ENVIRONMENT, FACTS, FORMAT_FILE)
+    return path.name in (ENVIRONMENT, FACTS, FORMAT_FILE, LOCK)
+
+
+def _is_epoch(value: Any) -> bool:
+    return type(value) is int and value >= 1

@@ -1,7 +1,9 @@
 """From a config to a run directory."""
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,9 @@ from shortlist.data import Dataset
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import PathLike
 from shortlist.runs.config import RunConfig, as_config
+from shortlist.runs.lock import locked
 from shortlist.runs.prepare import Prepared, prepare
-from shortlist.runs.run import Run, open_run
+from shortlist.runs.run import CONFIG, ENVIRONMENT, Run, environment, open_run, read_json
 from shortlist.runs.setup import resolve
 from shortlist.training import loop
 from shortlist.training.enough import concerns, steps_per_epoch
@@ -51,6 +54,7 @@ def train(
         if config is not None or out is not None or overrides:
             raise ShortlistError("resume continues a run as it is: give no config, overrides or out")
         old = open_run(resume, allow_import)
+        old.check_resumable()
         settings, place = resolve(old.config, old.allow_import), old.path
     elif config is None:
         raise ShortlistError("give a config, or a run to resume")
@@ -58,6 +62,8 @@ def train(
         settings = resolve(as_config(config, overrides), allow_import)
         name = "run" if isinstance(config, RunConfig | Mapping) else Path(config).stem
         place = free_path(Path("runs") / name) if out is None else Path(out)
+        if out is not None and is_restart_of(out):
+            return train(resume=out, parts=parts, progress=progress, allow_import=allow_import)
         if out is not None:
             Run.check_new(out)  # before any work
     fabric = loop.make_fabric(settings)
@@ -98,10 +104,11 @@ def fit(
     A new run that fails before its first epoch is saved leaves no directory.
     """
     fabric = loop.make_fabric(ready.config) if fabric is None else fabric
-    run = None
+    run, held = None, ExitStack()
     if out is not None:
         if fabric.is_global_zero:
             run = Run(out) if resume else Run.create(out, ready.config, ready.facts)
+            held.enter_context(locked(run.path))
             run.clear_leftovers()
         path = fabric.broadcast(str(run.path) if run else "")
         run = run or Run(path)
@@ -128,7 +135,17 @@ def fit(
         if run is not None and not resume and fabric.is_global_zero:
             run.discard()
         raise
+    finally:
+        held.close()
     return run, history
+
+
+def is_restart_of(out: PathLike) -> bool:
+    """Whether torchrun restarts the very command that began the run in ``out``: then it goes on with that run."""
+    if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) == 0 or not (Path(out) / CONFIG).is_file():
+        return False
+    began, now = read_json(Path(out) / ENVIRONMENT), environment()
+    return all(began.get(key) == now[key] for key in ("command", "torchrun"))
 
 
 def free_path(path: Path) -> Path:

@@ -1,0 +1,186 @@
+"""Runs that were damaged, edited or opened twice: each is a message that names the file, never a traceback."""
+
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import shortlist as sl
+from shortlist import ShortlistError
+from shortlist.runs.config import parse_config
+from shortlist.runs.lock import locked
+from shortlist.runs.run import Run
+from shortlist.training.loop import Quiet
+
+CONFIG = {
+    "data": {"train": {"reader": "ambiguous-numbers", "size": 200}},
+    "epochs": 2,
+    "batch_size": 50,
+    "accelerator": "cpu",
+}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(sl.runs.train(CONFIG, tmp_path_factory.mktemp("runs") / "run")["run"])
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    """A copy of the trained run that a test may damage."""
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def flip(file: Path, place: float) -> None:
+    content = bytearray(file.read_bytes())
+    content[int(len(content) * place)] ^= 0x10
+    file.write_bytes(bytes(content))
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def weights_of(run: Path) -> list[Path]:
+    return list((run / "checkpoints").glob("*.safetensors"))
+
+
+def state_of(run: Path) -> Path:
+    return next((run / "checkpoints").glob("*.pt"))
+
+
+# ---- damage
+
+
+@pytest.mark.parametrize("damage", [cut, lambda file: flip(file, 0.99), lambda file: flip(file, 0.001)])
+def test_damaged_weights_are_named(run: Path, damage: Callable[[Path], None]) -> None:
+    for file in weights_of(run):
+        damage(file)
+    with pytest.raises(ShortlistError, match=r"epoch-000\d\.safetensors: .*damaged"):
+        sl.runs.evaluate(run, "validation")
+
+
+def test_weights_without_a_checksum_are_those_of_an_earlier_version(run: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    before = Run(run).weights()
+    for file in weights_of(run):
+        save_file(load_file(file), file)
+    after = Run(run).weights()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("damage", [cut, lambda file: flip(file, 0.5), Path.unlink])
+def test_a_damaged_optimizer_state_says_what_still_works(run: Path, damage: Callable[[Path], None]) -> None:
+    damage(state_of(run))
+    with pytest.raises(ShortlistError, match=r"epoch-0002\.pt is missing or damaged.*still serve to predict"):
+        sl.runs.train(resume=run)
+    assert sl.runs.evaluate(run, "validation")["examples"] == 20
+
+
+def test_records_that_are_cut_short_or_no_json_are_named(run: Path) -> None:
+    file = run / "metrics.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text(lines[0] + "\n")
+    with pytest.raises(ShortlistError, match=r"metrics\.jsonl ends after 1 records, there were 2 epochs"):
+        Run(run).records()
+    file.write_text(f"{lines[0]}\n{lines[1][:20]}\n")
+    with pytest.raises(ShortlistError, match=r"metrics\.jsonl, line 2: this is not JSON"):
+        Run(run).records()
+
+
+@pytest.mark.parametrize("content", ["[]", '{"last": "2"}', '{"last": 0}', '{"best": 1}', "{", "[" * 100_000])
+def test_a_damaged_checkpoint_file_is_named(run: Path, content: str) -> None:
+    (run / "checkpoint.json").write_text(content)
+    with pytest.raises(ShortlistError, match=r"checkpoint\.json"):
+        Run(run).weights()
+
+
+# ---- configs
+
+
+def test_a_config_of_thirty_thousand_keys_is_read_at_once() -> None:
+    text = "data: {train: {reader: ambiguous-numbers}}\nobjective:\n  name: lml\n"
+    with pytest.raises(ShortlistError, match="the key 'a7' is given twice"):
+        parse_config(text + "".join(f"  a{number}: 1\n" for number in range(30_000)) + "  a7: 1\n")
+
+
+def test_a_config_that_is_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(ShortlistError, match="nested too deeply"):
+        parse_config("[" * 20_000)
+    with pytest.raises(ShortlistError, match="holds itself"):
+        parse_config("data: &a {train: *a}")
+
+
+def test_a_config_that_unfolds_is_refused() -> None:
+    levels = [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, 12)]
+    with pytest.raises(ShortlistError, match="unfolds to more than"):
+        parse_config("\n".join(["a0: &a0 [1, 2]", *levels]))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "key"),
+    [
+        ("batch_size: 50", "batch_size: 60", "batch_size was 50 and is 60"),
+        ("seed: 0", "seed: 1", "seed was 0 and is 1"),
+        ("size: 200", "size: 300", "data.train.size was 200 and is 300"),
+        ("name: cross-entropy", "name: binary", "objective.name was 'cross-entropy' and is 'binary'"),
+    ],
+)
+def test_an_edited_config_is_not_resumed(run: Path, before: str, after: str, key: str) -> None:
+    file = run / "config.yaml"
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after, 1))
+    with pytest.raises(ShortlistError, match="was edited since training began") as caught:
+        sl.runs.train(resume=run)
+    assert key in str(caught.value)
+
+
+def test_more_epochs_may_be_asked_of_a_run(run: Path) -> None:
+    file = run / "config.yaml"
+    file.write_text(file.read_text().replace("epochs: 2", "epochs: 3"))
+    assert sl.runs.train(resume=run)["epochs"] == 3
+
+
+# ---- two processes, and a restarted one
+
+
+def test_a_run_that_is_being_trained_is_not_resumed(run: Path) -> None:
+    with locked(run), pytest.raises(ShortlistError, match="is being trained by process"):
+        sl.runs.train(resume=run)
+    assert sl.runs.train(resume=run)["epochs"] == 2
+
+
+class StopsAfterOneEpoch(Quiet):
+    def epoch(self, record: dict[str, object]) -> None:
+        raise RuntimeError("the machine is gone")
+
+
+def test_the_command_that_torchrun_restarts_goes_on_with_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-7")
+    with pytest.raises(RuntimeError, match="the machine is gone"):
+        sl.runs.train(CONFIG, tmp_path / "run", progress=StopsAfterOneEpoch())
+    with pytest.raises(ShortlistError, match="is a run already"):
+        sl.runs.train(CONFIG, tmp_path / "run")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert sl.runs.train(CONFIG, tmp_path / "run")["epochs"] == 2
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-8")
+    with pytest.raises(ShortlistError, match="is a run already"):
+        sl.runs.train(CONFIG, tmp_path / "run")
+    assert len(Run(tmp_path / "run").records()) == 2
+
+
+def test_ids_of_an_earlier_prediction_do_not_stay(run: Path, tmp_path: Path) -> None:
+    old = tmp_path / "sets.ids.json"
+    old.write_text('["of another prediction"]')
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = sl.runs.predict(run, "validation", rule="top-k:k=2", out=tmp_path / "sets.parquet")
+    assert done["written"] == [str(tmp_path / "sets.parquet")]
+    assert not old.exists()
