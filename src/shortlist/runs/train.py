@@ -63,7 +63,7 @@ def train(
         name = "run" if isinstance(config, RunConfig | Mapping) else Path(config).stem
         place = free_path(Path("runs") / name) if out is None else Path(out)
         if out is not None and is_restart_of(out):
-            return train(resume=out, parts=parts, progress=progress, allow_import=allow_import)
+            return train(resume=out, parts=parts, progress=progress, say=say, allow_import=allow_import)
         if out is not None:
             Run.check_new(out)  # before any work
     fabric = loop.make_fabric(settings)
