@@ -52,9 +52,9 @@ def loss_step(loss: Callable[[Tensor, Tensor], Tensor], shape: Shape, ascending:
     return lambda: torch.autograd.grad(loss(scores, target), scores)
 
 
-def layer_step(layer: Callable[[Tensor], Tensor], shape: Shape) -> Step:
+def layer_step(layer: Callable[[Tensor], Tensor], shape: Shape, ascending: bool = False) -> Step:
     """Scores to an output of any shape, and back from a fixed random gradient."""
-    scores, _ = _inputs(shape)
+    scores, _ = _inputs(shape, ascending)
     with torch.no_grad():
         upstream = torch.randn_like(layer(scores))
     return lambda: torch.autograd.grad(layer(scores), scores, upstream)
@@ -104,6 +104,8 @@ def _built_in(size: Size) -> list[Case]:
     shape = size(256, 1000)
     sorted_rows = partial(loss_step, partial(F.smooth_topk_loss, k=5), shape, ascending=True)
     draws = partial(loss_step, partial(noised, k=5), shape)
+    many = size(16, 100_000)
+    many_sorted = partial(layer_step, partial(F.lml, k=1000), many, ascending=True)
     return [
         loss("smooth_topk", F.smooth_topk_loss, size(256, 100), 5, 2.0),
         loss("smooth_topk", F.smooth_topk_loss, shape, 5, 1.2),
@@ -112,6 +114,9 @@ def _built_in(size: Size) -> list[Case]:
         loss("smooth_topk", F.smooth_topk_loss, shape, 100, 20.0),
         # every label is a new largest one: the worst order for finding the top k in one pass
         replace(loss("smooth_topk, rows ascending", F.smooth_topk_loss, shape, 5, None), ours=sorted_rows),
+        # labels in the order of their frequency: neighbours have neighbouring ranks
+        layer("lml", F.lml, many, 1000, None),
+        replace(layer("lml, rows ascending", F.lml, many, 1000, None), ours=many_sorted),
         layer("lml", F.lml, shape, 5, 1.5),
         layer("lml", F.lml, size(256, 10_000), 5, 1.5),
         layer("lml", F.lml, size(64, 100_000), 5, 1.5),

@@ -119,6 +119,23 @@ template <class T> Counts count_against(const T* x, int64_t n_padded, T pivot) {
   return out;
 }
 
+// The entries between two numbers, in order, into `out`, which may be x itself; returns how many.
+template <class T> int64_t keep_between(const T* x, int64_t n_padded, T low, T high, T* out) {
+  constexpr int W = kWidth<T>;
+  int64_t count = 0;
+  for (int64_t j = 0; j < n_padded; j += 4 * W) {
+    Int<T> hit[4];
+    for (int q = 0; q < 4; ++q) {
+      const Vec<T> v = load(x + j + q * W);
+      hit[q] = (v > low) & (v < high);
+    }
+    if (!bits<T>(hit[0] | hit[1] | hit[2] | hit[3])) continue;
+    for (int q = 0; q < 4; ++q)
+      for (unsigned m = bits<T>(hit[q]); m; m &= m - 1) out[count++] = x[j + q * W + __builtin_ctz(m)];
+  }
+  return count;
+}
+
 // The number halfway between two in the order of the type's numbers: 32 or 64 of these steps end any search.
 template <class T> T halfway(T low, T high) {
   using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
@@ -140,7 +157,7 @@ inline int64_t& looked_at() {  // entries read by this thread's searches: what t
   return entries;
 }
 
-// Linear in any order of the entries: what is left of the row is copied together when it has become a quarter, so that
+// Linear in any order of the entries: what is left of the row is copied together when it has become a small part, so that
 // draws are even and rounds shorter; and a round whose draws were unlucky is followed by one that halves the interval.
 template <class T> void select_by_counting(const T* x, int64_t n_padded, int64_t k, Top<T>& top) {
   static thread_local Scratch memory;
@@ -152,13 +169,9 @@ template <class T> void select_by_counting(const T* x, int64_t n_padded, int64_t
   uint32_t random = 12345;
   looked_at() += n_padded;
   for (int64_t inside; above_low > k && (inside = above_low - from_high) > 48;) {
-    if (inside * 4 < size) {
+    if (inside * 32 < size) {
       T* kept = left == x ? memory.get<T>(padded(inside)) : const_cast<T*>(left);
-      int64_t count = 0;
-      T above = low;
-      for_each_above(left, size, above, [&](int64_t i) {
-        if (left[i] < high) kept[count++] = left[i];
-      });
+      const int64_t count = keep_between(left, size, low, high, kept);
       looked_at() += size;
       size = padded(inside);
       fill(kept + count, size - count, kMinusInf<T>);
@@ -169,7 +182,7 @@ template <class T> void select_by_counting(const T* x, int64_t n_padded, int64_t
     constexpr int draws = 7;
     T drawn[draws];
     int found = 0;
-    for (int tries = 0; !unlucky && found < draws && tries < 8 * draws; ++tries) {
+    for (int tries = 0; !unlucky && found < draws && tries < 32 * draws; ++tries) {
       random = random * 1664525u + 1013904223u;
       const T value = left[uint64_t(random) * uint64_t(size) >> 32];
       if (!(value > low && value < high)) continue;

@@ -47,6 +47,7 @@ SCALES = [(0.01, "plain"), (1.0, "plain"), (30.0, "ties"), (1e5, "plain"), (1e5,
 SIZES = [(40, 1), (40, 39), (60, 59), (200, 20), (200, 100), (1000, 5), (1000, 100)]
 LONG = [(*size, *scale) for size in SIZES for scale in SCALES]
 LONG += [(2000, 500, *scale) for scale in SCALES[1::2]]  # the oracle takes a second for each of these
+LONG += [(1100, k, *scale) for k in (1073, 1098, 1099) for scale in (SCALES[1], SCALES[5])]  # few or none are left over
 
 
 def long_row(n: int, scale: float, kind: str) -> Tensor:

@@ -13,7 +13,7 @@ from tests.functional.harness import FLOATS, TOLERANCE, assert_gradients, random
 KINDS = ["plain", "ties", "equal", "wide", "offset"]
 LONG = [(n, k, kind) for n, k in [(200, 1), (200, 20), (200, 100), (200, 199), (1000, 5)] for kind in KINDS]
 LONG += [(2000, 500, "plain"), (2000, 500, "wide")]
-LONG += [(1100, k, kind) for k in (1073, 1098, 1099, 1100) for kind in ("plain", "equal", "wide")]
+LONG += [(1100, k, kind) for k in (1098, 1099, 1100) for kind in ("plain", "equal")]
 
 
 def check(scores: Tensor, k: int, mask: Tensor | None = None) -> None:

@@ -10,7 +10,8 @@ from shortlist.kernels import dispatch, ops
 
 pytestmark = pytest.mark.skipif(not kernels.info()["native module"], reason="a pure build: there are no native kernels")
 N = 20_000
-PASSES = 32  # of a whole row; random rows take about 6, quadratic work would be thousands
+PASSES = 24  # of a whole row; random rows take about 8, quadratic work would be thousands
+AT_MOST = 140  # whatever the row: 64 halvings, each after an unlucky round, end any search
 INSTRUCTION_SETS = [name for name in kernels.info()["available"] if name != "torch"]
 
 
@@ -74,7 +75,7 @@ def test_is_found_in_linear_time(name: str, dtype: torch.dtype, isa: str) -> Non
             value, label, work = kth_and_work(row, k)
         assert value == values[k - 1]
         assert value == -torch.inf or label == labels[k - 1]
-        assert work <= PASSES
+        assert work <= (AT_MOST if name == "against the draws" else PASSES)
 
 
 @pytest.mark.parametrize("isa", INSTRUCTION_SETS)

@@ -168,7 +168,7 @@ def test_top_k_accuracy_refuses_rows_with_several_labels() -> None:
 
 
 @pytest.mark.parametrize("metric", [m for _, m, _ in AT_K] + [TopKAccuracy])
-@pytest.mark.parametrize("k", [0, -1, 2.0, True, "3"])
+@pytest.mark.parametrize("k", [0, -1, 2.0, True, "3", 2**70])
 def test_a_k_that_is_no_whole_number_is_refused_at_once(metric: Callable[..., PrecisionAtK], k: object) -> None:
     with pytest.raises(ValueError, match="k must be a whole number of at least 1"):
         metric(k=k)
