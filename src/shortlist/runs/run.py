@@ -243,8 +243,8 @@ class Run:
 
     def _prune(self) -> None:
         checkpoint = self.checkpoint
-        kept = {checkpoint.get("last"), checkpoint.get("best")} - {None}
-        keep = {self._weights_file(epoch) for epoch in kept}
+        epochs = (checkpoint.get("last"), checkpoint.get("best"))
+        keep = {self._weights_file(epoch) for epoch in epochs if epoch is not None}
         if checkpoint:
             keep.add(self._state_file(checkpoint["last"]))
         for file in (self.path / "checkpoints").glob("epoch-*"):
