@@ -50,7 +50,7 @@ def _sections(section: type[BaseModel], title: str) -> Iterator[tuple[str, type[
     """The section and those within it, under their dotted keys; a name with its options has none of its own."""
     yield title, section
     for name, field in section.model_fields.items():
-        inner = field.annotation
+        inner = next((kind for kind in typing.get_args(field.annotation) if kind is not type(None)), field.annotation)
         if isinstance(inner, type) and issubclass(inner, BaseModel) and inner.model_config.get("extra") == "forbid":
             yield from _sections(inner, f"{title}.{name}".lstrip("."))
 

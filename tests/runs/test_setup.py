@@ -1,10 +1,14 @@
 """From a config to data parts and a model."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
+from shortlist import runs
+from shortlist.errors import ShortlistWarning
 from shortlist.runs.config import parse_config
-from shortlist.runs.setup import build_learner, check_same_labels, facts_of, read_parts
+from shortlist.runs.setup import build_learner, check_same_labels, facts_of, read_parts, repeated, resolve
 
 TEXT = "data: {train: {reader: ambiguous-numbers, size: 1000}}"
 
@@ -35,6 +39,89 @@ def test_the_data_seed_holds_the_parts_while_the_run_seed_changes() -> None:
 def test_use_takes_a_share_or_a_number_of_what_is_left_to_train_on() -> None:
     for use, size in (("0.5", 400), ("100", 100), ("1.0", 800)):
         assert len(read_parts(parse_config(TEXT, [f"data.use={use}"]))["train"]) == size
+
+
+def table(path: Path) -> str:
+    """Sixty rows of twelve patients, a day after the other, the last ones first."""
+    lines = [f"{row / 7:.4f},{row % 11},{row % 2},{row // 5},{99 - row}" for row in range(60)]
+    path.write_text("a,b,y,patient,day\n" + "\n".join(lines) + "\n")
+    return f"data: {{train: {{reader: features, path: {path}, num_labels: 2, other_columns: [patient, day]}}}}"
+
+
+def test_a_column_of_the_table_keeps_groups_together(tmp_path: Path) -> None:
+    text = table(tmp_path / "all.csv")
+    parts = read_parts(parse_config(text, ["data.groups=patient", "data.test=0.2"]))
+    patients = [set((data.inputs[:, 0] * 7).round().long().div(5, rounding_mode="floor").tolist())
+                for data in parts.values()]  # fmt: skip
+    assert sum(map(len, patients)) == 12
+    assert set.union(*patients) == set(range(12))
+    assert sum(map(len, parts.values())) == 60
+
+
+def test_parts_by_time_are_the_latest_in_order(tmp_path: Path) -> None:
+    overrides = ["data.time=day", "data.test=10", "data.validation=5", "data.calibration=5", "data.use=30"]
+    parts = read_parts(parse_config(table(tmp_path / "all.csv"), overrides))
+    found = {name: sorted((data.inputs[:, 0] * 7).round().long().tolist()) for name, data in parts.items()}
+    assert found["test"] == list(range(10))
+    assert found["calibration"] == list(range(10, 15))
+    assert found["validation"] == list(range(15, 20))
+    assert found["train"] == list(range(20, 50))
+
+
+def test_a_column_of_another_file_is_found_by_the_examples_names(tmp_path: Path) -> None:
+    text = table(tmp_path / "all.csv").replace("num_labels", "ids_key: day, num_labels")
+    lines = [f"{99 - row},{row // 30}" for row in reversed(range(60))]
+    (tmp_path / "sites.csv").write_text("day,site\n" + "\n".join(lines) + "\n")
+    columns = f"data.groups={{path: {tmp_path / 'sites.csv'}, key: site, ids: day}}"
+    parts = read_parts(parse_config(text, [columns, "data.validation=0.5", "data.calibration=null"]))
+    assert sorted((parts["train"].inputs[:, 0] * 7).round().long().tolist()) in (
+        list(range(30)), list(range(30, 60))
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["data.groups=patent"], "data.groups: .*there is no column 'patent'"),
+        (["data.groups=patient", "data.train.other_columns=[]"], r"set data.train.other_columns=\[patient\]"),
+        (["data.groups=patient", "data.train.reader=ambiguous-numbers"], "data.groups"),
+        (["data.groups=patient", "data.time=day"], "data: parts are cut by groups or by time, not by both"),
+    ],
+)
+def test_columns_that_are_not_there_or_have_another_use_are_errors(
+    tmp_path: Path, overrides: list[str], message: str
+) -> None:
+    text = table(tmp_path / "all.csv")
+    if "data.train.reader=ambiguous-numbers" in overrides:
+        text, overrides = TEXT, overrides[:1]
+    with pytest.raises(ValueError, match=message):
+        read_parts(parse_config(text, overrides))
+
+
+def test_the_same_file_as_two_parts_is_an_error(tmp_path: Path) -> None:
+    test = f"{{reader: features, path: {tmp_path}/./all.csv, num_labels: 2, other_columns: [patient, day]}}"
+    config = parse_config(table(tmp_path / "all.csv"), [f"data.test={test}"])
+    with pytest.raises(ValueError, match=r"data.test is the same data as data.train"):
+        resolve(config)
+
+
+def test_the_same_example_in_two_parts_is_named(tmp_path: Path) -> None:
+    text = table(tmp_path / "all.csv")
+    assert repeated(parse_config(text), read_parts(parse_config(text))) == []
+    lines = (tmp_path / "all.csv").read_text().splitlines()
+    (tmp_path / "other.csv").write_text("\n".join([lines[0], *lines[3:5]]) + "\n")
+    test = f"{{reader: features, path: {tmp_path}/other.csv, num_labels: 2, other_columns: [patient, day]}}"
+    config = parse_config(text, [f"data.test={test}", "data.validation=null", "data.calibration=null"])
+    with pytest.warns(ShortlistWarning, match=r"data: 2 of the examples in test are in train too \(row 0 = row 2, "):
+        runs.train(config, tmp_path / "run", overrides=["epochs=1"])
+    (tmp_path / "all.csv").write_text("\n".join([lines[0], *lines[1:3] * 10]) + "\n")
+    (message, *_) = repeated(parse_config(text), read_parts(parse_config(text)))
+    assert "2 of the examples in validation are in train too" in message
+    assert message.endswith("a column of groups (data.groups) would keep them together")
+
+
+def test_data_that_is_made_up_may_repeat_itself() -> None:
+    assert repeated(parse_config(TEXT), read_parts(parse_config(TEXT))) == []
 
 
 @pytest.mark.parametrize(

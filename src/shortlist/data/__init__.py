@@ -12,10 +12,12 @@ from shortlist.data.corruptions import (
     symmetric_noise,
 )
 from shortlist.data.dataset import Dataset
+from shortlist.data.duplicates import Shared, shared_examples
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.placed_shapes import placed_shapes
 from shortlist.data.readers import READERS, problems, read
+from shortlist.data.readers.beside import read_beside
 from shortlist.data.readers.cifar import read_cifar
 from shortlist.data.readers.coco import read_coco
 from shortlist.data.readers.cub import read_cub
@@ -44,6 +46,7 @@ __all__ = [
     "Relations",
     "SceneBatch",
     "Scenes",
+    "Shared",
     "ambiguous_numbers",
     "augment",
     "corrupt",
@@ -53,6 +56,7 @@ __all__ = [
     "placed_shapes",
     "problems",
     "read",
+    "read_beside",
     "read_cifar",
     "read_coco",
     "read_cub",
@@ -67,6 +71,7 @@ __all__ = [
     "read_voc",
     "read_vrd",
     "read_vrd_pairs",
+    "shared_examples",
     "single_positive",
     "split",
     "symmetric_noise",

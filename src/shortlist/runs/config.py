@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
 from shortlist.errors import ShortlistError, nearest
 from shortlist.files import PathLike
@@ -28,6 +28,22 @@ class Source(BaseModel):
     @property
     def options(self) -> dict[str, Any]:
         return dict(self.model_extra or {})
+
+
+class Column(Section):
+    """Something that is known of each training example beside its inputs and labels: a column of the table (or an array
+    of the .npz) that it is read from, by its name alone; or of another file."""
+
+    key: str = Field(description="the column, or the array of an .npz")
+    path: str | None = Field(default=None, description="the file; none: the path of data.train")
+    ids: str | None = Field(
+        default=None, description="the column with the examples' names, by which rows are found; none: row by row"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _key_alone(cls, value: Any) -> Any:
+        return {"key": value} if isinstance(value, str) else value
 
 
 class Corruption(Named):
@@ -51,9 +67,21 @@ class DataConfig(Section):
     use: float = Field(default=1.0, gt=0, description="the share or number of what is left of train to train on")
     seed: int | None = Field(default=None, ge=0, description="of parts and corruptions; None: the run's seed")
     stratify: bool = Field(True, description="parts cut from train keep its label frequencies")
+    groups: Column | None = Field(
+        default=None, description="a column, such as patient: examples of a group are never in two parts cut from train"
+    )
+    time: Column | None = Field(
+        default=None, description="a column that sorts: parts cut from train follow each other, test the latest"
+    )
     corruptions: tuple[Corruption, ...] = Field(
         default=(), description="labels changed on purpose, of train if no parts are named"
     )
+
+    @model_validator(mode="after")
+    def _one_way_to_cut(self) -> "DataConfig":
+        if self.groups is not None and self.time is not None:
+            raise ShortlistError("parts are cut by groups or by time, not by both: remove one of them")
+        return self
 
 
 class RunConfig(TrainSettings):

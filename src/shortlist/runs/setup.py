@@ -1,20 +1,23 @@
 """From a config to what it names: data parts, backbone and objective. Names and options are checked first."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
-from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, split
+from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, read_beside, shared_examples, split
 from shortlist.data import read as read_data
+from shortlist.data.readers.features import feature_columns
 from shortlist.errors import ShortlistError
 from shortlist.metrics.named import check_metric
 from shortlist.models import BACKBONES, build_backbone
 from shortlist.objectives import build, check_kind, check_target, make_config, objective_class
 from shortlist.options import Named, check_call, check_name, errors_at
-from shortlist.runs.config import PARTS, Corruption, RunConfig, Source
+from shortlist.runs.config import PARTS, Column, Corruption, RunConfig, Source
 from shortlist.scenes import RelationScorer
 from shortlist.sets.named import make_rule
 from shortlist.training.learner import Learner
@@ -27,6 +30,7 @@ def resolve(config: RunConfig, allow_import: Sequence[str] = ()) -> RunConfig:
         source = getattr(data, part)
         if isinstance(source, Source):
             check_source(f"data.{part}", source)
+    check_apart(config)
     for number, corruption in enumerate(data.corruptions):
         place = f"data.corruptions.{number}"
         check_name(f"{place}.name", corruption.name, CORRUPTIONS, "corruption")
@@ -80,8 +84,15 @@ def read_parts(config: RunConfig, *, read: Callable[[Source, str], Dataset] = re
         cut = " + ".join(f"{part} {count}" for part, count in counts.items())
         raise ShortlistError(f"data: {cut} leave nothing of the {len(whole)} examples to train on")
     counts["train"] = left if data.use == 1.0 else _count("data.use", data.use, left)
+    if data.time is not None:
+        counts = {part: counts[part] for part in PARTS if part in counts}  # what is trained on comes first
+    columns = {
+        name: _beside(whole, data.train, column, f"data.{name}")
+        for name, column in (("groups", data.groups), ("time", data.time))
+        if column is not None
+    }
     pieces = (
-        split(whole, list(counts.values()), seed=seed, stratify=data.stratify)
+        split(whole, list(counts.values()), seed=seed, stratify=data.stratify, **columns)
         if counts["train"] < len(whole)
         else (whole,)
     )
@@ -92,6 +103,45 @@ def read_parts(config: RunConfig, *, read: Callable[[Source, str], Dataset] = re
             objects = whole.inputs.class_names if whole.kind == "scenes" else None
             check_same_labels(parts[part], whole.vocabulary, f"data.{part}", objects)
     return {part: _corrupted(parts[part], part, data.corruptions, seed) for part in PARTS if part in parts}
+
+
+def _beside(whole: Dataset, source: Source, column: Column, place: str) -> NDArray[Any]:
+    """A value of each training example, from the column that the config names."""
+    own = column.path is None and source.options.get("path") is not None
+    path = source.options.get("path") if column.path is None else column.path
+    if path is None:
+        raise ShortlistError(f"{place}: the reader {source.reader!r} has no path: say in which file {column.key!r} is")
+    with errors_at(place):
+        if own and source.reader == "features" and column.key in feature_columns(path, source.options):
+            raise ShortlistError(
+                f"the column {column.key!r} of {path} is taken as a feature too: "
+                f"set data.train.other_columns=[{column.key}]"
+            )
+        return read_beside(path, column.key, whole, ids_key=column.ids)
+
+
+def check_apart(config: RunConfig) -> None:
+    """Raise a ShortlistError where two parts of the config are read from the same source."""
+    seen: dict[str, str] = {}
+    for part in PARTS:
+        source = getattr(config.data, part)
+        if isinstance(source, Source) and "path" in source.options:
+            path = os.path.realpath(source.options["path"])
+            what = repr((source.reader, sorted({**source.options, "path": path}.items())))
+            if seen.setdefault(what, part) != part:
+                raise ShortlistError(
+                    f"data.{part} is the same data as data.{seen[what]} ({source.options['path']}): "
+                    f"give other data, or a share of data.train such as data.{part}=0.1"
+                )
+
+
+def repeated(config: RunConfig, parts: Mapping[str, Dataset]) -> list[str]:
+    """What to say about inputs that are in two parts. Data that is made up (no path) may repeat itself by design."""
+    read = {part: getattr(config.data, part) for part in parts}
+    sources = {part: source if isinstance(source, Source) else config.data.train for part, source in read.items()}
+    found = shared_examples({part: data for part, data in parts.items() if "path" in sources[part].options})
+    by_group = "; a column of groups (data.groups) would keep them together"
+    return [f"data: {shared}{'' if isinstance(read[shared.part], Source) else by_group}" for shared in found]
 
 
 def _count(place: str, value: float, total: int) -> int:

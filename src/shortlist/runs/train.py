@@ -14,7 +14,7 @@ from shortlist.runs.config import RunConfig, as_config
 from shortlist.runs.lock import locked
 from shortlist.runs.prepare import Prepared, prepare
 from shortlist.runs.run import CONFIG, ENVIRONMENT, Run, environment, open_run, read_json
-from shortlist.runs.setup import resolve
+from shortlist.runs.setup import repeated, resolve
 from shortlist.training import loop
 from shortlist.training.enough import concerns, steps_per_epoch
 from shortlist.training.history import History
@@ -76,7 +76,8 @@ def train(
                 f"{examples} training examples: batches of {chosen.batch_size}, {chosen.epochs} epochs of "
                 f"{steps_per_epoch(chosen, examples)} steps"
             )
-        for concern in concerns(chosen, ready.parts["train"]):
+        twice = repeated(chosen, ready.parts) if parts is None and resume is None else []
+        for concern in (*concerns(chosen, ready.parts["train"]), *twice):
             warnings.warn(concern, ShortlistWarning, stacklevel=2)
     run, history = fit(ready, place, resume=resume is not None, progress=progress, fabric=fabric)
     if run is None or not fabric.is_global_zero:

@@ -34,6 +34,7 @@ def read_features(
     labels_key: str = "y",
     input_columns: Sequence[str] | None = None,
     label_columns: Sequence[str] | None = None,
+    other_columns: Sequence[str] = (),
     unknown_key: str | None = None,
     vocabulary_key: str | None = None,
     groups_key: str | None = None,
@@ -62,6 +63,7 @@ def read_features(
         input_columns, label_columns: of a table, the columns that are features, and those that are labels (1 present,
             0 absent, blank unknown), instead of the keys. Features that are not named are taken in the file's order,
             which must then be the same in all files of a run.
+        other_columns: of a table, columns that are neither, such as those that ``data.groups`` and ``data.time`` name.
         unknown_key: an array (N, L), not 0 where the label matrix is unknown whatever it says.
         vocabulary_key, groups_key, group_names_key, ids_key: arrays with the labels' names (L,), the coarse group of
             each label (L,), the groups' names, and the examples' names (N,).
@@ -101,6 +103,7 @@ def read_features(
     inputs_file = open_arrays(path, findings, memory_map)
     labels_file = inputs_file if labels is None else open_arrays(labels, findings)
     named = _named(labels_file, label_columns, (labels_key, *keys.values())) if labels is None else set()
+    named |= set(other_columns)
     inputs = get_array(inputs_file, inputs_key, findings, columns=input_columns, named=named)
     written = _labels(labels_file, labels_key, label_columns, findings)
     found = {what: get_array(labels_file, key, findings, as_text=what == "ids") for what, key in keys.items()}
@@ -158,11 +161,7 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     findings = Findings()
     file = open_arrays(path, findings, bool(options.get("memory_map")))
     key, columns = options.get("inputs_key", "X"), options.get("input_columns")
-    label_columns = options.get("label_columns")
-    others = [name for option, name in options.items() if option.endswith("_key") and option != "inputs_key"]
-    if label_columns is None and "labels_key" not in options:
-        others.append("y")
-    named = _named(file, label_columns, others)
+    named = _no_features(file, options)
     inputs = get_array(file, key, findings, columns=columns, named=named)
     findings.stop_if_any()
     if file is None:
@@ -171,6 +170,24 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     findings.stop_if_any()
     ids = file.get(options["ids_key"], as_text=True) if options.get("ids_key") in file.keys else None
     return inputs, None if ids is None else tuple(map(str, ids.tolist()))
+
+
+def feature_columns(path: PathLike, options: Mapping[str, Any]) -> list[str]:
+    """The columns of a table that are features where ``read_features`` reads it with these options; none of others."""
+    findings = Findings()
+    file = open_arrays(path, findings)
+    findings.stop_if_any()
+    if options.get("input_columns") is not None:
+        return list(options["input_columns"])
+    return (file.spread(options.get("inputs_key", "X"), _no_features(file, options)) or []) if file else []
+
+
+def _no_features(file: ArrayFile | None, options: Mapping[str, Any]) -> set[str]:
+    """The columns that have another use, as the options of ``read_features`` say."""
+    others = [name for option, name in options.items() if option.endswith("_key") and option != "inputs_key"]
+    if options.get("label_columns") is None and "labels_key" not in options:
+        others.append("y")
+    return _named(file, options.get("label_columns"), others) | set(options.get("other_columns", ()))
 
 
 def _named(file: ArrayFile | None, columns: Sequence[str] | None, keys: Iterable[str | None]) -> set[str]:

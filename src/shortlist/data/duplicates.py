@@ -1,0 +1,90 @@
+"""The same example in two parts of the data: what was trained on would be measured again."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from shortlist.data.dataset import Dataset
+from shortlist.data.images import Images
+
+
+class Shared(NamedTuple):
+    """How many examples of ``part`` are also in ``other``, with the first three of them: here and there."""
+
+    part: str
+    other: str
+    count: int
+    examples: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        pairs = ", ".join(f"{here} = {there}" for here, there in self.examples)
+        more = ", ..." if self.count > len(self.examples) else ""
+        return f"{self.count} of the examples in {self.part} are in {self.other} too ({pairs}{more})"
+
+
+def shared_examples(parts: Mapping[str, Dataset]) -> list[Shared]:
+    """Examples whose inputs are the same, byte for byte, in two parts, whatever their labels.
+
+    Features and pixels are compared by their content, image files by the file's; only files of the same length are
+    read. Scenes and features that stay on disk are left out: it would take reading all of them.
+
+    >>> import torch
+    >>> one = Dataset(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([0, 1]), ("cat", "dog"))
+    >>> two = Dataset(torch.tensor([[5.0, 6.0], [1.0, 2.0]]), torch.tensor([0, 1]), ("cat", "dog"), ids=("a", "b"))
+    >>> print(shared_examples({"train": one, "test": two})[0])
+    1 of the examples in test are in train too (b = row 0)
+    """
+    lengths = Counter(length for data in parts.values() for length in _lengths(data).values())
+    seen: dict[str, dict[bytes, int]] = {}
+    found = []
+    for name, dataset in parts.items():
+        marks = dict(_marks(dataset, lengths))
+        for other, first in seen.items():
+            rows = [(row, first[mark]) for row, mark in marks.items() if mark in first]
+            pairs = tuple((_called(dataset, row), _called(parts[other], before)) for row, before in rows[:3])
+            if rows:
+                found.append(Shared(name, other, len(rows), pairs))
+        seen[name] = {mark: row for row, mark in reversed(marks.items())}  # of equal ones the first
+    return found
+
+
+def _called(dataset: Dataset, row: int) -> str:
+    return f"row {row}" if dataset.ids is None else dataset.ids[row]
+
+
+def _lengths(dataset: Dataset) -> dict[str, int]:
+    """The length of each image file; a file that is not there is found when it is read."""
+    if not isinstance(dataset.inputs, Images) or dataset.inputs.in_memory:
+        return {}
+    return {path: os.path.getsize(path) for path in map(str, dataset.inputs.source) if os.path.isfile(path)}
+
+
+def _marks(dataset: Dataset, lengths: Counter[int]) -> Iterator[tuple[int, bytes]]:
+    """A mark of each example that may occur twice: equal marks, equal content."""
+    inputs: Any = dataset.inputs
+    if isinstance(inputs, Images):
+        if inputs.in_memory:
+            yield from ((row, _mark(inputs[row].tobytes())) for row in range(len(inputs)))
+            return
+        known = _lengths(dataset)
+        for row, path in enumerate(map(str, inputs.source)):
+            if path in known and lengths[known[path]] > 1:
+                with open(path, "rb") as file:
+                    yield row, _mark(file.read())
+    elif hasattr(inputs, "tocsr"):
+        ends = inputs.indptr
+        for row in range(inputs.shape[0]):
+            here = slice(ends[row], ends[row + 1])
+            yield row, _mark(inputs.indices[here].tobytes() + inputs.data[here].tobytes())
+    elif isinstance(inputs, Tensor):
+        array = np.ascontiguousarray(inputs.numpy())
+        yield from ((row, _mark(array[row].tobytes())) for row in range(len(array)))
+
+
+def _mark(content: bytes) -> bytes:
+    return blake2b(content, digest_size=16).digest()
