@@ -175,6 +175,24 @@ def test_the_default_is_the_logistic_regression_of_the_chosen_strength() -> None
     losses = [tried["loss"] for tried in model.selection_]
     assert model.weight_decay_ == model.selection_[int(np.argmin(losses))]["weight_decay"]
     assert len(losses) >= 3
+    assert {tried["scale"] for tried in model.selection_} == {"each column's own"}
+
+
+def test_columns_of_one_kind_keep_their_common_scale_where_held_out_rows_say_so() -> None:
+    """Wide columns tell the class, many narrow ones are noise, which would drown them if all were standardised."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=200)
+    scales = np.concatenate([np.full(3, 5.0), np.full(150, 0.1)])
+    x = rng.normal(size=(200, 153)) * scales
+    x[:, :3] += 6 * rng.normal(size=(4, 3))[y]
+    model = SetClassifier(k=1, random_state=0).fit(x, y)
+    best = min(model.selection_, key=lambda tried: tried["loss"])
+    assert best["scale"] == "one for all columns"
+    assert model.weight_decay_ == best["weight_decay"]
+    standard = StandardScaler().fit(x)
+    peer = LogisticRegression(C=1 / model.weight_decay_, tol=1e-6, max_iter=5000)
+    common = (x - standard.mean_) / np.sqrt(np.mean(standard.scale_**2))
+    np.testing.assert_allclose(model.predict_proba(x), peer.fit(common, y).predict_proba(common), atol=0.02)
 
 
 def test_hidden_layers_choose_learning_rate_and_epochs_on_held_out_rows() -> None:

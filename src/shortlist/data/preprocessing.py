@@ -236,6 +236,22 @@ class Preprocessor:
         assert self.column_names is not None
         return self.column_names
 
+    def common_scale(self) -> NDArray[np.float32] | None:
+        """What the features are to be multiplied by for their columns to share one scale, as they did to begin with.
+
+        Columns of one kind, such as a network's features, say by their spread how much they matter. None where that
+        can tell nothing: the spreads are alike (within a factor of 2), or of different units (beyond one of 100).
+        """
+        if self.numbers is None or len(self.numbers.columns) < 2:
+            return None
+        scale = self.numbers.scale
+        small, large = np.quantile(scale, [0.01, 0.99])
+        if not 2 <= large / small <= 100:
+            return None
+        factors = np.ones(self.width, dtype=np.float32)
+        factors[: len(scale)] = scale / np.sqrt(np.mean(scale**2))
+        return factors
+
     # ---- showing and keeping
 
     def describe(self) -> str:

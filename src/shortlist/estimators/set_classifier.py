@@ -86,7 +86,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         batch_size: of "adamw", examples per step; "auto" is a fiftieth of the data, between 8 and 256.
         lr: of "adamw", the learning rate at the start; it falls to zero along a cosine. "auto" chooses among three.
         weight_decay: of "lbfgs", what half the squared weights are multiplied by (scikit-learn's 1 / C); "auto" chooses
-            it by three folds. Of "adamw", its decay; "auto" is 0.01.
+            it by three folds, and whether the weights are those of standardised columns or of columns on one common
+            scale (as suits a network's features). Of "adamw", its decay; "auto" is 0.01.
         calibration: share of the data held out from training to calibrate the rule (at least 10 rows, or a quarter of
             tiny data); 0 calibrates on the training rows, which makes the sets of new data too small. "auto": with
             "lbfgs" the scores of the rows that a fold held out, and the final model learns from all rows; a tenth held
@@ -112,7 +113,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _k: float  # labels per set, at most as many as there are
     _held: list[tuple[Any, Tensor]]  # the latest held-out rows of partial_fit
     history_: list[dict[str, Any]]
-    selection_: list[dict[str, float]]
+    selection_: list[dict[str, Any]]
     preprocessor_: Preprocessor
 
     def __init__(
@@ -174,12 +175,26 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         chosen, scores, start = self.weight_decay, None, zero_weights((inputs, target), len(names))
         if chosen == "auto" and len(target) < 2 * FOLDS:
             chosen = USUAL
+        factors = None
         if chosen == "auto":
             found = choose_strength(inputs, target, names, loss, self._seed)
-            chosen, self.selection_, scores, start = found.strength, found.tried, found.scores, found.start
+            self.selection_ = [{"scale": "each column's own", **tried} for tried in found.tried]
+            factors = self.preprocessor_.common_scale() if hasattr(self, "preprocessor_") else None
+            if factors is not None:
+                alike = inputs * torch.from_numpy(factors)
+                other = choose_strength(alike, target, names, loss, self._seed, found.strength)
+                self.selection_ += [{"scale": "one for all columns", **tried} for tried in other.tried]
+                if other.loss < found.loss:
+                    found, inputs = other, alike
+                else:
+                    factors = None
+            chosen, scores, start = found.strength, found.scores, found.start
         self.weight_decay_ = float(chosen)
         solution = fit_linear(inputs, target, start, loss, self.weight_decay_, tolerance=1e-4)
-        state = {"head.weight": solution.weights[:-1].T, "head.bias": solution.weights[-1]}
+        weights, bias = solution.weights[:-1].T, solution.weights[-1]
+        if factors is not None:
+            weights = weights * torch.from_numpy(factors)  # of the standardised columns again
+        state = {"head.weight": weights, "head.bias": bias}
         objective.load_state_dict({**objective.state_dict(), **state})
         self.history_.append({"evaluations": solution.evaluations, "weight_decay": self.weight_decay_})
         return scores

@@ -18,7 +18,7 @@ from shortlist.estimators.rows import take
 from shortlist.training.full_batch import Loss, fit_linear, log_odds, times
 
 FOLDS = 3
-_FIRST, _FACTOR, _MOST = 10.0, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
+FIRST, _FACTOR, _MOST = 10.0, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
 USUAL = 1.0  # where there are too few rows to choose
 
 
@@ -27,13 +27,16 @@ class Chosen:
     """The strength, what every strength tried lost on held-out rows, scores of held-out rows, weights to start from."""
 
     strength: float
-    tried: list[dict[str, float]]
+    loss: float
+    tried: list[dict[str, Any]]
     scores: Tensor
     start: Tensor
 
 
-def choose_strength(inputs: Any, target: Tensor, names: tuple[str, ...], loss: Loss, seed: int) -> Chosen:
-    """The strength whose loss on held-out rows is the smallest, over three folds."""
+def choose_strength(
+    inputs: Any, target: Tensor, names: tuple[str, ...], loss: Loss, seed: int, first: float = FIRST
+) -> Chosen:
+    """The strength whose loss on held-out rows is the smallest, over three folds; the search begins at ``first``."""
     folds = _folds(target, names, seed)
     tried: dict[float, float] = {}
     best: tuple[float, float, Tensor, list[Tensor]] | None = None
@@ -58,20 +61,20 @@ def choose_strength(inputs: Any, target: Tensor, names: tuple[str, ...], loss: L
         return take(inputs, rows), target[rows]
 
     folds = [(training_part(held), held) for held in folds]
-    first, middle = attempt(_FIRST, [zero_weights(here, len(names)) for here, _ in folds])
+    lost_first, middle = attempt(first, [zero_weights(here, len(names)) for here, _ in folds])
     for factor in (_FACTOR, 1 / _FACTOR):
-        before, weights, strength = first, middle, _FIRST
+        before, weights, strength = lost_first, middle, first
         for _ in range(_MOST):
             strength *= factor
             lost, weights = attempt(strength, weights)
             if lost >= before:
                 break
             before = lost
-        if factor == _FACTOR and strength < _FIRST * _FACTOR:
+        if factor == _FACTOR and tried[first * _FACTOR] < lost_first:
             break  # weaker was better than the first, so stronger is worse
     assert best is not None
     table = [{"weight_decay": strength, "loss": lost} for strength, lost in sorted(tried.items(), reverse=True)]
-    return Chosen(best[0], table, best[2], torch.stack(best[3]).mean(0))
+    return Chosen(best[0], best[1], table, best[2], torch.stack(best[3]).mean(0))
 
 
 def zero_weights(data: tuple[Any, Tensor], num_labels: int) -> Tensor:
