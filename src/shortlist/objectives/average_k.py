@@ -9,6 +9,7 @@ from torch import Tensor
 from shortlist.functional import average_k_loss
 from shortlist.nn import AverageKHead
 from shortlist.objectives.base import Objective
+from shortlist.objectives.imbalance import Imbalance
 from shortlist.objectives.loss_functions import config_of
 from shortlist.objectives.registry import register
 
@@ -27,6 +28,7 @@ class AverageK(Objective):
     one_positive = True
     link = "softmax"  # rows are compared by it in Algorithm 1 of the paper, and better than by the loss's own sigmoid
     monitor = "average-k-accuracy"
+    balances = ("class-weights", "logit-adjustment")
     Config = config_of(average_k_loss)
 
     def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
@@ -41,5 +43,8 @@ class AverageK(Objective):
         return scores
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
-        proposals = self.head.proposals(features)
-        return average_k_loss(self(features), proposals, target, **asdict(self.config))
+        sets, proposals = self.shifted(self(features)), self.shifted(self.head.proposals(features))
+        return average_k_loss(sets, proposals, target, weight=self.weight, **asdict(self.config))
+
+    def balances_of(self, target: Tensor) -> tuple[Imbalance, ...]:
+        return self.balances if target.ndim == 1 else ("logit-adjustment",)

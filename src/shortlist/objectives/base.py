@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
 from shortlist.links import Link
+from shortlist.objectives.imbalance import Imbalance, class_weights, log_prior
 
 Accepts = tuple[Literal["indices", "label-matrix", "scenes"], ...]
 
@@ -38,6 +39,7 @@ class Objective(nn.Module):
     link: ClassVar[Link]  # makes scores of different rows comparable, for the set rules
     monitor: ClassVar[str]  # the metric that says how well it does what it is for
     one_positive: ClassVar[bool] = False  # a label matrix may have at most one present label per row
+    balances: ClassVar[tuple[Imbalance, ...]] = ()  # the ways of `balance` that have a meaning for it
     training_only: ClassVar[tuple[str, ...]] = ()  # parts that prediction does without: memories of the training set
 
     @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Objective(nn.Module):
         """No options."""
 
     config: Any
+    shift: Tensor | None  # added to the scores in training
+    weight: Tensor | None  # of classes, or of the presence of labels
 
     def __init__(
         self,
@@ -68,6 +72,8 @@ class Objective(nn.Module):
         if class_counts is not None and class_counts.shape != (num_labels,):
             raise ShortlistError(f"class_counts must have shape ({num_labels},), got {tuple(class_counts.shape)}")
         self.num_examples = num_examples
+        self.register_buffer("shift", None, persistent=False)
+        self.register_buffer("weight", None, persistent=False)
         self._class_counts = class_counts  # not state: what a subclass keeps of it becomes its own buffer
 
     def forward(self, features: Tensor) -> Tensor:
@@ -96,6 +102,32 @@ class Objective(nn.Module):
 
     def see_side_labels(self, side: Tensor) -> None:
         """Called before training where the data says more of each example: a class, int64 (N,), -1 for unknown."""
+
+    def balance(self, way: Imbalance, target: Tensor) -> None:
+        """Called before training: make up for labels being rare. "class-weights" weighs them by their counts in the
+        training target, "logit-adjustment" adds their log prior to the scores in training alone."""
+        self.shift = self.weight = None
+        if way in ("none", "balanced-sampling"):  # the latter is the training loop's
+            return
+        if way not in self.balances_of(target):
+            others = ", ".join(["none", *self.balances_of(target), "balanced-sampling"])
+            kind = "class indices" if target.ndim == 1 else "a label matrix"
+            raise ShortlistError(
+                f"imbalance: {way} has no meaning for objective {self.name!r} with {kind}: use one of {others}"
+            )
+        device = next(self.parameters()).device
+        if way == "class-weights":
+            self.weight = class_weights(target, self.num_labels).to(device)
+        else:
+            self.shift = log_prior(target, self.num_labels, self.link).to(device)
+
+    def balances_of(self, target: Tensor) -> tuple[Imbalance, ...]:
+        """The ways that have a meaning with such a target."""
+        return self.balances
+
+    def shifted(self, scores: Tensor) -> Tensor:
+        """The scores, in training moved by the labels' log prior where that is wanted."""
+        return scores + self.shift.to(scores.dtype) if self.shift is not None and self.training else scores
 
     def check_features(self, features: Tensor) -> Tensor:
         """The features, if they have the shape this objective was built for."""
@@ -154,7 +186,7 @@ class LinearObjective(Objective):
         return scores
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
-        return self.score_loss(self(features), target)
+        return self.score_loss(self.shifted(self(features)), target)
 
     def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
         raise NotImplementedError

@@ -36,6 +36,7 @@ class Fast0Tag(Objective):
     accepts = ("label-matrix",)
     link = "sigmoid"
     monitor = "mean-average-precision"
+    balances = ("logit-adjustment",)
 
     @dataclass(frozen=True)
     class Config:
@@ -62,7 +63,7 @@ class Fast0Tag(Objective):
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
         if self.config.vectors is not None:
             self.check_trainable()
-        return pairwise_logistic_loss(self(features), target)
+        return pairwise_logistic_loss(self.shifted(self(features)), target)
 
 
 def pairwise_logistic_loss(scores: Tensor, target: Tensor) -> Tensor:

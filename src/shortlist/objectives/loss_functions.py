@@ -18,6 +18,7 @@ from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.links import Link
 from shortlist.objectives.base import Accepts, LinearObjective
+from shortlist.objectives.imbalance import Imbalance
 from shortlist.objectives.registry import register
 
 # what the training loop decides, and what is a tensor
@@ -48,6 +49,7 @@ class LossFunctionObjective(LinearObjective):
     """A linear head trained by one function of scores and target."""
 
     function: ClassVar[Callable[..., Tensor]]
+    balances = ("class-weights", "logit-adjustment")
 
     def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
         super().__init__(in_features, num_labels, config, **training_set)
@@ -58,7 +60,19 @@ class LossFunctionObjective(LinearObjective):
         """Keep, as buffers, what the loss needs to know of the training set."""
 
     def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
-        return type(self).function(scores, target, **self.options())
+        return type(self).function(scores, target, **{**self.options(), **self.weighing(target)})
+
+    def balances_of(self, target: Tensor) -> tuple[Imbalance, ...]:
+        taken = inspect.signature(type(self).function).parameters
+        own = getattr(self.config, "pos_weight", None)  # what the config says is not weighed again
+        weighed = "weight" in taken if target.ndim == 1 else "pos_weight" in taken and own is None
+        return self.balances if weighed else ("logit-adjustment",)
+
+    def weighing(self, target: Tensor) -> dict[str, Tensor]:
+        """How the function is told the classes' weights, where there are any."""
+        if self.weight is None:
+            return {}
+        return {"weight" if target.ndim == 1 else "pos_weight": self.weight}
 
     def options(self) -> dict[str, Any]:
         """What the function is called with besides scores and target."""
@@ -82,7 +96,12 @@ class LossFunctionObjective(LinearObjective):
 
 
 def cross_entropy_loss(
-    scores: Tensor, target: Tensor, *, label_smoothing: float = 0.0, sync: bool | None = None
+    scores: Tensor,
+    target: Tensor,
+    *,
+    label_smoothing: float = 0.0,
+    weight: Tensor | None = None,
+    sync: bool | None = None,
 ) -> Tensor:
     """Softmax cross-entropy, a mean over the rows with a known label (of all processes); 0 where there is none."""
     check_scores(scores)
@@ -90,7 +109,10 @@ def cross_entropy_loss(
     if not 0 <= label_smoothing <= 1:
         raise ShortlistError(f"label_smoothing must be between 0 and 1, got {label_smoothing!r}")
     target = target.long()
-    total = F.cross_entropy(scores, target, ignore_index=-1, label_smoothing=label_smoothing, reduction="sum")
+    weight = None if weight is None else weight.to(scores.dtype)
+    total = F.cross_entropy(
+        scores, target, weight, ignore_index=-1, label_smoothing=label_smoothing, reduction="sum"
+    )
     world = world_size(sync)
     return world * total / sum_over_processes((target >= 0).sum(), world).clamp(min=1)
 

@@ -29,6 +29,7 @@ class Wsabie(Objective):
     accepts = ("label-matrix",)
     link = "sigmoid"
     monitor = "mean-average-precision"
+    balances = ("logit-adjustment",)
 
     @dataclass(frozen=True)
     class Config:
@@ -51,7 +52,7 @@ class Wsabie(Objective):
         return self.check_features(features) @ self.feature_factor @ self.label_factor.T
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
-        return warp_loss(self(features), target, exact=self.config.exact)
+        return warp_loss(self.shifted(self(features)), target, exact=self.config.exact)
 
     @torch.no_grad()
     def after_step(self, lr: float) -> None:

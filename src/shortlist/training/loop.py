@@ -24,6 +24,7 @@ from shortlist.data import Dataset
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.metrics.named import check_metric, measure_all, usual_metrics, usual_scene_metrics, with_k
 from shortlist.objectives import Objective, default_monitor
+from shortlist.objectives.imbalance import rarity
 from shortlist.training.average import WeightAverage
 from shortlist.training.batches import augmentation, batches, grouped, loaded, mixed_seed, order_of
 from shortlist.training.enough import rose, settled
@@ -103,6 +104,7 @@ def train(
     train_set = train_set.normalised_for(backbone)
     if train_set.side is not None:
         objective.see_side_labels(train_set.side)
+    objective.balance(settings.imbalance, train_set.target)
     metric, metrics = choose_metrics(objective, train_set, val_set, settings)
     history, best_weights, warned = History(metric), None, False
 
@@ -165,6 +167,8 @@ def train_epoch(
     assert settings.batch_size is not None
     objective.start_epoch(epoch, settings.epochs)
     order = order_of(len(dataset), settings.seed, epoch)
+    if settings.imbalance == "balanced-sampling":
+        order = drawn(rarity(dataset.target, dataset.num_labels), settings.seed, epoch)
     groups = grouped(batches(order, settings.batch_size, fabric.world_size), settings.accumulate)
     mine = [[rows[fabric.global_rank :: fabric.world_size] for rows in group] for group in groups]
     ready = loaded(dataset, [rows for group in mine for rows in group], fabric.device)
@@ -212,6 +216,16 @@ def loss_rose(history: History, settings: TrainSettings) -> str:
         f"the loss rose from {first['loss']:.3g} in epoch 1 to {last['loss']:.3g} in epoch {last['epoch']}: lower "
         f"optimizer.lr (it is {settings.optimizer.lr:g}), or scale the features"
     )
+
+
+def drawn(weights: Tensor, seed: int, epoch: int) -> Tensor:
+    """As many examples as there are, drawn by their weights, with replacement: the same on every process."""
+    if not bool((weights > 0).any()):
+        raise ShortlistError("imbalance: balanced-sampling draws examples by their labels, and none is known")
+    generator = torch.Generator().manual_seed(mixed_seed(seed, epoch, 1 << 20))
+    places = torch.rand(len(weights), dtype=torch.float64, generator=generator)
+    sums = weights.cumsum(0)
+    return torch.searchsorted(sums, places * sums[-1], right=True).clamp(max=int((weights > 0).nonzero()[-1]))
 
 
 # ---- scores and metrics

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, model_validator
 
 from shortlist.errors import ShortlistError
+from shortlist.objectives.imbalance import Imbalance
 from shortlist.options import name_alone
 
 if TYPE_CHECKING:
@@ -156,6 +157,11 @@ class TrainSettings(Section):
     accumulate: PositiveInt = Field(default=1, description="batches per optimizer step")
     optimizer: OptimizerSettings = Field(default=OptimizerSettings(), description="how weights are changed")
     schedule: ScheduleSettings = Field(default=ScheduleSettings(), description="how the learning rate changes")
+    imbalance: Imbalance = Field(
+        default="none",
+        description="what is done about rare labels: weights by their counts, their log prior added to the scores in "
+        "training alone, or examples drawn so that every label comes as often",
+    )
     ema: float | None = Field(
         default=None,
         gt=0,
