@@ -126,6 +126,7 @@ def test_warp_in_float64_loses_no_digits_to_an_offset(offset: float, path: str) 
 def test_a_row_with_a_nan_is_nan_also_where_there_is_nothing_to_choose(path: str) -> None:
     scores = torch.tensor([[1.0, torch.nan, -INF]])
     assert F.lml(scores, 3).isnan().all()
+    assert F.lml(scores, 2).isnan().all()
     assert F.log_subset_sum(scores, 3).isnan().all()
     assert F.subset_marginals(scores, 3).isnan().all()
     assert F.lsep_loss(scores[:, :2], torch.tensor([[1, 1]])).isnan()

@@ -103,7 +103,8 @@ class _Lean(torch.autograd.Function):
         p = (odds / (1 + odds)).scatter(-1, labels, stay)
         h = (leave / (1 + leave) / (1 + leave)).to(r.dtype)  # 1 - p of the top has its digits here, not in p
         if not values_visible(scores) or bool(few.any()):
-            p = torch.where(few, (scores > float("-inf")).to(p.dtype), p)
+            certain = (scores > float("-inf")).to(p.dtype).masked_fill(scores.isnan().any(-1, keepdim=True), torch.nan)
+            p = torch.where(few, certain, p)
             h = torch.where(few, 0.0, h)
         return p, h, labels
 
