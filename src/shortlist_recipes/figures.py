@@ -1,13 +1,14 @@
 """Figures of recipes: lines with their spread over seeds, in the report's style."""
 
+import io
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shortlist.reports.figures import COLORS, new_axes, saved
 from shortlist_recipes.results import Results
 
-__all__ = ["COLORS", "Drawing", "draw_line", "new_axes", "saved", "whole_numbers"]
+COLORS = ("#0b62c4", "#c24e00", "#0b7a5c", "#a3308f", "#7a6200", "#5b4bc9", "#b3223c", "#40606f")
 
 
 @dataclass(frozen=True)
@@ -41,3 +42,31 @@ def whole_numbers(axes: Any) -> None:
 def _band(mean: Sequence[float], spread: Sequence[float]) -> tuple[list[float], list[float]]:
     pairs = list(zip(mean, spread, strict=True))
     return [m - s for m, s in pairs], [m + s for m, s in pairs]
+
+
+def new_axes(rows: int, columns: int, *, width: float, height: float) -> tuple[Any, Any]:
+    """A figure of this size in inches and its axes, row by row."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("figures need matplotlib, which is not installed: pip install 'shortlist[report]'") from error
+
+    figure = Figure(figsize=(width, height), layout="constrained")  # without pyplot: no display, no global state
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid.flat:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="#dfe3e8", lw=0.8)
+        axes.set_axisbelow(True)
+    return figure, grid
+
+
+def saved(figure: Any, kind: str) -> bytes:
+    """The figure as a PNG or SVG file."""
+    import matplotlib
+
+    file = io.BytesIO()
+    # the same data gives the same file; text stays text; a name may hold signs that the font does not have
+    with matplotlib.rc_context({"svg.hashsalt": "shortlist", "svg.fonttype": "none"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
+    return file.getvalue()

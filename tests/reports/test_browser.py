@@ -51,13 +51,13 @@ def test_the_page_opens_without_complaint_and_asks_nothing_of_the_network(tab: B
 def test_the_slider_moves_table_histogram_and_charts(tab: Browser) -> None:
     boxes = ("#chart-sizes", "#chart-shots")
     before, bars = numbers(tab), [bar_heights(tab, box) for box in boxes]
-    lines = tab.run("document.querySelector('#chart-levels .line:not(.top)').getAttribute('d')")
+    lines = tab.run("document.querySelector('#chart-levels .line:not(.top, .ideal)').getAttribute('d')")
     move_to(tab, 0)
     after = numbers(tab)
     assert tab.run("document.getElementById('k-out').textContent") == "1"
     assert all(new[2:] != old[2:] for new, old in zip(after, before, strict=True))
     assert [bar_heights(tab, box) for box in boxes] != bars
-    assert tab.run("document.querySelector('#chart-levels .line:not(.top)').getAttribute('d')") != lines
+    assert tab.run("document.querySelector('#chart-levels .line:not(.top, .ideal)').getAttribute('d')") != lines
 
 
 def test_every_k_can_be_drawn(tab: Browser) -> None:

@@ -65,7 +65,7 @@ def test_the_page_shows_them_with_names_escaped_and_pages_of_others_do_not(tmp_p
     page = write(ReportData("Partial labels", [run], NAMES), tmp_path / "with").read_text("utf-8")
     assert "Why these labels" in page
     assert why["cards"][0]["because"][0]["name"] in page
-    assert re.search(r'<path class="(for|against)"', page)
+    assert re.search(r'<div class="graph"><svg [^>]*aria-label="The strongest edges', page)
     assert "<b>cat</b>" not in page
     assert {"label_graph.png", "label_graph.svg"} <= {file.name for file in (tmp_path / "with" / "figures").iterdir()}
     without = RunResult("binary", "binary", scores, target, "sigmoid")
@@ -85,6 +85,6 @@ def test_arrows_end_beside_the_dot_of_their_label_and_not_beneath_it():
     drawn = place_graph([("sofa", "chair", 0.5), ("chair", "sofa", 0.25), ("car", "chair", -0.5)])
     dots = {node["name"]: node["dot"] for node in drawn["nodes"]}
     for arrow in drawn["arrows"]:
-        end = tuple(map(float, arrow["path"].split()[-2:]))
+        end = arrow["curve"][-1]
         to = arrow["text"].split(" → ")[1].split(":")[0]
         assert 3 < math.dist(end, dots[to]) < 6  # a dot's radius is 3

@@ -89,7 +89,7 @@ def test_the_report_shows_recall_curves_and_drawn_graphs(run, tmp_path, capsys):
     made = run_here(capsys, "report", run, "--out", tmp_path / "report", "--json")
     assert made.code == 0, made.err
     page = (tmp_path / "report" / "index.html").read_text("utf-8")
-    assert page.count("<svg") == 9
+    assert page.count("<svg") == 9 + 2  # graphs and charts
     assert "scene-lml" in page
     figures = ["recall", "training", *(f"graph-{number}" for number in range(1, 10))]
     written = {file.name for file in (tmp_path / "report" / "figures").iterdir()}
@@ -102,7 +102,7 @@ def test_the_graphs_of_runs_side_by_side_are_those_of_the_same_images(run, confi
     made = run_here(capsys, "report", run, tmp_path / "other", "--out", tmp_path / "report", "--json")
     assert made.code == 0, made.err
     page = (tmp_path / "report" / "index.html").read_text("utf-8")
-    assert page.count("<svg") == 8
+    assert page.count("<svg") == 8 + 2
     shown = [re.findall(rf"<b>([^<]+)</b> by {name}<", page) for name in ("scene-lml", "scene-softmax")]
     assert shown[0] == shown[1]
     assert len(shown[0]) == 4

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from shortlist.reports.charts import legend, report_charts
 from shortlist.reports.data import ReportData, RunResult
 from shortlist.reports.examples import pick
 from shortlist.reports.headline import fixed, headline, percent, words_for
@@ -27,7 +28,7 @@ def contents(data: ReportData) -> dict[str, Any]:
     grid = k_grid(data.shape[1], start)
     models = [_model(name, runs, grid, examples) for name, runs in by_name.items()]
     at = grid.index(start)
-    return {
+    found = {
         "title": data.title,
         "about": _about(data),
         "words": words_for(data),
@@ -49,6 +50,7 @@ def contents(data: ReportData) -> dict[str, Any]:
         "training": training_curves(by_name),
         "reproduce": [_how(run, len(by_name[run.name]) > 1) for run in data.runs if run.config or run.commands],
     }
+    return {**found, "charts": report_charts(found), "legend": legend(models)}
 
 
 # ---- what moves with the slider

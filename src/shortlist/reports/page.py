@@ -10,8 +10,9 @@ from importlib.resources import files
 from typing import Any
 
 from shortlist import __version__
+from shortlist.reports.drawing import label_graph
 
-_FOR_THE_SCRIPT = ("words", "grid", "start", "models", "shots", "levels", "labels", "training")
+_FOR_THE_SCRIPT = ("words", "grid", "start", "models", "shots", "levels", "labels", "charts", "legend")
 
 
 def render(contents: dict[str, Any], figures: Sequence[str]) -> str:
@@ -19,11 +20,13 @@ def render(contents: dict[str, Any], figures: Sequence[str]) -> str:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    style, script = _part("style.css"), _part("page.js")
-    numbers = json.dumps({key: contents[key] for key in _FOR_THE_SCRIPT}, allow_nan=False, separators=(",", ":"))
+    style, script = asset("style.css"), asset("page.js")
+    wanted = {key: contents[key] for key in _FOR_THE_SCRIPT}
+    wanted["models"] = [{**model, "average": _without_histograms(model["average"])} for model in contents["models"]]
+    numbers = json.dumps(wanted, allow_nan=False, separators=(",", ":"))
     # inside a script element only "<" can end it; "\u003c" is the same character to JSON
     numbers = numbers.replace("<", "\\u003c")
-    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_part("page.html"))
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(asset("page.html"))
     return template.render(
         **contents,
         figures=figures,
@@ -33,8 +36,14 @@ def render(contents: dict[str, Any], figures: Sequence[str]) -> str:
         script=Markup(script),
         script_hash=Markup(f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"),
         numbers=Markup(numbers),
+        drawn=lambda graph: Markup(label_graph(graph).to_svg(in_page=True)),
     )
 
 
-def _part(name: str) -> str:
+def _without_histograms(rule: dict[str, Any]) -> dict[str, Any]:
+    """They are in the charts."""
+    return {key: value for key, value in rule.items() if not key.endswith("histogram")}
+
+
+def asset(name: str) -> str:
     return (files("shortlist.reports") / "assets" / name).read_text(encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import statistics
@@ -17,14 +16,18 @@ from torch import Tensor
 from shortlist import __version__
 from shortlist.data import Dataset
 from shortlist.metrics.functional.scene_recall import found_at, image_recalls, predicate_recalls, scene_inputs
-from shortlist.reports.figures import COLORS, by_epoch, new_axes, saved
-from shortlist.reports.page import _part
+from shortlist.reports.charts import Chart, recall_chart, training_charts
+from shortlist.reports.drawing import picture_of
+from shortlist.reports.figures import as_files
+from shortlist.reports.page import asset
+from shortlist.reports.training import training_curves
 from shortlist.reports.write import put
 from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_png, to_svg
 
 KS = (1, 2, 5, 10, 20, 50, 100)
 _TABLE = (20, 50, 100)
 _SHOWN_GRAPHS, _SHOWN_RELATIONS = 9, 10
+_CURVES = ("loss", "scene-recall@50", "scene-recall-unconstrained@50")
 _KINDS = {"constrained": True, "unconstrained": False}
 
 
@@ -51,30 +54,31 @@ def write_scenes(
     for run in runs:
         by_name.setdefault(run.name, []).append(run)
     measured = {name: [_measured(run, dataset) for run in seeds] for name, seeds in by_name.items()}
-    figures = {"recall": _recall_figure(measured)}
-    if any(run.history for run in runs):
-        figures["training"] = _training_figure(by_name)
-    files = {f"{name}.{kind}": saved(figure, kind) for name, figure in figures.items() for kind in ("png", "svg")}
+    names = [(name, place, "") for place, name in enumerate(by_name)]
+    pictures = {"recall": picture_of(_recall_charts(measured), names)}
+    curves = [curve for curve in training_curves(by_name) if curve["name"] in _CURVES]
+    if curves:
+        pictures["training"] = picture_of(training_charts(curves, list(by_name)), names)
+    files = as_files(pictures)
     shown = max(3, _SHOWN_GRAPHS // len(by_name))  # of each name, on the same images
     cards = [card for name, seeds in by_name.items() for card in _cards(name, seeds[0], dataset, shown)]
     for number, card in enumerate(cards, 1):
         files |= {f"graph-{number}.svg": card["picture"].encode(), f"graph-{number}.png": card.pop("png")}
-    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_part("scenes.html"))
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(asset("scenes.html"))
     page = template.render(
         title=title,
         lead=_lead(measured),
         about={**about, "Images": f"{len(dataset):,}", "Predicates": f"{dataset.num_labels:,}"},
         columns=[f"{kind}{'' if kind == 'mR' else ' R'}@{k}" for kind in (*_KINDS, "mR") for k in _TABLE],
         rows=[_row(name, seeds) for name, seeds in measured.items()],
-        recall_chart=_address(files["recall.png"]),
-        training=_address(files["training.png"]) if "training" in figures else None,
+        charts={name: Markup(picture.to_svg(in_page=True)) for name, picture in pictures.items()},
         graphs=[{**card, "picture": Markup(card["picture"])} for card in cards],
         shown=_SHOWN_RELATIONS,
         predicates=_predicates(measured, dataset),
         reproduce=[_how(run, len(by_name[run.name]) > 1) for run in runs],
         figures=list(files),
         version=__version__,
-        style=Markup(_part("style.css")),
+        style=Markup(asset("style.css")),
     )
     return put(directory, page.encode("utf-8"), files)
 
@@ -167,38 +171,12 @@ def _predicates(measured: Mapping[str, Sequence[_Measured]], dataset: Dataset) -
     ]
 
 
-def _recall_figure(measured: Mapping[str, Sequence[_Measured]]) -> Any:
-    figure, [axes] = new_axes(1, 2, width=9, height=3.8)
-    for place, kind in enumerate(_KINDS):
-        for number, (name, seeds) in enumerate(measured.items()):
-            mean = [100 * statistics.fmean(one.recall[kind, k] for one in seeds) for k in KS]
-            axes[place].plot(KS, mean, "o-", ms=4, color=COLORS[number % len(COLORS)], label=_literal(name))
-        axes[place].set_xscale("log")
-        axes[place].set_xticks(KS, list(map(str, KS)))
-        axes[place].minorticks_off()
-        axes[place].set(xlabel="K, relations per image", ylabel="recall, %", title=kind)
-    axes[0].legend(frameon=False, fontsize=8)
-    return figure
-
-
-def _training_figure(by_name: Mapping[str, Sequence[SceneRun]]) -> Any:
-    wanted = ("loss", "scene-recall@50", "scene-recall-unconstrained@50")
-    recorded = {name for runs in by_name.values() for run in runs for record in run.history for name in record}
-    shown = [name for name in wanted if name in recorded]
-    figure, [row] = new_axes(1, len(shown), width=4 * len(shown), height=3.4)
-    for axes, metric in zip(row, shown, strict=True):
-        for number, (name, runs) in enumerate(by_name.items()):
-            for seed, run in enumerate(runs):
-                points = [(record["epoch"], record[metric]) for record in run.history if metric in record]
-                if points:
-                    label = _literal(name) if seed == 0 else None
-                    marker = "o" if len(points) == 1 else None
-                    color = COLORS[number % len(COLORS)]
-                    axes.plot(*zip(*points, strict=True), marker=marker, color=color, label=label)
-        axes.set(title=metric)
-        by_epoch(axes)
-    row[0].legend(frameon=False, fontsize=8)
-    return figure
+def _recall_charts(measured: Mapping[str, Sequence[_Measured]]) -> list[Chart]:
+    means = {
+        kind: [[statistics.fmean(one.recall[kind, k] for one in seeds) for k in KS] for seeds in measured.values()]
+        for kind in _KINDS
+    }
+    return [recall_chart(kind, KS, values) for kind, values in means.items()]
 
 
 def _how(run: SceneRun, several: bool) -> dict[str, Any]:
@@ -207,12 +185,3 @@ def _how(run: SceneRun, several: bool) -> dict[str, Any]:
     config = yaml.safe_dump(json.loads(json.dumps(run.config, default=str)), sort_keys=False, allow_unicode=True)
     name = f"{run.name}, seed {run.seed}" if several else run.name
     return {"name": name, "commands": list(run.commands), "config": config}
-
-
-def _address(png: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
-
-
-def _literal(name: str) -> str:
-    """A name as matplotlib must read it to show it as it is."""
-    return name.replace("\\", "\\\\").replace("$", r"\$") if "$" in name else name

@@ -124,8 +124,7 @@ def place_graph(edges: Sequence[tuple[str, str, float]]) -> dict[str, Any] | Non
         ],
         "arrows": [
             {
-                "between": (nodes.index(source), nodes.index(to)),
-                "path": _arc(at[source], at[to]),
+                "curve": _arc(at[source], at[to]),
                 "width": round(0.5 + 1.7 * abs(weight) / largest, 2),  # narrower than the head
                 "kind": "for" if weight > 0 else "against",
                 "text": f"{source} → {to}: {weight:+.2f}",
@@ -135,11 +134,11 @@ def place_graph(edges: Sequence[tuple[str, str, float]]) -> dict[str, Any] | Non
     }
 
 
-def _arc(begin: tuple[float, float], end: tuple[float, float]) -> str:
-    """A curve that bends to one side, so that the two directions between two labels do not cover each other; it ends
-    beside the dot, which would cover its tip."""
+def _arc(begin: tuple[float, float], end: tuple[float, float]) -> list[tuple[float, float]]:
+    """Begin, bend and end of a curve that bends to one side, so that the two directions between two labels do not cover
+    each other; it ends beside the dot, which would cover its tip."""
     (x0, y0), (x1, y1) = begin, end
     bend = (0.35 * (x0 + x1) + 0.12 * (y1 - y0), 0.35 * (y0 + y1) - 0.12 * (x1 - x0))
     before = _DOT / math.dist(bend, end)
     x1, y1 = x1 - before * (x1 - bend[0]), y1 - before * (y1 - bend[1])
-    return f"M{x0:.1f} {y0:.1f} Q{bend[0]:.1f} {bend[1]:.1f} {x1:.1f} {y1:.1f}"
+    return [(x0, y0), bend, (x1, y1)]

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from shortlist.reports.data import RunResult
+
+class WithHistory(Protocol):
+    """A run that wrote down numbers each epoch."""
+
+    @property
+    def history(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def seed(self) -> int | None: ...
+
 
 _NOT_CURVES = ("epoch", "step", "seconds", "time", "examples_per_second")
 
 
-def training_curves(by_name: Mapping[str, Sequence[RunResult]]) -> list[dict[str, Any]]:
+def training_curves(by_name: Mapping[str, Sequence[WithHistory]]) -> list[dict[str, Any]]:
     """For each number in the histories that is not always the same: a line for every run, with the index of its name
     and its points.
 
     >>> import numpy as np
+    >>> from shortlist.reports import RunResult
     >>> history = [{"epoch": 1, "loss": 0.5, "lr": 0.1}, {"epoch": 2, "loss": 0.25, "lr": 0.1}]
     >>> run = RunResult("a", "cross-entropy", np.zeros((1, 2)), np.array([0]), history=history)
     >>> training_curves({"a": [run]})

@@ -24,96 +24,86 @@
     return node;
   }
 
-  // ---- charts: an svg in the width of its box, axes, and what the caller adds
+  // ---- charts: axes, and what stands between them, as charts.py describes them, in the width of their box
 
-  function chart(box, height, { x, y, xTicks, yTicks, xName, yName, xLabel = String, yLabel = String, description }) {
-    const width = Math.max(240, Math.round(box.clientWidth || 320));
-    const edge = { left: 50, right: 14, top: 12, bottom: xName ? 44 : 26 };
-    const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": description });
-    const X = (v) => edge.left + x(v) * (width - edge.left - edge.right);
-    const Y = (v) => height - edge.bottom - y(v) * (height - edge.top - edge.bottom);
-    for (const tick of yTicks) {
-      svg.append(draw("line", { class: "grid", x1: edge.left, x2: width - edge.right, y1: Y(tick), y2: Y(tick) }));
-      svg.append(draw("text", { x: edge.left - 7, y: Y(tick) + 4, "text-anchor": "end" }, yLabel(tick)));
-    }
-    svg.append(draw("line", { class: "axis", x1: edge.left, x2: width - edge.right, y1: height - edge.bottom, y2: height - edge.bottom }));
-    let last = -1e9;
-    for (const tick of xTicks) {
-      const label = xLabel(tick), room = 4.2 * label.length + 6;
-      if (X(tick) - room < last) continue; // no room for it
-      last = X(tick) + room;
-      svg.append(draw("text", { x: X(tick), y: height - edge.bottom + 17, "text-anchor": "middle" }, label));
-    }
-    if (xName) svg.append(draw("text", { x: edge.left + (width - edge.left - edge.right) / 2, y: height - 6, "text-anchor": "middle" }, xName));
-    if (yName) svg.append(draw("text", { x: 12, y: edge.top + (height - edge.top - edge.bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${edge.top + (height - edge.top - edge.bottom) / 2})` }, yName));
-    box.replaceChildren(svg);
-    return { svg, X, Y, width, edge, height };
-  }
-  function path(xs, ys, X, Y) {
+  const stroke = (c) => (c == null ? "var(--soft)" : color(c));
+  function path(points, X, Y) {
     let d = "", pen = false;
-    xs.forEach((x, i) => {
-      if (x == null || ys[i] == null) { pen = false; return; }
-      d += `${pen ? "L" : "M"}${X(x).toFixed(1)} ${Y(ys[i]).toFixed(1)}`;
+    for (const [x, y] of points) {
+      if (x == null || y == null) { pen = false; continue; }
+      d += `${pen ? "L" : "M"}${X(x).toFixed(1)} ${Y(y).toFixed(1)}`;
       pen = true;
-    });
+    }
     return d;
   }
-  function niceTicks(low, high, count = 5) {
-    const raw = (high - low) / count || 1, power = 10 ** Math.floor(Math.log10(raw));
-    const step = [1, 2, 2.5, 5, 10].map((s) => s * power).find((s) => s >= raw * 0.999);
-    const ticks = [];
-    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) ticks.push(+(i * step).toPrecision(12));
-    return ticks;
+  function scale({ from, to, log }, begin, end) {
+    const share = log ? (v) => (to > from ? Math.log(v / from) / Math.log(to / from) : 0.5) : (v) => (v - from) / (to - from || 1);
+    return (v) => begin + (end - begin) * share(v);
+  }
+  function drawChart(box, chart) {
+    const c = { ...chart, ...chart.at?.[at] }, height = c.height, width = Math.max(240, Math.round(box.clientWidth || 320));
+    const [left, right, top, bottom] = [50, width - 14, 12, height - (c.x.name ? 44 : 26)];
+    const X = scale(c.x, left, right), Y = scale(c.y, bottom, top), middle = (top + bottom) / 2;
+    const bars = (c.bars ?? []).map((share, x) => [x, share, x === c.bars.length - 1 && c.x.more ? `${x}+` : String(x)]);
+    const named = c.bars && bars.filter(([, share]) => share >= 0.005).map(([, share, size]) => `${percent(share, 0)} of the sets have ${size} labels`);
+    const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": c.description + (named ? `: ${named.join(", ")}.` : "") });
+    const add = (...shape) => { const node = draw(...shape); svg.append(node); return node; };
+    for (const [value, name] of c.y.ticks) {
+      add("line", { class: "grid", x1: left, x2: right, y1: Y(value), y2: Y(value) });
+      add("text", { x: left - 7, y: Y(value) + 4, "text-anchor": "end" }, name);
+    }
+    add("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom });
+    let taken = -1e9;
+    for (const [value, name] of c.x.ticks ?? bars.map(([x, , size]) => [x, size])) {
+      const room = 4.2 * name.length + 6;
+      if (X(value) - room < taken) continue; // no room for it
+      taken = X(value) + room;
+      add("text", { x: X(value), y: bottom + 17, "text-anchor": "middle" }, name);
+    }
+    if (c.x.name) add("text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, c.x.name);
+    if (c.y.name) add("text", { x: 12, y: middle, "text-anchor": "middle", transform: `rotate(-90 12 ${middle})` }, c.y.name);
+    for (const b of c.bands ?? []) add("path", { class: "band", d: path(b.points, X, Y) + "Z", style: `fill:${color(b.color)}` });
+    const wide = Math.max(2, Math.min(44, (right - left) / bars.length * 0.78));
+    for (const [x, share, size] of bars) if (share > 0)
+      add("rect", { x: X(x) - wide / 2, width: wide, y: Y(share), height: Math.max(1, bottom - Y(share)), rx: Math.min(3, wide / 4), style: `fill:${color(c.color)}` })
+        .append(draw("title", {}, `${size} labels: ${percent(share)}`));
+    if (c.upright) add("line", { class: c.upright.kind, x1: X(c.upright.x), x2: X(c.upright.x), y1: top, y2: bottom });
+    for (const [x, share] of bars) if (bars.length <= 12 && share >= 0.01)
+      add("text", { class: "value", x: X(x), y: Math.max(10, Y(share) - 3), "text-anchor": "middle" }, (100 * share).toFixed(0));
+    for (const l of c.lines ?? []) add("path", { class: `line ${l.kind}`, d: path(l.points, X, Y), style: `stroke:${stroke(l.color)}` });
+    for (const { point: [x, y], square, color: of } of c.dots ?? [])
+      square ? add("rect", { class: "dot", x: X(x) - 4, y: Y(y) - 4, width: 8, height: 8, style: `fill:${color(of)}` })
+        : add("circle", { class: "dot", cx: X(x), cy: Y(y), r: 5, style: `fill:${color(of)}` });
+    for (const [x, y, text] of c.notes ?? []) add("text", { x: X(x), y: Y(y) + 16, "text-anchor": "end" }, text);
+    box.replaceChildren(svg);
+    return { svg, X, width };
+  }
+  function panels(box, charts, kind = "") {
+    if (box.children.length !== charts.length)
+      box.replaceChildren(...charts.map(() => make("div", { class: kind || null }, make("h4"), make("div"))));
+    charts.forEach((chart, i) => {
+      const [heading, body] = box.children[i].children, detail = chart.at?.[at].detail;
+      heading.replaceChildren(chart.title, ...(detail ? [" ", make("small", {}, detail)] : []));
+      drawChart(body, chart);
+    });
   }
   function legend(box, entries) {
-    box.replaceChildren(...entries.map(([name, stroke, kind]) => {
+    box.replaceChildren(...entries.map(([name, of, kind]) => {
       const line = draw("svg", { viewBox: "0 0 26 10", "aria-hidden": "true" });
-      line.append(draw("line", { x1: 1, x2: 25, y1: 5, y2: 5, class: `line ${kind}`, style: `stroke:${stroke}` }));
+      line.append(draw("line", { x1: 1, x2: 25, y1: 5, y2: 5, class: `line ${kind}`, style: `stroke:${color(of)}` }));
       return make("span", {}, line, name);
     }));
   }
 
-  // ---- accuracy against set size
-
   function drawAccuracy() {
-    const all = D.models.flatMap((m) => [...m.average.accuracy, ...m.top.accuracy]).filter((v) => v != null);
-    const sizes = D.models.flatMap((m) => m.average.size).filter((v) => v > 0);
-    if (!all.length) return;
-    const first = Math.min(1, ...sizes), last = Math.max(D.grid[D.grid.length - 1], ...sizes), low = Math.floor(Math.min(...all) * 10) / 10;
-    const log = (v) => (last > first ? Math.log(v / first) / Math.log(last / first) : 0.5);
-    const c = chart($("chart-accuracy"), several ? 330 : 410, {
-      x: log, y: (v) => (v - low) / (1 - low || 1),
-      xTicks: [1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100].filter((t) => t >= first && t <= last), yTicks: niceTicks(low, 1),
-      yLabel: (v) => percent(v, 0), xName: "mean set size (log scale)",
-      description: `${D.words.accuracy} against mean set size, from ${D.grid[0]} to ${D.grid[D.grid.length - 1]} labels; the numbers are in the tables of this section.`,
-    });
-    const here = c.X(D.grid[at]);
-    c.svg.append(draw("line", { class: "here", x1: here, x2: here, y1: c.edge.top, y2: c.height - c.edge.bottom }));
-    D.models.forEach((m, i) => {
-      const a = m.average, spread = a.accuracy_spread;
-      if (spread) {
-        const up = a.accuracy.map((v, j) => Math.min(1, v + spread[j])), down = a.accuracy.map((v, j) => Math.max(low, v - spread[j]));
-        const d = path(a.size, up, c.X, c.Y) + path([...a.size].reverse(), [...down].reverse(), c.X, c.Y).replace("M", "L") + "Z";
-        c.svg.append(draw("path", { class: "band", d, style: `fill:${color(i)}` }));
-      }
-      c.svg.append(draw("path", { class: "line top", d: path(m.top.size, m.top.accuracy, c.X, c.Y), style: `stroke:${color(i)}` }));
-      c.svg.append(draw("path", { class: "line", d: path(a.size, a.accuracy, c.X, c.Y), style: `stroke:${color(i)}` }));
-    });
-    D.models.forEach((m, i) => {
-      for (const [rule, side] of [[m.top, 6.5], [m.average, 0]]) {
-        if (rule.accuracy[at] == null) continue;
-        const x = c.X(rule.size[at]), y = c.Y(rule.accuracy[at]);
-        c.svg.append(side
-          ? draw("rect", { class: "dot", x: x - 4, y: y - 4, width: 8, height: 8, style: `fill:${color(i)}` })
-          : draw("circle", { class: "dot", cx: x, cy: y, r: 5.5, style: `fill:${color(i)}` }));
-      }
-    });
+    if (!D.charts.accuracy) return;
+    const { svg, X, width } = drawChart($("chart-accuracy"), D.charts.accuracy);
     const move = (event) => {
-      const box = c.svg.getBoundingClientRect(), x = ((event.clientX - box.left) / box.width) * c.width;
-      const near = D.grid.map((k) => Math.abs(c.X(k) - x));
+      const box = svg.getBoundingClientRect(), x = ((event.clientX - box.left) / box.width) * width;
+      const near = D.grid.map((k) => Math.abs(X(k) - x));
       choose(near.indexOf(Math.min(...near)));
     };
-    c.svg.addEventListener("pointerdown", (event) => {
+    svg.addEventListener("pointerdown", (event) => {
       move(event);
       // the chart is drawn anew while K moves: listen on the window until the button is released
       const drag = (e) => { if (e.buttons) move(e); };
@@ -121,76 +111,12 @@
       window.addEventListener("pointerup", () => window.removeEventListener("pointermove", drag), { once: true });
     });
   }
-
-  // ---- set sizes
-
-  function histogram(box, shares, k, tint, name) {
-    // up to the last size that at least one example in 500 has, the rest together
-    let end = Math.min(D.labels.names.length, Math.max(4, Math.ceil(k) + 1));
-    for (let s = end + 1; s < shares.length; s++) if (shares[s] >= 0.002) end = s;
-    const rest = shares.slice(end + 1).reduce((a, b) => a + b, 0);
-    const bars = shares.slice(0, end + 1);
-    while (bars.length <= end) bars.push(0);
-    if (rest > 0) bars.push(rest);
-    const most = Math.max(...bars, 0.05), n = bars.length;
-    const label = (s) => (rest > 0 && s === n - 1 ? `${s}+` : String(s));
-    const c = chart(box, 190, {
-      x: (v) => (v + 0.5) / n, y: (v) => v / (1.12 * most), xTicks: bars.map((_, s) => s), yTicks: niceTicks(0, most, 3),
-      xLabel: label, yLabel: (v) => percent(v, 0),
-      description: `${name}: ${bars.map((b, s) => [b, s]).filter(([b]) => b >= 0.005).map(([b, s]) => `${percent(b, 0)} of the sets have ${label(s)} labels`).join(", ")}.`,
-    });
-    const wide = Math.max(2, Math.min(44, (c.width - c.edge.left - c.edge.right) / n * 0.78));
-    bars.forEach((share, s) => {
-      if (share <= 0) return;
-      const bar = draw("rect", { x: c.X(s) - wide / 2, width: wide, y: c.Y(share), height: Math.max(1, c.Y(0) - c.Y(share)), rx: Math.min(3, wide / 4), style: `fill:${tint}` });
-      bar.append(draw("title", {}, `${label(s)} labels: ${percent(share)}`));
-      c.svg.append(bar);
-    });
-    c.svg.append(draw("line", { class: "mean", x1: c.X(k), x2: c.X(k), y1: c.edge.top, y2: c.Y(0) }));
-    bars.forEach((share, s) => {
-      if (n <= 12 && share >= 0.01) c.svg.append(draw("text", { class: "value", x: c.X(s), y: Math.max(10, c.Y(share) - 3), "text-anchor": "middle" }, percent(share, 0).replace("\u202f%", "")));
-    });
-  }
-  function panels(box, parts) {
-    if (box.children.length !== parts.length)
-      box.replaceChildren(...parts.map(() => make("div", {}, make("h4"), make("div"))));
-    parts.forEach(([title, detail, shares, tint], i) => {
-      const [heading, body] = box.children[i].children;
-      heading.replaceChildren(title + " ", make("small", {}, detail));
-      histogram(body, shares, D.grid[at], tint, title || "AverageK sets");
-    });
-  }
   function drawSizes() {
-    panels($("chart-sizes"), D.models.map((m, i) => [several ? m.name : "", `mean ${decimals(m.average.size[at])}`, m.average.histogram[at], color(i)]));
-    if (D.shots.length) {
-      const a = D.models[shown].average;
-      panels($("chart-shots"), D.shots.map((shot, g) => [
-        shot.name, `${D.words.accuracy.toLowerCase()} ${percent(a.shot_accuracy[at][g])}, mean size ${decimals(a.shot_size[at][g])}`, a.shot_histogram[at][g], color(shown),
-      ]));
-    }
+    panels($("chart-sizes"), D.charts.sizes);
+    if (D.shots.length) panels($("chart-shots"), D.charts.shots[shown]);
   }
-
-  // ---- true ambiguity
-
-  function drawLevels() {
-    if (!D.levels.length) return;
-    const places = D.levels.map((l) => parseFloat(l.name)), end = Math.max(...places), begin = Math.min(...places);
-    const sizes = D.models.flatMap((m) => m.average.level_size[at]);
-    const most = Math.max(end, D.grid[at], ...sizes) * 1.08, room = (end - begin || 1) * 0.08;
-    const c = chart($("chart-levels"), 300, {
-      x: (v) => (v - begin + room) / (end - begin + 2 * room), y: (v) => v / most, xTicks: places, yTicks: niceTicks(0, most),
-      xLabel: (v) => D.levels[places.indexOf(v)].name, xName: "right labels of the example", yName: "mean set size",
-      description: "Mean set size by the number of right labels; the numbers are in the table beside.",
-    });
-    c.svg.append(draw("line", { class: "ideal", x1: c.X(begin), y1: c.Y(begin), x2: c.X(end), y2: c.Y(end) }));
-    c.svg.append(draw("path", { class: "line top", d: path(places, places.map(() => D.grid[at]), c.X, c.Y), style: "stroke:var(--soft)" }));
-    c.svg.append(draw("text", { x: c.X(end), y: c.Y(D.grid[at]) + 16, "text-anchor": "end" }, "TopK"));
-    D.models.forEach((m, i) => {
-      const level = m.average.level_size[at];
-      c.svg.append(draw("path", { class: "line", d: path(places, level, c.X, c.Y), style: `stroke:${color(i)}` }));
-      level.forEach((v, j) => { if (v != null) c.svg.append(draw("circle", { class: "dot", cx: c.X(places[j]), cy: c.Y(v), r: 5, style: `fill:${color(i)}` })); });
-    });
-  }
+  const drawLevels = () => { if (D.charts.levels) drawChart($("chart-levels"), D.charts.levels); };
+  const drawTraining = () => { if (D.charts.training.length) panels($("chart-training"), D.charts.training, "card"); };
 
   // ---- tables
 
@@ -306,32 +232,6 @@
     $("label-more").textContent = `Show all ${order.length.toLocaleString("en")}`;
   }
 
-  // ---- training curves
-
-  function drawTraining() {
-    const box = $("chart-training");
-    if (!box) return;
-    legend($("training-legend"), D.models.map((m, i) => [m.name, color(i), ""]));
-    if (!box.children.length)
-      box.append(...D.training.map((t) => make("div", { class: "card" }, make("h4", {}, t.name.replaceAll("_", " ")), make("div"))));
-    D.training.forEach((t, i) => {
-      const xs = t.lines.flatMap((l) => l.points.map((p) => p[0])), ys = t.lines.flatMap((l) => l.points.map((p) => p[1]));
-      const [left, right] = [Math.min(...xs), Math.max(...xs)];
-      const span = Math.max(...ys) - Math.min(...ys) || Math.abs(ys[0]) || 1;
-      const [low, high] = [Math.min(...ys) - 0.05 * span, Math.max(...ys) + 0.05 * span];
-      const last = t.lines.map((l) => `${D.models[l.model].name} ${l.points[l.points.length - 1][1]}`).join(", ");
-      const c = chart(box.children[i].children[1], 200, {
-        x: (v) => (right > left ? (v - left) / (right - left) : 0.5), y: (v) => (v - low) / (high - low),
-        xTicks: niceTicks(left, right, 5).filter(Number.isInteger), yTicks: niceTicks(low, high, 4), xName: "epoch", yLabel: (v) => String(+v.toPrecision(4)),
-        description: `${t.name} by epoch; at the end: ${last}.`,
-      });
-      for (const l of t.lines) {
-        c.svg.append(draw("path", { class: "line thin", d: path(l.points.map((p) => p[0]), l.points.map((p) => p[1]), c.X, c.Y), style: `stroke:${color(l.model)}` }));
-        if (l.points.length === 1) c.svg.append(draw("circle", { class: "dot", cx: c.X(l.points[0][0]), cy: c.Y(l.points[0][1]), r: 4, style: `fill:${color(l.model)}` }));
-      }
-    });
-  }
-
   // ---- which run the examples, shot groups and labels are of
 
   function showRun(place) {
@@ -379,7 +279,8 @@
   }
   for (const node of document.querySelectorAll("[data-color]")) node.style.background = color(+node.dataset.color);
   for (const id of ["explore", "labels", "training"]) if ($(id)) $(id).hidden = false;
-  legend($("legend"), D.models.flatMap((m, i) => [[called(m, "AverageK"), color(i), ""], [called(m, "TopK"), color(i), "top"]]));
+  legend($("legend"), D.legend);
+  if (D.charts.training.length) legend($("training-legend"), D.models.map((m, i) => [m.name, i, ""]));
   $("k").addEventListener("input", () => choose(+$("k").value));
   $("k-less").addEventListener("click", () => choose(at - 1));
   $("k-more").addEventListener("click", () => choose(at + 1));
