@@ -10,7 +10,7 @@ class AverageKHead(nn.Module):
 
     In training mode it returns ``(set_scores, proposal_scores)``, the first two arguments of
     `shortlist.functional.average_k_loss`; in evaluation mode the set scores alone, and the proposal head costs nothing.
-    Compare set scores across examples after a sigmoid: ``shortlist.sets.AverageK(k, link="sigmoid")``.
+    Compare set scores across examples after a softmax, the default of `shortlist.sets.AverageK`.
 
     >>> import torch
     >>> head = AverageKHead(in_features=8, num_labels=5)
