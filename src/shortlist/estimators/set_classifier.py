@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
 _LR, _RATES, _DECAY = 0.005, (0.001, 0.003, 0.01), 0.01  # of adamw
+_OWN_SCALE, _ONE_SCALE = "each column's own", "one for all columns"
 _RULE_OPTIONS = {"conformal": {"alpha": 0.1}, "threshold": {"value": 0.5}}
 
 
@@ -177,17 +179,18 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             chosen = USUAL
         factors = None
         if chosen == "auto":
-            found = choose_strength(inputs, target, names, loss, self._seed)
-            self.selection_ = [{"scale": "each column's own", **tried} for tried in found.tried]
-            factors = self.preprocessor_.common_scale() if hasattr(self, "preprocessor_") else None
-            if factors is not None:
+            choose = partial(choose_strength, target=target, names=names, loss=loss, seed=self._seed)
+            factors, scale = self.preprocessor_.common_scale() if hasattr(self, "preprocessor_") else None, _OWN_SCALE
+            if factors is not None:  # a first try of both scales; the better one goes on
                 alike = inputs * torch.from_numpy(factors)
-                other = choose_strength(alike, target, names, loss, self._seed, found.strength)
-                self.selection_ += [{"scale": "one for all columns", **tried} for tried in other.tried]
-                if other.loss < found.loss:
-                    found, inputs = other, alike
+                own, other = choose(inputs, walk=False), choose(alike, walk=False)
+                if other.loss < own.loss:
+                    inputs, scale, lost = alike, _ONE_SCALE, (_OWN_SCALE, own)
                 else:
-                    factors = None
+                    factors, lost = None, (_ONE_SCALE, other)
+                self.selection_ = [{"scale": lost[0], **tried} for tried in lost[1].tried]
+            found = choose(inputs)
+            self.selection_ += [{"scale": scale, **tried} for tried in found.tried]
             chosen, scores, start = found.strength, found.scores, found.start
         self.weight_decay_ = float(chosen)
         solution = fit_linear(inputs, target, start, loss, self.weight_decay_, tolerance=1e-4)

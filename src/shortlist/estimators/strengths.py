@@ -18,7 +18,7 @@ from shortlist.estimators.rows import take
 from shortlist.training.full_batch import Loss, fit_linear, log_odds, times
 
 FOLDS = 3
-FIRST, _FACTOR, _MOST = 10.0, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
+_FIRST, _FACTOR, _MOST = 10.0, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
 USUAL = 1.0  # where there are too few rows to choose
 
 
@@ -34,9 +34,9 @@ class Chosen:
 
 
 def choose_strength(
-    inputs: Any, target: Tensor, names: tuple[str, ...], loss: Loss, seed: int, first: float = FIRST
+    inputs: Any, target: Tensor, names: tuple[str, ...], loss: Loss, seed: int, *, walk: bool = True
 ) -> Chosen:
-    """The strength whose loss on held-out rows is the smallest, over three folds; the search begins at ``first``."""
+    """The strength whose loss on held-out rows is smallest, over three folds; without a walk, the first one alone."""
     folds = _folds(target, names, seed)
     tried: dict[float, float] = {}
     best: tuple[float, float, Tensor, list[Tensor]] | None = None
@@ -61,16 +61,16 @@ def choose_strength(
         return take(inputs, rows), target[rows]
 
     folds = [(training_part(held), held) for held in folds]
-    lost_first, middle = attempt(first, [zero_weights(here, len(names)) for here, _ in folds])
-    for factor in (_FACTOR, 1 / _FACTOR):
-        before, weights, strength = lost_first, middle, first
+    first, middle = attempt(_FIRST, [zero_weights(here, len(names)) for here, _ in folds])
+    for factor in (_FACTOR, 1 / _FACTOR) if walk else ():
+        before, weights, strength = first, middle, _FIRST
         for _ in range(_MOST):
             strength *= factor
             lost, weights = attempt(strength, weights)
             if lost >= before:
                 break
             before = lost
-        if factor == _FACTOR and tried[first * _FACTOR] < lost_first:
+        if factor == _FACTOR and tried[_FIRST * _FACTOR] < first:
             break  # weaker was better than the first, so stronger is worse
     assert best is not None
     table = [{"weight_decay": strength, "loss": lost} for strength, lost in sorted(tried.items(), reverse=True)]
