@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist.data.column_use import ColumnUse
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.scenes import Relations, Scenes
@@ -36,6 +37,7 @@ class Dataset:
         side: more that is known of each example: a class, int64 (N,), -1 for unknown; no label to be predicted.
         name: what the data set is called.
         corruptions: what was done to the labels since they were read, in order.
+        columns: what each column is used for, where the data was read from a table.
 
     >>> data = Dataset(torch.eye(3), torch.tensor([0, 1, 1]), ("cat", "dog"))
     >>> data
@@ -56,6 +58,7 @@ class Dataset:
     side: Tensor | None = None
     name: str = "data"
     corruptions: tuple[dict[str, Any], ...] = ()
+    columns: ColumnUse | None = None
 
     def __post_init__(self) -> None:
         names = check_vocabulary(self.vocabulary, len(self.vocabulary))

@@ -1,6 +1,7 @@
 """The data that a command names: a part of a run, another labelled source, or inputs without labels."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,15 +9,16 @@ from typing import Any
 import torch
 
 from shortlist.data import Dataset, Images
+from shortlist.data.column_use import ColumnUse, listed
 from shortlist.data.readers.features import read_inputs
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
 from shortlist.data.readers.image_table import listed_images
 from shortlist.data.readers.tables import TABLE_ENDINGS
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import PathLike
 from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
 from shortlist.runs.run import Run
-from shortlist.runs.setup import check_same_labels, read_parts, read_source
+from shortlist.runs.setup import check_same_labels, read_source, same_columns, same_names
 
 
 def find_data(
@@ -37,7 +39,7 @@ def find_data(
     if data in PARTS:
         if overrides:
             raise ShortlistError(f"the part {data!r} of a run is what it is: {overrides[0]!r} cannot change it")
-        parts = read_parts(config)
+        parts = run.parts()
         if data not in parts:
             raise ShortlistError(f"the run has no part {data!r}; it has {', '.join(parts)}")
         return parts[data], data
@@ -58,9 +60,18 @@ def find_data(
         content = {"reader": config.data.train.reader, **config.data.train.options, "path": data}
     for override in overrides:
         apply_override(content, override)
-    dataset = read_source(Source(**content), data)
+    source = same_columns(Source(**content), run.facts.get("columns"))
+    dataset = read_source(same_names(source, run.facts["vocabulary"], run.facts["single"]), data)
     check_same_labels(dataset, run.facts["vocabulary"], data, objects)
+    mention_ignored(dataset.columns, data)
     return dataset, path.stem
+
+
+def mention_ignored(use: ColumnUse | None, what: str) -> None:
+    """A warning of the columns of a table that the run does not use."""
+    if use is not None and use.ignored:
+        names = listed([repr(name) for name in use.ignored])
+        warnings.warn(f"{what}: columns that the run does not use are ignored: {names}", ShortlistWarning, stacklevel=3)
 
 
 def _listed_images(run: Run, path: Path) -> dict[str, Any]:
@@ -78,8 +89,10 @@ def unlabelled(run: Run, path: Path) -> Dataset:
     facts = run.facts
     vocabulary = tuple(facts["vocabulary"])
     if facts["images"] is None:
-        inputs, ids = read_inputs(path, run.config.data.train.options)
-        return Dataset(inputs, torch.full((inputs.shape[0],), -1), vocabulary, ids=ids, name=path.stem)
+        source = Source(**{"reader": "features", **run.config.data.train.options, "path": str(path)})
+        inputs, ids, use = read_inputs(path, same_columns(source, facts.get("columns")).options)
+        mention_ignored(use, str(path))
+        return Dataset(inputs, torch.full((inputs.shape[0],), -1), vocabulary, ids=ids, name=path.stem, columns=use)
     if path.suffix.lower() in TABLE_ENDINGS:
         options = run.config.data.train.options
         files = listed_images(path, options.get("path_column", "path"), options.get("root"))

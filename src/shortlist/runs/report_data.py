@@ -15,7 +15,6 @@ from shortlist.reports import ReportData, RunResult, from_scores
 from shortlist.reports.similarity import explain_run
 from shortlist.runs.run import CONFIG, ENVIRONMENT, Run, load_rules, read_json
 from shortlist.runs.scores import read_labels, read_scores
-from shortlist.runs.setup import read_parts
 from shortlist.sets.named import fit_rules, usual_rules
 
 
@@ -26,7 +25,7 @@ def from_runs(runs: Sequence[Run], part: str | None = None, title: str | None = 
         raise ShortlistError(f"{twice[0]} is given more than once")
     results, first = [], None
     for run, name in zip(runs, names_of(runs), strict=True):
-        parts = read_parts(run.config)
+        parts = run.parts()
         chosen = part or ("test" if "test" in parts else "validation")
         if chosen not in parts:
             raise ShortlistError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")

@@ -3,7 +3,7 @@
 config.yaml         the resolved config: written last, so that a directory with it is a run
 format.json         the version of this format, and which shortlist wrote it; a run without it is of version 1
 environment.json    versions, machine, command, and the config that training began with
-facts.json          what prediction needs to know about the training data: labels, shapes, counts
+facts.json          what prediction needs to know about the training data: labels, columns, shapes, counts
 metrics.jsonl       one record per epoch
 checkpoint.json     which epoch is the last and which the best; what it does not name does not count
 checkpoints/        epoch-0003.safetensors (weights) of these two, epoch-0003.pt (optimizer) of the last
@@ -35,7 +35,7 @@ from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import PathLike, is_draft, parse_json, read_tensors, remove_drafts, write_tensors, written_whole
 from shortlist.runs.config import RunConfig, parse_config
 from shortlist.runs.lock import LOCK
-from shortlist.runs.setup import build_learner
+from shortlist.runs.setup import build_learner, read_parts
 from shortlist.sets import SetRule
 from shortlist.training.learner import Learner, score
 
@@ -124,6 +124,10 @@ class Run:
                 f"began: only {', '.join(MAY_CHANGE)} may change. Change it back, or train a new run: "
                 f"shortlist train {self.path / CONFIG} --out {self.path}-new"
             )
+
+    def parts(self) -> dict[str, Dataset]:
+        """The data of the config, with the columns that the run was trained with."""
+        return read_parts(self.config, columns=self.facts.get("columns"))
 
     # ---- the model
 

@@ -12,7 +12,6 @@ from shortlist.reports.scenes import SceneRun, write_scenes
 from shortlist.runs.given import Given, relations_wanted
 from shortlist.runs.report_data import commands_of, described, heading_of, names_of
 from shortlist.runs.run import Run
-from shortlist.runs.setup import read_parts
 from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_svg, write_graphs
 
 
@@ -71,7 +70,7 @@ def scene_report(runs: Sequence[Run], part: str | None, title: str | None, folde
     """Runs side by side on the same images; those that differ only in their seed get one name."""
     shown, first, about = [], None, {}
     for run, name in zip(runs, names_of(runs), strict=True):
-        parts = read_parts(run.config)
+        parts = run.parts()
         chosen = part or ("test" if "test" in parts else "validation")
         if chosen not in parts:
             raise ShortlistError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")

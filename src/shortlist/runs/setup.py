@@ -11,7 +11,7 @@ from torch import nn
 
 from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, read_beside, shared_examples, split
 from shortlist.data import read as read_data
-from shortlist.data.readers.features import feature_columns
+from shortlist.data.readers.tables import TABLE_ENDINGS
 from shortlist.errors import ShortlistError
 from shortlist.metrics.named import check_metric
 from shortlist.models import BACKBONES, build_backbone
@@ -67,14 +67,21 @@ def read_source(source: Source, place: str = "data") -> Dataset:
 # ---- data
 
 
-def read_parts(config: RunConfig, *, read: Callable[[Source, str], Dataset] = read_source) -> dict[str, Dataset]:
+def read_parts(
+    config: RunConfig,
+    *,
+    columns: Sequence[str] | None = None,
+    read: Callable[[Source, str], Dataset] = read_source,
+) -> dict[str, Dataset]:
     """The data of each part that the config has: read, cut from the training data, and corrupted; always the same.
 
-    ``read`` takes a source and its place in the config; whoever reads the same sources often gives one that keeps them.
+    ``columns`` are the features of a table, by name, where a run knows them already; without them all parts have those
+    of the training data. ``read`` takes a source and its place in the config; whoever reads the same sources often
+    gives one that keeps them.
     """
     data = config.data
     seed = config.seed if data.seed is None else data.seed
-    whole = read(data.train, "data.train")
+    whole = read(same_columns(data.train, columns), "data.train")
     held = {part: getattr(data, part) for part in PARTS[1:]}
     counts = {
         part: _count(f"data.{part}", value, len(whole)) for part, value in held.items() if isinstance(value, float)
@@ -86,20 +93,21 @@ def read_parts(config: RunConfig, *, read: Callable[[Source, str], Dataset] = re
     counts["train"] = left if data.use == 1.0 else _count("data.use", data.use, left)
     if data.time is not None:
         counts = {part: counts[part] for part in PARTS if part in counts}  # what is trained on comes first
-    columns = {
+    beside = {
         name: _beside(whole, data.train, column, f"data.{name}")
         for name, column in (("groups", data.groups), ("time", data.time))
         if column is not None
     }
     pieces = (
-        split(whole, list(counts.values()), seed=seed, stratify=data.stratify, **columns)
+        split(whole, list(counts.values()), seed=seed, stratify=data.stratify, **beside)
         if counts["train"] < len(whole)
         else (whole,)
     )
     parts = dict(zip(counts, pieces, strict=True))
     for part, value in held.items():
         if isinstance(value, Source):
-            parts[part] = read(value, f"data.{part}")
+            same = same_columns(value, None if whole.columns is None else whole.columns.features)
+            parts[part] = read(same_names(same, whole.vocabulary, whole.is_single), f"data.{part}")
             objects = whole.inputs.class_names if whole.kind == "scenes" else None
             check_same_labels(parts[part], whole.vocabulary, f"data.{part}", objects)
     return {part: _corrupted(parts[part], part, data.corruptions, seed) for part in PARTS if part in parts}
@@ -112,7 +120,7 @@ def _beside(whole: Dataset, source: Source, column: Column, place: str) -> NDArr
     if path is None:
         raise ShortlistError(f"{place}: the reader {source.reader!r} has no path: say in which file {column.key!r} is")
     with errors_at(place):
-        if own and source.reader == "features" and column.key in feature_columns(path, source.options):
+        if own and whole.columns is not None and column.key in whole.columns.features:
             raise ShortlistError(
                 f"the column {column.key!r} of {path} is taken as a feature too: "
                 f"set data.train.other_columns=[{column.key}]"
@@ -142,6 +150,23 @@ def repeated(config: RunConfig, parts: Mapping[str, Dataset]) -> list[str]:
     found = shared_examples({part: data for part, data in parts.items() if "path" in sources[part].options})
     by_group = "; a column of groups (data.groups) would keep them together"
     return [f"data: {shared}{'' if isinstance(read[shared.part], Source) else by_group}" for shared in found]
+
+
+def same_columns(source: Source, features: Sequence[str] | None) -> Source:
+    """A table's source that takes these columns, by name, as its features, unless it names its own."""
+    is_table = source.reader == "features" and str(source.options.get("path")).lower().endswith(TABLE_ENDINGS)
+    if features is None or not is_table or source.options.get("input_columns") is not None:
+        return source
+    return source.model_copy(update={"input_columns": list(features)})
+
+
+def same_names(source: Source, vocabulary: Sequence[str], single: bool) -> Source:
+    """A source of features with one label each that, where it does not say what the labels are called, has these: not
+    every label need occur in it."""
+    says = {"vocabulary", "vocabulary_key", "num_labels", "label_columns"} & source.options.keys()
+    if source.reader != "features" or not single or says:
+        return source
+    return source.model_copy(update={"vocabulary": list(vocabulary)})
 
 
 def _count(place: str, value: float, total: int) -> int:
@@ -196,6 +221,7 @@ def facts_of(train_set: Dataset) -> dict[str, Any]:
         "class_counts": train_set.label_counts().tolist(),
         "corruptions": [dict(done) for done in train_set.corruptions],
         "scenes": {"objects": list(train_set.inputs.class_names)} if train_set.kind == "scenes" else None,
+        "columns": None if train_set.columns is None else list(train_set.columns.features),
         "images": None if images is None else {"mean": list(images.mean), "std": list(images.std), "crop": images.crop},
     }
 

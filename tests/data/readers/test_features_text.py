@@ -132,9 +132,9 @@ def test_a_file_without_columns_or_rows_is_a_problem(csv, content, message):
 
 def test_inputs_alone_are_read_from_files_with_and_without_labels(csv):
     options = {"path": "train.csv", "label_columns": ["cat", "dog"], "ids_key": "id", "num_labels": None}
-    inputs, ids = read_inputs(csv(TABLE), options)
+    inputs, ids, _ = read_inputs(csv(TABLE), options)
     assert (inputs.tolist(), ids) == ([[1.5, 2], [3, -40]], ("007", "008"))
-    inputs, ids = read_inputs(csv("width,height\n1.5,2\n"), options)
+    inputs, ids, _ = read_inputs(csv("width,height\n1.5,2\n"), options)
     assert (inputs.tolist(), ids) == ([[1.5, 2]], None)
     assert read_inputs(csv("a,b,y_cat\n1,2,0\n"), {})[0].tolist() == [[1, 2]]
     named = {"input_columns": ["height", "width"]}

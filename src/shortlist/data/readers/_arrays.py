@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from shortlist.data.column_use import listed
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns, ParquetColumns, TextColumns
 from shortlist.data.readers.findings import Findings, missing
@@ -25,6 +26,7 @@ _DAMAGE = (OSError, ValueError, EOFError, KeyError, TypeError, OverflowError, No
            SyntaxError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)  # fmt: skip
 _NAME_BYTES = 100  # about what the name of a label takes, and a column that is nowhere present takes nothing else
 _PIECES = ("data", "indices", "indptr", "shape")
+_NO_COLUMN = "at least one column must be named"
 _KINDS = (".npy", ".npz", ".parquet", ".csv", ".tsv")
 _INPUTS = "X"  # the key that stands for all other columns of numbers, where a table has none of this name
 
@@ -91,13 +93,19 @@ class ArrayFile:
 
     def stack(self, columns: Sequence[str]) -> Any:
         """These columns of numbers side by side."""
-        for name in columns:
-            if self._table is None or name not in self.keys:
-                where = f"the columns are {', '.join(map(repr, self.keys))}" if self._table else "this is no table"
-                raise ShortlistError(f"there is no column {name!r}: {where}")
-        if self._table is None or not columns:
-            raise ShortlistError("at least one column must be named")
+        if self._table is None:
+            raise ShortlistError(f"there is no column {columns[0]!r}: this is no table" if columns else _NO_COLUMN)
+        self.check_columns(columns)
         return np.stack([self._table.numbers(name) for name in columns], axis=1)
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Raise a ShortlistError where there is none, or one that the table does not have."""
+        absent = [name for name in columns if name not in self.keys]
+        if absent:
+            there = f"the columns are {listed([repr(name) for name in self.keys])}"
+            raise ShortlistError(f"there is no column {listed([repr(name) for name in absent])}: {there}")
+        if not columns:
+            raise ShortlistError(_NO_COLUMN)
 
     def spread(self, key: str, named: Collection[str] = ()) -> list[str] | None:
         """The columns of a table that the key stands for; None where it is the name of one, or in other files."""
@@ -109,6 +117,16 @@ class ArrayFile:
         if key == _INPUTS and not found:
             found = [name for name in self.keys if name and name not in named and self._table.has_numbers(name)]
         return found
+
+    def why_no_feature(self, name: str, key: str, chosen: bool) -> str:
+        """Why a column that nothing else is made of is no feature; ``key`` stands for them, unless they were chosen."""
+        if not name:
+            return "it has no name"
+        if chosen:
+            return "it is not among the features that were named"
+        if self._table is not None and self._table.has_numbers(name):
+            return f"the features are the columns {key}_*"
+        return "it holds no numbers"
 
     def _member(self, key: str) -> Any:
         """An array of an .npz, once its size is known to be right."""

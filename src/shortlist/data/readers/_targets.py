@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from shortlist import labels
+from shortlist.data.column_use import ColumnUse
 from shortlist.data.dataset import Dataset
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers.findings import DataError, Findings, PathLike, Problem
@@ -144,6 +145,7 @@ def dataset_of(
     name: str,
     side: Tensor | None = None,
     truth: LabelSets | None = None,
+    columns: ColumnUse | None = None,
 ) -> Dataset:
     """The data set of arrays from a file, which is named where they do not fit together."""
     if groups is not None and groups.dtype.kind not in "iu":
@@ -159,6 +161,7 @@ def dataset_of(
             side=side,
             truth=truth,
             name=name,
+            columns=columns,
         )
     except ValueError as error:
         raise DataError([Problem(str(file), None, str(error))]) from error

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist.data.column_use import ColumnUse
 from shortlist.data.dataset import Dataset, default_names
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.readers._arrays import ArrayFile, get_array, open_arrays
@@ -24,6 +25,18 @@ from shortlist.data.readers._targets import (
 )
 from shortlist.data.readers.findings import Findings, PathLike, is_thorough
 from shortlist.errors import ShortlistError
+
+# options that name arrays or columns -> what these are
+_OTHER_USES = {
+    "labels_key": "labels",
+    "unknown_key": "where labels are unknown",
+    "vocabulary_key": "the labels' names",
+    "groups_key": "the labels' groups",
+    "group_names_key": "the groups' names",
+    "ids_key": "ids",
+    "side_key": "side labels",
+    "truth_key": "all right labels",
+}
 
 
 def read_features(
@@ -61,8 +74,8 @@ def read_features(
             ``scipy.sparse.save_npz``. A .npy needs no key. Labels are class indices (N,), -1 for unknown; names (N,);
             or a label matrix (N, L).
         input_columns, label_columns: of a table, the columns that are features, and those that are labels (1 present,
-            0 absent, blank unknown), instead of the keys. Features that are not named are taken in the file's order,
-            which must then be the same in all files of a run.
+            0 absent, blank unknown), instead of the keys. Features that are not named are taken in the file's order;
+            in all other files of a run they are then found by their names.
         other_columns: of a table, columns that are neither, such as those that ``data.groups`` and ``data.time`` name.
         unknown_key: an array (N, L), not 0 where the label matrix is unknown whatever it says.
         vocabulary_key, groups_key, group_names_key, ids_key: arrays with the labels' names (L,), the coarse group of
@@ -88,10 +101,11 @@ def read_features(
     >>> table.inputs, table.target
     (tensor([[ 4.5000, 30.0000], [ 9.0000, 25.0000]]), tensor([[ 1, 0], [-1, 1]], dtype=torch.int8))
     """
+    given: dict[str, Any] = {key: value for key, value in locals().items() if value is not None}
     findings = Findings()
     if label_columns is not None:
         labels_key, vocabulary = "", label_columns if vocabulary is None else vocabulary
-    keys = {
+    keys: dict[str, str | None] = {
         "unknown": unknown_key,
         "names": vocabulary_key,
         "groups": groups_key,
@@ -111,7 +125,8 @@ def read_features(
     if inputs_file is None or labels_file is None:
         raise AssertionError("a file that cannot be opened is a problem, and was raised")
 
-    inputs = _checked_inputs(inputs, inputs_file, input_columns or inputs_file.spread(inputs_key, named), findings)
+    features = input_columns or inputs_file.spread(inputs_key, named)
+    inputs = _checked_inputs(inputs, inputs_file, features, findings)
     if vocabulary is None:
         vocabulary = _names_in_file(labels_file, labels_key, written, found["names"])
     if written.ndim == 1 and written.dtype.kind in "OU":
@@ -145,18 +160,20 @@ def read_features(
         side=side,
         truth=truth,
         name=Path(path).stem,
+        columns=_use(inputs_file, features, given),
     )
 
 
-def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[str, ...] | None]:
-    """The features of a file like one that ``read_features`` reads with these options, and what the examples are called
-    where the file says so; labels need not be there, and are not read.
+def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[str, ...] | None, ColumnUse | None]:
+    """The features of a file like one that ``read_features`` reads with these options, what the examples are called
+    where the file says so, and what the columns of a table are used for; labels need not be there, and are not read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(f"{folder}/new.csv").write_text("id,weight,tail\\na,4.5,30\\n")
-    ...     read_inputs(f"{folder}/new.csv", {"label_columns": ["cat", "dog"], "ids_key": "id"})
-    (tensor([[ 4.5000, 30.0000]]), ('a',))
+    ...     inputs, ids, use = read_inputs(f"{folder}/new.csv", {"label_columns": ["cat", "dog"], "ids_key": "id"})
+    >>> inputs, ids, use.features
+    (tensor([[ 4.5000, 30.0000]]), ('a',), ('weight', 'tail'))
     """
     findings = Findings()
     file = open_arrays(path, findings, bool(options.get("memory_map")))
@@ -166,20 +183,11 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     findings.stop_if_any()
     if file is None:
         raise AssertionError("a file that cannot be opened is a problem, and was raised")
-    inputs = _checked_inputs(inputs, file, columns or file.spread(key, named), findings)
+    features = columns or file.spread(key, named)
+    inputs = _checked_inputs(inputs, file, features, findings)
     findings.stop_if_any()
     ids = file.get(options["ids_key"], as_text=True) if options.get("ids_key") in file.keys else None
-    return inputs, None if ids is None else tuple(map(str, ids.tolist()))
-
-
-def feature_columns(path: PathLike, options: Mapping[str, Any]) -> list[str]:
-    """The columns of a table that are features where ``read_features`` reads it with these options; none of others."""
-    findings = Findings()
-    file = open_arrays(path, findings)
-    findings.stop_if_any()
-    if options.get("input_columns") is not None:
-        return list(options["input_columns"])
-    return (file.spread(options.get("inputs_key", "X"), _no_features(file, options)) or []) if file else []
+    return inputs, None if ids is None else tuple(map(str, ids.tolist())), _use(file, features, options)
 
 
 def _no_features(file: ArrayFile | None, options: Mapping[str, Any]) -> set[str]:
@@ -197,6 +205,33 @@ def _named(file: ArrayFile | None, columns: Sequence[str] | None, keys: Iterable
         if key and file is not None:
             named |= {key, *(file.spread(key) or ())}
     return named
+
+
+def _use(file: ArrayFile, features: Sequence[str] | None, options: Mapping[str, Any]) -> ColumnUse | None:
+    """What each column of a table is used for, as the options of ``read_features`` say; None of other files, and where
+    one column holds all features."""
+    if features is None or not file.is_table:
+        return None
+    others = dict.fromkeys(options.get("other_columns") or (), "named in other_columns")
+    labels, ids = list(options.get("label_columns") or ()), []
+    apart = options.get("labels") is not None  # all else is in another file
+    for option, what in {} if apart else _OTHER_USES.items():
+        key = options.get(option, "y" if option == "labels_key" and not labels else None)
+        columns = [] if key is None else [key] if file.spread(key) is None else file.spread(key) or []
+        if option in ("labels_key", "ids_key"):
+            (labels if option == "labels_key" else ids).extend(columns)
+        else:
+            others |= dict.fromkeys(columns, what)
+    there = set(file.keys)
+    used = {*features, *labels, *ids, *others}
+    key, chosen = options.get("inputs_key", "X"), options.get("input_columns") is not None
+    return ColumnUse(
+        tuple(features),
+        tuple(name for name in labels if name in there and not apart),
+        tuple(name for name in ids if name in there),
+        {name: what for name, what in others.items() if name in there},
+        {name: file.why_no_feature(name, key, chosen) for name in file.keys if name not in used},
+    )
 
 
 def _labels(file: ArrayFile | None, key: str, columns: Sequence[str] | None, findings: Findings) -> Any:

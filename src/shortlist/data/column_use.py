@@ -1,0 +1,44 @@
+"""What each column of a table is used for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class ColumnUse:
+    """The columns of a table by their use; of those that have none, why.
+
+    >>> use = ColumnUse(("width", "height"), labels=("kind",), ignored={"note": "it holds text"})
+    >>> print("\\n".join(use.lines()))
+    features (2): width, height
+    labels (1): kind
+    ignored (1): note (it holds text)
+    """
+
+    features: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    others: Mapping[str, str] = field(default_factory=dict)  # column -> what it is
+    ignored: Mapping[str, str] = field(default_factory=dict)  # column -> why
+
+    def lines(self) -> list[str]:
+        """To read: a line for each use that there is."""
+        found = {
+            "features": list(self.features),
+            "labels": list(self.labels),
+            "ids": list(self.ids),
+            "others": [f"{name} ({what})" for name, what in self.others.items()],
+            "ignored": [f"{name or '(no name)'} ({why})" for name, why in self.ignored.items()],
+        }
+        return [f"{use} ({len(names)}): {listed(names)}" for use, names in found.items() if names]
+
+
+def listed(texts: Sequence[str], most: int = 12) -> str:
+    """The texts with commas between; of many the first ones.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b, ... (3 in all)'
+    """
+    return ", ".join(texts[:most]) + (f", ... ({len(texts)} in all)" if len(texts) > most else "")

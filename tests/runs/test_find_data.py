@@ -1,0 +1,86 @@
+"""The data that a command names, where it is a table: its columns are found by name."""
+
+import json
+import random
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+from shortlist import ShortlistError, ShortlistWarning, runs
+from shortlist.runs.find_data import find_data
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> runs.Run:
+    """Of a table whose column ``a`` tells the kinds apart, and whose columns ``b`` and ``c`` do not."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(0)
+    rows = [(side, draw.uniform(-1, 1), draw.uniform(-1, 1)) for side in (-1, 1) for _ in range(30)]
+    lines = [f"{a},{b},{c},{'left' if a < 0 else 'right'}" for a, b, c in rows]
+    Path("table.csv").write_text("\n".join(["a,b,c,kind", *lines]))
+    config = {
+        "data": {"train": {"reader": "features", "path": "table.csv", "labels_key": "kind"}, "test": 10},
+        "epochs": 20,
+    }
+    return runs.Run(runs.train(config, "run")["run"])
+
+
+def test_columns_in_another_order_are_found_by_name(run: runs.Run) -> None:
+    Path("swapped.csv").write_text("c,b,a,kind\n0.5,0,-1,left\n-0.5,0,1,right\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for labelled in (True, False):
+            data, _ = find_data(run, "swapped.csv", labelled=labelled)
+            assert run.scores(data).argmax(1).tolist() == [0, 1]
+    assert runs.evaluate(run, "swapped.csv", metrics=["topk-accuracy@1"])["metrics"] == {"topk-accuracy@1": 1.0}
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_missing_columns_are_refused_by_name(run: runs.Run, labelled: bool) -> None:
+    Path("short.csv").write_text("b,kind\n0,left\n")
+    with pytest.raises(ShortlistError, match=r"short\.csv: there is no column 'a', 'c': the columns are 'b', 'kind'"):
+        find_data(run, "short.csv", labelled=labelled)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_further_columns_are_ignored_and_mentioned(run: runs.Run, labelled: bool) -> None:
+    Path("more.csv").write_text("note,b,a,kind,weight,c\nold,0,-1,left,,0.5\n")
+    with pytest.warns(ShortlistWarning, match="does not use are ignored: 'note', 'weight'"):
+        data, _ = find_data(run, "more.csv", labelled=labelled)
+    assert run.scores(data).argmax(1).tolist() == [0]
+
+
+def test_a_table_in_which_not_every_label_occurs_can_be_evaluated(run: runs.Run) -> None:
+    Path("left.csv").write_text("a,b,c,kind\n-1,0,0,left\n")
+    assert runs.evaluate(run, "left.csv", metrics=["topk-accuracy@1"])["metrics"] == {"topk-accuracy@1": 1.0}
+    Path("lift.csv").write_text("a,b,c,kind\n-1,0,0,lift\n")
+    with pytest.raises(ShortlistError, match="line 2: label 'lift' is outside the vocabulary; did you mean 'left'"):
+        runs.evaluate(run, "lift.csv")
+
+
+def test_the_runs_own_parts_keep_its_columns_when_the_table_is_rewritten(run: runs.Run) -> None:
+    before, _ = find_data(run, "test")
+    lines = Path("table.csv").read_text().splitlines()
+    Path("table.csv").write_text("\n".join(",".join(reversed(line.split(","))) for line in lines))
+    after, _ = find_data(run, "test")
+    assert torch.equal(run.scores(after), run.scores(before))
+
+
+def test_a_part_with_a_table_of_its_own_has_the_columns_of_the_training_data(run: runs.Run) -> None:
+    Path("apart.csv").write_text("c,b,a,kind\n0.5,0,-1,left\n-0.5,0,1,right\n")
+    source = {"reader": "features", "labels_key": "kind"}
+    config = {"data": {"train": {**source, "path": "table.csv"}, "test": {**source, "path": "apart.csv"}}, "epochs": 20}
+    apart = runs.Run(runs.train(config, "other")["run"])
+    assert runs.evaluate(apart, "test", metrics=["topk-accuracy@1"])["metrics"] == {"topk-accuracy@1": 1.0}
+
+
+def test_a_run_of_before_columns_were_kept_takes_them_in_the_files_order(run: runs.Run) -> None:
+    facts = json.loads((run.path / "facts.json").read_text())
+    assert facts.pop("columns") == ["a", "b", "c"]
+    (run.path / "facts.json").write_text(json.dumps(facts))
+    Path("new.csv").write_text("a,b,c\n-1,0,0.5\n1,0,-0.5\n")
+    old = runs.Run(run.path)
+    data, _ = find_data(old, "new.csv", labelled=False)
+    assert old.scores(data).argmax(1).tolist() == [0, 1]
