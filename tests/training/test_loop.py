@@ -380,9 +380,48 @@ def test_image_files_are_decoded_ahead_in_the_right_order(tmp_path: Path) -> Non
         assert torch.equal(target, data.target[rows])
 
 
-def test_augmentation_is_for_images_and_follows_the_seed() -> None:
+def test_augmentation_is_for_images() -> None:
     with pytest.raises(ValueError, match="augment is for images"):
         fit(some_model(), some_data(), augment={"flip": True})
+
+
+def test_an_example_is_augmented_the_same_whatever_the_batches(tmp_path: Path) -> None:
+    import numpy as np
+    from PIL import Image
+
+    from shortlist.data import Images
+
+    random = np.random.default_rng(0)
+    for number in range(8):
+        Image.fromarray(random.integers(0, 256, (20, 30, 3), dtype=np.uint8)).save(tmp_path / f"{number}.png")
+    data = Dataset(
+        Images.from_files([tmp_path / f"{n}.png" for n in range(8)], 8, True), torch.arange(8), tuple("abcdefgh")
+    )
+    wanted = {"resize": 12, "flip": True, "area": (0.3, 1.0), "jitter": {"contrast": 0.4}, "randaugment": {}}
+
+    class Seen(nn.Module):
+        out_features = 3 * 8 * 8
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.images: list[Tensor] = []
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            if self.training:
+                self.images += list(inputs)
+            return inputs.flatten(1)
+
+    def images_of(batch_size: int, epochs: int = 2) -> dict[tuple[int, int], Tensor]:
+        backbone, objective = Seen(), build("cross-entropy", in_features=3 * 8 * 8, num_labels=8)
+        settings = TrainSettings(epochs=epochs, batch_size=batch_size, augment=wanted, seed=3)
+        train(backbone, objective, data, None, settings)
+        order = [(epoch, row) for epoch in range(epochs) for row in order_of(8, 3, epoch).tolist()]
+        return dict(zip(order, backbone.images, strict=True))
+
+    whole, small = images_of(8), images_of(2)
+    assert all(torch.equal(image, small[key]) for key, image in whole.items())
+    assert whole[0, 5].shape == (3, 8, 8)
+    assert not torch.equal(whole[0, 5], whole[1, 5])
 
 
 def test_training_prepares_pixels_as_the_backbone_says() -> None:

@@ -1,7 +1,7 @@
 """Data: readers of real formats, corruptions of labels, splits, augmentation, and the embedded demo data."""
 
 from shortlist.data.ambiguous_numbers import ambiguous_numbers
-from shortlist.data.augment import augment
+from shortlist.data.augment import augment, enlarged
 from shortlist.data.corruptions import (
     CORRUPTIONS,
     corrupt,
@@ -12,6 +12,7 @@ from shortlist.data.corruptions import (
     symmetric_noise,
 )
 from shortlist.data.dataset import Dataset
+from shortlist.data.draws import Draws
 from shortlist.data.duplicates import Shared, shared_examples
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
@@ -40,6 +41,7 @@ __all__ = [
     "READERS",
     "DataError",
     "Dataset",
+    "Draws",
     "Images",
     "MappedRows",
     "Problem",
@@ -50,6 +52,7 @@ __all__ = [
     "ambiguous_numbers",
     "augment",
     "corrupt",
+    "enlarged",
     "long_tailed",
     "missing_labels",
     "noise_within_groups",

@@ -22,6 +22,7 @@ from shortlist.optional import require
 Pixels = NDArray[np.uint8]
 
 # means and standard deviations of the channels of photographs (ImageNet), the convention of most backbones
+ZOOM = 8 / 7  # 256 / 224, the convention of the same
 PHOTO_MEAN, PHOTO_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -32,8 +33,9 @@ class Images:
     Args:
         source: paths of image files, decoded by Pillow when asked for; or pixels, uint8 of shape (N, H, W, C).
         size: what files are resized to, (height, width).
-        crop: keep the proportions: resize so that the image covers 8/7 of ``size`` and keep the middle. Without it
-            the image is stretched to ``size``, so that no label is cut off.
+        crop: keep the proportions: resize so that the image covers ``zoom`` times ``size`` and keep the middle. Without
+            it the image is stretched to ``size``, so that no label is cut off.
+        zoom: with ``crop``, how much larger than ``size`` the image is made before it is cut.
         mean, std: per channel, of values between 0 and 1: ``batch`` gives ``(pixels / 255 - mean) / std``.
 
     >>> images = Images(np.zeros((5, 8, 8, 1), dtype=np.uint8), mean=(0.5,), std=(0.5,))
@@ -44,6 +46,7 @@ class Images:
     source: Sequence[str] | Pixels
     size: tuple[int, int] = (224, 224)
     crop: bool = False
+    zoom: float = ZOOM
     mean: tuple[float, ...] = PHOTO_MEAN
     std: tuple[float, ...] = PHOTO_STD
 
@@ -87,7 +90,7 @@ class Images:
         """One image as it is seen: uint8 (H, W, C)."""
         if isinstance(self.source, np.ndarray):
             return np.asarray(self.source[row])
-        return decode(self.source[row], self.size, self.crop)
+        return decode(self.source[row], self.size, self.crop, self.zoom)
 
     def pixels(self, index: Any) -> Pixels:
         """These images, uint8 of shape (B, H, W, C); files are decoded by several threads."""
@@ -118,6 +121,10 @@ class Images:
             return replace(self, source=self.source[rows])
         return replace(self, source=tuple(self.source[row] for row in rows.tolist()))
 
+    def resized(self, size: int) -> Images:
+        """The same files at another size, whole: stretched to a square, or the largest square in the middle."""
+        return replace(self, size=(size, size), zoom=1.0)
+
     def normalised(self, mean: Sequence[float], std: Sequence[float]) -> Images:
         """The same images for a network that wants them scaled otherwise.
 
@@ -128,7 +135,9 @@ class Images:
         return replace(self, mean=tuple(mean), std=tuple(std))
 
 
-def decode(path: str | os.PathLike[str], size: tuple[int, int] | None = None, crop: bool = False) -> Pixels:
+def decode(
+    path: str | os.PathLike[str], size: tuple[int, int] | None = None, crop: bool = False, zoom: float = ZOOM
+) -> Pixels:
     """The pixels of an image file, uint8 (H, W, 3), upright, resized to ``size`` if given.
 
     A ValueError names the file when it is missing, truncated or no image.
@@ -148,7 +157,7 @@ def decode(path: str | os.PathLike[str], size: tuple[int, int] | None = None, cr
                 found = pil.alpha_composite(pil.new("RGBA", found.size, "white"), found.convert("RGBA"))
             found = found.convert("RGB")
             if size is not None:
-                found = _resized(pil, found, size, crop)
+                found = _resized(pil, found, size, crop, zoom)
             return np.asarray(found)
     except FileNotFoundError:
         raise ShortlistError(f"no such image: {os.fspath(path)}") from None
@@ -157,13 +166,13 @@ def decode(path: str | os.PathLike[str], size: tuple[int, int] | None = None, cr
         raise ShortlistError(f"cannot decode the image {os.fspath(path)}: {reason}") from error
 
 
-def _resized(pil: Any, image: Any, size: tuple[int, int], crop: bool) -> Any:
+def _resized(pil: Any, image: Any, size: tuple[int, int], crop: bool, zoom: float) -> Any:
     height, width = size
     if (image.width, image.height) == (width, height):
         return image
     if not crop:
         return image.resize((width, height), pil.Resampling.BICUBIC)
-    scale = max(width / image.width, height / image.height) * 8 / 7
+    scale = max(width / image.width, height / image.height) * zoom
     box_width, box_height = width / scale, height / scale
     left, top = (image.width - box_width) / 2, (image.height - box_height) / 2
     return image.resize((width, height), pil.Resampling.BICUBIC, box=(left, top, left + box_width, top + box_height))

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from shortlist.data import Dataset, augment
+from shortlist.data import Dataset, Draws, Images, augment, enlarged
 from shortlist.errors import ShortlistError
-from shortlist.training.settings import TrainSettings
+from shortlist.optional import require
+from shortlist.training.settings import AugmentSettings, TrainSettings
 
 
 def mixed_seed(seed: int, *parts: int) -> int:
@@ -67,13 +70,34 @@ def ahead(dataset: Dataset, parts: Sequence[Tensor]) -> Iterator[tuple[Tensor, T
             yield here
 
 
-def augmentation(settings: TrainSettings, dataset: Dataset) -> Callable[[Tensor], Tensor]:
-    """The change of a batch of inputs; its draws come from PyTorch's own generator, seeded for the epoch."""
-    padding, flip = settings.augment.padding, settings.augment.flip
-    if not padding and not flip:
-        return lambda inputs: inputs
+def augmentation(
+    settings: TrainSettings, dataset: Dataset, epoch: int = 0
+) -> tuple[Dataset, Callable[[Tensor, Tensor], Tensor]]:
+    """The data as it is to be loaded (images may be larger), and the change of a batch of inputs and its rows."""
+    wanted = settings.augment
+    if wanted == AugmentSettings():
+        return dataset, lambda inputs, rows: inputs
     if dataset.kind != "images":
         raise ShortlistError(
             f"augment is for images, the training data has {dataset.kind}: remove augment from the config"
         )
-    return lambda inputs: augment(inputs, padding=padding, flip=flip)
+    images: Images = dataset.inputs
+    jitter = {name: value for name, value in wanted.jitter.model_dump().items() if value}
+    if jitter or wanted.randaugment is not None:
+        require("kornia", extra="augment")  # before any work
+    options: dict[str, Any] = {
+        "size": images.size,
+        "area": wanted.area,
+        "ratio": wanted.ratio,
+        "padding": wanted.padding,
+        "flip": wanted.flip,
+        "rand_operations": wanted.randaugment.operations if wanted.randaugment else 0,
+        "rand_magnitude": wanted.randaugment.magnitude if wanted.randaugment else 0.0,
+        "jitter": jitter,
+        "lighting": wanted.lighting,
+        "mean": images.mean,
+        "std": images.std,
+    }
+    if wanted.resize is not None:
+        dataset = replace(dataset, inputs=enlarged(images, wanted.resize))
+    return dataset, lambda inputs, rows: augment(inputs, Draws(settings.seed, epoch, rows), **options)

@@ -171,8 +171,8 @@ def train_epoch(
         order = drawn(rarity(dataset.target, dataset.num_labels), settings.seed, epoch)
     groups = grouped(batches(order, settings.batch_size, fabric.world_size), settings.accumulate)
     mine = [[rows[fabric.global_rank :: fabric.world_size] for rows in group] for group in groups]
-    ready = loaded(dataset, [rows for group in mine for rows in group], fabric.device)
-    change = augmentation(settings, dataset)
+    seen_as, change = augmentation(settings, dataset, epoch)
+    ready = loaded(seen_as, [rows for group in mine for rows in group], fabric.device)
     changing = any(weight.requires_grad for weight in model.module.backbone.parameters())
 
     total, seen = torch.zeros((), device=fabric.device), 0
@@ -189,7 +189,7 @@ def train_epoch(
         for number, rows in enumerate(group):
             inputs, target = next(ready)
             with fabric.no_backward_sync(model) if number + 1 < len(group) else nullcontext():
-                loss = model(change(inputs), target, rows.to(fabric.device))
+                loss = model(change(inputs, rows), target, rows.to(fabric.device))
                 fabric.backward(loss if len(group) == 1 else loss * (len(rows) / in_group))
             total.add_(loss.detach(), alpha=len(rows))
             seen += len(rows)

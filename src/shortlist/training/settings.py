@@ -133,11 +133,52 @@ class StopSettings(Section):
     patience: PositiveInt | None = Field(default=None, description="stop after so many epochs without a better one")
 
 
+class JitterSettings(Section):
+    """How much colours may change: 0.4 means by a factor from 0.6 to 1.4; the hue by a share of the circle. It needs
+    the extra ``augment``."""
+
+    brightness: float = Field(default=0.0, ge=0, description="of all colours")
+    contrast: float = Field(default=0.0, ge=0, description="between the colours and the image's mean grey")
+    saturation: float = Field(default=0.0, ge=0, description="between the colours and their grey")
+    hue: float = Field(default=0.0, ge=0, le=0.5, description="around the circle of colours")
+
+
+class RandAugmentSettings(Section):
+    """Operations drawn from a list of fourteen: rotate, shear, translate, brightness, contrast and so on. It needs the
+    extra ``augment``."""
+
+    operations: PositiveInt = Field(default=2, description="how many operations on each image")
+    magnitude: float = Field(default=9.0, ge=0, le=30, description="how strong they are, from 0 to 30")
+
+
 class AugmentSettings(Section):
-    """Changes of training images, drawn anew for every epoch."""
+    """Changes of training images, drawn anew for every epoch from the seed, the epoch and the example: batches, workers
+    and resuming change nothing."""
 
     padding: int = Field(default=0, ge=0, description="move by up to so many pixels: pad, and crop at a random place")
     flip: bool = Field(default=False, description="mirror half of the images left to right")
+    resize: PositiveInt | None = Field(
+        default=None, description="make image files so large, more than the data's size, and crop from that at random"
+    )
+    area: tuple[float, float] | None = Field(
+        default=None, description="crop a box of such a share of the image and resize it, such as [0.08, 1]"
+    )
+    ratio: tuple[float, float] = Field(default=(0.75, 4 / 3), description="width by height of these boxes")
+    jitter: JitterSettings = Field(default=JitterSettings(), description="changes of colour")
+    lighting: float = Field(
+        default=0.0, ge=0, description="noise along the principal colours of photographs, such as 0.1"
+    )
+    randaugment: RandAugmentSettings | None = Field(default=None, description="RandAugment; none: off, {}: as usual")
+
+    @model_validator(mode="after")
+    def _ranges(self) -> "AugmentSettings":
+        for key, span, most in (("area", self.area, 1.0), ("ratio", self.ratio, float("inf"))):
+            if span is not None and not 0 < span[0] <= span[1] <= most:
+                upper = "" if most > 1 else " up to 1"
+                raise ShortlistError(f"{key} goes from a number above 0 to a larger one{upper}, got {list(span)}")
+        if self.area is not None and self.padding:
+            raise ShortlistError("boxes of a random area lie within the image: remove padding or area")
+        return self
 
 
 class TrainSettings(Section):
