@@ -14,6 +14,8 @@ from tests.fuzz.draw import Batch
 from tests.fuzz.functions import FUNCTIONS, call
 
 ROUNDINGS = 100
+# where a row without a present label is observed
+ABSENT_COUNTS = ("binary_loss", "asymmetric_loss", "partial_binary_loss", "partial_selective_loss")
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -52,7 +54,7 @@ def _compute_type(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in HALF else dtype
 
 
-def _outcome(batch: Batch, scores: Tensor, proposals: Tensor | None, **changed: object) -> tuple[Tensor, Tensor]:
+def _outcome(batch: Batch, scores: Tensor, proposals: Tensor | None, **changed: Tensor) -> tuple[Tensor, Tensor]:
     """The value, and the gradients of all score matrices (heads, rows, labels)."""
     leaves = [scores.detach().clone(memory_format=torch.preserve_format).requires_grad_()]
     if proposals is not None:
@@ -78,9 +80,11 @@ def _reference(batch: Batch) -> tuple[Tensor, Tensor]:
         w = w.to(compute)
         return torch.where(w < torch.finfo(compute).tiny, 0.0, w).double()
 
-    changed: dict[str, object] = {
+    changed: dict[str, Tensor] = {
         key: weighed(w) for key in ("weight", "sample_weight") if isinstance(w := batch.tensors.get(key), Tensor)
     }
+    if batch.tensors.get("weight") is not None and batch.tensors.get("sample_weight") is not None:
+        changed["sample_weight"] = changed["sample_weight"] * (_row_weights(batch) > 0)  # the product may count as 0
     if isinstance(w := batch.options.get("pos_weight"), Tensor):
         changed["pos_weight"] = w.to(compute).double()
     proposals = batch.tensors.get("proposal_scores")
@@ -165,16 +169,31 @@ def _unit(batch: Batch) -> Tensor:
     rows, n = batch.scores.shape
     if not FUNCTIONS[batch.name].target:
         return torch.full((rows,), 2.0)  # the largest upstream
-    weight = torch.ones(rows, dtype=torch.float64)
-    for key in ("sample_weight", "weight"):
-        w, target = batch.tensors.get(key), batch.tensors["target"]
-        if w is not None and target is not None:
-            present = target.long() if target.ndim == 1 else (target == 1).int().argmax(-1)
-            weight = weight * (w if key == "sample_weight" else w[present.clamp(min=0)]).double()
+    weight = _row_weights(batch)
     total = weight.sum().clamp(min=1e-30) if batch.options["reduction"] == "mean" else 1.0
     focus = max(batch.options.get(gamma, 0.0) for gamma in ("gamma_neg", "gamma_pos", "gamma_unknown"))
     steepness = (1 + batch.options.get("beta", 0.0) * n) * (1 + focus) * batch.options.get("scale", 1.0)
     return weight / total * steepness
+
+
+def _row_weights(batch: Batch) -> Tensor:
+    """How much each row counts: 0 where nothing is observed, or where its weight is no normal number."""
+    target, mask = batch.tensors["target"], batch.tensors.get("mask")
+    assert target is not None
+    rows, n = batch.scores.shape
+    if target.ndim == 1:
+        known = target.unsqueeze(-1) == torch.arange(n)
+    else:
+        known = target >= 0 if batch.name in ABSENT_COUNTS else target == 1
+    if mask is not None:
+        known = known & mask
+    weight, compute = torch.ones(rows), _compute_type(batch.scores.dtype)
+    for key in ("sample_weight", "weight"):
+        if (w := batch.tensors.get(key)) is not None:
+            label = target.long() if target.ndim == 1 else (target == 1).int().argmax(-1)
+            weight = weight * (w if key == "sample_weight" else w[label.clamp(min=0)])
+    weight = weight.to(compute)
+    return torch.where(known.any(-1) & (weight >= torch.finfo(compute).tiny), weight, 0.0).double()
 
 
 def _over_ties(scores: Tensor, gradient: Tensor) -> Tensor:
@@ -207,15 +226,7 @@ def _ambiguous(batch: Batch) -> bool:
     present = target == 1
     index = target.long() if target.ndim == 1 else torch.where(present.any(-1), present.int().argmax(-1), -1)
     own = index.unsqueeze(-1) == torch.arange(n)
-    observed = (own & usable).any(-1)
-    for key, by_row in (("sample_weight", None), ("weight", index.clamp(min=0))):
-        w = batch.tensors.get(key)
-        if w is not None:
-            w = w.to(_compute_type(proposals.dtype)) if by_row is None else w[by_row]
-            observed &= w >= 1e-37
-    both = [batch.tensors.get(key) for key in ("sample_weight", "weight")]
-    if both[0] is not None and both[1] is not None:  # whose product may count as 0
-        observed &= both[0] * both[1][index.clamp(min=0)] >= 1e-37
+    observed = _row_weights(batch) > 0
     share = z.masked_fill(~usable, -torch.inf).log_softmax(-1)[observed.unsqueeze(-1) & usable & ~own]
     count = int(int(observed.sum()) * (batch.options["k"] - 1.0) + 0.5)
     if not 0 < count < len(share):

@@ -99,11 +99,14 @@ class Draw:
         return torch.from_numpy(self.random.random(shape) < self.of([0.2, 0.6, 0.95]))
 
     def weights(self, count: int) -> Tensor | None:
-        """Weights of 0, denormal (they count as 0), tiny, ordinary and large."""
+        """Weights of 0, denormal (they count as 0), tiny, ordinary and large.
+
+        Not further apart: e^(x - peak) below float32's smallest number is 0 before a weight of e^60 could save it.
+        """
         if not self.chance(0.3):
             return None
         w = self.random.random(count)
-        for value in (0.0, 1e-40, 1e-30, 1e6):
+        for value in (0.0, 1e-40, 1e-20, 1e6):
             w[self.random.random(count) < 0.08] = value
         return torch.from_numpy(w).float()
 
