@@ -187,13 +187,14 @@ def _row_weights(batch: Batch) -> Tensor:
         known = target >= 0 if batch.name in ABSENT_COUNTS else target == 1
     if mask is not None:
         known = known & mask
-    weight, compute = torch.ones(rows), _compute_type(batch.scores.dtype)
+    compute = _compute_type(batch.scores.dtype)
+    weight, least = torch.ones(rows, dtype=compute), torch.finfo(compute).tiny
     for key in ("sample_weight", "weight"):
         if (w := batch.tensors.get(key)) is not None:
             label = target.long() if target.ndim == 1 else (target == 1).int().argmax(-1)
-            weight = weight * (w if key == "sample_weight" else w[label.clamp(min=0)])
-    weight = weight.to(compute)
-    return torch.where(known.any(-1) & (weight >= torch.finfo(compute).tiny), weight, 0.0).double()
+            w = (w if key == "sample_weight" else w[label.clamp(min=0)]).to(compute)
+            weight = weight * torch.where(w < least, 0.0, w)
+    return torch.where(known.any(-1) & (weight >= least), weight, 0.0).double()
 
 
 def _over_ties(scores: Tensor, gradient: Tensor) -> Tensor:
