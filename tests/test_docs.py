@@ -70,6 +70,15 @@ def test_the_decision_page_names_every_loss() -> None:
     assert [loss.name for loss in losses_page.public_losses() if loss.name not in text] == []
 
 
+def test_what_the_floor_plan_says_is_in_a_file_is_there() -> None:
+    table = (DOCS / "floor-plan.md").read_text().partition("## Where do I find")[2]
+    rows = re.findall(r"^\| [^|]+ \| `([^`|]+)` \| ([^|]+) \|$", table, re.MULTILINE)
+    assert len(rows) >= 10
+    for file, names in rows:
+        text = (DOCS.parent / file).read_text()
+        assert [name for name in re.findall(r"`(\w+)`", names) if not re.search(rf"\b{name}\b", text)] == [], file
+
+
 @pytest.mark.parametrize("page", GENERATED)
 def test_a_generated_page_says_what_the_code_says(page: str) -> None:
     import catalogue
