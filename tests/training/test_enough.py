@@ -1,5 +1,6 @@
 """Batch size and epochs by the size of the data, and warnings where training cannot work."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from shortlist import ShortlistWarning
 from shortlist.data import Dataset
+from shortlist.data.column_use import ColumnUse
 from shortlist.errors import ShortlistError
 from shortlist.models import build_backbone
 from shortlist.objectives import build
@@ -59,6 +61,13 @@ def test_few_steps_and_features_of_very_different_scale_are_named() -> None:
     assert few.startswith("only 10 optimizer steps in all (1 an epoch): raise epochs or lower batch_size")
     assert "column 2 spreads" in scale
     assert "times as far as column 0" in scale
+
+
+def test_columns_of_a_table_are_called_by_their_names() -> None:
+    table = replace(data(66, (1.0, 3e4)), columns=ColumnUse(("rooms", "price")))
+    (scale,) = concerns(TrainSettings(batch_size=8, epochs=100), table)
+    assert "column 'price' spreads" in scale
+    assert "as far as column 'rooms'" in scale
 
 
 def test_columns_without_any_spread_are_no_matter_of_scale() -> None:

@@ -182,6 +182,62 @@ class StopsIn:
     def end(self) -> None: ...
 
 
+class StopsAt(StopsIn):
+    """Progress that is interrupted after a given step of all."""
+
+    def __init__(self, step: int) -> None:
+        self.left = step
+
+    def step(self, epoch: int, step: int, steps: int, loss: Tensor) -> None:
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["cross-entropy", "noised-topk", "role", "curriculum", "imcl"])
+def test_stopped_in_the_middle_of_an_epoch_it_resumes_to_the_same_bits(name: str, tmp_path: Path) -> None:
+    data = some_data(_target_kind(name))
+    settings: dict[str, Any] = {
+        "epochs": 3, "batch_size": 16, "ema": 0.9, "schedule": "cosine", "optimizer": {"name": "adamw", "lr": 0.01},
+    }  # fmt: skip
+    complete = Run.create(tmp_path / "whole", CONFIG, {})
+    history = fit(deep_model(name, data), data, data, run=complete, **settings)
+    partly = Run.create(tmp_path / "partly", CONFIG, {})
+    often = TrainSettings(accelerator="cpu", checkpoint_minutes=1e-9, **settings)  # after every step
+    for steps in (3, 4, 8):  # of 8 in an epoch: the first stop is at 3, then at 7, then in the middle of the next
+        model = deep_model(name, data)
+        with pytest.raises(KeyboardInterrupt):
+            train(
+                model.backbone, model.objective, data, data, often,
+                run=partly, progress=StopsAt(steps), resume=True,
+            )  # fmt: skip
+        part = partly.part()
+        assert part is not None
+        assert part["processes"][0]["step"] in (3, 7)
+    last = deep_model(name, data)
+    again = train(last.backbone, last.objective, data, data, often, run=partly, resume=True)
+    for which in ("best", "last"):
+        assert same(complete.weights(which), partly.weights(which))
+    assert without_seconds(again.records) == without_seconds(history.records)
+    assert partly.part() is None
+    assert len(list((partly.path / "checkpoints").glob("part-*"))) == 0
+
+
+def test_an_epoch_shared_by_other_processes_starts_again(tmp_path: Path) -> None:
+    data, run = some_data(), Run.create(tmp_path / "run", CONFIG, {})
+    settings = TrainSettings(accelerator="cpu", epochs=2, batch_size=16, checkpoint_minutes=1e-9)
+    model = some_model()
+    with pytest.raises(KeyboardInterrupt):
+        train(model.backbone, model.objective, data, None, settings, run=run, progress=StopsAt(3))
+    part = run.part()
+    assert part is not None
+    run.save_part({**part, "processes": part["processes"] * 2})  # as if two processes had written it
+    resumed, whole = some_model(), some_model()
+    train(resumed.backbone, resumed.objective, data, None, settings, run=run, resume=True)
+    fit(whole, data, epochs=2, batch_size=16)
+    assert same(resumed.weights(), whole.weights())
+
+
 def without_seconds(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in record.items() if name != "seconds"} for record in records]
 
@@ -262,7 +318,7 @@ def test_without_validation_data_the_last_epoch_counts(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "run", CONFIG, {})
     history = fit(some_model(), some_data(), run=run)
     assert history.metric is None
-    assert run.checkpoint == {"last": 3, "best": None}
+    assert (run.checkpoint["last"], run.checkpoint["best"]) == (3, None)
     assert same(run.weights("best"), run.weights("last"))
     with pytest.raises(ValueError, match="early stopping needs validation data"):
         fit(some_model(), some_data(), stop={"patience": 3})

@@ -90,6 +90,14 @@ class Objective(nn.Module):
     def start_epoch(self, epoch: int, epochs: int) -> None:
         """Called before epoch 0..epochs-1; again for the first one after a run is resumed."""
 
+    def epoch_state(self) -> dict[str, Any]:
+        """What it remembers within an epoch and not in its state dict: saved in the middle of a long one. Plain values
+        and tensors."""
+        return {}
+
+    def load_epoch_state(self, state: dict[str, Any]) -> None:
+        """Go on in the middle of an epoch; called after `start_epoch`."""
+
     def wanted_rows(self, changing: bool) -> Tensor | None:
         """Asked before every optimizer step: the training examples whose features the objective wants to see now.
 

@@ -117,6 +117,15 @@ class Imcl(LinearObjective):
         self._step = 0
         self._forget()  # every epoch starts afresh: a resumed run needs no more than the state dict
 
+    def epoch_state(self) -> dict[str, Any]:
+        return {"step": self._step, "memory": self._memory, "balance": self._balance}
+
+    def load_epoch_state(self, state: dict[str, Any]) -> None:
+        device = self.head.weight.device
+        self._step = state["step"]
+        self._memory = None if state["memory"] is None else state["memory"].to(device)
+        self._balance = {which: weight.to(device) for which, weight in state["balance"].items()}
+
     def after_step(self, lr: float) -> None:
         self._step += 1
         if self._step % self.config.refresh == 0:

@@ -6,7 +6,8 @@ environment.json    versions, machine, command, and the config that training beg
 facts.json          what prediction needs to know about the training data: labels, columns, shapes, counts
 metrics.jsonl       one record per epoch
 checkpoint.json     which epoch is the last and which the best; what it does not name does not count
-checkpoints/        epoch-0003.safetensors (weights) of these two, epoch-0003.pt (optimizer) of the last
+checkpoints/        epoch-0003.safetensors (weights) of these two, epoch-0003.pt (optimizer) of the last; and
+                    part-0004.pt in the middle of a long epoch
 rules/              fitted set rules, JSON
 predictions/        sets
 .lock               who trains it now: see lock.py
@@ -43,7 +44,7 @@ FORMAT = 1  # what this program writes, and the newest that it reads
 CONFIG, ENVIRONMENT, FACTS, FORMAT_FILE = "config.yaml", "environment.json", "facts.json", "format.json"
 METRICS, CHECKPOINT = "metrics.jsonl", "checkpoint.json"
 # what a resumed run may do otherwise than it began: none of it changes what the epochs so far mean
-MAY_CHANGE = ("epochs", "stop.patience", "rules", "accelerator", "devices")
+MAY_CHANGE = ("epochs", "stop.patience", "rules", "accelerator", "devices", "checkpoint_minutes")
 
 
 class Run:
@@ -81,8 +82,8 @@ class Run:
         return cls(folder)
 
     def discard(self) -> None:
-        """Remove a run that has saved no epoch yet; one that has is left alone."""
-        if not self.checkpoint:
+        """Remove a run that has saved nothing of its training yet; one that has is left alone."""
+        if not self.checkpoint and not self._part_file(1).exists():
             shutil.rmtree(self.path, ignore_errors=True)
 
     @staticmethod
@@ -221,11 +222,19 @@ class Run:
         expected = checkpoint.get("state")  # None: a run of before there were checksums
         if expected is not None and expected != hashlib.sha256(content).hexdigest():
             raise ShortlistError(damaged)
-        try:
-            found: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
-        except (RuntimeError, pickle.UnpicklingError, EOFError, LookupError, ValueError, TypeError, OSError) as error:
-            raise ShortlistError(damaged) from error
-        return found
+        return _read_state(content, damaged)
+
+    def save_part(self, state: Mapping[str, Any]) -> None:
+        """Save the state in the middle of the epoch after the last saved one, in place of an earlier such state."""
+        with written_whole(self._part_file(self.checkpoint.get("last", 0) + 1)) as file:
+            torch.save(dict(state), file)
+
+    def part(self) -> dict[str, Any] | None:
+        """The state in the middle of the epoch after the last saved one; None where there is none. Runs no code."""
+        file = self._part_file(self.checkpoint.get("last", 0) + 1)
+        if not file.exists():
+            return None
+        return _read_state(file.read_bytes(), f"{file} is damaged: remove it, and training goes on from the last epoch")
 
     def weights(self, which: Literal["best", "last"] = "best") -> dict[str, Tensor]:
         """The weights of the best epoch (of the last, where no validation data chose one) or of the last."""
@@ -251,15 +260,20 @@ class Run:
         keep = {self._weights_file(epoch) for epoch in epochs if epoch is not None}
         if checkpoint:
             keep.add(self._state_file(checkpoint["last"]))
-        for file in (self.path / "checkpoints").glob("epoch-*"):
-            if file not in keep:
-                file.unlink(missing_ok=True)
+        keep.add(self._part_file(checkpoint.get("last", 0) + 1))
+        for pattern in ("epoch-*", "part-*"):
+            for file in (self.path / "checkpoints").glob(pattern):
+                if file not in keep:
+                    file.unlink(missing_ok=True)
 
     def _weights_file(self, epoch: int) -> Path:
         return self.path / "checkpoints" / f"epoch-{epoch:04d}.safetensors"
 
     def _state_file(self, epoch: int) -> Path:
         return self.path / "checkpoints" / f"epoch-{epoch:04d}.pt"
+
+    def _part_file(self, epoch: int) -> Path:
+        return self.path / "checkpoints" / f"part-{epoch:04d}.pt"
 
     # ---- set rules
 
@@ -277,6 +291,15 @@ def open_run(run: Run | PathLike, allow_import: Sequence[str] = ()) -> Run:
         return Run(run, allow_import)
     run.allow_import = tuple(dict.fromkeys([*run.allow_import, *allow_import]))
     return run
+
+
+def _read_state(content: bytes, damaged: str) -> dict[str, Any]:
+    """A state of training from the content of its file, or a ShortlistError with this message."""
+    try:
+        found: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, EOFError, LookupError, ValueError, TypeError, OSError) as error:
+        raise ShortlistError(damaged) from error
+    return found
 
 
 def _check_format(path: Path) -> None:

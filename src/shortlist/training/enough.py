@@ -84,8 +84,10 @@ def _scales(train_set: Dataset) -> list[str]:
     ratio = float(spread[wide] / spread[narrow])
     if ratio < _TOO_FAR:
         return []
+    names = train_set.columns.features if train_set.columns is not None else ()
+    wider, other = (repr(names[column]) if len(names) == len(spread) else str(column) for column in (wide, narrow))
     return [
-        f"features of very different scale: column {wide} spreads {ratio:.2g} times as far as column {narrow}: divide "
+        f"features of very different scale: column {wider} spreads {ratio:.2g} times as far as column {other}: divide "
         f"each column by its standard deviation before training (scikit-learn: StandardScaler)"
     ]
 

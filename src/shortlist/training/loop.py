@@ -1,8 +1,8 @@
 """The training loop: the same for the command line and for SetClassifier, on one device or many.
 
 Whatever is random in an epoch is drawn from the seed and the epoch's number alone, and the learning rate follows from
-how far training has come. What is left to remember between epochs are the weights and the optimizer's state: a run
-that stops after any epoch and is resumed goes on to the same bits.
+how far training has come. What is left to remember between epochs are the weights and the optimizer's state (within
+an epoch more: `shortlist.training.checkpoints`): a run that stops anywhere and is resumed goes on to the same bits.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 import torch.distributed as dist
@@ -27,6 +27,7 @@ from shortlist.objectives import Objective, default_monitor
 from shortlist.objectives.imbalance import rarity
 from shortlist.training.average import WeightAverage
 from shortlist.training.batches import augmentation, batches, grouped, loaded, mixed_seed, order_of
+from shortlist.training.checkpoints import Checkpoints, Kept, Standing
 from shortlist.training.enough import rose, settled
 from shortlist.training.history import History, Record
 from shortlist.training.learner import Learner, features_of, score
@@ -45,19 +46,6 @@ class Progress(Protocol):
     def step(self, epoch: int, step: int, steps: int, loss: Tensor) -> None: ...
     def epoch(self, record: Record) -> None: ...
     def end(self) -> None: ...
-
-
-class Checkpoints(Protocol):
-    """What keeps every epoch: a `shortlist.runs.Run`."""
-
-    def save_epoch(
-        self, weights: Mapping[str, Tensor], state: Mapping[str, Any], records: list[Record], best: int | None
-    ) -> None: ...
-    def weights(self, which: Literal["best", "last"]) -> Mapping[str, Tensor]: ...
-    def state(self) -> dict[str, Any] | None: ...
-    def records(self) -> list[Record]: ...
-    @property
-    def checkpoint(self) -> dict[str, Any]: ...
 
 
 class Quiet:
@@ -112,27 +100,25 @@ def train(
         optimizer = make_optimizer(backbone, objective, settings.optimizer, fused=can_be_fused(settings))
         model, optimizer = fabric.setup(learner, optimizer)
         average = WeightAverage(learner, settings.ema) if settings.ema else None
-        if resume and run is not None:
-            history = restore(run, learner, optimizer, average, fabric, metric)
+        kept = Kept(fabric, learner, optimizer, average, run, settings.checkpoint_minutes)
+        standing = kept.restore(history) if resume else Standing()
         progress.start(len(history.records), settings.epochs, metric)
 
         while not history.is_over(settings.epochs, settings.stop.patience):
-            epoch, started = len(history.records), time.perf_counter()
+            epoch, standing.started = len(history.records), time.perf_counter() - standing.seconds
             torch.manual_seed(mixed_seed(settings.seed, epoch, fabric.global_rank))
-            loss, lr = train_epoch(fabric, model, optimizer, average, train_set, settings, history, progress)
+            loss, lr = train_epoch(kept, model, train_set, settings, history, standing, progress)
             record: Record = {"epoch": epoch + 1, "loss": loss, "lr": lr}
             share_buffers(backbone)
             with average.in_place() if average is not None else nullcontext():
                 if val_set is not None:
                     scores = gathered_scores(fabric, learner, val_set)
                     record |= measure_all(metrics, scores, val_set.answers, objective.link)
-                record["seconds"] = round(time.perf_counter() - started, 3)
+                record["seconds"] = round(time.perf_counter() - standing.started, 3)
                 is_best = history.add(record)
+                standing = Standing()
                 if run is not None:
-                    if fabric.is_global_zero:
-                        state = state_of(optimizer, average, fabric)
-                        run.save_epoch(learner.weights(), state, history.records, history.best_epoch)
-                    fabric.barrier()
+                    kept.save_epoch(history)
                 elif is_best and (val_set is not None or average is not None):
                     best_weights = learner.weights()
             progress.epoch(record)
@@ -148,16 +134,16 @@ def train(
 
 
 def train_epoch(
-    fabric: Fabric,
+    kept: Kept,
     model: Any,
-    optimizer: Any,
-    average: WeightAverage | None,
     dataset: Dataset,
     settings: TrainSettings,
     history: History,
+    standing: Standing,
     progress: Progress,
 ) -> tuple[float, float]:
-    """One pass over the data; the mean loss per example, and the learning rate at the end."""
+    """One pass over the data, or what is left of it; the mean loss per example, and the learning rate at the end."""
+    fabric, optimizer, average = kept.fabric, kept.optimizer, kept.average
     epoch, watched = len(history.records), history.values()
     objective: Objective = model.module.objective
     model.train()
@@ -172,11 +158,12 @@ def train_epoch(
     groups = grouped(batches(order, settings.batch_size, fabric.world_size), settings.accumulate)
     mine = [[rows[fabric.global_rank :: fabric.world_size] for rows in group] for group in groups]
     seen_as, change = augmentation(settings, dataset, epoch)
-    ready = loaded(seen_as, [rows for group in mine for rows in group], fabric.device)
+    ready = loaded(seen_as, [rows for group in mine[standing.step :] for rows in group], fabric.device)
     changing = any(weight.requires_grad for weight in model.module.backbone.parameters())
 
-    total, seen = torch.zeros((), device=fabric.device), 0
-    for step, group in enumerate(mine):
+    total, seen = torch.tensor(standing.total, device=fabric.device), standing.seen
+    standing.go_on(objective, fabric.device)
+    for step, group in enumerate(mine[standing.step :], start=standing.step):
         length = 1 / len(mine)
         rate = rate_at(settings.schedule, epoch + step * length, settings.epochs, length, watched)
         lr = settings.optimizer.lr * rate
@@ -200,6 +187,8 @@ def train_epoch(
         objective.after_step(lr)
         if average is not None:
             average.update()
+        if step + 1 < len(mine) and kept.is_due(step):
+            kept.save_part(epoch, Standing(step + 1, float(total), seen, time.perf_counter() - standing.started))
         progress.step(epoch, step, len(mine), loss.detach())
     mean: Any = fabric.all_reduce(total / seen, reduce_op="mean")
     if not math.isfinite(mean):
@@ -337,36 +326,3 @@ def frozen(backbone: nn.Module, still: bool) -> Iterator[None]:
 def can_be_fused(settings: TrainSettings) -> bool:
     """A fused step scales the gradients of half precision back itself: too late for clipping."""
     return settings.optimizer.clip is None or settings.precision != "16-mixed"
-
-
-# ---- checkpoints
-
-
-def state_of(optimizer: Any, average: WeightAverage | None, fabric: Fabric) -> dict[str, Any]:
-    """What training goes on with besides the weights."""
-    return {
-        "optimizer": optimizer.state_dict(),
-        "precision": fabric.strategy.precision.state_dict(),
-        "average": None if average is None else average.state(),
-    }
-
-
-def restore(
-    run: Checkpoints,
-    learner: Learner,
-    optimizer: Any,
-    average: WeightAverage | None,
-    fabric: Fabric,
-    metric: str | None,
-) -> History:
-    """Everything as it was after the run's last saved epoch; nothing where there is none."""
-    saved = run.state()
-    if saved is None:
-        return History(metric)
-    learner.load_state_dict(run.weights("last"))
-    optimizer.load_state_dict(saved["optimizer"])
-    fabric.strategy.precision.load_state_dict(saved["precision"])
-    if average is not None:
-        average.load(saved["average"])
-        average.swap()  # the saved weights are the averages
-    return History(metric, run.records(), run.checkpoint["best"])
