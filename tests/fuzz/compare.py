@@ -185,6 +185,7 @@ def _row_weights(batch: Batch) -> Tensor:
         known = target.unsqueeze(-1) == torch.arange(n)
     else:
         known = target >= 0 if batch.name in ABSENT_COUNTS else target == 1
+        known = known | (batch.name == "partial_selective_loss")  # which assumes unknown labels absent
     if mask is not None:
         known = known & mask
     compute = _compute_type(batch.scores.dtype)
