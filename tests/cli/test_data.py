@@ -22,7 +22,35 @@ def test_a_table_with_blanks_is_described(cli: Cli) -> None:
     options = ("features", "path=labels.csv", "label_columns=[cat,dog]")
     found = cli("data", "describe", *options, "--json").json
     assert (found["in_shape"], found["share_unknown"], found["label_counts"]) == ([2], 0.5, {"cat": 1, "dog": 0})
-    assert cli("data", "check", *options).err.strip() == "no problems"
+    assert found["columns"]["ignored"] == {"id": "it holds no numbers"}
+    assert cli("data", "check", *options, "ids_key=id").err.splitlines()[-1] == "no problems"
+
+
+def test_a_column_that_is_left_out_is_never_no_problems_alone(cli: Cli) -> None:
+    Path("labels.csv").write_text("city,a,cat,dog\nOslo,2,1,\nRome,4,,0\n")
+    options = ("features", "path=labels.csv", "label_columns=[cat,dog]")
+    checked, described = cli("data", "check", *options), cli("data", "describe", *options)
+    assert checked.err.splitlines() == [
+        "features (1): a",
+        "labels (2): cat, dog",
+        "ignored (1): city (it holds no numbers)",
+        "warning: 1 column is left out, because it holds no numbers: 'city': write it as numbers, or name it in "
+        "other_columns",
+        "no problems, 1 warning",
+    ]
+    assert "ignored (1): city (it holds no numbers)" in described.out.splitlines()
+    assert "1 column is left out" in described.err
+    assert cli("data", "check", *options, "--json").json["warnings"][0] in described.err
+
+
+def test_problems_of_one_cause_are_counted_with_three_examples(cli: Cli) -> None:
+    Path("table.csv").write_text("a,y\n" + "1,cat\n" * 2 + "".join(f"bad{row},cat\n" for row in range(165)))
+    checked = cli("data", "check", "features", "path=table.csv")
+    assert checked.out.splitlines() == [
+        "table.csv: 165 times alike, such as",
+        *(f"  table.csv, line {row + 4}: the column 'a' is 'bad{row}', not a number" for row in range(3)),
+    ]
+    assert checked.err.splitlines() == ["165 problems"]
 
 
 @pytest.mark.parametrize("command", ["check", "describe"])
@@ -73,3 +101,12 @@ def test_problems_and_errors_show_what_would_steer_the_terminal(cli: Cli) -> Non
     assert "no such image: \\x1b[2J.png" in checked.out
     assert described.code == 2
     assert "no such image: \\x1b[2J.png" in described.err
+
+
+def test_training_says_what_the_columns_are_used_for(cli: Cli) -> None:
+    rows = "".join(f"{row % 3},Oslo,{'owl' if row % 2 else 'cat'}\n" for row in range(40))
+    Path("table.csv").write_text(f"a,city,y\n{rows}")
+    Path("config.yaml").write_text("data: {train: {reader: features, path: table.csv}}\nepochs: 30\n")
+    said = cli("train", "config.yaml", "--out", "run").err
+    assert "features (1): a\nlabels (1): y\nignored (1): city (it holds no numbers)\n" in said
+    assert "warning: 1 column is left out, because it holds no numbers: 'city'" in said

@@ -1,5 +1,6 @@
 """``shortlist data``: check files before training, describe them, and run a backbone over them once."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,17 +21,23 @@ Reader = Annotated[
 def check(reader: Reader, options: ReaderOptions = None, as_json: Json = False) -> None:
     """List everything that is wrong with the files: missing, truncated and duplicate images, labels outside the
     vocabulary, ... Exits with 1 if there is anything."""
-    from shortlist.data import problems
+    from shortlist.data.readers.findings import grouped
+    from shortlist.data.readers.registry import check as check_files
 
     source = _source(reader, options)
-    found = problems(source.reader, **_checked(source))
+    dataset, found = check_files(source.reader, **_checked(source))
     if as_json:
         fields = ("file", "row", "unit", "message")
-        print_json({"problems": [{name: getattr(problem, name) for name in fields} for problem in found]})
+        use = None if dataset is None or dataset.columns is None else dataset.columns.as_json()
+        warned = [] if dataset is None else _concerns(dataset)
+        listed = [{name: getattr(problem, name) for name in fields} for problem in found]
+        print_json({"problems": listed, "columns": use, "warnings": warned})
     else:
-        for problem in found:
-            print_line(str(problem))
-        say(f"{len(found)} problem{'s' * (len(found) != 1)}" if found else "no problems")
+        for line in grouped(found):
+            print_line(line)
+        concerns = _show_columns(dataset)
+        known = f"{len(found)} problem{'s' * (len(found) != 1)}" if found else "no problems"
+        say(known + (f", {concerns} warning{'s' * (concerns > 1)}" if concerns else ""))
     if found:
         raise typer.Exit(1)
 
@@ -40,15 +47,20 @@ def describe(reader: Reader, options: ReaderOptions = None, as_json: Json = Fals
     """Count what is in the data: examples, labels, how many are unknown, how many apply at once."""
     from shortlist.runs.setup import read_source
 
-    described = read_source(_source(reader, options)).describe()
+    dataset = read_source(_source(reader, options))
+    described = dataset.describe()
     if as_json:
-        print_json(described)
+        print_json(described | {"warnings": _concerns(dataset)})
         return
+    described.pop("columns", None)
     counts = described.pop("label_counts")
     print_table(described.pop("name"), ["", ""], list(described.items()))
     by_count = sorted(counts.items(), key=lambda item: -item[1])
     shown = by_count if len(by_count) <= 10 else [*by_count[:5], ("...", ""), *by_count[-5:]]
     print_table("\nmost and least frequent labels", ["label", "examples"], shown)
+    if dataset.columns is not None:
+        print_line("")
+    _show_columns(dataset, print_line)
 
 
 @app.command()
@@ -93,6 +105,24 @@ def features(
         return
     print_table(backbone, ["", ""], list(result.items()))
     say(f"read it with: features path={out} {' '.join(f'{key}={name}' for key, name in keys.items())}")
+
+
+def _concerns(dataset: Any) -> list[str]:
+    from shortlist.data.table_concerns import table_concerns
+
+    return table_concerns(dataset)
+
+
+def _show_columns(dataset: Any, show: Callable[[str], None] = say) -> int:
+    """Say what the columns of a table are used for, and what to look at again; returns how much that is."""
+    if dataset is None or dataset.columns is None:
+        return 0
+    for line in dataset.columns.lines():
+        show(line)
+    concerns = _concerns(dataset)
+    for concern in concerns:
+        say(f"warning: {concern}")
+    return len(concerns)
 
 
 def _show(done: int, total: int) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+# why columns are ignored that perhaps should not be
+NO_NUMBERS, DECIMAL_COMMAS = "it holds no numbers", "it holds numbers with decimal commas"
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,10 @@ class ColumnUse:
     ids: tuple[str, ...] = ()
     others: Mapping[str, str] = field(default_factory=dict)  # column -> what it is
     ignored: Mapping[str, str] = field(default_factory=dict)  # column -> why
+
+    def as_json(self) -> dict[str, Any]:
+        """By use, as lists and dicts."""
+        return {name: list(value) if isinstance(value, tuple) else dict(value) for name, value in vars(self).items()}
 
     def lines(self) -> list[str]:
         """To read: a line for each use that there is."""

@@ -213,6 +213,8 @@ class Dataset:
             described["side_classes"] = len(self.side[self.side >= 0].unique())
         if self.truth is not None:
             described["true_cardinality"] = float(self.truth.sizes.mean()) if len(self) else 0.0
+        if self.columns is not None:
+            described["columns"] = self.columns.as_json()
         if self.corruptions:
             described["corruptions"] = [dict(done) for done in self.corruptions]
         return described

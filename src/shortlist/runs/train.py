@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.data import Dataset
+from shortlist.data.table_concerns import table_concerns
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import PathLike
 from shortlist.runs.config import RunConfig, as_config
@@ -76,8 +77,12 @@ def train(
                 f"{examples} training examples: batches of {chosen.batch_size}, {chosen.epochs} epochs of "
                 f"{steps_per_epoch(chosen, examples)} steps"
             )
+        columns = ready.parts["train"].columns
+        if say is not None and columns is not None:
+            for line in columns.lines():
+                say(line)
         twice = repeated(chosen, ready.parts) if parts is None and resume is None else []
-        for concern in (*concerns(chosen, ready.parts["train"]), *twice):
+        for concern in (*table_concerns(ready.parts["train"]), *concerns(chosen, ready.parts["train"]), *twice):
             warnings.warn(concern, ShortlistWarning, stacklevel=2)
     run, history = fit(ready, place, resume=resume is not None, progress=progress, fabric=fabric)
     if run is None or not fabric.is_global_zero:

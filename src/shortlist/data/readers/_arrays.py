@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from shortlist.data.column_use import listed
+from shortlist.data.column_use import DECIMAL_COMMAS, NO_NUMBERS, listed
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns, ParquetColumns, TextColumns
 from shortlist.data.readers.findings import Findings, missing
@@ -126,7 +126,7 @@ class ArrayFile:
             return "it is not among the features that were named"
         if self._table is not None and self._table.has_numbers(name):
             return f"the features are the columns {key}_*"
-        return "it holds no numbers"
+        return DECIMAL_COMMAS if self._table is not None and self._table.has_decimal_commas(name) else NO_NUMBERS
 
     def _member(self, key: str) -> Any:
         """An array of an .npz, once its size is known to be right."""
@@ -163,14 +163,16 @@ def _check_size(file: IO[bytes], size: int) -> None:
         )
 
 
-def open_arrays(path: str | os.PathLike[str], findings: Findings, memory_map: bool = False) -> ArrayFile | None:
+def open_arrays(
+    path: str | os.PathLike[str], findings: Findings, memory_map: bool = False, decimal: str = "."
+) -> ArrayFile | None:
     """The file, or None with the reason noted."""
     text = None
     if Path(path).suffix.lower() in (".csv", ".tsv"):
         table = read_table(path, findings)
         if table is None:
             return None
-        text = TextColumns(table, findings)
+        text = TextColumns(table, findings, decimal)
     try:
         return ArrayFile(path, memory_map, text)
     except ValueError as error:

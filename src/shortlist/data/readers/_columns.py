@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +15,8 @@ from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.tables import Table, parquet_table
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 
 class Columns(Protocol):
@@ -31,6 +34,9 @@ class Columns(Protocol):
         """A column as it is written."""
 
     def has_numbers(self, name: str) -> bool: ...
+
+    def has_decimal_commas(self, name: str) -> bool:
+        """Whether it would hold numbers, were commas points."""
 
 
 class ParquetColumns:
@@ -55,6 +61,9 @@ class ParquetColumns:
         kind = self._table.column(name).type
         return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
+    def has_decimal_commas(self, name: str) -> bool:
+        return _have_decimal_commas(cell for cell in self.texts(name).tolist() if isinstance(cell, str))
+
 
 def _matrix(lists: Any, name: str) -> NDArray[Any]:
     if lists.null_count:
@@ -69,10 +78,15 @@ def _matrix(lists: Any, name: str) -> NDArray[Any]:
 class TextColumns:
     """The columns of a .csv or .tsv file; a cell that should be a number and is none is noted with its line."""
 
-    def __init__(self, table: Table, findings: Findings) -> None:
+    def __init__(self, table: Table, findings: Findings, decimal: str = ".") -> None:
         self.names: Sequence[str] = table.columns
         self._path, self._findings = table.path, findings
         self._cells = {name: [cells[place] for _, cells in table.rows] for place, name in enumerate(self.names)}
+        if decimal == ",":
+            for name, cells in self._cells.items():
+                self._cells[name] = [
+                    cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells
+                ]
         findings.number_lines(table.path, [line for line, _ in table.rows])
         for name in self._cells:
             if name and self.names.count(name) > 1:
@@ -100,12 +114,20 @@ class TextColumns:
     def has_numbers(self, name: str) -> bool:
         return any(map(_is_number, self._cells[name]))
 
+    def has_decimal_commas(self, name: str) -> bool:
+        return _have_decimal_commas(filter(None, self._cells[name]))
+
 
 def _parsed(cells: list[str]) -> NDArray[np.float64] | None:
     try:
         return np.array([float(cell or math.nan) for cell in cells])
     except ValueError:
         return None
+
+
+def _have_decimal_commas(cells: Iterable[str]) -> bool:
+    found = [_DECIMAL_COMMA.fullmatch(cell) is not None for cell in cells]
+    return any(found) and sum(found) >= 0.5 * len(found)
 
 
 def _is_number(cell: str) -> bool:

@@ -106,6 +106,28 @@ def indices_of_names(
     return np.maximum(found, -1), known
 
 
+def matrix_of_names(
+    cells: Any, separator: str, vocabulary: Sequence[str] | None, file: PathLike, findings: Findings
+) -> tuple[np.ndarray[Any, np.dtype[np.int8]], tuple[str, ...]]:
+    """A label matrix of cells with any number of names; without a vocabulary it is the names that occur, sorted."""
+    if not separator or cells.ndim != 1 or cells.dtype.kind not in "OU":
+        findings.add(file, f"separator={separator!r} must be a text that stands between names in one column of labels")
+        findings.stop_if_any()
+    names = [[name.strip() for name in (cell or "").split(separator) if name.strip()] for cell in cells.tolist()]
+    known = tuple(sorted({name for row in names for name in row})) if vocabulary is None else tuple(vocabulary)
+    number = {name: label for label, name in enumerate(known)}
+    matrix = np.zeros((len(names), len(known)), dtype=np.int8)
+    outside: dict[str, list[int]] = {}
+    for row, written in enumerate(names):
+        for name in written:
+            if name in number:
+                matrix[row, number[name]] = 1
+            else:
+                outside.setdefault(name, []).append(row)
+    findings.outside(file, outside, known, "row")
+    return matrix, known
+
+
 def side_of(found: Any, file: PathLike, findings: Findings) -> Tensor | None:
     """One class per example, -1 for unknown, from numbers or names; None when something was noted."""
     if found.ndim == 1 and found.dtype.kind in "OU":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from shortlist.data.readers._targets import (
     blanks_are_unknown,
     dataset_of,
     indices_of_names,
+    matrix_of_names,
     side_of,
     target_of,
     truth_of,
@@ -58,6 +59,8 @@ def read_features(
     vocabulary: Sequence[str] | None = None,
     num_labels: int | None = None,
     coding: Coding = "label-matrix",
+    separator: str | None = None,
+    decimal: Literal[".", ","] = ".",
     memory_map: bool = False,
 ) -> Dataset:
     """Features with labels, from .npz, .npy, .parquet, .csv or .tsv files.
@@ -88,6 +91,9 @@ def read_features(
         num_labels: how many labels there are, where neither names nor a label matrix tell.
         coding: what the numbers of a label matrix mean: "label-matrix" (1 present, 0 absent, -1 unknown), "signed"
             (1 present, -1 absent, 0 unknown) or "nan" (1 present, 0 absent, NaN or blank unknown).
+        separator: of a column of names, what stands between several labels of one example (``joy|love``); a blank is
+            then an example without labels.
+        decimal: of .csv and .tsv, what stands before the digits of a fraction.
         memory_map: leave the features of a .npy on disk and read only the rows asked for.
 
     >>> import tempfile
@@ -114,8 +120,10 @@ def read_features(
         "side": side_key,
         "truth": truth_key,
     }
-    inputs_file = open_arrays(path, findings, memory_map)
-    labels_file = inputs_file if labels is None else open_arrays(labels, findings)
+    if decimal not in (".", ","):
+        raise ShortlistError(f"decimal must be '.' or ',', got {decimal!r}")
+    inputs_file = open_arrays(path, findings, memory_map, decimal)
+    labels_file = inputs_file if labels is None else open_arrays(labels, findings, decimal=decimal)
     named = _named(labels_file, label_columns, (labels_key, *keys.values())) if labels is None else set()
     named |= set(other_columns)
     inputs = get_array(inputs_file, inputs_key, findings, columns=input_columns, named=named)
@@ -129,7 +137,9 @@ def read_features(
     inputs = _checked_inputs(inputs, inputs_file, features, findings)
     if vocabulary is None:
         vocabulary = _names_in_file(labels_file, labels_key, written, found["names"])
-    if written.ndim == 1 and written.dtype.kind in "OU":
+    if separator is not None:
+        written, vocabulary = matrix_of_names(written, separator, vocabulary, labels_file.path, findings)
+    elif written.ndim == 1 and written.dtype.kind in "OU":
         written, vocabulary = indices_of_names(written.tolist(), vocabulary, labels_file.path, findings)
     vocabulary = _checked_names(vocabulary, written, num_labels, labels_file, labels_key)
     if labels_file.is_table:
@@ -176,7 +186,7 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     (tensor([[ 4.5000, 30.0000]]), ('a',), ('weight', 'tail'))
     """
     findings = Findings()
-    file = open_arrays(path, findings, bool(options.get("memory_map")))
+    file = open_arrays(path, findings, bool(options.get("memory_map")), options.get("decimal", "."))
     key, columns = options.get("inputs_key", "X"), options.get("input_columns")
     named = _no_features(file, options)
     inputs = get_array(file, key, findings, columns=columns, named=named)
@@ -213,7 +223,8 @@ def _use(file: ArrayFile, features: Sequence[str] | None, options: Mapping[str, 
     if features is None or not file.is_table:
         return None
     others = dict.fromkeys(options.get("other_columns") or (), "named in other_columns")
-    labels, ids = list(options.get("label_columns") or ()), []
+    labels: list[str] = list(options.get("label_columns") or ())
+    ids: list[str] = []
     apart = options.get("labels") is not None  # all else is in another file
     for option, what in {} if apart else _OTHER_USES.items():
         key = options.get(option, "y" if option == "labels_key" and not labels else None)

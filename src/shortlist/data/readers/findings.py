@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ Unit = Literal["row", "line"]  # what a position in a file counts
 
 # set by ``problems``: look inside every image too, which costs as much as decoding the whole data set
 _THOROUGH: ContextVar[bool] = ContextVar("thorough", default=False)
+
+
+_DETAILS = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[\d/\\]\S*")  # what differs between problems of one cause
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,29 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}"
+
+
+def grouped(problems: Sequence[Problem], examples: int = 3) -> list[str]:
+    """Lines to read: problems of one file that differ only in numbers and quoted names are one cause, with a count and
+    the first few of them.
+
+    >>> for line in grouped([Problem("a.csv", row, f"the label '{row}' is unknown") for row in range(2, 167)]):
+    ...     print(line)
+    a.csv: 165 times alike, such as
+      a.csv, row 2: the label '2' is unknown
+      a.csv, row 3: the label '3' is unknown
+      a.csv, row 4: the label '4' is unknown
+    """
+    causes: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        causes.setdefault((problem.file, _DETAILS.sub("*", problem.message)), []).append(problem)
+    lines: list[str] = []
+    for (file, _), alike in causes.items():
+        if len(alike) <= examples:
+            lines += map(str, alike)
+        else:
+            lines += [f"{file}: {len(alike)} times alike, such as", *(f"  {problem}" for problem in alike[:examples])]
+    return lines
 
 
 class DataError(ShortlistError):

@@ -62,12 +62,16 @@ def problems(reader: str, **options: Any) -> list[Problem]:
     ...     print(problem)
     nowhere.npz: no such file
     """
+    return check(reader, **options)[1]
+
+
+def check(reader: str, **options: Any) -> tuple[Dataset | None, list[Problem]]:
+    """The data set that a reader makes of these options, or None and what is wrong, as ``problems`` finds it."""
     try:
         with thorough():
-            _named(reader)(**options)
+            return _named(reader)(**options), []
     except DataError as error:
-        return error.problems
-    return []
+        return None, error.problems
 
 
 def reader_for(path: str) -> str:
