@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,6 +10,9 @@ from torch import Tensor
 
 import shortlist.functional as F
 from tests.functional import oracles_multilabel as oracles
+from tests.functional.harness import random_scores
+
+some_scores = partial(random_scores, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
@@ -63,11 +67,6 @@ ROWWISE = [name for name, case in CASES.items() if case.by != "batch"]
 COUPLED = [name for name, case in CASES.items() if case.by == "batch"]
 
 
-def some_scores(*shape: int, dtype: torch.dtype = torch.float64, scale: float = 1.0, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return (torch.randn(*shape, dtype=torch.float64, generator=generator) * scale).to(dtype)
-
-
 def some_target(name: str, rows: int, labels: int, seed: int = 1) -> Tensor:
     """Indices with an unknown row; or a matrix with an all-unknown, an all-absent and an all-present row and column."""
     generator = torch.Generator().manual_seed(seed)
@@ -81,12 +80,3 @@ def some_target(name: str, rows: int, labels: int, seed: int = 1) -> Tensor:
     for i, value in enumerate((-1, 0, 1)):
         target[i] = value
     return target
-
-
-def value_and_gradient(
-    function: Callable[..., Tensor], scores: Tensor, *args: Any, **options: Any
-) -> tuple[Tensor, Tensor]:
-    leaf = scores.detach().clone().requires_grad_()
-    value = function(leaf, *args, **options)
-    (gradient,) = torch.autograd.grad(value.sum(), leaf)
-    return value.detach(), gradient

@@ -6,16 +6,8 @@ from torch import Tensor
 
 from shortlist import kernels
 from shortlist.functional.label_matrix import is_label
-from tests.functional.cases_multilabel import (
-    CASES,
-    COUPLED,
-    INDICES,
-    MATRIX,
-    ROWWISE,
-    some_scores,
-    some_target,
-    value_and_gradient,
-)
+from tests.functional.cases_multilabel import CASES, COUPLED, INDICES, MATRIX, ROWWISE, some_scores, some_target
+from tests.functional.harness import value_and_gradient
 from tests.kernels_here import PATHS
 
 every_loss = pytest.mark.parametrize("name", CASES)
