@@ -4,7 +4,7 @@ import copy
 import os
 import re
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
@@ -96,6 +96,10 @@ class RunConfig(TrainSettings):
     backbone: Named = Field(default=Named(name="identity"), description="from inputs to features")
     objective: Named = Field(
         default=Named(name="cross-entropy"), description="from features to scores, and what is learned"
+    )
+    crops: Literal[1, 5, 10] = Field(
+        default=1,
+        description="calibrate, predict and evaluate from so many crops of each image: corners and middle, 10 mirrored",
     )
     rules: tuple[Named, ...] = Field(default=(), description="set rules to calibrate; none: the usual ones")
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.objectives import Objective
+from shortlist.training.crops import combined, crops_of, larger
 
 
 class Learner(nn.Module):
@@ -36,22 +37,31 @@ class Learner(nn.Module):
 
 
 @torch.no_grad()
-def score(learner: Learner, dataset: Dataset, batch_size: int = 1024, context: Any = None) -> Tensor:
-    """The scores of every example, float32 (N, L) on the CPU; ``context`` makes the precision's autocast context."""
+def score(
+    learner: Learner, dataset: Dataset, batch_size: int = 1024, context: Any = nullcontext, crops: int = 1
+) -> Tensor:
+    """The scores of every example, float32 (N, L) on the CPU; ``context`` makes the precision's autocast context. With
+    5 or 10 ``crops`` of each image, those of all of them together."""
     dataset = dataset.normalised_for(learner.backbone)
+    size = dataset.in_shape[1:]
+    if crops > 1:
+        dataset, batch_size = larger(dataset), max(1, batch_size // crops)
     device = next(learner.parameters()).device
     was_training = learner.training
     learner.eval()
     parts = []
+    asked = getattr(learner.objective.config, "k", None)
+    k = int(asked) if asked is not None and float(asked).is_integer() else 1
     if dataset.kind == "scenes":
         batch_size = max(1, batch_size // 16)  # every pair of objects is a row
     for rows in torch.arange(len(dataset)).split(batch_size):
         inputs = dataset.batch(rows)[0].to(device)
-        if context is None:
-            parts.append(learner.scores(inputs).float().cpu())
-        else:
-            with context():
+        with context():
+            if crops == 1:
                 parts.append(learner.scores(inputs).float().cpu())
+            else:
+                found = learner.scores(crops_of(inputs, size, crops).flatten(0, 1)).float().cpu()
+                parts.append(combined(found.unflatten(0, (len(rows), crops)), learner.objective.link, k))
     learner.train(was_training)
     return torch.cat(parts) if parts else torch.empty(0, learner.objective.num_labels)
 
