@@ -1,4 +1,4 @@
-"""Labels: the label matrix, the named converters to it from other codings, and ``LabelSets``.
+"""The converters from other codings to the label matrix.
 
 A label matrix holds 1 (present), 0 (absent) and -1 (unknown). Files code the same three facts in many ways, and a guess
 would be wrong in silence: each converter is named after the coding it reads and accepts nothing else. Torch tensors
