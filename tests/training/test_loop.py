@@ -12,7 +12,7 @@ from shortlist.models import build_backbone
 from shortlist.objectives import OBJECTIVES, build
 from shortlist.runs.config import parse_config
 from shortlist.runs.run import Run
-from shortlist.training.batches import batches, loaded, order_of
+from shortlist.training.batches import batches, order_of
 from shortlist.training.history import History
 from shortlist.training.learner import Learner, features_of, score
 from shortlist.training.loop import train
@@ -417,23 +417,6 @@ def test_batches_hold_every_example_once_and_divide_by_the_processes() -> None:
     assert all(len(rows) % 3 == 0 for rows in batches(order, 20, world=3))
     with pytest.raises(ValueError, match="cannot be shared by 2 processes"):
         batches(torch.arange(1), 4, world=2)
-
-
-def test_image_files_are_decoded_ahead_in_the_right_order(tmp_path: Path) -> None:
-    import numpy as np
-    from PIL import Image
-
-    from shortlist.data import Images
-
-    for number in range(7):
-        Image.fromarray(np.full((4, 4, 3), 30 * number, np.uint8)).save(tmp_path / f"{number}.png")
-    images = Images(tuple(str(tmp_path / f"{n}.png") for n in range(7)), size=(4, 4))
-    data = Dataset(images, torch.arange(7) % 2, ("a", "b"))
-    parts = [torch.tensor([3, 1]), torch.tensor([6]), torch.tensor([0, 2, 5])]
-    found = list(loaded(data, parts, torch.device("cpu")))
-    for rows, (inputs, target) in zip(parts, found, strict=True):
-        assert torch.equal(inputs, data.batch(rows)[0])
-        assert torch.equal(target, data.target[rows])
 
 
 def test_augmentation_is_for_images() -> None:

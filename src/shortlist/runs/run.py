@@ -44,7 +44,7 @@ FORMAT = 1  # what this program writes, and the newest that it reads
 CONFIG, ENVIRONMENT, FACTS, FORMAT_FILE = "config.yaml", "environment.json", "facts.json", "format.json"
 METRICS, CHECKPOINT = "metrics.jsonl", "checkpoint.json"
 # what a resumed run may do otherwise than it began: none of it changes what the epochs so far mean
-MAY_CHANGE = ("epochs", "stop.patience", "rules", "crops", "accelerator", "devices", "checkpoint_minutes")
+MAY_CHANGE = ("epochs", "stop.patience", "rules", "crops", "accelerator", "devices", "workers", "checkpoint_minutes")
 
 
 class Run:

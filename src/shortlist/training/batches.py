@@ -1,7 +1,6 @@
-"""In which order and in which batches an epoch sees the examples, and how a batch is loaded."""
+"""In which order and in which batches an epoch sees the examples, and how they are augmented."""
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -49,25 +48,6 @@ def batches(order: Tensor, size: int, world: int = 1) -> list[Tensor]:
 
 def grouped(parts: list[Tensor], size: int) -> list[list[Tensor]]:
     return [parts[i : i + size] for i in range(0, len(parts), size)]
-
-
-def loaded(dataset: Dataset, parts: Sequence[Tensor], device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-    """Inputs and targets of the batches, on the device; image files are decoded while the batch before trains."""
-    if dataset.kind == "features" or dataset.inputs.in_memory:
-        found: Iterator[tuple[Tensor, Tensor]] = map(dataset.batch, parts)
-    else:
-        found = ahead(dataset, parts)
-    return found if device.type == "cpu" else ((inputs.to(device), target.to(device)) for inputs, target in found)
-
-
-def ahead(dataset: Dataset, parts: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(dataset.batch, parts[0])
-        for following in [*parts[1:], None]:
-            here = coming.result()
-            if following is not None:
-                coming = pool.submit(dataset.batch, following)
-            yield here
 
 
 def augmentation(

@@ -26,11 +26,12 @@ from shortlist.metrics.named import check_metric, measure_all, usual_metrics, us
 from shortlist.objectives import Objective, default_monitor
 from shortlist.objectives.imbalance import rarity
 from shortlist.training.average import WeightAverage
-from shortlist.training.batches import augmentation, batches, grouped, loaded, mixed_seed, order_of
+from shortlist.training.batches import augmentation, batches, grouped, mixed_seed, order_of
 from shortlist.training.checkpoints import Checkpoints, Kept, Standing
 from shortlist.training.enough import rose, settled
 from shortlist.training.history import History, Record
 from shortlist.training.learner import Learner, features_of, score
+from shortlist.training.loading import loaded
 from shortlist.training.optimizers import make_optimizer
 from shortlist.training.schedules import rate_at
 from shortlist.training.settings import TrainSettings
@@ -158,7 +159,8 @@ def train_epoch(
     groups = grouped(batches(order, settings.batch_size, fabric.world_size), settings.accumulate)
     mine = [[rows[fabric.global_rank :: fabric.world_size] for rows in group] for group in groups]
     seen_as, change = augmentation(settings, dataset, epoch)
-    ready = loaded(seen_as, [rows for group in mine[standing.step :] for rows in group], fabric.device)
+    coming = [rows for group in mine[standing.step :] for rows in group]
+    ready = loaded(seen_as, coming, fabric.device, settings.workers)
     changing = any(weight.requires_grad for weight in model.module.backbone.parameters())
 
     total, seen = torch.tensor(standing.total, device=fabric.device), standing.seen
