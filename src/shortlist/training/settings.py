@@ -218,7 +218,9 @@ class TrainSettings(Section):
     )
     devices: PositiveInt = Field(default=1, description="processes that share every batch")
     workers: int = Field(
-        default=0, ge=0, description="processes (on each device) that decode image files ahead; 0: threads do"
+        default=0,
+        ge=0,
+        description="processes (on each device) that decode image files ahead; 0: threads, faster on few cores",
     )
     checkpoint_minutes: float | None = Field(
         default=10.0, gt=0, description="how often a run is saved within a long epoch; none: only after every epoch"
