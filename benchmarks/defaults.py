@@ -102,9 +102,9 @@ def peer(scaled: bool, sparse: bool, single: bool) -> Any:
 
 
 def judged(model: Any, features: Any, target: Any) -> dict[str, float]:
-    """The metrics in percent, of scores and of ``predict``."""
-    scores = np.asarray(model.decision_function(features))
+    """The metrics in percent, of scores (of single labels, probabilities) and of ``predict``."""
     single = target.ndim == 1
+    scores = np.asarray((model.predict_proba if single else model.decision_function)(features))
     truth = np.eye(scores.shape[1], dtype=np.int64)[target] if single else target
     occurs, rows = truth.any(0), truth.any(1)
     by_label = [average_precision_score(truth[:, label], scores[:, label]) for label in np.flatnonzero(occurs)]

@@ -19,6 +19,7 @@ from shortlist.training.full_batch import Loss, fit_linear, log_odds, times
 
 FOLDS = 3
 _FIRST, _FACTOR, _MOST = 10.0, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
+_TOLERANCE = 3e-3  # to compare strengths; the weights that stay are fitted more closely
 USUAL = 1.0  # where there are too few rows to choose
 
 
@@ -45,7 +46,7 @@ def choose_strength(
         nonlocal best
         weights, scores, total = [], torch.zeros(len(target), len(names)), 0.0
         for (here, held), start in zip(folds, starts, strict=True):
-            found = fit_linear(here[0], here[1], start, loss, strength).weights
+            found = fit_linear(here[0], here[1], start, loss, strength, tolerance=_TOLERANCE).weights
             scores[held] = times(take(inputs, held), found)
             total += float(loss(scores[held], target[held])[0].sum())
             weights.append(found)
