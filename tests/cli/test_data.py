@@ -19,16 +19,15 @@ def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 
 def test_a_table_with_blanks_is_described(cli: Cli) -> None:
     Path("labels.csv").write_text("id,a,b,cat,dog\nx,1,2,1,\ny,3,4,,0\n")
-    options = ("features", "path=labels.csv", "label_columns=[cat,dog]")
+    options = ("features", "path=labels.csv", "label_columns=[cat,dog]", "ids_key=id")
     found = cli("data", "describe", *options, "--json").json
     assert (found["in_shape"], found["share_unknown"], found["label_counts"]) == ([2], 0.5, {"cat": 1, "dog": 0})
-    assert found["columns"]["ignored"] == {"id": "it holds no numbers"}
-    assert cli("data", "check", *options, "ids_key=id").err.splitlines()[-1] == "no problems"
+    assert cli("data", "check", *options).err.splitlines()[-1] == "no problems"
 
 
 def test_a_column_that_is_left_out_is_never_no_problems_alone(cli: Cli) -> None:
     Path("labels.csv").write_text("city,a,cat,dog\nOslo,2,1,\nRome,4,,0\n")
-    options = ("features", "path=labels.csv", "label_columns=[cat,dog]")
+    options = ("features", "path=labels.csv", "label_columns=[cat,dog]", "as_table=false")
     checked, described = cli("data", "check", *options), cli("data", "describe", *options)
     assert checked.err.splitlines() == [
         "features (1): a",
@@ -45,7 +44,7 @@ def test_a_column_that_is_left_out_is_never_no_problems_alone(cli: Cli) -> None:
 
 def test_problems_of_one_cause_are_counted_with_three_examples(cli: Cli) -> None:
     Path("table.csv").write_text("a,y\n" + "1,cat\n" * 2 + "".join(f"bad{row},cat\n" for row in range(165)))
-    checked = cli("data", "check", "features", "path=table.csv")
+    checked = cli("data", "check", "features", "path=table.csv", "as_table=false")
     assert checked.out.splitlines() == [
         "table.csv: 165 times alike, such as",
         *(f"  table.csv, line {row + 4}: the column 'a' is 'bad{row}', not a number" for row in range(3)),
@@ -107,6 +106,17 @@ def test_training_says_what_the_columns_are_used_for(cli: Cli) -> None:
     rows = "".join(f"{row % 3},Oslo,{'owl' if row % 2 else 'cat'}\n" for row in range(40))
     Path("table.csv").write_text(f"a,city,y\n{rows}")
     Path("config.yaml").write_text("data: {train: {reader: features, path: table.csv}}\nepochs: 30\n")
-    said = cli("train", "config.yaml", "--out", "run").err
+    said = cli("train", "config.yaml", "data.preprocess=none", "--out", "run").err
     assert "features (1): a\nlabels (1): y\nignored (1): city (it holds no numbers)\n" in said
     assert "warning: 1 column is left out, because it holds no numbers: 'city'" in said
+    said = cli("train", "config.yaml", "--out", "other").err
+    assert "ignored (1): city (always the same)\nstandardised numbers (1): a\n" in said
+
+
+def test_texts_and_numbers_with_slips_are_warned_of_before_training(cli: Cli) -> None:
+    rows = "".join(f"{'1o' if row == 3 else row % 5},note number {row},{row % 2}\n" for row in range(80))
+    Path("table.csv").write_text(f"a,note,y\n{rows}")
+    checked = cli("data", "check", "features", "path=table.csv", "num_labels=2").err
+    assert "warning: the column 'a' is taken as names, because 1 of 80 cells are no numbers: '1o': mend" in checked
+    assert "warning: columns left out: 'note' (80 different values in 80 rows: text or an id)" in checked
+    assert checked.endswith("no problems, 2 warnings\n")

@@ -45,7 +45,8 @@ def table(path: Path) -> str:
     """Sixty rows of twelve patients, a day after the other, the last ones first."""
     lines = [f"{row / 7:.4f},{row % 11},{row % 2},{row // 5},{99 - row}" for row in range(60)]
     path.write_text("a,b,y,patient,day\n" + "\n".join(lines) + "\n")
-    return f"data: {{train: {{reader: features, path: {path}, num_labels: 2, other_columns: [patient, day]}}}}"
+    train = f"{{reader: features, path: {path}, num_labels: 2, other_columns: [patient, day]}}"
+    return f"data: {{train: {train}, preprocess: none}}"
 
 
 def test_a_column_of_the_table_keeps_groups_together(tmp_path: Path) -> None:
@@ -115,7 +116,8 @@ def test_the_same_example_in_two_parts_is_named(tmp_path: Path) -> None:
     with pytest.warns(ShortlistWarning, match=r"data: 2 of the examples in test are in train too \(row 0 = row 2, "):
         runs.train(config, tmp_path / "run", overrides=["epochs=1"])
     (tmp_path / "all.csv").write_text("\n".join([lines[0], *lines[1:3] * 10]) + "\n")
-    (message, *_) = repeated(parse_config(text), read_parts(parse_config(text)))
+    config = parse_config(text, ["data.preprocess=auto"])
+    (message, *_) = repeated(config, read_parts(config))
     assert "2 of the examples in validation are in train too" in message
     assert message.endswith("a column of groups (data.groups) would keep them together")
 

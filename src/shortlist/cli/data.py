@@ -1,5 +1,6 @@
 """``shortlist data``: check files before training, describe them, and run a backbone over them once."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +9,7 @@ import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Quiet, ReaderOptions
 from shortlist.cli._output import print_json, print_line, print_table, say
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 
 app = typer.Typer(no_args_is_help=True)
 Reader = Annotated[
@@ -110,14 +111,27 @@ def features(
 def _concerns(dataset: Any) -> list[str]:
     from shortlist.data.table_concerns import table_concerns
 
-    return table_concerns(dataset)
+    return [*table_concerns(dataset), *_prepared(dataset)[1]]
+
+
+def _prepared(dataset: Any) -> tuple[list[str], list[str]]:
+    """What a run would make of a table's columns, had it all rows to learn from; and what it would warn of."""
+    from shortlist.data.preprocessing import Preprocessor
+    from shortlist.data.table_rows import TableRows
+
+    if not isinstance(dataset.inputs, TableRows):
+        return [], []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ShortlistWarning)
+        lines = Preprocessor.fit(dataset.inputs.frame).describe().splitlines()
+    return lines, [str(warned.message) for warned in caught if issubclass(warned.category, ShortlistWarning)]
 
 
 def _show_columns(dataset: Any, show: Callable[[str], None] = say) -> int:
     """Say what the columns of a table are used for, and what to look at again; returns how much that is."""
     if dataset is None or dataset.columns is None:
         return 0
-    for line in dataset.columns.lines():
+    for line in (*dataset.columns.lines(), *_prepared(dataset)[0]):
         show(line)
     concerns = _concerns(dataset)
     for concern in concerns:
@@ -133,13 +147,16 @@ def _source(reader: str, options: list[str] | None) -> Any:
     """The reader and options that the arguments name."""
     from shortlist.data.readers import READERS, reader_for
     from shortlist.runs.config import Source, apply_override, read_yaml
+    from shortlist.runs.setup import as_table
 
     content: Any = {"reader": reader}
+    preprocess = "auto"
     if reader.endswith((".yaml", ".yml")):
         if not Path(reader).is_file():
             raise ShortlistError(f"there is no file {reader}")
         content = read_yaml(Path(reader).read_text("utf-8"), reader)
         if isinstance(content, dict) and isinstance(content.get("data"), dict):
+            preprocess = content["data"].get("preprocess", "auto")
             content = content["data"].get("train")
         if not isinstance(content, dict) or "reader" not in content:
             raise ShortlistError(f"{reader}: it names no reader; a data file looks like: reader: features, path: ...")
@@ -147,7 +164,7 @@ def _source(reader: str, options: list[str] | None) -> Any:
         raise ShortlistError(f"{reader!r} is no reader but a path: try {reader_for(reader)}")
     for option in options or ():
         apply_override(content, option)
-    return Source(**content)
+    return as_table(Source(**content), preprocess)
 
 
 def _checked(source: Any) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from torch import Tensor
 from shortlist.data.column_use import ColumnUse
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
+from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.scenes import Relations, Scenes
+from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.labels import check_label_matrix
 from shortlist.labels.label_set_inputs import as_positions, check_vocabulary
@@ -25,8 +27,8 @@ class Dataset:
     """Examples with their labels. Nothing in it changes: every operation returns a new one.
 
     Args:
-        inputs: features (N, D), a float tensor, ``MappedRows`` of a file or a scipy CSR matrix; or ``Images``;
-            or ``Scenes``, whose images have the predicates that occur in them as labels.
+        inputs: features (N, D), a float tensor, ``MappedRows`` of a file, a scipy CSR matrix or ``TableRows``; or
+            ``Images``; or ``Scenes``, whose images have the predicates that occur in them as labels.
         target: class indices, int64 (N,) with -1 unknown; or a label matrix, int8 (N, L) of 1 present, 0 absent,
             -1 unknown.
         vocabulary: the L labels' names.
@@ -129,6 +131,8 @@ class Dataset:
             return self.inputs[index].to(torch.float32), target
         if isinstance(self.inputs, Images):
             return self.inputs.batch(index), target
+        if isinstance(self.inputs, TableRows):
+            raise ShortlistError(f"{self.name}: the columns of a table are no numbers yet: see Dataset.preprocessed")
         rows = self.inputs[as_positions(index, len(self), "example")]
         rows = rows.toarray() if hasattr(rows, "toarray") else rows
         return torch.from_numpy(np.asarray(rows, dtype=np.float32)), target
@@ -139,7 +143,7 @@ class Dataset:
         if rows.ndim != 1:
             raise ShortlistError(f"index must be positions in one dimension, a bool mask or a slice, got {index!r}")
         at = torch.from_numpy(rows)
-        if isinstance(self.inputs, Images | MappedRows | Scenes):
+        if isinstance(self.inputs, Images | MappedRows | Scenes | TableRows):
             inputs: Any = self.inputs.subset(rows)
         else:
             inputs = self.inputs[at] if isinstance(self.inputs, Tensor) else self.inputs[rows]
@@ -172,6 +176,20 @@ class Dataset:
         if not isinstance(self.inputs, Images) or mean is None or std is None:
             return self
         return replace(self, inputs=self.inputs.normalised(mean, std))
+
+    def preprocessed(self, preprocessor: Preprocessor | None) -> Dataset:
+        """With the columns of a table as numbers, as the preprocessor was fitted to make them; other data as it is."""
+        if not isinstance(self.inputs, TableRows):
+            return self
+        if preprocessor is None:
+            raise ShortlistError(f"{self.name}: the columns of a table need a preprocessor to become numbers")
+        columns = self.columns
+        if columns is not None and preprocessor.column_names is not None:
+            left = {preprocessor.column_names[place]: why for place, why in preprocessor.left_out.items()}
+            kept = tuple(name for name in columns.features if name not in left)
+            columns = replace(columns, features=kept, ignored={**columns.ignored, **left})
+        inputs = torch.from_numpy(preprocessor.transform(self.inputs.frame))
+        return replace(self, inputs=inputs, columns=columns)
 
     def label_counts(self) -> Tensor:
         """In how many examples each label is present.

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
+from shortlist.data.table_rows import TableRows
 
 
 class Shared(NamedTuple):
@@ -81,6 +82,9 @@ def _marks(dataset: Dataset, lengths: Counter[int]) -> Iterator[tuple[int, bytes
         for row in range(inputs.shape[0]):
             here = slice(ends[row], ends[row + 1])
             yield row, _mark(inputs.indices[here].tobytes() + inputs.data[here].tobytes())
+    elif isinstance(inputs, TableRows):
+        rows = inputs.frame.itertuples(index=False, name=None)
+        yield from ((row, _mark(repr(cells).encode())) for row, cells in enumerate(rows))
     elif isinstance(inputs, Tensor):
         array = np.ascontiguousarray(inputs.numpy())
         yield from ((row, _mark(array[row].tobytes())) for row in range(len(array)))

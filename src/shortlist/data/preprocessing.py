@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 
 NA_VALUES = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "?", "-", "#N/A")
 MISSING = "(missing)"  # the category of a blank
@@ -146,7 +146,7 @@ class Preprocessor:
             left_out |= constant
         dropped = [f"{names[column]!r} ({why})" for column, why in left_out.items() if why != _CONSTANT]
         if dropped:
-            warnings.warn(f"columns left out: {', '.join(dropped)}", stacklevel=4)
+            warnings.warn(f"columns left out: {', '.join(dropped)}", ShortlistWarning, stacklevel=4)
         if fitted is None and not categories:
             why_each = _listed(f"{names[column]!r} ({why})" for column, why in left_out.items())
             raise ShortlistError(f"no column is left to learn from: {why_each}")

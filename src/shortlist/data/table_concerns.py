@@ -5,8 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from shortlist.data.cells import have_decimal_commas, is_number
 from shortlist.data.column_use import DECIMAL_COMMAS, NO_NUMBERS, listed
 from shortlist.data.dataset import Dataset
+from shortlist.data.preprocessing import NA_VALUES
+from shortlist.data.table_rows import TableRows
 
 _SEPARATORS = "|;,"
 _ROWS = 20  # with fewer, whole numbers differ by chance
@@ -39,16 +42,43 @@ def table_concerns(dataset: Dataset) -> list[str]:
                 f"{why.replace('it holds', it)}: {listed([repr(name) for name in names], 3)}: {remedy}, or name {them} "
                 f"in other_columns"
             )
-    return found + _ids(dataset, use.features, not use.ids) + _labels(dataset, use.labels)
+    ids = _ids(dataset, use.features, not use.ids)
+    return found + _names(dataset, use.features) + ids + _labels(dataset, use.labels)
+
+
+def _names(dataset: Dataset, features: tuple[str, ...]) -> list[str]:
+    """Features that are taken as names, and look like numbers."""
+    found = []
+    for name in features if isinstance(dataset.inputs, TableRows) else ():
+        values = dataset.inputs.frame[name]
+        if values.dtype.kind != "O":
+            continue
+        cells = [cell for cell in values.tolist() if isinstance(cell, str) and cell.strip() not in NA_VALUES]
+        others = [cell for cell in cells if not is_number(cell)]
+        if have_decimal_commas(cells):
+            found.append(f"the column {name!r} holds numbers with decimal commas, taken as names: give decimal=','")
+        elif others and 2 * len(others) < len(cells):
+            found.append(
+                f"the column {name!r} is taken as names, because {len(others)} of {len(cells)} cells are no numbers: "
+                f"{listed([repr(cell) for cell in dict.fromkeys(others)], 3)}: mend them, or name those that mean "
+                f"blank in data.na_values"
+            )
+    return found
 
 
 def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool) -> list[str]:
     """Features that are a different whole number in every row."""
     inputs, total = dataset.inputs, len(dataset)
-    if not isinstance(inputs, Tensor) or total < _ROWS:
+    if total < _ROWS or not isinstance(inputs, Tensor | TableRows):
         return []
     found = []
-    for name, values in zip(features, inputs.T, strict=True):
+    for place, name in enumerate(features):
+        if isinstance(inputs, Tensor):
+            values = inputs[:, place]
+        elif inputs.frame[name].dtype.kind in "iuf":
+            values = torch.from_numpy(inputs.frame[name].to_numpy(dtype="f8", copy=True))
+        else:
+            continue
         if bool((values % 1 == 0).all()) and len(torch.unique(values)) == total:
             remedy = f"ids_key={name} or other_columns=[{name}]" if no_ids else f"other_columns=[{name}]"
             found.append(f"the feature {name!r} is another whole number in every row: if it is an id, give {remedy}")

@@ -73,6 +73,14 @@ class DataConfig(Section):
     time: Column | None = Field(
         default=None, description="a column that sorts: parts cut from train follow each other, test the latest"
     )
+    preprocess: Literal["auto", "none"] = Field(
+        default="auto",
+        description="what is done with a table's columns, fitted on train: numbers standardised, names encoded, blanks "
+        "filled and marked; none: only numbers are taken, as they are",
+    )
+    na_values: tuple[str, ...] | None = Field(
+        default=None, description="a preprocessed table's cells that mean blank; None: the usual ones (NA, ?, null, ..)"
+    )
     corruptions: tuple[Corruption, ...] = Field(
         default=(), description="labels changed on purpose, of train if no parts are named"
     )

@@ -18,7 +18,7 @@ from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import PathLike
 from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
 from shortlist.runs.run import Run
-from shortlist.runs.setup import check_same_labels, read_source, same_columns, same_names
+from shortlist.runs.setup import as_table, check_same_labels, read_source, same_columns, same_names
 
 
 def find_data(
@@ -60,11 +60,16 @@ def find_data(
         content = {"reader": config.data.train.reader, **config.data.train.options, "path": data}
     for override in overrides:
         apply_override(content, override)
-    source = same_columns(Source(**content), run.facts.get("columns"))
+    source = _as_trained(run, Source(**content))
     dataset = read_source(same_names(source, run.facts["vocabulary"], run.facts["single"]), data)
     check_same_labels(dataset, run.facts["vocabulary"], data, objects)
     mention_ignored(dataset.columns, data)
     return dataset, path.stem
+
+
+def _as_trained(run: Run, source: Source) -> Source:
+    """A table's source that has the columns that the run was trained with, as they were read then."""
+    return as_table(same_columns(source, run.facts.get("columns")), "none" if run.preprocessor is None else "auto")
 
 
 def mention_ignored(use: ColumnUse | None, what: str) -> None:
@@ -90,7 +95,7 @@ def unlabelled(run: Run, path: Path) -> Dataset:
     vocabulary = tuple(facts["vocabulary"])
     if facts["images"] is None:
         source = Source(**{"reader": "features", **run.config.data.train.options, "path": str(path)})
-        inputs, ids, use = read_inputs(path, same_columns(source, facts.get("columns")).options)
+        inputs, ids, use = read_inputs(path, _as_trained(run, source).options)
         mention_ignored(use, str(path))
         return Dataset(inputs, torch.full((inputs.shape[0],), -1), vocabulary, ids=ids, name=path.stem, columns=use)
     if path.suffix.lower() in TABLE_ENDINGS:

@@ -7,9 +7,11 @@ from typing import Any
 import torch
 
 from shortlist.data import Dataset
+from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.table_concerns import table_concerns
 from shortlist.files import PathLike
 from shortlist.runs.config import RunConfig, as_config
-from shortlist.runs.setup import build_learner, facts_of, read_parts, resolve
+from shortlist.runs.setup import build_learner, facts_of, preprocessor_for, read_parts, resolve
 from shortlist.training.batches import augmentation, batches
 from shortlist.training.enough import settled
 from shortlist.training.learner import Learner, features_of
@@ -18,12 +20,15 @@ from shortlist.training.loop import choose_metrics
 
 @dataclass(frozen=True)
 class Prepared:
-    """A config, its data by part, what prediction has to know of the training data, and the model to train."""
+    """A config, its data by part, what prediction has to know of the training data, the model to train, what makes
+    numbers of a table, and what there is to remark on it."""
 
     config: RunConfig
     parts: Mapping[str, Dataset]
     facts: Mapping[str, Any]
     learner: Learner
+    preprocessor: Preprocessor | None = None
+    remarks: tuple[str, ...] = ()
 
 
 def prepare(
@@ -31,10 +36,12 @@ def prepare(
     *,
     overrides: Sequence[str] = (),
     parts: Mapping[str, Dataset] | None = None,
+    preprocessor: Preprocessor | None = None,
     allow_import: Sequence[str] = (),
 ) -> Prepared:
     """Check the config, read its data, settle what follows from their size, build its model. Whatever can be wrong with
-    them is found here, before anything is written. ``parts``: the data, where it is read already.
+    them is found here, before anything is written. ``parts``: the data, where it is read already; ``preprocessor``:
+    what makes numbers of a table, where it is fitted already.
 
     >>> ready = prepare({"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}})
     >>> {part: len(data) for part, data in ready.parts.items()}, ready.learner.objective.name
@@ -42,6 +49,10 @@ def prepare(
     """
     checked = resolve(as_config(config, overrides), allow_import)
     parts = read_parts(checked) if parts is None else parts
+    remarks = table_concerns(parts["train"])
+    if preprocessor is None:
+        preprocessor = preprocessor_for(checked, parts["train"])
+    parts = {part: data.preprocessed(preprocessor) for part, data in parts.items()}
     train_set = parts["train"]
     checked = settled(checked, len(train_set))
     facts = facts_of(train_set)
@@ -49,7 +60,7 @@ def prepare(
     choose_metrics(learner.objective, train_set, parts.get("validation"), checked)
     augmentation(checked, train_set)
     batches(torch.arange(len(train_set)), checked.batch_size or 1, checked.devices)
-    return Prepared(checked, parts, facts, learner)
+    return Prepared(checked, parts, facts, learner, preprocessor, tuple(remarks))
 
 
 def try_out(

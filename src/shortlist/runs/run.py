@@ -3,6 +3,7 @@
 config.yaml         the resolved config: written last, so that a directory with it is a run
 format.json         the version of this format, and which shortlist wrote it; a run without it is of version 1
 environment.json    versions, machine, command, and the config that training began with
+preprocessing.json  of a run on a table, what was fitted on its training part to make numbers of its columns
 facts.json          what prediction needs to know about the training data: labels, columns, shapes, counts
 metrics.jsonl       one record per epoch
 checkpoint.json     which epoch is the last and which the best; what it does not name does not count
@@ -32,6 +33,8 @@ from torch import Tensor
 
 from shortlist import __version__
 from shortlist.data import Dataset
+from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.table_rows import TableRows
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import PathLike, is_draft, parse_json, read_tensors, remove_drafts, write_tensors, written_whole
 from shortlist.runs.config import RunConfig, parse_config
@@ -42,7 +45,7 @@ from shortlist.training.learner import Learner, score
 
 FORMAT = 1  # what this program writes, and the newest that it reads
 CONFIG, ENVIRONMENT, FACTS, FORMAT_FILE = "config.yaml", "environment.json", "facts.json", "format.json"
-METRICS, CHECKPOINT = "metrics.jsonl", "checkpoint.json"
+METRICS, CHECKPOINT, PREPROCESSING = "metrics.jsonl", "checkpoint.json", "preprocessing.json"
 # what a resumed run may do otherwise than it began: none of it changes what the epochs so far mean
 MAY_CHANGE = ("epochs", "stop.patience", "rules", "crops", "accelerator", "devices", "workers", "checkpoint_minutes")
 
@@ -69,7 +72,9 @@ class Run:
         _check_format(self.path)
 
     @classmethod
-    def create(cls, path: PathLike, config: RunConfig, facts: Mapping[str, Any]) -> "Run":
+    def create(
+        cls, path: PathLike, config: RunConfig, facts: Mapping[str, Any], preprocessor: Preprocessor | None = None
+    ) -> "Run":
         """A new run in a directory that is new or empty."""
         cls.check_new(path)
         folder = Path(path)
@@ -77,6 +82,8 @@ class Run:
             (folder / part).mkdir(parents=True, exist_ok=True)
         write_json(folder / ENVIRONMENT, {**environment(), "config": config.model_dump(mode="json")})
         write_json(folder / FACTS, facts)
+        if preprocessor is not None:
+            write_json(folder / PREPROCESSING, preprocessor.to_json())
         write_json(folder / FORMAT_FILE, {"format": FORMAT, "shortlist": __version__})
         write_text(folder / CONFIG, config.to_yaml())
         return cls(folder)
@@ -99,12 +106,25 @@ class Run:
 
     @cached_property
     def config(self) -> RunConfig:
-        return parse_config((self.path / CONFIG).read_text("utf-8"), where=str(self.path / CONFIG))
+        text, where = (self.path / CONFIG).read_text("utf-8"), str(self.path / CONFIG)
+        config = parse_config(text, where=where)
+        if "preprocess" in config.data.model_fields_set:
+            return config
+        return parse_config(text, ["data.preprocess=none"], where)  # a run of before there was any
 
     @cached_property
     def facts(self) -> dict[str, Any]:
         found: dict[str, Any] = read_json(self.path / FACTS)
         return found
+
+    @cached_property
+    def preprocessor(self) -> Preprocessor | None:
+        """What makes numbers of a table's columns; None where the run is not on a table, or takes it as it is."""
+        file = self.path / PREPROCESSING
+        if not file.exists():
+            return None
+        with errors_name(file):
+            return Preprocessor.from_json(parse_json(file.read_bytes()))
 
     @property
     def is_of_scenes(self) -> bool:
@@ -115,6 +135,7 @@ class Run:
         began = read_json(self.path / ENVIRONMENT).get("config")
         if began is None:
             return  # a run of before this was kept
+        began["data"].setdefault("preprocess", "none")  # a run of before there was any
         now = self.config.model_dump(mode="json")
         changed = [key for key in _leaves(began) | _leaves(now) if _leaf(began, key) != _leaf(now, key)]
         refused = sorted(key for key in changed if key not in MAY_CHANGE and key.split(".")[0] not in MAY_CHANGE)
@@ -128,7 +149,14 @@ class Run:
 
     def parts(self) -> dict[str, Dataset]:
         """The data of the config, with the columns that the run was trained with."""
-        return read_parts(self.config, columns=self.facts.get("columns"))
+        parts = read_parts(self.config, columns=self.facts.get("columns"))
+        return {part: self.preprocessed(data) for part, data in parts.items()}
+
+    def preprocessed(self, dataset: Dataset) -> Dataset:
+        """With a table's columns made numbers as in training; other data as it is."""
+        if isinstance(dataset.inputs, TableRows) and self.preprocessor is None:
+            raise MissingFileError(f"there is no file {self.path / PREPROCESSING}: is the run complete?")
+        return dataset.preprocessed(self.preprocessor)
 
     # ---- the model
 
@@ -148,6 +176,7 @@ class Run:
 
     def scores(self, dataset: Dataset) -> Tensor:
         """The best model's scores on a data set, float32 (N, L)."""
+        dataset = self.preprocessed(dataset)
         expected = tuple(self.facts["in_shape"])
         if tuple(dataset.in_shape) != expected:
             raise ShortlistError(
@@ -401,7 +430,7 @@ def _is_leftover(path: Path) -> bool:
         return True
     if path.is_dir():
         return path.name in ("checkpoints", "rules", "predictions") and not any(path.iterdir())
-    return path.name in (ENVIRONMENT, FACTS, FORMAT_FILE, LOCK)
+    return path.name in (ENVIRONMENT, FACTS, PREPROCESSING, FORMAT_FILE, LOCK)
 
 
 def _is_epoch(value: Any) -> bool:

@@ -11,7 +11,9 @@ from torch import nn
 
 from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, read_beside, shared_examples, split
 from shortlist.data import read as read_data
+from shortlist.data.preprocessing import NA_VALUES, Preprocessor
 from shortlist.data.readers.tables import TABLE_ENDINGS
+from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.metrics.named import check_metric
 from shortlist.models import BACKBONES, build_backbone
@@ -81,7 +83,7 @@ def read_parts(
     """
     data = config.data
     seed = config.seed if data.seed is None else data.seed
-    whole = read(same_columns(data.train, columns), "data.train")
+    whole = read(as_table(same_columns(data.train, columns), data.preprocess), "data.train")
     held = {part: getattr(data, part) for part in PARTS[1:]}
     counts = {
         part: _count(f"data.{part}", value, len(whole)) for part, value in held.items() if isinstance(value, float)
@@ -107,6 +109,7 @@ def read_parts(
     for part, value in held.items():
         if isinstance(value, Source):
             same = same_columns(value, None if whole.columns is None else whole.columns.features)
+            same = as_table(same, "auto" if isinstance(whole.inputs, TableRows) else "none")
             parts[part] = read(same_names(same, whole.vocabulary, whole.is_single), f"data.{part}")
             objects = whole.inputs.class_names if whole.kind == "scenes" else None
             check_same_labels(parts[part], whole.vocabulary, f"data.{part}", objects)
@@ -152,10 +155,29 @@ def repeated(config: RunConfig, parts: Mapping[str, Dataset]) -> list[str]:
     return [f"data: {shared}{'' if isinstance(read[shared.part], Source) else by_group}" for shared in found]
 
 
+def as_table(source: Source, preprocess: str) -> Source:
+    """A table's source that leaves its columns as they are written, where they are preprocessed later."""
+    if preprocess == "none" or not _is_table(source) or "as_table" in source.options:
+        return source
+    return source.model_copy(update={"as_table": True})
+
+
+def preprocessor_for(config: RunConfig, train_set: Dataset) -> Preprocessor | None:
+    """Fitted on the training part of a table; None for other data."""
+    if not isinstance(train_set.inputs, TableRows):
+        return None
+    blank = NA_VALUES if config.data.na_values is None else config.data.na_values
+    with errors_at(train_set.name):
+        return Preprocessor.fit(train_set.inputs.frame, na_values=blank)
+
+
+def _is_table(source: Source) -> bool:
+    return source.reader == "features" and str(source.options.get("path")).lower().endswith(TABLE_ENDINGS)
+
+
 def same_columns(source: Source, features: Sequence[str] | None) -> Source:
     """A table's source that takes these columns, by name, as its features, unless it names its own."""
-    is_table = source.reader == "features" and str(source.options.get("path")).lower().endswith(TABLE_ENDINGS)
-    if features is None or not is_table or source.options.get("input_columns") is not None:
+    if features is None or not _is_table(source) or source.options.get("input_columns") is not None:
         return source
     return source.model_copy(update={"input_columns": list(features)})
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.data import Dataset
-from shortlist.data.table_concerns import table_concerns
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import PathLike
 from shortlist.runs.config import RunConfig, as_config
@@ -51,12 +50,13 @@ def train(
     >>> done["epochs"], done["metric"], done["objective"]
     (2, 'topk-accuracy@1', 'cross-entropy')
     """
+    fitted = None
     if resume is not None:
         if config is not None or out is not None or overrides:
             raise ShortlistError("resume continues a run as it is: give no config, overrides or out")
         old = open_run(resume, allow_import)
         old.check_resumable()
-        settings, place = resolve(old.config, old.allow_import), old.path
+        settings, place, fitted = resolve(old.config, old.allow_import), old.path, old.preprocessor
     elif config is None:
         raise ShortlistError("give a config, or a run to resume")
     else:
@@ -69,7 +69,7 @@ def train(
             Run.check_new(out)  # before any work
     fabric = loop.make_fabric(settings)
     fabric.launch()
-    ready = prepare(settings, parts=parts, allow_import=allow_import)
+    ready = prepare(settings, parts=parts, preprocessor=fitted, allow_import=allow_import)
     if fabric.is_global_zero:
         examples, chosen = len(ready.parts["train"]), ready.config
         if say is not None and (settings.epochs, settings.batch_size) != (chosen.epochs, chosen.batch_size):
@@ -79,10 +79,10 @@ def train(
             )
         columns = ready.parts["train"].columns
         if say is not None and columns is not None:
-            for line in columns.lines():
+            for line in (*columns.lines(), *(ready.preprocessor.describe().splitlines() if ready.preprocessor else ())):
                 say(line)
         twice = repeated(chosen, ready.parts) if parts is None and resume is None else []
-        for concern in (*table_concerns(ready.parts["train"]), *concerns(chosen, ready.parts["train"]), *twice):
+        for concern in (*ready.remarks, *concerns(chosen, ready.parts["train"]), *twice):
             warnings.warn(concern, ShortlistWarning, stacklevel=2)
     run, history = fit(ready, place, resume=resume is not None, progress=progress, fabric=fabric)
     if run is None or not fabric.is_global_zero:
@@ -113,7 +113,7 @@ def fit(
     run, held = None, ExitStack()
     if out is not None:
         if fabric.is_global_zero:
-            run = Run(out) if resume else Run.create(out, ready.config, ready.facts)
+            run = Run(out) if resume else Run.create(out, ready.config, ready.facts, ready.preprocessor)
             held.enter_context(locked(run.path))
             run.clear_leftovers()
         path = fabric.broadcast(str(run.path) if run else "")

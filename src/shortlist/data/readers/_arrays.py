@@ -18,6 +18,7 @@ from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns, ParquetColumns, TextColumns
 from shortlist.data.readers.findings import Findings, missing
 from shortlist.data.readers.tables import read_table
+from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
@@ -98,6 +99,13 @@ class ArrayFile:
         self.check_columns(columns)
         return np.stack([self._table.numbers(name) for name in columns], axis=1)
 
+    def frame(self, columns: Sequence[str]) -> TableRows:
+        """These columns side by side, as they are written."""
+        self.check_columns(columns)
+        assert self._table is not None
+        pandas = require("pandas")
+        return TableRows(pandas.DataFrame({name: self._table.values(name) for name in columns}))
+
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise a ShortlistError where there is none, or one that the table does not have."""
         absent = [name for name in columns if name not in self.keys]
@@ -107,15 +115,19 @@ class ArrayFile:
         if not columns:
             raise ShortlistError(_NO_COLUMN)
 
-    def spread(self, key: str, named: Collection[str] = ()) -> list[str] | None:
-        """The columns of a table that the key stands for; None where it is the name of one, or in other files."""
+    def spread(self, key: str, named: Collection[str] = (), with_names: bool = False) -> list[str] | None:
+        """The columns of a table that the key stands for; None where it is the name of one, or in other files.
+
+        ``with_names``: features need not be numbers.
+        """
         if self._table is None:
             return None
         found = [name for name in self.keys if name.startswith(f"{key}_")]
         if key in self.keys and not (key == _INPUTS and self._text):  # a cell of text holds no list
             return None
         if key == _INPUTS and not found:
-            found = [name for name in self.keys if name and name not in named and self._table.has_numbers(name)]
+            fits = self._table.is_flat if with_names else self._table.has_numbers
+            found = [name for name in self.keys if name and name not in named and fits(name)]
         return found
 
     def why_no_feature(self, name: str, key: str, chosen: bool) -> str:
@@ -126,6 +138,8 @@ class ArrayFile:
             return "it is not among the features that were named"
         if self._table is not None and self._table.has_numbers(name):
             return f"the features are the columns {key}_*"
+        if self._table is not None and not self._table.is_flat(name):
+            return "it holds lists"
         return DECIMAL_COMMAS if self._table is not None and self._table.has_decimal_commas(name) else NO_NUMBERS
 
     def _member(self, key: str) -> Any:
@@ -188,11 +202,16 @@ def get_array(
     columns: Sequence[str] | None = None,
     named: Collection[str] = (),
     as_text: bool = False,
+    as_table: bool = False,
 ) -> Any:
     """The array called ``key``, or these columns; None where there is no file or no key, or with the reason noted."""
     if file is None or (key is None and columns is None):
         return None
     try:
+        if as_table and file.is_table:
+            wanted = columns if columns is not None else file.spread(key or "", named, with_names=True)
+            if wanted:
+                return file.frame(wanted)
         return file.get(key or "", named, as_text) if columns is None else file.stack(columns)
     except ValueError as error:
         findings.add(file.path, str(error))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.data.cells import DECIMAL_COMMA, have_decimal_commas, is_number
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.tables import Table, parquet_table
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
-
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 
 class Columns(Protocol):
@@ -34,6 +32,12 @@ class Columns(Protocol):
         """A column as it is written."""
 
     def has_numbers(self, name: str) -> bool: ...
+
+    def values(self, name: str) -> Any:
+        """A column as a frame takes it: numbers where all cells are, else names, with blanks."""
+
+    def is_flat(self, name: str) -> bool:
+        """Whether a cell is one value, not a list of them."""
 
     def has_decimal_commas(self, name: str) -> bool:
         """Whether it would hold numbers, were commas points."""
@@ -61,8 +65,14 @@ class ParquetColumns:
         kind = self._table.column(name).type
         return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
+    def values(self, name: str) -> Any:
+        return self._table.column(name).to_pandas()
+
+    def is_flat(self, name: str) -> bool:
+        return not require("pyarrow.types").is_nested(self._table.column(name).type)
+
     def has_decimal_commas(self, name: str) -> bool:
-        return _have_decimal_commas(cell for cell in self.texts(name).tolist() if isinstance(cell, str))
+        return have_decimal_commas(cell for cell in self.texts(name).tolist() if isinstance(cell, str))
 
 
 def _matrix(lists: Any, name: str) -> NDArray[Any]:
@@ -85,7 +95,7 @@ class TextColumns:
         if decimal == ",":
             for name, cells in self._cells.items():
                 self._cells[name] = [
-                    cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells
+                    cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells
                 ]
         findings.number_lines(table.path, [line for line, _ in table.rows])
         for name in self._cells:
@@ -104,7 +114,7 @@ class TextColumns:
         if found is not None:
             return found
         cells = self._cells[name]
-        bad = [row for row, cell in enumerate(cells) if cell and not _is_number(cell)]
+        bad = [row for row, cell in enumerate(cells) if cell and not is_number(cell)]
         self._findings.rows(self._path, bad, lambda row: f"the column {name!r} is {cells[row]!r}, not a number")
         return np.full(len(cells), 0.0)
 
@@ -112,10 +122,17 @@ class TextColumns:
         return np.array([cell or None for cell in self._cells[name]], dtype=object)
 
     def has_numbers(self, name: str) -> bool:
-        return any(map(_is_number, self._cells[name]))
+        return any(map(is_number, self._cells[name]))
+
+    def values(self, name: str) -> Any:
+        found = _parsed(self._cells[name])
+        return self.texts(name) if found is None else found
+
+    def is_flat(self, name: str) -> bool:
+        return True
 
     def has_decimal_commas(self, name: str) -> bool:
-        return _have_decimal_commas(filter(None, self._cells[name]))
+        return have_decimal_commas(filter(None, self._cells[name]))
 
 
 def _parsed(cells: list[str]) -> NDArray[np.float64] | None:
@@ -123,16 +140,3 @@ def _parsed(cells: list[str]) -> NDArray[np.float64] | None:
         return np.array([float(cell or math.nan) for cell in cells])
     except ValueError:
         return None
-
-
-def _have_decimal_commas(cells: Iterable[str]) -> bool:
-    found = [_DECIMAL_COMMA.fullmatch(cell) is not None for cell in cells]
-    return any(found) and sum(found) >= 0.5 * len(found)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

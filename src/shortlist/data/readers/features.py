@@ -25,6 +25,7 @@ from shortlist.data.readers._targets import (
     truth_of,
 )
 from shortlist.data.readers.findings import Findings, PathLike, is_thorough
+from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 
 # options that name arrays or columns -> what these are
@@ -61,6 +62,7 @@ def read_features(
     coding: Coding = "label-matrix",
     separator: str | None = None,
     decimal: Literal[".", ","] = ".",
+    as_table: bool = False,
     memory_map: bool = False,
 ) -> Dataset:
     """Features with labels, from .npz, .npy, .parquet, .csv or .tsv files.
@@ -94,6 +96,9 @@ def read_features(
         separator: of a column of names, what stands between several labels of one example (``joy|love``); a blank is
             then an example without labels.
         decimal: of .csv and .tsv, what stands before the digits of a fraction.
+        as_table: of a table, take columns of names as features too and leave everything as it is written, blanks
+            included: inputs are ``TableRows``, of which ``Dataset.preprocessed`` makes numbers. Runs read tables so,
+            unless ``data.preprocess`` is none.
         memory_map: leave the features of a .npy on disk and read only the rows asked for.
 
     >>> import tempfile
@@ -126,14 +131,14 @@ def read_features(
     labels_file = inputs_file if labels is None else open_arrays(labels, findings, decimal=decimal)
     named = _named(labels_file, label_columns, (labels_key, *keys.values())) if labels is None else set()
     named |= set(other_columns)
-    inputs = get_array(inputs_file, inputs_key, findings, columns=input_columns, named=named)
+    inputs = get_array(inputs_file, inputs_key, findings, columns=input_columns, named=named, as_table=as_table)
     written = _labels(labels_file, labels_key, label_columns, findings)
     found = {what: get_array(labels_file, key, findings, as_text=what == "ids") for what, key in keys.items()}
     findings.stop_if_any()
     if inputs_file is None or labels_file is None:
         raise AssertionError("a file that cannot be opened is a problem, and was raised")
 
-    features = input_columns or inputs_file.spread(inputs_key, named)
+    features = input_columns or inputs_file.spread(inputs_key, named, with_names=as_table)
     inputs = _checked_inputs(inputs, inputs_file, features, findings)
     if vocabulary is None:
         vocabulary = _names_in_file(labels_file, labels_key, written, found["names"])
@@ -189,11 +194,12 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     file = open_arrays(path, findings, bool(options.get("memory_map")), options.get("decimal", "."))
     key, columns = options.get("inputs_key", "X"), options.get("input_columns")
     named = _no_features(file, options)
-    inputs = get_array(file, key, findings, columns=columns, named=named)
+    as_table = bool(options.get("as_table"))
+    inputs = get_array(file, key, findings, columns=columns, named=named, as_table=as_table)
     findings.stop_if_any()
     if file is None:
         raise AssertionError("a file that cannot be opened is a problem, and was raised")
-    features = columns or file.spread(key, named)
+    features = columns or file.spread(key, named, with_names=as_table)
     inputs = _checked_inputs(inputs, file, features, findings)
     findings.stop_if_any()
     ids = file.get(options["ids_key"], as_text=True) if options.get("ids_key") in file.keys else None
@@ -257,7 +263,9 @@ def _labels(file: ArrayFile | None, key: str, columns: Sequence[str] | None, fin
 
 
 def _checked_inputs(inputs: Any, file: ArrayFile, columns: Sequence[str] | None, findings: Findings) -> Any:
-    """A tensor, memory map or CSR matrix of finite numbers."""
+    """A tensor, memory map or CSR matrix of finite numbers; the rows of a table as they are."""
+    if isinstance(inputs, TableRows):
+        return inputs
     if inputs.ndim != 2 or inputs.dtype.kind not in "biuf":
         findings.add(file.path, f"features must be numbers (N, D), got shape {inputs.shape} of {inputs.dtype}")
         findings.stop_if_any()
