@@ -28,7 +28,7 @@ def test_rows_with_the_same_features_are_named(form):
 def test_every_pair_of_parts_is_compared_and_three_examples_are_shown():
     parts = {name: dataset(torch.zeros(5, 2)) for name in ("train", "validation", "test")}
     found = shared_examples(parts)
-    assert [(one.part, one.other, one.count) for one in found] == [
+    assert [(one.part, one.other, one.total) for one in found] == [
         ("validation", "train", 5), ("test", "train", 5), ("test", "validation", 5)
     ]  # fmt: skip
     assert str(found[0]) == (
@@ -51,4 +51,4 @@ def test_image_files_are_compared_by_their_bytes_under_any_name(tmp_path):
         return dataset(Images.from_files([tmp_path / name for name in names], 4, False), ids=names)
 
     (shared,) = shared_examples({"train": part("0.bmp", "1.bmp"), "test": part("2.bmp", "copy.bmp")})
-    assert (shared.count, shared.examples) == (1, (("copy.bmp", "1.bmp"),))
+    assert (shared.total, shared.examples) == (1, (("copy.bmp", "1.bmp"),))

@@ -19,13 +19,13 @@ class Shared(NamedTuple):
 
     part: str
     other: str
-    count: int
+    total: int
     examples: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
         pairs = ", ".join(f"{here} = {there}" for here, there in self.examples)
-        more = ", ..." if self.count > len(self.examples) else ""
-        return f"{self.count} of the examples in {self.part} are in {self.other} too ({pairs}{more})"
+        more = ", ..." if self.total > len(self.examples) else ""
+        return f"{self.total} of the examples in {self.part} are in {self.other} too ({pairs}{more})"
 
 
 def shared_examples(parts: Mapping[str, Dataset]) -> list[Shared]:

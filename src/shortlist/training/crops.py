@@ -20,7 +20,7 @@ def larger(dataset: Dataset) -> Dataset:
     return replace(dataset, inputs=dataset.inputs.resized(round(max(dataset.inputs.size) * ZOOM)))
 
 
-def crops_of(images: Tensor, size: tuple[int, int], count: int) -> Tensor:
+def crops_of(images: Tensor, size: tuple[int, ...], count: int) -> Tensor:
     """The four corners and the middle of each image, and for ten crops their mirror images: (B, crops, C, H, W). Images
     that are not larger than the crops are padded by an eighth with zeros, the mean colour.
 
