@@ -106,7 +106,8 @@ def _by_chance(batch: Batch) -> bool:
 def _tolerance(batch: Batch) -> float:
     dtype, compute = batch.scores.dtype, _compute_type(batch.scores.dtype)
     factors = min(batch.options["k"], 4) if batch.name == "smooth_topk_loss" else 1
-    return factors * ROUNDINGS[compute] * torch.finfo(compute).eps + (torch.finfo(dtype).eps if dtype in HALF else 0.0)
+    half = torch.finfo(dtype).eps if dtype in HALF else 0.0
+    return factors * ROUNDINGS[compute] * torch.finfo(compute).eps + half
 
 
 def _scale(batch: Batch, exact: Tensor) -> Tensor:
@@ -152,7 +153,8 @@ def _far_gradient(batch: Batch, gradient: Tensor, exact: Tensor, loss: Tensor, n
     difference = torch.where(gradient == exact.to(dtype), 0.0, gradient.double() - exact)  # both may overflow to inf
     error = (_over_ties(batch.scores, difference) if how.ties else difference).abs().amax(-1)
     allowed = _tolerance(batch) * size + _unit(batch) * 8 * torch.finfo(_compute_type(dtype)).eps
-    allowed = allowed + 4 * torch.finfo(dtype).tiny
+    underflow = torch.finfo(dtype).tiny / min(1.0, batch.options.get("tau", 1.0))  # on the way: tau times a slope
+    allowed = allowed + 4 * underflow
     bad = ~(error <= allowed) & ~nan_rows & ~(size > torch.finfo(dtype).max * 0.99)  # beyond the type
     if how.kinked:
         bad &= ~_near_the_kink(batch, loss)
