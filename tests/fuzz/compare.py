@@ -2,8 +2,9 @@
 
 Tolerances follow from the type. A value is a sum of up to 130 terms of one sign, each of a few operations and of one or
 two exponentials good to an ulp, whose arguments (up to 87 in float32, 708 in float64) carry one rounding: 100 and 800
-eps of the terms' size bound all of it; in the smooth top-k loss several such exponentials are multiplied. A gradient is compared by row, with the row's largest entry and, to 8 eps, with the slopes that it may
-be a difference of. float16 and bfloat16 add the rounding of the result.
+eps of the terms' size bound all of it; in the smooth top-k loss several such exponentials are multiplied. A gradient is
+compared by row, with the row's largest entry and, to 8 eps, with the slopes that it may be a difference of. float16 and
+bfloat16 add the rounding of the result.
 """
 
 import torch
