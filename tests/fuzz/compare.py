@@ -157,6 +157,8 @@ def _far_gradient(batch: Batch, gradient: Tensor, exact: Tensor, loss: Tensor, n
     underflow = torch.finfo(dtype).tiny / min(1.0, batch.options.get("tau", 1.0))  # on the way: tau times a slope
     allowed = allowed + 4 * underflow
     bad = ~(error <= allowed) & ~nan_rows & ~(size > torch.finfo(dtype).max * 0.99)  # beyond the type
+    limits = torch.finfo(_compute_type(dtype))
+    bad &= _unit(batch) >= limits.tiny / limits.eps  # a row that weighs less has slopes that underflow
     if how.kinked:
         bad &= ~_near_the_kink(batch, loss)
     if not bool(bad.any()):
