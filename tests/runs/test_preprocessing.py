@@ -37,6 +37,7 @@ def test_a_mixed_table_trains_as_well_as_a_pipeline_of_scikit_learn(table: Path)
     from sklearn.compose import make_column_transformer
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_score
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -47,9 +48,8 @@ def test_a_mixed_table_trains_as_well_as_a_pipeline_of_scikit_learn(table: Path)
     frame = pd.read_csv(table)
     numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
     columns = make_column_transformer((numbers, ["income", "share", "age"]), (OneHotEncoder(), ["city"]))
-    test = frame.sample(200, random_state=0)
-    rest = frame.drop(test.index)
-    theirs = make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(rest, rest["kind"]).score(test, test["kind"])
+    pipeline = make_pipeline(columns, LogisticRegression(max_iter=1000))
+    theirs = cross_val_score(pipeline, frame, frame["kind"], cv=5).mean()  # over all rows: less noise than one part has
     assert ours > theirs - 0.05
 
 
