@@ -82,6 +82,7 @@ def test_a_run_of_before_there_was_preprocessing_takes_numbers_as_they_are(table
     scores = run.scores(find_data(run, "test")[0])
     config = (run.path / "config.yaml").read_text()
     (run.path / "config.yaml").write_text(config.replace("  preprocess: none\n", "").replace("  na_values: null\n", ""))
+    (run.path / "format.json").unlink()
     old = runs.Run(run.path)
     assert torch.equal(old.scores(find_data(old, "test")[0]), scores)
     old.check_resumable()

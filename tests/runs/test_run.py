@@ -178,3 +178,40 @@ def test_a_format_that_is_none_is_refused_with_the_command_that_mends_it(content
     (run.path / "format.json").write_text(content)
     with pytest.raises(ShortlistError, match=r"shortlist train .*config\.yaml --out .*-again"):
         Run(run.path)
+
+
+OLD_CONFIG = """
+epochs: 3
+batch_size: 50
+accumulate: 1
+optimizer: {name: adamw, lr: 0.01, momentum: 0.9, betas: [0.9, 0.999], weight_decay: 0.0}
+schedule: {name: cosine, at: [], factor: 0.1}
+stop: {metric: null, patience: null}
+metrics: []
+augment: {padding: 0, flip: false}
+precision: 32-true
+accelerator: auto
+devices: 1
+seed: 0
+data:
+  train: {reader: ambiguous-numbers, size: 200}
+  validation: 0.1
+  calibration: 0.1
+  test: null
+  use: 1.0
+  seed: null
+  stratify: true
+  corruptions: []
+backbone: {name: identity}
+objective: {name: cross-entropy}
+rules: []
+"""
+
+
+def test_a_run_of_before_runs_had_a_format_is_read(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", CONFIG, {})
+    (run.path / "format.json").unlink()
+    (run.path / "config.yaml").write_text(OLD_CONFIG)
+    config = Run(run.path).config
+    assert (config.optimizer.name, config.optimizer.lr, config.schedule.name) == ("adamw", 0.01, "cosine")
+    assert config.data.preprocess == "none"

@@ -37,7 +37,7 @@ from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import PathLike, is_draft, parse_json, read_tensors, remove_drafts, write_tensors, written_whole
-from shortlist.runs.config import RunConfig, parse_config
+from shortlist.runs.config import RunConfig, check_config, in_todays_words, parse_config, read_yaml
 from shortlist.runs.lock import LOCK
 from shortlist.runs.setup import build_learner, read_parts
 from shortlist.sets import SetRule
@@ -107,10 +107,9 @@ class Run:
     @cached_property
     def config(self) -> RunConfig:
         text, where = (self.path / CONFIG).read_text("utf-8"), str(self.path / CONFIG)
-        config = parse_config(text, where=where)
-        if "preprocess" in config.data.model_fields_set:
-            return config
-        return parse_config(text, ["data.preprocess=none"], where)  # a run of before there was any
+        if (self.path / FORMAT_FILE).exists():
+            return parse_config(text, where=where)
+        return check_config(in_todays_words(read_yaml(text, where)), where=where)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
