@@ -73,7 +73,7 @@ def test_noise_beyond_the_range_of_options_is_refused(kernel: str) -> None:
 @pytest.mark.parametrize("k", [2, 100])
 def test_noise_of_any_size_leaves_every_label_in_its_row(k: int, kernel: str) -> None:
     scores, target = random_scores(2, 300, dtype=torch.float32), torch.tensor([0, 1])
-    for epsilon in (1e20, 1e30):
+    for epsilon in (1e10, 1e15):
         loss, gradient = value_and_gradient(
             F.noised_topk_loss, scores, target, k, epsilon=epsilon, generator=seeded()
         )
