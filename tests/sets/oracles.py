@@ -12,10 +12,10 @@ def softmax(row):
     return e / e.sum()
 
 
-def average_k_threshold(linked, k):
-    """Algorithm 1 by sorting everything: (threshold, M)."""
-    flat = np.sort(linked.reshape(-1))[::-1]
-    m = math.floor(k * len(linked) + 0.5)
+def average_k_threshold(linked, k, min_size=0):
+    """Algorithm 1 by sorting everything but the min_size best of each row, which are in anyway: (threshold, M)."""
+    flat = np.sort(np.sort(linked, -1)[:, : linked.shape[1] - min_size].reshape(-1))[::-1]
+    m = math.floor(k * len(linked) + 0.5) - min_size * len(linked)
     if m == 0:
         return math.inf, m
     if m >= flat.size:

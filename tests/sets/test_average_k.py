@@ -1,5 +1,6 @@
 """AverageK: the exact threshold, ties, streams, merging, and what it promises on fresh data."""
 
+import json
 import math
 
 import numpy as np
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from shortlist.sets import AverageK
+from shortlist.errors import ShortlistError
+from shortlist.sets import AverageK, TopK
 from shortlist.sets import _score_counts as score_counts
 from tests.sets.oracles import average_k_threshold
 
@@ -47,6 +49,57 @@ def test_threshold_and_sets_are_those_of_sorting_everything(dtype, data):
     if len(np.unique(scores, axis=0)) == rows:
         assert dense.sum() == m
         assert rule.rank_error == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(data=st.data())
+def test_with_a_least_size_the_best_labels_are_in_and_the_others_are_those_of_sorting_them(dtype, data):
+    numbers = st.one_of(st.floats(-9, 9, width=32), st.sampled_from([0.0, -0.0, 1.0, np.inf, -np.inf]))
+    scores = data.draw(hnp.arrays(dtype, shapes, elements=numbers))
+    rows, labels = scores.shape
+    least = data.draw(st.integers(1, labels))
+    k = data.draw(st.floats(least, labels))
+    rule = AverageK(k, link="none", min_size=least).fit(scores)
+    threshold, m = average_k_threshold(scores, k, least)
+    assert rule.threshold == threshold
+    dense = rule.predict(scores).to_dense()
+    best = TopK(least).predict(scores).to_dense()
+    assert dense[best].all()
+    assert dense[scores > threshold].all()
+    assert not dense[~best & (scores < threshold)].any()
+    if len(np.unique(scores, axis=0)) == rows:
+        assert dense.sum() == m + least * rows == math.floor(k * rows + 0.5)
+        assert rule.rank_error == 0
+
+
+@pytest.mark.parametrize("link", ["softmax", "sigmoid", "none"])
+def test_with_a_least_size_no_set_is_smaller_and_the_mean_is_still_k_in_one_pass_and_over_shards(link):
+    scores = draw(3000, 20, seed=5)
+    rule = AverageK(1.6, link=link, min_size=1).fit(scores)
+    assert AverageK(1.6, link=link).fit(scores).predict(scores).sizes.min() == 0
+    assert rule.predict(scores).sizes.min() == 1
+    assert rule.predict(scores).sizes.sum() == 4800
+    assert AverageK.from_json(rule.to_json()).predict(scores) == rule.predict(scores)
+    shards = [AverageK(1.6, link=link, min_size=1).fit(part) for part in in_batches(scores, 1000)]
+    one_pass = AverageK(1.6, link=link, min_size=1).fit(iter(in_batches(scores, 500)))
+    for other in (one_pass, shards[0].merge(*shards[1:])):
+        assert other.rank_error == 0
+        assert other.threshold == rule.threshold
+
+
+def test_where_the_least_size_is_k_the_sets_are_those_of_top_k():
+    scores = draw(50, 6)
+    for k in (1, 3, 6):
+        assert AverageK(k, min_size=k).fit(scores).predict(scores) == TopK(k).predict(scores)
+
+
+def test_a_least_size_above_k_is_refused_and_rules_of_before_there_was_one_are_read():
+    with pytest.raises(ShortlistError, match="min_size must be at most k, the mean size"):
+        AverageK(1.5, min_size=2)
+    rule = AverageK(2).fit(draw(30, 5))
+    before = json.loads(rule.to_json())
+    del before["settings"]["min_size"]
+    assert AverageK.from_json(json.dumps(before)).to_json() == rule.to_json()
 
 
 def test_midpoint_is_the_higher_score_where_rounding_would_give_the_lower():

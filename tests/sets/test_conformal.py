@@ -1,6 +1,7 @@
 """Conformal: definitions against brute force and mapie, and the promises over many draws."""
 
 import math
+import warnings
 from itertools import product
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.sets import Conformal
+from shortlist.errors import ShortlistWarning
+from shortlist.sets import Conformal, SetRule
 from tests.sets.oracles import aps, conformal_limit, lac, raps, risk_threshold, softmax
 
 
@@ -57,8 +59,31 @@ def test_per_class_limits_are_those_of_each_class_alone(name):
 @pytest.mark.parametrize("per_class", [False, True])
 def test_too_few_rows_for_the_level_give_all_labels(score, per_class):
     scores, target = draw(8, 4, np.random.default_rng(0))
-    rule = Conformal(0.1, score=score, per_class=per_class).fit(scores, target)
+    with pytest.warns(ShortlistWarning, match="hold all labels whatever the scores: alpha=0.1 needs at least 9"):
+        rule = Conformal(0.1, score=score, per_class=per_class).fit(scores, target)
     assert rule.predict(scores).sizes.tolist() == [4] * 8
+    assert rule.always_listed == 4
+    assert SetRule.from_json(rule.to_json()).concern == rule.concern
+
+
+@pytest.mark.parametrize("labels", ["single", "multi"])
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3, 0.45])
+def test_the_rows_needed_are_the_fewest_that_do_not_always_give_all_labels(labels, alpha):
+    for n in range(1, 25):
+        scores = np.random.default_rng(n).normal(size=(n, 3))
+        target = np.zeros(n, dtype=int) if labels == "single" else np.eye(3, dtype=int)[np.zeros(n, dtype=int)]
+        with warnings.catch_warnings(record=True) as said:
+            rule = Conformal(alpha, labels=labels).fit(scores, target)
+        far = np.array([[50.0, -50, -50]])
+        assert (rule.predict(far).sizes[0] == 3) == (n < rule.rows_needed) == bool(rule.concern) == bool(said)
+
+
+def test_classes_of_too_few_rows_are_counted():
+    scores, target = draw(100, 5, np.random.default_rng(0))
+    target[target == 4] = 3
+    with pytest.warns(ShortlistWarning, match="hold 1 label whatever .* rows of each class"):
+        rule = Conformal(0.2, per_class=True).fit(scores, target)
+    assert rule.predict(scores).to_dense()[:, 4].all()
 
 
 def test_rows_with_an_unknown_target_are_left_out():

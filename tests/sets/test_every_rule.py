@@ -21,6 +21,7 @@ RULES = [
     AverageK(1.7),
     AverageK(2, link="sigmoid"),
     AverageK(3, link="none"),
+    AverageK(2.2, min_size=1),
     Conformal(0.3),
     Conformal(0.2, score="aps"),
     Conformal(0.2, score="raps", seed=7),

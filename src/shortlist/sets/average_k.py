@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 from shortlist.links import Link, check_link, link_rows
 from shortlist.sets._blocks import Block, Scores, can_repeat, read_blocks
 from shortlist.sets._hash import Hashes, label_hashes, row_hashes
+from shortlist.sets._order import best_labels
 from shortlist.sets._rule import SetRule, members, number, pack_float
 from shortlist.sets._score_counts import ScoreCounts, from_key, to_keys
 
@@ -31,6 +33,10 @@ class AverageK(SetRule):
     ``link`` makes rows comparable: "softmax" (single labels), "sigmoid" (multi-label) or "none" (scores that already
     are). Thresholding raw logits is a trap: on CIFAR-100 it is worse than ``TopK``, and softmax is much better.
 
+    ``min_size``: every set holds at least its row's so many best labels (ties by hash), and sets of the calibration
+    rows still have k labels on average. The threshold is then found among the other n x (L - min_size) scores, with
+    n x min_size taken off M. It may not be above k; without it, sets may be empty.
+
     ``fit`` is exact on scores that can be passed over again: arrays, memory maps, lists of batches, functions that
     return batches. One pass is all that ``partial_fit``, ``merge`` and ``fit`` on an iterator have. They keep counts
     in bounded memory (at most 33 MB) and give the exact threshold as a rule; ``rank_error`` states by how many of the
@@ -42,16 +48,22 @@ class AverageK(SetRule):
     >>> rule = AverageK(2).fit(scores)
     >>> rule.predict(scores).to_lists(), round(rule.threshold, 3)
     ([[0], [0, 1, 2]], 0.188)
+    >>> scores = torch.tensor([[4.0, 3.9, 0.0, 0.0], [0.1, 0.0, 0.0, -0.1]])
+    >>> [AverageK(1, min_size=least).fit(scores).predict(scores).to_lists() for least in (0, 1)]
+    [[[0, 1], []], [[0], [0]]]
     """
 
     threshold: float  # in linked scores
     rank_error: int  # how many calibration scores may be on the wrong side, at most
 
-    def __init__(self, k: float, link: Link = "softmax") -> None:
+    def __init__(self, k: float, link: Link = "softmax", min_size: int = 0) -> None:
         self.k = number(k, "k")
         self.link = check_link(link)
+        self.min_size = whole(min_size, "min_size", 0)
         if not 0 < self.k < math.inf:
             raise ShortlistError(f"k must be above 0 and at most the number of labels, got {k!r}")
+        if self.min_size > self.k:
+            raise ShortlistError(f"min_size must be at most k, the mean size, which is {self.k:g}; got {min_size}")
         self._reset()
 
     @property
@@ -69,7 +81,7 @@ class AverageK(SetRule):
             raise ShortlistError(f"k must be above 0 and at most {num_labels} (the number of labels), got {self.k:g}")
         self._saw_double |= block.scores.dtype == np.float64
         if rows:
-            keys = to_keys(self._linked(block, np.float32))
+            keys = to_keys(self._free(block, np.float32))
             self._rows += rows
             self._counts.add(keys, self._rank)
 
@@ -106,7 +118,7 @@ class AverageK(SetRule):
         if counts.find(self._rank).unplaced or counts.find(self._rank + 1).unplaced:
             counts.start_again(self._rank)
             for block in self._again(scores):
-                counts.place_again(to_keys(self._linked(block, np.float32)))
+                counts.place_again(to_keys(self._free(block, np.float32)))
             self._finish()
         here, after = counts.find(self._rank), counts.find(self._rank + 1)
         if here.unplaced or after.unplaced:
@@ -127,9 +139,9 @@ class AverageK(SetRule):
             self._choose_hash_limit(self._again(scores), self._rank - above, tied)
 
     def _near(self, block: Block, lowest: int, highest: int) -> NDArray[Any]:
-        linked = self._linked(block, np.float64).reshape(-1)
-        keys = to_keys(_round(linked, np.float32))
-        return linked[(keys >= np.uint32(lowest)) & (keys <= np.uint32(highest))]
+        free = self._free(block, np.float64)
+        keys = to_keys(_round(free, np.float32))
+        return free[(keys >= np.uint32(lowest)) & (keys <= np.uint32(highest))]
 
     def _choose_hash_limit(self, blocks: Iterator[Block], wanted: int, tied: int) -> None:
         """The wanted-th smallest hash among the tied labels. Hashes are uniform, so that only those near wanted / tied
@@ -167,18 +179,32 @@ class AverageK(SetRule):
         if self._hash_limit != _EVERY:
             at, hashes = _hashes_at(block, linked, self.threshold)
             inside.reshape(-1)[at] = hashes <= np.uint64(self._hash_limit)
+        if self.min_size:
+            inside |= np.isnan(linked)
         return members(inside)
 
     def _linked(self, block: Block, dtype: Any) -> NDArray[Any]:
-        return _round(link_rows(block.scores, self.link, block.first_row), dtype)
+        """Linked scores, with NaN for the ``min_size`` best labels of each row: no threshold decides about these."""
+        linked = _round(link_rows(block.scores, self.link, block.first_row), dtype)
+        if self.min_size:
+            linked = linked.copy() if linked is block.scores else linked
+            best = best_labels(block.scores, self.min_size, block.first_row)
+            np.put_along_axis(linked, best, np.nan, -1)
+        return linked
+
+    def _free(self, block: Block, dtype: Any) -> NDArray[Any]:
+        """The linked scores about which the threshold decides, in one row."""
+        linked = self._linked(block, dtype).reshape(-1)
+        return linked[~np.isnan(linked)] if self.min_size else linked
 
     @property
     def _rank(self) -> int:
-        return min(math.floor(self.k * self._rows + 0.5), self._total)
+        """How many of the scores about which the threshold decides are to reach it."""
+        return min(math.floor(self.k * self._rows + 0.5) - self._rows * self.min_size, self._total)
 
     @property
     def _total(self) -> int:
-        return self._rows * (self.num_labels or 0)
+        return self._rows * max((self.num_labels or 0) - self.min_size, 0)
 
     def _state(self) -> dict[str, Any]:
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -10,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.checks import whole
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.links import Link, check_link, link_rows, usual_link
-from shortlist.sets._blocks import Block
+from shortlist.sets._blocks import Block, Scores
 from shortlist.sets._hash import mix, row_hashes
 from shortlist.sets._order import descending
 from shortlist.sets._rule import SetRule, members, number, pack, unpack
@@ -43,6 +44,10 @@ class Conformal(SetRule):
       known present label misses nothing, a row of unknowns only is left out.
 
     ``link`` defaults to softmax for single and sigmoid for multi. A target of -1 (single) leaves its row out.
+
+    Fewer than 1 / alpha - 1 rows cannot keep the promise but with every label: ``fit`` then warns, and
+    ``always_listed`` says how many labels are in every set whatever their scores (with ``per_class``, those of classes
+    with too few rows).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -85,6 +90,34 @@ class Conformal(SetRule):
     @property
     def is_fitted(self) -> bool:
         return self._rows > 0
+
+    @property
+    def rows_needed(self) -> int:
+        """The fewest calibration rows (of each class, with ``per_class``) from which sets can be smaller."""
+        return math.ceil(1 / Fraction(repr(self.alpha)) - 1)
+
+    @property
+    def always_listed(self) -> int:
+        """How many labels are in every set, whatever their scores, because too few rows calibrated them."""
+        num_labels = self.num_labels or 0
+        if not self.per_class:
+            return num_labels if self._rows < self.rows_needed else 0
+        rows = np.bincount(np.concatenate(self._extras), minlength=0) if self._extras else np.zeros(0, np.int64)
+        return num_labels - int((rows >= self.rows_needed).sum())
+
+    @property
+    def concern(self) -> str:
+        """What to know about sets that hold labels whatever their scores, in a sentence; empty where none do."""
+        if not self.is_fitted or not self.always_listed:
+            return ""
+        some = f"{self.always_listed} label{'s' if self.always_listed > 1 else ''}"
+        which = "all labels" if self.always_listed == self.num_labels else some
+        of_class = " of each class" if self.per_class else ""
+        given = "some have fewer" if self.per_class else f"it had {self._rows}"
+        return (
+            f"conformal sets hold {which} whatever the scores: alpha={self.alpha:g} needs at least "
+            f"{self.rows_needed} calibration rows{of_class}, and {given}"
+        )
 
     def _reset(self) -> None:
         self._rows = 0
@@ -146,6 +179,10 @@ class Conformal(SetRule):
             self._limit = classes, [_quantile(part, self.alpha) for part in parts]  # other classes have no limit
         else:
             self._limit = _quantile(values, self.alpha)
+
+    def _refine(self, scores: Scores) -> None:
+        if self.concern:
+            warnings.warn(self.concern, ShortlistWarning, stacklevel=3)
 
     def _absorb(self, other: Conformal) -> None:
         self._rows += other._rows

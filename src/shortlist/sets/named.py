@@ -25,7 +25,7 @@ def make_rule(place: str, rule: Named, link: str, single: bool) -> SetRule:
     """The rule of this name and options; what is not given follows from the objective and the target.
 
     >>> make_rule("rules.0", Named.of("average-k", k=2), link="sigmoid", single=False)
-    AverageK(k=2.0, link='sigmoid')
+    AverageK(k=2.0, link='sigmoid', min_size=0)
     """
     check_name(f"{place}.name", rule.name, RULES, "rule")
     kind = RULES[rule.name]
