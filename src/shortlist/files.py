@@ -144,6 +144,24 @@ def parse_json(text: str | bytes) -> Any:
         raise ShortlistError(f"this is not JSON: {error}") from None
 
 
+def read_json(path: PathLike) -> Any:
+    """What a JSON file holds."""
+    if not Path(path).is_file():
+        raise MissingFileError(f"there is no file {os.fspath(path)}: is the run complete?")
+    with errors_name(path):
+        return parse_json(Path(path).read_bytes())
+
+
+def write_json(path: PathLike, content: Any) -> None:
+    """A JSON file for people to read, too."""
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_text(path: PathLike, text: str) -> None:
+    with written_whole(path) as file:
+        file.write(text.encode())
+
+
 # ---- tensors
 
 

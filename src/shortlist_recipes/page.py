@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shortlist.files import written_whole
-from shortlist.runs.run import environment, write_json, write_text
+from shortlist.files import write_json, write_text, written_whole
+from shortlist.runs.environment import environment
 from shortlist_recipes.figures import Drawing, saved
 from shortlist_recipes.layout import Texts, measured_and_published, notes
 from shortlist_recipes.recipe import Recipe, Scale

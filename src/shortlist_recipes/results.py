@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.errors import ShortlistError
-from shortlist.runs.run import write_text
+from shortlist.files import write_text
 from shortlist_recipes.cells import Cell, Numbers
 
 FILE = "results.jsonl"

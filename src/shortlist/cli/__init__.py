@@ -5,14 +5,12 @@ Exit codes: 0 all is well, 1 something failed, 2 the command or its input is wro
 
 import os
 import sys
-import traceback
-import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from shortlist.cli._output import say
-from shortlist.errors import ShortlistError, ShortlistWarning
+from shortlist.cli._errors import errors_as_messages
+from shortlist.errors import ShortlistError
 
 # command -> (where its function or group is, what the overview says)
 COMMANDS = {
@@ -35,20 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         import typer
     except ModuleNotFoundError:
         raise SystemExit("error: the command line needs: pip install 'shortlist[train]'") from None
-    warnings.showwarning = _show_warning
-    try:
+    with errors_as_messages():
         make_app(typer, _chosen(given))(given, prog_name="shortlist")
-    except (ShortlistError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        _fail(error, 2)
-    except OSError as error:  # a full disk, a lost connection: the machine's, not the program's
-        _fail(error, 1)
-    except Exception:  # a defect, here or in the user's own code: whoever mends it needs to see where
-        traceback.print_exc()
-        sys.stderr.write(
-            "error: this should not have happened. If the last lines above are not in your own code, please report "
-            "them, with the command you ran, as an issue of shortlist's repository.\n"
-        )
-        raise SystemExit(1) from None
 
 
 def make_app(typer: Any, chosen: str | None) -> Any:
@@ -108,16 +94,3 @@ def _chosen(arguments: Sequence[str]) -> str | None:
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
     words = [*arguments, *line.split()[1:]]
     return next((word for word in words if not word.startswith("-")), None)
-
-
-def _show_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
-) -> None:
-    """A warning meant for the user is one line; of others it also matters where they come from."""
-    own = issubclass(category, ShortlistWarning)
-    say(f"warning: {message}" if own else warnings.formatwarning(message, category, filename, lineno, line).rstrip())
-
-
-def _fail(error: BaseException, code: int) -> None:
-    say(f"error: {error}")
-    raise SystemExit(code)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from shortlist.data import Dataset
-from shortlist.files import PathLike
+from shortlist.files import PathLike, write_json
 from shortlist.runs.given import scores_for_prediction
 from shortlist.runs.results import results_of, results_of_scenes
-from shortlist.runs.run import Run, write_json
+from shortlist.runs.run import Run
 
 
 def evaluate(

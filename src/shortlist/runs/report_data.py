@@ -10,10 +10,10 @@ from typing import Any
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
-from shortlist.files import PathLike
+from shortlist.files import PathLike, read_json
 from shortlist.reports import ReportData, RunResult, from_scores
 from shortlist.reports.similarity import explain_run
-from shortlist.runs.run import CONFIG, ENVIRONMENT, Run, load_rules, read_json
+from shortlist.runs.run import CONFIG, ENVIRONMENT, Run, load_rules
 from shortlist.runs.scores import read_labels, read_scores
 from shortlist.sets.named import fit_rules, usual_rules
 

@@ -17,13 +17,9 @@ predictions/        sets
 import hashlib
 import io
 import json
-import os
 import pickle
-import platform
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -36,8 +32,20 @@ from shortlist.data import Dataset
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
-from shortlist.files import PathLike, is_draft, parse_json, read_tensors, remove_drafts, write_tensors, written_whole
+from shortlist.files import (
+    PathLike,
+    is_draft,
+    parse_json,
+    read_json,
+    read_tensors,
+    remove_drafts,
+    write_json,
+    write_tensors,
+    write_text,
+    written_whole,
+)
 from shortlist.runs.config import RunConfig, check_config, in_todays_words, parse_config, read_yaml
+from shortlist.runs.environment import environment
 from shortlist.runs.lock import LOCK
 from shortlist.runs.setup import build_learner, read_parts
 from shortlist.sets import SetRule
@@ -368,45 +376,6 @@ def load_rules(folder: PathLike) -> dict[str, SetRule]:
         except ValueError as error:
             raise ShortlistError(f"{file}: {error}") from None
     return rules
-
-
-# ---- files
-
-
-def write_text(path: PathLike, text: str) -> None:
-    with written_whole(path) as file:
-        file.write(text.encode())
-
-
-def write_json(path: PathLike, content: Any) -> None:
-    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-
-
-def read_json(path: PathLike) -> Any:
-    if not Path(path).is_file():
-        raise MissingFileError(f"there is no file {os.fspath(path)}: is the run complete?")
-    with errors_name(path):
-        return parse_json(Path(path).read_bytes())
-
-
-def environment() -> dict[str, Any]:
-    """Versions, machine and command of this process."""
-    import numpy as np
-
-    from shortlist import kernels
-
-    return {
-        "shortlist": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "kernels": kernels.info()["in use"],
-        "platform": platform.platform(),
-        "threads": torch.get_num_threads(),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "torchrun": os.environ.get("TORCHELASTIC_RUN_ID"),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
 
 
 def _leaves(content: Mapping[str, Any], above: str = "") -> set[str]:

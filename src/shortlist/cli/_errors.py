@@ -1,0 +1,43 @@
+"""Where exceptions and warnings become messages on the terminal, and exit codes."""
+
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from shortlist.cli._output import say
+from shortlist.errors import ShortlistError, ShortlistWarning
+
+
+@contextmanager
+def errors_as_messages() -> Iterator[None]:
+    """Within it, what is meant for the user is one line; a defect keeps its traceback."""
+    warnings.showwarning = _show_warning
+    try:
+        yield
+    except (ShortlistError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        _fail(error, 2)
+    except OSError as error:  # a full disk, a lost connection: the machine's, not the program's
+        _fail(error, 1)
+    except Exception:  # a defect, here or in the user's own code: whoever mends it needs to see where
+        traceback.print_exc()
+        sys.stderr.write(
+            "error: this should not have happened. If the last lines above are not in your own code, please report "
+            "them, with the command you ran, as an issue of shortlist's repository.\n"
+        )
+        raise SystemExit(1) from None
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """A warning meant for the user is one line; of others it also matters where they come from."""
+    own = issubclass(category, ShortlistWarning)
+    say(f"warning: {message}" if own else warnings.formatwarning(message, category, filename, lineno, line).rstrip())
+
+
+def _fail(error: BaseException, code: int) -> None:
+    say(f"error: {error}")
+    raise SystemExit(code)
