@@ -101,7 +101,7 @@ inline Vec<double> exp_polynomial(Vec<double> r) {  // Taylor to degree 13: 4e-1
   return p * (r * r) + (r + 1.0);
 }
 
-// e^x for x <= 0 (or small); 0 below the smallest normal number. No NaN comes in.
+// e^x for x <= 0 (or small); 0 below the smallest normal number; a NaN stays one, whatever its bits.
 template <class T> inline Vec<T> exp(Vec<T> x) {
   using C = ExpConstants<T>;
   const Vec<T> clipped = x < C::lowest ? splat<T>(C::lowest) : x;
@@ -115,7 +115,8 @@ template <class T> inline Vec<T> exp(Vec<T> x) {
   scaled += exponent << C::mantissa;  // the integer's own high bits fall off the top
   Vec<T> out;
   std::memcpy(&out, &scaled, sizeof out);
-  return x < C::lowest ? splat<T>(0) : out;
+  const Vec<T> below = x < C::lowest ? splat<T>(0) : x;
+  return x >= C::lowest ? out : below;
 }
 
 }  // namespace SHORTLIST_ISA

@@ -154,7 +154,8 @@ def _far_gradient(batch: Batch, gradient: Tensor, exact: Tensor, loss: Tensor, n
     difference = torch.where(gradient == exact.to(dtype), 0.0, gradient.double() - exact)  # both may overflow to inf
     error = (_over_ties(batch.scores, difference) if how.ties else difference).abs().amax(-1)
     allowed = _tolerance(batch) * size + _unit(batch) * 8 * torch.finfo(_compute_type(dtype)).eps
-    underflow = torch.finfo(dtype).tiny / min(1.0, batch.options.get("tau", 1.0))  # on the way: tau times a slope
+    temperatures = [batch.options.get(name, 1.0) for name in ("tau", "positive_temperature", "negative_temperature")]
+    underflow = torch.finfo(dtype).tiny / min(1.0, *temperatures)  # on the way: a temperature times a slope
     allowed = allowed + 4 * underflow
     bad = ~(error <= allowed) & ~nan_rows & ~(size > torch.finfo(dtype).max * 0.99)  # beyond the type
     limits = torch.finfo(_compute_type(dtype))

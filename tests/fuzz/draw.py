@@ -62,7 +62,10 @@ class Draw:
                     x[row][self.random.integers(n)] = np.nan
                 case _:
                     pass
-        return torch.from_numpy(np.ascontiguousarray(x)).to(dtype)
+        scores = torch.from_numpy(np.ascontiguousarray(x)).to(dtype)
+        whole_numbers = scores.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize])
+        whole_numbers[scores.isnan()] += int(self.random.integers(64))  # a NaN may hold any bits
+        return scores
 
     def index(self, rows: int, n: int) -> Tensor:
         """Class indices, some unknown, of any integer type that holds them."""
