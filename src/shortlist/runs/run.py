@@ -11,6 +11,7 @@ checkpoints/        epoch-0003.safetensors (weights) of these two, epoch-0003.pt
                     part-0004.pt in the middle of a long epoch
 rules/              fitted set rules, JSON
 predictions/        sets
+tensorboard/, csv/  the records again, where the config has such loggers
 .lock               who trains it now: see lock.py
 """
 
@@ -55,7 +56,9 @@ FORMAT = 1  # what this program writes, and the newest that it reads
 CONFIG, ENVIRONMENT, FACTS, FORMAT_FILE = "config.yaml", "environment.json", "facts.json", "format.json"
 METRICS, CHECKPOINT, PREPROCESSING = "metrics.jsonl", "checkpoint.json", "preprocessing.json"
 # what a resumed run may do otherwise than it began: none of it changes what the epochs so far mean
-MAY_CHANGE = ("epochs", "stop.patience", "rules", "crops", "accelerator", "devices", "workers", "checkpoint_minutes")
+MAY_CHANGE = (
+    "epochs", "stop.patience", "rules", "crops", "accelerator", "devices", "workers", "checkpoint_minutes", "loggers",
+)  # fmt: skip
 
 
 class Run:

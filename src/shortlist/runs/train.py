@@ -68,7 +68,7 @@ def train(
             return train(resume=out, parts=parts, progress=progress, say=say, allow_import=allow_import)
         if out is not None:
             Run.check_new(out)  # before any work
-    fabric = loop.make_fabric(settings)
+    fabric = loop.make_fabric(settings, place)
     fabric.launch()
     ready = prepare(settings, parts=parts, preprocessor=fitted, allow_import=allow_import)
     if fabric.is_global_zero:
@@ -110,7 +110,7 @@ def fit(
 
     A new run that fails before its first epoch is saved leaves no directory.
     """
-    fabric = loop.make_fabric(ready.config) if fabric is None else fabric
+    fabric = loop.make_fabric(ready.config, out) if fabric is None else fabric
     run, held = None, ExitStack()
     if out is not None:
         if fabric.is_global_zero:

@@ -45,6 +45,7 @@ class Standing:
     total: float = 0.0  # the losses so far, and of how many examples
     seen: int = 0
     seconds: float = 0.0
+    first: float = 0.0  # the loss of the first batch
     draws: Tensor | None = None  # the state of PyTorch's generator, and that of the graphics card
     device_draws: Tensor | None = None
     objective: dict[str, Any] = field(default_factory=dict)
@@ -101,6 +102,7 @@ class Kept:
             "total": standing.total,
             "seen": standing.seen,
             "seconds": standing.seconds,
+            "first": standing.first,
             "draws": torch.get_rng_state(),
             "device_draws": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
             "objective": self.learner.objective.epoch_state(),

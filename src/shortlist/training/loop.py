@@ -13,12 +13,13 @@ import os
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError, ShortlistWarning
@@ -32,6 +33,7 @@ from shortlist.training.enough import rose, settled
 from shortlist.training.history import History, Record
 from shortlist.training.learner import Learner, features_of, score
 from shortlist.training.loading import loaded
+from shortlist.training.loggers import log, logged, make_loggers
 from shortlist.training.optimizers import make_optimizer
 from shortlist.training.schedules import rate_at
 from shortlist.training.settings import TrainSettings
@@ -97,21 +99,31 @@ def train(
     metric, metrics = choose_metrics(objective, train_set, val_set, settings)
     history, best_weights, warned = History(metric), None, False
 
-    with own_randomness(fabric.device), ended(progress), frozen(backbone, settings.optimizer.backbone_lr == 0):
+    with ExitStack() as during:
+        during.enter_context(own_randomness(fabric.device))
+        during.enter_context(ended(progress))
+        during.enter_context(frozen(backbone, settings.optimizer.backbone_lr == 0))
         optimizer = make_optimizer(backbone, objective, settings.optimizer, fused=can_be_fused(settings))
+        # objectives keep their own buffers equal, and ROLE's table is too large to send with every batch
+        buffers = [name for name, _ in learner.named_buffers()]
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(learner, buffers)
         model, optimizer = fabric.setup(learner, optimizer)
         average = WeightAverage(learner, settings.ema) if settings.ema else None
         kept = Kept(fabric, learner, optimizer, average, run, settings.checkpoint_minutes)
         standing = kept.restore(history) if resume else Standing()
+        during.enter_context(logged(fabric, history.records))
         progress.start(len(history.records), settings.epochs, metric)
 
         while not history.is_over(settings.epochs, settings.stop.patience):
             epoch, standing.started = len(history.records), time.perf_counter() - standing.seconds
             torch.manual_seed(mixed_seed(settings.seed, epoch, fabric.global_rank))
             loss, lr = train_epoch(kept, model, train_set, settings, history, standing, progress)
+            start = history.records[0]["loss"] if history.records else standing.first
             record: Record = {"epoch": epoch + 1, "loss": loss, "lr": lr}
             share_buffers(backbone)
             with average.in_place() if average is not None else nullcontext():
+                if average is not None:
+                    share_buffers(backbone)  # their averages
                 if val_set is not None:
                     scores = gathered_scores(fabric, learner, val_set)
                     record |= measure_all(metrics, scores, val_set.answers, objective.link)
@@ -122,10 +134,11 @@ def train(
                     kept.save_epoch(history)
                 elif is_best and (val_set is not None or average is not None):
                     best_weights = learner.weights()
+            log(fabric, record)
             progress.epoch(record)
-            if not warned and rose(loss, history.records[0]["loss"]):
+            if not warned and rose(loss, start):
                 warned = True
-                warnings.warn(loss_rose(history, settings), ShortlistWarning, stacklevel=2)
+                warnings.warn(loss_rose(start, history, settings), ShortlistWarning, stacklevel=2)
 
     if run is not None:
         learner.load_state_dict(run.weights("best"))
@@ -163,7 +176,12 @@ def train_epoch(
     ready = loaded(seen_as, coming, fabric.device, settings.workers)
     changing = any(weight.requires_grad for weight in model.module.backbone.parameters())
 
+    # in one process of full precision Fabric's wrappers only pass on what they are given
+    plain = fabric.world_size == 1 and fabric.strategy.precision.precision == "32-true"
+    compute, backward = (model.module, Tensor.backward) if plain else (model, fabric.backward)
+
     total, seen = torch.tensor(standing.total, device=fabric.device), standing.seen
+    first = torch.tensor(standing.first, device=fabric.device)
     standing.go_on(objective, fabric.device)
     for step, group in enumerate(mine[standing.step :], start=standing.step):
         length = 1 / len(mine)
@@ -178,8 +196,10 @@ def train_epoch(
         for number, rows in enumerate(group):
             inputs, target = next(ready)
             with fabric.no_backward_sync(model) if number + 1 < len(group) else nullcontext():
-                loss = model(change(inputs, rows), target, rows.to(fabric.device))
-                fabric.backward(loss if len(group) == 1 else loss * (len(rows) / in_group))
+                loss = compute(change(inputs, rows), target, rows.to(fabric.device))
+                backward(loss if len(group) == 1 else loss * (len(rows) / in_group))
+            if not seen:
+                first.copy_(loss.detach())
             total.add_(loss.detach(), alpha=len(rows))
             seen += len(rows)
         if settings.optimizer.clip is not None:
@@ -190,22 +210,31 @@ def train_epoch(
         if average is not None:
             average.update()
         if step + 1 < len(mine) and kept.is_due(step):
-            kept.save_part(epoch, Standing(step + 1, float(total), seen, time.perf_counter() - standing.started))
+            mean_of(fabric, total, seen, epoch, lr)  # nobody goes on from what is not finite
+            seconds = time.perf_counter() - standing.started
+            kept.save_part(epoch, Standing(step + 1, float(total), seen, seconds, float(first)))
         progress.step(epoch, step, len(mine), loss.detach())
+    standing.first = mean_of(fabric, first, 1, epoch, lr)
+    return mean_of(fabric, total, seen, epoch, lr), lr
+
+
+def mean_of(fabric: Fabric, total: Tensor, seen: int, epoch: int, lr: float) -> float:
+    """The mean loss over all processes, or an error where it is not finite."""
     mean: Any = fabric.all_reduce(total / seen, reduce_op="mean")
     if not math.isfinite(mean):
         raise ShortlistError(
             f"the loss became {float(mean)} in epoch {epoch + 1}: lower optimizer.lr (it was {lr:g}), "
             f"or look for extreme values in the inputs (shortlist data describe)"
         )
-    return float(mean), lr
+    return float(mean)
 
 
-def loss_rose(history: History, settings: TrainSettings) -> str:
-    first, last = history.records[0], history.records[-1]
+def loss_rose(start: float, history: History, settings: TrainSettings) -> str:
+    last = history.records[-1]
     return (
-        f"the loss rose from {first['loss']:.3g} in epoch 1 to {last['loss']:.3g} in epoch {last['epoch']}: lower "
-        f"optimizer.lr (it is {settings.optimizer.lr:g}), or scale the features"
+        f"the loss rose from {start:.3g} in {'epoch 1' if len(history.records) > 1 else 'the first step'} to "
+        f"{last['loss']:.3g} in epoch {last['epoch']}: lower optimizer.lr (it is {settings.optimizer.lr:g}), or scale "
+        f"the features"
     )
 
 
@@ -260,6 +289,7 @@ def gathered_features(fabric: Fabric, learner: Learner, dataset: Dataset, rows: 
     """The features of these examples, the same on every process, each process computing its share."""
     if fabric.world_size == 1:
         return features_of(learner, dataset, rows, context=fabric.autocast)
+    share_buffers(learner.backbone)
     parts: list[Any] = [None] * fabric.world_size
     mine = rows.tensor_split(fabric.world_size)[fabric.global_rank]
     dist.all_gather_object(parts, features_of(learner, dataset, mine, context=fabric.autocast))
@@ -276,14 +306,12 @@ def share_buffers(backbone: nn.Module) -> None:
 # ---- devices and randomness
 
 
-def make_fabric(settings: TrainSettings) -> Fabric:
-    """The engine for these devices and this precision; with several devices, call ``launch()`` on it."""
+def make_fabric(settings: TrainSettings, folder: str | os.PathLike[str] | None = None) -> Fabric:
+    """The engine for these devices and this precision; with several devices, call ``launch()`` on it. Its loggers write
+    below the folder."""
     from lightning_fabric import Fabric  # takes seconds to import: only who trains waits for it
-    from lightning_fabric.strategies.ddp import DDPStrategy
 
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
-    # objectives keep their own buffers equal, and ROLE's table is too large to send with every batch
-    strategy = DDPStrategy(broadcast_buffers=False) if settings.devices > 1 else "auto"
     machines = int(os.environ.get("GROUP_WORLD_SIZE", "1"))  # torchrun tells; devices are those of all machines
     if settings.devices % machines:
         raise ShortlistError(f"devices: {settings.devices} processes cannot be shared equally by {machines} machines")
@@ -291,8 +319,9 @@ def make_fabric(settings: TrainSettings) -> Fabric:
         accelerator=settings.accelerator,
         devices=settings.devices // machines,
         num_nodes=machines,
-        strategy=strategy,
+        strategy="ddp" if settings.devices > 1 else "auto",
         precision=settings.precision,
+        loggers=make_loggers(settings.loggers, folder),
     )
 
 

@@ -11,6 +11,8 @@ from shortlist.options import name_alone
 if TYPE_CHECKING:
     from typing import Self
 
+# several names; one may stand alone
+Names = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
 # a number, or none (in a file also: auto), which follows from the size of the data
 Automatic = Annotated[PositiveInt | None, BeforeValidator(lambda value: None if value == "auto" else value)]
 Precision = Literal["32-true", "16-mixed", "bf16-mixed", "64-true"]
@@ -36,6 +38,24 @@ _SCHEDULES: dict[str, dict[str, Any]] = {
     "cosine": {},
     "plateau": {"factor": 0.1, "patience": 3},
 }
+
+
+def own_values(known: dict[str, dict[str, Any]], option: str) -> str:
+    """What an option is where the config says nothing, by name.
+
+    >>> own_values(_OPTIMIZERS, "lr")
+    'not given: 0.1 for sgd and sgd-nesterov, 0.001 for adam, adamw and rmsprop'
+    """
+    names: dict[Any, list[str]] = {}
+    for name, options in known.items():
+        if option in options:
+            names.setdefault(options[option], []).append(name)
+    words = [
+        f"{' and '.join(map(str, value)) if isinstance(value, tuple) else f'{value:g}'} for "
+        f"{' and '.join(filter(None, [', '.join(some[:-1]), some[-1]]))}"
+        for value, some in names.items()
+    ]
+    return f"not given: {', '.join(words)}"
 
 
 class ByName(Section):
@@ -76,13 +96,13 @@ class OptimizerSettings(ByName):
         default="sgd-nesterov", description="which optimizer"
     )
     lr: float = Field(
-        default=0.1, gt=0, description="learning rate; not given: 0.1 for sgd and sgd-nesterov, 0.001 for the others"
+        default=_OPTIMIZERS["sgd-nesterov"]["lr"], gt=0, description=f"learning rate; {own_values(_OPTIMIZERS, 'lr')}"
     )
     momentum: float | None = Field(
-        default=None, ge=0, lt=1, description="of sgd-nesterov (not given: 0.9), and of sgd and rmsprop (not given: 0)"
+        default=None, ge=0, lt=1, description=own_values(_OPTIMIZERS, "momentum")
     )
     betas: tuple[float, float] | None = Field(
-        default=None, description="of adam and adamw; not given: 0.9 and 0.999"
+        default=None, description=own_values(_OPTIMIZERS, "betas")
     )
     weight_decay: float = Field(default=0.0, ge=0, description="how strongly weights are drawn to zero")
     backbone_lr: float = Field(
@@ -112,10 +132,10 @@ class ScheduleSettings(ByName):
         default=None, description="step: the epochs before which the rate is multiplied"
     )
     factor: float | None = Field(
-        default=None, gt=0, lt=1, description="step and plateau: by how much; not given: 0.1"
+        default=None, gt=0, lt=1, description=f"what the rate is multiplied by; {own_values(_SCHEDULES, 'factor')}"
     )
     patience: PositiveInt | None = Field(
-        default=None, description="plateau: after so many epochs without a better one; not given: 3"
+        default=None, description=f"after so many epochs without a better one; {own_values(_SCHEDULES, 'patience')}"
     )
     warm_up: float = Field(default=0.0, ge=0, description="epochs (or a part of one) in which the rate rises from zero")
 
@@ -224,6 +244,11 @@ class TrainSettings(Section):
     )
     checkpoint_minutes: float | None = Field(
         default=10.0, gt=0, description="how often a run is saved within a long epoch; none: only after every epoch"
+    )
+    loggers: Annotated[tuple[Literal["tensorboard", "csv"], ...], Names] = Field(
+        default=(),
+        description="who else is told what metrics.jsonl holds, each in a folder of the run that has its name; tensorboard "
+        "needs the extra of that name",
     )
     seed: int = Field(default=0, ge=0, description="of everything that is drawn at random")
 
