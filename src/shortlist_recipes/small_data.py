@@ -11,6 +11,7 @@ from shortlist.data import Dataset
 from shortlist.functional import multi_crop_probabilities
 from shortlist.metrics import functional as M
 from shortlist.runs.config import RunConfig
+from shortlist.training.crops import crops_of
 from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
 from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
 from shortlist_recipes.known_data import (
@@ -129,28 +130,15 @@ def crops_as_published(trained: Trained) -> Numbers:
     return {**found, "top-5": found["subsets"]}
 
 
-def ten_crops(images: Tensor, padding: int) -> Tensor:
-    """The four corners and the middle of each padded image, and their mirror images: (B, 10, C, H, W).
-
-    >>> ten_crops(torch.ones(2, 3, 8, 8), padding=2).shape
-    torch.Size([2, 10, 3, 8, 8])
-    """
-    height, width = images.shape[-2:]
-    padded = torch.nn.functional.pad(images, (padding,) * 4)
-    far = 2 * padding
-    places = ((0, 0), (0, far), (far, 0), (far, far), (padding, padding))
-    found = [padded[..., top : top + height, left : left + width] for top, left in places]
-    return torch.stack([*found, *(crop.flip(-1) for crop in found)], dim=1)
-
-
 @torch.no_grad()
 def crop_scores(trained: Trained, dataset: Dataset, padding: int) -> Tensor:
-    """The scores of every crop of every image, (N, 10, L)."""
+    """The scores of ten crops of every padded image, (N, 10, L)."""
     learner = trained.learner.eval()
     device = next(learner.parameters()).device
     found = []
     for rows in torch.arange(len(dataset)).split(max(1, _CROPS_AT_ONCE // (10 * dataset.in_features))):
-        pieces = ten_crops(dataset.batch(rows)[0].to(device), padding)
+        images = dataset.batch(rows)[0].to(device)
+        pieces = crops_of(torch.nn.functional.pad(images, (padding,) * 4), dataset.in_shape[1:], 10)
         found.append(learner.scores(pieces.flatten(0, 1)).unflatten(0, pieces.shape[:2]).float().cpu())
     return torch.cat(found)
 

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-import torch
 
-from shortlist_recipes.small_data import OBJECTIVES, PUBLISHED, RECIPE, SHARES, config, ten_crops
+from shortlist_recipes.small_data import OBJECTIVES, PUBLISHED, RECIPE, SHARES, config
 from tests.recipes.smoke import SHARED, resolves, run_smoke
 
 
@@ -15,19 +14,6 @@ def test_smoke(tmp_path: Path) -> None:
     assert sum(row["top-5"]["seeds"] for row in shares["rows"]) == 4
     assert [row["objective"] for row in crops["rows"]] == list(OBJECTIVES)
     assert all(row[name]["mean"] is not None for row in crops["rows"] for name in ("one crop", "softmax", "subsets"))
-
-
-def test_ten_crops_are_corners_middle_and_mirror_images() -> None:
-    images = torch.arange(2 * 3 * 4 * 5.0).view(2, 3, 4, 5) + 1
-    crops = ten_crops(images, padding=1)
-    assert crops.shape == (2, 10, 3, 4, 5)
-    assert crops[:, 4].equal(images)
-    assert crops[:, 9].equal(images.flip(-1))
-    # from the top left corner of the padded image the image appears one lower and one to the right
-    assert crops[:, 0, :, 1:, 1:].equal(images[..., :-1, :-1])
-    assert not crops[:, 0, :, 0].any()
-    assert crops[:, 3, :, :-1, :-1].equal(images[..., 1:, 1:])
-    assert crops[:, 5:].equal(crops[:, :5].flip(-1))
 
 
 def test_every_published_figure_has_a_cell_at_paper_scale() -> None:

@@ -14,9 +14,11 @@ from shortlist.models import build_backbone
 from shortlist.objectives import build
 from shortlist.runs import Run
 from shortlist.runs import train as train_run
+from shortlist.runs.config import parse_config
 from shortlist.training.enough import concerns, settled, steps_per_epoch
 from shortlist.training.loop import train
 from shortlist.training.settings import TrainSettings
+from tests.training.test_loop import StopsAt
 
 
 def data(rows: int, scale: tuple[float, ...] = (1.0, 1.0)) -> Dataset:
@@ -84,3 +86,18 @@ def test_a_loss_far_above_its_start_is_a_warning_with_advice() -> None:
     settings = TrainSettings(batch_size=128, epochs=10, accelerator="cpu")
     with pytest.warns(ShortlistWarning, match=r"the loss rose from .* in epoch 1 to .* lower optimizer\.lr"):
         train(backbone, objective, wild, None, settings)
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_loss_that_rises_within_the_first_epoch_is_a_warning(stops: bool, tmp_path: Path) -> None:
+    wild = Dataset(data(99).inputs * 100, torch.arange(99) % 2, ("a", "b"))
+    torch.manual_seed(0)
+    backbone, objective = build_backbone("identity", in_shape=(2,)), build("cross-entropy", in_features=2, num_labels=2)
+    torch.nn.init.zeros_(objective.head.weight)
+    settings = TrainSettings(batch_size=8, epochs=1, accelerator="cpu", checkpoint_minutes=1e-9)
+    run = Run.create(tmp_path / "run", parse_config("data: {train: {reader: ambiguous-numbers}}"), {})
+    if stops:
+        with pytest.raises(KeyboardInterrupt):
+            train(backbone, objective, wild, None, settings, run=run, progress=StopsAt(5))
+    with pytest.warns(ShortlistWarning, match=r"rose from 0\.\d+ in the first step to \d+ in epoch 1: lower optimizer"):
+        train(backbone, objective, wild, None, settings, run=run, resume=True)

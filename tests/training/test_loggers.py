@@ -38,7 +38,8 @@ def in_tensorboard(folder: Path) -> list[dict[str, float]]:
 
 
 def expected_of(folder: Path) -> list[dict[str, float]]:
-    return [{"step" if name == "epoch" else name: value for name, value in row.items()} for row in Run(folder).records()]
+    records = Run(folder).records()
+    return [{"step" if name == "epoch" else name: value for name, value in row.items()} for row in records]
 
 
 class StopsIn(Quiet):

@@ -340,6 +340,18 @@ def test_a_loss_that_is_not_finite_is_an_error_with_advice() -> None:
         fit(some_model(), wild, optimizer={"lr": 1e10})
 
 
+def test_what_is_not_finite_within_an_epoch_is_an_error_and_not_saved(tmp_path: Path) -> None:
+    data, run = some_data(), Run.create(tmp_path / "run", CONFIG, {})
+    data.inputs[order_of(ROWS, 0, 0)[40]] = float("inf")  # in the third step
+    settings = TrainSettings(accelerator="cpu", epochs=1, batch_size=16, checkpoint_minutes=1e-9)
+    model = some_model()
+    with pytest.raises(ValueError, match=r"the loss became (nan|inf) in epoch 1: lower optimizer\.lr"):
+        train(model.backbone, model.objective, data, None, settings, run=run)
+    part = run.part()
+    assert part is not None
+    assert part["processes"][0]["step"] == 2
+
+
 def test_a_frozen_backbone_keeps_its_weights_and_its_batch_norm_statistics() -> None:
     learner = deep_model()
     before = learner.weights()
@@ -424,7 +436,7 @@ def test_augmentation_is_for_images() -> None:
         fit(some_model(), some_data(), augment={"flip": True})
 
 
-def test_an_example_is_augmented_the_same_whatever_the_batches(tmp_path: Path) -> None:
+def test_an_example_is_augmented_the_same_whatever_batches_workers_and_interruptions(tmp_path: Path) -> None:
     import numpy as np
     from PIL import Image
 
@@ -450,15 +462,23 @@ def test_an_example_is_augmented_the_same_whatever_the_batches(tmp_path: Path) -
                 self.images += list(inputs)
             return inputs.flatten(1)
 
-    def images_of(batch_size: int, epochs: int = 2) -> dict[tuple[int, int], Tensor]:
+    def images_of(batch_size: int, workers: int = 0, stops_at: int | None = None) -> dict[tuple[int, int], Tensor]:
         backbone, objective = Seen(), build("cross-entropy", in_features=3 * 8 * 8, num_labels=8)
-        settings = TrainSettings(epochs=epochs, batch_size=batch_size, augment=wanted, seed=3)
-        train(backbone, objective, data, None, settings)
-        order = [(epoch, row) for epoch in range(epochs) for row in order_of(8, 3, epoch).tolist()]
+        settings = TrainSettings(
+            epochs=2, batch_size=batch_size, augment=wanted, seed=3, workers=workers, checkpoint_minutes=1e-9
+        )
+        run = None
+        if stops_at is not None:
+            run = Run.create(tmp_path / "run", CONFIG, {})
+            with pytest.raises(KeyboardInterrupt):
+                train(backbone, objective, data, None, settings, run=run, progress=StopsAt(stops_at))
+        train(backbone, objective, data, None, settings, run=run, resume=run is not None)
+        order = [(epoch, row) for epoch in range(2) for row in order_of(8, 3, epoch).tolist()]
         return dict(zip(order, backbone.images, strict=True))
 
-    whole, small = images_of(8), images_of(2)
-    assert all(torch.equal(image, small[key]) for key, image in whole.items())
+    whole = images_of(8)
+    for other in (images_of(2), images_of(3, workers=2), images_of(2, stops_at=6)):  # of 4 steps in an epoch
+        assert all(torch.equal(image, other[key]) for key, image in whole.items())
     assert whole[0, 5].shape == (3, 8, 8)
     assert not torch.equal(whole[0, 5], whole[1, 5])
 

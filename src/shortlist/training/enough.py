@@ -19,7 +19,8 @@ _FEWEST, _MOST = 10, 100  # in so many epochs
 _TOO_FEW = 100  # steps in all, with which nobody learns much
 _TOO_FAR = 1000.0  # times as far as another column spreads
 _ROWS = 10_000  # looked at
-_ROSE = 2.0  # times the loss of the start
+_ROSE = 2.0  # times the loss of the first epoch
+_ROSE_AT_ONCE, _EARLY = 4.0, 10  # times the loss of the first batch, which can be low by luck; steps to tell
 
 
 def settled(settings: _Settings, examples: int) -> _Settings:
@@ -93,9 +94,18 @@ def _scales(train_set: Dataset) -> list[str]:
 
 
 def rose(loss: float, start: float) -> bool:
-    """Whether the loss is far above its start.
+    """Whether the loss of an epoch is far above that of the first one.
 
     >>> rose(28.7, 6.5), rose(6.6, 6.5)
     (True, False)
     """
     return start > 0 and loss > _ROSE * start
+
+
+def rose_at_once(loss: float, first: float, steps: int) -> bool:
+    """Whether the loss of the first epoch, of so many steps, is far above that of its first batch.
+
+    >>> rose_at_once(28.7, 6.5, steps=100), rose_at_once(12.0, 6.5, steps=100), rose_at_once(28.7, 6.5, steps=2)
+    (True, False, False)
+    """
+    return steps >= _EARLY and first > 0 and loss > _ROSE_AT_ONCE * first

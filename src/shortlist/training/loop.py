@@ -29,7 +29,7 @@ from shortlist.objectives.imbalance import rarity
 from shortlist.training.average import WeightAverage
 from shortlist.training.batches import augmentation, batches, grouped, mixed_seed, order_of
 from shortlist.training.checkpoints import Checkpoints, Kept, Standing
-from shortlist.training.enough import rose, settled
+from shortlist.training.enough import rose, rose_at_once, settled, steps_per_epoch
 from shortlist.training.history import History, Record
 from shortlist.training.learner import Learner, features_of, score
 from shortlist.training.loading import loaded
@@ -118,7 +118,7 @@ def train(
             epoch, standing.started = len(history.records), time.perf_counter() - standing.seconds
             torch.manual_seed(mixed_seed(settings.seed, epoch, fabric.global_rank))
             loss, lr = train_epoch(kept, model, train_set, settings, history, standing, progress)
-            start = history.records[0]["loss"] if history.records else standing.first
+            first = standing.first
             record: Record = {"epoch": epoch + 1, "loss": loss, "lr": lr}
             share_buffers(backbone)
             with average.in_place() if average is not None else nullcontext():
@@ -136,9 +136,10 @@ def train(
                     best_weights = learner.weights()
             log(fabric, record)
             progress.epoch(record)
-            if not warned and rose(loss, start):
-                warned = True
-                warnings.warn(loss_rose(start, history, settings), ShortlistWarning, stacklevel=2)
+            if not warned and rose(loss, history.records[0]["loss"]):
+                warned = warn_that_it_rose(history.records[0]["loss"], "epoch 1", history, settings)
+            if epoch == 0 and rose_at_once(loss, first, steps_per_epoch(settings, len(train_set))):
+                warned = warn_that_it_rose(first, "the first step", history, settings)
 
     if run is not None:
         learner.load_state_dict(run.weights("best"))
@@ -229,13 +230,14 @@ def mean_of(fabric: Fabric, total: Tensor, seen: int, epoch: int, lr: float) -> 
     return float(mean)
 
 
-def loss_rose(start: float, history: History, settings: TrainSettings) -> str:
+def warn_that_it_rose(start: float, when: str, history: History, settings: TrainSettings) -> bool:
     last = history.records[-1]
-    return (
-        f"the loss rose from {start:.3g} in {'epoch 1' if len(history.records) > 1 else 'the first step'} to "
-        f"{last['loss']:.3g} in epoch {last['epoch']}: lower optimizer.lr (it is {settings.optimizer.lr:g}), or scale "
-        f"the features"
+    message = (
+        f"the loss rose from {start:.3g} in {when} to {last['loss']:.3g} in epoch {last['epoch']}: lower optimizer.lr "
+        f"(it is {settings.optimizer.lr:g}), or scale the features"
     )
+    warnings.warn(message, ShortlistWarning, stacklevel=3)
+    return True
 
 
 def drawn(weights: Tensor, seed: int, epoch: int) -> Tensor:

@@ -247,8 +247,8 @@ class TrainSettings(Section):
     )
     loggers: Annotated[tuple[Literal["tensorboard", "csv"], ...], Names] = Field(
         default=(),
-        description="who else is told what metrics.jsonl holds, each in a folder of the run that has its name; tensorboard "
-        "needs the extra of that name",
+        description="who else is told what metrics.jsonl holds, each in a folder of the run that has its name; "
+        "tensorboard needs the extra of that name",
     )
     seed: int = Field(default=0, ge=0, description="of everything that is drawn at random")
 
