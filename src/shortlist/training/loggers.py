@@ -23,7 +23,8 @@ def make_loggers(names: Sequence[str], folder: str | os.PathLike[str] | None) ->
         return []
     if folder is None:
         raise ShortlistError(f"loggers write into a run directory, there is none: remove loggers ({', '.join(names)})")
-    from lightning_fabric.loggers import CSVLogger, TensorBoardLogger
+    from lightning_fabric.loggers.csv_logs import CSVLogger
+    from lightning_fabric.loggers.tensorboard import TensorBoardLogger
 
     if "tensorboard" in names:
         require("tensorboard", extra="tensorboard")
@@ -36,7 +37,7 @@ def logged(fabric: Fabric, records: Sequence[Record]) -> Iterator[None]:
     """Within this block `log` adds epochs to these, which are written anew: so nothing is there twice or missing,
     however a process ended before. Only the first process writes."""
     for logger in fabric.loggers:
-        folder = logger.log_dir  # type: ignore[attr-defined]
+        folder = str(logger.log_dir)
         if fabric.is_global_zero and os.path.isdir(folder):
             shutil.rmtree(folder)
     for record in records:
