@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shortlist.optional import require
 from shortlist_recipes.results import Results
 
 COLORS = ("#0b62c4", "#c24e00", "#0b7a5c", "#a3308f", "#7a6200", "#5b4bc9", "#b3223c", "#40606f")
@@ -46,12 +47,8 @@ def _band(mean: Sequence[float], spread: Sequence[float]) -> tuple[list[float], 
 
 def new_axes(rows: int, columns: int, *, width: float, height: float) -> tuple[Any, Any]:
     """A figure of this size in inches and its axes, row by row."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("figures need matplotlib, which is not installed: pip install 'shortlist[report]'") from error
-
-    figure = Figure(figsize=(width, height), layout="constrained")  # without pyplot: no display, no global state
+    # without pyplot: no display, no global state
+    figure = require("matplotlib.figure", "report").Figure(figsize=(width, height), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes in grid.flat:
         axes.spines[["top", "right"]].set_visible(False)

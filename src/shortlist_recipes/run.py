@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from shortlist.errors import ShortlistError
+from shortlist.optional import require
 from shortlist_recipes.cells import Cell
 from shortlist_recipes.page import duration, write_page
 from shortlist_recipes.recipe import Recipe, Scale
@@ -20,8 +20,7 @@ def run_recipe(recipe: Recipe, scale: Scale, folder: Path, data: Path, say: Call
     the cell that was running.
     """
     check_data(recipe.name, scale, recipe.needs.get(scale, {}), data)
-    if find_spec("matplotlib") is None:  # now, and not after the last cell
-        raise ImportError("a recipe draws figures, which needs matplotlib: pip install 'shortlist[report]'")
+    require("matplotlib", "report")  # for the figures: now, and not after the last cell
     cells = recipe.cells(scale, data)
     _check_keys(cells)
     folder.mkdir(parents=True, exist_ok=True)

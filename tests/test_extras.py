@@ -1,0 +1,95 @@
+"""Each extra of pyproject.toml brings what its feature needs: the feature runs with no other package installed."""
+
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+TRAIN = """
+import numpy as np, shortlist as sl
+rng = np.random.default_rng(0)
+classes = rng.integers(0, 3, 240)
+x = (rng.normal(size=(240, 4)) + 2 * np.eye(4)[classes]).round(3)
+rows = [",".join(map(str, [*row, f"class {label}"])) for row, label in zip(x, classes)]
+open("flowers.csv", "w").write("\\n".join(["a,b,c,d,label", *rows]))
+data = {"train": {"reader": "features", "path": "flowers.csv", "labels_key": "label"}, "test": 40}
+config = {"data": data, "objective": "cross-entropy", "epochs": 2, "batch_size": 16}
+"""
+# extra -> what a user does with it
+FEATURES = {
+    "": "import torch, shortlist as sl\n"
+    "scores = torch.randn(4, 6, requires_grad=True)\n"
+    "sl.functional.smooth_topk_loss(scores, torch.tensor([0, 1, 2, 3]), k=2).backward()\n"
+    "assert sl.sets.AverageK(2).fit(scores.detach()).predict(scores.detach()).sizes.sum() == 8\n"
+    "assert sl.nn.LML(2)(scores).sum(-1).allclose(torch.tensor(2.0))",
+    "metrics": "import torch, shortlist as sl\n"
+    "metric = sl.metrics.TopKAccuracy(k=2)\n"
+    "metric.update(torch.tensor([[3.0, 2.0, 1.0]]), torch.tensor([1]))\n"
+    "assert metric.compute() == 1",
+    "train": TRAIN + "sl.runs.train(config, 'run')\nsl.runs.evaluate('run', 'test')\nsl.runs.predict('run', 'flowers.csv')",
+    "report": "import torch\nfrom shortlist import reports\n"
+    "scores, labels = torch.randn(40, 6), torch.arange(40) % 6\n"
+    "reports.write(reports.from_scores(scores, labels), 'report')",
+    "all": TRAIN + "sl.runs.train(config, 'run')\nsl.runs.calibrate('run')\nsl.runs.report('run')",
+    "augment": "import torch\nfrom shortlist.data import colour\nfrom shortlist.data.draws import Draws\n"
+    "colour.jittered(torch.rand(2, 3, 8, 8), Draws(0, 1, torch.arange(2)), hue=0.1, saturation=0.2, contrast=0.2)",
+    "backbone": "import shortlist as sl\nsl.models.build_backbone('efficientnet-lite0', in_shape=(3, 64, 64))",
+}
+SERVE_THE_REST = {"dev", "docs", "peers"}  # for people who work on the package
+
+
+def brought_by(requirements: list[str], known: dict[str, metadata.Distribution]) -> set[str]:
+    """Names of the distributions that an installation of these requirements brings."""
+    brought: set[str] = set()
+    waiting = [(Requirement(text), "") for text in requirements]
+    while waiting:
+        requirement, extra = waiting.pop()
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        name = canonicalize_name(requirement.name)
+        for wanted in ("", *requirement.extras):
+            if f"{name}[{wanted}]" in brought or (name not in known and name != "shortlist"):
+                continue
+            brought.add(f"{name}[{wanted}]")
+            more = _of_this_project(wanted) if name == "shortlist" else known[name].requires or []
+            waiting += [(Requirement(text), wanted) for text in more]
+    return {name.partition("[")[0] for name in brought}
+
+
+def _of_this_project(extra: str) -> list[str]:
+    return PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
+
+
+def test_every_extra_for_users_is_tried_here() -> None:
+    assert {*FEATURES} - {""} == {*PROJECT["optional-dependencies"]} - SERVE_THE_REST
+
+
+def installed(names: set[str], known: dict[str, metadata.Distribution], folder: Path) -> None:
+    """The folder as if these distributions alone had been installed into it."""
+    for name in names & {*known}:
+        for file in known[name].files or []:
+            top = file.parts[0]
+            if top not in ("..", "__pycache__") and not (folder / top).exists():
+                (folder / top).symlink_to(Path(str(known[name].locate_file(top))).resolve())
+
+
+@pytest.mark.parametrize("extra", FEATURES, ids=lambda extra: extra or "none")
+def test_an_extra_brings_what_its_feature_needs(extra: str, tmp_path: Path) -> None:
+    known = {canonicalize_name(found.metadata["Name"]): found for found in metadata.distributions()}
+    site = tmp_path / "site"
+    site.mkdir()
+    installed(brought_by([f"shortlist[{extra}]" if extra else "shortlist"], known) - {"shortlist"}, known, site)
+    assert (site / "torch").exists()
+    assert not (site / "pytest").exists()
+    code = f"import sys\nsys.path += {[str(ROOT / 'src'), str(site)]}\n{FEATURES[extra]}"
+    command = [sys.executable, "-I", "-S", "-c", code]  # without the packages that are really installed
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr[-3000:]
