@@ -34,7 +34,8 @@ FEATURES = {
     "metric = sl.metrics.TopKAccuracy(k=2)\n"
     "metric.update(torch.tensor([[3.0, 2.0, 1.0]]), torch.tensor([1]))\n"
     "assert metric.compute() == 1",
-    "train": TRAIN + "sl.runs.train(config, 'run')\nsl.runs.evaluate('run', 'test')\nsl.runs.predict('run', 'flowers.csv')",
+    "train": TRAIN + "sl.runs.train(config, 'run')\nsl.runs.evaluate('run', 'test')\n"
+    "sl.runs.predict('run', 'flowers.csv', rule='top-k:k=2')",
     "report": "import torch\nfrom shortlist import reports\n"
     "scores, labels = torch.randn(40, 6), torch.arange(40) % 6\n"
     "reports.write(reports.from_scores(scores, labels), 'report')",
