@@ -14,6 +14,7 @@ from shortlist.data.corruptions import (
 from shortlist.data.dataset import Dataset
 from shortlist.data.draws import Draws
 from shortlist.data.duplicates import Shared, shared_examples
+from shortlist.data.encoder import Encoder
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.placed_shapes import placed_shapes
@@ -42,6 +43,7 @@ __all__ = [
     "DataError",
     "Dataset",
     "Draws",
+    "Encoder",
     "Images",
     "MappedRows",
     "Problem",

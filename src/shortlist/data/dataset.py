@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data.column_use import ColumnUse
+from shortlist.data.encoder import Encoder
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.preprocessing import Preprocessor
@@ -40,6 +41,7 @@ class Dataset:
         name: what the data set is called.
         corruptions: what was done to the labels since they were read, in order.
         columns: what each column is used for, where the data was read from a table.
+        encoder: what made the features, where they are of images and it is known.
 
     >>> data = Dataset(torch.eye(3), torch.tensor([0, 1, 1]), ("cat", "dog"))
     >>> data
@@ -61,6 +63,7 @@ class Dataset:
     name: str = "data"
     corruptions: tuple[dict[str, Any], ...] = ()
     columns: ColumnUse | None = None
+    encoder: Encoder | None = None
 
     def __post_init__(self) -> None:
         names = check_vocabulary(self.vocabulary, len(self.vocabulary))

@@ -37,6 +37,8 @@ class Images:
             it the image is stretched to ``size``, so that no label is cut off.
         zoom: with ``crop``, how much larger than ``size`` the image is made before it is cut.
         mean, std: per channel, of values between 0 and 1: ``batch`` gives ``(pixels / 255 - mean) / std``.
+        broken: where files that cannot be decoded are noted, path -> reason, and then seen as black; without it the
+            first one is an error.
 
     >>> images = Images(np.zeros((5, 8, 8, 1), dtype=np.uint8), mean=(0.5,), std=(0.5,))
     >>> len(images), images.shape, images.batch([0, 3]).shape, images[4].shape
@@ -49,6 +51,7 @@ class Images:
     zoom: float = ZOOM
     mean: tuple[float, ...] = PHOTO_MEAN
     std: tuple[float, ...] = PHOTO_STD
+    broken: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.source, np.ndarray):
@@ -90,7 +93,13 @@ class Images:
         """One image as it is seen: uint8 (H, W, C)."""
         if isinstance(self.source, np.ndarray):
             return np.asarray(self.source[row])
-        return decode(self.source[row], self.size, self.crop, self.zoom)
+        if self.broken is None:
+            return decode(self.source[row], self.size, self.crop, self.zoom)
+        try:
+            return decode(self.source[row], self.size, self.crop, self.zoom)
+        except ShortlistError as error:
+            self.broken[self.source[row]] = str(error)
+            return np.zeros((*self.size, 3), dtype=np.uint8)
 
     def pixels(self, index: Any) -> Pixels:
         """These images, uint8 of shape (B, H, W, C); files are decoded by several threads."""
@@ -143,7 +152,6 @@ def decode(
     A ValueError names the file when it is missing, truncated or no image.
     """
     pil = require("PIL.Image")
-    upright = require("PIL.ImageOps").exif_transpose
     # who allows more here allows it to Pillow too
     if limit("SHORTLIST_MAX_PIXELS") > (pil.MAX_IMAGE_PIXELS or math.inf):
         pil.MAX_IMAGE_PIXELS = limit("SHORTLIST_MAX_PIXELS")
@@ -152,18 +160,26 @@ def decode(
             if size is not None:
                 image.draft("RGB", (2 * max(size), 2 * max(size)))  # lets JPEG skip detail that resizing would lose
             check_pixels(image.width, image.height)
-            found = upright(image)
-            if found.mode in ("P", "LA", "PA", "RGBA"):  # what shines through is white
-                found = pil.alpha_composite(pil.new("RGBA", found.size, "white"), found.convert("RGBA"))
-            found = found.convert("RGB")
-            if size is not None:
-                found = _resized(pil, found, size, crop, zoom)
-            return np.asarray(found)
+            return as_pixels(image, size, crop, zoom)
     except FileNotFoundError:
         raise ShortlistError(f"no such image: {os.fspath(path)}") from None
     except (OSError, SyntaxError, ValueError, pil.DecompressionBombError) as error:
         reason = str(error).replace(repr(os.fspath(path)), "it")
         raise ShortlistError(f"cannot decode the image {os.fspath(path)}: {reason}") from error
+
+
+def as_pixels(
+    image: Any, size: tuple[int, int] | None = None, crop: bool = False, zoom: float = ZOOM
+) -> Pixels:
+    """The pixels of an open Pillow image, as `decode` gives those of a file."""
+    pil = require("PIL.Image")
+    found = require("PIL.ImageOps").exif_transpose(image)
+    if found.mode in ("P", "LA", "PA", "RGBA"):  # what shines through is white
+        found = pil.alpha_composite(pil.new("RGBA", found.size, "white"), found.convert("RGBA"))
+    found = found.convert("RGB")
+    if size is not None:
+        found = _resized(pil, found, size, crop, zoom)
+    return np.asarray(found)
 
 
 def _resized(pil: Any, image: Any, size: tuple[int, int], crop: bool, zoom: float) -> Any:

@@ -1,18 +1,21 @@
 """Features with their labels as one .npz that the features reader reads."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shortlist.data import Dataset
+from shortlist.data.readers.features import ENCODER_KEY
 from shortlist.files import written_whole
 
 
 def write_features(dataset: Dataset, path: Path) -> dict[str, str]:
     """Arrays X, y, names and, where there are any, groups, group_names, ids, side and truth (CSR in pieces).
 
-    Returns the options with which the features reader reads them all.
+    Where the features are of images, ``encoder`` says as JSON what made them; the features reader finds it by itself.
+    Returns the options with which the features reader reads all else.
     """
     arrays: dict[str, Any] = {
         "X": np.asarray(dataset.inputs),
@@ -31,6 +34,8 @@ def write_features(dataset: Dataset, path: Path) -> dict[str, str]:
             arrays["truth_shape"] = np.array(shape)
         else:
             arrays[name] = np.asarray(value)
+    if dataset.encoder is not None:
+        arrays[ENCODER_KEY] = np.array(json.dumps(dataset.encoder.to_json()))
     with written_whole(path) as file:
         np.savez(file, **arrays)
     return options

@@ -31,8 +31,6 @@ from shortlist.estimators.solvers import (
     choose_training,
     fits_full_batch,
     loss_of,
-    unknown_as_absent,
-    usual_objective,
 )
 from shortlist.estimators.strengths import FOLDS, USUAL, choose_strength, zero_weights
 from shortlist.estimators.targets import read_target
@@ -41,6 +39,7 @@ from shortlist.labels.counts import cardinality, usual_k
 from shortlist.links import link_tensor, usual_link
 from shortlist.metrics.functional import mean_average_precision
 from shortlist.objectives import OBJECTIVES, check_target, count_labels, make_config, objective_class
+from shortlist.objectives.usual import unknown_as_absent, usual_objective
 from shortlist.options import Named, in_our_words
 from shortlist.sets import Conformal, SetRule
 from shortlist.sets.named import make_rule

@@ -81,6 +81,16 @@ class DataConfig(Section):
     na_values: tuple[str, ...] | None = Field(
         default=None, description="a preprocessed table's cells that mean blank; None: the usual ones (NA, ?, null, ..)"
     )
+    encoder: Named | None = Field(
+        default=None,
+        description="a pretrained backbone, such as efficientnet-lite0, that makes features of images once, before "
+        "training; it becomes part of the run",
+    )
+    cache: str = Field(default=".features", description="the folder in which an encoder's features are kept")
+    unknown: Literal["unknown", "absent"] = Field(
+        default="unknown",
+        description="what unknown labels are in training; absent: in the rows that have a present one",
+    )
     corruptions: tuple[Corruption, ...] = Field(
         default=(), description="labels changed on purpose, of train if no parts are named"
     )
@@ -209,7 +219,7 @@ def apply_override(content: dict[str, Any], override: str) -> None:
         if isinstance(here, dict) and (place not in here or here[place] is None):
             here[place] = {}
         at = _key_in(here, place, override)
-        if isinstance(here[at], str) and places[0] in _NAMED:  # objective: smooth-topk
+        if isinstance(here[at], str) and (places[0] in _NAMED or places[:2] == ["data", "encoder"]):  # objective: smooth-topk
             here[at] = {"name": here[at]}
         here = here[at]
         if not isinstance(here, dict | list):

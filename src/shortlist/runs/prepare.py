@@ -48,7 +48,7 @@ def prepare(
     ({'train': 160, 'validation': 20, 'calibration': 20}, 'cross-entropy')
     """
     checked = resolve(as_config(config, overrides), allow_import)
-    parts = read_parts(checked) if parts is None else parts
+    parts = read_parts(checked, allow_import=allow_import) if parts is None else parts
     remarks = table_concerns(parts["train"])
     if preprocessor is None:
         preprocessor = preprocessor_for(checked, parts["train"])

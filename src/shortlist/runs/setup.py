@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
@@ -18,10 +18,12 @@ from shortlist.errors import ShortlistError
 from shortlist.metrics.named import check_metric
 from shortlist.models import BACKBONES, build_backbone
 from shortlist.objectives import build, check_kind, check_target, make_config, objective_class
+from shortlist.objectives.usual import unknown_as_absent
 from shortlist.options import Named, check_call, check_name, errors_at
 from shortlist.runs.config import PARTS, Column, Corruption, RunConfig, Source
 from shortlist.scenes import RelationScorer
 from shortlist.sets.named import make_rule
+from shortlist.training.encoders import encode
 from shortlist.training.learner import Learner
 
 
@@ -39,9 +41,10 @@ def resolve(config: RunConfig, allow_import: Sequence[str] = ()) -> RunConfig:
         check_call(place, CORRUPTIONS[corruption.name], corruption.options, skip=1)
         for part in corruption.parts:
             check_name(f"{place}.parts", part, PARTS, "part")
-    if ":" not in config.backbone.name:
-        check_name("backbone.name", config.backbone.name, BACKBONES, "backbone")
-        check_call("backbone", BACKBONES[config.backbone.name], config.backbone.options, skip=1)
+    for place, backbone in (("backbone", config.backbone), ("data.encoder", data.encoder)):
+        if backbone is not None and ":" not in backbone.name:
+            check_name(f"{place}.name", backbone.name, BACKBONES, "backbone")
+            check_call(place, BACKBONES[backbone.name], backbone.options, skip=1)
     for number, rule in enumerate(config.rules):
         make_rule(f"rules.{number}", rule, "softmax", single=True)
     for place, name in (("stop.metric", config.stop.metric), *(("metrics", name) for name in config.metrics)):
@@ -74,16 +77,28 @@ def read_parts(
     *,
     columns: Sequence[str] | None = None,
     read: Callable[[Source, str], Dataset] = read_source,
+    allow_import: Sequence[str] = (),
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Dataset]:
     """The data of each part that the config has: read, cut from the training data, and corrupted; always the same.
 
     ``columns`` are the features of a table, by name, where a run knows them already; without them all parts have those
     of the training data. ``read`` takes a source and its place in the config; whoever reads the same sources often
-    gives one that keeps them.
+    gives one that keeps them. ``progress`` is told of how many images there are features by now, where an encoder makes
+    them.
     """
     data = config.data
+
+    def read_part(source: Source, place: str) -> Dataset:
+        found = read(source, place)
+        if data.encoder is None:
+            return found
+        if found.kind != "images":
+            raise ShortlistError(f"data.encoder makes features of images, {place} has {found.kind}: set data.encoder=null")
+        return encode(found, data.encoder, data.cache, allow_import=allow_import, progress=progress)
+
     seed = config.seed if data.seed is None else data.seed
-    whole = read(as_table(same_columns(data.train, columns), data.preprocess), "data.train")
+    whole = read_part(as_table(same_columns(data.train, columns), data.preprocess), "data.train")
     held = {part: getattr(data, part) for part in PARTS[1:]}
     counts = {
         part: _count(f"data.{part}", value, len(whole)) for part, value in held.items() if isinstance(value, float)
@@ -110,10 +125,14 @@ def read_parts(
         if isinstance(value, Source):
             same = same_columns(value, None if whole.columns is None else whole.columns.features)
             same = as_table(same, "auto" if isinstance(whole.inputs, TableRows) else "none")
-            parts[part] = read(same_names(same, whole.vocabulary, whole.is_single), f"data.{part}")
+            parts[part] = read_part(same_names(same, whole.vocabulary, whole.is_single), f"data.{part}")
             objects = whole.inputs.class_names if whole.kind == "scenes" else None
             check_same_labels(parts[part], whole.vocabulary, f"data.{part}", objects)
-    return {part: _corrupted(parts[part], part, data.corruptions, seed) for part in PARTS if part in parts}
+    corrupted = {part: _corrupted(parts[part], part, data.corruptions, seed) for part in PARTS if part in parts}
+    if data.unknown == "absent" and not whole.is_single:
+        train_set = corrupted["train"]
+        corrupted["train"] = replace(train_set, target=unknown_as_absent(train_set.target))
+    return corrupted
 
 
 def _beside(whole: Dataset, source: Source, column: Column, place: str) -> NDArray[Any]:
@@ -244,6 +263,7 @@ def facts_of(train_set: Dataset) -> dict[str, Any]:
         "corruptions": [dict(done) for done in train_set.corruptions],
         "scenes": {"objects": list(train_set.inputs.class_names)} if train_set.kind == "scenes" else None,
         "columns": None if train_set.columns is None else list(train_set.columns.features),
+        "encoder": None if train_set.encoder is None else train_set.encoder.to_json(),
         "images": None if images is None else {"mean": list(images.mean), "std": list(images.std), "crop": images.crop},
     }
 

@@ -5,5 +5,6 @@
 - ``learner``: a backbone and an objective as one module
 - ``loop``: the one training loop, on Lightning Fabric; ``optimizers`` and ``history`` are its parts
 
-Apart from these: ``features_cache``, the features of a backbone, kept on disk.
+Apart from these: ``features_cache``, the features of a backbone, kept on disk, and ``encoders``, pretrained backbones
+that make features of images.
 """

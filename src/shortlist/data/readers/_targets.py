@@ -12,6 +12,7 @@ from torch import Tensor
 
 from shortlist import labels
 from shortlist.data.column_use import ColumnUse
+from shortlist.data.encoder import Encoder
 from shortlist.data.dataset import Dataset
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers.findings import DataError, Findings, PathLike, Problem
@@ -168,6 +169,7 @@ def dataset_of(
     side: Tensor | None = None,
     truth: LabelSets | None = None,
     columns: ColumnUse | None = None,
+    encoder: Encoder | None = None,
 ) -> Dataset:
     """The data set of arrays from a file, which is named where they do not fit together."""
     if groups is not None and groups.dtype.kind not in "iu":
@@ -184,6 +186,7 @@ def dataset_of(
             truth=truth,
             name=name,
             columns=columns,
+            encoder=encoder,
         )
     except ValueError as error:
         raise DataError([Problem(str(file), None, str(error))]) from error

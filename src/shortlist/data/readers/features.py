@@ -12,6 +12,7 @@ from torch import Tensor
 
 from shortlist.data.column_use import ColumnUse
 from shortlist.data.dataset import Dataset, default_names
+from shortlist.data.encoder import Encoder
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.readers._arrays import ArrayFile, get_array, open_arrays
 from shortlist.data.readers._targets import (
@@ -26,8 +27,10 @@ from shortlist.data.readers._targets import (
 )
 from shortlist.data.readers.findings import Findings, PathLike, is_thorough
 from shortlist.data.table_rows import TableRows
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, errors_name
+from shortlist.files import parse_json
 
+ENCODER_KEY = "encoder"  # of an .npz: what made the features, where `shortlist data features` did
 # options that name arrays or columns -> what these are
 _OTHER_USES = {
     "labels_key": "labels",
@@ -176,6 +179,7 @@ def read_features(
         truth=truth,
         name=Path(path).stem,
         columns=_use(inputs_file, features, given),
+        encoder=_encoder_in(inputs_file),
     )
 
 
@@ -204,6 +208,15 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     findings.stop_if_any()
     ids = file.get(options["ids_key"], as_text=True) if options.get("ids_key") in file.keys else None
     return inputs, None if ids is None else tuple(map(str, ids.tolist())), _use(file, features, options)
+
+
+def _encoder_in(file: ArrayFile) -> Encoder | None:
+    """What made the features of an .npz; None where it does not say."""
+    written = file.get(ENCODER_KEY) if file.path.suffix.lower() == ".npz" and ENCODER_KEY in file.keys else None
+    if written is None or written.ndim or written.dtype.kind != "U":  # not a text: something of the user's own
+        return None
+    with errors_name(file.path):
+        return Encoder.from_json(parse_json(str(written)))
 
 
 def _no_features(file: ArrayFile | None, options: Mapping[str, Any]) -> set[str]:
