@@ -83,10 +83,10 @@ def features(
 ) -> None:
     """Run a backbone over the data once, and write its features with the labels to a file for the features reader."""
     from shortlist.data.write_features import write_features
-    from shortlist.models import build_backbone
+    from shortlist.options import Named
     from shortlist.runs.config import apply_override
     from shortlist.runs.setup import read_source
-    from shortlist.training.features_cache import cached_features
+    from shortlist.training.encoders import encode
 
     if out.suffix != ".npz":
         raise ShortlistError(f"-o {out}: features are written as .npz")
@@ -97,8 +97,9 @@ def features(
     settings: dict[str, Any] = {}
     for option in filter(None, rest.split(",")):
         apply_override(settings, option)
-    network = build_backbone(name, in_shape=dataset.in_shape, allow_import=allowed, **settings)
-    found = cached_features(dataset, network, cache, identity=backbone, progress=None if quiet else _show)
+    found = encode(
+        dataset, Named.of(name, **settings), cache, allow_import=allowed, progress=None if quiet else _show
+    )
     keys = write_features(found, out)
     result = {"written": str(out), "examples": len(found), "features": found.in_features}
     if as_json:

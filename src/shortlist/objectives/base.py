@@ -39,6 +39,7 @@ class Objective(nn.Module):
     link: ClassVar[Link]  # makes scores of different rows comparable, for the set rules
     monitor: ClassVar[str]  # the metric that says how well it does what it is for
     one_positive: ClassVar[bool] = False  # a label matrix may have at most one present label per row
+    only_ranks: ClassVar[bool] = False  # its scores order labels; no link makes probabilities of them
     balances: ClassVar[tuple[Imbalance, ...]] = ()  # the ways of `balance` that have a meaning for it
     training_only: ClassVar[tuple[str, ...]] = ()  # parts that prediction does without: memories of the training set
 

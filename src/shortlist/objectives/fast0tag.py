@@ -35,6 +35,7 @@ class Fast0Tag(Objective):
     name = "fast0tag"
     accepts = ("label-matrix",)
     link = "sigmoid"
+    only_ranks = True
     monitor = "mean-average-precision"
     balances = ("logit-adjustment",)
 

@@ -141,6 +141,8 @@ _TABLE: list[tuple[str, Callable[..., Tensor], Accepts, bool, Link, str]] = [
     ("partial-binary", losses.partial_binary_loss, _MATRIX, False, "sigmoid", _MAP),
 ]
 
+_RANKING = {"topk-hinge", "warp", "lsep", "rml", "multilabel-softmax"}  # they compare labels, and set no level
+
 
 def _objective(
     name: str, function: Callable[..., Tensor], accepts: Accepts, one_positive: bool, link: Link, monitor: str
@@ -155,6 +157,7 @@ def _objective(
         "one_positive": one_positive,
         "link": link,
         "monitor": monitor,
+        "only_ranks": name in _RANKING,
         "Config": config_of(function),
     }
     return type(title, (LossFunctionObjective,), body)

@@ -20,8 +20,8 @@ def usual_objective(target: Tensor) -> tuple[str, bool]:
         return "binary", False
     name = "assume-negative" if bool(((target == 1).sum(1) <= 1).all()) else "binary"
     warnings.warn(
-        f"no label is known to be absent (the target holds no 0): unknown ones are taken as absent, by the objective {name!r}; "
-        f"see the guide to partial labels for objectives made for this",
+        f"no label is known to be absent (the target holds no 0): unknown ones are taken as absent, by the objective "
+        f"{name!r}; see the guide to partial labels for objectives made for this",
         ShortlistWarning,
         stacklevel=4,
     )

@@ -28,6 +28,7 @@ class Wsabie(Objective):
     name = "wsabie"
     accepts = ("label-matrix",)
     link = "sigmoid"
+    only_ranks = True
     monitor = "mean-average-precision"
     balances = ("logit-adjustment",)
 

@@ -7,12 +7,14 @@ from shortlist.runs.calibrate import calibrate
 from shortlist.runs.config import RunConfig, load_config, parse_config
 from shortlist.runs.evaluate import evaluate
 from shortlist.runs.predict import predict
+from shortlist.runs.predictor import Predictor
 from shortlist.runs.prepare import Prepared, prepare, try_out
 from shortlist.runs.report import report
-from shortlist.runs.run import Run
+from shortlist.runs.run import Run, load_run
 from shortlist.runs.train import fit, train
 
 __all__ = [
+    "Predictor",
     "Prepared",
     "Run",
     "RunConfig",
@@ -20,6 +22,7 @@ __all__ = [
     "evaluate",
     "fit",
     "load_config",
+    "load_run",
     "parse_config",
     "predict",
     "prepare",

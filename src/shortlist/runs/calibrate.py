@@ -8,7 +8,8 @@ from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.options import Named
-from shortlist.runs.given import parse_rule, scores_for_calibration
+from shortlist.runs.config import parse_rule
+from shortlist.runs.given import scores_for_calibration
 from shortlist.runs.results import results_of
 from shortlist.runs.run import Run, save_rules
 from shortlist.sets.named import fit_rules, usual_rules

@@ -219,7 +219,8 @@ def apply_override(content: dict[str, Any], override: str) -> None:
         if isinstance(here, dict) and (place not in here or here[place] is None):
             here[place] = {}
         at = _key_in(here, place, override)
-        if isinstance(here[at], str) and (places[0] in _NAMED or places[:2] == ["data", "encoder"]):  # objective: smooth-topk
+        named = places[0] in _NAMED or places[:2] == ["data", "encoder"]
+        if isinstance(here[at], str) and named:  # objective: smooth-topk
             here[at] = {"name": here[at]}
         here = here[at]
         if not isinstance(here, dict | list):
@@ -233,6 +234,21 @@ def _key_in(here: Any, place: str, override: str) -> str | int:
     if not place.isdecimal() or int(place) >= len(here):
         raise ShortlistError(f"{override}: a list of {len(here)} has the keys 0..{len(here) - 1}, got {place!r}")
     return int(place)
+
+
+def parse_rule(text: str | Named | Mapping[str, Any]) -> Named:
+    """``average-k:k=3,link=softmax`` as a name and its options; what is that already stays.
+
+    >>> parse_rule("average-k:k=3").options, parse_rule({"name": "average-k", "k": 3}).options
+    ({'k': 3}, {'k': 3})
+    """
+    if not isinstance(text, str):
+        return Named.model_validate(text)
+    name, _, rest = text.partition(":")
+    content: dict[str, Any] = {}
+    for option in filter(None, rest.split(",")):
+        apply_override(content, option)
+    return Named.of(name, **content)
 
 
 # ---- YAML

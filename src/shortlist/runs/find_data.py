@@ -1,33 +1,32 @@
 """The data that a command names: a part of a run, another labelled source, or inputs without labels."""
 
 import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from shortlist.data import Dataset, Images
-from shortlist.data.column_use import ColumnUse, listed
-from shortlist.data.readers.features import read_inputs
-from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
-from shortlist.data.readers.image_table import listed_images
+from shortlist.data import Dataset
 from shortlist.data.readers.tables import TABLE_ENDINGS
-from shortlist.errors import ShortlistError, ShortlistWarning
+from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
+from shortlist.runs.inputs import mention_ignored
 from shortlist.runs.run import Run
 from shortlist.runs.setup import as_table, check_same_labels, read_source, same_columns, same_names
 
 
 def find_data(
-    run: Run, data: Dataset | PathLike, overrides: Sequence[str] = (), labelled: bool = True
+    run: Run,
+    data: Dataset | PathLike,
+    overrides: Sequence[str] = (),
+    labelled: bool = True,
+    broken: dict[str, str] | None = None,
 ) -> tuple[Dataset, str]:
     """Data and its name: a part of the run (``test``), a YAML file with a reader and its options, or the
     path of other data in the format of the training data, with ``key=value`` changes of the reader's options.
 
-    Where no labels are needed, a file of features or a folder of images is enough.
+    Where no labels are needed, a file of features or a folder of images is enough, and images that cannot be decoded
+    may be noted in ``broken``, path -> reason.
     """
     objects = (run.facts.get("scenes") or {}).get("objects")
     if isinstance(data, Dataset):
@@ -44,6 +43,7 @@ def find_data(
             raise ShortlistError(f"the run has no part {data!r}; it has {', '.join(parts)}")
         return parts[data], data
     path = Path(data)
+    is_table = path.suffix.lower() in TABLE_ENDINGS
     if not path.exists():
         raise ShortlistError(
             f"there is no {data!r}: DATA is one of {', '.join(PARTS)}, or the path of a file or folder"
@@ -53,9 +53,9 @@ def find_data(
         if not isinstance(content, dict) or not isinstance(content.get("reader"), str):
             raise ShortlistError(f"{data}: a data file names a reader and its options: reader: features, path: ...")
     elif not labelled and not overrides and run.facts.get("scenes") is None:
-        return unlabelled(run, path), path.stem
-    elif run.facts["images"] is not None and path.suffix.lower() in TABLE_ENDINGS:
-        content = _listed_images(run, path)
+        return run.inputs.dataset(path, broken), path.stem
+    elif run.inputs.takes_images and (is_table or (path.is_dir() and config.data.train.reader == "features")):
+        content = _images_at(run, path)
     else:
         content = {"reader": config.data.train.reader, **config.data.train.options, "path": data}
     for override in overrides:
@@ -63,7 +63,7 @@ def find_data(
     source = _as_trained(run, Source(**content))
     dataset = read_source(same_names(source, run.facts["vocabulary"], run.facts["single"]), data)
     check_same_labels(dataset, run.facts["vocabulary"], data, objects)
-    mention_ignored(dataset.columns, data)
+    mention_ignored({} if dataset.columns is None else dataset.columns.ignored, data)
     return dataset, path.stem
 
 
@@ -72,47 +72,14 @@ def _as_trained(run: Run, source: Source) -> Source:
     return as_table(same_columns(source, run.facts.get("columns")), "none" if run.preprocessor is None else "auto")
 
 
-def mention_ignored(use: ColumnUse | None, what: str) -> None:
-    """A warning of the columns of a table that the run does not use."""
-    if use is not None and use.ignored:
-        names = listed([repr(name) for name in use.ignored])
-        warnings.warn(f"{what}: columns that the run does not use are ignored: {names}", ShortlistWarning, stacklevel=3)
-
-
-def _listed_images(run: Run, path: Path) -> dict[str, Any]:
-    """The source of images that a table lists; its own columns say more than those of the training data."""
-    trained = run.config.data.train
-    if trained.reader == "image-table":
-        return {"reader": trained.reader, **trained.options, "path": str(path)}
-    shown = {"size": run.facts["in_shape"][1], "crop": run.facts["images"]["crop"]}
-    return {"reader": "image-table", **shown, "vocabulary": list(run.facts["vocabulary"]), "path": str(path)}
-
-
-def unlabelled(run: Run, path: Path) -> Dataset:
-    """Features from a file, the images of a folder in the order of their names, or those that a table lists in its
-    column ``path``; every label unknown."""
-    facts = run.facts
-    vocabulary = tuple(facts["vocabulary"])
-    if facts["images"] is None:
-        source = Source(**{"reader": "features", **run.config.data.train.options, "path": str(path)})
-        inputs, ids, use = read_inputs(path, _as_trained(run, source).options)
-        mention_ignored(use, str(path))
-        return Dataset(inputs, torch.full((inputs.shape[0],), -1), vocabulary, ids=ids, name=path.stem, columns=use)
-    if path.suffix.lower() in TABLE_ENDINGS:
-        options = run.config.data.train.options
-        files = listed_images(path, options.get("path_column", "path"), options.get("root"))
-    else:
-        files = [path] if path.suffix.lower() in IMAGE_ENDINGS and path.is_file() else images_under(path)
-    if not files:
-        raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
-    channels = facts["images"]
-    images = Images(
-        tuple(map(str, files)),
-        size=tuple(facts["in_shape"][1:]),
-        crop=channels["crop"],
-        mean=tuple(channels["mean"]),
-        std=tuple(channels["std"]),
-    )
-    folder = path if path.is_dir() else path.parent
-    ids = tuple(os.path.relpath(file, folder) for file in files)
-    return Dataset(images, torch.full((len(files),), -1), vocabulary, ids=ids, name=path.stem)
+def _images_at(run: Run, path: Path) -> dict[str, Any]:
+    """The source of images in a folder for each label, or that a table lists: its own columns say more than those of
+    the training data."""
+    reader = "image-table" if path.suffix.lower() in TABLE_ENDINGS else "image-folder"
+    trained, encoder = run.config.data.train, run.inputs.encoder
+    if trained.reader == reader:
+        return {"reader": reader, **trained.options, "path": str(path)}
+    shown = {"size": run.inputs.in_shape[1], "crop": run.facts["images"]["crop"]} if encoder is None else {
+        "size": encoder.size[0], "crop": encoder.crop
+    }  # fmt: skip
+    return {"reader": reader, **shown, "vocabulary": list(run.facts["vocabulary"]), "path": str(path)}

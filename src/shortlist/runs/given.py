@@ -1,25 +1,25 @@
 """Where calibrate, predict and evaluate get scores from: a run and some data, or files of any other model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
 from shortlist.checks import whole
 from shortlist.data import Dataset
+from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.links import check_link, usual_link
 from shortlist.options import Named
-from shortlist.runs.config import apply_override
+from shortlist.runs.config import parse_rule
 from shortlist.runs.find_data import find_data
+from shortlist.runs.predictor import Predictor
 from shortlist.runs.run import Run, load_rules, open_run
 from shortlist.runs.scores import read_labels, read_scores
 from shortlist.sets import SetRule
-from shortlist.sets.named import file_name, make_rule
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Given:
     target: Tensor | None
     link: str
     name: str  # of the data
+    predictor: Predictor
     objective: str | None = None
     k: float | None = None  # the objective's
     truth: LabelSets | None = None
     ids: tuple[str, ...] | None = None
-    vocabulary: tuple[str, ...] | None = None
     scenes: Dataset | None = None  # the data, where they are scenes
     rules: list[Named] = field(default_factory=list)  # that the config asks for
     fitted: dict[str, SetRule] = field(default_factory=dict)
@@ -94,19 +94,20 @@ def scores_for_prediction(
 
 
 def _from_run(run: Run, dataset: Dataset, name: str) -> Given:
+    predictor = run.predictor()
     return Given(
         scores=run.scores(dataset),
         target=dataset.target,
-        link=run.learner().objective.link,
+        link=predictor.link,
+        predictor=predictor,
         name=name,
         objective=run.config.objective.name,
         k=run.config.objective.options.get("k"),
         truth=dataset.truth,
         ids=dataset.ids,
-        vocabulary=dataset.vocabulary,
         scenes=dataset if dataset.kind == "scenes" else None,
         rules=list(run.config.rules),
-        fitted=run.rules(),
+        fitted=predictor.rules,
         run=run,
     )
 
@@ -114,9 +115,11 @@ def _from_run(run: Run, dataset: Dataset, name: str) -> Given:
 def _from_files(scores: PathLike, labels: PathLike | None, link: str | None, fitted: dict[str, SetRule]) -> Given:
     values = read_scores(scores)
     target = read_labels(labels, values) if labels is not None else None
+    single = target is None or target.ndim == 1
     if link is None:
-        link = usual_link(single=target is None or target.ndim == 1)
-    return Given(values, target, link, name=Path(scores).stem, fitted=fitted)
+        link = usual_link(single)
+    predictor = Predictor(None, default_names(values.shape[1]), link=check_link(link), single=single, rules=fitted)
+    return Given(values, target, link, Path(scores).stem, predictor, fitted=fitted)
 
 
 def _check_source(
@@ -138,42 +141,7 @@ def _needed(run: Run | PathLike | None) -> Run | PathLike:
     return run
 
 
-# ---- rules
-
-
-def parse_rule(text: str | Named | Mapping[str, Any]) -> Named:
-    """``average-k:k=3,link=softmax`` as a name and its options; what is that already stays.
-
-    >>> parse_rule("average-k:k=3").options, parse_rule({"name": "average-k", "k": 3}).options
-    ({'k': 3}, {'k': 3})
-    """
-    if not isinstance(text, str):
-        return Named.model_validate(text)
-    name, _, rest = text.partition(":")
-    content: dict[str, Any] = {}
-    for option in filter(None, rest.split(",")):
-        apply_override(content, option)
-    return Named.of(name, **content)
-
-
-def choose_rule(given: Given, wanted: str | None) -> tuple[str, SetRule]:
-    """The fitted rule of this name, or one that needs no fitting; if not given, the only one or the average-k one."""
-    fitted = given.fitted
-    if wanted is None:
-        average = [name for name in fitted if name.startswith("average-k")]
-        choices = list(fitted) if len(fitted) == 1 else average
-        if len(choices) != 1:
-            there = f"one of {', '.join(fitted)}" if fitted else "after shortlist calibrate, or one such as top-k:k=5"
-            raise ShortlistError(f"which rule? Name it with --rule: {there}")
-        return choices[0], fitted[choices[0]]
-    if wanted in fitted:
-        return wanted, fitted[wanted]
-    if ":" not in wanted:
-        there = f"there are {', '.join(fitted)}" if fitted else "none is fitted yet: use shortlist calibrate"
-        raise ShortlistError(f"there is no fitted rule {wanted!r}; {there}")
-    single = given.target is None or given.target.ndim == 1
-    rule = make_rule("--rule", parse_rule(wanted), given.link, single)
-    return file_name(parse_rule(wanted)), rule  # predict says what to do where it has to be fitted first
+# ---- rules of scenes
 
 
 def relations_wanted(given: Given, wanted: str | None) -> tuple[int, bool]:
@@ -185,7 +153,3 @@ def relations_wanted(given: Given, wanted: str | None) -> tuple[int, bool]:
     if rule.name != "top-k" or options or not isinstance(constrained, bool):
         raise ShortlistError(f"--rule for scenes is top-k:k=20 or top-k:k=20,constrained=false; got {wanted!r}")
     return whole(k, "k", 1), constrained
-
-
-def named_sets(sets: LabelSets, vocabulary: Sequence[str] | None) -> LabelSets:
-    return sets if vocabulary is None else LabelSets(sets.offsets, sets.indices, sets.num_labels, vocabulary)

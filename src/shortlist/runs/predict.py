@@ -7,7 +7,7 @@ from typing import Any
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
-from shortlist.runs.given import choose_rule, named_sets, scores_for_prediction
+from shortlist.runs.given import scores_for_prediction
 from shortlist.runs.run import Run
 from shortlist.runs.scenes import write_predictions
 
@@ -52,13 +52,14 @@ def predict(
         return write_predictions(given, given.scenes, given.run, place, rule, *folders)
     if draw is not None:
         raise ShortlistError("--draw is for scenes: other data has no graphs to draw")
-    name, chosen = choose_rule(given, rule)
+    name, chosen = given.predictor.rule(rule)
     if place is None:
         if given.run is None:
             raise ShortlistError("with --scores say where the sets go: -o sets.parquet")
         place = given.run.path / "predictions" / f"{given.name}-{name}.parquet"
         place.parent.mkdir(exist_ok=True)
-    sets = named_sets(chosen.predict(given.scores), given.vocabulary)
+    sets = chosen.predict(given.scores)
+    sets = sets if given.run is None else given.predictor.named(sets)
     if place.suffix == ".jsonl":
         sets.to_jsonl(place, ids=given.ids)
     elif place.suffix == ".parquet":

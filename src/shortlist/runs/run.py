@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from shortlist import __version__
-from shortlist.data import Dataset
+from shortlist.data import Dataset, Encoder
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
@@ -47,10 +47,13 @@ from shortlist.files import (
 )
 from shortlist.runs.config import RunConfig, check_config, in_todays_words, parse_config, read_yaml
 from shortlist.runs.environment import environment
+from shortlist.runs.inputs import Inputs
 from shortlist.runs.lock import LOCK
+from shortlist.runs.predictor import Predictor
 from shortlist.runs.setup import build_learner, read_parts
 from shortlist.sets import SetRule
-from shortlist.training.learner import Learner, score
+from shortlist.sets.named import file_name
+from shortlist.training.learner import Learner
 
 FORMAT = 1  # what this program writes, and the newest that it reads
 CONFIG, ENVIRONMENT, FACTS, FORMAT_FILE = "config.yaml", "environment.json", "facts.json", "format.json"
@@ -78,6 +81,7 @@ class Run:
         self.path = Path(path)
         self.allow_import = tuple(allow_import)
         self._learner: Learner | None = None
+        self._predictor: Predictor | None = None
         if not (self.path / CONFIG).is_file():
             raise ShortlistError(f"{self.path} is not a run: it has no {CONFIG}")
         _check_format(self.path)
@@ -136,6 +140,21 @@ class Run:
         with errors_name(file):
             return Preprocessor.from_json(parse_json(file.read_bytes()))
 
+    @cached_property
+    def inputs(self) -> Inputs:
+        """What the run takes, and what it does to it."""
+        facts = self.facts
+        columns, encoder = facts.get("columns"), facts.get("encoder")
+        return Inputs(
+            tuple(facts["in_shape"]),
+            tuple(facts["vocabulary"]),
+            None if columns is None else tuple(columns),
+            self.preprocessor,
+            facts["images"],
+            None if encoder is None else Encoder.from_json(encoder),
+            self.config.data.train.options,
+        )
+
     @property
     def is_of_scenes(self) -> bool:
         return self.facts.get("scenes") is not None
@@ -159,7 +178,7 @@ class Run:
 
     def parts(self) -> dict[str, Dataset]:
         """The data of the config, with the columns that the run was trained with."""
-        parts = read_parts(self.config, columns=self.facts.get("columns"))
+        parts = read_parts(self.config, columns=self.facts.get("columns"), allow_import=self.allow_import)
         return {part: self.preprocessed(data) for part, data in parts.items()}
 
     def preprocessed(self, dataset: Dataset) -> Dataset:
@@ -184,19 +203,31 @@ class Run:
             self._learner = learner.eval()
         return self._learner
 
+    def predictor(self) -> Predictor:
+        """The best model with the fitted rules and all that prediction does to its inputs. It is made once; the rules
+        are read each time."""
+        if self._predictor is None:
+            rules = self.config.rules
+            self._predictor = Predictor(
+                self.learner(),
+                self.facts["vocabulary"],
+                link=self.learner().objective.link,
+                single=self.facts["single"],
+                inputs=self.inputs,
+                crops=self.config.crops,
+                first_rule=file_name(rules[0]) if rules else None,
+                allow_import=self.allow_import,
+            )
+        self._predictor.rules = self.rules()
+        return self._predictor
+
     def scores(self, dataset: Dataset) -> Tensor:
         """The best model's scores on a data set, float32 (N, L)."""
-        dataset = self.preprocessed(dataset)
-        expected = tuple(self.facts["in_shape"])
-        if tuple(dataset.in_shape) != expected:
-            raise ShortlistError(
-                f"{dataset.name}: inputs have the shape {tuple(dataset.in_shape)}, the run wants {expected}"
-            )
-        return score(self.learner(), dataset, crops=self.config.crops)
+        return self.predictor().scores(self.preprocessed(dataset))
 
     def release(self) -> None:
         """Let the model go from memory: for whoever looks at many runs in turn."""
-        self._learner = None
+        self._learner = self._predictor = None
 
     # ---- epochs
 
@@ -322,6 +353,22 @@ class Run:
 
     def rules(self) -> dict[str, SetRule]:
         return load_rules(self.path / "rules")
+
+
+def load_run(path: PathLike, *, allow_import: Sequence[str] = ()) -> Predictor:
+    """The trained model of a run directory, ready to predict: see `Predictor`. Nothing in the directory is run as code;
+    where its config names a ``module:thing``, ``allow_import`` lists the modules whose code may run.
+
+    >>> import tempfile, shortlist as sl
+    >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sl.runs.calibrate(sl.runs.train(config, f"{folder}/first")["run"])["written"]
+    ...     predictor = sl.load_run(f"{folder}/first")
+    '.../first/rules'
+    >>> list(predictor.rules), predictor.scores(torch.zeros(2, 128)).shape
+    (['average-k-5', 'conformal-0.1', 'top-k-5'], torch.Size([2, 100]))
+    """
+    return Run(path, allow_import).predictor()
 
 
 def open_run(run: Run | PathLike, allow_import: Sequence[str] = ()) -> Run:

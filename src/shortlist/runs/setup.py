@@ -94,7 +94,9 @@ def read_parts(
         if data.encoder is None:
             return found
         if found.kind != "images":
-            raise ShortlistError(f"data.encoder makes features of images, {place} has {found.kind}: set data.encoder=null")
+            raise ShortlistError(
+                f"data.encoder makes features of images, {place} has {found.kind}: set data.encoder=null"
+            )
         return encode(found, data.encoder, data.cache, allow_import=allow_import, progress=progress)
 
     seed = config.seed if data.seed is None else data.seed

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from shortlist import labels
 from shortlist.data.column_use import ColumnUse
-from shortlist.data.encoder import Encoder
 from shortlist.data.dataset import Dataset
+from shortlist.data.encoder import Encoder
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers.findings import DataError, Findings, PathLike, Problem
 from shortlist.errors import ShortlistError

@@ -1,0 +1,206 @@
+"""What a user has to predict on -> a data set as the run was trained on: arrays, frames, images, files and folders."""
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shortlist.data import Dataset, Encoder, Images
+from shortlist.data.column_use import listed
+from shortlist.data.images import as_pixels
+from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.readers.features import read_inputs
+from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
+from shortlist.data.readers.image_table import listed_images
+from shortlist.data.readers.tables import TABLE_ENDINGS
+from shortlist.data.table_rows import TableRows
+from shortlist.errors import ShortlistError, ShortlistWarning
+from shortlist.optional import require
+
+_FORMS = "arrays, tensors, data frames, paths, images, or lists of paths or images"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a run takes, and what it does to it before the model sees it.
+
+    Args:
+        in_shape: of one prepared input: (features,) or (channels, height, width).
+        vocabulary: the labels' names.
+        columns: the names of a table's columns, in the order in which an array has them.
+        preprocessor: makes numbers of these columns.
+        pixels: of a run on images, how they are scaled: ``mean``, ``std`` and ``crop``.
+        encoder: what made the features that the run was trained on, where they are of images and it is known.
+        options: of the reader of the training data.
+    """
+
+    in_shape: tuple[int, ...]
+    vocabulary: tuple[str, ...]
+    columns: tuple[str, ...] | None = None
+    preprocessor: Preprocessor | None = None
+    pixels: Mapping[str, Any] | None = None
+    encoder: Encoder | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def dataset(self, X: Any, broken: dict[str, str] | None = None) -> Dataset:
+        """The inputs with every label unknown. ``broken``: where images that cannot be decoded are noted, path ->
+        reason; without it the first one is an error."""
+        if isinstance(X, Dataset):
+            return X
+        if isinstance(X, str | os.PathLike):
+            return self._of_path(Path(X), broken)
+        if hasattr(X, "columns") and hasattr(X, "iloc"):
+            return self._of_frame(X)
+        if _is_image(X):
+            return self._of_images([X], broken)
+        if isinstance(X, list | tuple) and X and all(_is_image(x) or isinstance(x, str | os.PathLike) for x in X):
+            return self._of_images(X, broken)
+        return self._of_array(X)
+
+    @property
+    def takes_images(self) -> bool:
+        return self.pixels is not None or self.encoder is not None
+
+    # ---- numbers and names
+
+    def _of_array(self, X: Any) -> Dataset:
+        if hasattr(X, "tocsr"):
+            return self._unlabelled(X.tocsr().astype(np.float32))
+        if not isinstance(X, Tensor):
+            try:
+                X = np.asarray(X)
+            except ValueError as error:
+                raise ShortlistError(f"inputs are {_FORMS}; these rows differ in their lengths: {error}") from None
+            if X.dtype == np.uint8 and X.ndim in (3, 4) and self.takes_images:
+                pixels = X[None] if X.ndim == 3 else X
+                return self._of_images([require("PIL.Image").fromarray(one) for one in pixels], None)
+        if X.ndim != 2:
+            wanted = "(rows, columns)" if len(self.in_shape) == 1 else f"(images, {', '.join(map(str, self.in_shape))})"
+            raise ShortlistError(f"inputs have the shape {tuple(X.shape)}, the run wants {wanted}, or other {_FORMS}")
+        if self.preprocessor is not None and self.columns is not None:
+            values = X.detach().cpu().numpy() if isinstance(X, Tensor) else X
+            if values.shape[1] != len(self.columns):
+                raise ShortlistError(
+                    f"there are {values.shape[1]} columns, the run was trained on {len(self.columns)}: "
+                    f"{listed([repr(name) for name in self.columns])}"
+                )
+            return self._of_frame(require("pandas").DataFrame(values, columns=list(self.columns)))
+        if not isinstance(X, Tensor) and X.dtype.kind not in "biuf":
+            raise ShortlistError(f"inputs are {_FORMS}; got an array of {X.dtype}")
+        return self._unlabelled(torch.as_tensor(X).to(torch.float32))
+
+    def _of_frame(self, frame: Any) -> Dataset:
+        names = [str(name) for name in frame.columns]
+        columns = self.columns
+        if self.pixels is not None or (columns is None and len(names) != self.in_shape[0]):
+            raise ShortlistError(
+                f"a frame of {len(names)} columns is not what the run takes: "
+                + ("images, or a list of their paths" if self.takes_images else f"{self.in_shape[0]} features")
+            )
+        frame = frame.set_axis(names, axis=1)
+        if columns is not None:
+            missing = [name for name in columns if name not in names]
+            if missing:
+                there = f"the columns are {listed([repr(name) for name in names])}"
+                raise ShortlistError(f"there is no column {listed([repr(name) for name in missing])}: {there}")
+            known = {*columns, *_other_columns(self.options)}
+            mention_ignored({name: "" for name in names if name not in known}, "the frame")
+        ids_key = self.options.get("ids_key")
+        ids = tuple(map(str, frame[ids_key])) if ids_key in names else None
+        chosen = frame if columns is None else frame[list(columns)]
+        if self.preprocessor is not None:
+            return self._unlabelled(TableRows(chosen), ids=ids)
+        try:
+            values = chosen.to_numpy(dtype=np.float32)
+        except ValueError as error:
+            raise ShortlistError(f"the columns of the frame must be numbers: {error}") from None
+        return self._unlabelled(torch.from_numpy(np.require(values, requirements=["C", "W"])), ids=ids)
+
+    # ---- images
+
+    def _of_images(self, images: Sequence[Any], broken: dict[str, str] | None) -> Dataset:
+        if all(isinstance(image, str | os.PathLike) for image in images):
+            paths = [os.fspath(image) for image in images]
+            return self._unlabelled(self._images(tuple(paths), broken), ids=tuple(paths))
+        if any(isinstance(image, str | os.PathLike) for image in images):
+            raise ShortlistError("give a list of paths or a list of images, not both in one")
+        size, crop = self._images(()).size, self._images(()).crop
+        return self._unlabelled(self._images(np.stack([as_pixels(image, size, crop) for image in images])))
+
+    def _images(self, source: Any, broken: dict[str, str] | None = None) -> Images:
+        if self.encoder is not None:
+            return self.encoder.images(source, broken)
+        if self.pixels is None:
+            raise ShortlistError(
+                f"the run was trained on {self.in_shape[0]} features, and what makes them of images is not known: give "
+                f"features (runs on features by shortlist data features or shortlist fit know their encoder)"
+            )
+        if self.in_shape[0] != 3:
+            raise ShortlistError(f"the run takes images of {self.in_shape[0]} channels, these have 3")
+        size = (self.in_shape[1], self.in_shape[2])
+        mean, std = (tuple(self.pixels[key]) for key in ("mean", "std"))
+        return Images(source, size, self.pixels["crop"], mean=mean, std=std, broken=broken)
+
+    # ---- files
+
+    def _of_path(self, path: Path, broken: dict[str, str] | None) -> Dataset:
+        """Features from a file, the images of a folder in the order of their names, those that a table lists in its
+        column ``path``, or one image."""
+        if not path.exists():
+            raise ShortlistError(f"there is no file or folder {path}")
+        is_image = path.suffix.lower() in IMAGE_ENDINGS and path.is_file()
+        if is_image or path.is_dir():
+            files = [path] if is_image else images_under(path)
+        elif path.suffix.lower() in TABLE_ENDINGS and self.takes_images:
+            files = listed_images(path, self.options.get("path_column", "path"), self.options.get("root"))
+        elif self.pixels is not None:
+            raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
+        else:
+            inputs, ids, use = read_inputs(path, self._options_of(path))
+            mention_ignored({} if use is None else use.ignored, str(path))
+            return self._unlabelled(inputs, ids=ids, name=path.stem, columns=use)
+        if not files:
+            raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
+        folder = path if path.is_dir() else path.parent
+        ids = tuple(os.path.relpath(file, folder) for file in files)
+        return self._unlabelled(self._images(tuple(map(str, files)), broken), ids=ids, name=path.stem)
+
+    def _options_of(self, path: Path) -> dict[str, Any]:
+        """How a file of features is read: a table has the columns that the run was trained with, as they were read
+        then."""
+        options = dict(self.options)
+        if path.suffix.lower() in TABLE_ENDINGS:
+            if self.columns is not None and options.get("input_columns") is None:
+                options["input_columns"] = list(self.columns)
+            options.setdefault("as_table", self.preprocessor is not None)
+        return options
+
+    def _unlabelled(self, inputs: Any, **known: Any) -> Dataset:
+        count = len(inputs) if isinstance(inputs, Images) else int(inputs.shape[0])
+        return Dataset(inputs, torch.full((count,), -1), self.vocabulary, **known)
+
+
+def mention_ignored(ignored: Iterable[str], what: str) -> None:
+    """A warning of the columns of a table that the run does not use."""
+    names = [repr(name) for name in ignored]
+    if names:
+        said = f"{what}: columns that the run does not use are ignored: {listed(names)}"
+        warnings.warn(said, ShortlistWarning, stacklevel=3)
+
+
+def _other_columns(options: Mapping[str, Any]) -> set[str]:
+    """The columns of the training table that are known and no features: labels, ids and others."""
+    keys = {value for key, value in options.items() if key.endswith("_key") and key != "inputs_key"}
+    lists = [options.get(key) or () for key in ("label_columns", "other_columns")]
+    return keys | {"y"} | {name for names in lists for name in names}
+
+
+def _is_image(x: Any) -> bool:
+    """Whether it is a Pillow image, without importing Pillow."""
+    return hasattr(x, "convert") and hasattr(x, "getexif")

@@ -1,0 +1,298 @@
+"""The one door to a trained model: what a user has goes in, scores and sets of labels come out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from shortlist.data import Dataset
+from shortlist.data.dataset import default_names
+from shortlist.errors import ShortlistError
+from shortlist.labels import LabelSets
+from shortlist.links import Link, check_link, link_rows, usual_link
+from shortlist.options import Named
+from shortlist.runs.config import parse_rule
+from shortlist.runs.inputs import Inputs
+from shortlist.sets import Conformal, SetRule
+from shortlist.sets.named import file_name, fit_rules, make_rule, usual_rules
+from shortlist.training.encoders import features_by, load_encoder
+from shortlist.training.learner import Learner, score
+
+_BATCH = 1024
+
+
+class Predictor(nn.Module):
+    """A trained model with its set rules. `shortlist.load_run` makes one of a run, `shortlist.calibrate` of any model.
+
+    ``X`` below is what a user has: an array, a tensor, a data frame (columns are found by name, and prepared as in
+    training), the path of a table, of a folder of images or of one image, a Pillow image, a list of paths or images, or
+    a `shortlist.data.Dataset`. As a module it takes prepared inputs, a batch of float32, and gives their scores.
+
+    Attributes:
+        label_names: what the scores are of, in their order.
+        rules: the fitted set rules by name.
+        link: what makes probabilities of scores: "softmax", "sigmoid" or "none".
+        columns: the columns that a table or frame must have, in the order in which an array has them; None where the
+            features have no names.
+
+    >>> import shortlist as sl
+    >>> scores, labels = torch.randn(200, 4, generator=torch.Generator().manual_seed(0)), torch.arange(200) % 4
+    >>> predictor = sl.calibrate(scores, labels, rule="average-k:k=2", label_names=["ant", "bee", "cat", "dog"])
+    >>> new = torch.tensor([[4.0, 0.0, 0.0, -1.0], [1.0, 0.9, 1.1, -3.0]])
+    >>> predictor.predict(new), predictor.predict_sets(new).names
+    (['ant', 'cat'], [['ant'], ['ant', 'bee', 'cat']])
+    """
+
+    def __init__(
+        self,
+        model: nn.Module | None,
+        label_names: Sequence[str],
+        *,
+        link: Link,
+        single: bool,
+        rules: Mapping[str, SetRule] | None = None,
+        inputs: Inputs | None = None,
+        crops: int = 1,
+        first_rule: str | None = None,
+        allow_import: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.encoder: nn.Module | None = None  # read when images are first given
+        self.label_names = tuple(label_names)
+        self.link: Link = check_link(link)
+        self.single = single
+        self.rules = dict(rules or {})
+        self.inputs = inputs
+        self.crops = crops
+        self.first_rule = first_rule
+        self._allow_import = tuple(allow_import)
+        self.eval()
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        return None if self.inputs is None else self.inputs.columns
+
+    @property
+    def only_ranks(self) -> bool:
+        """Whether scores order the labels of a row and no link makes probabilities of them."""
+        return self.link == "none" or (isinstance(self.model, Learner) and self.model.objective.only_ranks)
+
+    # ---- scores
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Scores (B, L) of prepared inputs: features, or images scaled as the backbone wants them."""
+        if self.encoder is not None and inputs.ndim == 4:
+            inputs = self.encoder(inputs)
+        if self.model is None:
+            return inputs
+        scores: Tensor = self.model.scores(inputs) if isinstance(self.model, Learner) else self.model(inputs)
+        return scores
+
+    @torch.no_grad()
+    def scores(self, X: Any, *, broken: dict[str, str] | None = None) -> Tensor:
+        """The score of every label for every example, float32 (N, L) on the CPU.
+
+        ``broken``: where images that cannot be decoded are noted, path -> reason, and scored as if they were black;
+        without it the first one is an error.
+        """
+        inputs = self.inputs
+        if isinstance(X, Tensor) and (inputs is None or (self._is_prepared(X, inputs) and self.crops == 1)):
+            return self._in_batches(X)
+        if inputs is None:
+            if isinstance(X, Dataset):
+                return torch.cat([self._in_batches(X.batch(rows)[0]) for rows in torch.arange(len(X)).split(_BATCH)])
+            return self._in_batches(torch.as_tensor(np.asarray(X)))
+        data = inputs.dataset(X, broken).preprocessed(inputs.preprocessor)
+        if data.kind == "images" and inputs.encoder is not None:
+            self._check_shape(data, (3, *inputs.encoder.size))
+            data = replace(data, inputs=features_by(self._load_encoder(), data))
+        self._check_shape(data, inputs.in_shape)
+        if not isinstance(self.model, Learner):
+            return torch.cat([self._in_batches(data.batch(rows)[0]) for rows in torch.arange(len(data)).split(_BATCH)])
+        return score(self.model, data, crops=self.crops)
+
+    def probabilities(self, X: Any) -> Tensor:
+        """The scores after the link: with softmax a row sums to 1, with sigmoid each label has its own."""
+        if self.only_ranks:
+            raise ShortlistError("this model was trained to rank: its scores are no probabilities; use scores")
+        return torch.from_numpy(link_rows(self.scores(X).numpy(), self.link))
+
+    def _is_prepared(self, X: Tensor, inputs: Inputs) -> bool:
+        if inputs.preprocessor is not None or not X.is_floating_point():
+            return False
+        if inputs.encoder is not None and X.ndim == 4:
+            self._load_encoder()
+            return tuple(X.shape[2:]) == inputs.encoder.size
+        return tuple(X.shape[1:]) == inputs.in_shape
+
+    def _in_batches(self, X: Tensor) -> Tensor:
+        device = next((weight.device for weight in self.parameters()), X.device)
+        X = X.to(torch.float32) if X.is_floating_point() or self.model is None else X
+        was_training = self.training
+        if was_training:
+            self.eval()
+        try:
+            if len(X) <= _BATCH:
+                return self(X.to(device)).float().cpu()
+            return torch.cat([self(batch.to(device)).float().cpu() for batch in X.split(_BATCH)])
+        finally:
+            if was_training:
+                self.train()
+
+    def _load_encoder(self) -> nn.Module:
+        if self.encoder is None:
+            made_by = None if self.inputs is None else self.inputs.encoder
+            if made_by is None:
+                raise AssertionError("asked for only where the inputs have an encoder")
+            encoder = load_encoder(made_by, allow_import=self._allow_import)
+            self.encoder = encoder.to(next((weight.device for weight in self.parameters()), torch.device("cpu")))
+        return self.encoder
+
+    def _check_shape(self, data: Dataset, wanted: Sequence[int]) -> None:
+        if tuple(data.in_shape) != tuple(wanted):
+            raise ShortlistError(
+                f"{data.name}: inputs have the shape {tuple(data.in_shape)}, the run wants {tuple(wanted)}"
+            )
+
+    # ---- answers
+
+    def predict(self, X: Any) -> list[str] | list[list[str]]:
+        """The name of the best label of each example; of a model for several labels, the names in its set."""
+        if not self.single:
+            return self.predict_sets(X).names
+        return [self.label_names[label] for label in self.scores(X).argmax(1).tolist()]
+
+    def predict_sets(self, X: Any, rule: str | SetRule | None = None) -> LabelSets:
+        """The set of labels of each example, by the fitted rule of this name, or one that needs no fitting, such as
+        ``"top-k:k=3"``. If not given: the only one that is fitted, the first that the run's config names, or the
+        average-k one."""
+        chosen = rule if isinstance(rule, SetRule) else self.rule(rule)[1]
+        return self.named(chosen.predict(self.scores(X)))
+
+    def rule(self, wanted: str | None = None) -> tuple[str, SetRule]:
+        """The rule that ``predict_sets`` uses for this name, and what it is called."""
+        fitted = self.rules
+        if wanted is None:
+            average = [name for name in fitted if name.startswith("average-k")]
+            choices = list(fitted) if len(fitted) == 1 else [self.first_rule] if self.first_rule in fitted else average
+            if len(choices) != 1 or choices[0] is None:
+                there = (
+                    f"one of {', '.join(fitted)}" if fitted else "after shortlist calibrate, or one such as top-k:k=5"
+                )
+                raise ShortlistError(f"which rule? Name it with --rule: {there}")
+            return choices[0], fitted[choices[0]]
+        if wanted in fitted:
+            return wanted, fitted[wanted]
+        if ":" not in wanted:
+            there = f"there are {', '.join(fitted)}" if fitted else "none is fitted yet: use shortlist calibrate"
+            raise ShortlistError(f"there is no fitted rule {wanted!r}; {there}")
+        named = parse_rule(wanted)
+        return file_name(named), make_rule("--rule", named, self.link, self.single)
+
+    def named(self, sets: LabelSets) -> LabelSets:
+        """The same sets with the labels' names."""
+        return LabelSets(sets.offsets, sets.indices, sets.num_labels, self.label_names)
+
+    def extra_repr(self) -> str:
+        rules = ", ".join(self.rules) or "no rules"
+        return f"{len(self.label_names)} labels, {rules}, link={self.link!r}"
+
+
+def calibrate(
+    model: Any,
+    data: Any,
+    rule: str | Named | SetRule | Sequence[str | Named | SetRule] | None = None,
+    *,
+    link: Link | None = None,
+    label_names: Sequence[str] | None = None,
+) -> Predictor:
+    """A `Predictor` of any model, its set rules fitted on data that the model was not trained on.
+
+    Args:
+        model: scores (N, L), an array or a tensor; a module or function that gives scores of inputs; or a Predictor,
+            whose rules are then others.
+        data: with scores their labels: class indices (N,), a label matrix (N, L) of 1, 0 and -1, or None where the rule
+            needs none. With a model a pair (inputs, labels), or a `shortlist.data.Dataset`.
+        rule: one rule or several: ``"average-k:k=3"``, ``"conformal:alpha=0.1"``, or a rule object; the usual ones if
+            not given.
+        link: what makes probabilities of scores; softmax for class indices, sigmoid for a label matrix if not given.
+        label_names: what the labels are called; their numbers if not given.
+
+    >>> import shortlist as sl
+    >>> network = nn.Linear(8, 3)
+    >>> inputs, labels = torch.randn(100, 8), torch.randint(3, (100,))
+    >>> predictor = sl.calibrate(network, (inputs, labels), rule=["average-k:k=1.5", "conformal:alpha=0.2"])
+    >>> list(predictor.rules), float(predictor.predict_sets(inputs, "average-k-1.5").sizes.mean())
+    (['average-k-1.5', 'conformal-0.2'], 1.5)
+    """
+    made: Predictor | None = model if isinstance(model, Predictor) else None
+    names = label_names
+    if isinstance(data, Dataset):
+        inputs, target = data, data.target
+        names = data.vocabulary if names is None else names
+    elif callable(model):
+        if not isinstance(data, tuple) or len(data) != 2:
+            raise ShortlistError("with a model give data=(inputs, labels), or a Dataset")
+        inputs, target = data
+    else:
+        inputs, target = model, data
+    target = None if target is None else torch.as_tensor(np.asarray(target))
+    single = target is None or target.ndim == 1
+    if made is None:
+        module = model if isinstance(model, nn.Module) else _Function(model) if callable(model) else None
+        scorer = Predictor(module, (), link=link or usual_link(single), single=single)
+    else:
+        scorer = made
+        names, link = names or made.label_names, link or made.link
+    scores = scorer.scores(inputs)
+    if scores.ndim != 2:
+        raise ShortlistError(f"scores must have the shape (rows, labels), got {tuple(scores.shape)}")
+    names = default_names(scores.shape[1]) if names is None else tuple(names)
+    if len(names) != scores.shape[1]:
+        raise ShortlistError(f"there are {len(names)} label_names for {scores.shape[1]} scores a row")
+    if target is not None and target.shape not in ((len(scores),), tuple(scores.shape)):
+        raise ShortlistError(f"labels of shape {tuple(target.shape)} do not fit scores of shape {tuple(scores.shape)}")
+    link = link or usual_link(single)
+    return Predictor(
+        scorer.model,
+        names,
+        link=link,
+        single=single,
+        rules=_fitted(rule, scores, target, link),
+        inputs=scorer.inputs,
+        crops=scorer.crops,
+        allow_import=scorer._allow_import,
+    )
+
+
+def _fitted(rule: Any, scores: Tensor, target: Tensor | None, link: Link) -> dict[str, SetRule]:
+    if rule is None and target is None:
+        raise ShortlistError("without labels say which rule to fit, such as rule='average-k:k=5'")
+    given = [rule] if rule is None or isinstance(rule, str | Named | SetRule | Mapping) else list(rule)
+    fitted: dict[str, SetRule] = {}
+    for one in given:
+        if isinstance(one, SetRule):
+            fitted[type(one).__name__] = one.fit(scores, target if isinstance(one, Conformal) else None)
+        elif one is None:
+            assert target is not None
+            fitted |= fit_rules(usual_rules(target, scores.shape[1], None, link), scores, target, link)
+        else:
+            fitted |= fit_rules([parse_rule(one)], scores, target, link)
+    return fitted
+
+
+class _Function(nn.Module):
+    """A function of inputs as a module."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return torch.as_tensor(self.function(inputs))
+
+

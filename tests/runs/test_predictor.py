@@ -1,0 +1,241 @@
+"""The one door to a trained model: whatever form the same inputs come in, the scores are the same."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+import shortlist as sl
+from shortlist import ShortlistError, ShortlistWarning
+from shortlist.runs import evaluate, train
+from shortlist.sets import AverageK, TopK
+
+
+# ---- a table
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with table.csv, in which the city tells the kind, and a calibrated run on it."""
+    folder = tmp_path_factory.mktemp("table")
+    random = np.random.default_rng(0)
+    cities = random.choice(["Oslo", "Rome"], 80)
+    frame = pd.DataFrame({"id": [f"r{n}" for n in range(80)], "city": cities, "age": random.normal(40, 9, 80).round(1)})
+    frame["kind"] = np.where(cities == "Oslo", "cold", "warm")
+    frame.to_csv(folder / "table.csv", index=False)
+    source = {"reader": "features", "path": str(folder / "table.csv"), "labels_key": "kind", "ids_key": "id"}
+    train({"data": {"train": source}, "epochs": 20}, folder / "run")
+    sl.runs.calibrate(folder / "run", rules=["average-k:k=1", "top-k:k=1"])
+    return folder
+
+
+def test_a_frame_a_table_and_an_array_have_the_same_scores(table: Path) -> None:
+    predictor = sl.load_run(table / "run")
+    frame = pd.read_csv(table / "table.csv")
+    scores = predictor.scores(table / "table.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the columns of labels and ids are known, and not mentioned
+        assert torch.equal(predictor.scores(frame[["kind", "age", "id", "city"]]), scores)
+    assert predictor.columns == ("city", "age")
+    assert torch.equal(predictor.scores(frame[["city", "age"]].to_numpy(dtype=object)), scores)
+    assert predictor.predict(frame) == frame["kind"].tolist()
+    assert predictor.predict_sets(frame, "average-k-1").names == [[kind] for kind in frame["kind"]]
+    assert predictor.predict_sets(str(table / "table.csv"), "top-k:k=2").sizes.tolist() == [2] * 80
+
+
+def test_columns_of_a_frame_are_refused_or_mentioned_by_name(table: Path) -> None:
+    predictor = sl.load_run(table / "run")
+    frame = pd.DataFrame({"city": ["Rome"], "age": [3.0], "shoe": [41]})
+    with pytest.warns(ShortlistWarning, match="columns that the run does not use are ignored: 'shoe'"):
+        assert predictor.predict(frame) == ["warm"]
+    with pytest.raises(ShortlistError, match="there is no column 'city': the columns are 'age', 'shoe'"):
+        predictor.scores(frame.drop(columns="city"))
+    with pytest.raises(ShortlistError, match="there are 3 columns, the run was trained on 2: 'city', 'age'"):
+        predictor.scores(np.zeros((1, 3)))
+    with pytest.raises(ShortlistError, match="there is no file or folder nowhere.csv"):
+        predictor.scores("nowhere.csv")
+
+
+def test_a_run_on_a_table_says_that_it_takes_no_images(table: Path) -> None:
+    with pytest.raises(ShortlistError, match="trained on 3 features, and what makes them of images is not known"):
+        sl.load_run(table / "run").scores(Image.new("RGB", (8, 8)))
+
+
+# ---- features
+
+
+def test_as_a_module_it_gives_the_scores_of_prepared_inputs(tmp_path: Path) -> None:
+    train({"data": {"train": {"reader": "ambiguous-numbers", "size": 100}}, "epochs": 1}, tmp_path / "run")
+    predictor = sl.load_run(tmp_path / "run")
+    inputs = torch.randn(2500, 128)
+    assert isinstance(predictor, nn.Module)
+    assert not predictor.training
+    assert torch.allclose(predictor(inputs), predictor.scores(inputs), atol=1e-6)
+    assert torch.equal(predictor.scores(inputs.numpy()), predictor.scores(inputs))
+    assert torch.equal(predictor.scores(inputs.numpy().tolist()[:5]), predictor.scores(inputs[:5]))
+    assert torch.allclose(predictor.probabilities(inputs).sum(1), torch.ones(2500))
+    for wrong in (torch.zeros(3, 7), np.zeros((3, 7)), torch.zeros(128)):
+        with pytest.raises(ShortlistError, match="inputs have the shape"):
+            predictor.scores(wrong)
+    with pytest.raises(ShortlistError, match="got an array of <U3"):
+        predictor.scores(np.full((2, 128), "abc"))
+
+
+def test_a_run_that_names_code_is_loaded_only_where_it_is_allowed(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "mine_here.py").write_text(
+        "from torch import nn\ndef net():\n    layer = nn.Linear(128, 4)\n    return layer\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = {
+        "data": {"train": {"reader": "ambiguous-numbers", "size": 60}},
+        "backbone": {"name": "mine_here:net"},
+        "epochs": 1,
+    }
+    train(config, tmp_path / "run", allow_import=["mine_here"])
+    with pytest.raises(ShortlistError, match="mine_here"):
+        sl.load_run(tmp_path / "run")
+    assert sl.load_run(tmp_path / "run", allow_import=["mine_here"]).scores(torch.zeros(1, 128)).shape == (1, 100)
+
+
+def test_a_model_that_only_ranks_gives_no_probabilities(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", X=np.eye(8, dtype="f4"), y=np.eye(8, 3, dtype="i8"))
+    source = {"reader": "features", "path": str(tmp_path / "d.npz")}
+    train({"data": {"train": source}, "objective": "warp", "epochs": 1}, tmp_path / "run")
+    predictor = sl.load_run(tmp_path / "run")
+    assert predictor.only_ranks
+    assert predictor.scores(torch.eye(8)).shape == (8, 3)
+    with pytest.raises(ShortlistError, match="trained to rank"):
+        predictor.probabilities(torch.eye(8))
+
+
+# ---- images
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with images/dark and images/light, of 8 to 12 pixels."""
+    folder, random = tmp_path_factory.mktemp("pictures"), np.random.default_rng(0)
+    for label, level in (("dark", 40), ("light", 200)):
+        (folder / "images" / label).mkdir(parents=True)
+        for number in range(12):
+            size = (8 + number % 2 * 4, 8, 3)
+            pixels = (random.integers(-30, 30, size) + level).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / "images" / label / f"{number}.png")
+    return folder
+
+
+@pytest.fixture(scope="module", params=["trained on images", "trained on their features"])
+def seer(request: pytest.FixtureRequest, pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> sl.Predictor:
+    place = tmp_path_factory.mktemp("seer")
+    data = {"train": {"reader": "image-folder", "path": str(pictures / "images"), "size": 8}, "calibration": None}
+    if request.param == "trained on their features":
+        data |= {"encoder": "identity", "cache": str(place / "cache")}
+    config = {"data": data, "optimizer": {"name": "adamw", "lr": 0.01}, "epochs": 30}
+    return sl.load_run(train(config, place / "run")["run"])
+
+
+def test_images_in_any_form_have_the_same_scores(seer: sl.Predictor, pictures: Path) -> None:
+    scores = seer.scores(pictures / "images")
+    paths = sorted((pictures / "images").rglob("*.png"))
+    opened = [Image.open(path) for path in paths]
+    assert scores.shape == (24, 2)
+    assert torch.equal(seer.scores(paths), scores)
+    assert torch.equal(seer.scores(opened), scores)
+    assert torch.allclose(seer.scores(opened[0]), scores[:1])
+    assert torch.allclose(seer.scores(str(paths[3])), scores[3:4])
+    assert torch.equal(seer.scores(np.stack([np.asarray(image.resize((8, 8))) for image in opened])), scores)
+    assert seer.predict(paths) == [path.parent.name for path in paths]
+    (pictures / "listed.csv").write_text("path\n" + "\n".join(str(path) for path in paths))
+    assert torch.equal(seer.scores(pictures / "listed.csv"), scores)
+    with pytest.raises(ShortlistError, match="not both in one"):
+        seer.scores([paths[0], opened[1]])
+
+
+def test_a_broken_image_is_an_error_or_noted(seer: sl.Predictor, tmp_path: Path) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / "good.png")
+    (tmp_path / "bad.png").write_bytes(b"no image")
+    with pytest.raises(ShortlistError, match=r"cannot decode the image .*bad\.png"):
+        seer.scores(tmp_path)
+    broken: dict[str, str] = {}
+    assert seer.scores(tmp_path, broken=broken).shape == (2, 2)
+    assert list(broken) == [str(tmp_path / "bad.png")]
+
+
+def test_features_by_the_command_know_their_encoder(pictures: Path, tmp_path: Path, monkeypatch) -> None:
+    from shortlist.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main(["data", "features", "image-folder", f"path={pictures}/images", "size=8", "--backbone", "identity", "-q"])
+    assert not end.value.code
+    source = {"reader": "features", "path": "features.npz", "vocabulary_key": "names", "ids_key": "ids"}
+    config = {"data": {"train": source}, "optimizer": {"name": "adamw", "lr": 0.01}, "epochs": 30}
+    train(config, "run")
+    predictor = sl.load_run("run")
+    paths = sorted((pictures / "images").rglob("*.png"))
+    assert predictor.predict(pictures / "images") == [path.parent.name for path in paths]
+    assert torch.equal(predictor.scores(paths), predictor.scores(np.load("features.npz")["X"]))
+    assert evaluate("run", pictures / "images", metrics=["topk-accuracy@1"])["metrics"] == {"topk-accuracy@1": 1.0}
+
+    facts = json.loads(Path("run/facts.json").read_text())
+    Path("run/facts.json").write_text(json.dumps(facts | {"encoder": {**facts["encoder"], "digest": "other"}}))
+    with pytest.raises(ShortlistError, match="made by the backbone 'identity' with other weights"):
+        sl.load_run("run").scores(paths)
+    Path("run/facts.json").write_text(json.dumps(facts | {"encoder": {"name": "identity"}}))
+    with pytest.raises(ShortlistError, match="does not say which encoder made the features"):
+        sl.load_run("run")
+
+
+# ---- any model
+
+
+def test_any_model_is_calibrated() -> None:
+    torch.manual_seed(0)
+    network, inputs, labels = nn.Linear(8, 5), torch.randn(300, 8), torch.randint(5, (300,))
+    predictor = sl.calibrate(network, (inputs, labels), rule="average-k:k=2")
+    assert predictor.predict_sets(inputs).sizes.mean() == 2.0
+    assert torch.equal(predictor.scores(inputs.numpy()), predictor.scores(inputs))
+    by_function = sl.calibrate(lambda x: network(x), (inputs, labels), rule="average-k:k=2")
+    by_scores = sl.calibrate(network(inputs).detach().numpy(), labels, rule="average-k:k=2")
+    by_object = sl.calibrate(network, (inputs, labels), rule=AverageK(2, link="softmax"))
+    by_data = sl.calibrate(network, sl.data.Dataset(inputs, labels, tuple("abcde")), rule="average-k:k=2")
+    for other, given in ((by_function, inputs), (by_scores, network(inputs)), (by_object, inputs), (by_data, inputs)):
+        assert other.predict_sets(given).to_lists() == predictor.predict_sets(inputs).to_lists()
+    assert by_data.label_names == tuple("abcde")
+    again = sl.calibrate(predictor, (inputs, labels), rule=["top-k:k=1", "conformal:alpha=0.2"])
+    assert list(again.rules) == ["top-k-1", "conformal-0.2"]
+    assert list(predictor.rules) == ["average-k-2"]
+    assert again.predict_sets(inputs, TopK(3)).sizes.tolist() == [3] * 300
+
+
+def test_a_label_matrix_gets_the_usual_rules_and_sets_by_name() -> None:
+    torch.manual_seed(0)
+    scores, labels = torch.randn(100, 3), torch.randint(2, (100, 3))
+    predictor = sl.calibrate(scores, labels, label_names=["a", "b", "c"])
+    kinds = [name.rpartition("-")[0] for name in predictor.rules]
+    assert kinds == ["top-k", "average-k", "conformal", "threshold"]
+    assert predictor.link == "sigmoid"
+    assert predictor.predict(torch.tensor([[9.0, -9.0, 9.0]])) == [["a", "c"]]
+
+
+def test_what_cannot_be_calibrated_is_refused() -> None:
+    scores, labels = torch.randn(10, 3), torch.zeros(10, dtype=torch.int64)
+    for given, data, options, message in (
+        (scores, labels[:4], {}, r"labels of shape \(4,\) do not fit scores of shape \(10, 3\)"),
+        (scores, None, {}, "without labels say which rule"),
+        (scores, None, {"rule": "conformal:alpha=0.1"}, "give the labels"),
+        (scores[0], labels, {}, r"scores must have the shape \(rows, labels\)"),
+        (nn.Linear(3, 3), scores, {}, r"give data=\(inputs, labels\)"),
+        (scores, labels, {"label_names": ["a"]}, "1 label_names for 3 scores"),
+        (scores, labels, {"link": "probit"}, "link must be one of"),
+    ):
+        with pytest.raises(ShortlistError, match=message):
+            sl.calibrate(given, data, **options)
+    with pytest.raises(ShortlistError, match="which rule"):
+        sl.calibrate(scores, labels, rule=["top-k:k=1", "top-k:k=2"]).predict_sets(scores)
