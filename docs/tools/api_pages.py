@@ -18,6 +18,8 @@ ROOMS = {
     "scenes": "Scene graphs.",
     "estimators": "The scikit-learn estimator.",
     "runs": "What the commands do, from Python: each function returns what its command prints as JSON.",
+    "runs.predictor": "A trained model in a program: `sl.load_run`, `sl.calibrate` and what they return, a "
+    "`sl.Predictor`.",
     "runs.config": "What a run is: the typed config behind `shortlist train`.",
     "training.settings": "The part of the config that the training loop reads.",
     "runs.setup": "From a config to data, backbone and objective.",

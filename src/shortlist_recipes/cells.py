@@ -16,7 +16,7 @@ from shortlist.errors import ShortlistError
 from shortlist.runs.config import RunConfig
 from shortlist.runs.prepare import prepare
 from shortlist.runs.run import CONFIG
-from shortlist.runs.train import fit
+from shortlist.runs.train import train_prepared
 from shortlist.training.history import History
 from shortlist.training.learner import Learner, score
 from shortlist.training.loop import Progress
@@ -63,7 +63,7 @@ def train_model(
     ready = prepare(config, parts=parts_of(config) if parts is None else parts)
     watched = None if watch is None else watch(ready.learner, ready.parts["train"])
     begun = folder is not None and (folder / CONFIG).exists()
-    _, history = fit(ready, folder, resume=begun, progress=watched)
+    _, history = train_prepared(ready, folder, resume=begun, progress=watched)
     return Trained(ready.config, ready.learner, ready.parts, history, watched)
 
 

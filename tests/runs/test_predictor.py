@@ -16,7 +16,6 @@ from shortlist import ShortlistError, ShortlistWarning
 from shortlist.runs import evaluate, train
 from shortlist.sets import AverageK, TopK
 
-
 # ---- a table
 
 
@@ -58,7 +57,7 @@ def test_columns_of_a_frame_are_refused_or_mentioned_by_name(table: Path) -> Non
         predictor.scores(frame.drop(columns="city"))
     with pytest.raises(ShortlistError, match="there are 3 columns, the run was trained on 2: 'city', 'age'"):
         predictor.scores(np.zeros((1, 3)))
-    with pytest.raises(ShortlistError, match="there is no file or folder nowhere.csv"):
+    with pytest.raises(ShortlistError, match=r"there is no file or folder nowhere\.csv"):
         predictor.scores("nowhere.csv")
 
 

@@ -11,7 +11,7 @@ from shortlist.runs.predictor import Predictor
 from shortlist.runs.prepare import Prepared, prepare, try_out
 from shortlist.runs.report import report
 from shortlist.runs.run import Run, load_run
-from shortlist.runs.train import fit, train
+from shortlist.runs.train import train, train_prepared
 
 __all__ = [
     "Predictor",
@@ -20,7 +20,6 @@ __all__ = [
     "RunConfig",
     "calibrate",
     "evaluate",
-    "fit",
     "load_config",
     "load_run",
     "parse_config",
@@ -28,5 +27,6 @@ __all__ = [
     "prepare",
     "report",
     "train",
+    "train_prepared",
     "try_out",
 ]

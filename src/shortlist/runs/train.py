@@ -85,7 +85,7 @@ def train(
         twice = repeated(chosen, ready.parts) if parts is None and resume is None else []
         for concern in (*ready.remarks, *concerns(chosen, ready.parts["train"]), *twice):
             warnings.warn(concern, ShortlistWarning, stacklevel=2)
-    run, history = fit(ready, place, resume=resume is not None, progress=progress, fabric=fabric)
+    run, history = train_prepared(ready, place, resume=resume is not None, progress=progress, fabric=fabric)
     if run is None or not fabric.is_global_zero:
         return {}
     return {
@@ -97,7 +97,7 @@ def train(
     }
 
 
-def fit(
+def train_prepared(
     ready: Prepared,
     out: PathLike | None,
     *,
