@@ -269,7 +269,7 @@ def test_wrong_input_to_a_runs_commands_is_refused(cli, trained: Path) -> None: 
     refused(
         cli("predict", trained, "test", "--rule", "top-k-9"), "there is no fitted rule 'top-k-9'; there are average-k-3"
     )
-    refused(cli("predict", trained, "test", "-o", "sets.csv"), ".parquet or .jsonl")
+    refused(cli("predict", trained, "test", "-o", "sets.txt"), ".csv, .parquet or .jsonl")
     refused(cli("predict", trained, "test", "-o", "missing/sets.parquet"), "there is no folder")
     refused(cli("predict", trained, "test", "--rule", "average-k:k=3"), "is not fitted")
     refused(cli("evaluate", trained, "test", "size=3"), "cannot change it")

@@ -1,6 +1,7 @@
 """The command line, ``shortlist ...``. Nothing but the command that was asked for is imported, and that lazily.
 
-Exit codes: 0 all is well, 1 something failed, 2 the command or its input is wrong, 130 interrupted.
+Exit codes: 0 all is well, 1 something failed, 2 the command or its input is wrong, 3 done, but some images could not be
+decoded and were left out, 130 interrupted.
 """
 
 import os

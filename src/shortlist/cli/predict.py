@@ -18,6 +18,8 @@ from shortlist.cli._arguments import (
 )
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_table, say
 
+_SKIPPED = 3  # the exit code where something was left out
+
 
 def predict(
     run: RunPath = None,
@@ -26,7 +28,7 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="sets.parquet or sets.jsonl; in RUN/predictions if not given."
+            "--out", "-o", metavar="FILE", help="A .csv, .parquet or .jsonl; a .csv in RUN/predictions if not given."
         ),
     ] = None,
     rule: Annotated[str | None, typer.Option(metavar="NAME", help="Which fitted rule, such as average-k-5.")] = None,
@@ -42,10 +44,13 @@ def predict(
     allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
-    """Write the predicted set of labels of every example, by one of the rules that calibrate fitted.
+    """Write the predicted set of labels of every example, with their probabilities, by one of the rules that calibrate
+    fitted.
 
-    DATA needs no labels: a file of features or a folder of images will do. With --scores and --rules, sets are made of
-    any model's scores. NAME may also be a rule that needs no fitting, such as top-k:k=3. Of scenes the k best relations
+    DATA needs no labels: a table, a folder of images, or one image will do, also for a run on features of images that
+    knows what made them. Images that cannot be decoded are left out and listed at the end, and the exit code is then 3.
+    Where the objective only ranks, there are scores instead of probabilities. With --scores and --rules, sets are made
+    of any model's scores. NAME may also be a rule that needs no fitting, such as top-k:k=3. Of scenes the k best relations
     of each image are written, as graphs (.jsonl).
     """
     from shortlist import runs
@@ -66,7 +71,7 @@ def predict(
     )
     if as_json:
         print_json(result)
-        return
+        raise typer.Exit(_SKIPPED if result.get("skipped") else 0)
     title, written = result["objective"] or GIVEN_SCORES, " and ".join(result["written"])
     if "constrained" in result:  # scenes
         row = [result["rule"], result["constrained"], result["examples"]]
@@ -75,3 +80,14 @@ def predict(
         return
     print_table(title, ["rule", "examples", "mean size"], [[result["rule"], result["examples"], result["mean size"]]])
     say(f"\nsets: {written}")
+    for first in result["first"]:
+        numbers = first.get("probabilities", first.get("scores", []))
+        found = ", ".join(f"{name} {number:.2f}" for name, number in zip(first["labels"], numbers, strict=True))
+        say(f"  {first['id']}: {found or 'no label'}")
+    if result["examples"] > len(result["first"]):
+        say("  ...")
+    if result["skipped"]:
+        say(f"\nskipped: {len(result['skipped'])} images that cannot be decoded")
+        for image in result["skipped"]:
+            say(f"  {image['id']}: {image['reason']}")
+        raise typer.Exit(_SKIPPED)

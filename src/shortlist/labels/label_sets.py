@@ -277,9 +277,18 @@ class LabelSets:
 
     # ---- files
 
-    def to_parquet(self, path: str | os.PathLike[str], *, ids: Sequence[str] | None = None) -> None:
+    def to_parquet(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        ids: Sequence[str] | None = None,
+        beside: tuple[str, NDArray[Any]] | None = None,
+    ) -> None:
         """Write a parquet file with a list column ``labels`` and, of the examples' names, a column ``id``; the file
         appears whole or not at all.
+
+        ``beside``: a number for each label in the sets, one after the other as in ``indices``, and what they are
+        called: a further list column, with the labels' ``names`` in one more.
 
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.parquet"
@@ -288,8 +297,8 @@ class LabelSets:
         >>> LabelSets.from_parquet(path) == sets
         True
         """
-        self._check_ids(ids)
-        files.write_parquet(path, self.offsets, self.indices, self.num_labels, self.vocabulary, ids)
+        self._check_beside(ids, beside)
+        files.write_parquet(path, self.offsets, self.indices, self.num_labels, self.vocabulary, ids, beside)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str], *, max_labels: int = 1 << 28) -> LabelSets:
@@ -307,9 +316,16 @@ class LabelSets:
         with errors_name(path):
             return cls(*files.read_parquet(path, max_labels))
 
-    def to_jsonl(self, path: str | os.PathLike[str], *, ids: Sequence[str] | None = None) -> None:
+    def to_jsonl(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        ids: Sequence[str] | None = None,
+        beside: tuple[str, NDArray[Any]] | None = None,
+    ) -> None:
         """Write a text file: a first line about the labels, then ``{"labels": [...]}`` for each example, by name where
         there is a vocabulary, and with its ``"id"`` where ``ids`` are given. The file appears whole or not at all.
+        ``beside``: as for ``to_parquet``; the label with the largest number then comes first.
 
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.jsonl"
@@ -319,8 +335,30 @@ class LabelSets:
         {"labels": ["cat"]}
         {"labels": []}
         """
-        self._check_ids(ids)
-        files.write_jsonl(path, self.offsets, self.indices, self.num_labels, self.vocabulary, ids)
+        self._check_beside(ids, beside)
+        files.write_jsonl(path, self.offsets, self.indices, self.num_labels, self.vocabulary, ids, beside)
+
+    def to_csv(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        ids: Sequence[str] | None = None,
+        beside: tuple[str, NDArray[Any]] | None = None,
+    ) -> None:
+        """Write a table to look at: a line for each example with its id (or number), the names of its labels with "|"
+        between, and the numbers ``beside`` them, the largest first. The file appears whole or not at all.
+
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.csv"
+        >>> sets = LabelSets.from_lists([[0, 1], []], vocabulary=["cat", "dog"])
+        >>> sets.to_csv(path, ids=["a.jpg", "b.jpg"], beside=("probabilities", np.array([0.25, 0.75])))
+        >>> print(path.read_text())
+        id,labels,probabilities
+        a.jpg,dog|cat,0.75|0.25
+        b.jpg,,
+        """
+        self._check_beside(ids, beside)
+        files.write_csv(path, self.offsets, self.indices, self.num_labels, self.vocabulary, ids, beside)
 
     @classmethod
     def from_jsonl(cls, path: str | os.PathLike[str]) -> LabelSets:
@@ -337,7 +375,11 @@ class LabelSets:
 
     # ---- inside
 
-    def _check_ids(self, ids: Sequence[str] | None) -> None:
+    def _check_beside(self, ids: Sequence[str] | None, beside: tuple[str, NDArray[Any]] | None) -> None:
+        if beside is not None and beside[1].shape != self.indices.shape:
+            raise ShortlistError(
+                f"there must be a number beside each of the {len(self.indices)} labels, got {beside[1].shape}"
+            )
         if ids is not None and len(ids) != len(self):
             raise ShortlistError(f"there must be one id for each of the {len(self)} sets, got {len(ids)}")
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from shortlist.checks import whole
-from shortlist.data import Dataset
+from shortlist.data import Dataset, Images
 from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
@@ -39,6 +40,7 @@ class Given:
     rules: list[Named] = field(default_factory=list)  # that the config asks for
     fitted: dict[str, SetRule] = field(default_factory=dict)
     run: Run | None = None  # that they are of
+    skipped: dict[str, str] = field(default_factory=dict)  # images that cannot be decoded: id -> reason
 
 
 def scores_for_calibration(
@@ -90,13 +92,22 @@ def scores_for_prediction(
     if data is None:
         raise ShortlistError("give the DATA: a part of the run such as test, or the path of a file or folder")
     opened = open_run(_needed(run), allow)
-    return _from_run(opened, *find_data(opened, data, overrides, labelled))
+    return _from_run(opened, *find_data(opened, data, overrides, labelled, broken=None if labelled else {}))
 
 
 def _from_run(run: Run, dataset: Dataset, name: str) -> Given:
     predictor = run.predictor()
+    scores, skipped = run.scores(dataset), {}
+    broken = dataset.inputs.broken if isinstance(dataset.inputs, Images) else None
+    if broken:
+        ids = dataset.ids or dataset.inputs.source
+        skipped = {ids[row]: broken[path] for row, path in enumerate(dataset.inputs.source) if path in broken}
+        kept = torch.tensor([path not in broken for path in dataset.inputs.source])
+        if not bool(kept.any()):
+            raise ShortlistError(f"none of the {len(kept)} images can be decoded: {next(iter(broken.values()))}")
+        scores, dataset = scores[kept], dataset.subset(kept)
     return Given(
-        scores=run.scores(dataset),
+        scores=scores,
         target=dataset.target,
         link=predictor.link,
         predictor=predictor,
@@ -109,6 +120,7 @@ def _from_run(run: Run, dataset: Dataset, name: str) -> Given:
         rules=list(run.config.rules),
         fitted=predictor.rules,
         run=run,
+        skipped=skipped,
     )
 
 

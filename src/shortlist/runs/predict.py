@@ -4,12 +4,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
-from shortlist.runs.given import scores_for_prediction
+from shortlist.labels import LabelSets
+from shortlist.links import check_link, link_rows
+from shortlist.runs.given import Given, scores_for_prediction
 from shortlist.runs.run import Run
 from shortlist.runs.scenes import write_predictions
+
+ENDINGS = (".csv", ".parquet", ".jsonl")
+_SHOWN = 5  # examples that are told of
 
 
 def predict(
@@ -26,27 +34,31 @@ def predict(
     link: str | None = None,
     allow_import: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write the predicted set of labels of every example. It is what ``shortlist predict`` does, and prints as JSON.
+    """Write the predicted set of labels of every example, with their probabilities; scores, where the objective only
+    ranks. It is what ``shortlist predict`` does, and prints as JSON.
 
     ``data`` is a part of the run (``"test"``), a file or folder, which needs no labels, or a data set; ``overrides``
-    change the options of its reader. ``rule`` is one that was fitted, or one that needs no fitting, such as
-    ``"top-k:k=3"``. ``out`` ends in .parquet or .jsonl; it is in ``RUN/predictions`` if not given. ``scores`` and
-    ``rules`` are files of any other model. Of scenes the k best relations of each image are written, and with ``draw``
-    drawn into that folder, on the ``images`` of another.
+    change the options of its reader. A run on features of images takes the images themselves, where it knows what made
+    the features. Images that cannot be decoded are left out and listed as ``skipped``. ``rule`` is one that was fitted,
+    or one that needs no fitting, such as ``"top-k:k=3"``. ``out`` ends in .csv, .parquet or .jsonl; it is a .csv in
+    ``RUN/predictions`` if not given. ``scores`` and ``rules`` are files of any other model. Of scenes the k best
+    relations of each image are written, and with ``draw`` drawn into that folder, on the ``images`` of another.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = sl.runs.train(config, f"{folder}/first")["run"]
-    ...     done = predict(run, "test", rule="top-k:k=3")
+    ...     done = predict(run, "test", rule="top-k:k=3", out=f"{folder}/sets.parquet")
     ...     sets = sl.LabelSets.from_parquet(done["written"][0])
     >>> done["rule"], done["examples"], done["mean size"], len(sets)
     ('top-k-3', 20, 3.0, 20)
     """
     if images is not None and draw is None:
         raise ShortlistError("--images goes with --draw DIR: it is what the graphs are drawn on")
-    given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labelled=False)
     place = None if out is None else Path(out)
+    if place is not None and place.suffix not in ENDINGS:
+        raise ShortlistError(f"-o {place}: sets are written as {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labelled=False)
     if given.scenes is not None and given.run is not None:
         folders = [None if folder is None else Path(folder) for folder in (draw, images)]
         return write_predictions(given, given.scenes, given.run, place, rule, *folders)
@@ -55,17 +67,14 @@ def predict(
     name, chosen = given.predictor.rule(rule)
     if place is None:
         if given.run is None:
-            raise ShortlistError("with --scores say where the sets go: -o sets.parquet")
-        place = given.run.path / "predictions" / f"{given.name}-{name}.parquet"
+            raise ShortlistError("with --scores say where the sets go: -o sets.csv")
+        place = given.run.path / "predictions" / f"{given.name}-{name}.csv"
         place.parent.mkdir(exist_ok=True)
     sets = chosen.predict(given.scores)
     sets = sets if given.run is None else given.predictor.named(sets)
-    if place.suffix == ".jsonl":
-        sets.to_jsonl(place, ids=given.ids)
-    elif place.suffix == ".parquet":
-        sets.to_parquet(place, ids=given.ids)
-    else:
-        raise ShortlistError(f"-o {place}: sets are written as .parquet or .jsonl")
+    beside = beside_labels(given, sets)
+    write = {".csv": sets.to_csv, ".parquet": sets.to_parquet, ".jsonl": sets.to_jsonl}[place.suffix]
+    write(place, ids=given.ids, beside=beside)
     place.with_suffix(".ids.json").unlink(missing_ok=True)  # where ids stood before, now of other sets
     return {
         "written": [str(place)],
@@ -73,4 +82,35 @@ def predict(
         "rule": name,
         "examples": len(sets),
         "mean size": float(sets.sizes.mean()) if len(sets) else 0.0,
+        "first": _first(sets, beside, given.ids),
+        "skipped": [{"id": image, "reason": reason} for image, reason in given.skipped.items()],
     }
+
+
+def beside_labels(given: Given, sets: LabelSets) -> tuple[str, NDArray[Any]]:
+    """What stands beside each label of the sets: its probability, or its score where that is none."""
+    rows = np.repeat(np.arange(len(sets)), sets.sizes)
+    scores = given.scores.numpy()
+    if given.predictor.only_ranks:
+        return "scores", scores[rows, sets.indices]
+    return "probabilities", link_rows(scores, check_link(given.link))[rows, sets.indices]
+
+
+def _first(
+    sets: LabelSets, beside: tuple[str, NDArray[Any]], ids: Sequence[str] | None
+) -> list[dict[str, Any]]:
+    """The first examples, as they are written."""
+    shown = []
+    for row, labels in enumerate(sets[:_SHOWN]):
+        begin = int(sets.offsets[row])
+        numbers = beside[1][begin : begin + len(labels)]
+        order = np.argsort(-numbers, kind="stable").tolist()
+        names = [str(label) if sets.vocabulary is None else sets.vocabulary[label] for label in labels]
+        shown.append(
+            {
+                "id": row if ids is None else ids[row],
+                "labels": [names[place] for place in order],
+                beside[0]: [round(float(numbers[place]), 4) for place in order],
+            }
+        )
+    return shown

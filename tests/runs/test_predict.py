@@ -1,0 +1,133 @@
+"""What `predict` writes: one row per example, in three forms; what it leaves out, and says so."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+import shortlist as sl
+from shortlist import ShortlistError, runs
+from tests.cli.command import run_here
+
+NAMES = ["ant", "bee", "cat"]
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run on a table of ids and three numbers, the largest of which tells the label; and new.csv without labels."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    values = random.normal(size=(90, 3)).round(2)
+    frame = pd.DataFrame(values, columns=["a", "b", "c"])
+    frame["id"], frame["kind"] = [f"r{row}" for row in range(90)], [NAMES[row] for row in values.argmax(1)]
+    frame.to_csv("table.csv", index=False)
+    frame.drop(columns="kind").head(4).to_csv("new.csv", index=False)
+    source = {"reader": "features", "path": "table.csv", "labels_key": "kind", "ids_key": "id"}
+    runs.train({"data": {"train": source}, "epochs": 20}, "run")
+    return Path("run")
+
+
+def test_every_form_has_ids_names_and_probabilities(path: Path) -> None:
+    for ending in ("csv", "parquet", "jsonl"):
+        done = runs.predict(path, "new.csv", rule="top-k:k=2", out=f"sets.{ending}")
+        assert done["written"] == [f"sets.{ending}"]
+    predictor = sl.load_run(path)
+    sets, chances = predictor.predict_sets("new.csv", "top-k:k=2"), predictor.probabilities("new.csv").numpy()
+    best = [sorted(labels, key=lambda label: -chances[row, label]) for row, labels in enumerate(sets)]
+    names = [[NAMES[label] for label in labels] for labels in best]
+    numbers = [[chances[row, label] for label in labels] for row, labels in enumerate(best)]
+
+    table = pd.read_csv("sets.csv")
+    assert table.columns.tolist() == ["id", "labels", "probabilities"]
+    assert table["id"].tolist() == ["r0", "r1", "r2", "r3"]
+    assert [cell.split("|") for cell in table["labels"]] == names
+    np.testing.assert_allclose([[float(x) for x in cell.split("|")] for cell in table["probabilities"]], numbers, 1e-5)
+
+    lines = [json.loads(line) for line in Path("sets.jsonl").read_text().splitlines()[1:]]
+    assert [line["labels"] for line in lines] == names
+    np.testing.assert_allclose([line["probabilities"] for line in lines], numbers, 1e-5)
+    assert sl.LabelSets.from_jsonl("sets.jsonl") == sets
+
+    columns = pd.read_parquet("sets.parquet")
+    assert columns.columns.tolist() == ["id", "labels", "names", "probabilities"]
+    assert [[NAMES[label] for label in labels] for labels in columns["labels"]] == [list(x) for x in columns["names"]]
+    np.testing.assert_allclose(np.stack(columns["probabilities"]), [chances[row, list(s)] for row, s in enumerate(sets)])
+    assert sl.LabelSets.from_parquet("sets.parquet") == sets
+
+
+def test_without_an_out_it_is_a_csv_in_the_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_here(capsys, "predict", path, "new.csv", "--rule", "top-k:k=1")
+    assert result.code == 0
+    assert "sets: run/predictions/new-top-k-1.csv" in result.err
+    assert len(pd.read_csv("run/predictions/new-top-k-1.csv")) == 4
+    assert "  r0: " in result.err
+
+
+def test_a_label_that_holds_the_separator_of_a_csv_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", X=np.eye(4, dtype="f4"), y=[0, 1, 0, 1], names=["a|b", "c"])
+    source = {"reader": "features", "path": str(tmp_path / "d.npz"), "vocabulary_key": "names"}
+    data = {"train": source, "validation": None, "calibration": None}
+    runs.train({"data": data, "epochs": 1}, tmp_path / "run")
+    with pytest.raises(ShortlistError, match=r"the label 'a\|b' holds '\|'"):
+        runs.predict(tmp_path / "run", "train", rule="top-k:k=1")
+    runs.predict(tmp_path / "run", "train", rule="top-k:k=1", out=tmp_path / "sets.jsonl")
+
+
+def test_where_the_objective_only_ranks_there_are_scores(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", X=np.eye(8, dtype="f4"), y=np.eye(8, 3, dtype="i8"))
+    data = {"train": {"reader": "features", "path": str(tmp_path / "d.npz")}, "validation": None, "calibration": None}
+    runs.train({"data": data, "objective": "lsep", "epochs": 1}, tmp_path / "run")
+    found = runs.predict(tmp_path / "run", "train", rule="top-k:k=1", out=tmp_path / "sets.csv")["first"]
+    assert all(set(row) == {"id", "labels", "scores"} for row in found)
+    assert pd.read_csv(tmp_path / "sets.csv").columns.tolist() == ["id", "labels", "scores"]
+
+
+# ---- images
+
+
+@pytest.fixture
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folders images/dark and images/light, and a folder new with a dark one, one that is cut off, and one that is no
+    image."""
+    monkeypatch.chdir(tmp_path)
+    for label, level in (("dark", 20), ("light", 220)):
+        Path("images", label).mkdir(parents=True)
+        for number in range(8):
+            Image.new("RGB", (8, 8), (level + number,) * 3).save(f"images/{label}/{number}.png")
+    Path("new").mkdir()
+    Image.new("RGB", (8, 8), (10, 10, 10)).save("new/dark.png")
+    Path("new/cut.png").write_bytes(Path("images/light/1.png").read_bytes()[:40])
+    Path("new/none.jpg").write_bytes(b"this is text")
+    return tmp_path
+
+
+@pytest.mark.parametrize("encoder", [None, "identity"])
+def test_broken_images_are_left_out_listed_and_told_by_the_exit_code(
+    photos: Path, capsys: pytest.CaptureFixture[str], encoder: str | None
+) -> None:
+    data = {"train": {"reader": "image-folder", "path": "images", "size": 8}, "encoder": encoder}
+    data |= {"validation": None, "calibration": None}
+    runs.train({"data": data, "optimizer": {"name": "adamw", "lr": 0.01}, "epochs": 40}, "run")
+    result = run_here(capsys, "predict", "run", "new", "--rule", "top-k:k=1", "-o", "sets.csv")
+    assert result.code == 3
+    assert "skipped: 2 images that cannot be decoded" in result.err
+    assert "cut.png: cannot decode the image" in result.err
+    assert pd.read_csv("sets.csv")[["id", "labels"]].to_numpy().tolist() == [["dark.png", "dark"]]
+    result = run_here(capsys, "predict", "run", "new", "--rule", "top-k:k=1", "-o", "sets.csv", "--json")
+    assert result.code == 3
+    assert [image["id"] for image in result.json["skipped"]] == ["cut.png", "none.jpg"]
+    assert run_here(capsys, "predict", "run", "images/dark/1.png", "--rule", "top-k:k=1", "--json").code == 0
+    Path("new/dark.png").unlink()
+    with pytest.raises(ShortlistError, match="none of the 2 images can be decoded"):
+        runs.predict("run", "new", rule="top-k:k=1")
+
+
+def test_a_run_on_features_of_an_unknown_encoder_says_so(photos: Path) -> None:
+    np.savez("d.npz", X=np.eye(4, dtype="f4"), y=[0, 1, 0, 1])
+    source = {"reader": "features", "path": "d.npz", "num_labels": 2}
+    runs.train({"data": {"train": source, "validation": None, "calibration": None}, "epochs": 1}, "run")
+    with pytest.raises(ShortlistError, match="trained on 4 features, and what makes them of images is not known"):
+        runs.predict("run", "new", rule="top-k:k=1")
