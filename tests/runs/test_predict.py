@@ -54,7 +54,8 @@ def test_every_form_has_ids_names_and_probabilities(path: Path) -> None:
     columns = pd.read_parquet("sets.parquet")
     assert columns.columns.tolist() == ["id", "labels", "names", "probabilities"]
     assert [[NAMES[label] for label in labels] for labels in columns["labels"]] == [list(x) for x in columns["names"]]
-    np.testing.assert_allclose(np.stack(columns["probabilities"]), [chances[row, list(s)] for row, s in enumerate(sets)])
+    in_order = [chances[row, labels] for row, labels in enumerate(sets)]
+    np.testing.assert_allclose(np.stack(columns["probabilities"]), in_order)
     assert sl.LabelSets.from_parquet("sets.parquet") == sets
 
 
