@@ -247,10 +247,26 @@ def test_evaluate_measures_scores_and_sets(cli, trained: Path) -> None:  # type:
     assert (found["examples"], found["objective"], found["link"]) == (200, "smooth-topk", "softmax")
     assert found["rules"]["top-k-3"]["size"] == 3.0
     assert found["rules"]["top-k-3"]["coverage"] == pytest.approx(found["metrics"]["topk-accuracy@3"])
-    assert set(found["rules"]["average-k-3"]) == {"size", "coverage", "exact", "truth-coverage", "truth-exact"}
+    columns = ["size", "coverage", "precision", "recall", "f1", "exact", "truth-coverage", "truth-exact"]
+    assert list(found["rules"]["average-k-3"]) == list(found["intervals"]["average-k-3"]) == columns
+    for name, values in found["rules"].items():
+        ends = found["intervals"][name]
+        assert all(ends[column][0] <= value <= ends[column][1] for column, value in values.items())
+    assert [wish["rule"] for wish in found["advice"]][:3] == ["top-k-3", "average-k-3", "conformal-0.1"]
+    assert found["warnings"] == []
     table = cli("evaluate", trained, "test", "--metric", "topk-accuracy@7").out
     assert "topk-accuracy@7" in table
     assert "smooth-topk" in table
+
+
+def test_evaluate_warns_where_the_judging_data_had_another_use(cli, trained: Path) -> None:  # type: ignore[no-untyped-def]
+    result = cli("evaluate", trained, "validation")
+    assert "warning: The examples that judge here also chose the epoch" in result.err
+    assert "If you want always the same number of labels: top-k-3: 3 labels every time" in result.out
+    assert "also calibrated average-k-3, conformal-0.1:" in cli("evaluate", trained, "calibration").err
+    assert "trained on the examples" in cli("evaluate", trained, "train").err
+    Path("few.yaml").write_text("{reader: ambiguous-numbers, size: 50, part: test}")
+    assert "Only 50 examples judge" in cli("evaluate", trained, "few.yaml").err
 
 
 def test_evaluate_reads_other_data_by_a_file_that_names_it(cli, trained: Path) -> None:  # type: ignore[no-untyped-def]

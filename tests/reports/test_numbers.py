@@ -64,7 +64,7 @@ def test_shot_groups_without_examples_are_left_out() -> None:
     found = contents(ReportData("report", [run]))
     assert [shot["name"] for shot in found["shots"]] == ["few", "medium"]
     assert found["headline"]["columns"][-2:] == ["Accuracy, few shots", "Accuracy, medium shots"]
-    assert len(found["headline"]["models"][0]["rows"][0]["cells"]) == 4
+    assert len(found["headline"]["models"][0]["rows"][0]["cells"]) == 6
 
 
 def test_a_single_shot_group_is_nothing_to_compare() -> None:
@@ -215,9 +215,12 @@ def test_the_headline_gives_mean_and_spread_over_seeds() -> None:
     data = made_up_report()
     row = next(row for row in contents(data)["headline"]["models"][0]["rows"] if row["rule"] == "AverageK")
     values = [float(M.set_coverage(run.rules["AverageK"].predict(run.scores), run.target)) for run in data.runs[:3]]
+    every = [M.set_summary(run.rules["AverageK"].predict(run.scores), run.target) for run in data.runs[:3]]
+    ends = np.mean([found["coverage"][1:] for found in every], 0)
     assert row["cells"][1] == {
         "value": f"{100 * np.mean(values):.1f}\u202f%",
         "spread": f"± {100 * np.std(values, ddof=1):.1f}",
+        "interval": f"{100 * ends[0]:.1f}–{100 * ends[1]:.1f}",
     }
 
 

@@ -65,13 +65,37 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
 
 
 def print_results(title: str, results: Mapping[str, Any]) -> None:
-    """The two tables of `shortlist.runs.evaluate`."""
+    """The two tables of `shortlist.runs.evaluate`, and what follows from them in words. In the second, each number has
+    its 95 % interval beneath it."""
     print_table(f"{title}, {results['examples']} examples", ["metric", "value"], list(results["metrics"].items()))
     if results["rules"]:
         columns = list(next(iter(results["rules"].values())))
-        rows = [[name, *(found[column] for column in columns)] for name, found in results["rules"].items()]
+        rows = []
+        for name, found in results["rules"].items():
+            rows.append([name, *(found[column] for column in columns)])
+            if "intervals" in results:
+                ends = [results["intervals"][name][column] for column in columns]
+                rows.append(["", *(f"{_short(low)}-{_short(high)}" for low, high in ends)])
         sys.stdout.write("\n")
-        print_table(f"{title}: sets", ["rule", *columns], rows)
+        print_table(f"{title}: sets, with 95 % intervals{_judged(results)}", ["rule", *columns], rows)
+    for wish in results.get("advice", ()):
+        sys.stdout.write("\n" if wish is results["advice"][0] else "")
+        print_line(f"If you want {wish['wish']}: {wish['rule']}: {wish['why']}")
+    for said in results.get("warnings", ()):
+        say(f"warning: {said}")
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0") if value < 1 else f"{value:.3g}"
+
+
+def _judged(results: Mapping[str, Any]) -> str:
+    """How much of the labels is known, where not all of it is."""
+    judged = results.get("judged", {})
+    if not judged.get("unknown"):
+        return ""
+    known = f"{judged['labels']:,} known labels of {judged['rows']:,} examples"
+    return f", judged by {known} ({judged['unknown']:,} unknown)"
 
 
 def _text(cell: Any) -> str:

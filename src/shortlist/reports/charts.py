@@ -20,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shortlist.reports.headline import fixed, percent
+from shortlist.reports.words import fixed, percent
 
 Chart = dict[str, Any]
 Legend = list[tuple[str, int, str]]  # name, number of the run, kind of line
@@ -112,7 +112,7 @@ def _shots(model: Mapping[str, Any], color: int, contents: Mapping[str, Any], nu
     charts = []
     for group, shot in enumerate(contents["shots"]):
         found = zip(average["shot_accuracy"], average["shot_size"], strict=True)
-        details = [f"{word} {_percent(a[group])}, mean size {_fixed(s[group])}" for a, s in found]
+        details = [f"{word} {percent(a[group])}, mean size {fixed(s[group], 2)}" for a, s in found]
         shares = [histograms[group] for histograms in average["shot_histogram"]]
         charts.append(_histogram(shot["name"], details, shares, contents["grid"], color, num_labels))
     return charts
@@ -265,11 +265,3 @@ def _short(value: float | None) -> float | None:
 
 def _in_percent(ticks: Sequence[float]) -> list[list[Any]]:
     return [[value, f"{100 * value:g}\u202f%"] for value in ticks]
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else percent(value)
-
-
-def _fixed(value: float | None) -> str:
-    return "–" if value is None else fixed(value, 2)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from shortlist.reports.advice import cautions
 from shortlist.reports.charts import legend, report_charts
 from shortlist.reports.data import ReportData, RunResult
 from shortlist.reports.examples import pick
-from shortlist.reports.headline import fixed, headline, percent, words_for
+from shortlist.reports.headline import headline, words_for
 from shortlist.reports.numbers import SHOTS, Examples, Measured, average_k_curve, k_grid, over_seeds, top_k_curve
 from shortlist.reports.per_label import label_columns
+from shortlist.reports.repeat import how_to_repeat
 from shortlist.reports.similarity import similarity
 from shortlist.reports.training import training_curves
+from shortlist.reports.words import fixed, percent
 
 _SHARES = ("accuracy", "covers", "exact")  # numbers shown as a percentage
 _MOST_COLUMNS = 6
@@ -30,9 +32,11 @@ def contents(data: ReportData) -> dict[str, Any]:
     at = grid.index(start)
     found = {
         "title": data.title,
-        "about": _about(data),
+        "about": _about(data, examples),
         "words": words_for(data),
-        "lead": _lead(models, at, examples, data.is_single),
+        "lead": _lead(models, at, examples, data),
+        "probabilities": all(run.probabilities for run in data.runs),
+        "cautions": _cautions(data.runs, examples),
         "runs": _runs_table(by_name),
         "headline": headline(by_name, examples, data),
         "calibrated": all(run.calibration is not None for run in data.runs),
@@ -48,7 +52,9 @@ def contents(data: ReportData) -> dict[str, Any]:
         "examples": [{"name": name, **pick(runs[0], start, data, examples)} for name, runs in by_name.items()],
         "similarity": similarity(by_name),
         "training": training_curves(by_name),
-        "reproduce": [_how(run, len(by_name[run.name]) > 1) for run in data.runs if run.config or run.commands],
+        "reproduce": [
+            how_to_repeat(run, len(by_name[run.name]) > 1) for run in data.runs if run.config or run.commands
+        ],
     }
     return {**found, "charts": report_charts(found), "legend": legend(models)}
 
@@ -95,24 +101,34 @@ def _for_json(value: Any, trim: bool = False) -> Any:
 # ---- the top of the page
 
 
-def _about(data: ReportData) -> dict[str, str]:
+def _about(data: ReportData, examples: Examples) -> dict[str, str]:
     n, num_labels = data.shape
-    known = Examples(data).known
+    known, unknown = examples.known, int(examples.unknown.sum())
     facts = {str(key): str(value) for key, value in data.about.items()}
     facts["Examples scored"] = f"{n:,}" + ("" if known.all() else f" ({known.sum():,} with a known label)")
     facts["Labels"] = f"{num_labels:,}"
     facts["Target"] = "one label per example" if data.is_single else "a label matrix (several labels per example)"
+    if unknown and not data.is_single:
+        judging = n * num_labels - unknown
+        facts["Known entries of the matrix"] = f"{judging:,} of {n * num_labels:,}; unknown ones judge nothing"
     return facts
 
 
-def _lead(models: list[dict[str, Any]], at: int, examples: Examples, is_single: bool) -> str:
+def _cautions(runs: Sequence[RunResult], examples: Examples) -> list[str]:
+    """Of every run, each once."""
+    rows = int(examples.known.sum())
+    return list(dict.fromkeys(said for run in runs for said in cautions(rows, run.rules, run.used_for, run.on)))
+
+
+def _lead(models: list[dict[str, Any]], at: int, examples: Examples, data: ReportData) -> str:
     """The finding in a sentence or two, as measured."""
     best = max(models, key=lambda model: model["average"]["accuracy"][at] or 0)
     average, top = best["average"], best["top"]
     if average["accuracy"][at] is None:
         return "No example has a known label: set sizes can be shown, accuracy cannot."
-    what = "the right label in" if is_single else "on average"
-    of = "of the examples" if is_single else "of the right labels"
+    what = "the right label in" if data.is_single else "on average"
+    right = "labels known to be right" if examples.unknown.any() else "right labels"
+    of = "of the examples" if data.is_single else f"of an example’s {right}"
     lead = (
         f"The AverageK sets of {best['name']}, {fixed(average['size'][at], 2)} labels on average, hold "
         f"{what} {percent(average['accuracy'][at])} {of}; its TopK sets, {fixed(top['size'][at], 2)} labels on "
@@ -188,6 +204,7 @@ def _labels(
         "names": data.names,
         "groups": groups,
         "train": None if counts is None else [round(float(count), 2) for count in counts],
+        "unknown": examples.unknown.sum(0).tolist() if examples.unknown.any() else None,
         "count": count[0],
         "models": [{key: _rounded(column) for key, column in model.items()} for model in models],
     }
@@ -195,15 +212,3 @@ def _labels(
 
 def _rounded(column: list[Any]) -> list[Any]:
     return [round(value, 4) if isinstance(value, float) else value for value in column]
-
-
-def _how(run: RunResult, several: bool) -> dict[str, Any]:
-    """The exact config and commands of a run."""
-    text = ""
-    if run.config:
-        import yaml
-
-        # through JSON: tuples become lists and paths become text, which is what a config file holds
-        text = yaml.safe_dump(json.loads(json.dumps(run.config, default=str)), sort_keys=False, allow_unicode=True)
-    name = f"{run.name}, seed {run.seed}" if several and run.seed is not None else run.name
-    return {"name": name, "config": text, "commands": list(run.commands)}

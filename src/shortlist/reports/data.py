@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets, check_label_matrix
 from shortlist.links import check_link, usual_link
+from shortlist.reports.advice import Use
 from shortlist.sets import AverageK, SetRule, TopK
 
 Image = bytes | NDArray[np.uint8]
@@ -37,6 +38,9 @@ class RunResult:
         calibration: (M, L) held-out scores that set the threshold for every K of the slider. Without them the
             threshold comes from ``scores`` themselves (no target is used), and the page says so.
         why: for an IMCL run, what completed its labels (`shortlist.reports.similarity.explain_run`).
+        probabilities: are linked scores probabilities? Not those of a loss that only ranks: they are shown as scores.
+        on: what the examples are called (`SetRule.fitted_on` says on which a rule was fitted).
+        used_for: what else these examples were used for, of which the page warns.
     """
 
     name: str
@@ -53,6 +57,9 @@ class RunResult:
     seed: int | None = None
     calibration: NDArray[np.float32] | None = None
     why: Mapping[str, Any] | None = None
+    probabilities: bool = True
+    on: str | None = None
+    used_for: Sequence[Use] = ()
 
     def __post_init__(self) -> None:
         scores = _scores(self.scores, f"scores of run {self.name!r}")
@@ -71,7 +78,9 @@ class RunResult:
             _put(self, "train_counts", counts)
         if not self.rules:
             k = min(5, num_labels)
-            _put(self, "rules", {"TopK": TopK(k), "AverageK": self.average_k(k)})
+            _put(self, "rules", self.usual_rules(k))
+        if self.link == "none":
+            _put(self, "probabilities", False)
 
     @property
     def is_single(self) -> bool:
@@ -80,7 +89,14 @@ class RunResult:
 
     def average_k(self, k: float) -> AverageK:
         """``AverageK`` fitted for this k, on the calibration scores where there are any."""
-        return AverageK(k, link=self.link).fit(self.scores if self.calibration is None else self.calibration)  # type: ignore[arg-type]
+        rule = AverageK(k, link=self.link)  # type: ignore[arg-type]
+        return rule.fit(self.scores if self.calibration is None else self.calibration)
+
+    def usual_rules(self, k: float) -> dict[str, SetRule]:
+        """``TopK`` and ``AverageK`` of about so many labels."""
+        average = self.average_k(k)
+        average.fitted_on = self.on if self.calibration is None else None
+        return {"TopK": TopK(max(1, math.floor(k + 0.5))), "AverageK": average}
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,10 +228,10 @@ def from_scores(
         calibration=calibration,
         train_counts=train_counts,
         commands=commands,
+        on=name,
     )
     if k is not None and not rules:
-        whole = max(1, math.floor(k + 0.5))
-        _put(run, "rules", {"TopK": TopK(whole), "AverageK": run.average_k(k)})
+        _put(run, "rules", run.usual_rules(k))
     return ReportData(title=title, runs=[run], vocabulary=vocabulary, **more)
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from shortlist.reports.charts import Chart, Legend, x_ticks
-from shortlist.reports.headline import fixed
+from shortlist.reports.words import fixed
 
 COLORS = {
     **{

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from shortlist.errors import ShortlistError
 from shortlist.reports.data import Image, ReportData, RunResult
 from shortlist.reports.numbers import Examples, linked
+from shortlist.reports.words import percent
 
 SHOWN = 12  # examples of each kind
 _BARS = 5  # labels shown of each
@@ -23,12 +24,12 @@ _KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
 def pick(run: RunResult, k: float, data: ReportData, examples: Examples) -> dict[str, list[dict[str, Any]]]:
     """Cards of the most ambiguous and of the most confused examples, most of it first."""
     sets = run.average_k(k).predict(run.scores)
-    shown = linked(run.scores, run.link)
+    compared = linked(run.scores, run.link)
     # equally large sets: the one with the least sure first label first
-    ambiguous = np.lexsort((shown.max(1), -sets.sizes))
-    margin = _margin(shown, run, examples)
+    ambiguous = np.lexsort((compared.max(1), -sets.sizes))
+    margin = _margin(compared, run, examples)
     confused = np.argsort(margin, kind="stable")[: min(SHOWN, (margin < 0).sum())]
-    card = _card_maker(sets, shown, run, data, examples)
+    card = _card_maker(sets, compared if run.probabilities else run.scores, run, data, examples)
     chosen = {"ambiguous": ambiguous[:SHOWN], "confused": confused}
     return {kind: [card(int(row)) for row in rows] for kind, rows in chosen.items()}
 
@@ -76,6 +77,17 @@ def _margin(shown: NDArray[np.float32], run: RunResult, examples: Examples) -> N
     return margin
 
 
+def _known(data: ReportData, examples: Examples, row: int) -> str:
+    """What is known of an example whose right labels are not all known: unknown is not absent."""
+    unknown = int(examples.unknown[row].sum())
+    if not unknown:
+        return "" if len(examples.present[row]) else "no label is right"
+    if unknown == data.shape[1]:
+        return "label unknown" if data.is_single else "all labels unknown"
+    others = f"{unknown} label{'s' if unknown > 1 else ''} unknown"
+    return others if len(examples.present[row]) else f"no label known to be right, {others}"
+
+
 def _card_maker(
     sets: Any, shown: NDArray[np.float32], run: RunResult, data: ReportData, examples: Examples
 ) -> Callable[[int], dict[str, Any]]:
@@ -85,15 +97,16 @@ def _card_maker(
         order = np.argsort(-scores, kind="stable")[:_BARS].tolist()
         order += sorted(right - set(order))[:2]  # the right label is shown wherever it stands
         finite = scores[np.isfinite(scores)]
-        low = 0.0 if run.link != "none" or not len(finite) else min(0.0, float(finite.min()))
-        high = 1.0 if run.link != "none" or not len(finite) else max(float(finite.max()), low + 1e-9)
+        low = 0.0 if run.probabilities or not len(finite) else min(0.0, float(finite.min()))
+        high = 1.0 if run.probabilities or not len(finite) else max(float(finite.max()), low + 1e-9)
         bars = [
             {
                 "name": data.names[label],
-                "score": f"{scores[label]:.1%}" if run.link != "none" else f"{scores[label]:.3g}",
+                "score": percent(float(scores[label])) if run.probabilities else f"{scores[label]:.3g}",
                 "width": round(100 * float(np.clip((scores[label] - low) / (high - low), 0, 1)), 1),
                 "inside": label in inside,
                 "right": label in right,
+                "unknown": bool(examples.unknown[row, label]),
                 "rank": int((scores > scores[label]).sum()) + 1,
             }
             for label in order
@@ -102,6 +115,7 @@ def _card_maker(
             "name": data.ids[row] if data.ids is not None else f"Example {row}",
             "image": None if data.images is None else image_uri(data.images(row)),
             "right": [data.names[label] for label in sorted(right)],
+            "known": _known(data, examples, row),
             "truth": None if data.truth is None else [data.names[label] for label in data.truth[row]],
             "size": len(inside),
             "bars": bars,

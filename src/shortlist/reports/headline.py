@@ -1,71 +1,93 @@
-"""The table of results: every rule of every run, mean and spread over seeds, as text for readers."""
+"""The table of results: every rule of every run, mean, spread over seeds and 95 % interval, as text for readers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import numpy as np
 
-from shortlist.metrics.functional import mean_average_precision, top_k_accuracy
+from shortlist.metrics.functional import mean_average_precision, set_summary, top_k_accuracy
+from shortlist.metrics.functional.set_summary import Estimate, share_interval
+from shortlist.reports.advice import advise
 from shortlist.reports.data import ReportData, RunResult
 from shortlist.reports.numbers import SHOTS, Examples, Measured, measure, over_seeds
-
-
-def fixed(value: float, digits: int) -> str:
-    """A number with so many digits, halves upwards as in the page's script (Python rounds them to even).
-
-    >>> fixed(62.25, 1), f"{62.25:.1f}"
-    ('62.3', '62.2')
-    """
-    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
-
-
-def percent(value: float) -> str:
-    """A share for readers: ``percent(0.8351)`` is '83.5 %'."""
-    return f"{fixed(100 * value, 1)}\u202f%" if math.isfinite(value) else "–"
+from shortlist.reports.words import fixed, percent
 
 
 def words_for(data: ReportData) -> dict[str, str]:
     """What the share of right labels in the sets is called, and what it means."""
     if data.is_single:
-        return {"accuracy": "Accuracy", "means": "share of the examples whose set holds the right label"}
-    return {"accuracy": "Recall", "means": "mean share of an example’s right labels that its set holds"}
+        means = "share of the examples whose set holds the right label; it is the recall of the sets, too"
+        return {"accuracy": "Accuracy", "means": means}
+    right = "labels known to be right" if (data.runs[0].target < 0).any() else "right labels"
+    return {"accuracy": "Coverage", "means": f"mean share of an example’s {right} that its set holds"}
 
 
 def headline(by_name: Mapping[str, Sequence[RunResult]], examples: Examples, data: ReportData) -> dict[str, Any]:
-    words = words_for(data)
-    columns = ["Top-1" if data.is_single else "mAP", "Rule", "Mean set size", words["accuracy"]]
-    columns += [f"{words['accuracy']}, {SHOTS[group]} shots" for group in examples.shots]
+    word = words_for(data)["accuracy"]
+    shares = {"coverage": word, "precision": "Precision", "recall": "Recall", "f1": "F1"}
+    if data.is_single:
+        del shares["recall"]  # it is the coverage
+    columns = ["Top-1" if data.is_single else "mAP", "Rule", "Mean set size", *shares.values()]
+    columns += [f"{word}, {SHOTS[group]} shots" for group in examples.shots]
     if examples.truth is not None:
         columns += ["Holds every right label", "Is exactly the right labels"]
-    return {"columns": columns, "models": [_headline_rows(name, runs, examples) for name, runs in by_name.items()]}
+    models = [_headline_rows(name, runs, examples, tuple(shares)) for name, runs in by_name.items()]
+    return {"columns": columns, "models": models}
 
 
-def _headline_rows(name: str, runs: Sequence[RunResult], examples: Examples) -> dict[str, Any]:
-    rows = []
+def _headline_rows(
+    name: str, runs: Sequence[RunResult], examples: Examples, shares: tuple[str, ...]
+) -> dict[str, Any]:
+    rows, worth = [], {}
     for rule in dict.fromkeys(rule for run in runs for rule in run.rules):
         having = [run for run in runs if rule in run.rules]
-        mean, spread = over_seeds([measure(run.rules[rule].predict(run.scores), examples) for run in having])
-        cells = [_cell(mean, spread, "size"), _cell(mean, spread, "accuracy")]
+        mean, spread = over_seeds([_measured(run, rule, examples) for run in having])
+        cells = [_cell(mean, spread, key) for key in ("size", *shares)]
         cells += [_cell(mean, spread, "shot_accuracy", place) for place in range(len(examples.shots))]
         if examples.truth is not None:
             cells += [_cell(mean, spread, "covers"), _cell(mean, spread, "exact")]
         rows.append({"rule": rule, "settings": repr(having[0].rules[rule]), "cells": cells})
+        worth[rule] = {key: Estimate(float(mean[key]), *mean[f"{key}_interval"].tolist()) for key in _ESTIMATES}
     ranking = _cell(*over_seeds([_ranking(run) for run in runs]), "top")
-    return {"name": name, "seeds": len(runs), "first": ranking, "rows": rows}
+    rules = {rule: of for run in reversed(runs) for rule, of in run.rules.items()}
+    wishes = [wish._asdict() for wish in advise(rules, worth)]
+    return {"name": name, "seeds": len(runs), "first": ranking, "rows": rows, "wishes": wishes}
+
+
+_ESTIMATES = ("size", "coverage", "precision", "recall", "f1")
+
+
+def _measured(run: RunResult, rule: str, examples: Examples) -> Measured:
+    """What `measure` finds, and the numbers of `set_summary` with their intervals (of several seeds: their mean)."""
+    sets = run.rules[rule].predict(run.scores)
+    found, summary = measure(sets, examples), set_summary(sets, run.target)
+    for key in _ESTIMATES:
+        found[key], found[f"{key}_interval"] = np.float64(summary[key].value), np.array(summary[key][1:])
+    for key in ("covers", "exact"):
+        if key in found:
+            found[f"{key}_interval"] = np.array(share_interval(float(found[key]), len(sets)))
+    return found
 
 
 def _cell(mean: Measured, spread: Measured, key: str, place: Any = ...) -> dict[str, str]:
-    """A number and its spread over seeds, as text: a share in percent, a size in labels."""
+    """A number, its spread over seeds and its interval, as text: a share in percent, a size in labels."""
     value = float(np.asarray(mean[key])[place])
-    shown = fixed(value, 2) if key == "size" else percent(value)
-    if key not in spread or not math.isfinite(value):
-        return {"value": shown, "spread": ""}
-    deviation = float(np.asarray(spread[key])[place])
-    return {"value": shown, "spread": f"± {fixed(deviation, 2) if key == 'size' else fixed(100 * deviation, 1)}"}
+
+    def number(one: float) -> str:
+        return fixed(one, 2) if key == "size" else fixed(100 * one, 1)
+
+    cell = {"value": fixed(value, 2) if key == "size" else percent(value), "spread": "", "interval": ""}
+    if not math.isfinite(value):
+        return cell
+    if key in spread:
+        cell["spread"] = f"± {number(float(np.asarray(spread[key])[place]))}"
+    if f"{key}_interval" in mean:
+        low, high = mean[f"{key}_interval"]
+        cell["interval"] = f"{number(low)}–{number(high)}"
+    return cell
 
 
 def _ranking(run: RunResult) -> Measured:

@@ -36,6 +36,9 @@ class Examples:
             self.known = np.asarray((target >= 0).any(1))
             present = target == 1
         self.present = LabelSets.from_dense(present)
+        self.unknown = np.zeros_like(present) if data.is_single else np.asarray(target < 0)  # of rows known in part
+        if data.is_single:
+            self.unknown[~self.known] = True
         self.truth = data.truth
         if self.truth is None and not data.is_single and not (target < 0).any():
             self.truth = self.present  # a label matrix without gaps is the whole truth
@@ -60,13 +63,13 @@ def measure(sets: LabelSets, examples: Examples) -> Measured:
     found: Measured = {
         "size": np.float64(sizes.mean()),
         "accuracy": _mean(held, examples.known),
-        "histogram": _histogram(sizes, examples.bins),
+        "histogram": shares_by_size(sizes, examples.bins),
     }
     if examples.shots:
         rows = [examples.shot == group for group in examples.shots]
         found["shot_size"] = np.array([_mean(sizes, row) for row in rows])
         found["shot_accuracy"] = np.array([_mean(held, row) for row in rows])
-        found["shot_histogram"] = np.array([_histogram(sizes[row], examples.bins) for row in rows])
+        found["shot_histogram"] = np.array([shares_by_size(sizes[row], examples.bins) for row in rows])
     if examples.truth is not None:
         covers = (sets & examples.truth).sizes == examples.truth.sizes
         found["covers"] = np.float64(covers.mean())
@@ -133,7 +136,7 @@ def _levels(truth: LabelSets | None) -> tuple[list[str], NDArray[np.int64]]:
     return names, level_of_row
 
 
-def _histogram(sizes: NDArray[Any], bins: int) -> NDArray[np.float64]:
+def shares_by_size(sizes: NDArray[Any], bins: int) -> NDArray[np.float64]:
     """The share of sets with 0, 1, ... labels; larger ones in the last bin."""
     return np.bincount(np.minimum(sizes, bins - 1), minlength=bins) / max(len(sizes), 1)
 

@@ -16,8 +16,8 @@ Column = list[Any]
 
 def label_columns(runs: Sequence[RunResult], k: float, examples: Examples) -> dict[str, Column]:
     """For every label, over all seeds: its examples, the share of them whose set holds it, the share of the sets
-    holding it that are right to, the mean size of its examples' sets, and the label that most often stands first
-    instead of a right one (-1 for none)."""
+    holding it that are right to (of those of which it is known), the mean size of its examples' sets, and the label
+    that most often stands first instead of a right one (-1 for none)."""
     present = examples.present
     num_labels = present.num_labels
     rows = np.repeat(np.arange(len(present)), present.sizes)

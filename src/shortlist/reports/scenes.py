@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,9 @@ from shortlist.reports.charts import Chart, recall_chart, training_charts
 from shortlist.reports.drawing import picture_of
 from shortlist.reports.figures import as_files
 from shortlist.reports.page import asset
+from shortlist.reports.repeat import how_to_repeat
 from shortlist.reports.training import training_curves
+from shortlist.reports.words import fixed, percent
 from shortlist.reports.write import put
 from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_png, to_svg
 
@@ -75,7 +76,7 @@ def write_scenes(
         graphs=[{**card, "picture": Markup(card["picture"])} for card in cards],
         shown=_SHOWN_RELATIONS,
         predicates=_predicates(measured, dataset),
-        reproduce=[_how(run, len(by_name[run.name]) > 1) for run in runs],
+        reproduce=[how_to_repeat(run, len(by_name[run.name]) > 1) for run in runs],
         figures=list(files),
         version=__version__,
         style=Markup(asset("style.css")),
@@ -111,7 +112,7 @@ def _lead(measured: Mapping[str, Sequence[_Measured]]) -> str:
     means = {name: statistics.fmean(one.recall["constrained", 50] for one in seeds) for name, seeds in measured.items()}
     best = max(means, key=means.__getitem__)
     return (
-        f"With 50 relations per image and one per pair of objects, {best} finds {100 * means[best]:.1f}% of the "
+        f"With 50 relations per image and one per pair of objects, {best} finds {percent(means[best])} of the "
         "recorded relations of an image on average" + ("." if len(means) == 1 else f", the most of {len(means)}.")
     )
 
@@ -121,8 +122,8 @@ def _row(name: str, seeds: Sequence[_Measured]) -> dict[str, Any]:
     values += [[one.mean_recall[k] for one in seeds] for k in _TABLE]
     cells = [
         {
-            "value": f"{100 * statistics.fmean(value):.1f}%",
-            "spread": f"± {100 * statistics.stdev(value):.1f}" if len(value) > 1 else "",
+            "value": percent(statistics.fmean(value)),
+            "spread": f"± {fixed(100 * statistics.stdev(value), 1)}" if len(value) > 1 else "",
         }
         for value in values
     ]
@@ -164,7 +165,7 @@ def _predicates(measured: Mapping[str, Sequence[_Measured]], dataset: Dataset) -
         {
             "name": dataset.vocabulary[predicate],
             "images": int(images[predicate]),
-            "cells": [f"{100 * float(mean[predicate]):.1f}%" for mean in means],
+            "cells": [percent(float(mean[predicate])) for mean in means],
         }
         for predicate in images.argsort(descending=True, stable=True).tolist()
         if images[predicate]
@@ -177,11 +178,3 @@ def _recall_charts(measured: Mapping[str, Sequence[_Measured]]) -> list[Chart]:
         for kind in _KINDS
     }
     return [recall_chart(kind, KS, values) for kind, values in means.items()]
-
-
-def _how(run: SceneRun, several: bool) -> dict[str, Any]:
-    import yaml
-
-    config = yaml.safe_dump(json.loads(json.dumps(run.config, default=str)), sort_keys=False, allow_unicode=True)
-    name = f"{run.name}, seed {run.seed}" if several else run.name
-    return {"name": name, "commands": list(run.commands), "config": config}

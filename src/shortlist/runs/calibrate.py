@@ -47,7 +47,7 @@ def calibrate(
         if given.target is None:
             raise ShortlistError("without --labels say which rule to fit, such as --rule average-k:k=5")
         wanted = usual_rules(given.target, given.scores.shape[1], given.k, given.link)
-    fitted = fit_rules(wanted, given.scores, given.target, given.link)
+    fitted = fit_rules(wanted, given.scores, given.target, given.link, fitted_on=given.name)
     if out is None and given.run is None:
         raise ShortlistError("with --scores say where the rules go: --out DIR")
     folder = given.run.path / "rules" if out is None and given.run is not None else Path(out or "")

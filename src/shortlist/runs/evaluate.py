@@ -5,9 +5,13 @@ from typing import Any
 
 from shortlist.data import Dataset
 from shortlist.files import PathLike, write_json
+from shortlist.metrics.functional.set_summary import Estimate
+from shortlist.reports.advice import advise, cautions
+from shortlist.runs.config import PARTS
 from shortlist.runs.given import scores_for_prediction
 from shortlist.runs.results import results_of, results_of_scenes
 from shortlist.runs.run import Run
+from shortlist.runs.used_for import used_for
 
 
 def evaluate(
@@ -24,7 +28,9 @@ def evaluate(
     allow_import: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Measure a run, or any other model's ``scores`` and ``labels`` (files), on labelled data: metrics of the scores,
-    and of each fitted rule's sets. It is what ``shortlist evaluate`` does, and prints as JSON; ``out``: also write it.
+    and of each fitted rule's sets with 95 % intervals; which rule serves which wish (``advice``), and what keeps the
+    figures from being those of new data (``warnings``). It is what ``shortlist evaluate`` does, and prints as JSON;
+    ``out``: also write it.
 
     ``data`` is a part of the run (``"test"``), a file or folder, or a data set; ``overrides`` change the options of its
     reader. ``metrics`` are names such as ``"topk-accuracy@3"``; the usual ones if none are given.
@@ -46,6 +52,13 @@ def evaluate(
         found = results_of(
             given.scores, given.target, given.link, given.fitted, truth=given.truth, metrics=metrics, k=given.k
         )
+        worth = {
+            rule: {key: Estimate(value, *found["intervals"][rule][key]) for key, value in values.items()}
+            for rule, values in found["rules"].items()
+        }
+        uses = [] if given.run is None or given.name not in PARTS else used_for(given.run, given.name)
+        found["advice"] = [wish._asdict() for wish in advise(given.fitted, worth)]
+        found["warnings"] = cautions(found["judged"]["rows"], given.fitted, uses, given.name)
     result = {"objective": given.objective, "data": given.name, "link": given.link, **found}
     if out is not None:
         write_json(out, result)

@@ -15,6 +15,7 @@ from shortlist.reports import ReportData, RunResult, from_scores
 from shortlist.reports.similarity import explain_run
 from shortlist.runs.run import CONFIG, ENVIRONMENT, Run, load_rules
 from shortlist.runs.scores import read_labels, read_scores
+from shortlist.runs.used_for import used_for
 from shortlist.sets.named import fit_rules, usual_rules
 
 
@@ -88,7 +89,7 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str) -> RunR
         fit_scores, fit_target = (scores, data.target) if held_out is None else (calibration, parts[held_out].target)
         wanted = list(config.rules)
         wanted = wanted or usual_rules(fit_target, data.num_labels, config.objective.options.get("k"), link)
-        rules = fit_rules(wanted, fit_scores, fit_target, link)
+        rules = fit_rules(wanted, fit_scores, fit_target, link, fitted_on=held_out or chosen)
     records = run.records()
     return RunResult(
         name=name,
@@ -105,6 +106,9 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str) -> RunR
         seed=config.seed,
         calibration=calibration,  # type: ignore[arg-type]
         why=explain_run(learner, parts["train"]) if explained else None,
+        probabilities=not learner.objective.only_ranks,
+        on=chosen,
+        used_for=used_for(run, chosen),
     )
 
 

@@ -8,7 +8,8 @@ from torch import Tensor
 from shortlist.data import Relations
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
-from shortlist.metrics import functional as M
+from shortlist.metrics.functional import set_summary
+from shortlist.metrics.functional.set_summary import judged
 from shortlist.metrics.named import check_metric, measure_all, usual_metrics, usual_scene_metrics
 from shortlist.sets import SetRule
 
@@ -23,15 +24,19 @@ def results_of(
     metrics: Sequence[str] = (),
     k: float | None = None,
 ) -> dict[str, Any]:
-    """Metrics of the scores, and of each rule's sets: mean size, coverage, and how often a set is exactly right.
+    """Metrics of the scores, and of each rule's sets: the numbers of `set_summary`, and their 95 % intervals.
 
     ``coverage`` is the mean share of an example's recorded labels that its set holds. Where ``truth`` has all right
-    labels of every example, ``truth-coverage`` and ``truth-exact`` are measured against these.
+    labels of every example, ``truth-coverage`` and ``truth-exact`` are measured against these. ``judged`` says how many
+    rows and labels (entries of the label matrix) were known.
 
     >>> import torch
     >>> from shortlist.sets import TopK
-    >>> results_of(torch.eye(3), torch.tensor([0, 1, 1]), "softmax", {"top-k-1": TopK(1)}, k=1)["rules"]
-    {'top-k-1': {'size': 1.0, 'coverage': 0.6666..., 'exact': 0.6666...}}
+    >>> found = results_of(torch.eye(3), torch.tensor([0, 1, 1]), "softmax", {"top-k-1": TopK(1)}, k=1)
+    >>> found["rules"]
+    {'top-k-1': {'size': 1.0, 'coverage': 0.6666..., 'precision': 0.6666..., 'recall': 0.6666..., ...}}
+    >>> found["intervals"]["top-k-1"]["coverage"]
+    [0.2076..., 0.9385...]
     """
     if not bool((target >= 0).any()):
         raise ShortlistError("every label is unknown: there is nothing to evaluate against")
@@ -40,19 +45,19 @@ def results_of(
     names = names or usual_metrics(not several, scores.shape[1], k)
     result: dict[str, Any] = {
         "examples": len(scores),
+        "judged": judged(target, (scores.shape[0], scores.shape[1])),
         "metrics": measure_all(names, scores, target, link),
         "rules": {},
+        "intervals": {},
     }
     for name, rule in rules.items():
         sets = rule.predict(scores)
-        found = {
-            "size": M.set_size(sets),
-            "coverage": M.set_coverage(sets, target),
-            "exact": M.exact_match(sets, target),
-        }
+        found = set_summary(sets, target)
         if truth is not None:
-            found |= {"truth-coverage": M.set_coverage(sets, truth), "truth-exact": M.exact_match(sets, truth)}
-        result["rules"][name] = {key: float(value) for key, value in found.items()}
+            of_truth = set_summary(sets, truth)
+            found |= {f"truth-{key}": of_truth[key] for key in ("coverage", "exact")}
+        result["rules"][name] = {key: estimate.value for key, estimate in found.items()}
+        result["intervals"][name] = {key: [estimate.low, estimate.high] for key, estimate in found.items()}
     return result
 
 

@@ -31,6 +31,7 @@ class SetRule:
     """
 
     num_labels: int | None = None  # known after fit
+    fitted_on: str | None = None  # what the data it was fitted on is called, where whoever fitted it says so
     max_unpacked = 1 << 26  # bytes that an array in JSON may unfold to, where it is not 64 times its text
     _block = BLOCK  # scores that are looked at together
 
@@ -46,7 +47,7 @@ class SetRule:
         ``scores``: raw scores of shape (..., labels), torch or numpy, memory maps included; or an iterable of batches,
         each scores or a (scores, target) pair; or a function that returns such an iterable.
         """
-        self.num_labels = None
+        self.num_labels = self.fitted_on = None
         self._reset()
         try:
             self.partial_fit(scores, target)
@@ -83,6 +84,7 @@ class SetRule:
             if other.num_labels is not None:
                 merged._check_labels(other.num_labels)
                 merged.num_labels = other.num_labels
+            merged.fitted_on = self.fitted_on if other.fitted_on == self.fitted_on else None
             merged._absorb(other)
         if merged.is_fitted:
             merged._finish()
@@ -113,6 +115,8 @@ class SetRule:
         state = self._state() if self.is_fitted else None
         name = type(self).__name__
         data = {"rule": name, "settings": self._settings(), "num_labels": self.num_labels, "state": state}
+        if self.fitted_on is not None:
+            data["fitted_on"] = self.fitted_on
         return json.dumps(data, allow_nan=False)
 
     @classmethod
@@ -131,6 +135,7 @@ class SetRule:
                 raise ShortlistError(f"it holds the rule {data['rule']!r}; allowed here: {', '.join(allowed)}")
             rule = rule_class(**data["settings"])
             rule.num_labels = _num_labels(data["num_labels"])
+            rule.fitted_on = None if data.get("fitted_on") is None else str(data["fitted_on"])
             if data["state"] is not None:
                 rule._reset()
                 rule._restore(data["state"])
@@ -139,7 +144,10 @@ class SetRule:
         return rule
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._settings().items())})"
+        """With the settings that are not at their defaults."""
+        usual = {name: option.default for name, option in inspect.signature(type(self)).parameters.items()}
+        changed = [f"{name}={value!r}" for name, value in self._settings().items() if value != usual[name]]
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     # ---- for the rules to fill in
 

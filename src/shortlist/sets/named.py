@@ -25,7 +25,7 @@ def make_rule(place: str, rule: Named, link: str, single: bool) -> SetRule:
     """The rule of this name and options; what is not given follows from the objective and the target.
 
     >>> make_rule("rules.0", Named.of("average-k", k=2), link="sigmoid", single=False)
-    AverageK(k=2.0, link='sigmoid', min_size=0)
+    AverageK(k=2.0, link='sigmoid')
     """
     check_name(f"{place}.name", rule.name, RULES, "rule")
     kind = RULES[rule.name]
@@ -39,8 +39,11 @@ def make_rule(place: str, rule: Named, link: str, single: bool) -> SetRule:
         return kind(**options)
 
 
-def fit_rules(rules: Sequence[Named], scores: Any, target: Any, link: str) -> dict[str, SetRule]:
-    """The rules, fitted on these scores, under the names of their files.
+def fit_rules(
+    rules: Sequence[Named], scores: Any, target: Any, link: str, fitted_on: str | None = None
+) -> dict[str, SetRule]:
+    """The rules, fitted on these scores, under the names of their files. ``fitted_on``: what the data is called, which
+    the rules that learn from it remember.
 
     >>> import torch
     >>> fitted = fit_rules([Named.of("average-k", k=2)], torch.randn(9, 5), None, "softmax")
@@ -54,8 +57,10 @@ def fit_rules(rules: Sequence[Named], scores: Any, target: Any, link: str) -> di
         needs_target = isinstance(made, Conformal)
         if needs_target and target is None:
             raise ShortlistError(f"rules.{number}: {rule.name} is fitted on labelled data: give the labels")
-        name = file_name(rule)
-        fitted[f"{name}-{number}" if name in fitted else name] = made.fit(scores, target if needs_target else None)
+        name, learns = file_name(rule), not made.is_fitted
+        made.fit(scores, target if needs_target else None)
+        made.fitted_on = fitted_on if learns else None
+        fitted[f"{name}-{number}" if name in fitted else name] = made
     return fitted
 
 

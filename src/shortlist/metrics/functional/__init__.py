@@ -5,6 +5,7 @@ from shortlist.metrics.functional.average_precision import mean_average_precisio
 from shortlist.metrics.functional.label_sets import exact_match, set_coverage, set_f_score, set_size
 from shortlist.metrics.functional.ranking import ndcg_at_k, precision_at_k, recall_at_k, top_k_accuracy
 from shortlist.metrics.functional.scene_recall import scene_mean_recall_at_k, scene_recall_at_k
+from shortlist.metrics.functional.set_summary import set_summary
 from shortlist.metrics.functional.shot_groups import shot_group_of, shot_groups
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "set_coverage",
     "set_f_score",
     "set_size",
+    "set_summary",
     "shot_group_of",
     "shot_groups",
     "top_k_accuracy",

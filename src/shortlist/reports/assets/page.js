@@ -188,6 +188,7 @@
       ...(L.groups ? [["groups", "Group", L.groups, (v) => v, ""]] : []),
       ...(L.train ? [["train", "Training examples", L.train, (v) => v.toLocaleString("en"), "num"]] : []),
       ["count", "Examples", L.count, (v) => v.toLocaleString("en"), "num"],
+      ...(L.unknown ? [["unknown", "Unknown", L.unknown, (v) => v.toLocaleString("en"), "num"]] : []),
       ["held", "Found", m.held, percent, "num"],
       ["precision", "Right when listed", m.precision, percent, "num"],
       ["size", "Mean set size", m.size, (v) => decimals(v), "num"],

@@ -1,0 +1,36 @@
+"""How to make a run again: its commands and its exact config."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+
+class Repeatable(Protocol):
+    """A run that knows how it was made."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def seed(self) -> int | None: ...
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+    @property
+    def commands(self) -> Sequence[str]: ...
+
+
+def how_to_repeat(run: Repeatable, several: bool) -> dict[str, Any]:
+    """``several``: of its name there are several seeds.
+
+    >>> from shortlist.reports.scenes import SceneRun
+    >>> import torch
+    >>> how_to_repeat(SceneRun("lml", torch.zeros(1, 1), config={"epochs": 3}, commands=["train"], seed=2), True)
+    {'name': 'lml, seed 2', 'config': 'epochs: 3\\n', 'commands': ['train']}
+    """
+    text = ""
+    if run.config:
+        import yaml
+
+        # through JSON: tuples become lists and paths become text, which is what a config file holds
+        text = yaml.safe_dump(json.loads(json.dumps(run.config, default=str)), sort_keys=False, allow_unicode=True)
+    name = f"{run.name}, seed {run.seed}" if several and run.seed is not None else run.name
+    return {"name": name, "config": text, "commands": list(run.commands)}

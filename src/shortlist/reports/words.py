@@ -1,0 +1,20 @@
+"""Numbers as readers see them, rounded as the page's script does."""
+
+import math
+from decimal import ROUND_HALF_UP, Decimal
+
+
+def fixed(value: float | None, digits: int) -> str:
+    """A number with so many digits, halves upwards as in the page's script (Python rounds them to even).
+
+    >>> fixed(62.25, 1), f"{62.25:.1f}", fixed(None, 1)
+    ('62.3', '62.2', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+
+
+def percent(value: float | None) -> str:
+    """A share for readers: ``percent(0.8351)`` is '83.5 %'."""
+    return "–" if value is None or not math.isfinite(value) else f"{fixed(100 * value, 1)}\u202f%"

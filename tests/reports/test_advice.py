@@ -1,0 +1,153 @@
+"""Which rule for which wish, in words that follow the figures; and what the figures are not."""
+
+import numpy as np
+import pytest
+
+from shortlist.errors import ShortlistWarning
+from shortlist.metrics.functional import set_summary
+from shortlist.metrics.functional.set_summary import Estimate
+from shortlist.reports import ReportData, RunResult, from_scores
+from shortlist.reports.advice import advise, cautions
+from shortlist.reports.contents import contents
+from shortlist.sets import AverageK, Conformal, SetRule, Threshold, TopK
+from tests.reports.made_up import made_up_report, scores_and_truth
+
+
+def advice_of(rules: dict[str, SetRule], rows: int = 240) -> dict[str, tuple[str, str]]:
+    scores, target, _ = scores_and_truth(0, rows)
+    worth = {name: set_summary(rule.predict(scores), target) for name, rule in rules.items()}
+    return {wish: (rule, why) for wish, rule, why in advise(rules, worth)}
+
+
+def held_out(seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    scores, target, _ = scores_and_truth(seed, 300)
+    return scores, target
+
+
+def test_every_wish_gets_the_rule_that_serves_it_with_its_figures() -> None:
+    scores, target = held_out()
+    rules = {"two": TopK(2), "about two": AverageK(2).fit(scores), "sure": Conformal(0.1).fit(scores, target)}
+    found = advice_of(rules)
+    assert [rule for rule, _ in found.values()] == ["two", "about two", "sure", "about two"]
+    assert "2 labels every time" in found["always the same number of labels"][1]
+    assert "it promises to hold 90.0\u202f% of them" in found["to miss few right labels"][1]
+
+
+def test_the_best_balance_is_the_highest_f1() -> None:
+    rules = {"one": TopK(1), "five": TopK(5)}
+    scores, target, _ = scores_and_truth(0)
+    worth = {name: set_summary(rule.predict(scores), target)["f1"].value for name, rule in rules.items()}
+    found = advice_of(rules)
+    assert found["the best balance of right and wrong labels"][0] == max(worth, key=worth.__getitem__)
+
+
+def test_sizes_that_differ_are_not_compared_and_differences_within_the_intervals_are_called_so() -> None:
+    scores, _ = held_out()
+    wish = "more labels where an example is ambiguous, fewer where it is clear"
+    assert "top" not in advice_of({"top": TopK(4), "average": AverageK(2).fit(scores)})[wish][1]
+    assert "not clearly different" in advice_of({"top": TopK(2), "average": AverageK(2).fit(scores)}, 30)[wish][1]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"), [(0.8, 0.9, "more than"), (0.3, 0.4, "less than"), (0.5, 0.6, "not clearly")]
+)
+def test_two_rules_are_compared_by_their_intervals(low: float, high: float, verdict: str) -> None:
+    def worth(low: float, high: float) -> dict[str, Estimate]:
+        names = ("size", "coverage", "precision", "recall", "f1")
+        return {name: Estimate((low + high) / 2, low, high) for name in names}
+
+    rules = {"top": TopK(2), "average": AverageK(2)}
+    found = advise(rules, {"top": worth(0.5, 0.55), "average": worth(low, high) | {"size": Estimate(0.525, 0.5, 0.55)}})
+    assert f"that is {verdict}" in found[1].why
+
+
+
+def test_a_promise_that_is_not_kept_and_one_that_cannot_be_are_told() -> None:
+    scores, target = held_out()
+    shifted = Conformal(0.05).fit(20 * scores.clip(max=0) + 50 * np.eye(12)[target], target)
+    why = advice_of({"sure": shifted})["to miss few right labels"][1]
+    assert "fewer than promised" in why
+    with pytest.warns(ShortlistWarning):
+        few = Conformal(0.1).fit(scores[:8], target[:8])
+    assert "needs at least 9 calibration rows, and it had 8" in advice_of({"sure": few})["to miss few right labels"][1]
+    assert any("conformal" in said for said in cautions(500, {"sure": few}))
+
+
+def test_few_rows_and_rows_with_another_use_are_warned_of() -> None:
+    assert cautions(100, {}) == []
+    assert cautions(99, {})[0].startswith("Only 99 examples judge")
+    assert "chose the epoch" in cautions(500, {}, ["choosing the epoch"])[0]
+    assert "trained on" in cautions(500, {}, ["training"])[0]
+
+
+def test_a_rule_that_was_fitted_on_the_judging_data_is_named() -> None:
+    rule = AverageK(2).fit(held_out()[0])
+    rule.fitted_on = "validation"
+    again = SetRule.from_json(rule.to_json())
+    assert "also calibrated mine" in cautions(500, {"mine": again, "half": Threshold(0.5)}, on="validation")[0]
+    assert cautions(500, {"mine": again}, on="test") == []
+    assert again.fit(held_out()[0]).fitted_on is None
+
+
+def test_the_page_warns_where_scores_set_their_own_threshold() -> None:
+    scores, target, _ = scores_and_truth(0)
+    assert "also calibrated AverageK" in contents(from_scores(scores, target, k=2))["cautions"][0]
+    assert contents(from_scores(scores, target, k=2, calibration=scores[:50]))["cautions"] == []
+    assert "Only 50 examples" in contents(from_scores(scores[:50], target[:50], calibration=scores, k=2))["cautions"][0]
+
+
+def test_every_run_of_a_page_has_its_advice() -> None:
+    models = contents(made_up_report())["headline"]["models"]
+    assert [len(model["wishes"]) for model in models] == [4, 4]
+    nothing = contents(from_scores(np.eye(3), np.full(3, -1), k=1))
+    assert nothing["headline"]["models"][0]["wishes"] == []
+
+
+# ---- what is unknown is not absent
+
+
+def partial() -> ReportData:
+    scores = np.array([[9.0, 3, 1, -4], [1, 9, 2, 3], [1, 2, 9, 3], [1, 2, 3, 9]])
+    target = np.array([[-1, 1, -1, 0], [-1] * 4, [0, 0, -1, 0], [0, 0, 0, 0]])
+    return from_scores(scores, target, ["jeans", "shirt", "hat", "shoes"], k=2)
+
+
+def cards_by_name(data: ReportData) -> dict[str, dict]:  # type: ignore[type-arg]
+    return {card["name"]: card for card in contents(data)["examples"][0]["ambiguous"]}
+
+
+def test_cards_tell_unknown_from_absent() -> None:
+    cards = cards_by_name(partial())
+    known = [cards[f"Example {row}"]["known"] for row in range(4)]
+    partly = "no label known to be right, 1 label unknown"
+    assert known == ["2 labels unknown", "all labels unknown", partly, "no label is right"]
+    states = {bar["name"]: (bar["right"], bar["unknown"]) for bar in cards["Example 0"]["bars"]}
+    assert states == {"jeans": (False, True), "shirt": (True, False), "hat": (False, True), "shoes": (False, False)}
+    single = from_scores(np.eye(3), np.array([0, 1, -1]), k=1)
+    assert cards_by_name(single)["Example 2"]["known"] == "label unknown"
+
+
+def test_tables_count_what_is_unknown_and_facts_say_what_judges() -> None:
+    found = contents(partial())
+    assert found["labels"]["unknown"] == [2, 1, 3, 1]
+    assert found["about"]["Known entries of the matrix"] == "9 of 16; unknown ones judge nothing"
+    assert "labels known to be right" in found["words"]["means"]
+    assert contents(from_scores(np.eye(3), np.arange(3), k=1))["labels"]["unknown"] is None
+
+
+def test_the_page_never_calls_unknown_labels_absent(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    from shortlist.reports import write
+
+    page = write(partial(), tmp_path / "report").read_text("utf-8")
+    assert "no known label" not in page
+    assert 'aria-label="unknown whether it is right">?' in page
+
+
+def test_scores_that_only_rank_are_not_shown_as_percentages() -> None:
+    scores, target, _ = scores_and_truth(0)
+    run = RunResult("warp", "warp", scores, target, "sigmoid", probabilities=False)
+    card = contents(ReportData("report", [run]))["examples"][0]["ambiguous"][0]
+    highest = scores[int(card["name"].removeprefix("Example "))].max()
+    assert card["bars"][0]["score"] == f"{highest:.3g}"
+    probable = contents(from_scores(scores, target))["examples"][0]["ambiguous"][0]
+    assert all(bar["score"].endswith("%") for bar in probable["bars"])
