@@ -71,7 +71,8 @@ def _of_this_project(extra: str) -> list[str]:
 
 
 def test_every_extra_for_users_is_tried_here() -> None:
-    assert {extra for extras in FEATURES for extra in extras.split(",")} - {""} == {*PROJECT["optional-dependencies"]} - SERVE_THE_REST
+    tried = {extra for extras in FEATURES for extra in extras.split(",")} - {""}
+    assert tried == {*PROJECT["optional-dependencies"]} - SERVE_THE_REST
 
 
 def installed(names: set[str], known: dict[str, metadata.Distribution], folder: Path) -> None:
