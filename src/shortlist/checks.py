@@ -24,6 +24,11 @@ is_wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", lambda 
 transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)  # vmap, grad, ...
 
 
+def traced() -> bool:
+    """Whether this call is recorded or transformed: only operators that PyTorch knows may be called."""
+    return torch.compiler.is_compiling() or transforms_active()
+
+
 def values_visible(*tensors: Tensor | None) -> bool:
     """True in eager mode: the values may be looked at without breaking a traced or batched computation."""
     if torch.compiler.is_compiling():
@@ -180,7 +185,6 @@ def check_indices(scores: Tensor, target: Tensor) -> None:
 
 
 def check_index_shape(scores: Tensor, target: Tensor) -> None:
-    check_scores(scores)
     if not isinstance(target, Tensor):
         raise ShortlistError(f"target must be a torch.Tensor of class indices, got {type(target).__name__}")
     if target.dtype not in _INTEGERS:

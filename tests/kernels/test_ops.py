@@ -12,14 +12,14 @@ MATRIX = torch.tensor([[0, 1, 0, 0, -1, 0], [1, 0, 0, 0, 1, 0], [0, 0, 0, -1, 0,
 LOSSES = {
     "smooth_topk": (INDEX, 2, 1.0, 1.0),
     "truncated_entropy": (INDEX, 2),
-    "lml_loss": (MATRIX, 2, None),
-    "binary": (MATRIX, None),
+    "lml_loss": (MATRIX, 2),
+    "binary": (MATRIX,),
     "partial_binary": (MATRIX, 1.0),
-    "asymmetric": (MATRIX, 1.0, 4.0, 4.0, 0.05, True, 0, 0, None),
+    "asymmetric": (MATRIX, 1.0, 4.0, 4.0, 0.05, True, 0, 0),
     "pair_rows": (MATRIX, 1.0, 1.0, 0.0),
     "two_way": (MATRIX, 1.0, 1.0, 0.0, True),
     "multilabel_softmax": (MATRIX,),
-    "warp": (MATRIX, None),
+    "warp": (MATRIX,),
     "assume_negative": (INDEX, True, 0.0),
 }
 
@@ -31,8 +31,9 @@ def transposed() -> torch.Tensor:
 def arguments(name: str) -> tuple[object, ...]:
     scores = transposed()
     if name in LOSSES:
-        target, *options = LOSSES[name]
-        return scores, target, None, "mean", 1, True, *options
+        target, *numbers = LOSSES[name]
+        own = [None] if name in ("lml_loss", "binary", "asymmetric", "warp") else []
+        return scores, [target], None, *own, "mean", 1, True, *numbers
     return {
         "lml": (scores, torch.tensor([[1, 2, 3, 5]]).T[:, 0], 1),
         "lml_backward": (scores, transposed().sigmoid(), torch.ones(ROWS, 3, dtype=torch.float64), transposed()),

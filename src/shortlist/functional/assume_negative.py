@@ -4,11 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_number, check_reduction, in_compute_type
-from shortlist.distributed import world_size
+from shortlist.checks import check_number
+from shortlist.functional import _targets
 from shortlist.functional._frame import bounded
-from shortlist.functional._fused import register, row_loss
-from shortlist.functional.label_matrix import is_label, read_single_positive, single_positive_weights
+from shortlist.functional._row_loss import RowLoss
+from shortlist.functional.label_matrix import is_label
 from shortlist.kernels import ops
 
 
@@ -29,7 +29,9 @@ def _assume_negative_twin(
     return torch.where(label, entries, 0.0).sum(-1) + absent, index >= 0
 
 
-register("assume-negative", ops.assume_negative, _assume_negative_twin, spreads_nan=False)
+_LOSS = RowLoss(
+    ops.assume_negative, _assume_negative_twin, _targets.single_positive, spreads_nan=False, minds_mask=True
+)
 
 
 def assume_negative_loss(
@@ -77,19 +79,15 @@ def assume_negative_loss(
         >>> assume_negative_loss(scores, torch.tensor([0, 1]))
         tensor(0.6612)
     """
-    check_reduction(reduction)
     check_number(label_smoothing, 0, 1, "label_smoothing must be between 0 and 1")
-    index, mask = read_single_positive(scores, target, mask)
-    x = in_compute_type(scores)
-    counts = single_positive_weights(x, index, weight, sample_weight)
-    loss = row_loss(
-        "assume-negative",
-        x,
-        index,
-        (weighted, label_smoothing) if mask is None else (weighted, label_smoothing, mask),
-        weight=counts,
+    return _LOSS(
+        scores,
+        target,
+        weighted,
+        label_smoothing,
+        mask=mask,
+        weight=weight,
+        sample_weight=sample_weight,
         reduction=reduction,
-        world=world_size(sync),
-        native=mask is None and not counts.requires_grad,
+        sync=sync,
     )
-    return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

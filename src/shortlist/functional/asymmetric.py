@@ -1,15 +1,16 @@
 """The asymmetric loss (ASL): binary cross-entropy that looks away from easy absent labels."""
 
 import math
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_not_negative, check_number, check_reduction
-from shortlist.distributed import world_size
+from shortlist.checks import check_not_negative, check_number
+from shortlist.functional import _targets
 from shortlist.functional._frame import bounded
-from shortlist.functional._fused import label_matrix_loss, register
+from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import largest_members
 from shortlist.kernels import ops
 
@@ -49,6 +50,7 @@ def _asymmetric_entries(
 def _asymmetric_twin(
     scores: Tensor,
     target: Tensor,
+    frequent: Tensor | None,
     gamma_pos: float,
     gamma_neg: float,
     gamma_unknown: float,
@@ -56,14 +58,13 @@ def _asymmetric_twin(
     detach_focus: bool,
     unknown_rule: int,
     likelihood_topk: int,
-    frequent: Tensor | None,
-    usable: Tensor | None = None,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """``frequent``: one flag per label, or None; ``usable``: the labels that the mask leaves, or None for all."""
+    """``frequent``: one flag per label, or None."""
     present, absent, scores = target == 1, target == 0, bounded(scores)
     gamma: float | Tensor = gamma_neg
     if unknown_rule != IGNORE:
-        assumed = target == -1 if usable is None else (target == -1) & usable
+        assumed = target == -1 if mask is None else (target == -1) & mask
         if unknown_rule == SELECTIVE:
             ignored = largest_members(scores, assumed, likelihood_topk)
             assumed = assumed & ~(ignored if frequent is None else ignored | (frequent != 0))
@@ -73,7 +74,8 @@ def _asymmetric_twin(
     return entries, present | absent
 
 
-register("asymmetric", ops.asymmetric, _asymmetric_twin, spreads_nan=False)
+_LOSS = RowLoss(ops.asymmetric, _asymmetric_twin, _targets.label_matrix, of="entries", spreads_nan=False)
+SELECTIVE_LOSS = replace(_LOSS, per_label=True, minds_mask=True)
 
 
 def asymmetric_loss(
@@ -120,19 +122,16 @@ def asymmetric_loss(
         >>> asymmetric_loss(scores, torch.tensor([[1, 0, -1], [0, 1, 1]]))
         tensor(0.0730)
     """
-    check_reduction(reduction)
     check_focus(gamma_pos=gamma_pos, gamma_neg=gamma_neg)
     check_clip(clip)
-    return label_matrix_loss(
-        "asymmetric",
+    return _LOSS(
         scores,
         target,
-        (gamma_pos, gamma_neg, 0.0, clip, detach_focus, IGNORE, 0, None),
+        *(None, gamma_pos, gamma_neg, 0.0, clip, detach_focus, IGNORE, 0),
         mask=mask,
         sample_weight=sample_weight,
         reduction=reduction,
-        world=world_size(sync),
-        native=reduction != "none",  # the kernel reduces
+        sync=sync,
     )
 
 

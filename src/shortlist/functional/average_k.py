@@ -1,30 +1,20 @@
 """The two-head average-K loss: one head proposes candidate labels over the whole batch, the other learns the sets."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import (
-    check_device,
-    check_not_negative,
-    check_number,
-    check_scores,
-    in_compute_type,
-    transforms_active,
-)
+from shortlist.checks import check_device, check_not_negative, check_number, check_scores, in_compute_type
 from shortlist.distributed import sum_over_earlier_processes, sum_over_processes, world_size
 from shortlist.errors import ShortlistError
-from shortlist.functional._frame import bounded
-from shortlist.functional.label_matrix import (
-    check_couples_batch,
-    is_label,
-    read_single_positive,
-    single_positive_weights,
-    wide,
-)
-from shortlist.kernels import native_serves, ops
+from shortlist.functional import _targets
+from shortlist.functional._frame import bounded, wide
+from shortlist.functional._native import Native
+from shortlist.functional.label_matrix import check_couples_batch, is_label
+from shortlist.kernels import ops
 
 _DIGIT = 8  # bits settled per pass of the selection
 
@@ -111,42 +101,31 @@ def _average_k_twin(
     return loss if mean else loss * totals[0]
 
 
-class _Native(torch.autograd.Function):
-    """The native kernel, which computes both heads' gradients with the loss."""
+@dataclass(frozen=True, eq=False, slots=True)
+class _AverageK(Native):
+    """A function of both heads' scores, the index and the weight of each row; shape (1,).
 
-    generate_vmap_rule = True
+    The kernel computes both heads' gradients with the loss.
+    """
 
-    @staticmethod
-    def forward(
-        scores: Tensor, proposals: Tensor, index: Tensor, counts: Tensor, k: float, alpha: float, mean: bool
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        traced = torch.compiler.is_compiling() or transforms_active()
-        kernel = ops.average_k.op if traced else ops.average_k.run
-        loss, set_grad, proposal_grad = kernel(scores, proposals, index, counts, k, alpha, mean, 1)
-        return loss, set_grad, proposal_grad
+    k: float
+    alpha: float
+    mean: bool
+    gives_away: ClassVar[bool] = True
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
-        scores, proposals, index, counts, *ctx.args = inputs
-        _, set_grad, proposal_grad = output
-        ctx.mark_non_differentiable(set_grad, proposal_grad)
-        ctx.set_materialize_grads(False)  # or backward would be handed two matrices of zeros
-        ctx.save_for_backward(scores, proposals, index, counts, set_grad, proposal_grad)
+    def forward(self, *tensors: Any) -> tuple[Tensor, ...]:
+        results: tuple[Tensor, ...] = ops.average_k(*tensors, self.k, self.alpha, self.mean, 1)
+        return results
 
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor | None, *_: Any) -> tuple[Any, ...]:  # type: ignore[override]
-        if upstream is None:
-            return (None,) * 7
-        scores, proposals, index, counts, set_grad, proposal_grad = ctx.saved_tensors
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient will be differentiated
+    def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
+        return tuple(gradient.mul_(upstream) if in_place else gradient * upstream for gradient in kept)
 
-            def loss(s: Tensor, p: Tensor) -> Tensor:
-                return _average_k_twin(s, p, index, counts, *ctx.args).unsqueeze(0)
+    def formula(self, upstream: Tensor, *tensors: Any) -> tuple[Tensor, ...]:
+        scores, proposals, *rows = tensors
+        return torch.func.vjp(lambda s, p: self.twin(s, p, *rows), scores, proposals)[1](upstream)
 
-            set_grad, proposal_grad = torch.func.vjp(loss, scores, proposals)[1](upstream)
-        else:
-            set_grad, proposal_grad = set_grad * upstream, proposal_grad * upstream
-        return set_grad, proposal_grad, None, None, None, None, None
+    def twin(self, scores: Tensor, proposals: Tensor, index: Tensor, counts: Tensor) -> Tensor:
+        return _average_k_twin(scores, proposals, index, counts, self.k, self.alpha, self.mean).unsqueeze(0)
 
 
 def average_k_loss(
@@ -208,19 +187,20 @@ def average_k_loss(
             f"and {tuple(proposal_scores.shape)}"
         )
     check_device(set_scores, proposal_scores, "proposal_scores")
-    index, mask = read_single_positive(set_scores, target, mask)
     labels = set_scores.shape[-1]
     check_number(k, 1, labels, f"k must be between 1 and {labels} (the number of labels)")
     check_not_negative(alpha, "alpha")
     world = world_size(sync)
-    scores, proposals = in_compute_type(set_scores), in_compute_type(proposal_scores)
-    counts = single_positive_weights(scores, index, weight, sample_weight)
-    args = (float(k), float(alpha), reduction == "mean")
-    serves = native_serves(scores) and scores.dtype == proposals.dtype and not counts.requires_grad
-    if serves and world == 1 and mask is None:  # the choice of candidates is one over all processes
-        loss = _Native.apply(
-            scores.reshape(-1, labels), proposals.reshape(-1, labels), index.reshape(-1), counts.reshape(-1), *args
-        )[0].squeeze(0)
-    else:
-        loss = _average_k_twin(scores, proposals, index, counts, *args, mask, world)
+    proposals = in_compute_type(proposal_scores)
+    scores, index, counts = _targets.single_positive(
+        in_compute_type(set_scores), target, mask, weight, sample_weight, native=False
+    )
+    assert counts is not None
+    flat = (scores.reshape(-1, labels), proposals.reshape(-1, labels), index.reshape(-1), counts.reshape(-1))
+    call = _AverageK(float(k), float(alpha), reduction == "mean")
+    if world == 1 and mask is None and scores.dtype == proposals.dtype and not counts.requires_grad:
+        loss = call(*flat).squeeze(0)
+    else:  # the choice of candidates is one over all processes
+        mask = None if mask is None else mask.expand(scores.shape).reshape(-1, labels)
+        loss = _average_k_twin(*flat, call.k, call.alpha, call.mean, mask, world)
     return loss if loss.dtype == set_scores.dtype else loss.to(set_scores.dtype)

@@ -4,17 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import (
-    check_reduction,
-    check_scores,
-    check_weight_values,
-    in_compute_type,
-    transforms_active,
-)
-from shortlist.distributed import world_size
+from shortlist.checks import check_scores, check_weight_values, in_compute_type
 from shortlist.errors import ShortlistError
+from shortlist.functional import _targets
 from shortlist.functional._frame import bounded
-from shortlist.functional._fused import label_matrix_loss, register
+from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import ops
 
 
@@ -31,7 +25,9 @@ def _binary_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> t
     return _binary_entries(scores, target == 1, target == 0, pos_weight), target != -1
 
 
-register("binary", ops.binary, _binary_twin, spreads_nan=False)
+_LOSS = RowLoss(
+    ops.binary, _binary_twin, _targets.label_matrix, of="entries", spreads_nan=False, per_label=True
+)
 
 
 def binary_loss(
@@ -73,22 +69,9 @@ def binary_loss(
         >>> binary_loss(scores, torch.tensor([[1, 0, -1], [0, 1, 1]]))
         tensor(0.2990)
     """
-    check_reduction(reduction)
     check_scores(scores)
     weight = _pos_weight(in_compute_type(scores), pos_weight)
-    # the kernel reduces, and knows a pos_weight that is a constant
-    native = reduction != "none" and (weight is None or not (weight.requires_grad or transforms_active()))
-    return label_matrix_loss(
-        "binary",
-        scores,
-        target,
-        (weight,),
-        mask=mask,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        world=world_size(sync),
-        native=native,
-    )
+    return _LOSS(scores, target, weight, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)
 
 
 def _pos_weight(scores: Tensor, pos_weight: Tensor | float | None) -> Tensor | None:

@@ -4,10 +4,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import LARGEST, check_not_negative, check_number, in_compute_type
-from shortlist.distributed import sum_over_processes, world_size
+from shortlist.checks import LARGEST, check_not_negative, check_number, check_scores
+from shortlist.distributed import sum_over_processes
+from shortlist.functional import _targets
 from shortlist.functional._frame import bounded
-from shortlist.functional.label_matrix import check_couples_batch, read_single_positive, single_positive_weights
+from shortlist.functional._row_loss import RowLoss
+from shortlist.functional.label_matrix import check_couples_batch
 from shortlist.functional.reduction import reduce_over_processes
 
 
@@ -18,6 +20,30 @@ def _expected_positive_rows(scores: Tensor, index: Tensor, mask: Tensor | None) 
     positive = -F.logsigmoid(scores.gather(-1, index.clamp(min=0).unsqueeze(-1)).squeeze(-1))
     chances = scores.sigmoid() if mask is None else torch.where(mask, scores.sigmoid(), 0.0)
     return positive, chances.sum(-1)
+
+
+def _expected_positive_twin(
+    scores: Tensor,
+    index: Tensor,
+    counts: Tensor,
+    reduction: str,
+    k: float,
+    beta: float,
+    normalize: bool,
+    mask: Tensor | None = None,
+    world: int = 1,
+) -> Tensor:
+    num_labels = scores.shape[-1]
+    positive, expected = _expected_positive_rows(scores, index, mask)
+    total = sum_over_processes(counts.sum().detach(), world)
+    mean_expected = sum_over_processes((counts * expected).sum(), world) / torch.where(total > 0, total, 1.0)
+    regulariser = torch.where(total > 0, beta * (mean_expected - k) ** 2, 0.0)
+    loss = reduce_over_processes(positive, counts, "mean", world)
+    loss = loss / num_labels + regulariser / num_labels**2 if normalize else loss + regulariser
+    return loss if reduction == "mean" else loss * total
+
+
+_LOSS = RowLoss(None, _expected_positive_twin, _targets.single_positive, of="batch", minds_mask=True)
 
 
 def expected_positive_loss(
@@ -67,17 +93,19 @@ def expected_positive_loss(
         tensor(0.0933)
     """
     check_couples_batch(reduction, "expected_positive_loss")
-    index, mask = read_single_positive(scores, target, mask)
+    check_scores(scores)
     num_labels = scores.shape[-1]
     check_number(k, 1 / LARGEST, num_labels, f"k must be above 0 and at most {num_labels} (the number of labels)")
     check_not_negative(beta, "beta")
-    world = world_size(sync)
-    x = in_compute_type(scores)
-    positive, expected = _expected_positive_rows(x, index, mask)
-    counts = single_positive_weights(x, index, weight, sample_weight)
-    total = sum_over_processes(counts.sum().detach(), world)
-    mean_expected = sum_over_processes((counts * expected).sum(), world) / torch.where(total > 0, total, 1.0)
-    regulariser = torch.where(total > 0, beta * (mean_expected - k) ** 2, 0.0)
-    loss = reduce_over_processes(positive, counts, "mean", world)
-    loss = loss / num_labels + regulariser / num_labels**2 if normalize else loss + regulariser
-    return (loss if reduction == "mean" else loss * total).to(scores.dtype)
+    return _LOSS(
+        scores,
+        target,
+        k,
+        beta,
+        normalize,
+        mask=mask,
+        weight=weight,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        sync=sync,
+    )

@@ -3,22 +3,9 @@
 import torch
 from torch import Tensor
 
-from shortlist.checks import (
-    check_class_weight,
-    check_indices,
-    check_label_matrix,
-    check_mask,
-    check_sample_weight,
-    check_scores,
-    is_index_target,
-    mask_indices,
-    raise_bad_label,
-    values_visible,
-    without_denormals,
-)
+from shortlist.checks import check_label_matrix, check_mask, check_scores
 from shortlist.distributed import max_over_processes, sum_over_processes
 from shortlist.errors import ShortlistError
-from shortlist.kernels import native_serves, ops
 
 
 def read_label_matrix(scores: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -30,13 +17,6 @@ def read_label_matrix(scores: Tensor, target: Tensor, mask: Tensor | None) -> tu
         check_mask(scores, mask)
         present, absent = present & mask, absent & mask
     return present, absent
-
-
-def rows_that_count(rows: Tensor, sample_weight: Tensor | None, scores: Tensor) -> Tensor:
-    """The weight of each row: 0 where ``rows`` is False, else its sample weight (1)."""
-    sample_weight = check_sample_weight(scores, sample_weight)
-    weight = rows.to(scores.dtype)
-    return weight if sample_weight is None else weight * sample_weight
 
 
 def check_couples_batch(reduction: str, what: str) -> None:
@@ -70,58 +50,6 @@ def masked_logsumexp(
     return peak, temperature * total.masked_fill(empty, 1.0).log(), ~empty
 
 
-def read_single_positive(scores: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Class indices, from indices or from a label matrix with one present label per row; and the mask at full shape.
-
-    -1 marks a row that is not observed: an unknown index, no present label, or a label that the mask takes out.
-    """
-    check_scores(scores)
-    if is_index_target(scores, target):
-        check_indices(scores, target)
-        index = target.long()
-    elif native_serves(scores) and values_visible(scores, target):
-        index = _present_label(scores, target)
-    else:
-        check_label_matrix(scores, target)
-        present = target == 1
-        count = present.sum(-1)
-        if values_visible(count) and bool((count > 1).any()):
-            row = int((count > 1).flatten().nonzero()[0])
-            _raise_several(row, int(count.flatten()[row]))
-        index = torch.where(count > 0, present.to(torch.uint8).argmax(-1), -1)
-    return mask_indices(scores, index, mask), None if mask is None else mask.expand(scores.shape)
-
-
-def _present_label(scores: Tensor, target: Tensor) -> Tensor:
-    """The same in one pass over the matrix, its values checked on the way."""
-    check_label_matrix(scores, target, values=False)
-    labels = scores.shape[-1]
-    try:
-        index = ops.single_positive(ops.in_kernel_type(target).reshape(-1, labels))
-    except ops.BadTarget as bad:
-        raise_bad_label(target, bad.position)
-    if bool((index < -1).any()):
-        row = int((index < -1).nonzero()[0])
-        _raise_several(row, -int(index[row]))
-    return index.reshape(scores.shape[:-1])
-
-
-def _raise_several(row: int, count: int) -> None:
-    raise ShortlistError(
-        f"row {row} of target holds {count} present labels: "
-        f"this loss takes class indices, or a label matrix with at most one present label per row"
-    )
-
-
-def single_positive_weights(
-    scores: Tensor, index: Tensor, weight: Tensor | None, sample_weight: Tensor | None
-) -> Tensor:
-    """The weight of each row: 0 where the index is -1, else its class's weight times its sample weight."""
-    weight = check_class_weight(scores, weight)
-    rows = rows_that_count(index >= 0, sample_weight, scores)
-    return rows if weight is None else without_denormals(rows * weight[index.clamp(min=0)])
-
-
 def is_label(index: Tensor, num_labels: int) -> Tensor:
     """The one-hot form of class indices, as bools; -1 gives a row of False."""
     return index.unsqueeze(-1) == torch.arange(num_labels, device=index.device)
@@ -137,8 +65,3 @@ def largest_members(x: Tensor, member: Tensor, k: int) -> Tensor:
     above = member & (x > cut)
     tied = member & (x == cut)
     return above | (tied & (tied.cumsum(-1) <= k - above.sum(-1, keepdim=True)))
-
-
-def wide(x: Tensor) -> Tensor:
-    """In float64 where the device has it: for long running sums and exact counts."""
-    return x.float() if x.device.type == "mps" else x.double()

@@ -1,6 +1,7 @@
 """The Limited Multi-Label projection: sigmoid(s + nu) with nu chosen so that the row sums to k; and its likelihood."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -10,19 +11,17 @@ from shortlist.checks import (
     apply_mask,
     check_device,
     check_positive,
-    check_reduction,
     check_scores,
     in_compute_type,
-    transforms_active,
     values_visible,
     whole,
 )
-from shortlist.distributed import world_size
 from shortlist.errors import ShortlistError
+from shortlist.functional import _targets
 from shortlist.functional._frame import balance, finite, split, wide
-from shortlist.functional._fused import register, row_loss
-from shortlist.functional.reduction import label_loss_inputs
-from shortlist.kernels import native_serves, ops
+from shortlist.functional._native import Native
+from shortlist.functional._row_loss import RowLoss
+from shortlist.kernels import ops
 
 _STEPS = 3  # of Halley, from a good start: to rounding on every row tried
 
@@ -76,18 +75,40 @@ def _centred(upstream: Tensor, t: Tensor, log_h: Tensor) -> Tensor:
     return upstream - share * upstream.sum(-1, keepdim=True)
 
 
-def _differentiable_gradient(scores: Tensor, k: int | Tensor, upstream: Tensor) -> Tensor:
-    t, log_h = _Shift.apply(scores, k)
-    return _centred(upstream * torch.sigmoid(t) * torch.sigmoid(-t), t, log_h)
+@dataclass(frozen=True, eq=False, slots=True)
+class _Projection(Native):
+    """The layer by its kernel, whose frame lets backward recover the digits that p near 1 has lost."""
+
+    k: int
+    saves_out: ClassVar[bool] = True
+
+    def forward(self, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
+        results: tuple[Tensor, ...] = ops.lml(scores, k_rows, self.k)
+        return results
+
+    def backward(
+        self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor, k_rows: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        return (ops.lml_backward(scores, *kept, upstream),)
+
+    def formula(self, upstream: Tensor, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
+        t, log_h = _Shift.apply(scores, self.k if k_rows is None else k_rows)
+        return (_centred(upstream * torch.sigmoid(t) * torch.sigmoid(-t), t, log_h),)
+
+    def twin(self, scores: Tensor, k_rows: Tensor | None) -> Tensor:
+        if k_rows is None and self.k < scores.shape[-1]:
+            return _Lean(self.k).apply(scores, None)
+        # not sigmoid(t), whose derivative p (1 - p) has no digits left where p is near 1
+        p = F.logsigmoid(_Shift.apply(scores, self.k if k_rows is None else k_rows)[0]).exp()
+        return torch.where(scores.isnan().any(-1, keepdim=True), torch.nan, p)
 
 
-class _Lean(torch.autograd.Function):
-    """The twin of the layer for a number k, in few passes over the row: p, h of the top, the top's labels."""
+@dataclass(frozen=True, eq=False, slots=True)
+class _Lean(_Projection):
+    """The twin for a number k below that of the labels: few passes over the row, and h of the top kept for backward."""
 
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(scores: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
+        k = self.k
         scores = finite(scores)
         largest, labels = scores.topk(k + 1, dim=-1)
         few = largest[..., k:] == float("-inf")  # nothing to choose
@@ -108,66 +129,16 @@ class _Lean(torch.autograd.Function):
             h = torch.where(few, 0.0, h)
         return p, h, labels
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: tuple[Tensor, Tensor, Tensor]) -> None:
-        scores, ctx.k = inputs
-        ctx.mark_non_differentiable(output[1], output[2])
-        ctx.save_for_backward(scores, *output)
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor, None]:  # type: ignore[override]
-        scores, p, h_top, labels = ctx.saved_tensors
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient will be differentiated
-            return _differentiable_gradient(scores, ctx.k, upstream), None
+    def backward(
+        self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor, k_rows: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        p, h_top, labels = kept
         h = torch.addcmul(p, p, p, value=-1).scatter(-1, labels, h_top)
         mean = (h * upstream).sum(-1, keepdim=True) / h.sum(-1, keepdim=True).clamp(min=torch.finfo(h.dtype).tiny)
-        return h * (upstream - mean), None
+        return (h * (upstream - mean),)
 
 
-def _lml_backward(ctx: Any, upstream: Tensor) -> Tensor:
-    scores, k_rows, p, frame = ctx.saved_tensors
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # the gradient will be differentiated
-        return _differentiable_gradient(scores, ctx.k if k_rows is None else k_rows, upstream)
-    backward = ops.lml_backward.op if torch.compiler.is_compiling() or transforms_active() else ops.lml_backward.run
-    return backward(scores, p, frame, upstream)
-
-
-class _Eager(torch.autograd.Function):
-    """The native projection. The kernel's frame lets backward recover the digits that p near 1 has lost."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, k_rows: Tensor | None, k: int) -> Tensor:
-        p, frame = ops.lml.run(scores, k_rows, k)
-        ctx.k = k
-        ctx.save_for_backward(scores, k_rows, p, frame)
-        return p
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
-        return _lml_backward(ctx, upstream), None, None
-
-
-class _Traced(torch.autograd.Function):
-    """The same for ``torch.compile`` and ``torch.func``: (p, frame)."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(scores: Tensor, k_rows: Tensor | None, k: int) -> Any:
-        return ops.lml.op(scores, k_rows, k)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor | None, int], output: tuple[Tensor, Tensor]) -> None:
-        scores, k_rows, ctx.k = inputs
-        ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(scores, k_rows, *output)
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor, _: Any) -> tuple[Tensor, None, None]:  # type: ignore[override]
-        return _lml_backward(ctx, upstream), None, None
-
-
-def _lml_loss_twin(scores: Tensor, target: Tensor, k: int, k_rows: Tensor | None) -> tuple[Tensor, Tensor]:
+def _lml_loss_twin(scores: Tensor, target: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
     """-sum over the present labels of log p; each row's loss and whether it has a present label."""
     if target.ndim < scores.ndim:
         present = target.unsqueeze(-1) == torch.arange(scores.shape[-1], device=scores.device)
@@ -179,7 +150,7 @@ def _lml_loss_twin(scores: Tensor, target: Tensor, k: int, k_rows: Tensor | None
     return torch.where(t.detach().isinf().all(-1), 0.0, rows), observed
 
 
-register("lml", ops.lml_loss, _lml_loss_twin)
+_LOSS = RowLoss(ops.lml_loss, _lml_loss_twin, _targets.indices_or_matrix)
 
 
 def _check_k(k: int | Tensor, scores: Tensor) -> tuple[int, Tensor | None]:
@@ -246,15 +217,7 @@ def lml(
         return scores.clone()
     flat = x if dims == 2 else x.reshape(-1, x.shape[-1])
     k_rows = None if k_rows is None else k_rows.reshape(-1)
-    if native_serves(flat):
-        traced = torch.compiler.is_compiling() or transforms_active()
-        p = _Traced.apply(flat, k_rows, number)[0] if traced else _Eager.apply(flat, k_rows, number)
-    elif k_rows is None and number < flat.shape[-1]:
-        p = _Lean.apply(flat, number)[0]
-    else:
-        # not sigmoid(t), whose derivative p (1 - p) has no digits left where p is near 1
-        p = F.logsigmoid(_Shift.apply(flat, number if k_rows is None else k_rows)[0]).exp()
-        p = torch.where(flat.isnan().any(-1, keepdim=True), torch.nan, p)
+    p = _Projection(number)(flat, k_rows)
     p = p if dims == 2 else p.reshape(x.shape)
     p = p if is_last else p.movedim(-1, dim)
     return p if p.dtype == scores.dtype else p.to(scores.dtype)
@@ -303,9 +266,16 @@ def lml_loss(
         (tensor(0.4741), tensor(1.9028))
     """
     check_scores(scores)
-    check_reduction(reduction)
     number, k_rows = _check_k(k, scores)
-    x, target, rows = label_loss_inputs(scores, target, mask, weight, sample_weight)
-    x = _over_temperature(x, temperature)
-    loss = row_loss("lml", x, target, (number, k_rows), weight=rows, reduction=reduction, world=world_size(sync))
+    loss = _LOSS(
+        _over_temperature(in_compute_type(scores), temperature),
+        target,
+        k_rows,
+        number,
+        mask=mask,
+        weight=weight,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        sync=sync,
+    )
     return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

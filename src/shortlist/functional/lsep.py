@@ -2,10 +2,7 @@
 
 from torch import Tensor
 
-from shortlist.checks import check_reduction
-from shortlist.distributed import world_size
-from shortlist.functional import two_way  # noqa: F401 - registers "pair-rows"
-from shortlist.functional._fused import label_matrix_loss
+from shortlist.functional.two_way import PAIR_ROWS
 
 
 def lsep_loss(
@@ -46,14 +43,6 @@ def lsep_loss(
         >>> lsep_loss(scores, torch.tensor([[1, 0, -1], [0, 1, 1]]))
         tensor(0.1876)
     """
-    check_reduction(reduction)
-    return label_matrix_loss(
-        "pair-rows",
-        scores,
-        target,
-        (1.0, 1.0, 0.0),
-        mask=mask,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        world=world_size(sync),
+    return PAIR_ROWS(
+        scores, target, 1.0, 1.0, 0.0, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync
     )

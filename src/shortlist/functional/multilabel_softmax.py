@@ -3,10 +3,9 @@
 import torch
 from torch import Tensor
 
-from shortlist.checks import check_reduction
-from shortlist.distributed import world_size
+from shortlist.functional import _targets
 from shortlist.functional._frame import bounded
-from shortlist.functional._fused import label_matrix_loss, register
+from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import masked_logsumexp
 from shortlist.kernels import ops
 
@@ -20,7 +19,7 @@ def _multilabel_softmax_twin(scores: Tensor, target: Tensor) -> tuple[Tensor, Te
     return (gaps / count.clamp(min=1)).sum(-1), count.squeeze(-1) > 0
 
 
-register("multilabel-softmax", ops.multilabel_softmax, _multilabel_softmax_twin, spreads_nan=False)
+_LOSS = RowLoss(ops.multilabel_softmax, _multilabel_softmax_twin, _targets.label_matrix, spreads_nan=False)
 
 
 def multilabel_softmax_loss(
@@ -59,14 +58,4 @@ def multilabel_softmax_loss(
         >>> multilabel_softmax_loss(scores, torch.tensor([[1, 0, -1], [0, 1, 1]]))
         tensor(0.8072)
     """
-    check_reduction(reduction)
-    return label_matrix_loss(
-        "multilabel-softmax",
-        scores,
-        target,
-        (),
-        mask=mask,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        world=world_size(sync),
-    )
+    return _LOSS(scores, target, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)

@@ -5,24 +5,19 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.checks import (
-    apply_mask,
     check_device,
-    check_indices,
     check_k,
     check_not_negative,
     check_positive,
-    check_reduction,
     check_scores,
     in_compute_type,
-    mask_indices,
-    transforms_active,
     values_visible,
     whole,
 )
-from shortlist.distributed import world_size
 from shortlist.errors import ShortlistError
+from shortlist.functional import _targets
 from shortlist.functional._frame import bounded, finite, wide
-from shortlist.functional.reduction import index_weights, reduce_over_processes, spread_nan
+from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import native_serves, ops
 
 
@@ -30,8 +25,7 @@ def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -
     """Value and label of the k-th largest of scores + epsilon noise in each row (R, n); no gradient."""
     scores = scores.detach()
     if native_serves(scores):
-        traced = torch.compiler.is_compiling() or transforms_active()
-        values, indices = (ops.kth_largest.op if traced else ops.kth_largest.run)(scores, noise, epsilon, k)
+        values, indices = ops.kth_largest(scores, noise, epsilon, k)
         return values, indices
     noisy = scores
     if noise is not None:  # a label that takes part keeps a finite score
@@ -64,6 +58,31 @@ def _normal(like: Tensor, generator: torch.Generator | None) -> Tensor:
     if generator is None:
         return torch.randn_like(like)
     return torch.randn(like.shape, dtype=like.dtype, device=like.device, generator=generator)
+
+
+def _noised_topk_twin(
+    scores: Tensor,
+    target: Tensor,
+    margins: Tensor | None,
+    k: int,
+    epsilon: float,
+    n_samples: int,
+    scale: float,
+    generator: torch.Generator | None,
+) -> tuple[Tensor, Tensor]:
+    """Losses of all rows, and which have a label; ``margins``: one per class, or None for 1."""
+    observed = target >= 0
+    if not values_visible(observed) or not bool(observed.all()):
+        scores = torch.where(observed.unsqueeze(-1), scores, 0.0)  # an ignored row may hold anything
+    label = target.clamp(min=0)
+    own = finite(scores.gather(-1, label.unsqueeze(-1)).squeeze(-1))
+    kth, few = _smoothed_kth(scores, k + 1, epsilon, n_samples, generator)
+    margin = 1.0 if margins is None else margins[label]
+    losses = F.relu(scale * (margin + (kth - own)))
+    return torch.where(few, 0.0, losses), observed  # fewer than k + 1 labels: always among them
+
+
+_LOSS = RowLoss(None, _noised_topk_twin, _targets.indices, per_label=True)
 
 
 def noised_topk_loss(
@@ -114,32 +133,22 @@ def noised_topk_loss(
         tensor(3.)
     """
     check_scores(scores)
-    check_reduction(reduction)
-    check_indices(scores, target)
     k = check_k(k, scores.shape[-1] - 1, "the number of labels less one")
     check_not_negative(epsilon, "epsilon")
     n_samples = whole(n_samples, "n_samples", 0)
     if scale is not None:
         check_positive(scale, "scale")
-    x = in_compute_type(scores)
-    rows = index_weights(x, target, weight, sample_weight)
-    label = mask_indices(x, target, mask).long().reshape(-1)
-    x = apply_mask(x, mask).reshape(-1, x.shape[-1])
-    observed = label >= 0
-    if not values_visible(observed) or not bool(observed.all()):
-        x = torch.where(observed.unsqueeze(-1), x, 0.0)  # an ignored row may hold anything
-    label = label.clamp(min=0)
-    own = finite(x.gather(-1, label.unsqueeze(-1)).squeeze(-1))
-    kth, few = _smoothed_kth(x, k + 1, epsilon, n_samples, generator)
-    margin = 1.0 if class_counts is None else _class_margins(class_counts, x, max_margin)[label]
-    losses = F.relu((1.0 if scale is None else scale) * (margin + (kth - own)))
-    losses = torch.where(few, 0.0, losses)  # fewer than k + 1 labels: always among them
-    counts = observed.to(x.dtype)
-    losses = spread_nan(losses, x, observed)
-    counts = counts if rows is None else counts * rows.reshape(-1)
-    loss = reduce_over_processes(losses, counts, reduction, world_size(sync))
-    loss = loss.reshape(scores.shape[:-1]) if reduction == "none" else loss
-    return loss.to(scores.dtype)
+    margins = None if class_counts is None else _class_margins(class_counts, in_compute_type(scores), max_margin)
+    return _LOSS(
+        scores,
+        target,
+        *(margins, k, epsilon, n_samples, 1.0 if scale is None else scale, generator),
+        mask=mask,
+        weight=weight,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        sync=sync,
+    )
 
 
 def _class_margins(class_counts: Tensor, scores: Tensor, max_margin: float) -> Tensor:

@@ -2,25 +2,27 @@
 
 from torch import Tensor
 
-from shortlist.checks import check_mask, check_positive, check_reduction, check_scores
-from shortlist.distributed import world_size
-from shortlist.functional._fused import label_matrix_loss, register
+from shortlist.checks import check_positive
+from shortlist.functional import _targets
+from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.binary import _binary_entries
 from shortlist.kernels import ops
 
 
 def _partial_binary_twin(
-    scores: Tensor, target: Tensor, boost: float, usable: Tensor | None = None
+    scores: Tensor, target: Tensor, boost: float, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Losses of all rows, and whether each has a known label; ``usable``: how many labels a row has."""
+    """Losses of all rows, and whether each has a known label."""
     known = (target != -1).sum(-1)
-    num_labels = scores.shape[-1] if usable is None else usable.clamp(min=1)
+    num_labels = scores.shape[-1] if mask is None else mask.sum(-1).clamp(min=1)
     share = known.to(scores.dtype) / num_labels
     g = boost + (1.0 - boost) * (share - 0.1) / 0.9  # g(0.1) = boost, g(1) = 1
     return g / num_labels * _binary_entries(scores, target == 1, target == 0, None).sum(-1), known > 0
 
 
-register("partial-binary", ops.partial_binary, _partial_binary_twin, spreads_nan=False)
+_LOSS = RowLoss(
+    ops.partial_binary, _partial_binary_twin, _targets.label_matrix, spreads_nan=False, minds_mask=True
+)
 
 
 def partial_binary_loss(
@@ -63,21 +65,5 @@ def partial_binary_loss(
         >>> partial_binary_loss(scores, torch.tensor([[1, 0, -1], [0, 1, 1]]))
         tensor(0.3579)
     """
-    check_reduction(reduction)
     check_positive(boost, "boost")
-    args: tuple[float | Tensor, ...] = (boost,)
-    if mask is not None:
-        check_scores(scores)
-        check_mask(scores, mask)
-        args = (boost, mask.expand(scores.shape).sum(-1))
-    return label_matrix_loss(
-        "partial-binary",
-        scores,
-        target,
-        args,
-        mask=mask,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        world=world_size(sync),
-        native=mask is None,
-    )
+    return _LOSS(scores, target, boost, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)

@@ -3,19 +3,9 @@
 import torch
 from torch import Tensor
 
-from shortlist.checks import (
-    check_device,
-    check_finite,
-    check_mask,
-    check_reduction,
-    check_scores,
-    transforms_active,
-    whole,
-)
-from shortlist.distributed import world_size
+from shortlist.checks import check_device, check_finite, check_scores, whole
 from shortlist.errors import ShortlistError
-from shortlist.functional._fused import label_matrix_loss
-from shortlist.functional.asymmetric import IGNORE, NEGATIVE, SELECTIVE, check_clip, check_focus
+from shortlist.functional.asymmetric import IGNORE, NEGATIVE, SELECTIVE, SELECTIVE_LOSS, check_clip, check_focus
 
 _RULES = {"selective": SELECTIVE, "ignore": IGNORE, "negative": NEGATIVE}
 
@@ -73,7 +63,6 @@ def partial_selective_loss(
         >>> partial_selective_loss(scores, target, likelihood_topk=1)
         tensor(0.2820)
     """
-    check_reduction(reduction)
     check_focus(gamma_pos=gamma_pos, gamma_neg=gamma_neg, gamma_unknown=gamma_unknown)
     check_clip(clip)
     if mode not in _RULES:
@@ -92,29 +81,12 @@ def partial_selective_loss(
                 f"prior must be of shape ({scores.shape[-1]},), one per label, got {tuple(prior.shape)}"
             )
         frequent = (prior > prior_threshold).to(torch.uint8)
-    args: tuple[object, ...] = (
-        gamma_pos,
-        gamma_neg,
-        gamma_unknown,
-        clip,
-        detach_focus,
-        _RULES[mode],
-        likelihood_topk,
-        frequent,
-    )
-    if mask is not None:
-        check_mask(scores, mask)
-        args = (*args, mask.expand(scores.shape))
-    # the kernel reduces, and knows neither a mask nor a prior that vmap has batched
-    native = reduction != "none" and mask is None and (frequent is None or not transforms_active())
-    return label_matrix_loss(
-        "asymmetric",
+    return SELECTIVE_LOSS(
         scores,
         target,
-        args,
+        *(frequent, gamma_pos, gamma_neg, gamma_unknown, clip, detach_focus, _RULES[mode], likelihood_topk),
         mask=mask,
         sample_weight=sample_weight,
         reduction=reduction,
-        world=world_size(sync),
-        native=native,
+        sync=sync,
     )

@@ -3,24 +3,8 @@
 import torch
 from torch import Tensor
 
-from shortlist.checks import (
-    apply_mask,
-    check_class_weight,
-    check_index_shape,
-    check_indices,
-    check_label_matrix,
-    check_sample_weight,
-    check_scores,
-    in_compute_type,
-    is_index_target,
-    is_learned,
-    mask_indices,
-    values_visible,
-    without_denormals,
-)
+from shortlist.checks import values_visible
 from shortlist.distributed import sum_over_processes
-from shortlist.errors import ShortlistError
-from shortlist.kernels import native_serves
 
 
 def reduce_loss(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
@@ -58,59 +42,3 @@ def spread_nan(rows: Tensor, scores: Tensor, observed: Tensor) -> Tensor:
     bad_entries = bad.unsqueeze(-1)
     poisoned = torch.where(bad_entries, scores * torch.where(bad_entries, torch.nan, 1.0), 0.0).sum(-1)
     return torch.where(bad, poisoned.to(rows.dtype), rows)
-
-
-def index_weights(
-    scores: Tensor, target: Tensor, weight: Tensor | None, sample_weight: Tensor | None
-) -> Tensor | None:
-    """Weight of each row of an index loss, class weight times sample weight; None when there is neither."""
-    if weight is None and sample_weight is None:
-        return None
-    weight, out = check_class_weight(scores, weight), check_sample_weight(scores, sample_weight)
-    if weight is None:
-        return out
-    check_indices(scores, target)  # before it is used as an index
-    weight = weight[target.long().clamp(min=0)]
-    return weight if out is None else without_denormals(weight * out)
-
-
-def index_loss_inputs(
-    scores: Tensor,
-    target: Tensor,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    sample_weight: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Checked and masked inputs of a row loss that takes indices: scores, target, row weights."""
-    check_index_shape(scores, target)
-    x = in_compute_type(scores)
-    if mask is not None or is_learned(sample_weight) or not native_serves(x):
-        check_indices(scores, target)
-    if mask is None and weight is None and sample_weight is None:
-        return x, target, None
-    rows = index_weights(x, target, weight, sample_weight)
-    return apply_mask(x, mask), mask_indices(x, target, mask), rows
-
-
-def label_loss_inputs(
-    scores: Tensor,
-    target: Tensor,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    sample_weight: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Checked and masked inputs of a row loss that takes indices or a label matrix: scores, target, row weights.
-
-    The native kernels check the target's values themselves; here they are checked where no kernel will.
-    """
-    check_scores(scores)
-    if is_index_target(scores, target):
-        return index_loss_inputs(scores, target, mask, weight, sample_weight)
-    x = in_compute_type(scores)
-    if weight is not None:
-        raise ShortlistError("weight (one per class) goes with class indices; a label matrix takes sample_weight")
-    values = mask is not None or is_learned(sample_weight) or not native_serves(x)
-    check_label_matrix(scores, target, values=values)
-    if mask is not None:
-        target = torch.where(mask, target, 0)
-    return apply_mask(x, mask), target, check_sample_weight(x, sample_weight)

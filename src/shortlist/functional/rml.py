@@ -5,16 +5,16 @@ import math
 import torch
 from torch import Tensor
 
-from shortlist.checks import LARGEST, check_not_negative, check_number, check_reduction, in_compute_type, values_visible
-from shortlist.distributed import world_size
-from shortlist.functional._frame import bounded
-from shortlist.functional.label_matrix import read_label_matrix, rows_that_count, wide
-from shortlist.functional.reduction import reduce_over_processes
+from shortlist.checks import LARGEST, check_not_negative, check_number, values_visible
+from shortlist.functional import _targets
+from shortlist.functional._frame import bounded, wide
+from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.warp import AbsentScores, centred, harmonic_numbers
 
 
-def _rml_rows(scores: Tensor, present: Tensor, absent: Tensor, ramp: float, label_weight: float) -> Tensor:
-    """Losses of all rows: the ranked pairs, and the ramp of each known label's signed score."""
+def _rml_twin(scores: Tensor, target: Tensor, ramp: float, label_weight: float) -> tuple[Tensor, Tensor]:
+    """Losses of all rows, the ranked pairs and the ramp of each known label's signed score; whether one is present."""
+    present, absent = target == 1, target == 0
     x = wide(bounded(scores))
     near = _gathered(centred(scores, present | absent), present | absent, 3.0 - ramp)
     ordered = AbsentScores(near, absent)
@@ -25,7 +25,10 @@ def _rml_rows(scores: Tensor, present: Tensor, absent: Tensor, ramp: float, labe
     pairs = torch.where(present, weight * (sloped + flat * (1.0 - ramp)), 0.0)
     signed = torch.where(present, x, -x)
     labels = torch.where(present | absent, (1.0 - signed).clamp(0.0, 1.0 - ramp), 0.0)
-    return (pairs + label_weight * labels).sum(-1).to(scores.dtype)
+    return (pairs + label_weight * labels).sum(-1).to(scores.dtype), present.any(-1)
+
+
+_LOSS = RowLoss(None, _rml_twin, _targets.label_matrix, spreads_nan=False)
 
 
 def _gathered(x: Tensor, known: Tensor, far: float) -> Tensor:
@@ -86,11 +89,8 @@ def rml_loss(
         >>> rml_loss(scores, torch.tensor([[1, 0, 0], [0, 1, 1]]))
         tensor(1.6500)
     """
-    check_reduction(reduction)
     check_number(ramp, -LARGEST, math.nextafter(1, 0), "ramp must be below 1 (the ramp falls from 1 - ramp to 0)")
     check_not_negative(label_weight, "label_weight")
-    present, absent = read_label_matrix(scores, target, mask)
-    x = in_compute_type(scores)
-    rows = _rml_rows(x, present, absent, ramp, label_weight)
-    weight = rows_that_count(present.any(-1), sample_weight, x)
-    return reduce_over_processes(rows, weight, reduction, world_size(sync)).to(scores.dtype)
+    return _LOSS(
+        scores, target, ramp, label_weight, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync
+    )

@@ -4,12 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_k, check_positive, check_reduction
-from shortlist.distributed import world_size
+from shortlist.checks import check_k, check_positive, check_scores
 from shortlist.errors import ShortlistError
+from shortlist.functional import _targets
 from shortlist.functional._frame import finite, split, wide
-from shortlist.functional._fused import register, row_loss
-from shortlist.functional.reduction import index_loss_inputs
+from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.subsets import swap
 from shortlist.kernels import ops
 
@@ -36,28 +35,15 @@ def _smooth_topk_twin(scores: Tensor, target: Tensor, k: int, tau: float, alpha:
     return torch.where(enough, loss, 0.0).to(scores.dtype), observed
 
 
-register("smooth-topk", ops.smooth_topk, _smooth_topk_twin)
+_LOSS = RowLoss(ops.smooth_topk, _smooth_topk_twin, _targets.indices)
 
 
-def _loss(
-    scores: Tensor,
-    target: Tensor,
-    k: int,
-    tau: float,
-    alpha: float,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    sample_weight: Tensor | None,
-    reduction: str,
-    sync: bool | None,
-) -> Tensor:
-    check_reduction(reduction)
+def _options(scores: Tensor, k: int, alpha: float) -> int:
+    """Check what both losses are given; k as a plain number."""
+    check_scores(scores)
     if alpha != alpha or abs(alpha) == float("inf"):
         raise ShortlistError(f"alpha must be a finite number, got {alpha!r}")
-    x, target, rows = index_loss_inputs(scores, target, mask, weight, sample_weight)
-    k = check_k(k, scores.shape[-1] - 1, "the number of labels less one")
-    loss = row_loss("smooth-topk", x, target, (k, tau, alpha), weight=rows, reduction=reduction, world=world_size(sync))
-    return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)
+    return check_k(k, scores.shape[-1] - 1, "the number of labels less one")
 
 
 def smooth_topk_loss(
@@ -106,7 +92,18 @@ def smooth_topk_loss(
         tensor(1.0024)
     """
     check_positive(tau, "tau")
-    return _loss(scores, target, k, tau, alpha, mask, weight, sample_weight, reduction, sync)
+    return _LOSS(
+        scores,
+        target,
+        _options(scores, k, alpha),
+        tau,
+        alpha,
+        mask=mask,
+        weight=weight,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        sync=sync,
+    )
 
 
 def topk_hinge_loss(
@@ -142,4 +139,15 @@ def topk_hinge_loss(
         >>> topk_hinge_loss(torch.tensor([[2.0, 1.0, 0.5, -1.0]]), torch.tensor([3]), k=2)
         tensor(2.)
     """
-    return _loss(scores, target, k, 0.0, alpha, mask, weight, sample_weight, reduction, sync)
+    return _LOSS(
+        scores,
+        target,
+        _options(scores, k, alpha),
+        0.0,
+        alpha,
+        mask=mask,
+        weight=weight,
+        sample_weight=sample_weight,
+        reduction=reduction,
+        sync=sync,
+    )

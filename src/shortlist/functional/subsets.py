@@ -5,7 +5,8 @@ coefficients of two polynomials with positive coefficients only: no logarithm in
 mathematics page of the documentation).
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,8 +14,9 @@ from torch import Tensor
 from shortlist.checks import apply_mask, check_k, check_scores, in_compute_type, values_visible
 from shortlist.errors import ShortlistError
 from shortlist.functional._frame import Split, balance, split, wide
+from shortlist.functional._native import Native
 from shortlist.functional._polynomials import product_coefficients
-from shortlist.kernels import native_serves, ops
+from shortlist.kernels import ops
 
 _CHUNK = 1 << 17  # labels differentiated twice at a time
 
@@ -65,59 +67,57 @@ def _marginals_twin(scores: Tensor, k: int) -> Tensor:
     return torch.where(dead, certain, torch.where(log_sum.isnan().unsqueeze(-1), torch.nan, marginals).to(scores.dtype))
 
 
-class _LogSubsetSum(torch.autograd.Function):
-    generate_vmap_rule = True
+@dataclass(frozen=True, eq=False, slots=True)
+class _LogSubsetSum(Native):
+    """log sigma_k of each row, in float64; the kernel computes the marginals, its gradient, with it."""
 
-    @staticmethod
-    def forward(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        log_sum, marginals = ops.subset_sums.op(scores, k, True)
-        return log_sum, marginals
+    k: int
+    saves_out: ClassVar[bool] = True
+    gives_away: ClassVar[bool] = True
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: tuple[Tensor, Tensor]) -> None:
-        scores, ctx.k = inputs
-        ctx.mark_non_differentiable(output[1])
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(scores, *output)
+    def forward(self, scores: Tensor) -> tuple[Tensor, ...]:
+        results: tuple[Tensor, ...] = ops.subset_sums(scores, self.k, True)
+        return results
 
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor | None, _: Any) -> tuple[Tensor | None, None]:
-        if upstream is None:
-            return None, None
-        scores, log_sum, marginals = ctx.saved_tensors
-        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            marginals = _Marginals.apply(scores, ctx.k)
-        dead = log_sum == float("-inf")  # no subset at all: nothing to learn
-        return marginals * torch.where(dead, 0.0, upstream).to(scores.dtype).unsqueeze(-1), None
+    def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor) -> tuple[Tensor]:
+        log_sum, marginals = kept
+        return (marginals * self._live(upstream, log_sum, scores),)
+
+    def formula(self, upstream: Tensor, scores: Tensor) -> tuple[Tensor]:
+        return (_Marginals(self.k)(scores) * self._live(upstream, self.forward(scores)[0], scores),)
+
+    def _live(self, upstream: Tensor, log_sum: Tensor, scores: Tensor) -> Tensor:
+        """A row without a subset of this size has nothing to learn."""
+        return torch.where(log_sum == float("-inf"), 0.0, upstream).to(scores.dtype).unsqueeze(-1)
+
+    def twin(self, scores: Tensor) -> Tensor:
+        return _log_subset_sum_twin(scores, self.k)
 
 
-class _Marginals(torch.autograd.Function):
-    generate_vmap_rule = True
+@dataclass(frozen=True, eq=False, slots=True)
+class _Marginals(Native):
+    k: int
 
-    @staticmethod
-    def forward(scores: Tensor, k: int) -> Tensor:
-        return ops.subset_sums.op(scores, k, True)[1]
+    def forward(self, scores: Tensor) -> tuple[Tensor, ...]:
+        return (ops.subset_sums(scores, self.k, True)[1],)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
-        scores, ctx.k = inputs
-        ctx.save_for_backward(scores)
+    def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor) -> tuple[Tensor]:
+        if self.k <= ops.SLOPE_DEGREE:
+            return (ops.subset_slopes(scores, upstream, self.k),)
+        return self.formula(upstream, scores)
 
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        (scores,) = ctx.saved_tensors
-        differentiated = torch.is_grad_enabled() and not torch.compiler.is_compiling()
-        if ctx.k <= ops.SLOPE_DEGREE and not differentiated:
-            return ops.subset_slopes.op(scores, upstream, ctx.k), None
-
+    def formula(self, upstream: Tensor, scores: Tensor) -> tuple[Tensor]:
         def pull(s: Tensor, u: Tensor) -> Tensor:
-            return torch.func.vjp(lambda x: _marginals_twin(x, ctx.k), s)[1](u)[0]
+            return torch.func.vjp(self.twin, s)[1](u)[0]
 
         if not values_visible(scores, upstream) or scores.shape[0] == 0:
-            return pull(scores, upstream), None
+            return (pull(scores, upstream),)
         rows = max(1, _CHUNK // scores.shape[1])  # a few rows at a time: the tree keeps many times their memory
         pieces = zip(scores.split(rows), upstream.split(rows), strict=True)
-        return torch.cat([pull(s, u) for s, u in pieces]), None
+        return (torch.cat([pull(s, u) for s, u in pieces]),)
+
+    def twin(self, scores: Tensor) -> Tensor:
+        return _marginals_twin(scores, self.k)
 
 
 def log_subset_sum(scores: Tensor, k: int, *, mask: Tensor | None = None) -> Tensor:
@@ -136,12 +136,8 @@ def log_subset_sum(scores: Tensor, k: int, *, mask: Tensor | None = None) -> Ten
         >>> log_subset_sum(torch.log(torch.tensor([1.0, 2.0, 3.0])), k=2).exp()  # 1*2 + 1*3 + 2*3
         tensor(11.0000)
     """
-    flat = _rows(scores, k, mask)
-    if native_serves(flat):
-        out, _ = _LogSubsetSum.apply(flat, k)
-    else:
-        out = _log_subset_sum_twin(flat, k)
-    return out.to(scores.dtype).reshape(scores.shape[:-1])
+    flat, k = _rows(scores, k, mask)
+    return _LogSubsetSum(k)(flat).to(scores.dtype).reshape(scores.shape[:-1])
 
 
 def subset_marginals(scores: Tensor, k: int, *, mask: Tensor | None = None) -> Tensor:
@@ -159,9 +155,8 @@ def subset_marginals(scores: Tensor, k: int, *, mask: Tensor | None = None) -> T
         >>> subset_marginals(torch.log(torch.tensor([1.0, 2.0, 3.0])), k=2)  # (2+3)/11, (2+6)/11, (3+6)/11
         tensor([0.4545, 0.7273, 0.8182])
     """
-    flat = _rows(scores, k, mask)
-    out = _Marginals.apply(flat, k) if native_serves(flat) else _marginals_twin(flat, k)
-    return out.to(scores.dtype).reshape(scores.shape)
+    flat, k = _rows(scores, k, mask)
+    return _Marginals(k)(flat).to(scores.dtype).reshape(scores.shape)
 
 
 def multi_crop_probabilities(crop_scores: Tensor, k: int) -> Tensor:
@@ -184,8 +179,8 @@ def multi_crop_probabilities(crop_scores: Tensor, k: int) -> Tensor:
     return subset_marginals(crop_scores, k).mean(-2)
 
 
-def _rows(scores: Tensor, k: int, mask: Tensor | None) -> Tensor:
+def _rows(scores: Tensor, k: int, mask: Tensor | None) -> tuple[Tensor, int]:
     check_scores(scores)
     k = check_k(k, scores.shape[-1], "the number of labels")
     scores = apply_mask(in_compute_type(scores), mask)
-    return scores.reshape(-1, scores.shape[-1])
+    return scores.reshape(-1, scores.shape[-1]), k

@@ -4,11 +4,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_reduction, whole
-from shortlist.distributed import world_size
+from shortlist.checks import check_scores, whole
+from shortlist.functional import _targets
 from shortlist.functional._frame import finite
-from shortlist.functional._fused import register, row_loss
-from shortlist.functional.reduction import label_loss_inputs
+from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import ops
 
 _MINUS_INF = float("-inf")
@@ -38,7 +37,7 @@ def _truncated_entropy_twin(scores: Tensor, target: Tensor, k: int) -> tuple[Ten
     return losses.sum(-1), observed.squeeze(-1)
 
 
-register("truncated-entropy", ops.truncated_entropy, _truncated_entropy_twin)
+_LOSS = RowLoss(ops.truncated_entropy, _truncated_entropy_twin, _targets.indices_or_matrix)
 
 
 def truncated_entropy_loss(
@@ -80,11 +79,8 @@ def truncated_entropy_loss(
         >>> [f"{truncated_entropy_loss(scores, torch.tensor([1]), k):.4f}" for k in (1, 2)]
         ['1.4402', '0.4076']
     """
-    check_reduction(reduction)
-    k = whole(k, "k", 1)
-    x, target, rows = label_loss_inputs(scores, target, mask, weight, sample_weight)
-    args = (min(k, x.shape[-1]),)  # more than all rivals cannot be forgiven
-    loss = row_loss(
-        "truncated-entropy", x, target, args, weight=rows, reduction=reduction, world=world_size(sync)
+    check_scores(scores)
+    k = min(whole(k, "k", 1), scores.shape[-1])  # more than all rivals cannot be forgiven
+    return _LOSS(
+        scores, target, k, mask=mask, weight=weight, sample_weight=sample_weight, reduction=reduction, sync=sync
     )
-    return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

@@ -4,11 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_finite, check_positive, check_reduction
-from shortlist.distributed import world_size
+from shortlist.checks import check_finite, check_positive
 from shortlist.errors import ShortlistError
+from shortlist.functional import _targets
 from shortlist.functional._frame import bounded
-from shortlist.functional._fused import label_matrix_loss, register
+from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import check_couples_batch, masked_logsumexp
 from shortlist.functional.reduction import reduce_loss, reduce_over_processes
 from shortlist.kernels import ops
@@ -69,8 +69,8 @@ def _two_way_twin(
     return loss + reduce_over_processes(rows, torch.where(has_present, weight, 0.0), reduction, world)
 
 
-register("pair-rows", ops.pair_rows, _pair_rows_twin, spreads_nan=False)
-register("two-way", ops.two_way, _two_way_twin, couples=True)
+PAIR_ROWS = RowLoss(ops.pair_rows, _pair_rows_twin, _targets.label_matrix, spreads_nan=False)
+_TWO_WAY = RowLoss(ops.two_way, _two_way_twin, _targets.label_matrix, of="batch")
 
 
 def two_way_loss(
@@ -123,28 +123,21 @@ def two_way_loss(
     """
     if way not in ("both", "sample", "class"):
         raise ShortlistError(f"way must be 'both', 'sample' or 'class', got {way!r}")
-    if way == "sample":
-        check_reduction(reduction)
-    else:
+    if way != "sample":
         check_couples_batch(reduction, f"two_way_loss with way={way!r}")
     check_positive(positive_temperature, "positive_temperature")
     check_positive(negative_temperature, "negative_temperature")
     check_finite(margin, "margin")
-    world = world_size(sync)
-    options: tuple[float | bool, ...] = (positive_temperature, negative_temperature, margin)
-    if way == "sample":
-        name, native = "pair-rows", True
-    else:
-        name, options = "two-way", (*options, way == "both")
-        native = world == 1  # columns run over all processes
-    return label_matrix_loss(
-        name,
+    loss, both = (PAIR_ROWS, ()) if way == "sample" else (_TWO_WAY, (way == "both",))
+    return loss(
         scores,
         target,
-        options,
+        positive_temperature,
+        negative_temperature,
+        margin,
+        *both,
         mask=mask,
         sample_weight=sample_weight,
         reduction=reduction,
-        world=world,
-        native=native,
+        sync=sync,
     )

@@ -4,10 +4,9 @@ import torch
 from torch import Tensor
 
 from shortlist.checks import check_reduction, check_scores
-from shortlist.distributed import world_size
-from shortlist.functional._frame import bounded
-from shortlist.functional._fused import label_matrix_loss, register
-from shortlist.functional.label_matrix import wide
+from shortlist.functional import _targets
+from shortlist.functional._frame import bounded, wide
+from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.reduction import spread_nan
 from shortlist.kernels import ops
 
@@ -110,7 +109,7 @@ def _warp_twin(scores: Tensor, target: Tensor, seeds: Tensor | None) -> tuple[Te
     return spread_nan(rows, torch.where(target == -1, 0.0, scores), observed), observed
 
 
-register("warp", ops.warp, _warp_twin, linear=True, spreads_nan=False)
+_LOSS = RowLoss(ops.warp, _warp_twin, _targets.label_matrix, linear=True, spreads_nan=False)
 
 
 def warp_loss(
@@ -166,13 +165,4 @@ def warp_loss(
     seeds = None
     if not exact:
         seeds = torch.randint(2**62, scores.shape[:-1], generator=generator, device=scores.device)
-    return label_matrix_loss(
-        "warp",
-        scores,
-        target,
-        (seeds,),
-        mask=mask,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        world=world_size(sync),
-    )
+    return _LOSS(scores, target, seeds, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)

@@ -1,17 +1,19 @@
 """The native kernels as PyTorch operators: they trace under ``torch.compile`` and batch under ``vmap``.
 
-A loss operator works on rows and returns ``(loss, grad, scale)``: the gradient is computed together with the loss, and
-``scale`` is what it has yet to be multiplied by. ``groups`` splits the rows into equal parts that are reduced apart; it
-is what ``vmap`` adds to. 0 groups: all rows are one, and loss and scale are plain numbers.
+All operators work on rows: tensors come first, numbers after them. A loss operator returns ``(loss, grad, scale)``:
+the gradient is computed together with the loss, and ``scale`` is what it has yet to be multiplied by. Its target is a
+list of plain tensors: one of class indices, or one that holds a label matrix. ``groups`` splits the rows into equal
+parts that are reduced apart; it is what ``vmap`` adds to. 0 groups: all rows are one, and loss and scale are numbers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.library import Library
 
+from shortlist.checks import traced
 from shortlist.errors import ShortlistError
 from shortlist.kernels.dispatch import native
 
@@ -32,6 +34,9 @@ class Kernel(NamedTuple):
 
     run: Callable[..., Any]
     op: Callable[..., Any]
+
+    def __call__(self, *args: Any) -> Any:
+        return self.op(*args) if traced() else self.run(*args)
 
 
 class BadTarget(ShortlistError):
@@ -66,28 +71,52 @@ def _loss_outputs(scores: Tensor, reduction: str, groups: int, with_grad: bool) 
     return loss, grad, scores.new_empty(per_group)
 
 
-def _batched(tensor: Tensor | None, dim: int | None, size: int) -> Tensor | None:
-    """A tensor of rows, the vmapped dimension folded into the rows."""
-    if tensor is None:
-        return None
-    tensor = tensor.unsqueeze(0).expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-    return tensor.reshape(tensor.shape[0] * tensor.shape[1], *tensor.shape[2:])
+def _folded(value: Any, dim: Any, size: int) -> Any:
+    """An argument with the vmapped dimension folded into the rows; numbers and None as they are."""
+    if isinstance(value, list | tuple):
+        return [_folded(one, d, size) for one, d in zip(value, dim or (None,) * len(value), strict=True)]
+    if not isinstance(value, Tensor):
+        return value
+    value = value.unsqueeze(0).expand(size, *value.shape) if dim is None else value.movedim(dim, 0)
+    return value.reshape(value.shape[0] * value.shape[1], *value.shape[2:])
 
 
-def _define_loss(name: str, extra: str, tensors: int = 0) -> Kernel:
-    """Declare loss operator ``name`` with ``extra`` arguments, the last ``tensors`` of them tensors of rows or None."""
-    arguments = "Tensor scores, Tensor target, Tensor? weight, str reduction, int groups, bool with_grad"
-    arguments += f", {extra}" if extra else ""
-    _library.define(f"{name}({arguments}) -> (Tensor, Tensor, Tensor)")
+def _define(schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> Kernel:
+    """Declare an operator on rows."""
+    name, arguments = schema.split(" ->")[0].removesuffix(")").split("(")
+    names = [argument.split(" ")[1] for argument in arguments.split(", ")]
+    _library.define(schema)
 
+    def batch(info: Any, in_dims: Any, *args: Any) -> Any:
+        size = info.batch_size
+        results = op(
+            *[
+                value * size if name == "groups" else _folded(value, dim, size)
+                for name, value, dim in zip(names, args, in_dims, strict=True)
+            ]
+        )
+        if isinstance(results, Tensor):
+            return results.unflatten(0, (size, -1)), 0
+        return tuple(r.unflatten(0, (size, -1)) for r in results), (0,) * len(results)
+
+    _library.impl(name, run, "CPU")
+    op: Callable[..., Any] = getattr(torch.ops.shortlist, name).default
+    torch.library.register_fake(f"shortlist::{name}", fake, lib=_library)
+    torch.library.register_vmap(f"shortlist::{name}", batch, lib=_library)
+    return Kernel(run, op)
+
+
+def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
+    """Declare loss operator ``name`` with its own numbers, and with a tensor of its own (which may be None)."""
+    extra = 1 if tensor else 0
+    arguments = ["Tensor scores", "Tensor[] target", "Tensor? weight"] + [f"Tensor? {tensor}"] * extra
+    arguments += ["str reduction", "int groups", "bool with_grad", *([numbers] if numbers else [])]
     kernel = getattr(native, name, None)
 
-    def run(
-        scores: Tensor, target: Tensor, weight: Tensor | None, reduction: str, groups: int, with_grad: bool, *args: Any
-    ) -> _Results:
-        scores, target = scores.contiguous(), target.contiguous()
-        weight = None if weight is None else weight.contiguous()
-        args = tuple(a.contiguous() if isinstance(a, Tensor) else a for a in args)
+    def run(scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, *args: Any) -> _Results:
+        scores, labels = scores.contiguous(), target[0].contiguous()
+        tensors = [t if t is None else t.contiguous() for t in (weight, *args[:extra])]
+        reduction, groups, with_grad, *values = args[extra:]
         loss, grad, scale = _loss_outputs(scores, reduction, groups, with_grad)
         rows, n = scores.shape
         bad = kernel(  # type: ignore[misc]
@@ -95,90 +124,47 @@ def _define_loss(name: str, extra: str, tensors: int = 0) -> Kernel:
             rows,
             n,
             scores.data_ptr(),
-            target.data_ptr(),
-            LABEL_TYPES[target.dtype] if target.ndim == 2 else 0,
-            _address(weight),
+            labels.data_ptr(),
+            LABEL_TYPES[labels.dtype] if labels.ndim == 2 else 0,
+            _address(tensors[0]),
             loss.data_ptr(),
             scale.data_ptr(),
             grad.data_ptr() if with_grad else 0,
             groups or 1,
             reduction[0],
             torch.get_num_threads(),
-            *[_address(a) if i >= len(args) - tensors else a for i, a in enumerate(args)],
+            *values,
+            *map(_address, tensors[1:]),
         )
         if bad >= 0:
             raise BadTarget(bad)
         return loss, grad, scale
 
-    def fake(
-        scores: Tensor, target: Tensor, weight: Tensor | None, reduction: str, groups: int, with_grad: bool, *args: Any
-    ) -> _Results:
-        return _loss_outputs(scores, reduction, groups, with_grad)
+    def fake(scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, *args: Any) -> _Results:
+        return _loss_outputs(scores, *args[extra : extra + 3])
 
-    def batch(info: Any, in_dims: Any, scores: Tensor, target: Tensor, weight: Tensor | None, *rest: Any) -> Any:
-        size = info.batch_size
-        reduction, groups, with_grad, *args = rest
-        for i in range(len(args) - tensors, len(args)):
-            args[i] = _batched(args[i], in_dims[6 + i], size)
-        results = op(
-            _batched(scores, in_dims[0], size),
-            _batched(target, in_dims[1], size),
-            _batched(weight, in_dims[2], size),
-            reduction,
-            groups * size,
-            with_grad,
-            *args,
-        )
-        return tuple(r.unflatten(0, (size, -1)) for r in results), (0, 0, 0)
-
-    _library.impl(name, run, "CPU")
-    op: Callable[..., _Results] = getattr(torch.ops.shortlist, name).default
-    torch.library.register_fake(f"shortlist::{name}", fake, lib=_library)
-    torch.library.register_vmap(f"shortlist::{name}", batch, lib=_library)
-    return Kernel(run, op)
+    return _define(f"{name}({', '.join(arguments)}) -> (Tensor, Tensor, Tensor)", run, fake)
 
 
 smooth_topk = _define_loss("smooth_topk", "int k, float tau, float alpha")
 truncated_entropy = _define_loss("truncated_entropy", "int k")
-lml_loss = _define_loss("lml_loss", "int k, Tensor? k_rows", tensors=1)
-# per-label tensors (pos_weight, frequent) come unbatched: callers use the twin where vmap would batch them
-binary = _define_loss("binary", "Tensor? pos_weight", tensors=1)
+lml_loss = _define_loss("lml_loss", "int k", tensor="k_rows")
+# per-label tensors (pos_weight, frequent) come unbatched: `RowLoss` uses the twin where vmap would batch them
+binary = _define_loss("binary", tensor="pos_weight")
 partial_binary = _define_loss("partial_binary", "float boost")
 asymmetric = _define_loss(
     "asymmetric",
     "float gamma_pos, float gamma_neg, float gamma_unknown, float clip, bool detach_focus, int unknown_rule, "
-    "int likelihood_topk, Tensor? frequent",
-    tensors=1,
+    "int likelihood_topk",
+    tensor="frequent",
 )
 pair_rows = _define_loss("pair_rows", "float positive_temperature, float negative_temperature, float margin")
 two_way = _define_loss(
     "two_way", "float positive_temperature, float negative_temperature, float margin, bool sample_way"
 )
-multilabel_softmax = _define_loss("multilabel_softmax", "")
-warp = _define_loss("warp", "Tensor? seeds", tensors=1)
+multilabel_softmax = _define_loss("multilabel_softmax")
+warp = _define_loss("warp", tensor="seeds")
 assume_negative = _define_loss("assume_negative", "bool weighted, float label_smoothing")
-
-
-def _define(
-    schema: str, run: Callable[..., Any], fake: Callable[..., Any], outputs: int, tensors: int
-) -> Kernel:
-    """Declare an operator on rows whose first ``tensors`` arguments are (optional) tensors of rows."""
-    name = schema.split("(")[0]
-    _library.define(schema)
-
-    def batch(info: Any, in_dims: Any, *args: Any) -> Any:
-        size = info.batch_size
-        flat = [_batched(a, d, size) if i < tensors else a for i, (a, d) in enumerate(zip(args, in_dims, strict=True))]
-        results = op(*flat)
-        if outputs == 1:
-            return results.unflatten(0, (size, -1)), 0
-        return tuple(r.unflatten(0, (size, -1)) for r in results), (0,) * outputs
-
-    _library.impl(name, run, "CPU")
-    op: Callable[..., Any] = getattr(torch.ops.shortlist, name).default
-    torch.library.register_fake(f"shortlist::{name}", fake, lib=_library)
-    torch.library.register_vmap(f"shortlist::{name}", batch, lib=_library)
-    return Kernel(run, op)
 
 
 def _run_lml(scores: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
@@ -203,7 +189,7 @@ def _fake_lml(scores: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Te
     return _like(scores), scores.new_empty((scores.shape[0], 3), dtype=torch.float64)
 
 
-lml = _define("lml(Tensor scores, Tensor? k_rows, int k) -> (Tensor, Tensor)", _run_lml, _fake_lml, 2, 2)
+lml = _define("lml(Tensor scores, Tensor? k_rows, int k) -> (Tensor, Tensor)", _run_lml, _fake_lml)
 
 
 def _run_lml_backward(scores: Tensor, p: Tensor, frame: Tensor, upstream: Tensor) -> Tensor:
@@ -227,8 +213,6 @@ lml_backward = _define(
     "lml_backward(Tensor scores, Tensor p, Tensor frame, Tensor upstream) -> Tensor",
     _run_lml_backward,
     lambda scores, p, frame, upstream: _like(scores),
-    1,
-    4,
 )
 
 
@@ -254,11 +238,7 @@ def _fake_subset_sums(scores: Tensor, k: int, with_marginals: bool) -> tuple[Ten
 
 
 subset_sums = _define(
-    "subset_sums(Tensor scores, int k, bool with_marginals) -> (Tensor, Tensor)",
-    _run_subset_sums,
-    _fake_subset_sums,
-    2,
-    1,
+    "subset_sums(Tensor scores, int k, bool with_marginals) -> (Tensor, Tensor)", _run_subset_sums, _fake_subset_sums
 )
 
 
@@ -285,8 +265,6 @@ subset_slopes = _define(
     "subset_slopes(Tensor scores, Tensor direction, int k) -> Tensor",
     _run_subset_slopes,
     lambda scores, direction, k: _like(scores),
-    1,
-    2,
 )
 
 
@@ -317,8 +295,6 @@ kth_largest = _define(
     "kth_largest(Tensor scores, Tensor? noise, float epsilon, int k) -> (Tensor, Tensor)",
     _run_kth_largest,
     _fake_kth_largest,
-    2,
-    2,
 )
 
 
@@ -395,18 +371,9 @@ def _fake_average_k(
     return scores.new_empty(groups), _like(scores), _like(scores)
 
 
-def _batch_average_k(info: Any, in_dims: Any, *args: Any) -> Any:
-    size = info.batch_size
-    rows = [_batched(a, d, size) for a, d in zip(args[:4], in_dims[:4], strict=True)]
-    results = average_k.op(*rows, *args[4:7], args[7] * size)
-    return tuple(r.unflatten(0, (size, -1)) for r in results), (0, 0, 0)
-
-
-_library.define(
+average_k = _define(
     "average_k(Tensor scores, Tensor proposals, Tensor index, Tensor weight, float k, float alpha, bool mean, "
-    "int groups) -> (Tensor, Tensor, Tensor)"
+    "int groups) -> (Tensor, Tensor, Tensor)",
+    _run_average_k,
+    _fake_average_k,
 )
-_library.impl("average_k", _run_average_k, "CPU")
-average_k = Kernel(_run_average_k, torch.ops.shortlist.average_k.default)
-torch.library.register_fake("shortlist::average_k", _fake_average_k, lib=_library)
-torch.library.register_vmap("shortlist::average_k", _batch_average_k, lib=_library)

@@ -1,0 +1,207 @@
+"""A loss of rows as one object: its kernel, its PyTorch twin, and the one place that decides between them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from shortlist.checks import (
+    check_reduction,
+    check_scores,
+    in_compute_type,
+    is_learned,
+    raise_bad_index,
+    raise_bad_label,
+    transforms_active,
+)
+from shortlist.distributed import sum_over_processes, world_size
+from shortlist.functional._native import Eager, Native, Traced
+from shortlist.functional._targets import Reader
+from shortlist.functional.reduction import reduce_over_processes, spread_nan
+from shortlist.kernels import native_serves, ops
+
+
+@dataclass(frozen=True, eq=False)
+class RowLoss:
+    """A loss of (..., L) scores and a target, called with its own arguments: first tensors (or None), then numbers.
+
+    ``twin(scores, target, *args)`` gives the losses of rows or entries, and whether each was observed; of a loss that
+    couples the rows of a batch, ``twin(scores, target, weight, reduction, *args, world=)`` gives the reduced loss.
+    The ``kernel`` (None until one is written) must say the same. Backward multiplies the gradient that the kernel has
+    computed with the loss; the gradient of the gradient is the twin's.
+
+    Args:
+        kernel, twin: as above.
+        read: what the target may be, of `shortlist.functional._targets`.
+        of: what has a loss of its own: "rows", "entries" (the kernel then only reduces) or only the whole "batch".
+        linear: piecewise, so that the gradient has no slope of its own.
+        spreads_nan: every score of a row counts, so that a NaN among them makes the row NaN; False where some are left
+            out, and the twin sees to the others.
+        per_label: its tensor has one number per label, not per row: where vmap may batch it the twin serves.
+        minds_mask: what is out of its row is not the same as unknown: only the twin knows of it, by ``mask=``.
+    """
+
+    kernel: ops.Kernel | None
+    twin: Callable[..., Any]
+    read: Reader
+    of: Literal["rows", "entries", "batch"] = "rows"
+    linear: bool = False
+    spreads_nan: bool = True
+    per_label: bool = False
+    minds_mask: bool = False
+
+    def __call__(
+        self,
+        scores: Tensor,
+        target: Tensor,
+        *args: Any,
+        mask: Tensor | None = None,
+        weight: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+        reduction: str = "mean",
+        sync: bool | None = None,
+    ) -> Tensor:
+        check_reduction(reduction)
+        check_scores(scores)
+        x, world = in_compute_type(scores), world_size(sync)
+        native = (
+            self.kernel is not None
+            and native_serves(x)
+            and not (is_learned(weight) or is_learned(sample_weight))
+            and not (self.of == "entries" and reduction == "none")
+            and not (self.of == "batch" and world > 1)
+            and not (self.minds_mask and mask is not None)
+            and not (self.per_label and args[0] is not None and (is_learned(args[0]) or transforms_active()))
+        )
+        x, target, rows = self.read(x, target, mask, weight, sample_weight, native)
+        shape = x.shape[:-1]
+        if x.ndim != 2:
+            x = x.reshape(-1, x.shape[-1])
+            target = target.reshape(-1) if target.ndim == len(shape) else target.reshape(x.shape)
+            rows = None if rows is None else rows.reshape(-1)
+            if not self.per_label:
+                args = tuple(a.reshape(-1) if isinstance(a, Tensor) else a for a in args)
+        if native:
+            loss = self._native(x, target, rows, reduction, args, shape, world)
+        else:
+            if self.minds_mask and mask is not None:
+                args = (*args, mask.expand(*shape, x.shape[-1]).reshape(x.shape))
+            loss = self.reduced_twin(x, target, rows, reduction, args, world)
+        if reduction == "none" and len(shape) != 1:
+            loss = loss.reshape((*shape, *loss.shape[1:]))
+        return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)
+
+    def reduced_twin(
+        self,
+        scores: Tensor,
+        target: Tensor,
+        weight: Tensor | None,
+        reduction: str,
+        args: tuple[Any, ...],
+        world: int = 1,
+    ) -> Tensor:
+        if self.of == "batch":
+            reduced: Tensor = self.twin(scores, target, weight, reduction, *args, world=world)
+            return reduced
+        losses, observed = self.twin(scores, target, *args)
+        if self.spreads_nan:
+            losses = spread_nan(losses, scores, observed)
+        counts = observed.to(losses.dtype)
+        if weight is not None:
+            counts = counts * (weight if weight.ndim == counts.ndim else weight.unsqueeze(-1))
+        return reduce_over_processes(losses, counts, reduction, world)
+
+    def _native(
+        self,
+        scores: Tensor,
+        target: Tensor,
+        weight: Tensor | None,
+        reduction: str,
+        args: tuple[Any, ...],
+        shape: torch.Size,
+        world: int,
+    ) -> Tensor:
+        """By the kernel: directly, or as an operator where the call is traced."""
+        own = sum(a is None or isinstance(a, Tensor) for a in args)
+        tensors, numbers = (scores, weight, *args[:own], target), args[own:]
+        learns = scores.requires_grad and torch.is_grad_enabled()
+        try:
+            if transforms_active() or (learns and (world > 1 or torch.compiler.is_compiling())):
+                loss, _, scale = Traced.apply(_Call(self, reduction, own, numbers, groups=1), *tensors)
+                if reduction == "none":
+                    return loss
+                loss, scale = loss.squeeze(0), scale.squeeze(0)
+            elif learns:
+                return Eager.apply(_Call(self, reduction, own, numbers), *tensors)
+            else:
+                loss, _, scale = _Call(self, reduction, own, numbers, with_grad=False).forward(*tensors)
+        except ops.BadTarget as bad:  # in terms of the target's own shape
+            n = scores.shape[-1]
+            if target.ndim == 1:
+                raise_bad_index(target.reshape(shape), bad.position, n)
+            raise_bad_label(target.reshape(*shape, n), bad.position)
+            raise
+        return _share(loss, scale, target, weight, reduction, world)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Call(Native):
+    """One call of a loss's kernel, a function of (scores, weight, the loss's own tensors, those of the target)."""
+
+    loss: RowLoss
+    reduction: str
+    own: int  # how many tensors of its own the loss has
+    numbers: tuple[Any, ...]
+    groups: int = 0
+    with_grad: bool = True
+
+    gives_away: ClassVar[bool] = True
+
+    @property
+    def linear(self) -> bool:  # type: ignore[override]
+        return self.loss.linear
+
+    def forward(self, scores: Tensor, weight: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
+        own, target = rest[: self.own], rest[self.own :]
+        results: tuple[Tensor, ...] = self.loss.kernel(  # type: ignore[misc]  # there is one: this is its call
+            scores, target, weight, *own, self.reduction, self.groups, self.with_grad, *self.numbers
+        )
+        return results
+
+    def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
+        grad, scale = kept
+        if not in_place:
+            return (grad * (upstream.unsqueeze(-1) if self.reduction == "none" else upstream * scale),)
+        if self.reduction == "none":
+            grad.mul_(upstream.unsqueeze(-1))
+        elif (factor := upstream.item() * scale.item()) != 1:
+            grad.mul_(factor)
+        return (grad,)
+
+    def formula(self, upstream: Tensor, scores: Tensor, weight: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
+        own, (target,) = rest[: self.own], rest[self.own :]
+
+        def loss(s: Tensor) -> Tensor:
+            reduced = self.loss.reduced_twin(s, target, weight, self.reduction, (*own, *self.numbers))
+            return reduced.reshape(upstream.shape)
+
+        return torch.func.vjp(loss, scores)[1](upstream)
+
+
+def _share(
+    loss: Tensor, scale: Tensor, target: Tensor, weight: Tensor | None, reduction: str, world: int
+) -> Tensor:
+    """This process's share of the loss of the global batch, as in `reduce_over_processes`."""
+    if world == 1 or reduction == "none":
+        return loss
+    if reduction == "sum":
+        return world * loss
+    if target.ndim == 1:  # class indices: their kernels have put the mean's divisor into the gradient already
+        rows = (target >= 0).to(loss.dtype)
+        observed = (rows if weight is None else rows * weight).sum()
+    else:
+        observed = torch.where(scale > 0, 1.0 / scale, 0.0)
+    total = sum_over_processes(observed, world)
+    return loss * (world * observed / torch.where(total > 0, total, 1.0))

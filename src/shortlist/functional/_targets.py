@@ -1,0 +1,138 @@
+"""What losses take as targets: a reader for each kind checks it and makes it the plain tensors that kernels read.
+
+``reader(scores, target, mask, weight, sample_weight, native)`` returns the scores, the target, and the weight of each
+row (or None). ``native``: a kernel will check the target's values on its way; else they are checked here.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from shortlist.checks import (
+    apply_mask,
+    check_class_weight,
+    check_index_shape,
+    check_indices,
+    check_label_matrix,
+    check_mask,
+    check_sample_weight,
+    is_index_target,
+    mask_indices,
+    raise_bad_label,
+    values_visible,
+    without_denormals,
+)
+from shortlist.errors import ShortlistError
+from shortlist.kernels import native_serves, ops
+
+Rows = tuple[Tensor, Tensor, Tensor | None]
+Reader = Callable[[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None, bool], Rows]
+
+
+def indices(
+    scores: Tensor,
+    target: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    sample_weight: Tensor | None,
+    native: bool,
+) -> Rows:
+    """Class indices, -1 for an unknown row. A label that the mask takes out has the score -inf."""
+    check_index_shape(scores, target)
+    if mask is not None or weight is not None or not native:  # a mask and class weights are looked up by them
+        check_indices(scores, target)
+    weight, rows = check_class_weight(scores, weight), check_sample_weight(scores, sample_weight)
+    if weight is not None:
+        weight = weight[target.long().clamp(min=0)]
+        rows = weight if rows is None else without_denormals(weight * rows)
+    if mask is not None:
+        scores, target = apply_mask(scores, mask), mask_indices(scores, target, mask)
+    return scores, target.long(), rows
+
+
+def indices_or_matrix(
+    scores: Tensor,
+    target: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    sample_weight: Tensor | None,
+    native: bool,
+) -> Rows:
+    """Class indices, or a label matrix of which only the present labels count. What the mask takes out is at -inf."""
+    if is_index_target(scores, target):
+        return indices(scores, target, mask, weight, sample_weight, native)
+    if weight is not None:
+        raise ShortlistError("weight (one per class) goes with class indices; a label matrix takes sample_weight")
+    check_label_matrix(scores, target, values=mask is not None or not native)
+    if mask is not None:
+        target = torch.where(mask, target, 0)
+    return apply_mask(scores, mask), ops.in_kernel_type(target), check_sample_weight(scores, sample_weight)
+
+
+def label_matrix(
+    scores: Tensor,
+    target: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    sample_weight: Tensor | None,
+    native: bool,
+) -> Rows:
+    """A label matrix: 1 present, 0 absent, -1 unknown. Labels that the mask takes out become unknown."""
+    check_label_matrix(scores, target, values=mask is not None or not native)
+    if mask is not None:
+        check_mask(scores, mask)
+        target = torch.where(mask, target.to(torch.int8), -1)
+    return scores, ops.in_kernel_type(target), check_sample_weight(scores, sample_weight)
+
+
+def single_positive(
+    scores: Tensor,
+    target: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    sample_weight: Tensor | None,
+    native: bool,
+) -> Rows:
+    """Class indices, also from a label matrix with at most one present label per row. The scores stay as they are.
+
+    -1 marks a row that is not observed, and has weight 0: an unknown index, no present label, or one that is masked.
+    """
+    if is_index_target(scores, target):
+        check_indices(scores, target)
+        index = target.long()
+    elif native_serves(scores) and values_visible(scores, target):
+        index = _present_label(scores, target)
+    else:
+        check_label_matrix(scores, target)
+        present = target == 1
+        count = present.sum(-1)
+        if values_visible(count) and bool((count > 1).any()):
+            row = int((count > 1).flatten().nonzero()[0])
+            _raise_several(row, int(count.flatten()[row]))
+        index = torch.where(count > 0, present.to(torch.uint8).argmax(-1), -1)
+    index = mask_indices(scores, index, mask)
+    weight, sample_weight = check_class_weight(scores, weight), check_sample_weight(scores, sample_weight)
+    rows = (index >= 0).to(scores.dtype)
+    rows = rows if sample_weight is None else rows * sample_weight
+    return scores, index, rows if weight is None else without_denormals(rows * weight[index.clamp(min=0)])
+
+
+def _present_label(scores: Tensor, target: Tensor) -> Tensor:
+    """The present label of each row in one pass over the matrix, its values checked on the way."""
+    check_label_matrix(scores, target, values=False)
+    try:
+        index = ops.single_positive(ops.in_kernel_type(target).reshape(-1, scores.shape[-1]))
+    except ops.BadTarget as bad:
+        raise_bad_label(target, bad.position)
+    if bool((index < -1).any()):
+        row = int((index < -1).nonzero()[0])
+        _raise_several(row, -int(index[row]))
+    return index.reshape(scores.shape[:-1])
+
+
+def _raise_several(row: int, count: int) -> None:
+    raise ShortlistError(
+        f"row {row} of target holds {count} present labels: "
+        f"this loss takes class indices, or a label matrix with at most one present label per row"
+    )
