@@ -3,6 +3,9 @@
 import re
 from collections.abc import Iterable
 
+# texts that mean that nothing is known
+NA_VALUES = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "?", "-", "#N/A")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 

@@ -42,6 +42,7 @@ class Dataset:
         corruptions: what was done to the labels since they were read, in order.
         columns: what each column is used for, where the data was read from a table.
         encoder: what made the features, where they are of images and it is known.
+        notes: what the reader decided that the files do not say.
 
     >>> data = Dataset(torch.eye(3), torch.tensor([0, 1, 1]), ("cat", "dog"))
     >>> data
@@ -64,6 +65,7 @@ class Dataset:
     corruptions: tuple[dict[str, Any], ...] = ()
     columns: ColumnUse | None = None
     encoder: Encoder | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = check_vocabulary(self.vocabulary, len(self.vocabulary))
@@ -236,6 +238,8 @@ class Dataset:
             described["true_cardinality"] = float(self.truth.sizes.mean()) if len(self) else 0.0
         if self.columns is not None:
             described["columns"] = self.columns.as_json()
+        if self.notes:
+            described["notes"] = list(self.notes)
         if self.corruptions:
             described["corruptions"] = [dict(done) for done in self.corruptions]
         return described

@@ -168,9 +168,7 @@ def decode(
         raise ShortlistError(f"cannot decode the image {os.fspath(path)}: {reason}") from error
 
 
-def as_pixels(
-    image: Any, size: tuple[int, int] | None = None, crop: bool = False, zoom: float = ZOOM
-) -> Pixels:
+def as_pixels(image: Any, size: tuple[int, int] | None = None, crop: bool = False, zoom: float = ZOOM) -> Pixels:
     """The pixels of an open Pillow image, as `decode` gives those of a file."""
     pil = require("PIL.Image")
     found = require("PIL.ImageOps").exif_transpose(image)

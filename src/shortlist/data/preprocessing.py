@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.data.cells import NA_VALUES
 from shortlist.errors import ShortlistError, ShortlistWarning
 
-NA_VALUES = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "?", "-", "#N/A")
 MISSING = "(missing)"  # the category of a blank
 _FORMAT = 1
 _MOST_CATEGORIES = 256  # of one column; the rest, the rarest ones, share one

@@ -5,10 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from shortlist.data.cells import have_decimal_commas, is_number
+from shortlist.data.cells import NA_VALUES, have_decimal_commas, is_number
 from shortlist.data.column_use import DECIMAL_COMMAS, NO_NUMBERS, listed
 from shortlist.data.dataset import Dataset
-from shortlist.data.preprocessing import NA_VALUES
 from shortlist.data.table_rows import TableRows
 
 _SEPARATORS = "|;,"

@@ -24,7 +24,7 @@ _LABEL = {"present": 1, "absent": 0, "unknown": -1}
 _NAN = float("nan")
 _OTHER = -2  # marks, for a moment, a value that is not in the coding
 # what the CheXpert and MIMIC-CXR tables say about an image besides its labels
-_CHEXPERT_OTHER = ("Path", "Sex", "Age", "Frontal/Lateral", "AP/PA", "subject_id", "study_id", "dicom_id", "split")
+CHEXPERT_OTHER = ("Path", "Sex", "Age", "Frontal/Lateral", "AP/PA", "subject_id", "study_id", "dicom_id", "split")
 
 
 def check_label_matrix(x: Any) -> None:
@@ -164,7 +164,7 @@ def from_chexpert(
     pd = require("pandas")
     if not isinstance(df, pd.DataFrame):
         raise ShortlistError(f"df must be a pandas DataFrame, got {type(df).__name__}")
-    columns = [c for c in df.columns if c not in _CHEXPERT_OTHER] if labels is None else list(labels)
+    columns = [c for c in df.columns if c not in CHEXPERT_OTHER] if labels is None else list(labels)
     policy = dict(uncertain) if isinstance(uncertain, Mapping) else dict.fromkeys(columns, uncertain)
     _check_columns("labels", columns, list(df.columns))
     _check_columns("uncertain", policy, columns)

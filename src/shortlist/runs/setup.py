@@ -11,8 +11,9 @@ from torch import nn
 
 from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, read_beside, shared_examples, split
 from shortlist.data import read as read_data
-from shortlist.data.preprocessing import NA_VALUES, Preprocessor
-from shortlist.data.readers.tables import TABLE_ENDINGS
+from shortlist.data.cells import NA_VALUES
+from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.readers.tables import is_table
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.metrics.named import check_metric
@@ -193,7 +194,7 @@ def preprocessor_for(config: RunConfig, train_set: Dataset) -> Preprocessor | No
 
 
 def _is_table(source: Source) -> bool:
-    return source.reader == "features" and str(source.options.get("path")).lower().endswith(TABLE_ENDINGS)
+    return source.reader == "features" and is_table(str(source.options.get("path")))
 
 
 def same_columns(source: Source, features: Sequence[str] | None) -> Source:
@@ -264,8 +265,8 @@ def facts_of(train_set: Dataset) -> dict[str, Any]:
         "class_counts": train_set.label_counts().tolist(),
         "corruptions": [dict(done) for done in train_set.corruptions],
         "scenes": {"objects": list(train_set.inputs.class_names)} if train_set.kind == "scenes" else None,
-        "columns": None if train_set.columns is None else list(train_set.columns.features),
         "encoder": None if train_set.encoder is None else train_set.encoder.to_json(),
+        "columns": None if train_set.columns is None else list(train_set.columns.features) or None,
         "images": None if images is None else {"mean": list(images.mean), "std": list(images.std), "crop": images.crop},
     }
 

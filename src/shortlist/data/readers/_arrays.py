@@ -1,4 +1,4 @@
-"""Arrays in files: .npy, .npz (dense, or a CSR matrix in pieces) and columns of a parquet, .csv or .tsv table."""
+"""Arrays in files: .npy, .npz (dense, or a CSR matrix in pieces) and columns of a table."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import numpy as np
 
 from shortlist.data.column_use import DECIMAL_COMMAS, NO_NUMBERS, listed
 from shortlist.data.limits import check_unpacked
-from shortlist.data.readers._columns import Columns, ParquetColumns, TextColumns
+from shortlist.data.readers._arff import SparseColumns
+from shortlist.data.readers._columns import Columns, TextColumns
 from shortlist.data.readers.findings import Findings, missing
-from shortlist.data.readers.tables import read_table
+from shortlist.data.readers.tables import TABLE_ENDINGS, is_table, open_table
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
@@ -28,7 +29,7 @@ _DAMAGE = (OSError, ValueError, EOFError, KeyError, TypeError, OverflowError, No
 _NAME_BYTES = 100  # about what the name of a label takes, and a column that is nowhere present takes nothing else
 _PIECES = ("data", "indices", "indptr", "shape")
 _NO_COLUMN = "at least one column must be named"
-_KINDS = (".npy", ".npz", ".parquet", ".csv", ".tsv")
+_KINDS = (".npy", ".npz", *TABLE_ENDINGS)
 _INPUTS = "X"  # the key that stands for all other columns of numbers, where a table has none of this name
 
 
@@ -38,45 +39,47 @@ class ArrayFile:
     Nothing in a file is run: pickled objects are refused.
     """
 
-    def __init__(self, path: str | os.PathLike[str], memory_map: bool = False, text: TextColumns | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], memory_map: bool = False, table: Columns | None = None) -> None:
         self.path = Path(path)
         kind = self.path.suffix.lower()
         if not self.path.is_file():
             raise ShortlistError(missing(self.path, "file"))
-        if kind not in _KINDS:
+        if table is None and kind not in _KINDS:
             raise ShortlistError(
                 f"the file must be {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, not {kind or 'without a suffix'!r}"
             )
         if memory_map and kind != ".npy":
             raise ShortlistError(f"memory_map needs a .npy file of inputs, this is {kind}")
-        self._table: Columns | None = text
-        self._text = text is not None
+        self.table = table
         try:
-            if kind == ".parquet":
-                self._table = ParquetColumns(self.path)
-            elif text is None:
+            if table is None:
                 if kind == ".npy":
                     with open(self.path, "rb") as file:
                         _check_size(file, self.path.stat().st_size)
                 self._loaded = np.load(self.path, mmap_mode="r" if memory_map else None, allow_pickle=False)
         except _DAMAGE as error:
             raise ShortlistError(f"cannot be read: {error}") from error
-        self.keys = list(self._loaded.files if kind == ".npz" else self._table.names if self._table else [])
+        self.keys = list(table.names if table is not None else self._loaded.files if kind == ".npz" else [])
 
     @property
     def is_table(self) -> bool:
         """Whether arrays are columns, in which blanks are possible."""
-        return self._table is not None
+        return self.table is not None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether columns side by side are a sparse matrix."""
+        return isinstance(self.table, SparseColumns)
 
     def get(self, key: str, named: Collection[str] = (), as_text: bool = False) -> Any:
         """A numpy array, or a scipy CSR matrix. In a table, the columns ``named`` have another use."""
         try:
-            if self._table is not None:
+            if self.table is not None:
                 columns = self.spread(key, named)
                 if columns:
                     return self.stack(columns)
                 if columns is None:
-                    return self._table.texts(key) if as_text else self._table.array(key)
+                    return self.table.texts(key) if as_text else self.table.array(key)
             elif isinstance(self._loaded, np.ndarray):
                 return self._loaded
             elif key in self.keys:
@@ -88,30 +91,33 @@ class ArrayFile:
         except _DAMAGE as error:
             raise ShortlistError(f"{key!r} cannot be read: {error}") from error
         has = ", ".join(map(repr, self.keys))
-        if self._table is not None:
+        if self.table is not None:
             raise ShortlistError(f"there is no column {key!r} and no column {f'{key}_*'!r}; the columns are {has}")
         raise ShortlistError(f"there is no {key!r}; the file has {has}")
 
     def stack(self, columns: Sequence[str]) -> Any:
         """These columns of numbers side by side."""
-        if self._table is None:
+        if self.table is None:
             raise ShortlistError(f"there is no column {columns[0]!r}: this is no table" if columns else _NO_COLUMN)
         self.check_columns(columns)
-        return np.stack([self._table.numbers(name) for name in columns], axis=1)
+        if isinstance(self.table, SparseColumns):
+            return self.table.matrix(columns)
+        return np.stack([self.table.numbers(name) for name in columns], axis=1)
 
     def frame(self, columns: Sequence[str]) -> TableRows:
         """These columns side by side, as they are written."""
         self.check_columns(columns)
-        assert self._table is not None
+        assert self.table is not None
         pandas = require("pandas")
-        return TableRows(pandas.DataFrame({name: self._table.values(name) for name in columns}))
+        return TableRows(pandas.DataFrame({name: self.table.values(name) for name in columns}))
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise a ShortlistError where there is none, or one that the table does not have."""
-        absent = [name for name in columns if name not in self.keys]
+        there = set(self.keys)
+        absent = [name for name in columns if name not in there]
         if absent:
-            there = f"the columns are {listed([repr(name) for name in self.keys])}"
-            raise ShortlistError(f"there is no column {listed([repr(name) for name in absent])}: {there}")
+            have = f"the columns are {listed([repr(name) for name in self.keys])}"
+            raise ShortlistError(f"there is no column {listed([repr(name) for name in absent])}: {have}")
         if not columns:
             raise ShortlistError(_NO_COLUMN)
 
@@ -120,13 +126,14 @@ class ArrayFile:
 
         ``with_names``: features need not be numbers.
         """
-        if self._table is None:
+        if self.table is None:
             return None
         found = [name for name in self.keys if name.startswith(f"{key}_")]
-        if key in self.keys and not (key == _INPUTS and self._text):  # a cell of text holds no list
+        holds_lists = not isinstance(self.table, TextColumns)
+        if key in self.keys and (key != _INPUTS or holds_lists):
             return None
         if key == _INPUTS and not found:
-            fits = self._table.is_flat if with_names else self._table.has_numbers
+            fits = self.table.is_flat if with_names else self.table.has_numbers
             found = [name for name in self.keys if name and name not in named and fits(name)]
         return found
 
@@ -136,11 +143,11 @@ class ArrayFile:
             return "it has no name"
         if chosen:
             return "it is not among the features that were named"
-        if self._table is not None and self._table.has_numbers(name):
+        if self.table is not None and self.table.has_numbers(name):
             return f"the features are the columns {key}_*"
-        if self._table is not None and not self._table.is_flat(name):
+        if self.table is not None and not self.table.is_flat(name):
             return "it holds lists"
-        return DECIMAL_COMMAS if self._table is not None and self._table.has_decimal_commas(name) else NO_NUMBERS
+        return DECIMAL_COMMAS if self.table is not None and self.table.has_decimal_commas(name) else NO_NUMBERS
 
     def _member(self, key: str) -> Any:
         """An array of an .npz, once its size is known to be right."""
@@ -178,17 +185,20 @@ def _check_size(file: IO[bytes], size: int) -> None:
 
 
 def open_arrays(
-    path: str | os.PathLike[str], findings: Findings, memory_map: bool = False, decimal: str = "."
+    path: str | os.PathLike[str],
+    findings: Findings,
+    memory_map: bool = False,
+    decimal: str = ".",
+    delimiter: str | None = None,
 ) -> ArrayFile | None:
     """The file, or None with the reason noted."""
-    text = None
-    if Path(path).suffix.lower() in (".csv", ".tsv"):
-        table = read_table(path, findings)
+    table = None
+    if is_table(path):
+        table = open_table(path, findings, decimal=decimal, delimiter=delimiter)
         if table is None:
             return None
-        text = TextColumns(table, findings, decimal)
     try:
-        return ArrayFile(path, memory_map, text)
+        return ArrayFile(path, memory_map, table)
     except ValueError as error:
         findings.add(path, str(error))
         return None
@@ -208,7 +218,7 @@ def get_array(
     if file is None or (key is None and columns is None):
         return None
     try:
-        if as_table and file.is_table:
+        if as_table and file.is_table and not file.is_sparse:
             wanted = columns if columns is not None else file.spread(key or "", named, with_names=True)
             if wanted:
                 return file.frame(wanted)

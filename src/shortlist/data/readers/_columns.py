@@ -1,8 +1,7 @@
-"""Columns of a table as arrays: of parquet, and of text with commas or tabs."""
+"""Columns of a table as arrays: of pyarrow's tables, typed (parquet, JSON lines) or of text (.csv, .tsv)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,20 +9,23 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import DECIMAL_COMMA, have_decimal_commas, is_number
+from shortlist.data.cells import DECIMAL_COMMA, NUMBER
 from shortlist.data.readers.findings import Findings
-from shortlist.data.readers.tables import Table, parquet_table
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
+_NUMBER, _DECIMAL_COMMA = (f"^({pattern.pattern})$" for pattern in (NUMBER, DECIMAL_COMMA))
+_LEADING_ZERO = r"^[+-]?0\d"
+
 
 class Columns(Protocol):
-    """A table, column by column. Blank numbers are NaN, blank texts None."""
+    """A table, column by column. Blank numbers are NaN, blank texts and lists None."""
 
     names: Sequence[str]
+    label_names: Sequence[str] | None  # the columns that are labels, where the file says so
 
     def array(self, name: str) -> NDArray[Any]:
-        """Numbers or texts (N,), or a matrix (N, D) of lists."""
+        """Numbers, texts or lists (N,), or a matrix (N, D) of lists of numbers that are of one length."""
 
     def numbers(self, name: str) -> NDArray[Any]:
         """A column that must hold numbers."""
@@ -43,22 +45,34 @@ class Columns(Protocol):
         """Whether it would hold numbers, were commas points."""
 
 
-class ParquetColumns:
-    def __init__(self, path: Path) -> None:
-        self._table = parquet_table(path)
-        self.names: Sequence[str] = list(self._table.column_names)
+class TypedColumns:
+    """The columns of a pyarrow table that knows what they hold."""
+
+    def __init__(self, table: Any, label_names: Sequence[str] | None = None) -> None:
+        self._table, self.label_names = table, label_names
+        self.names: Sequence[str] = list(table.column_names)
 
     def array(self, name: str) -> NDArray[Any]:
-        types = require("pyarrow.types")
         column = self._table.column(name)
-        kind = column.type
-        if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-            return _matrix(column.combine_chunks(), name)
-        if types.is_string(kind) or types.is_large_string(kind):
-            return np.asarray(column.to_pylist(), dtype=object)
+        if not self.is_flat(name):
+            return _lists(column.combine_chunks(), name)
+        if self._is_text(name):
+            return self.texts(name)
         return np.asarray(column.to_numpy())
 
-    numbers = texts = array
+    def numbers(self, name: str) -> NDArray[Any]:
+        return self.array(name)
+
+    def texts(self, name: str) -> NDArray[Any]:
+        if self._is_text(name):
+            cells = self._table.column(name).to_pylist()
+            return np.array([None if cell is None else cell.strip() or None for cell in cells] + [None], "O")[:-1]
+        return self.array(name)
+
+    def _is_text(self, name: str) -> bool:
+        types, kind = require("pyarrow.types"), self._table.column(name).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind))
 
     def has_numbers(self, name: str) -> bool:
         types = require("pyarrow.types")
@@ -66,77 +80,116 @@ class ParquetColumns:
         return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
     def values(self, name: str) -> Any:
-        return self._table.column(name).to_pandas()
+        return self.texts(name) if self._is_text(name) else self._table.column(name).to_pandas()
 
     def is_flat(self, name: str) -> bool:
         return not require("pyarrow.types").is_nested(self._table.column(name).type)
 
     def has_decimal_commas(self, name: str) -> bool:
-        return have_decimal_commas(cell for cell in self.texts(name).tolist() if isinstance(cell, str))
+        return self._is_text(name) and _mostly(self._table.column(name).cast("string"), _DECIMAL_COMMA)
 
 
-def _matrix(lists: Any, name: str) -> NDArray[Any]:
-    if lists.null_count:
-        raise ShortlistError(f"column {name!r} has a blank in row {int(np.argmax(lists.is_null().to_numpy(False)))}")
-    lengths = require("pyarrow.compute").list_value_length(lists).to_numpy(False)
-    if len(set(lengths.tolist())) > 1:
-        row = int(np.argmax(lengths != lengths[0]))
-        raise ShortlistError(f"column {name!r} has {lengths[row]} values in row {row} and {lengths[0]} in row 0")
-    return np.asarray(lists.flatten().to_numpy(False)).reshape(len(lists), -1)
+def _lists(lists: Any, name: str) -> NDArray[Any]:
+    """Lists as they are; those of numbers, all of one length, as a matrix."""
+    types, kind = require("pyarrow.types"), lists.type
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+        raise ShortlistError(f"column {name!r} holds {kind}: a cell must be a value or a list of values")
+    inner = kind.value_type
+    if types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner):
+        lengths = require("pyarrow.compute").list_value_length(lists).to_numpy(False)
+        if not lists.null_count and len(set(lengths.tolist())) == 1:
+            return np.asarray(lists.flatten().to_numpy(False)).reshape(len(lists), -1)
+    found = np.empty(len(lists), dtype=object)
+    found[:] = lists.to_pylist()
+    return found
 
 
 class TextColumns:
     """The columns of a .csv or .tsv file; a cell that should be a number and is none is noted with its line."""
 
-    def __init__(self, table: Table, findings: Findings, decimal: str = ".") -> None:
-        self.names: Sequence[str] = table.columns
-        self._path, self._findings = table.path, findings
-        self._cells = {name: [cells[place] for _, cells in table.rows] for place, name in enumerate(self.names)}
-        if decimal == ",":
-            for name, cells in self._cells.items():
-                self._cells[name] = [
-                    cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells
-                ]
-        findings.number_lines(table.path, [line for line, _ in table.rows])
-        for name in self._cells:
-            if name and self.names.count(name) > 1:
-                findings.add(table.path, f"{self.names.count(name)} columns are called {name!r}")
+    label_names: Sequence[str] | None = None
+
+    def __init__(self, path: Path, names: Sequence[str], table: Any, findings: Findings, decimal: str = ".") -> None:
+        self.names = names
+        self._path, self._findings, self._decimal = path, findings, decimal
+        self._columns = {name: table.column(place) for place, name in reversed(list(enumerate(names)))}
+        self._parsed: dict[str, NDArray[np.float64] | None] = {}
+        for name in self._columns:
+            if name and names.count(name) > 1:
+                findings.add(path, f"{names.count(name)} columns are called {name!r}")
+
+    def _cells(self, name: str) -> Any:
+        """Texts without blanks around them, null where nothing is left."""
+        compute = require("pyarrow.compute")
+        cells = compute.utf8_trim_whitespace(self._columns[name])
+        return compute.if_else(compute.equal(cells, ""), None, cells)
+
+    def _numbers(self, name: str) -> NDArray[np.float64] | None:
+        """NaN where blank; None where a cell is no number."""
+        if name not in self._parsed:
+            self._parsed[name] = self._parse(name)
+        return self._parsed[name]
+
+    def _parse(self, name: str) -> NDArray[np.float64] | None:
+        pyarrow, compute = require("pyarrow"), require("pyarrow.compute")
+        try:
+            return np.asarray(self._columns[name].cast(pyarrow.float64()).to_numpy())
+        except pyarrow.ArrowInvalid:
+            cells = self._cells(name)
+            if self._decimal == ",":
+                commas = compute.match_substring_regex(cells, _DECIMAL_COMMA)
+                cells = compute.if_else(commas, compute.replace_substring(cells, ",", "."), cells)
+        try:
+            return np.asarray(cells.cast(pyarrow.float64()).to_numpy())
+        except pyarrow.ArrowInvalid:
+            return None
 
     def array(self, name: str) -> NDArray[Any]:
-        found = _parsed(self._cells[name])
-        if found is None:
+        found = self._numbers(name)
+        if found is None or _any(self._cells(name), _LEADING_ZERO):  # 007 is a name
             return self.texts(name)
         whole = bool((found % 1 == 0).all())  # not where one is blank
         return found.astype(np.int64) if whole else found
 
     def numbers(self, name: str) -> NDArray[Any]:
-        found = _parsed(self._cells[name])
+        found = self._numbers(name)
         if found is not None:
             return found
-        cells = self._cells[name]
-        bad = [row for row, cell in enumerate(cells) if cell and not is_number(cell)]
-        self._findings.rows(self._path, bad, lambda row: f"the column {name!r} is {cells[row]!r}, not a number")
+        cells = self._cells(name)
+        compute = require("pyarrow.compute")
+        wrong = compute.invert(compute.match_substring_regex(cells, _NUMBER)).fill_null(False)
+        bad = np.flatnonzero(wrong.to_numpy()).tolist()
+        remedy = ": give decimal=','" if self._decimal == "." and self.has_decimal_commas(name) else ""
+        self._findings.rows(
+            self._path, bad, lambda row: f"the column {name!r} is {cells[row].as_py()!r}, not a number{remedy}"
+        )
         return np.full(len(cells), 0.0)
 
     def texts(self, name: str) -> NDArray[Any]:
-        return np.array([cell or None for cell in self._cells[name]], dtype=object)
+        return np.asarray(self._cells(name).to_numpy(), dtype=object)
 
     def has_numbers(self, name: str) -> bool:
-        return any(map(is_number, self._cells[name]))
+        found = self._numbers(name)
+        return bool((~np.isnan(found)).any()) if found is not None else _any(self._cells(name), _NUMBER)
 
     def values(self, name: str) -> Any:
-        found = _parsed(self._cells[name])
+        found = self._numbers(name)
         return self.texts(name) if found is None else found
 
     def is_flat(self, name: str) -> bool:
         return True
 
     def has_decimal_commas(self, name: str) -> bool:
-        return have_decimal_commas(filter(None, self._cells[name]))
+        return self._numbers(name) is None and _mostly(self._cells(name), _DECIMAL_COMMA)
 
 
-def _parsed(cells: list[str]) -> NDArray[np.float64] | None:
-    try:
-        return np.array([float(cell or math.nan) for cell in cells])
-    except ValueError:
-        return None
+def _any(cells: Any, pattern: str) -> bool:
+    compute = require("pyarrow.compute")
+    return bool(compute.any(compute.match_substring_regex(cells, pattern)).as_py())
+
+
+def _mostly(cells: Any, pattern: str) -> bool:
+    """Whether at least half of the cells that are not blank are like this, and any are."""
+    compute = require("pyarrow.compute")
+    found = compute.sum(compute.match_substring_regex(cells, pattern)).as_py() or 0
+    return found > 0 and 2 * found >= len(cells) - cells.null_count

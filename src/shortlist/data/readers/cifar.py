@@ -14,7 +14,7 @@ from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers._pickles import load_plain
 from shortlist.data.readers.findings import Findings
-from shortlist.data.readers.tables import text_lines
+from shortlist.data.readers.text_lines import text_lines
 from shortlist.errors import ShortlistError
 
 _PIXELS = 3 * 32 * 32

@@ -11,7 +11,7 @@ import torch
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
-from shortlist.data.readers.tables import numbered_names, text_lines
+from shortlist.data.readers.text_lines import numbered_names, text_lines
 from shortlist.errors import ShortlistError
 
 

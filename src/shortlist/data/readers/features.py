@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data.column_use import ColumnUse
-from shortlist.data.dataset import Dataset, default_names
+from shortlist.data.column_use import ColumnUse, listed
+from shortlist.data.dataset import Dataset
 from shortlist.data.encoder import Encoder
 from shortlist.data.mapped_rows import MappedRows
+from shortlist.data.readers._arff import names_in_xml
 from shortlist.data.readers._arrays import ArrayFile, get_array, open_arrays
-from shortlist.data.readers._targets import (
+from shortlist.data.readers._labels import (
     Coding,
+    Given,
+    Uncertain,
     blanks_are_unknown,
-    dataset_of,
-    indices_of_names,
-    matrix_of_names,
-    side_of,
-    target_of,
-    truth_of,
+    column_of_labels,
+    columns_as_numbers,
+    labels_of,
 )
+from shortlist.data.readers._targets import dataset_of, side_of, truth_of
 from shortlist.data.readers.findings import Findings, PathLike, is_thorough
+from shortlist.data.readers.tables import name_of
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError, errors_name
 from shortlist.files import parse_json
@@ -63,8 +64,11 @@ def read_features(
     vocabulary: Sequence[str] | None = None,
     num_labels: int | None = None,
     coding: Coding = "label-matrix",
+    uncertain: Uncertain = "unknown",
     separator: str | None = None,
+    rest: Literal["absent", "unknown"] = "absent",
     decimal: Literal[".", ","] = ".",
+    delimiter: str | None = None,
     as_table: bool = False,
     memory_map: bool = False,
 ) -> Dataset:
@@ -104,21 +108,21 @@ def read_features(
             unless ``data.preprocess`` is none.
         memory_map: leave the features of a .npy on disk and read only the rows asked for.
 
-    >>> import tempfile
+    >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(f"{folder}/all.npz", X=np.eye(3, dtype="f4"), y=[[1, 0], [0, 1], [0, -1]], names=["cat", "dog"])
     ...     data = read_features(f"{folder}/all.npz", vocabulary_key="names")
-    ...     _ = Path(f"{folder}/all.csv").write_text("id,weight,tail,cat,dog\\na,4.5,30,1,0\\nb,9,25,,1\\n")
+    ...     _ = pathlib.Path(f"{folder}/all.csv").write_text("id,weight,tail,cat,dog\\na,4.5,30,1,0\\nb,9,25,,1\\n")
     ...     table = read_features(f"{folder}/all.csv", label_columns=["cat", "dog"], ids_key="id")
     >>> data
     Dataset('all': 3 examples, 3 features, any of 2 labels)
     >>> table.inputs, table.target
     (tensor([[ 4.5000, 30.0000], [ 9.0000, 25.0000]]), tensor([[ 1, 0], [-1, 1]], dtype=torch.int8))
     """
-    given: dict[str, Any] = {key: value for key, value in locals().items() if value is not None}
+    given = _resolved({key: value for key, value in locals().items() if value is not None})
+    labels, label_columns = given.get("labels"), given.get("label_columns")
+    labels_key = labels_key if label_columns is None else ""
     findings = Findings()
-    if label_columns is not None:
-        labels_key, vocabulary = "", label_columns if vocabulary is None else vocabulary
     keys: dict[str, str | None] = {
         "unknown": unknown_key,
         "names": vocabulary_key,
@@ -128,14 +132,13 @@ def read_features(
         "side": side_key,
         "truth": truth_key,
     }
-    if decimal not in (".", ","):
-        raise ShortlistError(f"decimal must be '.' or ',', got {decimal!r}")
-    inputs_file = open_arrays(path, findings, memory_map, decimal)
-    labels_file = inputs_file if labels is None else open_arrays(labels, findings, decimal=decimal)
+    inputs_file = open_arrays(path, findings, memory_map, decimal, delimiter)
+    labels_file = inputs_file if labels is None else open_arrays(labels, findings, False, decimal, delimiter)
+    label_columns = _label_columns(labels_file, label_columns, labels_key)
     named = _named(labels_file, label_columns, (labels_key, *keys.values())) if labels is None else set()
     named |= set(other_columns)
     inputs = get_array(inputs_file, inputs_key, findings, columns=input_columns, named=named, as_table=as_table)
-    written = _labels(labels_file, labels_key, label_columns, findings)
+    written = _labels(labels_file, labels_key, label_columns, coding, findings)
     found = {what: get_array(labels_file, key, findings, as_text=what == "ids") for what, key in keys.items()}
     findings.stop_if_any()
     if inputs_file is None or labels_file is None:
@@ -144,16 +147,11 @@ def read_features(
     features = input_columns or inputs_file.spread(inputs_key, named, with_names=as_table)
     inputs = _checked_inputs(inputs, inputs_file, features, findings)
     if vocabulary is None:
-        vocabulary = _names_in_file(labels_file, labels_key, written, found["names"])
-    if separator is not None:
-        written, vocabulary = matrix_of_names(written, separator, vocabulary, labels_file.path, findings)
-    elif written.ndim == 1 and written.dtype.kind in "OU":
-        written, vocabulary = indices_of_names(written.tolist(), vocabulary, labels_file.path, findings)
-    vocabulary = _checked_names(vocabulary, written, num_labels, labels_file, labels_key)
-    if labels_file.is_table:
-        written, coding = blanks_are_unknown(written, coding)
-    target = target_of(written, vocabulary, coding, labels_file.path, findings)
-    per_example = {labels_key: written} | {keys[what]: found[what] for what in ("unknown", "ids", "side", "truth")}
+        vocabulary = _names_in_file(labels_key, label_columns, found["names"])
+    said = Given(vocabulary, num_labels, coding, uncertain, separator, rest)
+    answer = labels_of(written, said, labels_file.path, findings)
+    per_example = {labels_key or "labels": written}
+    per_example |= {keys[what] or what: found[what] for what in ("unknown", "ids", "side", "truth")}
     for key, array in per_example.items():
         if array is not None and array.shape[0] != inputs.shape[0]:
             rows = f"{array.shape[0]} rows, but {inputs_file.path} has {inputs.shape[0]} inputs"
@@ -163,23 +161,26 @@ def read_features(
         findings.add(labels_file.path, f"{unknown_key!r} has {shapes}")
     _check_ids(found["ids"], labels_file, findings)
     side = None if found["side"] is None else side_of(found["side"], labels_file.path, findings)
-    truth = None if found["truth"] is None else truth_of(found["truth"], vocabulary, labels_file.path, findings)
+    truth = None
+    if found["truth"] is not None and answer is not None:
+        truth = truth_of(found["truth"], answer.vocabulary, labels_file.path, findings)
     findings.stop_if_any()
-    if target is None:
+    if answer is None:
         raise AssertionError("labels that cannot be used are a problem, and were raised")
     return dataset_of(
         labels_file.path,
         inputs,
-        _marked_unknown(target, found["unknown"]),
-        vocabulary,
+        _marked_unknown(answer.target, found["unknown"]),
+        answer.vocabulary,
         groups=found["groups"],
         group_names=found["group_names"],
         ids=found["ids"],
         side=side,
         truth=truth,
-        name=Path(path).stem,
-        columns=_use(inputs_file, features, given),
         encoder=_encoder_in(inputs_file),
+        name=name_of(path),
+        columns=_use(inputs_file, features, given | {"label_columns": label_columns}),
+        notes=answer.notes,
     )
 
 
@@ -187,15 +188,19 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     """The features of a file like one that ``read_features`` reads with these options, what the examples are called
     where the file says so, and what the columns of a table are used for; labels need not be there, and are not read.
 
-    >>> import tempfile
+    >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(f"{folder}/new.csv").write_text("id,weight,tail\\na,4.5,30\\n")
+    ...     _ = pathlib.Path(f"{folder}/new.csv").write_text("id,weight,tail\\na,4.5,30\\n")
     ...     inputs, ids, use = read_inputs(f"{folder}/new.csv", {"label_columns": ["cat", "dog"], "ids_key": "id"})
     >>> inputs, ids, use.features
     (tensor([[ 4.5000, 30.0000]]), ('a',), ('weight', 'tail'))
     """
     findings = Findings()
-    file = open_arrays(path, findings, bool(options.get("memory_map")), options.get("decimal", "."))
+    options = _resolved(options)
+    how = options.get("decimal", "."), options.get("delimiter")
+    file = open_arrays(path, findings, bool(options.get("memory_map")), *how)
+    labels_key = options.get("labels_key", "y")
+    options["label_columns"] = _label_columns(file, options.get("label_columns"), labels_key)
     key, columns = options.get("inputs_key", "X"), options.get("input_columns")
     named = _no_features(file, options)
     as_table = bool(options.get("as_table"))
@@ -264,14 +269,39 @@ def _use(file: ArrayFile, features: Sequence[str] | None, options: Mapping[str, 
     )
 
 
-def _labels(file: ArrayFile | None, key: str, columns: Sequence[str] | None, findings: Findings) -> Any:
-    if file is None or columns is not None or file.spread(key) != []:
+def _resolved(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, with the label columns that Mulan's XML names."""
+    labels = options.get("labels")
+    if labels is None or not str(labels).lower().endswith(".xml"):
+        return dict(options)
+    others = {name: value for name, value in options.items() if name != "labels"}
+    return {"label_columns": names_in_xml(labels), **others}
+
+
+def _label_columns(file: ArrayFile | None, columns: Sequence[str] | None, key: str) -> Sequence[str] | None:
+    """The columns of a table that are one label each; None where one column, or an array, holds all of them."""
+    if columns is not None or file is None or file.table is None:
+        return columns
+    return file.spread(key) or (file.table.label_names if key not in file.keys else None)
+
+
+def _labels(file: ArrayFile | None, key: str, columns: Sequence[str] | None, coding: Coding, findings: Findings) -> Any:
+    """What a file holds of labels: an array, or a column, or numbers of a column for each."""
+    if file is None or file.table is None:
         return get_array(file, key, findings, columns=columns)
-    findings.add(
-        file.path,
-        f"there is no column {key!r} and no column '{key}_*': give labels_key or label_columns; "
-        f"the columns are {', '.join(map(repr, file.keys))}",
-    )
+    try:
+        if columns is not None:
+            file.check_columns(columns)
+            return blanks_are_unknown(columns_as_numbers(file.table, columns, coding, file.path, findings), coding)
+        if key in file.keys:
+            return blanks_are_unknown(column_of_labels(file.table, key), coding)
+    except ShortlistError as error:
+        findings.add(file.path, str(error))
+        return None
+    have = listed([repr(name) for name in file.keys])
+    xml = ", or labels=NAME.xml, the file beside Mulan's .arff" if file.path.suffix.lower() == ".arff" else ""
+    asked = f"there is no column {key!r} and no column '{key}_*': give labels_key or label_columns{xml}"
+    findings.add(file.path, f"{asked}; the columns are {have}")
     return None
 
 
@@ -279,6 +309,11 @@ def _checked_inputs(inputs: Any, file: ArrayFile, columns: Sequence[str] | None,
     """A tensor, memory map or CSR matrix of finite numbers; the rows of a table as they are."""
     if isinstance(inputs, TableRows):
         return inputs
+    if inputs.ndim == 1 and inputs.dtype.kind == "O" and any(isinstance(cell, list) for cell in inputs):
+        sizes = [len(cell) if isinstance(cell, list) else 0 for cell in inputs]
+        row = next((row for row, size in enumerate(sizes) if size != sizes[0]), 0)
+        findings.add(file.path, f"the features are {sizes[row]} values in row {row} and {sizes[0]} in row 0")
+        findings.stop_if_any()
     if inputs.ndim != 2 or inputs.dtype.kind not in "biuf":
         findings.add(file.path, f"features must be numbers (N, D), got shape {inputs.shape} of {inputs.dtype}")
         findings.stop_if_any()
@@ -310,30 +345,13 @@ def _rows_not_finite(inputs: Any) -> Any:
     return np.flatnonzero(~np.concatenate(pieces)) if pieces else np.empty(0, dtype=np.int64)
 
 
-def _names_in_file(file: ArrayFile, labels_key: str, written: Any, names: Any) -> Sequence[str] | None:
+def _names_in_file(labels_key: str, columns: Sequence[str] | None, names: Any) -> Sequence[str] | None:
     """The labels' names as an array has them, or as the columns of a table are called."""
     if names is not None:
         return tuple(map(str, names.tolist()))
-    columns = file.spread(labels_key) if written.ndim == 2 else None
-    return [name.removeprefix(f"{labels_key}_") for name in columns] if columns else None
-
-
-def _checked_names(
-    vocabulary: Sequence[str] | None, written: Any, num_labels: int | None, file: ArrayFile, labels_key: str
-) -> Sequence[str]:
-    """The labels' names; where there are none, their numbers."""
-    if vocabulary is not None:
-        if num_labels not in (None, len(vocabulary)):
-            raise ShortlistError(f"num_labels={num_labels} was given, but there are {len(vocabulary)} names")
-        return vocabulary
-    if written.ndim == 2:
-        return default_names(int(written.shape[1]))
-    if num_labels is None:
-        raise ShortlistError(
-            f"{file.path}: {labels_key!r} holds class indices, which do not say how many labels there are: "
-            f"give vocabulary, vocabulary_key or num_labels"
-        )
-    return default_names(num_labels)
+    if columns is None:
+        return None
+    return [name.removeprefix(f"{labels_key}_") for name in columns] if labels_key else columns
 
 
 def _marked_unknown(target: Tensor, unknown: Any) -> Tensor:
@@ -345,8 +363,11 @@ def _marked_unknown(target: Tensor, unknown: Any) -> Tensor:
 
 
 def _check_ids(ids: Any, file: ArrayFile, findings: Findings) -> None:
+    names = [] if ids is None else ids.tolist()
+    if len(set(names)) == len(names):
+        return
     first: dict[Any, int] = {}
-    for row, name in enumerate([] if ids is None else ids.tolist()):
+    for row, name in enumerate(names):
         if first.setdefault(name, row) != row:
             before = findings.place(file.path, first[name])
             findings.add(file.path, f"the id {name!r} is a duplicate, seen before in {before}", row)

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -97,20 +98,20 @@ class Findings:
         self.problems: list[Problem] = []
         self._seen: dict[str, str] = {}  # path or content of an image -> where it was first
         self._unopened: list[tuple[Path, Problem]] = []  # images to look into, and where they are named
-        self._lines: dict[str, Sequence[int]] = {}  # text file -> the line of each row
+        self._lines: dict[str, Callable[[], Sequence[int]]] = {}  # text file -> the line of each row
 
     def add(self, file: PathLike, message: str, row: int | None = None, unit: Unit = "row") -> None:
         if row is not None and unit == "row" and os.fspath(file) in self._lines:
-            row, unit = self._lines[os.fspath(file)][row], "line"
+            row, unit = self._lines[os.fspath(file)]()[row], "line"
         self.problems.append(Problem(os.fspath(file), row, message, unit))
 
-    def number_lines(self, file: PathLike, lines: Sequence[int]) -> None:
-        """Say from now on in which line of this file a row stands."""
-        self._lines[os.fspath(file)] = lines
+    def number_lines(self, file: PathLike, lines: Callable[[], Sequence[int]]) -> None:
+        """Say from now on in which line of this file a row stands; they are counted when the first one is asked for."""
+        self._lines[os.fspath(file)] = cache(lines)
 
     def place(self, file: PathLike, row: int) -> str:
         lines = self._lines.get(os.fspath(file))
-        return f"row {row}" if lines is None else f"line {lines[row]}"
+        return f"row {row}" if lines is None else f"line {lines()[row]}"
 
     def outside(self, file: PathLike, rows: Mapping[str, Sequence[int]], known: Sequence[str], unit: Unit) -> None:
         """Labels that are not among the known ones, each with the rows that have it."""

@@ -5,49 +5,67 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
-from shortlist.data.dataset import Dataset, default_names
+from shortlist.data.column_use import ColumnUse, listed
+from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
-from shortlist.data.readers.findings import Findings
-from shortlist.data.readers.tables import Table, read_table
-from shortlist.errors import ShortlistError
+from shortlist.data.readers._columns import Columns
+from shortlist.data.readers._labels import (
+    Coding,
+    Given,
+    Uncertain,
+    blanks_are_unknown,
+    column_of_labels,
+    columns_as_numbers,
+    labels_of,
+)
+from shortlist.data.readers.findings import DataError, Findings
+from shortlist.data.readers.tables import name_of, open_table
+from shortlist.errors import ShortlistError, nearest
+from shortlist.labels.converters import CHEXPERT_OTHER
 
-Form = Literal["index", "name", "list", "columns"]
-_WRONG = 2  # marks, for a moment, a cell that is not in the coding
+_FORMS = ("auto", "index", "name", "list", "columns")
+Form = Literal["auto", "index", "name", "list", "columns"]
 
 
 def read_image_table(
     path: str | os.PathLike[str],
     *,
-    labels: Form,
+    labels: Form = "auto",
     path_column: str = "path",
     label_column: str = "label",
     label_columns: Sequence[str] | None = None,
+    coding: Coding = "label-matrix",
+    uncertain: Uncertain = "unknown",
+    separator: str | None = None,
     rest: Literal["absent", "unknown"] = "absent",
     vocabulary: Sequence[str] | None = None,
     num_labels: int | None = None,
+    delimiter: str | None = None,
     root: str | os.PathLike[str] | None = None,
     size: int = 224,
     crop: bool = False,
 ) -> Dataset:
-    """Images listed in a .csv, .tsv or .parquet file, with their labels.
+    """Images listed in a table (.csv, .tsv, .jsonl or .parquet; the first three also packed, .gz), with their labels.
 
     Args:
         path: the table. A .csv (commas) or .tsv (tabs) begins with a line of column names.
         labels: how labels are written: "index" (a column of class indices), "name" (a column of names), "list" (a
-            column of any number of names, ``cat|dog``) or "columns" (one column per label: 1 present, 0 absent, blank
-            unknown). A blank index or name, or the index -1, means unknown; a blank list means that no label is there.
+            column of any number of names, ``cat|dog`` or ``["cat", "dog"]``) or "columns" (one column per label).
+            "auto" finds out as ``read_features`` does: columns if ``label_columns`` are given, otherwise numbers, names
+            or lists, as the cells are. A blank number or name, or the number -1, means unknown; a blank list means
+            that no label is there.
         path_column: the column with the images' paths.
         label_column: the column with the labels, unless they are in columns of their own.
-        label_columns: for "columns" the columns that are labels; all but ``path_column`` when not given.
-        rest: for "list" what the labels not listed are: "absent" or "unknown".
-        vocabulary: the labels' names in order. Without it they are, for "name" and "list", those that occur, sorted.
-        num_labels: for "index", how many labels there are, where there is no vocabulary.
+        label_columns: the columns that are labels; for "columns", when not given, all but ``path_column``, and in
+            CheXpert's coding all but those that its tables use for other things.
+        coding, uncertain, separator, rest, vocabulary, num_labels: what the labels mean, as for ``read_features``; for
+            "list" the separator is ``|`` when not given.
+        delimiter: what stands between cells, as for ``read_features``.
         root: the folder that paths start from; the table's own when not given.
         size, crop: how images are resized, as for ``read_image_folder``.
 
@@ -60,38 +78,49 @@ def read_image_table(
     >>> data.vocabulary, data.target
     (('cat', 'dog'), tensor([[1, 1]], dtype=torch.int8))
     """
-    if labels not in ("index", "name", "list", "columns"):
-        raise ShortlistError(f"labels must be 'index', 'name', 'list' or 'columns', got {labels!r}")
-    if rest not in ("absent", "unknown"):
-        raise ShortlistError(f"rest must be 'absent' or 'unknown', got {rest!r}")
+    if labels not in _FORMS:
+        raise ShortlistError(f"labels must be one of {', '.join(map(repr, _FORMS))}, got {labels!r}")
     findings = Findings()
-    table = read_table(path, findings)
+    table = open_table(path, findings, delimiter=delimiter)
     if table is None:
+        raise DataError(findings.problems)
+    ids, paths = _image_paths(table, path, path_column, root, findings)
+    columns = _label_columns(table, labels, label_columns, path_column, coding)
+    used = [label_column] if columns is None else list(columns)
+    absent = [name for name in used if name not in table.names]
+    if absent:
+        findings.add(path, _no_column(table, absent[0], "label_column, or label_columns with one column per label,"))
         findings.stop_if_any()
-        raise AssertionError("a table that cannot be read is a problem, and was raised")
-    paths = _image_paths(table, path_column, Path(path).parent if root is None else Path(root), findings)
-    if labels == "columns":
-        names = [c for c in table.columns if c != path_column] if label_columns is None else list(label_columns)
-        target = _from_columns(table, names, findings)
+    if columns is not None:
+        vocabulary = columns if vocabulary is None else vocabulary
+        written = columns_as_numbers(table, columns, coding, path, findings)
     else:
-        place = table.column(label_column, findings)
-        cells = [(row, "" if place is None else found[place]) for row, found in table.rows]
-        if labels == "index":
-            if vocabulary is None and num_labels is None:
-                raise ShortlistError(
-                    "class indices do not say how many labels there are: give vocabulary or num_labels"
-                )
-            names = list(vocabulary) if vocabulary is not None else list(default_names(num_labels or 0))
-            target = _from_indices(table, cells, len(names), findings)
-        else:
-            target, names = _from_names(table, cells, labels == "list", vocabulary, rest, findings)
+        written = column_of_labels(table, label_column)
+        if labels == "name" and written.dtype.kind in "biuf":
+            written = table.texts(label_column)
+        if labels == "list" and separator is None and not _has_lists(written):
+            separator = "|"
+    if labels == "index" and (written.ndim != 1 or written.dtype.kind not in "iuf"):
+        written = _indices(written, path, findings)
+    given = Given(vocabulary, num_labels, coding, uncertain, separator, rest)
+    answer = labels_of(blanks_are_unknown(written, coding), given, path, findings)
     findings.stop_if_any()
+    if answer is None:
+        raise AssertionError("labels that cannot be used are a problem, and were raised")
+    ignored = {name: "it is neither the images' path nor a label" for name in table.names}
     return Dataset(
         Images.from_files(paths, size, crop),
-        target,
-        tuple(names),
-        ids=tuple(found[table.columns.index(path_column)] for _, found in table.rows),
-        name=Path(path).stem,
+        answer.target,
+        answer.vocabulary,
+        ids=tuple(ids),
+        name=name_of(path),
+        columns=ColumnUse(
+            (),
+            tuple(used),
+            others={path_column: "the images' paths"},
+            ignored={name: why for name, why in ignored.items() if name not in {path_column, *used}},
+        ),
+        notes=answer.notes,
     )
 
 
@@ -100,82 +129,59 @@ def listed_images(
 ) -> list[Path]:
     """The images that a table lists, whatever else is in it; arguments as in `read_image_table`."""
     findings = Findings()
-    table = read_table(path, findings)
-    start = Path(path).parent if root is None else Path(root)
-    paths = [] if table is None else _image_paths(table, path_column, start, findings)
+    table = open_table(path, findings)
+    paths = [] if table is None else _image_paths(table, path, path_column, root, findings)[1]
     findings.stop_if_any()
     return paths
 
 
-def _image_paths(table: Table, path_column: str, root: Path, findings: Findings) -> list[Path]:
-    place = table.column(path_column, findings)
-    if place is None:
-        return []
-    paths = []
-    for row, cells in table.rows:
-        if cells[place]:
-            paths.append(root / cells[place])
-            findings.image(paths[-1], table.path, row, table.unit)
-        else:
-            findings.add(table.path, f"the column {path_column!r} is blank", row, table.unit)
-    return paths
-
-
-def _from_indices(table: Table, cells: list[tuple[int, str]], num_labels: int, findings: Findings) -> Tensor:
-    target = np.full(len(cells), -1)
-    for place, (row, cell) in enumerate(cells):
-        if cell in ("", "-1"):
-            continue
-        if cell.isdecimal() and int(cell) < num_labels:
-            target[place] = int(cell)
-        else:
-            allowed = f"0..{num_labels - 1}, -1 or blank"
-            findings.add(
-                table.path, f"label {cell!r} is outside the vocabulary: allowed are {allowed}", row, table.unit
-            )
-    return torch.from_numpy(target)
-
-
-def _from_names(
-    table: Table,
-    cells: list[tuple[int, str]],
-    several: bool,
-    vocabulary: Sequence[str] | None,
-    rest: str,
+def _image_paths(
+    table: Columns,
+    path: str | os.PathLike[str],
+    path_column: str,
+    root: str | os.PathLike[str] | None,
     findings: Findings,
-) -> tuple[Tensor, list[str]]:
-    written = [[name.strip() for name in cell.split("|")] if several else [cell] for _, cell in cells]
-    written = [[] if names == [""] else names for names in written]
-    known = sorted({name for names in written for name in names}) if vocabulary is None else list(vocabulary)
-    number = {name: label for label, name in enumerate(known)}
-    target = np.full((len(cells), len(known) if several else 1), 0 if rest == "absent" else -1, dtype=np.int8)
-    single = np.full(len(cells), -1)
-    outside: dict[str, list[int]] = {}
-    for place, ((row, _), names) in enumerate(zip(cells, written, strict=True)):
-        for name in names:
-            if name not in number or not name:
-                outside.setdefault(name, []).append(row)
-            elif several and target[place, number[name]] == 1:
-                findings.add(table.path, f"label {name!r} is a duplicate", row, table.unit)
-            elif several:
-                target[place, number[name]] = 1
-            else:
-                single[place] = number[name]
-    findings.outside(table.path, outside, known, table.unit)
-    return torch.from_numpy(target if several else single), known
+) -> tuple[list[str], list[Path]]:
+    """The images as the table names them, and where they are."""
+    if path_column not in table.names:
+        findings.add(path, _no_column(table, path_column, "path_column"))
+        return [], []
+    start = Path(path).parent if root is None else Path(root)
+    cells = table.texts(path_column).tolist()
+    blank = [row for row, cell in enumerate(cells) if not isinstance(cell, str)]
+    findings.rows(path, blank, lambda row: f"the column {path_column!r} is blank or no path")
+    paths = []
+    for row, cell in enumerate(cells):
+        if isinstance(cell, str):
+            paths.append(start / cell)
+            findings.image(paths[-1], path, row)
+    return [str(cell) for cell in cells], paths
 
 
-def _from_columns(table: Table, names: list[str], findings: Findings) -> Tensor:
-    places = [table.column(name, findings) for name in names]
-    if None in places:
-        return torch.empty(0)
-    meaning = {"": -1, "0": 0, "1": 1, "0.0": 0, "1.0": 1}
-    target = np.empty((len(table.rows), len(names)), dtype=np.int8)
-    for place, (row, cells) in enumerate(table.rows):
-        chosen = [cells[column] for column in places if column is not None]
-        target[place] = [meaning.get(cell, _WRONG) for cell in chosen]
-        for label in np.flatnonzero(target[place] == _WRONG).tolist():
-            allowed = "1 (present), 0 (absent), blank (unknown)"
-            message = f"column {names[label]!r} is {chosen[label]!r}: allowed are {allowed}"
-            findings.add(table.path, message, row, table.unit)
-    return torch.from_numpy(target)
+def _no_column(table: Columns, name: str, option: str) -> str:
+    have = listed([repr(column) for column in table.names])
+    return f"there is no column {name!r}{nearest(name, table.names)}; give {option} of the columns {have}"
+
+
+def _label_columns(
+    table: Columns, labels: Form, given: Sequence[str] | None, path_column: str, coding: str
+) -> Sequence[str] | None:
+    """The columns that are one label each; None where one column holds all of them."""
+    if given is not None or (labels != "columns" and coding != "chexpert"):
+        return given
+    others = {path_column, *(CHEXPERT_OTHER if coding == "chexpert" else ())}
+    return [name for name in table.names if name not in others]
+
+
+def _has_lists(written: NDArray[Any]) -> bool:
+    cells = [cell for cell in written.tolist() if cell is not None]
+    return any(isinstance(cell, list) or str(cell).startswith("[") for cell in cells)
+
+
+def _indices(written: NDArray[Any], path: str | os.PathLike[str], findings: Findings) -> NDArray[np.int64]:
+    """Class indices of texts; those that are none are noted, and unknown."""
+    cells = ["-1" if cell is None else str(cell) for cell in written.tolist()]
+    bad = [row for row, cell in enumerate(cells) if cell != "-1" and not cell.isdecimal()]
+    allowed = "allowed are 0, 1, ..., -1 or blank (unknown)"
+    findings.rows(path, bad, lambda row: f"label {cells[row]!r} is no class index: {allowed}")
+    return np.array([int(cell) if cell.isdecimal() else -1 for cell in cells])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
-from shortlist.data.readers.tables import text_lines
+from shortlist.data.readers.text_lines import text_lines
 from shortlist.errors import ShortlistError
 
 

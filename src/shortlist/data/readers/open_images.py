@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
+from shortlist.data.readers._csv import csv_rows
 from shortlist.data.readers.findings import Findings, PathLike
-from shortlist.data.readers.tables import csv_rows
 
 Entries = NDArray[Any]
 _COLUMNS = ("ImageID", "Source", "LabelName", "Confidence")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from shortlist.data.dataset import Dataset, default_names
+from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images, Pixels, decode
 from shortlist.data.readers._arrays import get_array, open_arrays
-from shortlist.data.readers._targets import Coding, dataset_of, target_of
+from shortlist.data.readers._labels import Coding, Given, labels_of
+from shortlist.data.readers._targets import dataset_of
 from shortlist.data.readers.findings import Findings
-from shortlist.errors import ShortlistError
 
 
 def read_stacked_images(
@@ -39,7 +39,7 @@ def read_stacked_images(
         height: of one image, in pixels; images are square when not given.
         labels_key, vocabulary_key, groups_key, group_names_key: what the arrays are called: class indices (N,) or a
             label matrix (N, L), the labels' names (L,), the coarse group of each label (L,), the groups' names.
-        num_labels: how many labels there are, where neither names nor a label matrix tell.
+        num_labels: how many labels there are, where neither names nor a label matrix tell and not all occur.
         coding: what the numbers of a label matrix mean (see ``read_features``).
 
     >>> import tempfile
@@ -58,24 +58,22 @@ def read_stacked_images(
     pixels = _read_stacks(Path(path), pattern, height, findings)
     if found is not None and pixels is not None and len(pixels) > found.shape[0]:
         findings.add(labels, f"{labels_key!r} has {found.shape[0]} labels, but there are {len(pixels)} images")
-    target = None
+    answer = None
     if found is not None:
-        count = len(names) if names is not None else found.shape[1] if found.ndim == 2 else num_labels
-        if count is None:
-            raise ShortlistError(f"{labels}: give vocabulary_key or num_labels, class indices do not tell how many")
-        vocabulary: tuple[str, ...] = default_names(count) if names is None else tuple(map(str, names.tolist()))
-        target = target_of(found, vocabulary, coding, labels, findings)
+        vocabulary = None if names is None else tuple(map(str, names.tolist()))
+        answer = labels_of(found, Given(vocabulary, num_labels, coding), labels, findings)
     findings.stop_if_any()
-    if pixels is None or target is None:
+    if pixels is None or answer is None:
         raise AssertionError("images and labels that cannot be read are problems, and were raised")
     return dataset_of(
         labels,
         Images(pixels),
-        target[: len(pixels)],
-        vocabulary,
+        answer.target[: len(pixels)],
+        answer.vocabulary,
         groups=groups,
         group_names=group_names,
         ids=None,
+        notes=answer.notes,
         name=re.sub(r"[^0-9A-Za-z]+$", "", pattern.partition("*")[0]) or Path(path).resolve().name,
     )
 

@@ -1,109 +1,84 @@
-"""Text files line by line and tables row by row, with what is wrong in them noted by file and line."""
+"""Tables: .csv and .tsv (also packed, .gz), JSON lines, parquet and ARFF, opened by the ending of the file's name."""
 
 from __future__ import annotations
 
-import csv
+import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from shortlist.data.limits import check_unpacked
-from shortlist.data.readers.findings import Findings, PathLike, Unit
+from shortlist.data.readers._arff import read_arff
+from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns
+from shortlist.data.readers._csv import content_of, csv_table, is_packed
+from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
-TABLE_ENDINGS = (".csv", ".tsv", ".parquet")
+TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet", ".arff")
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows of cells as text ("" where blank), each with its place in the file."""
-
-    path: Path
-    columns: tuple[str, ...]
-    rows: list[tuple[int, list[str]]]
-    unit: Unit
-
-    def column(self, name: str, findings: Findings) -> int | None:
-        """The place of a column; None, and noted, if there is none of this name."""
-        if name in self.columns:
-            return self.columns.index(name)
-        findings.add(self.path, f"there is no column {name!r}; the columns are {', '.join(map(repr, self.columns))}")
-        return None
+def is_table(path: PathLike) -> bool:
+    """Whether a file is a table, by its name."""
+    return os.fspath(path).lower().endswith(TABLE_ENDINGS)
 
 
-def text_lines(path: PathLike, findings: Findings) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers; nothing, and noted, if the file cannot be read."""
-    if not findings.file(path):
-        return
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield number, line.strip()
-    except UnicodeDecodeError as error:
-        findings.add(path, f"is not text in UTF-8: {error}")
+def name_of(path: PathLike) -> str:
+    """What the data of a file is called: the file's name without its ending.
 
-
-def numbered_names(path: PathLike, findings: Findings) -> dict[int, tuple[int, str]]:
-    """A file of lines ``number name``: the name of each number, with the line where it stands."""
-    found: dict[int, tuple[int, str]] = {}
-    for line, text in text_lines(path, findings):
-        number, _, name = text.partition(" ")
-        if not number.isdecimal() or not name.strip():
-            findings.add(path, f"a line must be a number and a name, got {text!r}", line, "line")
-        elif int(number) in found:
-            findings.add(path, f"the number {number} is a duplicate of line {found[int(number)][0]}", line, "line")
-        else:
-            found[int(number)] = line, name.strip()
-    return found
-
-
-def read_table(path: PathLike, findings: Findings, columns: Sequence[str] | None = None) -> Table | None:
-    """A .csv, .tsv or .parquet file; None, and noted, if it cannot be read or holds nothing.
-
-    ``columns`` are the names that a .csv without a header line has.
+    >>> name_of("data/leaves.csv.gz")
+    'leaves'
     """
-    if not findings.file(path):
+    name = Path(path).name
+    return Path(name[:-3] if is_packed(name) else name).stem
+
+
+def open_table(
+    path: PathLike, findings: Findings, *, decimal: str = ".", delimiter: str | None = None
+) -> Columns | None:
+    """The columns of a table; None, and noted, where it cannot be read or holds no rows."""
+    file = Path(path)
+    if decimal not in (".", ","):
+        raise ShortlistError(f"decimal must be '.' or ',', got {decimal!r}")
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise ShortlistError(f"delimiter must be one character, such as ',' or ';', got {delimiter!r}")
+    if not findings.file(file):
         return None
-    noted = len(findings.problems)
-    if Path(path).suffix.lower() == ".parquet":
-        table = _read_parquet(Path(path), findings)
+    if not is_table(file):
+        findings.add(file, f"a table must be one of {', '.join(TABLE_ENDINGS)}, by its name")
+    elif _kind(file) in (".csv", ".tsv"):
+        found = csv_table(file, findings, delimiter)
+        if found is not None:
+            return TextColumns(file, *found, findings, decimal)
+    elif _kind(file) == ".arff":
+        return read_arff(file, findings)
     else:
-        rows = csv_rows(path, findings, columns)
-        _, header = next(rows, (0, []))
-        if len(header) == 1 and (other := next((mark for mark in ";\t" if mark in header[0]), "")):
-            findings.add(path, f"cells are separated by {other!r}; they must be by commas (.csv) or tabs (.tsv)")
-            return None
-        table = Table(Path(path), tuple(header), list(rows), "line") if any(header) else None
-    if len(findings.problems) == noted and table is None:
-        blank = "the first line must name the columns, and is blank"
-        findings.add(path, blank if Path(path).read_bytes().strip() else "the file is empty")
-    elif len(findings.problems) == noted and table is not None and not table.rows:
-        findings.add(path, f"no rows: the file only names the columns {', '.join(map(repr, table.columns))}")
-        return None
-    return table
+        try:
+            table = parquet_table(file) if _kind(file) == ".parquet" else _json_table(file)
+            if table.num_rows:
+                return TypedColumns(table)
+            findings.add(file, f"no rows: the file only names the columns {', '.join(map(repr, table.column_names))}")
+        except ShortlistError as error:
+            findings.add(file, f"cannot be read: {error}")
+    return None
 
 
-def csv_rows(
-    path: PathLike, findings: Findings, columns: Sequence[str] | None = None
-) -> Iterator[tuple[int, list[str]]]:
-    """The column names (``columns``, for a file without a header line) and then the rows, with their lines."""
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            cells = csv.reader(file, delimiter="\t" if Path(path).suffix.lower() == ".tsv" else ",", strict=True)
-            header = [name.strip() for name in next(cells, [])] if columns is None else list(columns)
-            yield cells.line_num, header
-            for row in cells:
-                if len(row) == len(header):
-                    yield cells.line_num, [cell.strip() for cell in row]
-                elif row:
-                    message = f"has {len(row)} cells, but there are {len(header)} columns"
-                    findings.add(path, message, cells.line_num, "line")
-    except (csv.Error, UnicodeDecodeError) as error:
-        findings.add(path, f"is not a CSV file: {error}")
+def _kind(path: Path) -> str:
+    name = path.name.lower()
+    return Path(name.removesuffix(".gz")).suffix
+
+
+def _json_table(path: Path) -> Any:
+    """Objects, one in each line, as pyarrow reads them; a key that an object lacks is blank."""
+    pyarrow, reader = require("pyarrow"), require("pyarrow.json")
+    with content_of(path) as content:
+        if not bytes(content[: 1 << 20]).strip():
+            raise ShortlistError("the file is empty")
+        try:
+            block = reader.ReadOptions(block_size=max(1 << 20, min(len(content), 1 << 30)))
+            return reader.read_json(pyarrow.BufferReader(bytes(content)), read_options=block)
+        except pyarrow.ArrowInvalid as error:
+            raise ShortlistError(f"each line must be a JSON object with cells of one kind: {error}") from error
 
 
 def parquet_table(path: Path) -> Any:
@@ -122,24 +97,3 @@ def parquet_table(path: Path) -> Any:
             return table
     except (OSError, UnicodeDecodeError, require("pyarrow").ArrowException) as error:
         raise ShortlistError(str(error)) from error
-
-
-def _read_parquet(path: Path, findings: Findings) -> Table | None:
-    try:
-        table = parquet_table(path)
-    except ShortlistError as error:
-        findings.add(path, f"cannot be read: {error}")
-        return None
-    cells = [[_as_text(cell) for cell in column.to_pylist()] for column in table.columns]
-    rows = [(row, list(found)) for row, found in enumerate(zip(*cells, strict=True))]
-    return Table(path, tuple(table.column_names), rows, "row")
-
-
-def _as_text(cell: Any) -> str:
-    if cell is None or cell != cell:
-        return ""
-    if isinstance(cell, bool):
-        return str(int(cell))
-    if isinstance(cell, list):
-        return "|".join(map(_as_text, cell))
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)

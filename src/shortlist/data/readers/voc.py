@@ -10,7 +10,7 @@ import torch
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
-from shortlist.data.readers.tables import text_lines
+from shortlist.data.readers.text_lines import text_lines
 
 _MEANING = {"1": 1, "-1": 0, "0": -1}
 

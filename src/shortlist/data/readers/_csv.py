@@ -1,0 +1,179 @@
+"""Tables of text, read by pyarrow: every cell as it is written. What it does not tell is found out by Python's csv."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import mmap
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from shortlist.data.limits import check_unpacked
+from shortlist.data.readers._table_cache import cached
+from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.reading import reporter
+from shortlist.errors import ShortlistError
+from shortlist.optional import require
+
+_BLOCK = 1 << 22  # bytes that are parsed at once: a row must fit in
+_QUOTE, _LINE_ENDS = ord('"'), (ord("\n"), ord("\r"))
+
+
+def is_packed(path: PathLike) -> bool:
+    return str(path).lower().endswith(".gz")
+
+
+def delimiter_of(path: PathLike) -> str:
+    """What stands between the cells of a file that is called so."""
+    return "\t" if str(path).lower().removesuffix(".gz").endswith(".tsv") else ","
+
+
+def csv_table(path: Path, findings: Findings, delimiter: str | None = None) -> tuple[list[str], Any] | None:
+    """The column names, and a pyarrow table of texts (null where blank) whose columns are called "0", "1", ...; None,
+    and noted with the line, where there is something wrong."""
+    mark = delimiter_of(path) if delimiter is None else delimiter
+    noted = len(findings.problems)
+    _, header = next(csv_rows(path, findings, delimiter=mark), (0, []))
+    if len(findings.problems) > noted or not _is_header(path, header, mark, findings):
+        return None
+    try:
+        table = cached(path, mark, lambda: _parsed(path, mark, len(header), findings))
+    except (require("pyarrow").ArrowException, OSError, EOFError, zlib.error, ShortlistError) as error:
+        _note_all(path, mark, findings)
+        if len(findings.problems) == noted:
+            findings.add(path, f"is not a CSV file: {error}")
+        return None
+    if not table.num_rows and len(findings.problems) > noted:
+        return None
+    if not table.num_rows:
+        findings.add(path, f"no rows: the file only names the columns {', '.join(map(repr, header))}")
+        return None
+    findings.number_lines(path, lambda: [line for line, _ in csv_rows(path, Findings(), delimiter=mark)][1:])
+    return header, table
+
+
+def csv_rows(
+    path: PathLike, findings: Findings, columns: Sequence[str] | None = None, delimiter: str | None = None
+) -> Iterator[tuple[int, list[str]]]:
+    """The column names (``columns``, for a file without a header line) and then the rows, with their lines."""
+    mark = delimiter_of(path) if delimiter is None else delimiter
+    try:
+        with io.TextIOWrapper(_opened(path), encoding="utf-8-sig", newline="") as file:
+            cells = csv.reader(file, delimiter=mark, strict=True)
+            header = [name.strip() for name in next(cells, [])] if columns is None else list(columns)
+            yield cells.line_num, header
+            for row in cells:
+                if len(row) == len(header):
+                    yield cells.line_num, [cell.strip() for cell in row]
+                elif row:
+                    message = f"has {len(row)} cells, but there are {len(header)} columns"
+                    findings.add(path, message, cells.line_num, "line")
+    except UnicodeDecodeError as error:
+        findings.add(path, f"is not a CSV file: it must be text in UTF-8, save it as that: {error}")
+    except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        findings.add(path, f"is not a CSV file: {error}")
+
+
+def _opened(path: PathLike) -> IO[bytes]:
+    # gzip's files are binary files too; typeshed calls them something else
+    return gzip.open(path, "rb") if is_packed(path) else open(path, "rb")  # type: ignore[return-value]
+
+
+def _is_header(path: Path, header: list[str], mark: str, findings: Findings) -> bool:
+    if not any(header):
+        with _opened(path) as file:
+            blank = not file.read(1 << 20).strip()
+        findings.add(path, "the file is empty" if blank else "the first line must name the columns, and is blank")
+        return False
+    other = next((other for other in ";\t,|" if other != mark and other in header[0]), "") if len(header) == 1 else ""
+    if other:
+        hint = " (and decimal=',' if numbers are written 1,5)" if other == ";" else ""
+        findings.add(path, f"cells are separated by {other!r}, not by {mark!r}: give delimiter={other!r}{hint}")
+    return not other
+
+
+def _note_all(path: Path, mark: str, findings: Findings) -> None:
+    for _ in csv_rows(path, findings, delimiter=mark):
+        pass
+
+
+def _parsed(path: Path, mark: str, width: int, findings: Findings) -> Any:
+    """The cells as pyarrow finds them; where quotes are not as they should be, Python's stricter reader has a look."""
+    pyarrow, reader = require("pyarrow"), require("pyarrow.csv")
+    with content_of(path) as content:
+        quotes = _quotes(content, mark)
+        if quotes is None:
+            noted = len(findings.problems)
+            _note_all(path, mark, findings)
+            if len(findings.problems) > noted:
+                return pyarrow.table({})
+        names = [str(place) for place in range(width)]
+        wrong = []
+
+        def skip(row: Any) -> str:
+            wrong.append(row)
+            return "skip"
+
+        table = reader.read_csv(
+            _Counted(content, str(path), 0.5 if is_packed(path) else 0.0),
+            read_options=reader.ReadOptions(column_names=names, skip_rows_after_names=1, block_size=_BLOCK),
+            # only where there are quotes may a cell have several lines, which keeps two cores from sharing the work
+            parse_options=reader.ParseOptions(delimiter=mark, newlines_in_values=quotes != 0, invalid_row_handler=skip),
+            convert_options=reader.ConvertOptions(
+                column_types=dict.fromkeys(names, pyarrow.string()), null_values=[""], strings_can_be_null=True
+            ),
+        )
+    if wrong:
+        _note_all(path, mark, findings)  # with their lines
+    return table
+
+
+def content_of(path: Path) -> Any:
+    """All bytes of a file, unpacked; something to use in a ``with``."""
+    if not is_packed(path) and not path.stat().st_size:
+        return memoryview(b"")  # which cannot be mapped
+    if not is_packed(path):
+        with open(path, "rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    size, unpacked, report = path.stat().st_size, bytearray(), reporter()
+    with open(path, "rb") as file, gzip.open(file, "rb") as content:
+        while piece := content.read(_BLOCK):
+            unpacked += piece
+            check_unpacked(path, len(unpacked))
+            report(str(path), 0.5 * file.tell() / size)
+    return memoryview(unpacked)
+
+
+def _quotes(content: Any, mark: str) -> int | None:
+    """How many quotes there are; None where one stands neither at an end of a cell nor beside another one."""
+    codes = np.frombuffer(content, dtype=np.uint8)
+    places = np.flatnonzero(codes == _QUOTE)
+    opening, closing = places[0::2], places[1::2]
+    borders = (_QUOTE, ord(mark), *_LINE_ENDS)
+    opens = (opening == 0) | np.isin(codes[opening - 1], borders)
+    closes = (closing == len(codes) - 1) | np.isin(codes[np.minimum(closing + 1, len(codes) - 1)], borders)
+    bom = (opening == 3) & (codes[0] == 0xEF) if len(codes) else opens
+    return len(places) if len(places) % 2 == 0 and bool((opens | bom).all()) and bool(closes.all()) else None
+
+
+class _Counted(io.RawIOBase):
+    """Bytes as a file that says how far it is read."""
+
+    def __init__(self, content: Any, name: str, start: float) -> None:
+        self._content, self._name, self._start, self._place = content, name, start, 0
+        self._report = reporter()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        end = len(self._content) if size < 0 else self._place + size
+        piece = bytes(self._content[self._place : end])
+        self._place += len(piece)
+        self._report(self._name, self._start + (1 - self._start) * self._place / max(1, len(self._content)))
+        return piece

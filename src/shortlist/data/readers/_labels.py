@@ -1,0 +1,352 @@
+"""Labels as files have them, by the same rules in every reader: classes, names, lists of names, a column per label."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from shortlist import labels
+from shortlist.data.cells import NA_VALUES
+from shortlist.data.column_use import listed
+from shortlist.data.dataset import default_names
+from shortlist.data.limits import check_unpacked
+from shortlist.data.readers._columns import Columns
+from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.errors import ShortlistError
+from shortlist.optional import require
+
+Coding = Literal["label-matrix", "signed", "nan", "chexpert"]
+Known = Literal["present", "absent", "unknown"]
+Uncertain = Known | Mapping[str, Known]
+_CODINGS: Mapping[str, str] = {
+    "label-matrix": "1 (present), 0 (absent), -1 (unknown)",
+    "signed": "1 (present), -1 (absent), 0 (unknown)",
+    "nan": "1 (present), 0 (absent), blank (unknown)",
+    "chexpert": "1 (present), 0 (absent), -1 (uncertain), blank (unknown)",
+}
+_PRESENT, _ABSENT = {"true", "yes", "t", "y"}, {"false", "no", "f", "n"}
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the options of a reader say about its labels (see ``read_features``)."""
+
+    vocabulary: Sequence[str] | None = None
+    num_labels: int | None = None
+    coding: Coding = "label-matrix"
+    uncertain: Uncertain = "unknown"
+    separator: str | None = None
+    rest: Literal["absent", "unknown"] = "absent"
+
+    def __post_init__(self) -> None:
+        if self.coding not in _CODINGS:
+            raise ShortlistError(f"coding must be one of {', '.join(map(repr, _CODINGS))}, got {self.coding!r}")
+        if self.rest not in ("absent", "unknown"):
+            raise ShortlistError(f"rest must be 'absent' or 'unknown', got {self.rest!r}")
+        if self.uncertain != "unknown" and self.coding != "chexpert":
+            raise ShortlistError("uncertain says what -1 means in coding='chexpert': give both of them")
+        if self.separator == "":
+            raise ShortlistError("separator must be a text that stands between names, such as '|'")
+
+
+@dataclass(frozen=True)
+class Labels:
+    target: Tensor
+    vocabulary: tuple[str, ...]
+    notes: tuple[str, ...] = ()  # what was decided that the file does not say
+
+
+def labels_of(written: Any, given: Given, file: PathLike, findings: Findings) -> Labels | None:
+    """The target of what a file holds; None where something was noted.
+
+    - A matrix (N, L), dense or sparse: ``coding`` says what its numbers mean.
+    - Lists (N,), also those that are written in a text as JSON: the labels that are present.
+    - Texts (N,): names, one for each example; several with a ``separator`` between.
+    - Whole numbers (N,): classes; they are indices where names or their number are given, otherwise names.
+    """
+    if written.ndim == 2:
+        return _matrix(written, given, file, findings)
+    if written.ndim != 1:
+        findings.add(file, f"labels must be classes (N,) or a label matrix (N, L), got shape {written.shape}")
+        return None
+    if written.dtype.kind in "OU":
+        cells = written.tolist()
+        if written.dtype.kind == "U":
+            cells = [cell or None for cell in cells]
+        if given.separator is not None:
+            return _listed(_split(cells, given.separator, file, findings), given, file, findings)
+        lists = _as_lists(cells, file, findings)
+        return _names(cells, given, file, findings) if lists is None else _listed(lists, given, file, findings)
+    if given.separator is not None:
+        # a column of single numbers: every example has one label
+        cells = [None if number != number else _digits(number) for number in written.tolist()]
+        return _listed(_split(cells, given.separator, file, findings), given, file, findings)
+    return _classes(written, given, file, findings)
+
+
+# ---- one column per label
+
+
+def columns_as_numbers(table: Columns, names: Sequence[str], coding: str, file: PathLike, findings: Findings) -> Any:
+    """A matrix (N, L) of a column per label, in the coding's numbers, NaN where blank; every wrong cell is noted."""
+    absent = -1.0 if coding == "signed" else 0.0
+    found = [_column_as_numbers(table.array(name), name, absent, coding, file, findings) for name in names]
+    return np.stack(found, axis=1)
+
+
+def column_of_labels(table: Columns, name: str) -> Any:
+    """The labels of one column; lists of class numbers, though all are of one length, are no label matrix."""
+    found = table.array(name)
+    if found.ndim == 2 and found.dtype.kind in "iu" and not np.isin(found, (-1, 0, 1)).all():
+        lists = np.empty(len(found), dtype=object)
+        lists[:] = found.tolist()
+        return lists
+    return found
+
+
+def _column_as_numbers(
+    cells: NDArray[Any], name: str, absent: float, coding: str, file: PathLike, findings: Findings
+) -> NDArray[np.float64]:
+    if cells.ndim != 1:
+        findings.add(file, f"the column {name!r} holds lists: a column per label holds {_CODINGS[coding]}")
+        return np.full(len(cells), np.nan)
+    if cells.dtype.kind == "b":
+        return np.where(cells, 1.0, absent)
+    if cells.dtype.kind in "iuf":
+        return cells.astype(np.float64)
+    meaning: dict[Any, float] = {}
+    for cell in set(map(_hashable, cells.tolist())):
+        meaning[cell] = _number_of(cell, absent)
+    found = np.array([meaning[_hashable(cell)] for cell in cells.tolist()])
+    bad = np.flatnonzero(np.isinf(found)).tolist()
+    allowed = f"{_CODINGS[coding]}, or true/false, yes/no, blank"
+    findings.rows(file, bad, lambda row: f"the column {name!r} is {cells[row]!r}: allowed in a label are {allowed}")
+    return np.where(np.isinf(found), np.nan, found)
+
+
+def _hashable(cell: Any) -> Any:
+    return str(cell) if isinstance(cell, list | dict) else cell
+
+
+def _number_of(cell: Any, absent: float) -> float:
+    """What a cell of text says of a label; infinity where it says nothing."""
+    if cell is None or (isinstance(cell, str) and cell in NA_VALUES):
+        return math.nan
+    if isinstance(cell, bool):
+        return 1.0 if cell else absent
+    word = str(cell).strip().lower()
+    if word in _PRESENT or word in _ABSENT:
+        return 1.0 if word in _PRESENT else absent
+    try:
+        return float(word)
+    except ValueError:
+        return math.inf
+
+
+def _matrix(found: Any, given: Given, file: PathLike, findings: Findings) -> Labels | None:
+    names = default_names(int(found.shape[1])) if given.vocabulary is None else tuple(given.vocabulary)
+    if given.num_labels not in (None, len(names)):
+        raise ShortlistError(f"num_labels={given.num_labels} was given, but there are {len(names)} labels")
+    if found.shape[1] != len(names):
+        findings.add(file, f"the label matrix has {found.shape[1]} columns for {len(names)} labels")
+        return None
+    if hasattr(found, "toarray"):
+        try:
+            check_unpacked(file, math.prod(found.shape) * found.dtype.itemsize)
+        except ShortlistError as error:
+            findings.add(file, f"the sparse label matrix: {error}")
+            return None
+    dense = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+    if dense.dtype.kind not in "biuf":
+        findings.add(file, f"the label matrix must hold numbers, got {dense.dtype}")
+        return None
+    right = np.isin(dense, (0, 1) if dense.dtype.kind in "bu" or given.coding == "nan" else (-1, 0, 1))
+    if given.coding in ("nan", "chexpert") and dense.dtype.kind == "f":
+        right |= np.isnan(dense)
+    bad = np.flatnonzero(~right.all(1)).tolist()
+    first = (~right).argmax(1)  # of each row, the first label that is wrong
+
+    def message(row: int) -> str:
+        value = dense[row, first[row]]
+        blank = "; coding='nan' takes NaN as unknown (labels.from_nan)" if value != value else ""
+        return f"label {names[first[row]]} is {value}: allowed are {_CODINGS[given.coding]}{blank}"
+
+    findings.rows(file, bad, message)
+    if bad:
+        return None
+    return Labels(torch.from_numpy(_recoded(dense, names, given)), names)
+
+
+def _recoded(dense: NDArray[Any], names: tuple[str, ...], given: Given) -> NDArray[np.int8]:
+    if given.coding == "chexpert":
+        frame = require("pandas").DataFrame(dense, columns=list(names))
+        return labels.from_chexpert(frame, list(names), uncertain=given.uncertain)
+    convert = {"signed": labels.from_signed, "nan": labels.from_nan}.get(given.coding, np.asarray)
+    return np.ascontiguousarray(convert(dense)).astype(np.int8)
+
+
+def blanks_are_unknown(found: Any, coding: str) -> Any:
+    """Labels of a table, where blanks are NaN, in the numbers of their coding."""
+    if found.dtype.kind != "f" or (found.ndim == 2 and coding in ("nan", "chexpert")):
+        return found
+    if found.ndim == 1:
+        return np.where(np.isnan(found), -1, found)
+    return np.where(np.isnan(found), 0.0 if coding == "signed" else -1.0, found)
+
+
+# ---- one column of classes or names
+
+
+def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> Labels | None:
+    """Whole numbers; -1 and blank are unknown."""
+    if found.dtype.kind == "b":
+        return _names([str(value).lower() for value in found.tolist()], given, file, findings)
+    if found.dtype.kind == "f":
+        found = np.where(np.isnan(found), -1, found) if given.coding == "nan" else found
+        broken = np.flatnonzero(found % 1 != 0).tolist()
+        blank = "; coding='nan' takes NaN as unknown" if np.isnan(found).any() else ""
+        allowed = f"allowed are whole numbers, names and lists{blank}"
+        findings.rows(file, broken, lambda row: f"the label is {found[row]}: {allowed}")
+        if broken:
+            return None
+    if found.dtype.kind not in "iuf":
+        findings.add(file, f"labels must be whole numbers, names or a label matrix, got {found.dtype}")
+        return None
+    found = found.astype(np.int64)
+    names = given.vocabulary if given.vocabulary is not None else None
+    if given.num_labels is not None:
+        if names is not None and len(names) != given.num_labels:
+            raise ShortlistError(f"num_labels={given.num_labels} was given, but there are {len(names)} names")
+        names = default_names(given.num_labels) if names is None else names
+    if names is not None and (tuple(names) == default_names(len(names)) or not _are_numbers(names)):
+        bad = np.flatnonzero((found < -1) | (found >= len(names))).tolist()
+        allowed = f"allowed are 0..{len(names) - 1}, -1 or blank (unknown)"
+        findings.rows(file, bad, lambda row: f"label {found[row]} is outside the vocabulary: {allowed}")
+        return None if bad else Labels(torch.from_numpy(found), tuple(names))
+    occur = np.unique(found).tolist()
+    if names is None and occur == [-1, 1]:
+        findings.add(
+            file,
+            "the labels are 1 and -1, and -1 means unknown: for one label that is present (1) or absent (-1) name its "
+            "column in label_columns and give coding='signed'; otherwise write classes as 0, 1, ... or as names",
+        )
+        return None
+    negative = np.flatnonzero(found < -1).tolist()
+    findings.rows(file, negative, lambda row: f"label {found[row]} is negative: allowed are 0, 1, ..., -1 (unknown)")
+    if negative:
+        return None
+    known = tuple(str(value) for value in occur if value >= 0) if names is None else tuple(names)
+    cells = [None if value == -1 else str(value) for value in found.tolist()]
+    result = _names(cells, Given(vocabulary=known), file, findings)
+    if result is None or names is not None:
+        return result
+    occurring = f"{len(known)} class{'es' * (len(known) > 1)} occur{'s' * (len(known) == 1)}, {listed(known, 5)}"
+    note = f"the labels are whole numbers: {occurring}; give num_labels if there are more"
+    return Labels(result.target, result.vocabulary, (note,))
+
+
+def _are_numbers(names: Iterable[str]) -> bool:
+    return all(name.isdecimal() for name in names)
+
+
+def _digits(number: float) -> str:
+    return str(int(number)) if number == int(number) else str(number)
+
+
+def _names(cells: Sequence[Any], given: Given, file: PathLike, findings: Findings) -> Labels | None:
+    found, known = indices_of_names(cells, given.vocabulary, file, findings)
+    if given.num_labels not in (None, len(known)):
+        raise ShortlistError(f"num_labels={given.num_labels} was given, but there are {len(known)} names")
+    return None if findings.problems else Labels(torch.from_numpy(found), known)
+
+
+def indices_of_names(
+    names: Sequence[Any], vocabulary: Sequence[str] | None, file: PathLike, findings: Findings
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Class indices of labels written as names; without a vocabulary it is the names that occur, sorted."""
+    known = tuple(sorted({*names} - {None})) if vocabulary is None else tuple(vocabulary)
+    number: dict[Any, int] = {name: label for label, name in enumerate(known)} | {None: -1}
+    found = np.array([number.get(name, -2) for name in names], dtype=np.int64)
+    outside: dict[str, list[int]] = {}
+    for row in np.flatnonzero(found == -2).tolist():
+        outside.setdefault(names[row], []).append(row)
+    findings.outside(file, outside, known, "row")
+    return np.maximum(found, -1), known
+
+
+# ---- lists
+
+
+def _split(cells: Sequence[Any], separator: str, file: PathLike, findings: Findings) -> list[list[str]]:
+    lists = next((row for row, cell in enumerate(cells) if isinstance(cell, list)), None)
+    if lists is not None:
+        findings.add(file, f"separator={separator!r} is for names in a text, but the cell is a list", lists)
+        return [[] for _ in cells]
+    return [[name.strip() for name in (cell or "").split(separator) if name.strip()] for cell in cells]
+
+
+def _as_lists(cells: Sequence[Any], file: PathLike, findings: Findings) -> list[list[Any]] | None:
+    """The lists that the cells hold, or that are written in them, empty where blank; None where they are none."""
+    if any(isinstance(cell, list) for cell in cells):
+        return [[] if cell is None else cell for cell in cells]
+    there = {cell for cell in cells if cell is not None}
+    written = [cell for cell in there if cell.startswith("[") and cell.endswith("]")]
+    if 2 * len(written) <= len(there) or not any(map(_parsed_list, written)):
+        return None
+    lists = [[] if cell is None else _parsed_list(cell) for cell in cells]
+    bad = [row for row, found in enumerate(lists) if found is None]
+    findings.rows(file, bad, lambda row: f"the label is {cells[row]!r}: most others are lists, ['joy', 'love']")
+    return [found or [] for found in lists]
+
+
+def _parsed_list(text: str) -> list[Any] | None:
+    """A list as JSON writes it, or Python."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        try:
+            found = ast.literal_eval(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return None
+    return found if isinstance(found, list) else None
+
+
+def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findings: Findings) -> Labels | None:
+    """A label matrix of lists of names or of class numbers."""
+    names = given.vocabulary
+    if names is None and given.num_labels is not None:
+        names = default_names(given.num_labels)
+    by_index = names is not None and not _are_numbers(names)
+    rows: list[list[str]] = []
+    for row, found in enumerate(lists):
+        if not all(isinstance(name, str | int) and not isinstance(name, bool) for name in found):
+            findings.add(file, f"the labels are {list(found)!r}: allowed in a list are names and whole numbers", row)
+            rows.append([])
+            continue
+        texts = [str(name).strip() for name in found]
+        if by_index and names is not None:
+            texts = [names[int(text)] if text.isdecimal() and int(text) < len(names) else text for text in texts]
+        rows.append(texts)
+    occur = {name for row in rows for name in row}
+    order = (lambda name: (int(name), name)) if _are_numbers(occur) else None
+    known = tuple(sorted(occur, key=order)) if names is None else tuple(names)
+    number = {name: label for label, name in enumerate(known)}
+    matrix = np.full((len(rows), len(known)), 0 if given.rest == "absent" else -1, dtype=np.int8)
+    outside: dict[str, list[int]] = {}
+    for row, written in enumerate(rows):
+        for name in written:
+            if name in number:
+                matrix[row, number[name]] = 1
+            else:
+                outside.setdefault(name, []).append(row)
+    findings.outside(file, outside, known, "row")
+    return None if findings.problems else Labels(torch.from_numpy(matrix), known)

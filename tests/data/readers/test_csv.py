@@ -1,0 +1,153 @@
+"""Text tables as people have them: what is right is read, what is not is said with its line."""
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shortlist.data import Dataset, read_features
+from shortlist.data.readers import _table_cache
+from shortlist.data.readers.reading import reading_shown_by
+from tests.data.readers.made_files import assert_found
+
+Read = Callable[..., Dataset]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def read(content: str | bytes, name: str = "table.csv", **options: Any) -> Dataset:
+        data = content.encode() if isinstance(content, str) else content
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return read_features(tmp_path / name, **options)
+
+    return read
+
+
+def shown(data: Dataset) -> tuple[list[list[float]], list[str]]:
+    return data.inputs.tolist(), [data.vocabulary[label] for label in data.target.tolist()]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a,y\n1.5,owl\n2,cat\n",
+        "\ufeffa,y\n1.5,owl\n2,cat\n",  # Excel's mark of UTF-8
+        "a,y\r\n1.5,owl\r\n2,cat\r\n",
+        "a,y\r1.5,owl\r2,cat",
+        "a,y\n\n1.5,owl\n\n2,cat\n\n",
+        ' a , y \n 1.5 , owl \n"2","cat"\n',
+        '\ufeff"a",y\n+1.5,owl\n2.0e0,"cat"',
+    ],
+)
+def test_line_ends_marks_blanks_and_quotes_change_nothing(read: Read, content: str) -> None:
+    assert shown(read(content)) == ([[1.5], [2.0]], ["owl", "cat"])
+
+
+def test_packed_files_are_read_like_others(read: Read) -> None:
+    data = read("a\ty\n1.5\towl\n2\tcat\n", "all.tsv.gz")
+    assert (shown(data), data.name) == (([[1.5], [2.0]], ["owl", "cat"]), "all")
+    data = read('{"a": 1.5, "y": "owl"}\n{"a": 2, "y": "cat"}\n', "all.jsonl.gz")
+    assert shown(data) == ([[1.5], [2.0]], ["owl", "cat"])
+
+
+def test_quoted_cells_hold_commas_quotes_and_lines_and_lines_are_counted_on(read: Read, tmp_path: Path) -> None:
+    rows = 'a,note,y\n1,"one, two","owl"\n2,"first ""line""\nsecond line",cat\n3,x,"big\nowl"\nx,y,cat\n'
+    data = read(rows.replace("x,y,cat", "4,y,cat"), other_columns=["note"])
+    assert data.vocabulary == ("big\nowl", "cat", "owl")
+    with pytest.raises(ValueError, match=r"line 7: the column 'a' is 'x', not a number"):
+        read(rows, other_columns=["note"])
+
+
+def test_semicolons_and_decimal_commas_are_read_as_the_message_says(read: Read, tmp_path: Path) -> None:
+    content = "a;b;y\n1,5;2;owl\n2,25;3;cat\n"
+    with pytest.raises(ValueError, match=r"separated by ';', not by ',': give delimiter=';' \(and decimal=','"):
+        read(content)
+    data = read(content, delimiter=";", decimal=",")
+    assert shown(data) == ([[1.5, 2], [2.25, 3]], ["owl", "cat"])
+    with pytest.raises(ValueError, match="delimiter must be one character"):
+        read(content, delimiter=";;")
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        (b'a,y\n1,"owl\n2,cat\n', None, "is not a CSV file: unexpected end of data"),
+        (b'a,y\n1,"owl\n2,"cat\n', None, "is not a CSV file: ',' expected after"),
+        (b"a,y\n1,owl\n2\n", 3, "has 1 cells, but there are 2 columns"),
+        (b"a,y\n1,owl,2\n", 2, "has 3 cells, but there are 2 columns"),
+        (b"a,y\n1,f\xfcnf\n", None, "it must be text in UTF-8, save it as that"),
+        (b"a\xfc,y\n1,owl\n", None, "it must be text in UTF-8, save it as that"),
+        (b"a,a,y\n1,2,owl\n", None, "2 columns are called 'a'"),
+    ],
+)
+def test_what_is_no_table_is_said_with_its_line(
+    read: Read, tmp_path: Path, content: bytes, line: int | None, message: str
+) -> None:
+    with pytest.raises(ValueError, match="table.csv"):
+        read(content)
+    assert_found("features", [("table.csv", line, message)], path=tmp_path / "table.csv")
+
+
+def test_a_packed_file_that_is_cut_off_is_a_problem(tmp_path: Path) -> None:
+    whole = gzip.compress(b"a,y\n" + b"1,owl\n" * 5000)
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    assert_found("features", [("table.csv.gz", None, "is not a CSV file: Compressed file ended")], path=path)
+    path.write_bytes(b"no gzip")
+    assert_found("features", [("table.csv.gz", None, "is not a CSV file: Not a gzipped file")], path=path)
+
+
+def test_a_packed_file_may_not_unfold_to_more_than_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHORTLIST_MAX_UNPACKED", "100000")
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes(gzip.compress(b"a,y\n" + b"1,owl\n" * 500_000))
+    assert_found("features", [("table.csv.gz", None, "set SHORTLIST_MAX_UNPACKED")], path=path)
+
+
+def test_json_lines_that_do_not_fit_together_are_a_problem(tmp_path: Path) -> None:
+    path = tmp_path / "all.jsonl"
+    path.write_text('{"a": 1, "y": "owl"}\n{"a": "x", "y": "owl"}\n')
+    assert_found("features", [("all.jsonl", None, "changed from number to string in row 1")], path=path)
+    path.write_text("")
+    assert_found("features", [("all.jsonl", None, "the file is empty")], path=path)
+
+
+def test_a_large_table_is_parsed_once_and_again_when_it_changes(
+    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_table_cache, "_WORTH", 10)
+    monkeypatch.setenv("SHORTLIST_CACHE", str(tmp_path / "cache"))
+    first = read("a,y\n1.5,owl\n2,cat\n")
+    (kept,) = (tmp_path / "cache" / "tables").iterdir()
+    parsed: list[str] = []
+    with reading_shown_by(lambda file, share: parsed.append(file)):
+        again = read_features(tmp_path / "table.csv")
+        assert (shown(again), parsed) == (shown(first), [])
+        assert shown(read("a,y\n7,owl\n2,cat\n"))[0] == [[7.0], [2.0]]
+        assert parsed
+        kept.write_bytes(b"damaged")
+        os.utime(tmp_path / "table.csv", (1, 1))
+        assert shown(read_features(tmp_path / "table.csv"))[0] == [[7.0], [2.0]]
+    monkeypatch.setenv("SHORTLIST_CACHE", "/dev/null/nowhere")
+    assert shown(read("a,y\n8,owl\n2,cat\n"))[0] == [[8.0], [2.0]]
+
+
+def test_the_cache_keeps_within_its_size(read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_table_cache, "_WORTH", 10)
+    monkeypatch.setattr(_table_cache, "_MOST", 100)
+    monkeypatch.setenv("SHORTLIST_CACHE", str(tmp_path / "cache"))
+    for number in range(3):
+        read("a,y\n1.5,owl\n2,cat\n", f"{number}.csv")
+    assert len(list((tmp_path / "cache" / "tables").iterdir())) == 1
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
+def test_reading_says_how_far_it_is(read: Read, name: str) -> None:
+    shares: list[float] = []
+    with reading_shown_by(lambda file, share: shares.append(share)):
+        read("a,y\n" + "1,owl\n" * 1000, name)
+    assert shares[-1] == 1.0
+    assert shares == sorted(shares)

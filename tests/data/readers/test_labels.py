@@ -1,0 +1,184 @@
+"""Labels as they come: the same cells give the same target, whichever reader reads them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from shortlist.data import Dataset, read_features, read_image_table
+from tests.data.readers.made_files import assert_found, image, text
+
+Read = Callable[..., Dataset]
+
+
+def csv_of(columns: dict[str, list[Any]]) -> str:
+    rows = zip(*columns.values(), strict=True)
+    quoted = (",".join('"' + str(cell).replace('"', '""') + '"' for cell in row) for row in rows)
+    return "\n".join([",".join(columns), *quoted]) + "\n"
+
+
+@pytest.fixture(params=["features", "image-table"])
+def read(request: pytest.FixtureRequest, tmp_path: Path) -> Read:
+    """A reader of columns beside a feature or an image, from .csv, .jsonl or .parquet."""
+
+    def read(columns: dict[str, list[Any]], ending: str = "csv", **options: Any) -> Dataset:
+        rows = len(next(iter(columns.values())))
+        path = tmp_path / f"table.{ending}"
+        if request.param == "features":
+            columns = {"a": [0.5 * row for row in range(rows)], **columns}
+            options = {"labels_key": "kind"} | options if "label_columns" not in options else options
+        else:
+            for row in range(rows):
+                image(tmp_path / f"{row}.png", (row, 0, 0))
+            columns = {"path": [f"{row}.png" for row in range(rows)], **columns}
+            options = {"label_column": "kind"} | options
+        if ending == "csv":
+            text(path, csv_of(columns))
+        elif ending == "jsonl":
+            lines = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+            text(path, "\n".join(map(json.dumps, lines)))
+        else:
+            pq.write_table(pa.table(columns), path)
+        return read_features(path, **options) if request.param == "features" else read_image_table(path, **options)
+
+    return read
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_names_are_classes_and_blank_is_unknown(read: Read, ending: str) -> None:
+    data = read({"kind": ["owl", "", "cat"]}, ending)
+    assert (data.vocabulary, data.target.tolist()) == (("cat", "owl"), [1, -1, 0])
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_names_with_a_separator_are_a_label_matrix(read: Read, ending: str) -> None:
+    data = read({"kind": ["joy; love", "joy", ""]}, ending, separator=";")
+    assert (data.vocabulary, data.target.tolist()) == (("joy", "love"), [[1, 1], [1, 0], [0, 0]])
+    data = read({"kind": ["joy; love", "joy", ""]}, ending, separator=";", rest="unknown")
+    assert data.target.tolist() == [[1, 1], [1, -1], [-1, -1]]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_lists_of_names_are_a_label_matrix(read: Read, ending: str) -> None:
+    data = read({"kind": [["joy", "love"], ["joy"], []]}, ending)
+    assert (data.vocabulary, data.target.tolist()) == (("joy", "love"), [[1, 1], [1, 0], [0, 0]])
+
+
+@pytest.mark.parametrize("cells", [['["joy", "love"]', '["joy"]', "[]", ""], ["['joy', 'love']", "['joy']", "[]", ""]])
+def test_lists_written_in_a_text_as_json_or_as_pandas_does_are_a_label_matrix(read: Read, cells: list[str]) -> None:
+    data = read({"kind": cells})
+    assert (data.vocabulary, data.target.tolist()) == (("joy", "love"), [[1, 1], [1, 0], [0, 0], [0, 0]])
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_lists_of_class_numbers_are_a_label_matrix(read: Read, ending: str) -> None:
+    cells: list[Any] = [[0, 12], [2], []]
+    data = read({"kind": [json.dumps(cell) for cell in cells] if ending == "csv" else cells}, ending)
+    assert (data.vocabulary, data.target.tolist()) == (("0", "2", "12"), [[1, 0, 1], [0, 1, 0], [0, 0, 0]])
+
+
+def test_class_numbers_with_a_separator_are_indices_of_the_vocabulary(read: Read) -> None:
+    data = read({"kind": ["0,2", "1"]}, separator=",", vocabulary=["joy", "love", "anger"])
+    assert data.target.tolist() == [[1, 0, 1], [0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ((["1", "0", "1"], ["0", "-1", ""]), [[1, 0], [0, -1], [1, -1]]),
+        ((["1.0", "0.0", "-1.0"], ["", "NA", "nan"]), [[1, -1], [0, -1], [-1, -1]]),
+        ((["true", "False", ""], ["TRUE", "false", "?"]), [[1, 1], [0, 0], [-1, -1]]),
+        ((["yes", "no", "Yes"], ["y", "n", "N"]), [[1, 1], [0, 0], [1, 0]]),
+    ],
+)
+def test_a_column_per_label_takes_numbers_words_and_blanks(read: Read, cells: Any, expected: list[list[int]]) -> None:
+    for ending in ("csv", "jsonl", "parquet"):
+        data = read({"cat": cells[0], "dog": cells[1]}, ending, label_columns=["cat", "dog"])
+        assert (data.vocabulary, data.target.tolist()) == (("cat", "dog"), expected)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_a_column_per_label_takes_what_json_and_parquet_know(read: Read, ending: str) -> None:
+    columns = {"cat": [True, False, None], "dog": [1.0, None, -1.0]}
+    assert read(columns, ending, label_columns=["cat", "dog"]).target.tolist() == [[1, 1], [0, -1], [-1, -1]]
+
+
+def test_words_mean_the_same_in_every_coding(read: Read) -> None:
+    columns = {"cat": ["yes", "no", ""], "dog": ["1", "-1", "0"]}
+    assert read(columns, label_columns=["cat", "dog"], coding="signed").target.tolist() == [[1, 1], [0, 0], [-1, -1]]
+
+
+@pytest.mark.parametrize(("uncertain", "becomes"), [("unknown", -1), ("present", 1), ("absent", 0)])
+def test_chexpert_has_uncertain_labels_and_a_policy_for_them(read: Read, uncertain: str, becomes: int) -> None:
+    columns = {"Edema": ["1.0", "-1.0", ""], "Fracture": ["0.0", "1.0", "-1.0"]}
+    options = {"label_columns": ["Edema", "Fracture"], "coding": "chexpert"}
+    data = read(columns, **options, uncertain=uncertain)
+    assert data.target.tolist() == [[1, 0], [becomes, 1], [-1, becomes]]
+    mixed = read(columns, **options, uncertain={"Edema": uncertain})
+    assert mixed.target.tolist() == [[1, 0], [becomes, 1], [-1, -1]]
+
+
+def test_the_labels_of_a_chexpert_table_are_found(tmp_path: Path) -> None:
+    image(tmp_path / "a.png")
+    table = text(tmp_path / "train.csv", "Path,Sex,Age,Frontal/Lateral,AP/PA,Edema,Fracture\na.png,M,50,Frontal,AP,1,\n")
+    data = read_image_table(table, path_column="Path", coding="chexpert")
+    assert (data.vocabulary, data.target.tolist()) == (("Edema", "Fracture"), [[1, -1]])
+    assert data.columns is not None
+    assert data.columns.lines() == [
+        "labels (2): Edema, Fracture",
+        "others (1): Path (the images' paths)",
+        "ignored (4): Sex (it is neither the images' path nor a label), Age (it is neither the images' path nor a "
+        "label), Frontal/Lateral (it is neither the images' path nor a label), AP/PA (it is neither the images' path "
+        "nor a label)",
+    ]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_whole_numbers_need_no_number_of_labels_and_it_is_said_which_classes_occur(read: Read, ending: str) -> None:
+    data = read({"kind": [3, 10, 1, -1]}, ending)
+    assert (data.vocabulary, data.target.tolist()) == (("1", "3", "10"), [1, 2, 0, -1])
+    assert data.notes == ("the labels are whole numbers: 3 classes occur, 1, 3, 10; give num_labels if there are more",)
+    again = read({"kind": [10, 1]}, ending, vocabulary=data.vocabulary)
+    assert (again.target.tolist(), again.notes) == ([2, 0], ())
+    assert read({"kind": [3, 10, 1, -1]}, ending, num_labels=11).target.tolist() == [3, 10, 1, -1]
+
+
+def test_numbers_with_leading_zeros_are_names(read: Read) -> None:
+    assert read({"kind": ["007", "010"]}).vocabulary == ("007", "010")
+
+
+def test_one_and_minus_one_alone_are_refused_and_the_advice_works(read: Read) -> None:
+    with pytest.raises(ValueError, match="name its column in label_columns and give coding='signed'"):
+        read({"kind": [1, -1, 1]})
+    assert read({"kind": [1, -1, 1]}, label_columns=["kind"], coding="signed").target.tolist() == [[1], [0], [1]]
+
+
+def test_a_list_among_names_and_a_name_among_lists_are_told_apart(read: Read) -> None:
+    with pytest.raises(ValueError, match=r"table.csv, line 4: the label is 'joy': most others are lists"):
+        read({"kind": ['["joy"]', '["joy", "love"]', "joy"]})
+    assert read({"kind": ["[other]", "joy", "[misc]"]}).vocabulary == ("[misc]", "[other]", "joy")
+
+
+def test_fractions_are_no_labels(read: Read) -> None:
+    with pytest.raises(ValueError, match=r"table.csv, line 3: the label is 1.5: allowed are whole numbers, names"):
+        read({"kind": ["1", "1.5"]})
+
+
+def test_options_that_would_be_ignored_are_refused(read: Read) -> None:
+    with pytest.raises(ValueError, match="uncertain says what -1 means in coding='chexpert'"):
+        read({"kind": ["a", "b"]}, uncertain="present")
+    with pytest.raises(ValueError, match="coding must be one of 'label-matrix', 'signed', 'nan', 'chexpert'"):
+        read({"kind": ["a", "b"]}, coding="chexprt")
+
+
+def test_nan_in_a_label_matrix_names_what_reads_it(tmp_path: Path) -> None:
+    np.savez(tmp_path / "all.npz", X=np.eye(2), y=[[1, 0], [np.nan, 1]])
+    message = "label 0 is nan: allowed are 1 (present), 0 (absent), -1 (unknown); coding='nan' takes NaN as unknown (labels"
+    assert_found("features", [("all.npz", 1, message)], path=tmp_path / "all.npz")
+    data = read_features(tmp_path / "all.npz", coding="nan")
+    assert data.target.tolist() == [[1, 0], [-1, 1]]
