@@ -6,8 +6,9 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -209,3 +210,29 @@ def checksum(tensors: Mapping[str, "Tensor"], metadata: Mapping[str, str] | None
         digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+# ---- showing how far the reading of a large file is
+
+Show = Callable[[str, float], None]  # the file, and the share of it that is read
+_SHOW: ContextVar[Show | None] = ContextVar("show", default=None)
+
+
+@contextmanager
+def reading_shown_by(show: Show) -> Iterator[None]:
+    """Within this block, readers of large files say how far they are.
+
+    >>> with reading_shown_by(lambda file, share: print(f"{file}: {share:.0%}")):
+    ...     reporter()("table.csv", 0.5)
+    table.csv: 50%
+    """
+    token = _SHOW.set(show)
+    try:
+        yield
+    finally:
+        _SHOW.reset(token)
+
+
+def reporter() -> Show:
+    """What to call with a file and the share of it that is read, from any thread."""
+    return _SHOW.get() or (lambda file, share: None)

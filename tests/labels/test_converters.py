@@ -53,7 +53,8 @@ def test_the_first_wrong_entry_is_named(labels: np.ndarray, value: float, data: 
     for x in (wrong, torch.from_numpy(wrong)):
         with pytest.raises(ValueError) as error:  # noqa: PT011
             check_label_matrix(x)
-        assert str(error.value) == f"x[{position}] is {value}: allowed are 1 (present), 0 (absent), -1 (unknown)"
+        blank = "; labels.from_nan takes NaN as unknown" if value != value else ""
+        assert str(error.value) == f"x[{position}] is {value}: allowed are 1 (present), 0 (absent), -1 (unknown){blank}"
 
 
 @pytest.mark.parametrize("x", [np.array([[0, 255]], dtype=np.uint8), torch.tensor([[0, 255]], dtype=torch.uint8)])
@@ -287,3 +288,9 @@ def test_only_a_frame_with_different_columns_is_a_table() -> None:
         from_chexpert({"Edema": [1]})
     with pytest.raises(ValueError, match="there are several columns 'Edema'"):
         from_chexpert(pd.DataFrame([[1, 0]], columns=["Edema", "Edema"]))
+
+
+@pytest.mark.parametrize("x", [np.array([[1, np.nan]]), torch.tensor([[1, float("nan")]])])
+def test_nan_in_a_label_matrix_names_the_converter_that_takes_it(x):
+    with pytest.raises(ValueError, match=r"x\[0, 1\] is nan: .*labels.from_nan takes NaN as unknown"):
+        check_label_matrix(x)

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from shortlist.cli._errors import errors_as_messages
+from shortlist.cli._progress import reading_shown
 from shortlist.errors import ShortlistError
 
 # command -> (where its function or group is, what the overview says)
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         import typer
     except ModuleNotFoundError:
         raise SystemExit("error: the command line needs: pip install 'shortlist[train]'") from None
-    with errors_as_messages():
+    with errors_as_messages(), reading_shown():
         make_app(typer, _chosen(given))(given, prog_name="shortlist")
 
 

@@ -2,7 +2,13 @@
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from shortlist.cli._output import visible
+from shortlist.files import reading_shown_by
 
 
 def make_progress(quiet: bool) -> Any:
@@ -66,3 +72,23 @@ class LiveProgress(LineProgress):
     def end(self) -> None:
         if self.bar is not None:
             self.bar.stop()
+
+
+@contextmanager
+def reading_shown() -> Iterator[None]:
+    """Within it, a terminal shows how far a large file is read, where that takes longer than a moment."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    began: dict[str, float] = {}
+
+    def show(file: str, share: float) -> None:
+        now = time.monotonic()
+        if share < 1 and now - began.setdefault(file, now) > 0.5:
+            sys.stderr.write(f"\rreading {visible(Path(file).name)}: {share:.0%} ")
+        elif share >= 1 and now - began.pop(file, now) > 0.5:
+            sys.stderr.write("\r\x1b[K")  # the line is blank again
+        sys.stderr.flush()
+
+    with reading_shown_by(show):
+        yield

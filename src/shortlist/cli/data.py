@@ -1,7 +1,7 @@
 """``shortlist data``: check files before training, describe them, and run a backbone over them once."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,18 +25,19 @@ def check(reader: Reader, options: ReaderOptions = None, as_json: Json = False) 
     from shortlist.data.readers.findings import grouped
     from shortlist.data.readers.registry import check as check_files
 
-    source = _source(reader, options)
+    source, blanks = _source(reader, options)
     dataset, found = check_files(source.reader, **_checked(source))
     if as_json:
         fields = ("file", "row", "unit", "message")
         use = None if dataset is None or dataset.columns is None else dataset.columns.as_json()
-        warned = [] if dataset is None else _concerns(dataset)
+        warned = [] if dataset is None else _concerns(dataset, blanks)
         listed = [{name: getattr(problem, name) for name in fields} for problem in found]
-        print_json({"problems": listed, "columns": use, "warnings": warned})
+        notes = [] if dataset is None else list(dataset.notes)
+        print_json({"problems": listed, "columns": use, "notes": notes, "warnings": warned})
     else:
         for line in grouped(found):
             print_line(line)
-        concerns = _show_columns(dataset)
+        concerns = _show_columns(dataset, blanks)
         known = f"{len(found)} problem{'s' * (len(found) != 1)}" if found else "no problems"
         say(known + (f", {concerns} warning{'s' * (concerns > 1)}" if concerns else ""))
     if found:
@@ -48,20 +49,22 @@ def describe(reader: Reader, options: ReaderOptions = None, as_json: Json = Fals
     """Count what is in the data: examples, labels, how many are unknown, how many apply at once."""
     from shortlist.runs.setup import read_source
 
-    dataset = read_source(_source(reader, options))
+    source, blanks = _source(reader, options)
+    dataset = read_source(source)
     described = dataset.describe()
     if as_json:
-        print_json(described | {"warnings": _concerns(dataset)})
+        print_json(described | {"warnings": _concerns(dataset, blanks)})
         return
     described.pop("columns", None)
+    described.pop("notes", None)
     counts = described.pop("label_counts")
     print_table(described.pop("name"), ["", ""], list(described.items()))
     by_count = sorted(counts.items(), key=lambda item: -item[1])
     shown = by_count if len(by_count) <= 10 else [*by_count[:5], ("...", ""), *by_count[-5:]]
     print_table("\nmost and least frequent labels", ["label", "examples"], shown)
-    if dataset.columns is not None:
+    if dataset.columns is not None or dataset.notes:
         print_line("")
-    _show_columns(dataset, print_line)
+    _show_columns(dataset, blanks, print_line)
 
 
 @app.command()
@@ -90,16 +93,14 @@ def features(
 
     if out.suffix != ".npz":
         raise ShortlistError(f"-o {out}: features are written as .npz")
-    dataset = read_source(_source(reader, options))
+    dataset = read_source(_source(reader, options)[0])
     allowed = tuple(allow_import or ())
     is_own = any(backbone == name or backbone.startswith(f"{name}:") for name in allowed)
     name, rest = (backbone, "") if is_own else backbone.partition(":")[::2]
     settings: dict[str, Any] = {}
     for option in filter(None, rest.split(",")):
         apply_override(settings, option)
-    found = encode(
-        dataset, Named.of(name, **settings), cache, allow_import=allowed, progress=None if quiet else _show
-    )
+    found = encode(dataset, Named.of(name, **settings), cache, allow_import=allowed, progress=None if quiet else _show)
     keys = write_features(found, out)
     result = {"written": str(out), "examples": len(found), "features": found.in_features}
     if as_json:
@@ -109,13 +110,13 @@ def features(
     say(f"read it with: features path={out} {' '.join(f'{key}={name}' for key, name in keys.items())}")
 
 
-def _concerns(dataset: Any) -> list[str]:
+def _concerns(dataset: Any, blanks: Sequence[str]) -> list[str]:
     from shortlist.data.table_concerns import table_concerns
 
-    return [*table_concerns(dataset), *_prepared(dataset)[1]]
+    return [*table_concerns(dataset, blanks), *_prepared(dataset, blanks)[1]]
 
 
-def _prepared(dataset: Any) -> tuple[list[str], list[str]]:
+def _prepared(dataset: Any, blanks: Sequence[str]) -> tuple[list[str], list[str]]:
     """What a run would make of a table's columns, had it all rows to learn from; and what it would warn of."""
     from shortlist.data.preprocessing import Preprocessor
     from shortlist.data.table_rows import TableRows
@@ -124,17 +125,19 @@ def _prepared(dataset: Any) -> tuple[list[str], list[str]]:
         return [], []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ShortlistWarning)
-        lines = Preprocessor.fit(dataset.inputs.frame).describe().splitlines()
+        lines = Preprocessor.fit(dataset.inputs.frame, na_values=blanks).describe().splitlines()
     return lines, [str(warned.message) for warned in caught if issubclass(warned.category, ShortlistWarning)]
 
 
-def _show_columns(dataset: Any, show: Callable[[str], None] = say) -> int:
-    """Say what the columns of a table are used for, and what to look at again; returns how much that is."""
-    if dataset is None or dataset.columns is None:
+def _show_columns(dataset: Any, blanks: Sequence[str], show: Callable[[str], None] = say) -> int:
+    """Say what the columns of a table are used for, what the reader decided, and what to look at again; returns how
+    much that is."""
+    if dataset is None:
         return 0
-    for line in (*dataset.columns.lines(), *_prepared(dataset)[0]):
+    used = () if dataset.columns is None else dataset.columns.lines()
+    for line in (*used, *_prepared(dataset, blanks)[0], *dataset.notes):
         show(line)
-    concerns = _concerns(dataset)
+    concerns = _concerns(dataset, blanks)
     for concern in concerns:
         say(f"warning: {concern}")
     return len(concerns)
@@ -144,28 +147,31 @@ def _show(done: int, total: int) -> None:
     say(f"{done}/{total}")
 
 
-def _source(reader: str, options: list[str] | None) -> Any:
-    """The reader and options that the arguments name."""
+def _source(reader: str, options: list[str] | None) -> tuple[Any, Sequence[str]]:
+    """The reader and options that the arguments name, and the cells of a table that mean blank."""
+    from shortlist.data.cells import NA_VALUES
     from shortlist.data.readers import READERS, reader_for
     from shortlist.runs.config import Source, apply_override, read_yaml
     from shortlist.runs.setup import as_table
 
     content: Any = {"reader": reader}
-    preprocess = "auto"
+    run: dict[str, Any] = {}  # what a config says of its data besides the source, and what it says of the source
     if reader.endswith((".yaml", ".yml")):
         if not Path(reader).is_file():
             raise ShortlistError(f"there is no file {reader}")
         content = read_yaml(Path(reader).read_text("utf-8"), reader)
         if isinstance(content, dict) and isinstance(content.get("data"), dict):
-            preprocess = content["data"].get("preprocess", "auto")
-            content = content["data"].get("train")
+            run = dict(content["data"])
+            content = run.get("train")
         if not isinstance(content, dict) or "reader" not in content:
             raise ShortlistError(f"{reader}: it names no reader; a data file looks like: reader: features, path: ...")
     elif reader not in READERS and Path(reader).exists():
         raise ShortlistError(f"{reader!r} is no reader but a path: try {reader_for(reader)}")
     for option in options or ():
-        apply_override(content, option)
-    return as_table(Source(**content), preprocess)
+        key = option.removeprefix("data.")
+        apply_override(run if key.startswith(("preprocess=", "na_values=")) else content, key.removeprefix("train."))
+    blanks = run.get("na_values")
+    return as_table(Source(**content), run.get("preprocess", "auto")), NA_VALUES if blanks is None else tuple(blanks)
 
 
 def _checked(source: Any) -> dict[str, Any]:

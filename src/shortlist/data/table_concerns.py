@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from shortlist.data.cells import NA_VALUES, have_decimal_commas, is_number
+from shortlist.data.cells import DATE, NA_VALUES, have_decimal_commas, is_number
 from shortlist.data.column_use import DECIMAL_COMMAS, NO_NUMBERS, listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.table_rows import TableRows
@@ -15,8 +17,9 @@ _ROWS = 20  # with fewer, whole numbers differ by chance
 _ONCE = 100  # classes that occur once, and most of them do
 
 
-def table_concerns(dataset: Dataset) -> list[str]:
-    """What to look at again, where the data was read from a table; nothing of other data.
+def table_concerns(dataset: Dataset, na_values: Sequence[str] = NA_VALUES) -> list[str]:
+    """What to look at again, where the data was read from a table; nothing of other data. ``na_values``: the cells that
+    mean blank.
 
     >>> from shortlist.data.column_use import ColumnUse
     >>> use = ColumnUse(("x",), ("mood",), ignored={"note": "it holds no numbers"})
@@ -42,27 +45,49 @@ def table_concerns(dataset: Dataset) -> list[str]:
                 f"in other_columns"
             )
     ids = _ids(dataset, use.features, not use.ids)
-    return found + _names(dataset, use.features) + ids + _labels(dataset, use.labels)
+    return found + _names(dataset, use.features, na_values) + ids + _labels(dataset, use.labels)
 
 
-def _names(dataset: Dataset, features: tuple[str, ...]) -> list[str]:
-    """Features that are taken as names, and look like numbers."""
-    found = []
-    for name in features if isinstance(dataset.inputs, TableRows) else ():
+def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]) -> list[str]:
+    """Features that are taken as names, and look like numbers or dates."""
+    if not isinstance(dataset.inputs, TableRows):
+        return []
+    found, commas, dates, blanks = [], [], [], set()
+    counted: dict[str, dict[str, int]] = {}  # column -> cell -> how often
+    for name in features:
         values = dataset.inputs.frame[name]
-        if values.dtype.kind != "O":
-            continue
-        cells = [cell for cell in values.tolist() if isinstance(cell, str) and cell.strip() not in NA_VALUES]
+        if values.dtype.kind == "O":
+            counts = values.map(lambda cell: str(cell).strip(), na_action="ignore").value_counts().to_dict()
+            blanks |= counts.keys() & set(na_values)
+            counted[name] = {str(cell): int(often) for cell, often in counts.items() if cell not in na_values}
+    for name, cells in counted.items():
+        total = sum(cells.values())
         others = [cell for cell in cells if not is_number(cell)]
         if have_decimal_commas(cells):
-            found.append(f"the column {name!r} holds numbers with decimal commas, taken as names: give decimal=','")
-        elif others and 2 * len(others) < len(cells):
+            commas.append(name)
+        elif 2 * sum(DATE.fullmatch(cell) is not None for cell in cells) > len(cells):
+            dates.append(name)
+        elif others and 2 * (wrong := sum(cells[cell] for cell in others)) < total:
+            known = listed([*others, *sorted(blanks)], 20)
             found.append(
-                f"the column {name!r} is taken as names, because {len(others)} of {len(cells)} cells are no numbers: "
-                f"{listed([repr(cell) for cell in dict.fromkeys(others)], 3)}: mend them, or name those that mean "
-                f"blank in data.na_values"
+                f"the column {name!r} is taken as names, because {wrong} of {total} cells are no numbers: "
+                f"{listed([repr(cell) for cell in others], 3)}: mend them, or give data.na_values=[{known}] if they "
+                f"mean blank"
             )
+    if commas:
+        found.append(f"{_columns(commas)} numbers with decimal commas, taken as names: give decimal=','")
+    if dates:
+        found.append(
+            f"{_columns(dates)} dates, taken as names: write their year, month or age as numbers, or name them in "
+            f"other_columns; data.time cuts parts by a column of dates"
+        )
     return found
+
+
+def _columns(names: Sequence[str]) -> str:
+    """How a sentence on what they hold begins."""
+    begin, verb = ("the column", "holds") if len(names) == 1 else (f"{len(names)} columns", "hold")
+    return f"{begin} {listed([repr(name) for name in names], 3)} {verb}"
 
 
 def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool) -> list[str]:

@@ -218,7 +218,9 @@ def _recode(x: Any, coding: Mapping[float, Known]) -> Any:
     if bool(other.any()):
         at = first_true(_on_cpu(other))
         position = at if sparse is None else (int(sparse.row[at]), int(sparse.col[at]))
-        raise _bad_entry("x", position, values[at], ", ".join(f"{v:g} ({known})" for v, known in coding.items()))
+        allowed = ", ".join(f"{v:g} ({known})" for v, known in coding.items())
+        blank = bool(values[at] != values[at])
+        raise _bad_entry("x", position, values[at], allowed + "; labels.from_nan takes NaN as unknown" * blank)
     if sparse is None:
         return labels
     matrix = np.full(sparse.shape, _LABEL[coding[0]], dtype=np.int8)

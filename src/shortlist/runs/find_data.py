@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.data import Dataset
-from shortlist.data.readers.tables import TABLE_ENDINGS
+from shortlist.data.readers.tables import names_table
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
@@ -43,7 +43,7 @@ def find_data(
             raise ShortlistError(f"the run has no part {data!r}; it has {', '.join(parts)}")
         return parts[data], data
     path = Path(data)
-    is_table = path.suffix.lower() in TABLE_ENDINGS
+    is_table = names_table(path)
     if not path.exists():
         raise ShortlistError(
             f"there is no {data!r}: DATA is one of {', '.join(PARTS)}, or the path of a file or folder"
@@ -75,7 +75,7 @@ def _as_trained(run: Run, source: Source) -> Source:
 def _images_at(run: Run, path: Path) -> dict[str, Any]:
     """The source of images in a folder for each label, or that a table lists: its own columns say more than those of
     the training data."""
-    reader = "image-table" if path.suffix.lower() in TABLE_ENDINGS else "image-folder"
+    reader = "image-table" if names_table(path) else "image-folder"
     trained, encoder = run.config.data.train, run.inputs.encoder
     if trained.reader == reader:
         return {"reader": reader, **trained.options, "path": str(path)}

@@ -18,7 +18,7 @@ from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.features import read_inputs
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
 from shortlist.data.readers.image_table import listed_images
-from shortlist.data.readers.tables import TABLE_ENDINGS
+from shortlist.data.readers.tables import names_table
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.optional import require
@@ -157,7 +157,7 @@ class Inputs:
         is_image = path.suffix.lower() in IMAGE_ENDINGS and path.is_file()
         if is_image or path.is_dir():
             files = [path] if is_image else images_under(path)
-        elif path.suffix.lower() in TABLE_ENDINGS and self.takes_images:
+        elif names_table(path) and self.takes_images:
             files = listed_images(path, self.options.get("path_column", "path"), self.options.get("root"))
         elif self.pixels is not None:
             raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
@@ -175,7 +175,7 @@ class Inputs:
         """How a file of features is read: a table has the columns that the run was trained with, as they were read
         then."""
         options = dict(self.options)
-        if path.suffix.lower() in TABLE_ENDINGS:
+        if names_table(path):
             if self.columns is not None and options.get("input_columns") is None:
                 options["input_columns"] = list(self.columns)
             options.setdefault("as_table", self.preprocessor is not None)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from shortlist.data import Dataset
+from shortlist.data.cells import NA_VALUES
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.table_concerns import table_concerns
 from shortlist.files import PathLike
@@ -49,7 +50,7 @@ def prepare(
     """
     checked = resolve(as_config(config, overrides), allow_import)
     parts = read_parts(checked, allow_import=allow_import) if parts is None else parts
-    remarks = table_concerns(parts["train"])
+    remarks = table_concerns(parts["train"], NA_VALUES if checked.data.na_values is None else checked.data.na_values)
     if preprocessor is None:
         preprocessor = preprocessor_for(checked, parts["train"])
     parts = {part: data.preprocessed(preprocessor) for part, data in parts.items()}

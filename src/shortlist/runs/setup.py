@@ -13,7 +13,7 @@ from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, read_beside, 
 from shortlist.data import read as read_data
 from shortlist.data.cells import NA_VALUES
 from shortlist.data.preprocessing import Preprocessor
-from shortlist.data.readers.tables import is_table
+from shortlist.data.readers.tables import names_table
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.metrics.named import check_metric
@@ -194,7 +194,7 @@ def preprocessor_for(config: RunConfig, train_set: Dataset) -> Preprocessor | No
 
 
 def _is_table(source: Source) -> bool:
-    return source.reader == "features" and is_table(str(source.options.get("path")))
+    return source.reader == "features" and names_table(str(source.options.get("path")))
 
 
 def same_columns(source: Source, features: Sequence[str] | None) -> Source:

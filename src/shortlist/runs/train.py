@@ -78,9 +78,11 @@ def train(
                 f"{examples} training examples: batches of {chosen.batch_size}, {chosen.epochs} epochs of "
                 f"{steps_per_epoch(chosen, examples)} steps"
             )
-        columns = ready.parts["train"].columns
-        if say is not None and columns is not None:
-            for line in (*columns.lines(), *(ready.preprocessor.describe().splitlines() if ready.preprocessor else ())):
+        train_set = ready.parts["train"]
+        if say is not None:
+            used = () if train_set.columns is None else train_set.columns.lines()
+            prepared = ready.preprocessor.describe().splitlines() if ready.preprocessor else ()
+            for line in (*used, *prepared, *train_set.notes):
                 say(line)
         twice = repeated(chosen, ready.parts) if parts is None and resume is None else []
         for concern in (*ready.remarks, *concerns(chosen, ready.parts["train"]), *twice):

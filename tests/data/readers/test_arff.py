@@ -88,8 +88,8 @@ def test_inputs_alone_are_read_without_the_labels(folder: Path) -> None:
 
 
 def test_without_the_names_of_the_labels_the_xml_is_asked_for(folder: Path) -> None:
-    expected = [("bib.arff", None, "give labels_key or label_columns, or labels=NAME.xml, the file beside Mulan's .arff")]
-    assert_found("features", expected, path=folder / "bib.arff")
+    asked = "give labels_key or label_columns, or labels=NAME.xml, the file beside Mulan's .arff"
+    assert_found("features", [("bib.arff", None, asked)], path=folder / "bib.arff")
     with pytest.raises(ValueError, match=r"no.xml: no such file"):
         read_features(folder / "bib.arff", labels=folder / "no.xml")
     with pytest.raises(ValueError, match=r"bib.arff: .*no column .*'happy'"):

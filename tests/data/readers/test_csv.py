@@ -10,7 +10,7 @@ import pytest
 
 from shortlist.data import Dataset, read_features
 from shortlist.data.readers import _table_cache
-from shortlist.data.readers.reading import reading_shown_by
+from shortlist.files import reading_shown_by
 from tests.data.readers.made_files import assert_found
 
 Read = Callable[..., Dataset]
@@ -86,7 +86,7 @@ def test_semicolons_and_decimal_commas_are_read_as_the_message_says(read: Read, 
 def test_what_is_no_table_is_said_with_its_line(
     read: Read, tmp_path: Path, content: bytes, line: int | None, message: str
 ) -> None:
-    with pytest.raises(ValueError, match="table.csv"):
+    with pytest.raises(ValueError, match=r"table\.csv"):
         read(content)
     assert_found("features", [("table.csv", line, message)], path=tmp_path / "table.csv")
 

@@ -125,7 +125,8 @@ def test_chexpert_has_uncertain_labels_and_a_policy_for_them(read: Read, uncerta
 
 def test_the_labels_of_a_chexpert_table_are_found(tmp_path: Path) -> None:
     image(tmp_path / "a.png")
-    table = text(tmp_path / "train.csv", "Path,Sex,Age,Frontal/Lateral,AP/PA,Edema,Fracture\na.png,M,50,Frontal,AP,1,\n")
+    content = "Path,Sex,Age,Frontal/Lateral,AP/PA,Edema,Fracture\na.png,M,50,Frontal,AP,1,\n"
+    table = text(tmp_path / "train.csv", content)
     data = read_image_table(table, path_column="Path", coding="chexpert")
     assert (data.vocabulary, data.target.tolist()) == (("Edema", "Fracture"), [[1, -1]])
     assert data.columns is not None
@@ -178,7 +179,7 @@ def test_options_that_would_be_ignored_are_refused(read: Read) -> None:
 
 def test_nan_in_a_label_matrix_names_what_reads_it(tmp_path: Path) -> None:
     np.savez(tmp_path / "all.npz", X=np.eye(2), y=[[1, 0], [np.nan, 1]])
-    message = "label 0 is nan: allowed are 1 (present), 0 (absent), -1 (unknown); coding='nan' takes NaN as unknown (labels"
+    message = "-1 (unknown); coding='nan' takes NaN as unknown (labels.from_nan)"
     assert_found("features", [("all.npz", 1, message)], path=tmp_path / "all.npz")
     data = read_features(tmp_path / "all.npz", coding="nan")
     assert data.target.tolist() == [[1, 0], [-1, 1]]

@@ -18,7 +18,7 @@ from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import SparseColumns
 from shortlist.data.readers._columns import Columns, TextColumns
 from shortlist.data.readers.findings import Findings, missing
-from shortlist.data.readers.tables import TABLE_ENDINGS, is_table, open_table
+from shortlist.data.readers.tables import TABLE_ENDINGS, names_table, open_table
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
@@ -193,7 +193,7 @@ def open_arrays(
 ) -> ArrayFile | None:
     """The file, or None with the reason noted."""
     table = None
-    if is_table(path):
+    if names_table(path):
         table = open_table(path, findings, decimal=decimal, delimiter=delimiter)
         if table is None:
             return None

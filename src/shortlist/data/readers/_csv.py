@@ -16,8 +16,8 @@ import numpy as np
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._table_cache import cached
 from shortlist.data.readers.findings import Findings, PathLike
-from shortlist.data.readers.reading import reporter
 from shortlist.errors import ShortlistError
+from shortlist.files import reporter
 from shortlist.optional import require
 
 _BLOCK = 1 << 22  # bytes that are parsed at once: a row must fit in

@@ -46,6 +46,7 @@ class Given:
     uncertain: Uncertain = "unknown"
     separator: str | None = None
     rest: Literal["absent", "unknown"] = "absent"
+    numbers_are_indices: bool = False  # whatever the labels are called; otherwise 7 means the label '7' if there is one
 
     def __post_init__(self) -> None:
         if self.coding not in _CODINGS:
@@ -227,7 +228,7 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
         if names is not None and len(names) != given.num_labels:
             raise ShortlistError(f"num_labels={given.num_labels} was given, but there are {len(names)} names")
         names = default_names(given.num_labels) if names is None else names
-    if names is not None and (tuple(names) == default_names(len(names)) or not _are_numbers(names)):
+    if names is not None and (given.numbers_are_indices or not _are_numbers(names, but=default_names(len(names)))):
         bad = np.flatnonzero((found < -1) | (found >= len(names))).tolist()
         allowed = f"allowed are 0..{len(names) - 1}, -1 or blank (unknown)"
         findings.rows(file, bad, lambda row: f"label {found[row]} is outside the vocabulary: {allowed}")
@@ -254,8 +255,9 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
     return Labels(result.target, result.vocabulary, (note,))
 
 
-def _are_numbers(names: Iterable[str]) -> bool:
-    return all(name.isdecimal() for name in names)
+def _are_numbers(names: Iterable[str], but: tuple[str, ...] | None = None) -> bool:
+    """Whether all names are whole numbers as Python writes them, and not just these."""
+    return all(name.isdecimal() and str(int(name)) == name for name in names) and tuple(names) != but
 
 
 def _digits(number: float) -> str:
@@ -325,7 +327,7 @@ def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findin
     names = given.vocabulary
     if names is None and given.num_labels is not None:
         names = default_names(given.num_labels)
-    by_index = names is not None and not _are_numbers(names)
+    by_index = names is not None and (given.numbers_are_indices or not _are_numbers(names))
     rows: list[list[str]] = []
     for row, found in enumerate(lists):
         if not all(isinstance(name, str | int) and not isinstance(name, bool) for name in found):

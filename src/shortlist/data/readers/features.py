@@ -72,22 +72,34 @@ def read_features(
     as_table: bool = False,
     memory_map: bool = False,
 ) -> Dataset:
-    """Features with labels, from .npz, .npy, .parquet, .csv or .tsv files.
+    """Features with labels, from arrays (.npz, .npy) or tables (.csv, .tsv, .jsonl, also .gz; .parquet, .arff).
 
-    In a table (.parquet, .csv, .tsv) a key is a column (in parquet of lists, for features or a label matrix) or stands
-    for all columns ``KEY_*``; the labels are then called what follows ``KEY_``. A blank label is unknown. Where there
-    are no columns ``X_*``, the features are all columns of numbers that have a name and no other use.
+    In a table a key is a column (in parquet and JSON lines perhaps of lists) or stands for all columns ``KEY_*``; the
+    labels are then called what follows ``KEY_``. Where there are no columns ``X_*``, the features are all columns of
+    numbers that have a name and no other use.
+
+    Labels are read as they come, by the same rules from every table and array:
+
+    - names, ``owl``: classes. Blank is unknown;
+    - whole numbers: classes; -1 and blank are unknown. They are indices where ``num_labels`` or names are given;
+      otherwise the numbers that occur are the labels' names, and it is said which these are;
+    - names with a ``separator`` between, ``joy|love``: a label matrix. Blank is an example without labels;
+    - lists of names or of class numbers, in parquet and JSON lines, or written in a cell, ``["joy", "love"]``: a label
+      matrix. Blank is an example without labels;
+    - one column per label (``label_columns``), or a matrix: a label matrix; ``coding`` says what its numbers mean.
+      true, yes, t and y are present; false, no, f and n absent; blank, NA, ? and the like unknown.
 
     Args:
-        path: the file with the features: an array (N, D), or a table. Text begins with a line of column names.
-        labels: the file with the labels and everything else; the same file when not given.
+        path: the file with the features: an array (N, D), or a table. Text begins with a line of column names. Of a
+            sparse .arff the features stay sparse.
+        labels: the file with the labels and everything else; the same file when not given. An .xml beside Mulan's .arff
+            names the columns that are labels; MEKA's .arff says so itself.
         inputs_key, labels_key: what the arrays are called in an .npz. In it, a scipy CSR matrix is either four arrays
             ``KEY_data``, ``KEY_indices``, ``KEY_indptr`` and ``KEY_shape``, or the whole file, as written by
-            ``scipy.sparse.save_npz``. A .npy needs no key. Labels are class indices (N,), -1 for unknown; names (N,);
-            or a label matrix (N, L).
-        input_columns, label_columns: of a table, the columns that are features, and those that are labels (1 present,
-            0 absent, blank unknown), instead of the keys. Features that are not named are taken in the file's order;
-            in all other files of a run they are then found by their names.
+            ``scipy.sparse.save_npz``. A .npy needs no key.
+        input_columns, label_columns: of a table, the columns that are features, and those that are one label each,
+            instead of the keys. Features that are not named are taken in the file's order; in all other files of a run
+            they are then found by their names.
         other_columns: of a table, columns that are neither, such as those that ``data.groups`` and ``data.time`` name.
         unknown_key: an array (N, L), not 0 where the label matrix is unknown whatever it says.
         vocabulary_key, groups_key, group_names_key, ids_key: arrays with the labels' names (L,), the coarse group of
@@ -96,13 +108,17 @@ def read_features(
             are not predicted.
         truth_key: all right labels of each example, for evaluation only: a matrix of 0 and 1 (N, L), dense or CSR, or
             names, ``cat|dog`` (N,).
-        vocabulary: the labels' names, instead of ``vocabulary_key``.
-        num_labels: how many labels there are, where neither names nor a label matrix tell.
+        vocabulary: the labels' names, instead of ``vocabulary_key``. Where they are whole numbers themselves, numbers
+            in the file are names too, not indices.
+        num_labels: how many labels there are, where neither names nor a label matrix tell and not all occur.
         coding: what the numbers of a label matrix mean: "label-matrix" (1 present, 0 absent, -1 unknown), "signed"
-            (1 present, -1 absent, 0 unknown) or "nan" (1 present, 0 absent, NaN or blank unknown).
-        separator: of a column of names, what stands between several labels of one example (``joy|love``); a blank is
-            then an example without labels.
+            (1 present, -1 absent, 0 unknown), "nan" (1 present, 0 absent, NaN unknown) or "chexpert" (1 present,
+            0 absent, -1 uncertain, blank unknown).
+        uncertain: in CheXpert's coding, what -1 becomes: "unknown", "present" or "absent"; or for each label by name.
+        separator: of a column of names, what stands between several labels of one example.
+        rest: of lists and names with a separator, what the labels are that are not listed: "absent" or "unknown".
         decimal: of .csv and .tsv, what stands before the digits of a fraction.
+        delimiter: of .csv and .tsv, what stands between cells, if it is not the comma or the tab.
         as_table: of a table, take columns of names as features too and leave everything as it is written, blanks
             included: inputs are ``TableRows``, of which ``Dataset.preprocessed`` makes numbers. Runs read tables so,
             unless ``data.preprocess`` is none.
@@ -118,6 +134,23 @@ def read_features(
     Dataset('all': 3 examples, 3 features, any of 2 labels)
     >>> table.inputs, table.target
     (tensor([[ 4.5000, 30.0000], [ 9.0000, 25.0000]]), tensor([[ 1, 0], [-1, 1]], dtype=torch.int8))
+
+    Comments with their moods in a list, a table with a semicolon and decimal commas, and integer classes:
+
+    >>> def read(content, **options):
+    ...     with tempfile.TemporaryDirectory() as folder:
+    ...         _ = pathlib.Path(f"{folder}/all.csv").write_text(content)
+    ...         data = read_features(f"{folder}/all.csv", **options)
+    ...     return data.vocabulary, data.target.tolist()
+    >>> read('length,mood\\n12,"[""joy"", ""love""]"\\n7,"[""joy""]"\\n', labels_key="mood")
+    (('joy', 'love'), [[1, 1], [1, 0]])
+    >>> read("length;mood\\n1,2;joy/love\\n0,7;joy\\n", labels_key="mood", delimiter=";", decimal=",", separator="/")
+    (('joy', 'love'), [[1, 1], [1, 0]])
+    >>> read("length,stars\\n12,5\\n7,3\\n", labels_key="stars")
+    (('3', '5'), [1, 0])
+    >>> read("age,Edema,Fracture\\n50,1.0,-1.0\\n60,,0.0\\n", label_columns=["Edema", "Fracture"], coding="chexpert",
+    ...      uncertain="present")
+    (('Edema', 'Fracture'), [[1, 1], [-1, 0]])
     """
     given = _resolved({key: value for key, value in locals().items() if value is not None})
     labels, label_columns = given.get("labels"), given.get("label_columns")
@@ -148,7 +181,8 @@ def read_features(
     inputs = _checked_inputs(inputs, inputs_file, features, findings)
     if vocabulary is None:
         vocabulary = _names_in_file(labels_key, label_columns, found["names"])
-    said = Given(vocabulary, num_labels, coding, uncertain, separator, rest)
+    in_file = found["names"] is not None
+    said = Given(vocabulary, num_labels, coding, uncertain, separator, rest, numbers_are_indices=in_file)
     answer = labels_of(written, said, labels_file.path, findings)
     per_example = {labels_key or "labels": written}
     per_example |= {keys[what] or what: found[what] for what in ("unknown", "ids", "side", "truth")}

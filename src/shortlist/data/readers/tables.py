@@ -18,7 +18,7 @@ from shortlist.optional import require
 TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet", ".arff")
 
 
-def is_table(path: PathLike) -> bool:
+def names_table(path: PathLike) -> bool:
     """Whether a file is a table, by its name."""
     return os.fspath(path).lower().endswith(TABLE_ENDINGS)
 
@@ -44,7 +44,7 @@ def open_table(
         raise ShortlistError(f"delimiter must be one character, such as ',' or ';', got {delimiter!r}")
     if not findings.file(file):
         return None
-    if not is_table(file):
+    if not names_table(file):
         findings.add(file, f"a table must be one of {', '.join(TABLE_ENDINGS)}, by its name")
     elif _kind(file) in (".csv", ".tsv"):
         found = csv_table(file, findings, delimiter)
