@@ -65,7 +65,6 @@ def demo(
 def _trained(folder: Path, size: int, seeds: int, steps: Steps) -> "ReportData":
     """The runs' scores on the test images, with the images beside them."""
     steps.begin("making images and starting up")
-    from shortlist.data import ambiguous_numbers
     from shortlist.runs import Run, calibrate, train
     from shortlist.runs.report_data import from_runs
     from shortlist.runs.setup import read_parts
@@ -77,9 +76,7 @@ def _trained(folder: Path, size: int, seeds: int, steps: Steps) -> "ReportData":
             config, out = _config(objective, size, seed), folder / f"{objective}-seed-{seed}"
             runs.append(Run(train(config, out, parts=parts, progress=steps)["run"]))
             calibrate(runs[-1], data=parts["calibration"])
-    data = from_runs(runs, "test", "Numbers that can be read in more than one way")
-    pictures = ambiguous_numbers(len(parts["test"]), part="test", form="images").inputs
-    return replace(data, images=pictures.__getitem__)
+    return from_runs(runs, "test", "Numbers that can be read in more than one way")
 
 
 def _config(objective: str, size: int, seed: int) -> Any:

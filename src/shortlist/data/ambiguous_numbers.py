@@ -72,23 +72,20 @@ def ambiguous_numbers(
     images = np.where(blended[:, :, None, None], (first + second) / 2, first)  # (N, 2, 8, 8)
     images = images.transpose(0, 2, 1, 3).reshape(size, 8, 16)
 
-    inputs: Any
-    if form == "features":
-        inputs = torch.from_numpy((images.reshape(size, 128) / 16).astype(np.float32))
-    else:
-        pixels = np.round(images * (255 / 16)).astype(np.uint8)[..., None]
-        inputs = Images(pixels, mean=(0.3,), std=(0.35,))
+    pictures = Images(np.round(images * (255 / 16)).astype(np.uint8)[..., None], mean=(0.3,), std=(0.35,))
+    features = torch.from_numpy((images.reshape(size, 128) / 16).astype(np.float32))
     vocabulary = tuple(f"{number:02}" for number in range(100))
     truth = _all_readings(digits, others, blended, vocabulary)
     recorded = 10 * digits[:, 0] + digits[:, 1] if labels == "one" else truth.to_dense().astype(np.int8)
     return Dataset(
-        inputs,
+        pictures if form == "images" else features,
         torch.from_numpy(recorded),
         vocabulary,
         groups=torch.arange(100) // 10,
         group_names=tuple(f"{ten}_" for ten in range(10)),
         truth=truth,
         name="ambiguous-numbers",
+        pictures=pictures,
     )
 
 

@@ -43,6 +43,7 @@ class Dataset:
         columns: what each column is used for, where the data was read from a table.
         encoder: what made the features, where they are of images and it is known.
         notes: what the reader decided that the files do not say.
+        pictures: the images that features are of, where they are known; only for looking at.
 
     >>> data = Dataset(torch.eye(3), torch.tensor([0, 1, 1]), ("cat", "dog"))
     >>> data
@@ -66,6 +67,7 @@ class Dataset:
     columns: ColumnUse | None = None
     encoder: Encoder | None = None
     notes: tuple[str, ...] = ()
+    pictures: Images | None = None
 
     def __post_init__(self) -> None:
         names = check_vocabulary(self.vocabulary, len(self.vocabulary))
@@ -83,6 +85,7 @@ class Dataset:
             ("truth", None if self.truth is None else len(self.truth)),
             ("ids", None if self.ids is None else len(self.ids)),
             ("side", None if self.side is None else len(self.side)),
+            ("pictures", None if self.pictures is None else len(self.pictures)),
         ):
             if size not in (None, len(self)):
                 raise ShortlistError(f"{what} has {size} rows for {len(self)} inputs")
@@ -159,7 +162,18 @@ class Dataset:
             truth=None if self.truth is None else self.truth[rows],
             ids=None if self.ids is None else tuple(self.ids[row] for row in rows.tolist()),
             side=None if self.side is None else self.side[at],
+            pictures=None if self.pictures is None else self.pictures.subset(rows),
         )
+
+    @property
+    def images(self) -> Images | None:
+        """What the examples look like: the inputs, or the images that these are the features of; None if not known.
+
+        >>> data = Dataset(torch.eye(1), torch.tensor([0]), ("cat",), pictures=Images(np.zeros((1, 2, 2, 3), np.uint8)))
+        >>> len(data.images), data.subset([]).images.shape
+        (1, (3, 2, 2))
+        """
+        return self.inputs if isinstance(self.inputs, Images) else self.pictures
 
     @property
     def answers(self) -> Tensor | Relations:

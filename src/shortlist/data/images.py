@@ -101,6 +101,15 @@ class Images:
             self.broken[self.source[row]] = str(error)
             return np.zeros((*self.size, 3), dtype=np.uint8)
 
+    def thumbnail(self, row: int) -> Pixels | None:
+        """One image to look at, whole and in its proportions; None where its file is gone or cannot be decoded."""
+        if isinstance(self.source, np.ndarray):
+            return np.asarray(self.source[row])
+        try:
+            return decode(self.source[row])
+        except ShortlistError:
+            return None
+
     def pixels(self, index: Any) -> Pixels:
         """These images, uint8 of shape (B, H, W, C); files are decoded by several threads."""
         rows = as_positions(index, len(self), "example")

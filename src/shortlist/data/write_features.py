@@ -1,20 +1,22 @@
 """Features with their labels as one .npz that the features reader reads."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from shortlist.data import Dataset
-from shortlist.data.readers.features import ENCODER_KEY
+from shortlist.data.readers.features import ENCODER_KEY, FILES_KEY
 from shortlist.files import written_whole
 
 
 def write_features(dataset: Dataset, path: Path) -> dict[str, str]:
     """Arrays X, y, names and, where there are any, groups, group_names, ids, side and truth (CSR in pieces).
 
-    Where the features are of images, ``encoder`` says as JSON what made them; the features reader finds it by itself.
+    Where the features are of images, ``encoder`` says as JSON what made them, and ``files`` which files these are; the
+    features reader finds both by itself.
     Returns the options with which the features reader reads all else.
     """
     arrays: dict[str, Any] = {
@@ -36,6 +38,8 @@ def write_features(dataset: Dataset, path: Path) -> dict[str, str]:
             arrays[name] = np.asarray(value)
     if dataset.encoder is not None:
         arrays[ENCODER_KEY] = np.array(json.dumps(dataset.encoder.to_json()))
+    if dataset.pictures is not None and not dataset.pictures.in_memory:
+        arrays[FILES_KEY] = np.array([os.path.abspath(file) for file in dataset.pictures.source])
     with written_whole(path) as file:
         np.savez(file, **arrays)
     return options

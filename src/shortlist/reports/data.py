@@ -110,7 +110,7 @@ class ReportData:
         groups: (L,) the coarse group of each label, an index into ``group_names``.
         group_names: the names of the coarse groups.
         truth: all right labels of each example where that is known (``LabelSets``), for evaluation only.
-        images: a function from the index of an example to its picture: PNG or JPEG bytes, or uint8 (H, W[, C]).
+        images: a function from the index of an example to its picture: PNG or JPEG bytes, uint8 (H, W[, C]), or None.
         ids: the examples' names, such as file names.
         about: facts to state at the top: what was trained on what.
     """
@@ -121,7 +121,7 @@ class ReportData:
     groups: NDArray[Any] | None = None
     group_names: Sequence[str] | None = None
     truth: LabelSets | None = None
-    images: Callable[[int], Image] | None = None
+    images: Callable[[int], Image | None] | None = None
     ids: Sequence[str] | None = None
     about: Mapping[str, str] = field(default_factory=dict)
 

@@ -34,12 +34,14 @@ def pick(run: RunResult, k: float, data: ReportData, examples: Examples) -> dict
     return {kind: [card(int(row)) for row in rows] for kind, rows in chosen.items()}
 
 
-def image_uri(image: Image) -> str:
-    """A picture as a data: address; JPEG and PNG bytes stay as they are unless they are large.
+def image_uri(image: Image | None) -> str | None:
+    """A picture as a data: address; JPEG and PNG bytes stay as they are unless they are large. None stays None.
 
     >>> image_uri(np.zeros((2, 2), dtype=np.uint8))[:22]
     'data:image/png;base64,'
     """
+    if image is None:
+        return None
     from PIL import Image as Pictures
 
     if isinstance(image, bytes):

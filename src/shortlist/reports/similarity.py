@@ -86,7 +86,7 @@ def _cards(learner: Learner, objective: Imcl, train_set: Dataset) -> list[dict[s
 def _picture(dataset: Dataset, row: int) -> dict[str, Any]:
     return {
         "name": dataset.ids[row] if dataset.ids is not None else f"Training example {row}",
-        "image": image_uri(dataset.inputs[row]) if dataset.kind == "images" else None,
+        "image": None if dataset.images is None else image_uri(dataset.images.thumbnail(row)),
     }
 
 

@@ -44,7 +44,7 @@ def from_runs(runs: Sequence[Run], part: str | None = None, title: str | None = 
         groups=None if first.groups is None else first.groups.numpy(),
         group_names=first.group_names,
         truth=first.truth,
-        images=first.inputs.__getitem__ if first.kind == "images" else None,
+        images=None if first.images is None else first.images.thumbnail,
         ids=first.ids,
         about=about,
     )

@@ -54,7 +54,7 @@ def cached_features(
         Path(folder).mkdir(parents=True, exist_ok=True)
         _compute(dataset, backbone, path, batch_size, device, progress)
     features = np.load(path, allow_pickle=False)
-    return replace(dataset, inputs=torch.from_numpy(features))
+    return replace(dataset, inputs=torch.from_numpy(features), pictures=dataset.images)
 
 
 def _compute(

@@ -12,6 +12,7 @@ from torch import Tensor
 from shortlist.data.column_use import ColumnUse
 from shortlist.data.dataset import Dataset
 from shortlist.data.encoder import Encoder
+from shortlist.data.images import Images
 from shortlist.data.readers._labels import indices_of_names
 from shortlist.data.readers.findings import DataError, Findings, PathLike, Problem
 from shortlist.labels.label_sets import LabelSets
@@ -59,6 +60,7 @@ def dataset_of(
     columns: ColumnUse | None = None,
     encoder: Encoder | None = None,
     notes: tuple[str, ...] = (),
+    pictures: Images | None = None,
 ) -> Dataset:
     """The data set of arrays from a file, which is named where they do not fit together."""
     if groups is not None and groups.dtype.kind not in "iu":
@@ -77,6 +79,7 @@ def dataset_of(
             columns=columns,
             encoder=encoder,
             notes=notes,
+            pictures=pictures,
         )
     except ValueError as error:
         raise DataError([Problem(str(file), None, str(error))]) from error

@@ -12,6 +12,7 @@ from torch import Tensor
 from shortlist.data.column_use import ColumnUse, listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.encoder import Encoder
+from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.readers._arff import names_in_xml
 from shortlist.data.readers._arrays import ArrayFile, get_array, open_arrays
@@ -31,7 +32,8 @@ from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError, errors_name
 from shortlist.files import parse_json
 
-ENCODER_KEY = "encoder"  # of an .npz: what made the features, where `shortlist data features` did
+# of an .npz that `shortlist data features` wrote: what made the features, and of which files they are
+ENCODER_KEY, FILES_KEY = "encoder", "files"
 # options that name arrays or columns -> what these are
 _OTHER_USES = {
     "labels_key": "labels",
@@ -215,6 +217,7 @@ def read_features(
         name=name_of(path),
         columns=_use(inputs_file, features, given | {"label_columns": label_columns}),
         notes=answer.notes,
+        pictures=_pictures_in(inputs_file, inputs.shape[0]),
     )
 
 
@@ -249,10 +252,22 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     return inputs, None if ids is None else tuple(map(str, ids.tolist())), _use(file, features, options)
 
 
+def _pictures_in(file: ArrayFile, rows: int) -> Images | None:
+    """The images that the features of an .npz are of; None where it does not say."""
+    written = _text_in(file, FILES_KEY)
+    return None if written is None or written.shape != (rows,) else Images(tuple(map(str, written.tolist())))
+
+
+def _text_in(file: ArrayFile, key: str) -> Any:
+    """An array of text of an .npz; None where it has none of this name, or something of the user's own."""
+    written = file.get(key) if file.path.suffix.lower() == ".npz" and key in file.keys else None
+    return None if written is None or written.dtype.kind != "U" else written
+
+
 def _encoder_in(file: ArrayFile) -> Encoder | None:
     """What made the features of an .npz; None where it does not say."""
-    written = file.get(ENCODER_KEY) if file.path.suffix.lower() == ".npz" and ENCODER_KEY in file.keys else None
-    if written is None or written.ndim or written.dtype.kind != "U":  # not a text: something of the user's own
+    written = _text_in(file, ENCODER_KEY)
+    if written is None or written.ndim:
         return None
     with errors_name(file.path):
         return Encoder.from_json(parse_json(str(written)))
