@@ -43,7 +43,7 @@ def test_the_best_balance_is_the_highest_f1() -> None:
 
 def test_sizes_that_differ_are_not_compared_and_differences_within_the_intervals_are_called_so() -> None:
     scores, _ = held_out()
-    wish = "more labels where an example is ambiguous, fewer where it is clear"
+    wish = "more labels where more may be right, fewer where it is clear"
     assert "top" not in advice_of({"top": TopK(4), "average": AverageK(2).fit(scores)})[wish][1]
     assert "not clearly different" in advice_of({"top": TopK(2), "average": AverageK(2).fit(scores)}, 30)[wish][1]
 

@@ -46,7 +46,7 @@ def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth]) -> list[Wis
         found.append(Wish("always the same number of labels", fixed_size, why))
     if average is not None:
         why = f"{_gives(known[average])}{_beside(average, known, fixed_size)}."
-        found.append(Wish("more labels where an example is ambiguous, fewer where it is clear", average, why))
+        found.append(Wish("more labels where more may be right, fewer where it is clear", average, why))
     if promise is not None:
         found.append(Wish("to miss few right labels", promise, _promised(rules[promise], known[promise])))
     balanced = best(SetRule, "f1")
