@@ -96,6 +96,15 @@ def test_the_report_shows_recall_curves_and_drawn_graphs(run, tmp_path, capsys):
     assert written == {f"{name}.{kind}" for name in figures for kind in ("png", "svg")}
 
 
+def test_a_run_of_one_epoch_has_no_curves_and_still_a_report(config, tmp_path, capsys):
+    run_here(capsys, "train", config, "epochs=1", "--out", tmp_path / "run", "-q")
+    found = run_here(capsys, "report", tmp_path / "run")
+    assert found.code == 0, found.err
+    page = (tmp_path / "run" / "report" / "index.html").read_text("utf-8")
+    assert 'href="#training"' not in page
+    assert 'data-label="constrained R@20"' in page
+
+
 def test_the_graphs_of_runs_side_by_side_are_those_of_the_same_images(run, config, tmp_path, capsys):
     other = run_here(capsys, "train", config, "objective=scene-softmax", "--out", tmp_path / "other", "-q")
     assert other.code == 0, other.err

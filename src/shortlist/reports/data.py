@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,10 +177,23 @@ class ReportData:
 
     def seeds_by_name(self) -> dict[str, list[RunResult]]:
         """Runs of one name together, in the order they were given."""
-        found: dict[str, list[RunResult]] = {}
-        for run in self.runs:
-            found.setdefault(run.name, []).append(run)
-        return found
+        return seeds_by_name(self.runs)
+
+
+class _HasName(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+AnyRun = TypeVar("AnyRun", bound=_HasName)
+
+
+def seeds_by_name(runs: Iterable[AnyRun]) -> dict[str, list[AnyRun]]:
+    """Runs of one name together, in the order they were given."""
+    found: dict[str, list[AnyRun]] = {}
+    for run in runs:
+        found.setdefault(run.name, []).append(run)
+    return found
 
 
 def from_scores(

@@ -16,6 +16,7 @@ from shortlist import __version__
 from shortlist.data import Dataset
 from shortlist.metrics.functional.scene_recall import found_at, image_recalls, predicate_recalls, scene_inputs
 from shortlist.reports.charts import Chart, recall_chart, training_charts
+from shortlist.reports.data import seeds_by_name
 from shortlist.reports.drawing import picture_of
 from shortlist.reports.figures import as_files
 from shortlist.reports.page import asset
@@ -51,9 +52,7 @@ def write_scenes(
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    by_name: dict[str, list[SceneRun]] = {}
-    for run in runs:
-        by_name.setdefault(run.name, []).append(run)
+    by_name = seeds_by_name(runs)
     measured = {name: [_measured(run, dataset) for run in seeds] for name, seeds in by_name.items()}
     names = [(name, place, "") for place, name in enumerate(by_name)]
     pictures = {"recall": picture_of(_recall_charts(measured), names)}
@@ -72,7 +71,7 @@ def write_scenes(
         about={**about, "Images": f"{len(dataset):,}", "Predicates": f"{dataset.num_labels:,}"},
         columns=[f"{kind}{'' if kind == 'mR' else ' R'}@{k}" for kind in (*_KINDS, "mR") for k in _TABLE],
         rows=[_row(name, seeds) for name, seeds in measured.items()],
-        charts={name: Markup(picture.to_svg(in_page=True)) for name, picture in pictures.items()},
+        charts={"training": None} | {name: Markup(picture.to_svg(in_page=True)) for name, picture in pictures.items()},
         graphs=[{**card, "picture": Markup(card["picture"])} for card in cards],
         shown=_SHOWN_RELATIONS,
         predicates=_predicates(measured, dataset),
