@@ -45,9 +45,10 @@ def test_a_column_that_is_left_out_is_never_no_problems_alone(cli: Cli) -> None:
 def test_problems_of_one_cause_are_counted_with_three_examples(cli: Cli) -> None:
     Path("table.csv").write_text("a,y\n" + "1,cat\n" * 2 + "".join(f"bad{row},cat\n" for row in range(165)))
     checked = cli("data", "check", "features", "path=table.csv", "as_table=false")
+    hint = "; data.preprocess=auto takes such columns as they are"
     assert checked.out.splitlines() == [
         "table.csv: 165 times alike, such as",
-        *(f"  table.csv, line {row + 4}: the column 'a' is 'bad{row}', not a number" for row in range(3)),
+        *(f"  table.csv, line {row + 4}: the column 'a' is 'bad{row}', not a number{hint}" for row in range(3)),
     ]
     assert checked.err.splitlines() == ["165 problems"]
 
@@ -120,3 +121,45 @@ def test_texts_and_numbers_with_slips_are_warned_of_before_training(cli: Cli) ->
     assert "warning: the column 'a' is taken as names, because 1 of 80 cells are no numbers: '1o': mend" in checked
     assert "warning: columns left out: 'note' (80 different values in 80 rows: text or an id)" in checked
     assert checked.endswith("no problems, 2 warnings\n")
+
+
+def test_advice_can_be_given_as_it_is_written(cli: Cli) -> None:
+    rows = "".join(f"{row % 7},5;{['joy|love', 'joy', 'anger'][row % 3]}\n" for row in range(60))
+    Path("table.csv").write_text(f"a;y\n{rows}")
+    options = ["features", "path=table.csv"]
+    for advice in ("delimiter=';'", "decimal=','", "separator='|'"):
+        checked = cli("data", "check", *options)
+        assert f"give {advice}" in checked.out + checked.err
+        options.append(advice.replace("'", ""))  # as a shell passes it on
+    assert cli("data", "check", *options).err.splitlines()[-1] == "no problems"
+
+
+def test_cells_that_mean_blank_and_preprocessing_can_be_given(cli: Cli) -> None:
+    rows = "".join(f"{'missing' if row % 9 == 3 else row % 7},{'cat' if row % 2 else 'dog'}\n" for row in range(60))
+    Path("table.csv").write_text(f"a,y\n{rows}")
+    options = ("features", "path=table.csv", "data.na_values=[missing]")
+    for command in ("check", "describe"):
+        shown = cli("data", command, *options)
+        assert "blanks marked (1): a" in shown.out + shown.err
+        assert "warning" not in shown.err
+    assert cli("data", "check", *options[:2], "data.preprocess=none").code == 1
+
+
+def test_columns_that_never_change_are_never_no_problems_alone(cli: Cli) -> None:
+    rows = "".join(f"{row % 7},5,same,{'cat' if row % 2 else 'dog'}\n" for row in range(60))
+    Path("table.csv").write_text(f"a,b,c,y\n{rows}")
+    checked = cli("data", "check", "features", "path=table.csv").err
+    assert "ignored (2): c (always the same), b (always the same)" in checked
+    assert checked.endswith("always the same: 'c', 'b': name them in other_columns\nno problems, 1 warning\n")
+    advised = cli("data", "check", "features", "path=table.csv", "other_columns=[b,c]")
+    assert advised.err.endswith("\nno problems\n")
+    nothing = cli("data", "check", "features", "path=table.csv", "other_columns=[a]")
+    assert "warning: no column is left to learn from" in nothing.err
+
+
+def test_whole_numbers_as_labels_are_said_to_be_so(cli: Cli) -> None:
+    Path("table.csv").write_text("a,y\n" + "".join(f"{row % 7},{row % 3 + 1}\n" for row in range(30)))
+    note = "the labels are whole numbers: 3 classes occur, 1, 2, 3; give num_labels if there are more"
+    assert note in cli("data", "check", "features", "path=table.csv").err.splitlines()
+    assert note in cli("data", "describe", "features", "path=table.csv").out.splitlines()
+    assert cli("data", "describe", "features", "path=table.csv", "--json").json["notes"] == [note]

@@ -55,7 +55,7 @@ def test_labels_with_a_separator_are_a_warning_that_separator_ends(read: Any) ->
 
 
 def test_an_id_among_the_features_is_a_warning_that_ids_key_ends(read: Any) -> None:
-    table = "key,a,y\n" + "".join(f"{900 - row},{row % 7},owl\n" for row in range(30))
+    table = "key,a,y\n" + "".join(f"{900 - row},{row % 7},{'owl' if row % 2 else 'cat'}\n" for row in range(30))
     (concern,) = table_concerns(read(table))
     assert concern.endswith("if it is an id, give ids_key=key or other_columns=[key]")
     assert table_concerns(read(table, ids_key="key")) == table_concerns(read(table, other_columns=["key"])) == []
@@ -72,3 +72,74 @@ def test_arrays_have_no_columns_to_warn_of(tmp_path: Path) -> None:
     np.savez(tmp_path / "all.npz", X=np.arange(60.0).reshape(30, 2), y=np.arange(30) % 3)
     data = read_features(tmp_path / "all.npz", num_labels=3)
     assert (data.columns, table_concerns(data)) == (None, [])
+
+
+def rows(line: Any, count: int = 60) -> str:
+    return "".join(f"{line(row)},{'owl' if row % 2 else 'cat'}\n" for row in range(count))
+
+
+@pytest.mark.parametrize(
+    ("cell", "concern", "remedy"),
+    [
+        (
+            lambda row: f"2024-01-{row % 28 + 1:02d}",
+            "the column 'b' holds dates, taken as names",
+            {"other_columns": ["b"]},
+        ),
+        (lambda row: f"{row % 9}%", "the column 'b' holds numbers with a sign or unit", {"other_columns": ["b"]}),
+        (lambda row: f"$ {row % 9}.50", "the column 'b' holds numbers with a sign or unit", {"other_columns": ["b"]}),
+        (
+            lambda row: f'"{row % 9},5"',
+            "holds numbers with decimal commas, taken as names: give decimal=','",
+            {"decimal": ","},
+        ),
+        (
+            lambda row: f'"{row % 9 + 1},500"',
+            "numbers with commas: give decimal=',' if 1,500 is",
+            {"other_columns": ["b"]},
+        ),
+    ],
+)
+def test_what_looks_like_numbers_or_dates_is_a_warning_that_its_advice_ends(
+    read: Any, cell: Any, concern: str, remedy: dict[str, Any]
+) -> None:
+    table = "a,b,y\n" + rows(lambda row: f"{row % 7},{cell(row)}")
+    (found,) = table_concerns(read(table, as_table=True))
+    assert concern in found
+    assert table_concerns(read(table, as_table=True, **remedy)) == []
+
+
+def test_slips_among_numbers_are_a_warning_whose_advice_names_all_blanks(read: Any) -> None:
+    table = "a,y\n" + rows(lambda row: {3: "missing", 5: "NA"}.get(row % 20, row % 7))
+    (found,) = table_concerns(read(table, as_table=True))
+    assert "3 of 57 cells are no numbers: 'missing': mend them, or give data.na_values=[missing, NA]" in found
+    assert table_concerns(read(table, as_table=True), ["missing", "NA"]) == []
+
+
+def test_cells_that_never_hold_one_label_alone_are_several_labels(read: Any) -> None:
+    table = "a,y\n" + "".join(f"{row % 7},{'x;y' if row % 3 else 'y;z'}{';z' * (row % 2)}\n" for row in range(30))
+    (found,) = table_concerns(read(table))
+    assert "4 of 4 labels hold ';'" in found
+    assert read(table, separator=";").vocabulary == ("x", "y", "z")
+
+
+def test_a_label_that_means_blank_is_a_warning_that_unknown_names_ends(read: Any) -> None:
+    table = "a,y\n1,cat\n2,NA\n3,dog\n"
+    (found,) = table_concerns(read(table))
+    assert found == "'NA' is taken as a label: give unknown_names=[NA] if it means that nothing is known"
+    mended = read(table, unknown_names=["NA"])
+    assert (table_concerns(mended), mended.target.tolist()) == ([], [0, -1, 1])
+
+
+def test_labels_that_are_never_absent_are_a_warning_that_the_coding_ends(read: Any) -> None:
+    table = "a,cat,dog\n1,1,-1\n2,-1,1\n"
+    (found,) = table_concerns(read(table, label_columns=["cat", "dog"]))
+    assert "give coding=signed if -1 means absent" in found
+    assert table_concerns(read(table, label_columns=["cat", "dog"], coding="signed")) == []
+
+
+def test_labels_that_differ_in_case_and_a_label_that_is_alone_are_warnings(read: Any) -> None:
+    assert table_concerns(read("a,y\n1,Cat\n2,cat\n3,dog\n"))[0].startswith("2 labels differ only in case or blanks")
+    assert table_concerns(read("a,y\n1,cat\n2,cat\n")) == [
+        "every example has the label 'cat': there is nothing to tell apart"
+    ]

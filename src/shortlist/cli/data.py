@@ -117,27 +117,39 @@ def _concerns(dataset: Any, blanks: Sequence[str]) -> list[str]:
 
 
 def _prepared(dataset: Any, blanks: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What a run would make of a table's columns, had it all rows to learn from; and what it would warn of."""
-    from shortlist.data.preprocessing import Preprocessor
+    """What the columns of a table are used for and what a run would make of them, had it all rows to learn from; and
+    what there is to warn of."""
+    from shortlist.data.column_use import listed
+    from shortlist.data.preprocessing import CONSTANT, Preprocessor
     from shortlist.data.table_rows import TableRows
 
     if not isinstance(dataset.inputs, TableRows):
-        return [], []
+        return [] if dataset.columns is None else dataset.columns.lines(), []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ShortlistWarning)
-        lines = Preprocessor.fit(dataset.inputs.frame, na_values=blanks).describe().splitlines()
-    return lines, [str(warned.message) for warned in caught if issubclass(warned.category, ShortlistWarning)]
+        try:
+            prepared = Preprocessor.fit(dataset.inputs.frame, na_values=blanks)
+        except ShortlistError as error:
+            return dataset.columns.lines(), [str(error)]
+    warned = [str(warning.message) for warning in caught if issubclass(warning.category, ShortlistWarning)]
+    left = prepared.columns_left_out
+    same = [repr(name) for name, why in left.items() if why == CONSTANT]
+    if same:
+        warned.append(f"columns left out, which are always the same: {listed(same, 3)}: name them in other_columns")
+    return [*dataset.columns.without(left).lines(), *prepared.describe(left_out=False).splitlines()], warned
 
 
 def _show_columns(dataset: Any, blanks: Sequence[str], show: Callable[[str], None] = say) -> int:
     """Say what the columns of a table are used for, what the reader decided, and what to look at again; returns how
     much that is."""
+    from shortlist.data.table_concerns import table_concerns
+
     if dataset is None:
         return 0
-    used = () if dataset.columns is None else dataset.columns.lines()
-    for line in (*used, *_prepared(dataset, blanks)[0], *dataset.notes):
+    lines, warned = _prepared(dataset, blanks)
+    for line in (*lines, *dataset.notes):
         show(line)
-    concerns = _concerns(dataset, blanks)
+    concerns = [*table_concerns(dataset, blanks), *warned]
     for concern in concerns:
         say(f"warning: {concern}")
     return len(concerns)

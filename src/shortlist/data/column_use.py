@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 # why columns are ignored that perhaps should not be
 NO_NUMBERS, DECIMAL_COMMAS = "it holds no numbers", "it holds numbers with decimal commas"
+ALWAYS_BLANK = "it is always blank"
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,11 @@ class ColumnUse:
     ids: tuple[str, ...] = ()
     others: Mapping[str, str] = field(default_factory=dict)  # column -> what it is
     ignored: Mapping[str, str] = field(default_factory=dict)  # column -> why
+
+    def without(self, left_out: Mapping[str, str]) -> ColumnUse:
+        """With these columns (and why) ignored that were to be features."""
+        kept = tuple(name for name in self.features if name not in left_out)
+        return replace(self, features=kept, ignored={**self.ignored, **left_out})
 
     def as_json(self) -> dict[str, Any]:
         """By use, as lists and dicts."""

@@ -203,10 +203,8 @@ class Dataset:
         if preprocessor is None:
             raise ShortlistError(f"{self.name}: the columns of a table need a preprocessor to become numbers")
         columns = self.columns
-        if columns is not None and preprocessor.column_names is not None:
-            left = {preprocessor.column_names[place]: why for place, why in preprocessor.left_out.items()}
-            kept = tuple(name for name in columns.features if name not in left)
-            columns = replace(columns, features=kept, ignored={**columns.ignored, **left})
+        if columns is not None:
+            columns = columns.without(preprocessor.columns_left_out)
         inputs = torch.from_numpy(preprocessor.transform(self.inputs.frame))
         return replace(self, inputs=inputs, columns=columns)
 

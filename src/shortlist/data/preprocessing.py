@@ -110,6 +110,11 @@ class Preprocessor:
         self.left_out = dict(left_out or {})
         self.na_values = na_values
 
+    @property
+    def columns_left_out(self) -> dict[str, str]:
+        """The columns of a frame that no feature is made of, and why."""
+        return {} if self.column_names is None else {self.column_names[at]: why for at, why in self.left_out.items()}
+
     # ---- learning
 
     @classmethod
@@ -144,10 +149,13 @@ class Preprocessor:
         if numbers:
             fitted, constant = _fit_numbers(np.stack(numbers, axis=1), tuple(at))
             left_out |= constant
-        dropped = [f"{names[column]!r} ({why})" for column, why in left_out.items() if why != _CONSTANT]
+        dropped = [f"{names[column]!r} ({why})" for column, why in left_out.items() if why != CONSTANT]
         if dropped:
-            warnings.warn(f"columns left out: {', '.join(dropped)}", ShortlistWarning, stacklevel=4)
-        if fitted is None and not categories:
+            remedy = "make numbers of what is in them, or leave them out yourself (of a table: other_columns)"
+            warnings.warn(f"columns left out: {_listed(dropped)}: {remedy}", ShortlistWarning, stacklevel=4)
+        if not categories and (fitted is None or all(map(_is_constant, numbers))):
+            if fitted is not None:
+                left_out |= dict.fromkeys(fitted.columns, CONSTANT)
             why_each = _listed(f"{names[column]!r} ({why})" for column, why in left_out.items())
             raise ShortlistError(f"no column is left to learn from: {why_each}")
         return cls("frame", len(names), names, fitted, categories, left_out=left_out, na_values=na_values)
@@ -254,8 +262,8 @@ class Preprocessor:
 
     # ---- showing and keeping
 
-    def describe(self) -> str:
-        """Which columns became what, in lines to read."""
+    def describe(self, left_out: bool = True) -> str:
+        """Which columns became what, in lines to read; also those that are left out, unless ``left_out`` is False."""
 
         def name(column: int) -> str:
             return self.column_names[column] if self.column_names else str(column)
@@ -274,7 +282,7 @@ class Preprocessor:
         if self.numbers is not None and self.numbers.marked:
             marked = [name(self.numbers.columns[place]) for place in self.numbers.marked]
             lines.append(f"blanks marked ({len(marked)}): {_listed(marked)}")
-        if self.left_out:
+        if self.left_out and left_out:
             shown = [f"{name(column)} ({why})" for column, why in sorted(self.left_out.items())]
             lines.append(f"left out ({len(shown)}): {_listed(shown)}")
         return "\n".join(lines)
@@ -344,7 +352,7 @@ class Preprocessor:
 
 # ---- fitting, by scikit-learn
 
-_CONSTANT = "always the same"
+CONSTANT = "always the same"
 
 
 def _fit_numbers(values: NDArray[Any], at: tuple[int, ...]) -> tuple[Numbers, dict[int, str]]:
@@ -370,7 +378,11 @@ def _fit_numbers(values: NDArray[Any], at: tuple[int, ...]) -> tuple[Numbers, di
     )
     empty = blank.all(0)
     left = sorted(set(range(len(at))) - set(kept.tolist()))
-    return numbers, {at[column]: "always blank" if empty[column] else _CONSTANT for column in left}
+    return numbers, {at[column]: "always blank" if empty[column] else CONSTANT for column in left}
+
+
+def _is_constant(values: NDArray[Any]) -> bool:
+    return len(np.unique(values)) == 1  # NaN is a value of its own
 
 
 def _fit_categories(values: NDArray[Any], column: int) -> Categories | str:
@@ -379,7 +391,7 @@ def _fit_categories(values: NDArray[Any], column: int) -> Categories | str:
 
     distinct, counts = np.unique(values.astype(str), return_counts=True)
     if len(distinct) == 1:
-        return _CONSTANT if distinct[0] != MISSING else "always blank"
+        return CONSTANT if distinct[0] != MISSING else "always blank"
     if len(distinct) > _TEXT and (counts == 1).sum() > 0.5 * len(values):
         return f"{len(distinct)} different values in {len(values)} rows: text or an id"
     rare_below = max(2, math.ceil(len(values) / 1000))
@@ -389,6 +401,8 @@ def _fit_categories(values: NDArray[Any], column: int) -> Categories | str:
     rare = encoder.infrequent_categories_[0]
     hidden = set() if rare is None else set(rare.tolist())
     names = tuple(name for name in encoder.categories_[0].tolist() if name not in hidden)
+    if not names:
+        return f"{len(distinct)} different values in {len(values)} rows: text or an id"
     return Categories(column, names, bool(hidden))
 
 

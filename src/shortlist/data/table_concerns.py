@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
 
-from shortlist.data.cells import DATE, NA_VALUES, have_decimal_commas, is_number
-from shortlist.data.column_use import DECIMAL_COMMAS, NO_NUMBERS, listed
+from shortlist.data.cells import DATE, DECIMAL_COMMA, NA_VALUES, NUMBER, is_number
+from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, NO_NUMBERS, listed
 from shortlist.data.dataset import Dataset
+from shortlist.data.label_concerns import label_concerns
 from shortlist.data.table_rows import TableRows
 
-_SEPARATORS = "|;,"
 _ROWS = 20  # with fewer, whole numbers differ by chance
-_ONCE = 100  # classes that occur once, and most of them do
+# what columns of names may look like -> how that is recognised, and what to do
+_LOOKS = {
+    "numbers with commas": (
+        re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?"),
+        "give decimal=',' if 1,500 is one and a half; if it is a thousand and more, write it without the comma",
+    ),
+    "numbers with decimal commas, taken as names": (DECIMAL_COMMA, "give decimal=','"),
+    "dates, taken as names": (
+        DATE,
+        "write their year, month or age as numbers, or name them in other_columns; data.time cuts parts by them",
+    ),
+    "numbers with a sign or unit": (
+        re.compile(rf"[^\w\s+-]?\s?({NUMBER.pattern})\s?([^\d\s.,]{{1,3}})?"),
+        "write the numbers alone, or name them in other_columns",
+    ),
+}
 
 
 def table_concerns(dataset: Dataset, na_values: Sequence[str] = NA_VALUES) -> list[str]:
@@ -35,24 +51,26 @@ def table_concerns(dataset: Dataset, na_values: Sequence[str] = NA_VALUES) -> li
     found = []
     for why in dict.fromkeys(use.ignored.values()):
         names = [name for name, reason in use.ignored.items() if reason == why and name]
-        if names and why in (NO_NUMBERS, DECIMAL_COMMAS):
+        if names and why in (NO_NUMBERS, DECIMAL_COMMAS, ALWAYS_BLANK):
             one = len(names) == 1
-            it, them = ("it holds", "it") if one else ("they hold", "them")
-            remedy = "give decimal=','" if why == DECIMAL_COMMAS else f"write {them} as numbers"
+            them, reason = (
+                ("it", why) if one else ("them", why.replace("it holds", "they hold").replace("it is", "they are"))
+            )
+            remedies = {DECIMAL_COMMAS: "give decimal=',', or ", NO_NUMBERS: f"write {them} as numbers, or "}
             found.append(
-                f"{len(names)} column{'' if one else 's'} {'is' if one else 'are'} left out, because "
-                f"{why.replace('it holds', it)}: {listed([repr(name) for name in names], 3)}: {remedy}, or name {them} "
-                f"in other_columns"
+                f"{len(names)} column{'' if one else 's'} {'is' if one else 'are'} left out, because {reason}: "
+                f"{listed([repr(name) for name in names], 3)}: {remedies.get(why, '')}name {them} in other_columns"
             )
     ids = _ids(dataset, use.features, not use.ids)
-    return found + _names(dataset, use.features, na_values) + ids + _labels(dataset, use.labels)
+    return found + _names(dataset, use.features, na_values) + ids + label_concerns(dataset, use.labels)
 
 
 def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]) -> list[str]:
     """Features that are taken as names, and look like numbers or dates."""
     if not isinstance(dataset.inputs, TableRows):
         return []
-    found, commas, dates, blanks = [], [], [], set()
+    found, blanks = [], set()
+    alike: dict[str, list[str]] = {kind: [] for kind in _LOOKS}
     counted: dict[str, dict[str, int]] = {}  # column -> cell -> how often
     for name in features:
         values = dataset.inputs.frame[name]
@@ -63,10 +81,9 @@ def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]
     for name, cells in counted.items():
         total = sum(cells.values())
         others = [cell for cell in cells if not is_number(cell)]
-        if have_decimal_commas(cells):
-            commas.append(name)
-        elif 2 * sum(DATE.fullmatch(cell) is not None for cell in cells) > len(cells):
-            dates.append(name)
+        look = next((kind for kind, (pattern, _) in _LOOKS.items() if _mostly(cells, pattern)), None)
+        if look is not None:
+            alike[look].append(name)
         elif others and 2 * (wrong := sum(cells[cell] for cell in others)) < total:
             known = listed([*others, *sorted(blanks)], 20)
             found.append(
@@ -74,14 +91,12 @@ def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]
                 f"{listed([repr(cell) for cell in others], 3)}: mend them, or give data.na_values=[{known}] if they "
                 f"mean blank"
             )
-    if commas:
-        found.append(f"{_columns(commas)} numbers with decimal commas, taken as names: give decimal=','")
-    if dates:
-        found.append(
-            f"{_columns(dates)} dates, taken as names: write their year, month or age as numbers, or name them in "
-            f"other_columns; data.time cuts parts by a column of dates"
-        )
-    return found
+    return found + [f"{_columns(names)} {kind}: {_LOOKS[kind][1]}" for kind, names in alike.items() if names]
+
+
+def _mostly(cells: Iterable[str], pattern: re.Pattern[str]) -> bool:
+    found = [pattern.fullmatch(cell) is not None and not is_number(cell) for cell in cells]
+    return 2 * sum(found) > len(found)
 
 
 def _columns(names: Sequence[str]) -> str:
@@ -106,27 +121,4 @@ def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool) -> list[str]
         if bool((values % 1 == 0).all()) and len(torch.unique(values)) == total:
             remedy = f"ids_key={name} or other_columns=[{name}]" if no_ids else f"other_columns=[{name}]"
             found.append(f"the feature {name!r} is another whole number in every row: if it is an id, give {remedy}")
-    return found
-
-
-def _labels(dataset: Dataset, columns: tuple[str, ...]) -> list[str]:
-    """Of one column of names: several of them in a cell, or texts that are no labels."""
-    if not dataset.is_single or len(columns) != 1:
-        return []
-    found, names = [], set(dataset.vocabulary)
-    for mark in _SEPARATORS:
-        several = [name for name in dataset.vocabulary if mark in name]
-        if any(piece.strip() in names for name in several for piece in name.split(mark)):
-            found.append(
-                f"{len(several)} of {len(names)} labels hold{'s' * (len(several) == 1)} {mark!r}: "
-                f"{listed([repr(name) for name in several], 3)}: give separator={mark!r} if these are several labels "
-                f"in one cell"
-            )
-            return found
-    once = int((dataset.label_counts() == 1).sum())
-    if once >= _ONCE and 2 * once > len(names):
-        found.append(
-            f"{once} of {len(names)} labels occur once: is {columns[0]!r} a text or an id? The column of the labels is "
-            f"named by labels_key"
-        )
     return found

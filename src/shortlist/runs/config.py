@@ -203,6 +203,9 @@ def in_todays_words(content: Any) -> dict[str, Any]:
     return changed
 
 
+_SIGNS = re.compile(r"[|,;:/\\&#*!%@>+-]+ ?")
+
+
 def apply_override(content: dict[str, Any], override: str) -> None:
     """Set the value at a dotted key: ``optimizer.lr=0.1``, ``rules.0.k=3``; the value is read as YAML.
 
@@ -225,7 +228,8 @@ def apply_override(content: dict[str, Any], override: str) -> None:
         here = here[at]
         if not isinstance(here, dict | list):
             raise ShortlistError(f"{override}: {'.'.join(places[: number + 1])} is {here!r}, it has no keys")
-    here[_key_in(here, last, override)] = read_yaml(text, override)
+    # separator=| and decimal=, are meant as they are; YAML has other uses for such signs
+    here[_key_in(here, last, override)] = text if _SIGNS.fullmatch(text) else read_yaml(text, override)
 
 
 def _key_in(here: Any, place: str, override: str) -> str | int:

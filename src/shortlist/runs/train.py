@@ -81,7 +81,7 @@ def train(
         train_set = ready.parts["train"]
         if say is not None:
             used = () if train_set.columns is None else train_set.columns.lines()
-            prepared = ready.preprocessor.describe().splitlines() if ready.preprocessor else ()
+            prepared = ready.preprocessor.describe(left_out=False).splitlines() if ready.preprocessor else ()
             for line in (*used, *prepared, *train_set.notes):
                 say(line)
         twice = repeated(chosen, ready.parts) if parts is None and resume is None else []

@@ -65,6 +65,9 @@ class SparseColumns:
     def is_flat(self, name: str) -> bool:
         return True
 
+    def is_blank(self, name: str) -> bool:
+        return False
+
     def has_decimal_commas(self, name: str) -> bool:
         return False
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from shortlist.data.column_use import DECIMAL_COMMAS, NO_NUMBERS, listed
+from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, NO_NUMBERS, listed
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import SparseColumns
 from shortlist.data.readers._columns import Columns, TextColumns
@@ -147,6 +147,8 @@ class ArrayFile:
             return f"the features are the columns {key}_*"
         if self.table is not None and not self.table.is_flat(name):
             return "it holds lists"
+        if self.table is not None and self.table.is_blank(name):
+            return ALWAYS_BLANK
         return DECIMAL_COMMAS if self.table is not None and self.table.has_decimal_commas(name) else NO_NUMBERS
 
     def _member(self, key: str) -> Any:

@@ -15,6 +15,7 @@ from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
 _NUMBER, _DECIMAL_COMMA = (f"^({pattern.pattern})$" for pattern in (NUMBER, DECIMAL_COMMA))
+_AS_IT_IS = "; data.preprocess=auto takes such columns as they are"
 _LEADING_ZERO = r"^[+-]?0\d"
 
 
@@ -40,6 +41,9 @@ class Columns(Protocol):
 
     def is_flat(self, name: str) -> bool:
         """Whether a cell is one value, not a list of them."""
+
+    def is_blank(self, name: str) -> bool:
+        """Whether no cell holds anything."""
 
     def has_decimal_commas(self, name: str) -> bool:
         """Whether it would hold numbers, were commas points."""
@@ -85,6 +89,9 @@ class TypedColumns:
     def is_flat(self, name: str) -> bool:
         return not require("pyarrow.types").is_nested(self._table.column(name).type)
 
+    def is_blank(self, name: str) -> bool:
+        return bool(self._table.column(name).null_count == len(self._table))
+
     def has_decimal_commas(self, name: str) -> bool:
         return self._is_text(name) and _mostly(self._table.column(name).cast("string"), _DECIMAL_COMMA)
 
@@ -116,7 +123,7 @@ class TextColumns:
         self._parsed: dict[str, NDArray[np.float64] | None] = {}
         for name in self._columns:
             if name and names.count(name) > 1:
-                findings.add(path, f"{names.count(name)} columns are called {name!r}")
+                findings.add(path, f"{names.count(name)} columns are called {name!r}: {_rename(names)}")
 
     def _cells(self, name: str) -> Any:
         """Texts without blanks around them, null where nothing is left."""
@@ -159,7 +166,7 @@ class TextColumns:
         compute = require("pyarrow.compute")
         wrong = compute.invert(compute.match_substring_regex(cells, _NUMBER)).fill_null(False)
         bad = np.flatnonzero(wrong.to_numpy()).tolist()
-        remedy = ": give decimal=','" if self._decimal == "." and self.has_decimal_commas(name) else ""
+        remedy = ": give decimal=','" if self._decimal == "." and self.has_decimal_commas(name) else _AS_IT_IS
         self._findings.rows(
             self._path, bad, lambda row: f"the column {name!r} is {cells[row].as_py()!r}, not a number{remedy}"
         )
@@ -179,8 +186,18 @@ class TextColumns:
     def is_flat(self, name: str) -> bool:
         return True
 
+    def is_blank(self, name: str) -> bool:
+        cells = self._cells(name)
+        return bool(cells.null_count == len(cells))
+
     def has_decimal_commas(self, name: str) -> bool:
         return self._numbers(name) is None and _mostly(self._cells(name), _DECIMAL_COMMA)
+
+
+def _rename(names: Sequence[str]) -> str:
+    if all(NUMBER.fullmatch(name) for name in names if names.count(name) > 1):
+        return "the first line must name the columns; is it missing, and this a row?"
+    return "rename them in the first line of the file"
 
 
 def _any(cells: Any, pattern: str) -> bool:

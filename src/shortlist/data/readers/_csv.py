@@ -74,7 +74,7 @@ def csv_rows(
                     message = f"has {len(row)} cells, but there are {len(header)} columns"
                     findings.add(path, message, cells.line_num, "line")
     except UnicodeDecodeError as error:
-        findings.add(path, f"is not a CSV file: it must be text in UTF-8, save it as that: {error}")
+        findings.add(path, f"is not a CSV file: it must be text in UTF-8 (in Excel: CSV UTF-8): {error}")
     except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
         findings.add(path, f"is not a CSV file: {error}")
 

@@ -46,6 +46,7 @@ class Given:
     uncertain: Uncertain = "unknown"
     separator: str | None = None
     rest: Literal["absent", "unknown"] = "absent"
+    unknown_names: Sequence[str] = ()
     numbers_are_indices: bool = False  # whatever the labels are called; otherwise 7 means the label '7' if there is one
 
     def __post_init__(self) -> None:
@@ -86,6 +87,8 @@ def labels_of(written: Any, given: Given, file: PathLike, findings: Findings) ->
         if given.separator is not None:
             return _listed(_split(cells, given.separator, file, findings), given, file, findings)
         lists = _as_lists(cells, file, findings)
+        if given.unknown_names and lists is None:
+            cells = [None if cell in given.unknown_names else cell for cell in cells]
         return _names(cells, given, file, findings) if lists is None else _listed(lists, given, file, findings)
     if given.separator is not None:
         # a column of single numbers: every example has one label

@@ -69,6 +69,7 @@ def read_features(
     uncertain: Uncertain = "unknown",
     separator: str | None = None,
     rest: Literal["absent", "unknown"] = "absent",
+    unknown_names: Sequence[str] = (),
     decimal: Literal[".", ","] = ".",
     delimiter: str | None = None,
     as_table: bool = False,
@@ -119,6 +120,7 @@ def read_features(
         uncertain: in CheXpert's coding, what -1 becomes: "unknown", "present" or "absent"; or for each label by name.
         separator: of a column of names, what stands between several labels of one example.
         rest: of lists and names with a separator, what the labels are that are not listed: "absent" or "unknown".
+        unknown_names: of a column of names, those that mean that the label is unknown, as blank does.
         decimal: of .csv and .tsv, what stands before the digits of a fraction.
         delimiter: of .csv and .tsv, what stands between cells, if it is not the comma or the tab.
         as_table: of a table, take columns of names as features too and leave everything as it is written, blanks
@@ -184,7 +186,7 @@ def read_features(
     if vocabulary is None:
         vocabulary = _names_in_file(labels_key, label_columns, found["names"])
     in_file = found["names"] is not None
-    said = Given(vocabulary, num_labels, coding, uncertain, separator, rest, numbers_are_indices=in_file)
+    said = Given(vocabulary, num_labels, coding, uncertain, separator, rest, unknown_names, in_file)
     answer = labels_of(written, said, labels_file.path, findings)
     per_example = {labels_key or "labels": written}
     per_example |= {keys[what] or what: found[what] for what in ("unknown", "ids", "side", "truth")}
@@ -378,11 +380,13 @@ def _checked_inputs(inputs: Any, file: ArrayFile, columns: Sequence[str] | None,
         kept = inputs.dtype if inputs.dtype in (np.float16, np.float32) else np.float32
         inputs = torch.from_numpy(np.require(inputs, dtype=kept, requirements="W"))
 
+    blank = "; data.preprocess=auto fills blanks" if file.is_table else ""
+
     def message(row: int) -> str:
         if columns is None:
             return "a feature is not a finite number"
         column = columns[int(np.argmin(np.isfinite(np.asarray(inputs[row]))))]
-        return f"the column {column!r} is blank or not finite: a feature must be a finite number"
+        return f"the column {column!r} is blank or not finite: a feature must be a finite number{blank}"
 
     findings.rows(file.path, bad.tolist(), message)
     return inputs

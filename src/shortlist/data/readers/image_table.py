@@ -43,6 +43,7 @@ def read_image_table(
     uncertain: Uncertain = "unknown",
     separator: str | None = None,
     rest: Literal["absent", "unknown"] = "absent",
+    unknown_names: Sequence[str] = (),
     vocabulary: Sequence[str] | None = None,
     num_labels: int | None = None,
     delimiter: str | None = None,
@@ -63,8 +64,8 @@ def read_image_table(
         label_column: the column with the labels, unless they are in columns of their own.
         label_columns: the columns that are labels; for "columns", when not given, all but ``path_column``, and in
             CheXpert's coding all but those that its tables use for other things.
-        coding, uncertain, separator, rest, vocabulary, num_labels: what the labels mean, as for ``read_features``; for
-            "list" the separator is ``|`` when not given.
+        coding, uncertain, separator, rest, unknown_names, vocabulary, num_labels: what the labels mean, as for
+            ``read_features``; for "list" the separator is ``|`` when not given.
         delimiter: what stands between cells, as for ``read_features``.
         root: the folder that paths start from; the table's own when not given.
         size, crop: how images are resized, as for ``read_image_folder``.
@@ -102,7 +103,7 @@ def read_image_table(
             separator = "|"
     if labels == "index" and (written.ndim != 1 or written.dtype.kind not in "iuf"):
         written = _indices(written, path, findings)
-    given = Given(vocabulary, num_labels, coding, uncertain, separator, rest)
+    given = Given(vocabulary, num_labels, coding, uncertain, separator, rest, unknown_names)
     answer = labels_of(blanks_are_unknown(written, coding), given, path, findings)
     findings.stop_if_any()
     if answer is None:

@@ -40,6 +40,7 @@ def open_table(
     file = Path(path)
     if decimal not in (".", ","):
         raise ShortlistError(f"decimal must be '.' or ',', got {decimal!r}")
+    delimiter = "\t" if delimiter == "\\t" else delimiter  # as it is written in a shell
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ShortlistError(f"delimiter must be one character, such as ',' or ';', got {delimiter!r}")
     if not findings.file(file):

@@ -1,0 +1,87 @@
+"""Labels of a table that will hardly mean what is wanted: each with the option that mends it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from shortlist.data.cells import NA_VALUES
+from shortlist.data.column_use import listed
+from shortlist.data.dataset import Dataset
+
+_SEPARATORS = "|;,/"
+_ONCE = 100  # classes that occur once, and most of them do
+
+
+def label_concerns(dataset: Dataset, columns: tuple[str, ...]) -> list[str]:
+    """What to look at again in the labels, which these columns hold.
+
+    >>> import torch
+    >>> data = Dataset(torch.rand(3, 1), torch.tensor([0, 1, 1]), ("Cat", "cat"))
+    >>> label_concerns(data, ("kind",))
+    ["2 labels differ only in case or blanks: 'Cat', 'cat': write them alike"]
+    """
+    if not columns or not len(dataset):
+        return []
+    found = _alike(dataset)
+    if not dataset.is_single:
+        return found + (_never_absent(dataset) if len(columns) == dataset.num_labels else [])
+    return _several(dataset) or found + _once(dataset, columns[0]) + _blanks(dataset) + _only_one(dataset)
+
+
+def _several(dataset: Dataset) -> list[str]:
+    """Names that are several ones."""
+    names = set(dataset.vocabulary)
+    for mark in _SEPARATORS:
+        several = [name for name in dataset.vocabulary if mark in name]
+        pieces = Counter(piece.strip() for name in several for piece in name.split(mark))
+        if any(piece in names for piece in pieces) or (len(several) > 2 and len(pieces) < len(several)):
+            return [
+                f"{len(several)} of {len(names)} labels hold{'s' * (len(several) == 1)} {mark!r}: "
+                f"{listed([repr(name) for name in several], 3)}: give separator={mark!r} if these are several labels "
+                f"in one cell"
+            ]
+    return []
+
+
+def _once(dataset: Dataset, column: str) -> list[str]:
+    once, total = int((dataset.label_counts() == 1).sum()), dataset.num_labels
+    if once < _ONCE or 2 * once <= total:
+        return []
+    return [
+        f"{once} of {total} labels occur once: is {column!r} a text or an id? The column of the labels is named by "
+        f"labels_key"
+    ]
+
+
+def _blanks(dataset: Dataset) -> list[str]:
+    blank = [name for name in dataset.vocabulary if name in NA_VALUES]
+    if not blank:
+        return []
+    shown = listed([repr(name) for name in blank], 3)
+    return [f"{shown} is taken as a label: give unknown_names=[{', '.join(blank)}] if it means that nothing is known"]
+
+
+def _only_one(dataset: Dataset) -> list[str]:
+    present = [name for name, count in zip(dataset.vocabulary, dataset.label_counts().tolist(), strict=True) if count]
+    if len(present) != 1:
+        return []
+    return [f"every example has the label {present[0]!r}: there is nothing to tell apart"]
+
+
+def _alike(dataset: Dataset) -> list[str]:
+    plain: dict[str, list[str]] = {}
+    for name in dataset.vocabulary:
+        plain.setdefault(" ".join(name.casefold().split()), []).append(repr(name))
+    twice = [name for names in plain.values() if len(names) > 1 for name in names]
+    return [f"{len(twice)} labels differ only in case or blanks: {listed(twice, 6)}: write them alike"] if twice else []
+
+
+def _never_absent(dataset: Dataset) -> list[str]:
+    if bool((dataset.target == 0).any()) or not bool((dataset.target == 1).any()):
+        return []
+    if bool((dataset.target == 1).all()):
+        return ["every label is present in every example: there is nothing to tell apart"]
+    return [
+        "no label is ever absent, because -1 and blank mean unknown: give coding=signed if -1 means absent; if blank "
+        "does, write 0"
+    ]
