@@ -84,3 +84,23 @@ def test_a_run_of_before_columns_were_kept_takes_them_in_the_files_order(run: ru
     old = runs.Run(run.path)
     data, _ = find_data(old, "new.csv", labelled=False)
     assert old.scores(data).argmax(1).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("train", "other", "options"),
+    [
+        ("a,y\n1,joy|love\n2,anger\n3,joy\n", "a,y\n1,love\n2,\n", {"separator": "|"}),
+        ("a,y_anger,y_joy,y_love\n1,0,1,1\n2,1,0,0\n3,0,1,0\n", "a,y_love,y_anger,y_joy\n1,1,0,0\n2,0,0,0\n", {}),
+    ],
+)
+def test_labels_that_do_not_occur_or_stand_in_another_order_are_found_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, train: str, other: str, options: dict[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.csv").write_text(train)
+    Path("other.csv").write_text(other)
+    source = {"reader": "features", "path": "train.csv", **options}
+    config = {"data": {"train": source, "validation": None, "calibration": None}, "objective": "two-way", "epochs": 1}
+    runs.train(config, out="run")
+    data, _ = find_data(runs.Run("run"), "other.csv")
+    assert (data.vocabulary, data.target.tolist()) == (("anger", "joy", "love"), [[0, 0, 1], [0, 0, 0]])

@@ -61,7 +61,7 @@ def find_data(
     for override in overrides:
         apply_override(content, override)
     source = _as_trained(run, Source(**content))
-    dataset = read_source(same_names(source, run.facts["vocabulary"], run.facts["single"]), data)
+    dataset = read_source(same_names(source, run.facts["vocabulary"]), data)
     check_same_labels(dataset, run.facts["vocabulary"], data, objects)
     mention_ignored({} if dataset.columns is None else dataset.columns.ignored, data)
     return dataset, path.stem

@@ -128,7 +128,7 @@ def read_parts(
         if isinstance(value, Source):
             same = same_columns(value, None if whole.columns is None else whole.columns.features)
             same = as_table(same, "auto" if isinstance(whole.inputs, TableRows) else "none")
-            parts[part] = read_part(same_names(same, whole.vocabulary, whole.is_single), f"data.{part}")
+            parts[part] = read_part(same_names(same, whole.vocabulary), f"data.{part}")
             objects = whole.inputs.class_names if whole.kind == "scenes" else None
             check_same_labels(parts[part], whole.vocabulary, f"data.{part}", objects)
     corrupted = {part: _corrupted(parts[part], part, data.corruptions, seed) for part in PARTS if part in parts}
@@ -204,11 +204,11 @@ def same_columns(source: Source, features: Sequence[str] | None) -> Source:
     return source.model_copy(update={"input_columns": list(features)})
 
 
-def same_names(source: Source, vocabulary: Sequence[str], single: bool) -> Source:
-    """A source of features with one label each that, where it does not say what the labels are called, has these: not
-    every label need occur in it."""
+def same_names(source: Source, vocabulary: Sequence[str]) -> Source:
+    """A source of features or of a table of images that, where it does not say what the labels are called, has these:
+    not every label need occur in it, and columns of labels may have another order."""
     says = {"vocabulary", "vocabulary_key", "num_labels", "label_columns"} & source.options.keys()
-    if source.reader != "features" or not single or says:
+    if source.reader not in ("features", "image-table") or says:
         return source
     return source.model_copy(update={"vocabulary": list(vocabulary)})
 

@@ -107,6 +107,18 @@ def columns_as_numbers(table: Columns, names: Sequence[str], coding: str, file: 
     return np.stack(found, axis=1)
 
 
+def in_order(columns: Sequence[str], names: Sequence[str], vocabulary: Sequence[str] | None) -> Sequence[str]:
+    """Columns of labels that are called so, in the order of the vocabulary where it has the same names.
+
+    >>> in_order(["y_cat", "y_dog"], ["cat", "dog"], ["dog", "cat"])
+    ['y_dog', 'y_cat']
+    """
+    column = dict(zip(names, columns, strict=True))
+    if vocabulary is None or set(vocabulary) != set(column):
+        return columns
+    return [column[name] for name in vocabulary]
+
+
 def column_of_labels(table: Columns, name: str) -> Any:
     """The labels of one column; lists of class numbers, though all are of one length, are no label matrix."""
     found = table.array(name)

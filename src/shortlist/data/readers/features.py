@@ -23,6 +23,7 @@ from shortlist.data.readers._labels import (
     blanks_are_unknown,
     column_of_labels,
     columns_as_numbers,
+    in_order,
     labels_of,
 )
 from shortlist.data.readers._targets import dataset_of, side_of, truth_of
@@ -172,6 +173,8 @@ def read_features(
     inputs_file = open_arrays(path, findings, memory_map, decimal, delimiter)
     labels_file = inputs_file if labels is None else open_arrays(labels, findings, False, decimal, delimiter)
     label_columns = _label_columns(labels_file, label_columns, labels_key)
+    if label_columns is not None:
+        label_columns = in_order(label_columns, _names_of(labels_key, label_columns), vocabulary)
     named = _named(labels_file, label_columns, (labels_key, *keys.values())) if labels is None else set()
     named |= set(other_columns)
     inputs = get_array(inputs_file, inputs_key, findings, columns=input_columns, named=named, as_table=as_table)
@@ -184,7 +187,8 @@ def read_features(
     features = input_columns or inputs_file.spread(inputs_key, named, with_names=as_table)
     inputs = _checked_inputs(inputs, inputs_file, features, findings)
     if vocabulary is None:
-        vocabulary = _names_in_file(labels_key, label_columns, found["names"])
+        vocabulary = None if label_columns is None else _names_of(labels_key, label_columns)
+        vocabulary = vocabulary if found["names"] is None else tuple(map(str, found["names"].tolist()))
     in_file = found["names"] is not None
     said = Given(vocabulary, num_labels, coding, uncertain, separator, rest, unknown_names, in_file)
     answer = labels_of(written, said, labels_file.path, findings)
@@ -398,12 +402,8 @@ def _rows_not_finite(inputs: Any) -> Any:
     return np.flatnonzero(~np.concatenate(pieces)) if pieces else np.empty(0, dtype=np.int64)
 
 
-def _names_in_file(labels_key: str, columns: Sequence[str] | None, names: Any) -> Sequence[str] | None:
-    """The labels' names as an array has them, or as the columns of a table are called."""
-    if names is not None:
-        return tuple(map(str, names.tolist()))
-    if columns is None:
-        return None
+def _names_of(labels_key: str, columns: Sequence[str]) -> Sequence[str]:
+    """What the labels are called that have a column each."""
     return [name.removeprefix(f"{labels_key}_") for name in columns] if labels_key else columns
 
 

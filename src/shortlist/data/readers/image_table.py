@@ -21,6 +21,7 @@ from shortlist.data.readers._labels import (
     blanks_are_unknown,
     column_of_labels,
     columns_as_numbers,
+    in_order,
     labels_of,
 )
 from shortlist.data.readers.findings import DataError, Findings
@@ -87,6 +88,7 @@ def read_image_table(
         raise DataError(findings.problems)
     ids, paths = _image_paths(table, path, path_column, root, findings)
     columns = _label_columns(table, labels, label_columns, path_column, coding)
+    columns = None if columns is None else in_order(columns, columns, vocabulary)
     used = [label_column] if columns is None else list(columns)
     absent = [name for name in used if name not in table.names]
     if absent:
