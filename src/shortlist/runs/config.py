@@ -4,7 +4,7 @@ import copy
 import os
 import re
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
@@ -260,19 +260,38 @@ def parse_rule(text: str | Named | Mapping[str, Any]) -> Named:
 _MOST_VALUES = 1_000_000  # a few lines of references to references can unfold to any number of values
 
 
-class _Loader(yaml.SafeLoader):
-    """Safe YAML in which 1e-3 is a number and a repeated key is an error."""
+_MERGE = "tag:yaml.org,2002:merge"
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        merge = "tag:yaml.org,2002:merge"  # <<: may bring keys that are then given anew
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML in which 1e-3 is a number, a repeated key is an error, and merged keys cannot unfold without end."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._flat: set[int] = set()  # the mappings whose merges are done: after that, merged keys stand among their own
+        self._merged = 0
+
+    def flatten_mapping(self, node: Any) -> None:
+        if id(node) in self._flat:
+            return
+        self._flat.add(id(node))
         keys: set[Any] = set()
-        for key in (self.construct_object(key, deep=True) for key, _ in node.value if key.tag != merge):
+        for key_node, value in node.value:
+            if key_node.tag == _MERGE:  # <<: may bring keys that are then given anew
+                for part in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    if isinstance(part, yaml.MappingNode):  # the base class refuses the others
+                        self.flatten_mapping(part)
+                        self._merged += len(part.value)
+                        if self._merged > _MOST_VALUES:
+                            _unfolds_too_far()
+                continue
+            key = self.construct_object(key_node, deep=True)
             if isinstance(key, Hashable):  # the base class refuses the others
                 if key in keys:
                     message = f"the key {key!r} is given twice"
                     raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
                 keys.add(key)
-        return super().construct_mapping(node, deep)
+        super().flatten_mapping(node)
 
 
 _Loader.add_implicit_resolver(
@@ -283,14 +302,17 @@ _Loader.add_implicit_resolver(
 def read_yaml(text: str, where: str) -> Any:
     try:
         content = yaml.load(text, _Loader)
-        size = _unfolded(content, {})
+        if _unfolded(content, {}) > _MOST_VALUES:
+            _unfolds_too_far()
     except yaml.YAMLError as error:
         raise ShortlistError(f"{where}: not YAML: {error}") from None
     except RecursionError:
         raise ShortlistError(f"{where}: the YAML is nested too deeply, or holds itself") from None
-    if size > _MOST_VALUES:
-        raise ShortlistError(f"{where}: the YAML unfolds to more than {_MOST_VALUES:,} values by its *references")
     return content
+
+
+def _unfolds_too_far() -> NoReturn:
+    raise yaml.YAMLError(f"it unfolds to more than {_MOST_VALUES:,} values by its *references")
 
 
 def _unfolded(content: Any, known: dict[int, int]) -> int:
