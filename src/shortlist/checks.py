@@ -48,8 +48,11 @@ def check_scores(scores: Tensor, name: str = "scores") -> None:
         raise ShortlistError(f"{name} must have at least one dimension (the labels), got a scalar")
 
 
-def check_device(scores: Tensor, other: Tensor, name: str) -> None:
-    """Every tensor of a call is where the scores are."""
+def check_tensor(scores: Tensor, other: Tensor, name: str) -> None:
+    """Every tensor of a call is where the scores are, dense, and of a type that can be computed with."""
+    _check_dense(other, name)
+    if other.dtype != torch.bool and other.dtype not in _INTEGERS and other.dtype not in _FLOATS:
+        raise ShortlistError(f"{name} must be a tensor of int, bool or float, got dtype {other.dtype}")
     if other.device != scores.device:
         raise ShortlistError(
             f"{name} is on device {other.device}, the scores are on {scores.device}: move one of them with .to(device)"
@@ -57,8 +60,18 @@ def check_device(scores: Tensor, other: Tensor, name: str) -> None:
 
 
 def _check_dense(tensor: Tensor, name: str) -> None:
+    if tensor.is_nested:
+        raise ShortlistError(f"{name} must be a dense tensor, got a nested one: .to_padded_tensor() makes one")
     if tensor.layout != torch.strided:
         raise ShortlistError(f"{name} must be a dense tensor, got layout {tensor.layout}: .to_dense() makes one")
+
+
+def number_tensor(value: Any, name: str, like: Tensor | None = None) -> Tensor:
+    """A tensor from a number, a list or an array of them, of the type and on the device of ``like``; or the tensor."""
+    try:
+        return torch.as_tensor(value) if like is None else like.new_tensor(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # as torch has it
+        raise ShortlistError(f"{name} must be a number or a tensor of numbers, got {type(value).__name__}") from None
 
 
 def in_compute_type(scores: Tensor) -> Tensor:
@@ -104,7 +117,7 @@ def whole(value: Any, name: str, least: int | None = None) -> int:
 def check_number(value: Any, low: float, high: float, wanted: str) -> None:
     """A real number from ``low`` to ``high``; strings and the like are refused by the same message."""
     try:
-        fits = low <= value <= high
+        fits = not isinstance(value, bool) and low <= value <= high
     except (TypeError, RuntimeError):  # not a number; a tensor of several
         fits = False
     if not fits:
@@ -136,8 +149,7 @@ def check_mask(scores: Tensor, mask: Tensor) -> None:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise ShortlistError(f"mask must be a bool tensor (True = the label takes part), got {got}")
-    check_device(scores, mask, "mask")
-    _check_dense(mask, "mask")
+    check_tensor(scores, mask, "mask")
     try:
         fits = torch.broadcast_shapes(mask.shape, scores.shape) == scores.shape
     except RuntimeError:
@@ -161,8 +173,7 @@ def is_index_target(scores: Tensor, target: Tensor) -> bool:
     """Class indices (shape of the rows) or a label matrix (shape of the scores)? Anything else is an error."""
     if not isinstance(target, Tensor):
         raise ShortlistError(f"target must be a torch.Tensor, got {type(target).__name__}")
-    check_device(scores, target, "target")
-    _check_dense(target, "target")
+    check_tensor(scores, target, "target")
     if target.shape == scores.shape[:-1] and target.shape != scores.shape:
         return True
     if target.shape == scores.shape:
@@ -189,8 +200,7 @@ def check_index_shape(scores: Tensor, target: Tensor) -> None:
         raise ShortlistError(f"target must be a torch.Tensor of class indices, got {type(target).__name__}")
     if target.dtype not in _INTEGERS:
         raise ShortlistError(f"target must hold class indices of an integer dtype, got {target.dtype}")
-    check_device(scores, target, "target")
-    _check_dense(target, "target")
+    check_tensor(scores, target, "target")
     if target.shape != scores.shape[:-1]:
         raise ShortlistError(
             f"target of shape {tuple(target.shape)} does not fit scores of shape {tuple(scores.shape)}: "
@@ -219,15 +229,12 @@ def check_label_matrix(scores: Tensor, target: Tensor, *, values: bool = True) -
 def check_label_matrix_shape(scores: Tensor, target: Tensor) -> None:
     if not isinstance(target, Tensor):
         raise ShortlistError(f"target must be a torch.Tensor holding a label matrix, got {type(target).__name__}")
+    check_tensor(scores, target, "target")
     if target.shape != scores.shape:
         raise ShortlistError(
             f"target of shape {tuple(target.shape)} does not fit scores of shape {tuple(scores.shape)}: "
             f"a label matrix has the shape of the scores"
         )
-    if target.dtype != torch.bool and target.dtype not in _INTEGERS and target.dtype not in _FLOATS:
-        raise ShortlistError(f"target must be a label matrix of int, bool or float, got dtype {target.dtype}")
-    check_device(scores, target, "target")
-    _check_dense(target, "target")
 
 
 def raise_bad_label(target: Tensor, flat: int) -> None:
@@ -239,7 +246,7 @@ def raise_bad_label(target: Tensor, flat: int) -> None:
 
 def is_learned(weight: Tensor | None) -> bool:
     """Whether a gradient is wanted for the weights: the kernels have none for them."""
-    return weight is not None and weight.requires_grad
+    return isinstance(weight, Tensor) and weight.requires_grad
 
 
 def check_class_weight(scores: Tensor, weight: Tensor | None) -> Tensor | None:
@@ -255,6 +262,8 @@ def check_sample_weight(scores: Tensor, sample_weight: Tensor | None) -> Tensor 
 def _check_weight(scores: Tensor, weight: Tensor | None, name: str, shape: torch.Size, meaning: str) -> Tensor | None:
     if weight is None:
         return None
+    if isinstance(weight, Tensor):
+        check_tensor(scores, weight, name)
     if not isinstance(weight, Tensor) or weight.dtype not in _FLOATS or weight.shape != shape:
         got = f"{tuple(weight.shape)} {weight.dtype}" if isinstance(weight, Tensor) else type(weight).__name__
         raise ShortlistError(f"{name} must be a floating-point tensor of shape {tuple(shape)} ({meaning}), got {got}")
@@ -264,8 +273,7 @@ def _check_weight(scores: Tensor, weight: Tensor | None, name: str, shape: torch
 
 def check_weight_values(scores: Tensor, weight: Tensor, name: str) -> None:
     """Weights are where the scores are, finite and not negative."""
-    check_device(scores, weight, name)
-    _check_dense(weight, name)
+    check_tensor(scores, weight, name)
     if not values_visible(weight) or not weight.numel():
         return
     fits = (weight >= 0) & (weight <= LARGEST_WEIGHT)

@@ -70,6 +70,17 @@ def test_noise_beyond_the_range_of_options_is_refused(kernel: str) -> None:
         F.noised_topk_loss(scores, target, 100, epsilon=1e39)
 
 
+def test_more_draws_than_could_ever_be_made_are_refused(kernel: str) -> None:
+    with pytest.raises(ValueError, match="n_samples must be at most 1,000,000"):
+        F.noised_topk_loss(torch.zeros(1, 5), torch.tensor([0]), 2, n_samples=2**62)
+
+
+def test_infinitely_many_examples_of_a_class_are_refused(kernel: str) -> None:
+    counts = torch.tensor([1.0, torch.inf, 2.0])
+    with pytest.raises(ValueError, match=r"class_counts\[1\] is inf: a finite number"):
+        F.noised_topk_loss(torch.zeros(1, 3), torch.tensor([1]), 1, class_counts=counts)
+
+
 @pytest.mark.parametrize("k", [2, 100])
 def test_noise_of_any_size_leaves_every_label_in_its_row(k: int, kernel: str) -> None:
     scores, target = random_scores(2, 300, dtype=torch.float32), torch.tensor([0, 1])

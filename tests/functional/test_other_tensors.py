@@ -99,6 +99,31 @@ def test_sparse_scores_are_refused(name: str) -> None:
         function(SCORES.to_sparse(), **tensors, **numbers)
 
 
+NESTED = torch.nested.as_nested_tensor([torch.zeros(2), torch.zeros(3)], layout=torch.jagged)
+
+
+@every_function
+def test_nested_scores_are_refused(name: str) -> None:
+    function, tensors, numbers = CALLS[name]
+    with pytest.raises(ShortlistError, match="scores must be a dense tensor, got a nested one"):
+        function(NESTED, **tensors, **numbers)
+
+
+@pytest.mark.parametrize(("name", "argument"), TENSORS)
+@pytest.mark.parametrize("other", ["sparse", "nested", "complex", "float8", "object"])
+def test_other_tensors_of_another_kind_are_refused_by_name(name: str, argument: str, other: str) -> None:
+    function, tensors, numbers = CALLS[name]
+    made: dict[str, Callable[[Tensor], Any]] = {
+        "sparse": Tensor.to_sparse,
+        "nested": lambda _: NESTED,
+        "complex": lambda tensor: tensor.to(torch.complex64),
+        "float8": lambda tensor: tensor.to(torch.float8_e4m3fn),
+        "object": lambda _: object(),
+    }
+    with pytest.raises(ShortlistError, match=f"{argument} must "):
+        function(SCORES, **{**tensors, argument: made[other](tensors[argument])}, **numbers)
+
+
 @pytest.mark.parametrize("target", [MATRIX.to_sparse(), MATRIX.to(torch.float8_e4m3fn), MATRIX.to(torch.complex64)])
 def test_label_matrices_that_are_sparse_or_of_another_type_are_refused(target: Tensor) -> None:
     for name in ("binary_loss", "two_way_loss", "rml_loss"):
@@ -142,10 +167,12 @@ def test_a_weight_below_the_smallest_normal_number_is_0(name: str) -> None:
         ("average_k_loss", "k"),
         ("assume_negative_loss", "label_smoothing"),
         ("smooth_topk_loss", "tau"),
+        ("smooth_topk_loss", "alpha"),
+        ("topk_hinge_loss", "alpha"),
         ("lml_loss", "temperature"),
     ],
 )
-@pytest.mark.parametrize("value", [float("nan"), "2", 1e300, float("inf")])
+@pytest.mark.parametrize("value", [float("nan"), "2", 1e300, float("inf"), True, 10**400, torch.ones(3)], ids=type)
 def test_options_that_are_no_ordinary_number_are_refused(name: str, option: str, value: Any) -> None:
     function, tensors, numbers = CALLS[name]
     with pytest.raises(ShortlistError, match=f"{option} must be"):

@@ -1,6 +1,8 @@
 """Runs that were damaged, edited or opened twice: each is a message that names the file, never a traceback."""
 
 import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -219,3 +221,16 @@ def test_ids_of_an_earlier_prediction_do_not_stay(run: Path, tmp_path: Path) -> 
         done = sl.runs.predict(run, "validation", rule="top-k:k=2", out=tmp_path / "sets.parquet")
     assert done["written"] == [str(tmp_path / "sets.parquet")]
     assert not old.exists()
+
+
+def test_a_kill_while_sets_are_written_leaves_no_ids_of_other_sets(run: Path, tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "import shortlist as sl\n"
+        "replace = os.replace\n"
+        "os.replace = lambda *paths: (replace(*paths), os.kill(os.getpid(), signal.SIGKILL))\n"
+        "sl.runs.predict(sys.argv[1], 'validation', rule='top-k:k=2', out=sys.argv[2])\n"
+    )
+    (tmp_path / "sets.ids.json").write_text('["of another prediction"]')
+    subprocess.run([sys.executable, "-c", code, str(run), str(tmp_path / "sets.parquet")], check=False)
+    assert sorted(file.name for file in tmp_path.glob("sets*")) == ["sets.parquet"]

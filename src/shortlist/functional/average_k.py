@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_device, check_not_negative, check_number, check_scores, in_compute_type
+from shortlist.checks import check_not_negative, check_number, check_scores, check_tensor, in_compute_type
 from shortlist.distributed import sum_over_earlier_processes, sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
@@ -186,7 +186,7 @@ def average_k_loss(
             f"set_scores and proposal_scores must have one shape, got {tuple(set_scores.shape)} "
             f"and {tuple(proposal_scores.shape)}"
         )
-    check_device(set_scores, proposal_scores, "proposal_scores")
+    check_tensor(set_scores, proposal_scores, "proposal_scores")
     labels = set_scores.shape[-1]
     check_number(k, 1, labels, f"k must be between 1 and {labels} (the number of labels)")
     check_not_negative(alpha, "alpha")

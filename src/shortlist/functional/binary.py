@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_scores, check_weight_values, in_compute_type
+from shortlist.checks import check_scores, check_weight_values, in_compute_type, number_tensor
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
 from shortlist.functional._frame import bounded
@@ -77,7 +77,7 @@ def binary_loss(
 def _pos_weight(scores: Tensor, pos_weight: Tensor | float | None) -> Tensor | None:
     if pos_weight is None:
         return None
-    weight = pos_weight if isinstance(pos_weight, Tensor) else scores.new_tensor(pos_weight)
+    weight = pos_weight if isinstance(pos_weight, Tensor) else number_tensor(pos_weight, "pos_weight", scores)
     if weight.shape not in ((), scores.shape[-1:]):
         raise ShortlistError(
             f"pos_weight must be a number or one weight per label, shape {tuple(scores.shape[-1:])}; "

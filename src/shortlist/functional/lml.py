@@ -9,9 +9,9 @@ from torch import Tensor
 
 from shortlist.checks import (
     apply_mask,
-    check_device,
     check_positive,
     check_scores,
+    check_tensor,
     in_compute_type,
     values_visible,
     whole,
@@ -158,7 +158,7 @@ def _check_k(k: int | Tensor, scores: Tensor) -> tuple[int, Tensor | None]:
     if not isinstance(k, Tensor):
         return min(whole(k, "k", 1), scores.shape[-1]), None
     rows = scores.shape[:-1]
-    check_device(scores, k, "k")
+    check_tensor(scores, k, "k")
     if k.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8) or k.shape != rows:
         raise ShortlistError(
             f"k must be a whole number or an integer tensor with one per row, of shape {tuple(rows)}; "
@@ -170,9 +170,9 @@ def _check_k(k: int | Tensor, scores: Tensor) -> tuple[int, Tensor | None]:
 
 
 def _over_temperature(scores: Tensor, temperature: float) -> Tensor:
+    check_positive(temperature, "temperature")
     if temperature == 1:
         return scores
-    check_positive(temperature, "temperature")
     # a quotient that overflows is a score as low as can be: -inf would take the label out of its row
     out = scores == float("-inf")
     low = torch.full_like(scores, -torch.finfo(scores.dtype).max / 4).masked_fill(out, float("-inf"))

@@ -5,12 +5,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.checks import (
-    check_device,
     check_k,
     check_not_negative,
     check_positive,
     check_scores,
+    check_tensor,
     in_compute_type,
+    number_tensor,
     values_visible,
     whole,
 )
@@ -19,6 +20,8 @@ from shortlist.functional import _targets
 from shortlist.functional._frame import bounded, finite, wide
 from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import native_serves, ops
+
+_MOST_DRAWS = 1_000_000
 
 
 def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -> tuple[Tensor, Tensor]:
@@ -121,7 +124,7 @@ def noised_topk_loss(
         Classification", ICML 2022.
 
     Options:
-        epsilon: size of the noise. n_samples: draws; 0 for none (evaluation).
+        epsilon: size of the noise. n_samples: draws, at most a million; 0 for none (evaluation).
         class_counts: training examples per class, for the imbalanced form. max_margin: its largest margin.
         scale: multiplies the hinge's argument; None means 1.
         generator: where the noise comes from.
@@ -136,6 +139,8 @@ def noised_topk_loss(
     k = check_k(k, scores.shape[-1] - 1, "the number of labels less one")
     check_not_negative(epsilon, "epsilon")
     n_samples = whole(n_samples, "n_samples", 0)
+    if n_samples > _MOST_DRAWS:
+        raise ShortlistError(f"n_samples must be at most {_MOST_DRAWS:,}, got {n_samples}")
     if scale is not None:
         check_positive(scale, "scale")
     margins = None if class_counts is None else _class_margins(class_counts, in_compute_type(scores), max_margin)
@@ -155,16 +160,18 @@ def _class_margins(class_counts: Tensor, scores: Tensor, max_margin: float) -> T
     """m_y = C n_y^(-1/4) with the largest equal to max_margin, in the scores' type."""
     check_positive(max_margin, "max_margin")
     n = scores.shape[-1]
-    class_counts = torch.as_tensor(class_counts)
-    check_device(scores, class_counts, "class_counts")
+    class_counts = number_tensor(class_counts, "class_counts")
+    check_tensor(scores, class_counts, "class_counts")
     if class_counts.shape != (n,):
         raise ShortlistError(
             f"class_counts must have one number per label, shape {(n,)}, got {tuple(class_counts.shape)}"
         )
-    if values_visible(class_counts) and not bool((class_counts > 0).all()):
-        bad = int((~(class_counts > 0)).nonzero()[0])
+    fits = (class_counts > 0) & (class_counts < torch.inf)
+    if values_visible(class_counts) and not bool(fits.all()):
+        bad = int((~fits).nonzero()[0])
         raise ShortlistError(
-            f"class_counts[{bad}] is {class_counts[bad].item()}: every class needs at least one example"
+            f"class_counts[{bad}] is {class_counts[bad].item()}: a finite number of examples is needed of every class, "
+            f"at least one"
         )
     margins = class_counts.double().pow(-0.25)
     return (margins * (max_margin / margins.max())).to(scores.dtype)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from shortlist.checks import check_device, check_finite, check_scores, whole
+from shortlist.checks import check_finite, check_scores, check_tensor, whole
 from shortlist.errors import ShortlistError
 from shortlist.functional.asymmetric import IGNORE, NEGATIVE, SELECTIVE, SELECTIVE_LOSS, check_clip, check_focus
 
@@ -75,7 +75,7 @@ def partial_selective_loss(
     if prior is not None:
         if not isinstance(prior, Tensor):
             raise ShortlistError(f"prior must be a torch.Tensor, one number per label, got {type(prior).__name__}")
-        check_device(scores, prior, "prior")
+        check_tensor(scores, prior, "prior")
         if prior.shape != scores.shape[-1:]:
             raise ShortlistError(
                 f"prior must be of shape ({scores.shape[-1]},), one per label, got {tuple(prior.shape)}"

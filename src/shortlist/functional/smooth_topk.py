@@ -4,8 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_k, check_positive, check_scores
-from shortlist.errors import ShortlistError
+from shortlist.checks import check_finite, check_k, check_positive, check_scores
 from shortlist.functional import _targets
 from shortlist.functional._frame import finite, split, wide
 from shortlist.functional._row_loss import RowLoss
@@ -41,8 +40,7 @@ _LOSS = RowLoss(ops.smooth_topk, _smooth_topk_twin, _targets.indices)
 def _options(scores: Tensor, k: int, alpha: float) -> int:
     """Check what both losses are given; k as a plain number."""
     check_scores(scores)
-    if alpha != alpha or abs(alpha) == float("inf"):
-        raise ShortlistError(f"alpha must be a finite number, got {alpha!r}")
+    check_finite(alpha, "alpha")
     return check_k(k, scores.shape[-1] - 1, "the number of labels less one")
 
 

@@ -268,7 +268,7 @@ class _Loader(yaml.SafeLoader):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._flat: set[int] = set()  # the mappings whose merges are done: after that, merged keys stand among their own
+        self._flat: set[int] = set()  # mappings whose merges are done: merged keys now stand among their own
         self._merged = 0
 
     def flatten_mapping(self, node: Any) -> None:

@@ -74,8 +74,9 @@ def predict(
     sets = sets if given.run is None else given.predictor.named(sets)
     beside = beside_labels(given, sets)
     write = {".csv": sets.to_csv, ".parquet": sets.to_parquet, ".jsonl": sets.to_jsonl}[place.suffix]
+    # where ids stood before there was one file of both: gone before they could be beside other sets
+    place.with_suffix(".ids.json").unlink(missing_ok=True)
     write(place, ids=given.ids, beside=beside)
-    place.with_suffix(".ids.json").unlink(missing_ok=True)  # where ids stood before, now of other sets
     return {
         "written": [str(place)],
         "objective": given.objective,
