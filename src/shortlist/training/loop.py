@@ -158,7 +158,7 @@ def train_epoch(
     progress: Progress,
 ) -> tuple[float, float]:
     """One pass over the data, or what is left of it; the mean loss per example, and the learning rate at the end."""
-    fabric, optimizer, average = kept.fabric, kept.optimizer, kept.average
+    fabric, average = kept.fabric, kept.average
     epoch, watched = len(history.records), history.values()
     objective: Objective = model.module.objective
     model.train()
@@ -180,6 +180,7 @@ def train_epoch(
     # in one process of full precision Fabric's wrappers only pass on what they are given
     plain = fabric.world_size == 1 and fabric.strategy.precision.precision == "32-true"
     compute, backward = (model.module, Tensor.backward) if plain else (model, fabric.backward)
+    optimizer = kept.optimizer.optimizer if plain else kept.optimizer
 
     total, seen = torch.tensor(standing.total, device=fabric.device), standing.seen
     first = torch.tensor(standing.first, device=fabric.device)
