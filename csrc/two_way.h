@@ -159,7 +159,7 @@ double two_way_batch(LossCall& call, int64_t first, int64_t rows, const PairOpti
     const Halves<T> h = read_halves<T>(call, first + row);
     const T* s = static_cast<const T*>(call.scores) + (first + row) * n;
     if (grad) column_gradient(s, h.code, n, columns, o, T(weight * column_share), grad);
-    if (!sample_way) return;
+    if (!sample_way || h.present == 0) return;  // no present label: not observed, whatever the absent scores are
     if (h.nan) {
       call.row_loss[first + row] = kNaN<double>;
       if (grad) fill(grad, n, kNaN<T>);

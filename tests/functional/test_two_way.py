@@ -64,3 +64,20 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, object], mess
 def test_a_nan_in_a_column_without_a_present_label_is_not_observed(path: str) -> None:
     scores, target = torch.tensor([[torch.nan, 0.0], [1.0, 1.0]]), torch.tensor([[0, 1], [0, 0]])
     assert F.two_way_loss(scores, target, way="class").isfinite()
+
+
+def test_a_nan_in_a_row_and_columns_without_a_present_label_is_not_observed_in_both_ways(path: str) -> None:
+    scores = torch.tensor([[0.5, torch.nan, -1.0], [0.0, 2.0, 1.0]])
+    target = torch.tensor([[0, 0, 0], [0, 0, 1]])
+    loss = F.two_way_loss(scores, target, reduction="sum")
+    assert torch.equal(loss, F.two_way_loss(scores.nan_to_num(0.0), target, reduction="sum"))
+
+
+def test_a_heavy_row_below_a_featherlight_one_has_a_finite_gradient(path: str) -> None:
+    scores = torch.tensor([[1e37], [-3.0], [0.0]])
+    weight = torch.tensor([1e-30, 1e6, 1.0])
+    target = torch.tensor([[0], [0], [1]])
+    _, gradient = value_and_gradient(
+        F.two_way_loss, scores, target, sample_weight=weight, negative_temperature=1e15, way="class"
+    )
+    torch.testing.assert_close(gradient, torch.tensor([[1.0], [0.0], [-1.0]]))

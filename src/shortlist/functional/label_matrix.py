@@ -42,12 +42,15 @@ def masked_logsumexp(
     peak = x.detach().amax(dim) if x.shape[dim] else x.new_full(shape, float("-inf"))
     peak = max_over_processes(peak, world)
     peak = peak.masked_fill(peak.isinf(), 0.0)
-    terms = ((x - peak.unsqueeze(dim)) / temperature).exp()
-    if weight is not None:
-        terms = terms * weight
-    total = sum_over_processes(terms.sum(dim), world)
+    exponents = (x - peak.unsqueeze(dim)) / temperature
+    largest = torch.zeros_like(peak)  # of the exponents
+    if weight is not None:  # a heavy term may be far below the largest score, which may weigh next to nothing
+        exponents = exponents + weight.log()
+        largest = exponents.detach().amax(dim) if x.shape[dim] else largest
+        largest = max_over_processes(largest, world).nan_to_num(nan=0.0, neginf=0.0)
+    total = sum_over_processes((exponents - largest.unsqueeze(dim)).exp().sum(dim), world)
     empty = total == 0
-    return peak, temperature * total.masked_fill(empty, 1.0).log(), ~empty
+    return peak, temperature * (largest + total.masked_fill(empty, 1.0).log()), ~empty
 
 
 def is_label(index: Tensor, num_labels: int) -> Tensor:
