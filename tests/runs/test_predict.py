@@ -16,7 +16,7 @@ NAMES = ["ant", "bee", "cat"]
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run on a table of ids and three numbers, the largest of which tells the label; and new.csv without labels."""
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
@@ -30,11 +30,11 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("run")
 
 
-def test_every_form_has_ids_names_and_probabilities(path: Path) -> None:
+def test_every_form_has_ids_names_and_probabilities(run: Path) -> None:
     for ending in ("csv", "parquet", "jsonl"):
-        done = runs.predict(path, "new.csv", rule="top-k:k=2", out=f"sets.{ending}")
+        done = runs.predict(run, "new.csv", rule="top-k:k=2", out=f"sets.{ending}")
         assert done["written"] == [f"sets.{ending}"]
-    predictor = sl.load_run(path)
+    predictor = sl.load_run(run)
     sets, chances = predictor.predict_sets("new.csv", "top-k:k=2"), predictor.probabilities("new.csv").numpy()
     best = [sorted(labels, key=lambda label: -chances[row, label]) for row, labels in enumerate(sets)]
     names = [[NAMES[label] for label in labels] for labels in best]
@@ -59,8 +59,8 @@ def test_every_form_has_ids_names_and_probabilities(path: Path) -> None:
     assert sl.LabelSets.from_parquet("sets.parquet") == sets
 
 
-def test_without_an_out_it_is_a_csv_in_the_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = run_here(capsys, "predict", path, "new.csv", "--rule", "top-k:k=1")
+def test_without_an_out_it_is_a_csv_in_the_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_here(capsys, "predict", run, "new.csv", "--rule", "top-k:k=1")
     assert result.code == 0
     assert "sets: run/predictions/new-top-k-1.csv" in result.err
     assert len(pd.read_csv("run/predictions/new-top-k-1.csv")) == 4

@@ -17,6 +17,7 @@ from shortlist.errors import ShortlistError
 # command -> (where its function or group is, what the overview says)
 COMMANDS = {
     "demo": ("shortlist.cli.demo:demo", "See what it is for: train, calibrate and compare on embedded data."),
+    "fit": ("shortlist.cli.fit:fit", "From your files to a trained, calibrated and judged model, by one command."),
     "train": ("shortlist.cli.train:train", "Train a model as a config file says."),
     "calibrate": ("shortlist.cli.calibrate:calibrate", "Fit set rules on held-out scores."),
     "predict": ("shortlist.cli.predict:predict", "Write the predicted sets of labels of some data."),

@@ -1,4 +1,4 @@
-"""A run directory, and what the commands do with it: train, calibrate, predict, evaluate, report.
+"""A run directory, and what the commands do with it: fit, train, calibrate, predict, evaluate, report.
 
 Each of these does what the command of its name does, and returns what that command prints as JSON.
 """
@@ -6,6 +6,7 @@ Each of these does what the command of its name does, and returns what that comm
 from shortlist.runs.calibrate import calibrate
 from shortlist.runs.config import RunConfig, load_config, parse_config
 from shortlist.runs.evaluate import evaluate
+from shortlist.runs.fit import fit
 from shortlist.runs.predict import predict
 from shortlist.runs.predictor import Predictor
 from shortlist.runs.prepare import Prepared, prepare, try_out
@@ -20,6 +21,7 @@ __all__ = [
     "RunConfig",
     "calibrate",
     "evaluate",
+    "fit",
     "load_config",
     "load_run",
     "parse_config",

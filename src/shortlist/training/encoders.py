@@ -40,7 +40,7 @@ def encode(
     )
     identity = ":".join([backbone.name, *(f"{key}={value}" for key, value in backbone.options.items())])
     seen = dataset.normalised_for(network)
-    found = cached_features(seen, network, cache, identity=identity, progress=progress)
+    found = cached_features(seen, network, cache, identity=identity, batch_size=32, progress=progress)
     if seen.kind != "images":
         return found
     images = seen.inputs
@@ -64,7 +64,7 @@ def load_encoder(encoder: Encoder, *, allow_import: Sequence[str] = ()) -> nn.Mo
 
 
 @torch.no_grad()
-def features_by(encoder: nn.Module, dataset: Dataset, batch_size: int = 64) -> Tensor:
+def features_by(encoder: nn.Module, dataset: Dataset, batch_size: int = 32) -> Tensor:
     """The features of images, float32 (N, D) on the CPU."""
     device = next((weight.device for weight in encoder.parameters()), torch.device("cpu"))
     dataset = dataset.normalised_for(encoder)

@@ -69,7 +69,8 @@ def concerns(settings: TrainSettings, train_set: Dataset) -> list[str]:
             f"only {steps * settings.epochs} optimizer steps in all ({steps} an epoch): "
             f"raise epochs or lower batch_size ({settings.batch_size}), or leave both out"
         )
-    if train_set.kind == "features" and not hasattr(train_set.inputs, "tocsr"):
+    of_one_kind = train_set.encoder is not None  # the spread of a network's features says how much they matter
+    if train_set.kind == "features" and not of_one_kind and not hasattr(train_set.inputs, "tocsr"):
         found += _scales(train_set)
     return found
 

@@ -1,0 +1,63 @@
+"""``shortlist fit``: from a user's files to a trained, calibrated and judged run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shortlist.cli._arguments import AllowImport, Json, Overrides, Quiet
+from shortlist.cli._output import print_json, print_results, say
+from shortlist.cli._steps import make_steps
+
+_STEPS = 4
+
+
+def fit(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH", help="A table, a folder of images (a folder for each label), or a table of images."
+        ),
+    ],
+    overrides: Overrides = None,
+    images: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where the images are that a table lists.")
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="The columns of labels, with commas between; guessed if not given."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="RUN", help="The run directory; runs/NAME if not given.")
+    ] = None,
+    allow_import: AllowImport = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train, calibrate and judge a model of your files, and write its report.
+
+    What the files are, and what suits them, is guessed and shown as a config, which the run keeps; any KEY=VALUE
+    decides otherwise, such as objective=smooth-topk, data.test=0.3 or data.encoder=null. Images are seen through a
+    pretrained network (pip install 'shortlist[backbone]').
+    """
+    from shortlist import runs
+
+    quiet = quiet or as_json
+    with make_steps(_STEPS, quiet) as steps:
+        result = runs.fit(
+            path,
+            out,
+            images=images,
+            labels=labels or (),
+            overrides=overrides or (),
+            steps=steps,
+            say=None if quiet else say,
+            allow_import=allow_import or (),
+        )
+    if as_json:
+        print_json(result)
+        return
+    if result["evaluation"] is not None:
+        print_results(f"{result['objective']} on {result['evaluation']['data']}", result["evaluation"])
+    say(f"\nrun: {result['run']}\nreport: {result['report']}")
+    say("next:\n" + "\n".join(f"  {command}" for command in result["next"]))

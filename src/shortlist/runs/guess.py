@@ -1,0 +1,254 @@
+"""What a user's files probably are: which reader reads them, which columns are labels, ids or images. Every guess is
+told, with the option that changes it."""
+
+import gzip
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shortlist.data.column_use import listed
+from shortlist.data.readers.findings import Findings
+from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
+from shortlist.data.readers.tables import names_table, open_table
+from shortlist.errors import MissingFileError, ShortlistError, nearest
+from shortlist.files import PathLike
+
+_LABELS = ("label", "labels", "class", "classes", "target", "targets", "category", "categories", "tag", "tags", "y")
+_ARRAYS = (".npz", ".npy")
+_LOOKED_AT = 1000  # cells of a column
+_MOST_CLASSES = 50  # of a last column that is called nothing in particular
+_LONG = 40  # letters: text, if most cells are longer
+
+
+@dataclass
+class Guess:
+    """A reader with its options, whether it reads images, and what was guessed, to be told."""
+
+    source: dict[str, Any]
+    images: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+def guess_source(path: PathLike, images: PathLike | None = None, labels: Sequence[str] = ()) -> Guess:
+    """The reader for a table, a folder of images or a file of arrays.
+
+    ``images`` is the folder that the paths in a table of images start from; ``labels`` are the columns of the labels.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(f"{folder}/leaves.csv").write_text("leaf_id,length,species\\na1,9.5,oak\\na2,8,elm\\na3,5,oak\\n")
+    ...     guess = guess_source(f"{folder}/leaves.csv")
+    >>> guess.source["labels_key"], guess.source["ids_key"]
+    ('species', 'leaf_id')
+    >>> for note in guess.notes:
+    ...     print(note)
+    labels: the last column, 'species' (another one: --labels COLUMN)
+    ids: the column 'leaf_id' (none: data.train.ids_key=null)
+    """
+    place = Path(path)
+    if not place.exists():
+        raise MissingFileError(f"there is no file or folder {os.fspath(path)}")
+    if place.is_dir():
+        return _folder(place, images, labels)
+    if place.suffix.lower() in _ARRAYS:
+        return _arrays(place, images, labels)
+    if not names_table(place):
+        raise ShortlistError(f"{place}: give a folder of images, a table, or arrays (.npz)")
+    return _Table(place, images, labels).guess()
+
+
+def _folder(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess:
+    if images is not None or labels:
+        raise ShortlistError("in a folder of images the folders are the labels: --images and --labels go with a table")
+    loose = images_under(path, deep=False)
+    if loose or not images_under(path):
+        found = f"{len(loose)} images that are in no label's folder" if loose else "no images"
+        raise ShortlistError(
+            f"{path}: there are {found}: sort them into a folder for each label, or give a table that lists them"
+        )
+    return Guess({"reader": "image-folder", "path": str(path)}, True, ["labels: the names of the folders"])
+
+
+def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess:
+    if images is not None:
+        raise ShortlistError("--images goes with a table of images")
+    source: dict[str, Any] = {"reader": "features", "path": str(path)}
+    if labels:
+        source["labels_key"] = _one(labels, path)
+    if path.suffix.lower() == ".npz":
+        import numpy as np
+
+        with np.load(path, allow_pickle=False) as arrays:
+            known = {"vocabulary_key": "names", "ids_key": "ids"}  # as `shortlist data features` calls them
+            source |= {option: name for option, name in known.items() if name in arrays.files}
+    return Guess(source)
+
+
+class _Table:
+    def __init__(self, path: Path, images: PathLike | None, labels: Sequence[str]) -> None:
+        self.path, self.images = path, images
+        self.notes: list[str] = []
+        self.written = _how_written(path)
+        findings = Findings()
+        table = open_table(path, findings, **self.written)
+        findings.stop_if_any()
+        if table is None:
+            raise AssertionError("a table that cannot be read is a problem, and was raised")
+        self.table, self.names = table, [name for name in table.names if name]
+        known = set(self.names)
+        self.labels = [part for name in labels for part in ([name] if name in known else name.split(","))]
+
+    def guess(self) -> Guess:
+        for name in self.labels:
+            if name not in self.names:
+                there = listed([repr(column) for column in self.names])
+                raise ShortlistError(
+                    f"{self.path}: there is no column {name!r}{nearest(name, self.names)}; the columns are {there}"
+                )
+        pictures = self._pictures()
+        rest = [name for name in self.names if name != pictures]
+        source: dict[str, Any] = {"path": str(self.path), **self.written}
+        key, columns = self._label_options(rest)
+        source |= columns
+        if pictures is not None:
+            if key is not None:
+                source["label_column"] = key
+            source |= {"path_column": pictures, **({} if self.images is None else {"root": os.fspath(self.images)})}
+            self.notes.append(f"images: the column {pictures!r}; other columns than it and the labels are not used")
+            return Guess({"reader": "image-table", **source}, True, self.notes)
+        if key is not None:
+            source["labels_key"] = key
+        used = {key, *columns.get("label_columns", ())}
+        self._ids(source, [name for name in rest if name not in used])
+        self._texts([name for name in rest if name not in used])
+        return Guess({"reader": "features", **source}, False, self.notes)
+
+    def cells(self, name: str) -> list[Any]:
+        """The first cells that are not blank."""
+        found = self.table.array(name)[:_LOOKED_AT].tolist()
+        return [cell for cell in found if cell is not None and cell == cell and cell != ""]
+
+    # ---- labels
+
+    def _label_options(self, names: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
+        """The one column of labels, or none; and further options."""
+        if len(self.labels) > 1:
+            return None, {"label_columns": self.labels}
+        said = getattr(self.table, "label_names", None)
+        if not self.labels and said:
+            self.notes.append(f"labels: the columns that the file names, {listed(list(map(repr, said)))}")
+            return None, {"label_columns": list(said)}
+        for prefix in () if self.labels else ("y", "label"):
+            columns = [name for name in names if name.startswith(f"{prefix}_")]
+            if len(columns) > 1 and prefix not in names:
+                self.notes.append(f"labels: the columns {prefix}_* (others: --labels COLUMN)")
+                return prefix, {}
+        key = self.labels[0] if self.labels else self._label_column(names)
+        mark = _separator(self.cells(key)) if self.table.is_flat(key) else None
+        if mark is not None:
+            self.notes.append(
+                f"several labels in a cell of {key!r}, with {mark!r} between (one label: data.train.separator=null)"
+            )
+        return key, {} if mark is None else {"separator": mark}
+
+    def _label_column(self, names: Sequence[str]) -> str:
+        called = {name.lower(): name for name in reversed(names)}
+        for word in _LABELS:
+            if word in called:
+                self.notes.append(f"labels: the column {called[word]!r}, by its name (another one: --labels COLUMN)")
+                return called[word]
+        if names:
+            last, cells = names[-1], self.cells(names[-1])
+            mark = _separator(cells) if self.table.is_flat(last) else None
+            names_in = [piece for cell in cells for piece in (str(cell).split(mark) if mark else [str(cell)])]
+            kinds = len(set(names_in)) if self.table.is_flat(last) else 2
+            whole = all(not isinstance(cell, float) or cell.is_integer() for cell in cells)
+            if whole and 2 <= kinds <= max(2, min(_MOST_CLASSES, len(cells) - 1)):
+                self.notes.append(f"labels: the last column, {last!r} (another one: --labels COLUMN)")
+                return last
+        raise ShortlistError(
+            f"{self.path}: which columns are labels? Name them with --labels; the columns are "
+            f"{listed([repr(name) for name in names])}"
+        )
+
+    # ---- images, ids, text
+
+    def _pictures(self) -> str | None:
+        """The column with the paths of images."""
+        for name in self.names:
+            cells = self.cells(name) if self.table.is_flat(name) and not self.table.has_numbers(name) else []
+            named = [cell for cell in cells if Path(str(cell)).suffix.lower() in IMAGE_ENDINGS]
+            if name in self.labels or not cells or 10 * len(named) < 9 * len(cells):
+                continue
+            root = self.path.parent if self.images is None else Path(self.images)
+            if not any((root / str(cell)).is_file() for cell in named[:10]):
+                raise ShortlistError(
+                    f"{self.path}: the column {name!r} names images, and there is no {root / str(named[0])}: give the "
+                    f"folder that they are in with --images FOLDER"
+                )
+            return name
+        if self.images is not None:
+            raise ShortlistError(
+                f"{self.path}: no column names images (endings: {', '.join(sorted(IMAGE_ENDINGS))}), "
+                f"the columns are {listed([repr(name) for name in self.names])}"
+            )
+        return None
+
+    def _ids(self, source: dict[str, Any], names: Sequence[str]) -> None:
+        """The first column that is called an id and differs in every row."""
+        for name in names:
+            cells = self.cells(name) if self.table.is_flat(name) else []
+            if name.lower() == "id" or name.lower().endswith(("_id", " id")) or name.endswith("Id"):
+                if len(set(map(str, cells))) == min(_LOOKED_AT, len(self.table.array(name))):
+                    source["ids_key"] = name
+                    self.notes.append(f"ids: the column {name!r} (none: data.train.ids_key=null)")
+                    return
+                self.notes.append(
+                    f"the column {name!r} is called an id and repeats: if its rows belong together, "
+                    f"data.groups={name} data.train.other_columns=[{name}]"
+                )
+
+    def _texts(self, names: Sequence[str]) -> None:
+        texts = []
+        for name in names:
+            cells = self.cells(name) if self.table.is_flat(name) and not self.table.has_numbers(name) else []
+            if cells and sum(len(str(cell)) > _LONG for cell in cells) > len(cells) / 2:
+                texts.append(name)
+        if texts:
+            self.notes.append(
+                f"text is not used: {listed([repr(name) for name in texts])}; numbers, categories and images are"
+            )
+
+
+def _separator(cells: Sequence[Any]) -> str | None:
+    """What stands between several labels in one cell: the pieces are then fewer than the cells that differ, or some
+    are cells of their own."""
+    texts = {cell for cell in cells if isinstance(cell, str)}
+    for mark in "|;,":
+        several = [text for text in texts if mark in text and not text.startswith(("[", "{"))]
+        pieces = Counter(piece.strip() for text in several for piece in text.split(mark))
+        if several and (any(piece in texts for piece in pieces) or len(pieces) < len(several)):
+            return mark
+    return None
+
+
+def _how_written(path: Path) -> dict[str, Any]:
+    """Options for a .csv with semicolons between its cells, and then perhaps commas in its numbers."""
+    name = path.name.lower()
+    if not name.endswith((".csv", ".csv.gz")):
+        return {}
+    with gzip.open(path, "rb") if name.endswith(".gz") else open(path, "rb") as file:
+        lines = [file.readline(1 << 16).decode("utf-8", "replace") for _ in range(20)]
+    if lines[0].count(";") <= lines[0].count(","):
+        return {}
+    commas = any("," in cell for line in lines[1:] for cell in line.split(";"))
+    return {"delimiter": ";", **({"decimal": ","} if commas else {})}
+
+
+def _one(labels: Sequence[str], path: Path) -> str:
+    if len(labels) != 1:
+        raise ShortlistError(f"{path}: arrays have one array of labels, got --labels {', '.join(labels)}")
+    return labels[0]

