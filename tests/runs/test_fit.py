@@ -151,6 +151,13 @@ def test_66_images_of_three_classes_train_to_a_sensible_result() -> None:
     assert np.mean(right) > 0.7  # a third by chance
 
 
+def test_too_few_labels_are_refused_before_anything_is_written() -> None:
+    write("leaves.csv", leaves(19))
+    with pytest.raises(ShortlistError, match="19 examples have a known label: at least 20 are needed"):
+        runs.fit("leaves.csv", "run")
+    assert not Path("run").exists()
+
+
 # ---- what is guessed
 
 

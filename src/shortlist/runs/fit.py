@@ -10,6 +10,7 @@ import yaml
 
 from shortlist.data import Dataset
 from shortlist.data.readers.tables import name_of
+from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.objectives import objective_class
 from shortlist.objectives.usual import usual_objective
@@ -26,6 +27,7 @@ from shortlist.training.loop import Progress
 
 ENCODER = "efficientnet-lite0"
 _FEW = 1000  # examples, below which more of them calibrate and judge, and none choose an epoch
+_FEWEST = 20  # labelled examples of which a fifth judges
 _ALPHA = 0.1
 # of a linear model on standardised columns or a network's features: the best of five on four small data sets
 _OPTIMIZER = {"name": "adamw", "lr": 0.01, "weight_decay": 0.3}
@@ -120,6 +122,12 @@ def _decide(
     resolve(only, allow_import)
     progress = None if steps is None else (lambda done, total: steps.reach(done / total))
     whole = read_parts(only, allow_import=allow_import, progress=progress)["train"]
+    known = int((whole.target >= 0).sum() if whole.is_single else (whole.target >= 0).any(1).sum())
+    if known < _FEWEST:
+        raise ShortlistError(
+            f"{known} examples have a known label: at least {_FEWEST} are needed to train, calibrate and judge; "
+            f"shortlist train trains on fewer"
+        )
     share = 0.2 if len(whole) < _FEW else 0.1
     held = {"validation": None if len(whole) < _FEW else share, "calibration": share, "test": share}
     content["data"] |= {part: value for part, value in held.items() if part not in asked}
