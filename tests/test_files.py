@@ -155,3 +155,30 @@ def test_a_file_without_a_checksum_is_read(tmp_path: Path) -> None:
 
     save_file(TENSORS, tmp_path / "file")
     assert set(read_tensors(tmp_path / "file")[0]) == set(TENSORS)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_another_process_is_writing_now_is_not_removed(kind: str, tmp_path: Path) -> None:
+    writes = (
+        "import sys\n"
+        "from shortlist.files import write_folder, written_whole\n"
+        "def wait():\n"
+        "    print('writing', flush=True)\n"
+        "    sys.stdin.read()\n"
+        "    return b'whole'\n"
+        "class Slow(dict):\n"
+        "    def items(self): yield 'page', wait()\n"
+        "    def __iter__(self): return iter(['page'])\n"
+        "if sys.argv[1] == 'folder':\n"
+        "    write_folder(sys.argv[2], Slow())\n"
+        "else:\n"
+        "    with written_whole(sys.argv[2]) as file: file.write(wait())\n"
+    )
+    command = [sys.executable, "-c", writes, kind, str(tmp_path / "target")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        remove_drafts(tmp_path)
+        process.communicate("")
+    assert process.returncode == 0
+    assert (tmp_path / "target" / "page" if kind == "folder" else tmp_path / "target").read_bytes() == b"whole"

@@ -25,7 +25,7 @@ ORDER = [
     # shared ground, open to every room
     ["labels"],
     ["distributed", "checks", "links", "files", "options"],
-    ["optional"],
+    ["optional", "text"],
     ["errors"],
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

@@ -1,5 +1,6 @@
 """Files written whole or not at all, and files of others read with care."""
 
+import errno
 import hashlib
 import json
 import os
@@ -17,6 +18,11 @@ from shortlist.optional import require
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # a platform without POSIX locks
+    fcntl = None  # type: ignore[assignment]
 
 PathLike = str | os.PathLike[str]
 
@@ -41,6 +47,7 @@ def written_whole(path: PathLike) -> Iterator[IO[bytes]]:
     try:
         with _errors_while_writing(path, draft):
             with open(draft, "xb") as file:
+                _hold(file.fileno())
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -60,10 +67,11 @@ def write_folder(folder: PathLike, files: Mapping[str, bytes]) -> None:
     target = Path(os.path.realpath(folder))
     if target.exists() and not target.is_dir():
         raise ShortlistError(f"{os.fspath(folder)} is a file: a folder is needed here")
-    draft = _draft_of(target)
+    draft, held = _draft_of(target), None
     try:
         with _errors_while_writing(folder, draft):
             draft.mkdir(parents=True)
+            held = _opened(draft)
             for name, content in files.items():
                 (draft / name).parent.mkdir(parents=True, exist_ok=True)
                 with open(draft / name, "xb") as file:
@@ -80,6 +88,8 @@ def write_folder(folder: PathLike, files: Mapping[str, bytes]) -> None:
                 _sync_folder(changed)
     finally:
         _remove(draft)
+        if held is not None:
+            os.close(held)
 
 
 def is_draft(path: Path) -> bool:
@@ -90,15 +100,39 @@ def is_draft(path: Path) -> bool:
 def remove_drafts(folder: PathLike) -> None:
     """Remove the drafts, files and folders, that killed processes left anywhere in a folder.
 
-    A draft that cannot be removed stays: it is in nobody's way.
+    What another process is writing now stays, and so does a draft that cannot be removed: it is in nobody's way.
     """
     for path in list(Path(folder).rglob(".*.tmp")):
-        if is_draft(path):
+        if is_draft(path) and (held := _opened(path)) is not None:
             _remove(path)
+            os.close(held)
 
 
 def _draft_of(target: Path) -> Path:
     return target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+
+
+def _opened(draft: Path) -> int | None:
+    """A handle of the draft that is held until it is closed; None where another process holds it."""
+    try:
+        handle = os.open(draft, os.O_RDONLY)
+    except OSError:
+        return None
+    if _hold(handle):
+        return handle
+    os.close(handle)
+    return None
+
+
+def _hold(handle: int) -> bool:
+    """Lock an open draft, until it is closed or the process ends; False where another process has."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:  # a file system may know no locks
+        return error.errno not in (errno.EAGAIN, errno.EACCES)
+    return True
 
 
 def _remove(path: Path) -> None:

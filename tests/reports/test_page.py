@@ -190,3 +190,13 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None
     (tmp_path / "report").write_text("mine")
     with pytest.raises(ValueError, match="is a file"):
         write(from_scores(np.eye(3), np.arange(3)), tmp_path / "report")
+
+
+def test_characters_that_steer_a_terminal_are_written_out_in_the_page_and_its_figures(tmp_path: Path) -> None:
+    scores = np.random.default_rng(0).normal(size=(30, 3)).astype("float32")
+    data = from_scores(scores, np.arange(30) % 3, ["\x1b[31mred", "\u202eback", "\x00nothing"], k=1)
+    page = write(data, tmp_path / "report")
+    for file in [page, *page.parent.glob("figures/*.svg")]:
+        text = file.read_text("utf-8")
+        assert not {"\x1b", "\u202e", "\x00"} & {*text}, file.name
+    assert "\\x1b[31mred" in page.read_text("utf-8")

@@ -5,23 +5,13 @@ Names come from data: nothing in them is markup, and no character of them steers
 
 import json
 import math
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from shortlist.text import STEERING, visible
+
 GIVEN_SCORES = "given scores"  # the title of results that are not of a run
-# control characters but for line feeds and tabs, marks that reverse the direction of text, and halves of characters
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def visible(text: str) -> str:
-    """The text with characters that would steer the terminal written out.
-
-    >>> print(visible("\\x1b[31mred"))
-    \\x1b[31mred
-    """
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def say(text: str) -> None:
@@ -37,7 +27,7 @@ def print_line(text: str) -> None:
 def print_json(content: Any) -> None:
     """One JSON object; numbers that JSON cannot hold (NaN) become null."""
     written = json.dumps(_without_nan(content), ensure_ascii=False, indent=2)
-    sys.stdout.write(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", written) + "\n")
+    sys.stdout.write(STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", written) + "\n")
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

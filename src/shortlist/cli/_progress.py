@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from shortlist.cli._output import visible
 from shortlist.files import reading_shown_by
+from shortlist.text import visible
 
 
 def make_progress(quiet: bool) -> Any:

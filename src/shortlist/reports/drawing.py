@@ -11,6 +11,7 @@ from typing import Any
 
 from shortlist.reports.charts import Chart, Legend, x_ticks
 from shortlist.reports.words import fixed
+from shortlist.text import visible
 
 COLORS = {
     **{
@@ -89,7 +90,7 @@ class Picture:
                     style += f";paint-order:stroke;stroke-width:4px;stroke:{edge}"
                 place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{looks["anchor"]}"{turn}'
                 parts.append(f'<text {place} style="{style}">{escape(looks["text"])}</text>')
-        return "".join([*parts, "</svg>"])
+        return visible("".join([*parts, "</svg>"]))
 
     def to_png(self) -> bytes:
         from PIL import Image, ImageDraw

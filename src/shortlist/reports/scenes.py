@@ -80,7 +80,7 @@ def write_scenes(
         version=__version__,
         style=Markup(asset("style.css")),
     )
-    return put(directory, page.encode("utf-8"), files)
+    return put(directory, page, files)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from shortlist.reports.contents import contents
 from shortlist.reports.data import ReportData
 from shortlist.reports.figures import draw_figures
 from shortlist.reports.page import render
+from shortlist.text import visible
 
 
 def write(data: ReportData, directory: str | os.PathLike[str]) -> Path:
@@ -28,12 +29,13 @@ def write(data: ReportData, directory: str | os.PathLike[str]) -> Path:
     """
     found = contents(data)
     figures = draw_figures(found)
-    return put(directory, render(found, list(figures)).encode("utf-8"), figures)
+    return put(directory, render(found, list(figures)), figures)
 
 
-def put(directory: str | os.PathLike[str], page: bytes, figures: Mapping[str, bytes]) -> Path:
+def put(directory: str | os.PathLike[str], page: str, figures: Mapping[str, bytes]) -> Path:
     """Put a page and its figures in their place, the page last."""
     folder = Path(os.path.realpath(directory))
     folder.parent.mkdir(parents=True, exist_ok=True)
-    write_folder(folder, {**{f"figures/{name}": figure for name, figure in figures.items()}, "index.html": page})
+    files = {f"figures/{name}": figure for name, figure in figures.items()}
+    write_folder(folder, {**files, "index.html": visible(page).encode()})
     return folder / "index.html"
