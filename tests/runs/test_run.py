@@ -113,7 +113,7 @@ def test_a_report_that_was_killed_is_not_in_the_way(tmp_path: Path) -> None:
         "import os, signal, sys\n"
         "from shortlist.reports.write import put\n"
         "os.rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "put(sys.argv[1], b'page', {'a.svg': b'1'})\n"
+        "put(sys.argv[1], 'page', {'a.svg': b'1'})\n"
     )
     run = Run.create(tmp_path / "run", CONFIG, {})
     saved(run, 1, 1)
