@@ -36,9 +36,8 @@ class Native:
         """``out`` itself, written in PyTorch."""
         raise NotImplementedError
 
-    def __call__(self, *tensors: Tensor | None) -> Tensor:
-        assert tensors[0] is not None
-        return self.apply(*tensors) if native_serves(tensors[0]) else self.twin(*tensors)
+    def __call__(self, scores: Tensor, *tensors: Tensor | None) -> Tensor:
+        return self.apply(scores, *tensors) if native_serves(scores) else self.twin(scores, *tensors)
 
     def apply(self, *tensors: Tensor | None) -> Tensor:
         out: Tensor = Traced.apply(self, *tensors)[0] if traced() else Eager.apply(self, *tensors)
@@ -62,7 +61,10 @@ class Eager(torch.autograd.Function):
     def forward(ctx: Any, call: Native, *tensors: Tensor | None) -> Tensor:
         out, *kept = call.forward(*tensors)
         ctx.call, ctx.kept = call, kept
-        ctx.save_for_backward(*tensors, *((out,) if call.saves_out else ()))
+        if call.saves_out:
+            ctx.save_for_backward(*tensors, out)
+        else:
+            ctx.save_for_backward(*tensors)
         return out
 
     @staticmethod

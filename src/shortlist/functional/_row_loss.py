@@ -124,19 +124,23 @@ class RowLoss:
         world: int,
     ) -> Tensor:
         """By the kernel: directly, or as an operator where the call is traced."""
-        own = sum(a is None or isinstance(a, Tensor) for a in args)
+        assert self.kernel is not None
+        own = 0
+        while own < len(args) and (args[own] is None or isinstance(args[own], Tensor)):
+            own += 1
         tensors, numbers = (scores, weight, *args[:own], target), args[own:]
         learns = scores.requires_grad and torch.is_grad_enabled()
         try:
             if transforms_active() or (learns and (world > 1 or torch.compiler.is_compiling())):
-                loss, _, scale = Traced.apply(_Call(self, reduction, own, numbers, groups=1), *tensors)
+                loss, _, scale = Traced.apply(_Call(self, self.kernel, reduction, own, numbers, groups=1), *tensors)
                 if reduction == "none":
                     return loss
                 loss, scale = loss.squeeze(0), scale.squeeze(0)
             elif learns:
-                return Eager.apply(_Call(self, reduction, own, numbers), *tensors)
+                return Eager.apply(_Call(self, self.kernel.run, reduction, own, numbers), *tensors)
             else:
-                loss, _, scale = _Call(self, reduction, own, numbers, with_grad=False).forward(*tensors)
+                kernel = self.kernel.op if torch.compiler.is_compiling() else self.kernel.run
+                loss, _, scale = kernel(scores, (target,), weight, *args[:own], reduction, 0, False, *numbers)
         except ops.BadTarget as bad:  # in terms of the target's own shape
             n = scores.shape[-1]
             if target.ndim == 1:
@@ -146,16 +150,16 @@ class RowLoss:
         return _share(loss, scale, target, weight, reduction, world)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class _Call(Native):
     """One call of a loss's kernel, a function of (scores, weight, the loss's own tensors, those of the target)."""
 
     loss: RowLoss
+    kernel: Callable[..., tuple[Tensor, ...]]
     reduction: str
     own: int  # how many tensors of its own the loss has
     numbers: tuple[Any, ...]
     groups: int = 0
-    with_grad: bool = True
 
     gives_away: ClassVar[bool] = True
 
@@ -165,10 +169,7 @@ class _Call(Native):
 
     def forward(self, scores: Tensor, weight: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
         own, target = rest[: self.own], rest[self.own :]
-        results: tuple[Tensor, ...] = self.loss.kernel(  # type: ignore[misc]  # there is one: this is its call
-            scores, target, weight, *own, self.reduction, self.groups, self.with_grad, *self.numbers
-        )
-        return results
+        return self.kernel(scores, target, weight, *own, self.reduction, self.groups, True, *self.numbers)
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
         grad, scale = kept

@@ -101,7 +101,7 @@ def _average_k_twin(
     return loss if mean else loss * totals[0]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class _AverageK(Native):
     """A function of both heads' scores, the index and the weight of each row; shape (1,).
 

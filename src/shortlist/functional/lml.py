@@ -75,7 +75,7 @@ def _centred(upstream: Tensor, t: Tensor, log_h: Tensor) -> Tensor:
     return upstream - share * upstream.sum(-1, keepdim=True)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class _Projection(Native):
     """The layer by its kernel, whose frame lets backward recover the digits that p near 1 has lost."""
 
@@ -103,7 +103,7 @@ class _Projection(Native):
         return torch.where(scores.isnan().any(-1, keepdim=True), torch.nan, p)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class _Lean(_Projection):
     """The twin for a number k below that of the labels: few passes over the row, and h of the top kept for backward."""
 

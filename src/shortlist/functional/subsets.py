@@ -67,7 +67,7 @@ def _marginals_twin(scores: Tensor, k: int) -> Tensor:
     return torch.where(dead, certain, torch.where(log_sum.isnan().unsqueeze(-1), torch.nan, marginals).to(scores.dtype))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class _LogSubsetSum(Native):
     """log sigma_k of each row, in float64; the kernel computes the marginals, its gradient, with it."""
 
@@ -94,7 +94,7 @@ class _LogSubsetSum(Native):
         return _log_subset_sum_twin(scores, self.k)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class _Marginals(Native):
     k: int
 
