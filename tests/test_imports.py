@@ -19,6 +19,7 @@ ORDER = [
     ["imcl", "scenes"],
     ["sets", "metrics", "models", "data"],
     ["nn"],
+    ["memories"],
     ["functional"],
     ["timing"],
     ["kernels"],

@@ -14,8 +14,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 import shortlist.functional as F
 from shortlist.distributed import world_size
+from shortlist.memories import ROLELoss
 from shortlist.nn.average_k_head import AverageKHead
-from shortlist.nn.role import ROLELoss
 from shortlist.objectives.loss_functions import cross_entropy_loss
 from tests.functional.cases_multilabel import CASES, some_scores, some_target
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from shortlist.nn import AverageKLoss
 from shortlist.nn.average_k_head import AverageKHead
-from shortlist.nn.multilabel import AverageKLoss
 
 
 def test_training_gives_both_scores_and_evaluation_the_set_scores() -> None:

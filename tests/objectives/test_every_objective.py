@@ -1,10 +1,12 @@
 """What holds for every objective of the registry: it learns, saves, resumes, and predicts without its training set."""
 
 import io
+import pickle
 
 import pytest
 import torch
 
+import shortlist.objectives
 from shortlist.models import build_backbone
 from shortlist.objectives import OBJECTIVES, build, default_monitor
 from tests.objectives.tiny import FEATURES, LABELS, OPTIONS, first_kind, make, pairs_in_order, tiny, train
@@ -24,6 +26,22 @@ MONITORS = {"topk-accuracy", "average-k-accuracy", "mean-average-precision"}
 
 def test_every_name_of_the_contract_is_registered():
     assert set(CONTRACT) <= set(OBJECTIVES)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_a_class_is_found_by_its_name_and_so_is_its_config(name):
+    objective = OBJECTIVES[name]
+    assert getattr(shortlist.objectives, objective.__name__) is objective
+    assert pickle.loads(pickle.dumps((objective, objective.Config()))) == (objective, objective.Config())
+
+
+@every
+def test_a_pickled_objective_has_its_options_and_gives_the_same_scores(name):
+    data = tiny(first_kind(name))
+    objective = make(name, data).eval()
+    copy = pickle.loads(pickle.dumps(objective))
+    assert copy.config == objective.config
+    assert torch.equal(copy(data.held_out), objective(data.held_out))
 
 
 @every

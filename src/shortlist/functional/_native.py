@@ -36,22 +36,15 @@ class Native:
         """``out`` itself, written in PyTorch."""
         raise NotImplementedError
 
+    def serves(self, scores: Tensor) -> bool:
+        """Whether `forward` takes these scores; the twin serves the others."""
+        return native_serves(scores)
+
     def __call__(self, scores: Tensor, *tensors: Tensor | None) -> Tensor:
-        return self.apply(scores, *tensors) if native_serves(scores) else self.twin(scores, *tensors)
-
-    def apply(self, *tensors: Tensor | None) -> Tensor:
-        out: Tensor = Traced.apply(self, *tensors)[0] if traced() else Eager.apply(self, *tensors)
+        if not self.serves(scores):
+            return self.twin(scores, *tensors)
+        out: Tensor = Traced.apply(self, scores, *tensors)[0] if traced() else Eager.apply(self, scores, *tensors)
         return out
-
-
-def _is_differentiated(call: Native) -> bool:
-    """Whether the gradient itself is being differentiated, and has a slope."""
-    return torch.is_grad_enabled() and not call.linear and not torch.compiler.is_compiling()
-
-
-def _padded(gradients: tuple[Tensor, ...], tensors: tuple[Any, ...]) -> tuple[Any, ...]:
-    """One for the call itself (None) and one for each tensor."""
-    return None, *gradients, *((None,) * (len(tensors) - len(gradients)))
 
 
 class Eager(torch.autograd.Function):
@@ -71,13 +64,16 @@ class Eager(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
         call, saved = ctx.call, ctx.saved_tensors
         tensors, out = (saved[:-1], saved[-1:]) if call.saves_out else (saved, ())
-        if _is_differentiated(call):
-            return _padded(call.formula(upstream, *tensors), tensors)
-        kept = call.forward(*tensors)[1:] if ctx.kept is None else ctx.kept
-        if call.gives_away:
-            ctx.kept = None
-        in_place = not torch.is_grad_enabled() and not transforms_active()
-        return _padded(call.backward(upstream, (*out, *kept), in_place, *tensors), tensors)
+        differentiated = torch.is_grad_enabled()
+        if differentiated and not call.linear:
+            gradients = call.formula(upstream, *tensors)
+        else:
+            kept = call.forward(*tensors)[1:] if ctx.kept is None else ctx.kept
+            if call.gives_away:
+                ctx.kept = None
+            in_place = not (differentiated or transforms_active())
+            gradients = call.backward(upstream, (*out, *kept), in_place, *tensors)
+        return None, *gradients, *[None] * (len(tensors) - len(gradients))
 
 
 class Traced(torch.autograd.Function):
@@ -103,6 +99,8 @@ class Traced(torch.autograd.Function):
         if upstream is None:
             return (None,) * (1 + ctx.count)
         tensors, kept = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
-        if _is_differentiated(ctx.call):
-            return _padded(ctx.call.formula(upstream, *tensors), tensors)
-        return _padded(ctx.call.backward(upstream, kept, False, *tensors), tensors)
+        if torch.is_grad_enabled() and not ctx.call.linear and not torch.compiler.is_compiling():
+            gradients = ctx.call.formula(upstream, *tensors)
+        else:
+            gradients = ctx.call.backward(upstream, kept, False, *tensors)
+        return None, *gradients, *[None] * (len(tensors) - len(gradients))

@@ -132,7 +132,7 @@ class RowLoss:
         learns = scores.requires_grad and torch.is_grad_enabled()
         try:
             if transforms_active() or (learns and (world > 1 or torch.compiler.is_compiling())):
-                loss, _, scale = Traced.apply(_Call(self, self.kernel, reduction, own, numbers, groups=1), *tensors)
+                loss, _, scale = Traced.apply(_Call(self, self.kernel.op, reduction, own, numbers, groups=1), *tensors)
                 if reduction == "none":
                     return loss
                 loss, scale = loss.squeeze(0), scale.squeeze(0)
@@ -147,7 +147,7 @@ class RowLoss:
                 raise_bad_index(target.reshape(shape), bad.position, n)
             raise_bad_label(target.reshape(*shape, n), bad.position)
             raise
-        return _share(loss, scale, target, weight, reduction, world)
+        return loss if world == 1 else _share(loss, scale, target, weight, reduction, world)
 
 
 @dataclass(eq=False, slots=True)
@@ -155,7 +155,7 @@ class _Call(Native):
     """One call of a loss's kernel, a function of (scores, weight, the loss's own tensors, those of the target)."""
 
     loss: RowLoss
-    kernel: Callable[..., tuple[Tensor, ...]]
+    kernel: Callable[..., Any]
     reduction: str
     own: int  # how many tensors of its own the loss has
     numbers: tuple[Any, ...]
@@ -169,7 +169,9 @@ class _Call(Native):
 
     def forward(self, scores: Tensor, weight: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
         own, target = rest[: self.own], rest[self.own :]
-        return self.kernel(scores, target, weight, *own, self.reduction, self.groups, True, *self.numbers)
+        call = (self.reduction, self.groups, True, *self.numbers)
+        results: tuple[Tensor, ...] = self.kernel(scores, target, weight, *own, *call)
+        return results
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
         grad, scale = kept
@@ -195,7 +197,7 @@ def _share(
     loss: Tensor, scale: Tensor, target: Tensor, weight: Tensor | None, reduction: str, world: int
 ) -> Tensor:
     """This process's share of the loss of the global batch, as in `reduce_over_processes`."""
-    if world == 1 or reduction == "none":
+    if reduction == "none":
         return loss
     if reduction == "sum":
         return world * loss

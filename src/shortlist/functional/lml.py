@@ -97,7 +97,7 @@ class _Projection(Native):
 
     def twin(self, scores: Tensor, k_rows: Tensor | None) -> Tensor:
         if k_rows is None and self.k < scores.shape[-1]:
-            return _Lean(self.k).apply(scores, None)
+            return _Lean(self.k)(scores, None)
         # not sigmoid(t), whose derivative p (1 - p) has no digits left where p is near 1
         p = F.logsigmoid(_Shift.apply(scores, self.k if k_rows is None else k_rows)[0]).exp()
         return torch.where(scores.isnan().any(-1, keepdim=True), torch.nan, p)
@@ -106,6 +106,9 @@ class _Projection(Native):
 @dataclass(eq=False, slots=True)
 class _Lean(_Projection):
     """The twin for a number k below that of the labels: few passes over the row, and h of the top kept for backward."""
+
+    def serves(self, scores: Tensor) -> bool:
+        return True
 
     def forward(self, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
         k = self.k

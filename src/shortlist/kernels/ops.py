@@ -115,8 +115,9 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
 
     def run(scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, *args: Any) -> _Results:
         scores, labels = scores.contiguous(), target[0].contiguous()
-        tensors = [t if t is None else t.contiguous() for t in (weight, *args[:extra])]
-        reduction, groups, with_grad, *values = args[extra:]
+        weight = weight if weight is None else weight.contiguous()
+        own = [t if t is None else t.contiguous() for t in args[:extra]]
+        reduction, groups, with_grad = args[extra : extra + 3]
         loss, grad, scale = _loss_outputs(scores, reduction, groups, with_grad)
         rows, n = scores.shape
         bad = kernel(  # type: ignore[misc]
@@ -126,15 +127,15 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
             scores.data_ptr(),
             labels.data_ptr(),
             LABEL_TYPES[labels.dtype] if labels.ndim == 2 else 0,
-            _address(tensors[0]),
+            _address(weight),
             loss.data_ptr(),
             scale.data_ptr(),
             grad.data_ptr() if with_grad else 0,
             groups or 1,
             reduction[0],
             torch.get_num_threads(),
-            *values,
-            *map(_address, tensors[1:]),
+            *args[extra + 3 :],
+            *[_address(t) for t in own],
         )
         if bad >= 0:
             raise BadTarget(bad)

@@ -1,23 +1,27 @@
 """Modules over `shortlist.functional`: one per loss, the LML layer, and the heads."""
 
+from shortlist.memories import CurriculumLabelingLoss, ROLELoss
 from shortlist.nn.average_k_head import AverageKHead
-from shortlist.nn.curriculum import CurriculumLabelingLoss
-from shortlist.nn.multilabel import (
+from shortlist.nn.lml_layer import LML
+from shortlist.nn.losses import (
     AssumeNegativeLoss,
     AsymmetricLoss,
     AverageKLoss,
     BinaryLoss,
     ExpectedPositiveLoss,
+    LMLLoss,
     LSEPLoss,
     MultilabelSoftmaxLoss,
+    NoisedTopKLoss,
     PartialBinaryLoss,
     PartialSelectiveLoss,
     RMLLoss,
+    SmoothTopKLoss,
+    TopKHingeLoss,
+    TruncatedEntropyLoss,
     TwoWayLoss,
     WARPLoss,
 )
-from shortlist.nn.role import ROLELoss
-from shortlist.nn.topk import LML, LMLLoss, NoisedTopKLoss, SmoothTopKLoss, TopKHingeLoss, TruncatedEntropyLoss
 
 __all__ = [
     "LML",

@@ -69,7 +69,6 @@ class PartialSelective(LossFunctionObjective):
     accepts = ("label-matrix",)
     link = "sigmoid"
     monitor = "mean-average-precision"
-    Config = config_of(partial_selective_loss)
 
     prior: Tensor
 

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from shortlist.distributed import world_size
-from shortlist.nn import CurriculumLabelingLoss
+from shortlist.memories import CurriculumLabelingLoss
 from shortlist.objectives.base import LinearObjective
 from shortlist.objectives.registry import register
 

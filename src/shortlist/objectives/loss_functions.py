@@ -1,4 +1,4 @@
-"""The objectives that are one linear head and one loss function: a table. Their options are the function's own."""
+"""The objectives that are one linear head and one loss function. Their options are the function's own."""
 
 import functools
 import inspect
@@ -40,16 +40,19 @@ def config_of(function: Callable[..., Tensor], **more: tuple[Any, Any]) -> type[
             kinds = [kind for kind in typing.get_args(hints[name]) or (hints[name],) if kind is not Tensor]
             columns.append((name, functools.reduce(operator.or_, kinds), field(default=default)))
     columns += [(name, kind, field(default=default)) for name, (kind, default) in more.items()]
-    config = make_dataclass("Config", columns, frozen=True)
-    config.__module__ = __name__
-    return config
+    return make_dataclass("Config", columns, frozen=True)
 
 
 class LossFunctionObjective(LinearObjective):
-    """A linear head trained by one function of scores and target."""
+    """A linear head trained by one function of scores and target: a subclass names it, and has its options."""
 
     function: ClassVar[Callable[..., Tensor]]
     balances = ("class-weights", "logit-adjustment")
+
+    def __init_subclass__(cls) -> None:
+        if "function" in vars(cls) and "Config" not in vars(cls):
+            cls.Config = config_of(cls.function)  # type: ignore[misc]
+        super().__init_subclass__()
 
     def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
         super().__init__(in_features, num_labels, config, **training_set)
@@ -117,51 +120,140 @@ def cross_entropy_loss(
     return world * total / sum_over_processes((target >= 0).sum(), world).clamp(min=1)
 
 
-_INDICES: Accepts = ("indices",)
-_MATRIX: Accepts = ("label-matrix",)
-_BOTH: Accepts = ("indices", "label-matrix")
-_TOP_K, _AVERAGE_K, _MAP = "topk-accuracy", "average-k-accuracy", "mean-average-precision"
+class _TopK(LossFunctionObjective):
+    """One label per row, to be among the first k."""
 
-# name, loss, targets, at most one present label per row, link, monitor
-_TABLE: list[tuple[str, Callable[..., Tensor], Accepts, bool, Link, str]] = [
-    ("cross-entropy", cross_entropy_loss, _INDICES, True, "softmax", _TOP_K),
-    ("smooth-topk", losses.smooth_topk_loss, _INDICES, True, "softmax", _TOP_K),
-    ("topk-hinge", losses.topk_hinge_loss, _INDICES, True, "softmax", _TOP_K),
-    ("truncated-entropy", losses.truncated_entropy_loss, _BOTH, False, "softmax", _TOP_K),
-    ("lml", losses.lml_loss, _BOTH, False, "softmax", _TOP_K),
-    ("assume-negative", losses.assume_negative_loss, _BOTH, True, "softmax", _AVERAGE_K),
-    ("expected-positive", losses.expected_positive_loss, _BOTH, True, "softmax", _AVERAGE_K),
-    ("binary", losses.binary_loss, _MATRIX, False, "sigmoid", _MAP),
-    ("two-way", losses.two_way_loss, _MATRIX, False, "sigmoid", _MAP),
-    ("asymmetric", losses.asymmetric_loss, _MATRIX, False, "sigmoid", _MAP),
-    ("warp", losses.warp_loss, _MATRIX, False, "sigmoid", _MAP),
-    ("lsep", losses.lsep_loss, _MATRIX, False, "sigmoid", _MAP),
-    ("rml", losses.rml_loss, _MATRIX, False, "sigmoid", _MAP),
-    ("multilabel-softmax", losses.multilabel_softmax_loss, _MATRIX, False, "softmax", _MAP),
-    ("partial-binary", losses.partial_binary_loss, _MATRIX, False, "sigmoid", _MAP),
-]
-
-_RANKING = {"topk-hinge", "warp", "lsep", "rml", "multilabel-softmax"}  # they compare labels, and set no level
+    accepts: ClassVar[Accepts] = ("indices",)
+    one_positive = True
+    link = "softmax"
+    monitor = "topk-accuracy"
 
 
-def _objective(
-    name: str, function: Callable[..., Tensor], accepts: Accepts, one_positive: bool, link: Link, monitor: str
-) -> type[LossFunctionObjective]:
-    title = "".join(word.capitalize() for word in name.split("-"))
-    body = {
-        "__doc__": f"A linear head trained by `{function.__name__}`.",
-        "__module__": __name__,
-        "name": name,
-        "function": staticmethod(function),
-        "accepts": accepts,
-        "one_positive": one_positive,
-        "link": link,
-        "monitor": monitor,
-        "only_ranks": name in _RANKING,
-        "Config": config_of(function),
-    }
-    return type(title, (LossFunctionObjective,), body)
+class _SeveralTopK(_TopK):
+    """The same, where several labels of a row may be present."""
+
+    accepts = ("indices", "label-matrix")
+    one_positive = False
 
 
-for _row in _TABLE:
-    register(_objective(*_row))
+class _SinglePositive(LossFunctionObjective):
+    """One label per row was recorded, others may apply."""
+
+    accepts = ("indices", "label-matrix")
+    one_positive = True
+    link = "softmax"
+    monitor = "average-k-accuracy"
+
+
+class _LabelMatrix(LossFunctionObjective):
+    """Several labels per row."""
+
+    accepts = ("label-matrix",)
+    link: ClassVar[Link] = "sigmoid"
+    monitor = "mean-average-precision"
+
+
+@register
+class CrossEntropy(_TopK):
+    """A linear head trained by `cross_entropy_loss`."""
+
+    name, function = "cross-entropy", staticmethod(cross_entropy_loss)
+
+
+@register
+class SmoothTopK(_TopK):
+    """A linear head trained by `smooth_topk_loss`."""
+
+    name, function = "smooth-topk", staticmethod(losses.smooth_topk_loss)
+
+
+@register
+class TopKHinge(_TopK):
+    """A linear head trained by `topk_hinge_loss`."""
+
+    name, function = "topk-hinge", staticmethod(losses.topk_hinge_loss)
+
+
+@register
+class TruncatedEntropy(_SeveralTopK):
+    """A linear head trained by `truncated_entropy_loss`."""
+
+    name, function = "truncated-entropy", staticmethod(losses.truncated_entropy_loss)
+
+
+@register
+class LML(_SeveralTopK):
+    """A linear head trained by `lml_loss`."""
+
+    name, function = "lml", staticmethod(losses.lml_loss)
+
+
+@register
+class AssumeNegative(_SinglePositive):
+    """A linear head trained by `assume_negative_loss`."""
+
+    name, function = "assume-negative", staticmethod(losses.assume_negative_loss)
+
+
+@register
+class ExpectedPositive(_SinglePositive):
+    """A linear head trained by `expected_positive_loss`."""
+
+    name, function = "expected-positive", staticmethod(losses.expected_positive_loss)
+
+
+@register
+class Binary(_LabelMatrix):
+    """A linear head trained by `binary_loss`."""
+
+    name, function = "binary", staticmethod(losses.binary_loss)
+
+
+@register
+class TwoWay(_LabelMatrix):
+    """A linear head trained by `two_way_loss`."""
+
+    name, function = "two-way", staticmethod(losses.two_way_loss)
+
+
+@register
+class Asymmetric(_LabelMatrix):
+    """A linear head trained by `asymmetric_loss`."""
+
+    name, function = "asymmetric", staticmethod(losses.asymmetric_loss)
+
+
+@register
+class WARP(_LabelMatrix):
+    """A linear head trained by `warp_loss`."""
+
+    name, function = "warp", staticmethod(losses.warp_loss)
+
+
+@register
+class LSEP(_LabelMatrix):
+    """A linear head trained by `lsep_loss`."""
+
+    name, function = "lsep", staticmethod(losses.lsep_loss)
+
+
+@register
+class RML(_LabelMatrix):
+    """A linear head trained by `rml_loss`."""
+
+    name, function = "rml", staticmethod(losses.rml_loss)
+
+
+@register
+class MultilabelSoftmax(_LabelMatrix):
+    """A linear head trained by `multilabel_softmax_loss`."""
+
+    name, function = "multilabel-softmax", staticmethod(losses.multilabel_softmax_loss)
+    link = "softmax"
+
+
+@register
+class PartialBinary(_LabelMatrix):
+    """A linear head trained by `partial_binary_loss`."""
+
+    name, function = "partial-binary", staticmethod(losses.partial_binary_loss)

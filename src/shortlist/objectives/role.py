@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from shortlist.nn import ROLELoss
+from shortlist.memories import ROLELoss
 from shortlist.objectives.base import LinearObjective
 from shortlist.objectives.registry import register
 

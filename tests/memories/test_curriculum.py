@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 import shortlist.functional as F
-from shortlist.nn.curriculum import CurriculumLabelingLoss
+from shortlist.memories import CurriculumLabelingLoss
 
 SCORES = torch.tensor([[3.0, -0.5, -2.0, 0.1], [0.2, 4.0, -1.0, -5.0]])
 TARGET = torch.tensor([[1, -1, -1, -1], [-1, -1, 0, -1]])

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from shortlist.nn.role import ROLELoss
+from shortlist.memories import ROLELoss
 from tests.functional.cases_multilabel import some_scores, some_target
 from tests.functional.oracles_multilabel import log_not_p, log_p
 
