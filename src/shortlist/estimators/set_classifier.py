@@ -529,7 +529,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return files.read(path, cls)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles: the objectives' classes are made from a table, so weights travel alone."""
+        """For copies and pickles: the weights travel alone, without what training remembered and without the memory
+        that its tensors share."""
         state: dict[str, Any] = dict(super().__getstate__())
         if "learner_" in state:
             state["learner_"] = self.learner_.weights()

@@ -29,7 +29,7 @@ class AverageK(Objective):
     link = "softmax"  # rows are compared by it in Algorithm 1 of the paper, and better than by the loss's own sigmoid
     monitor = "average-k-accuracy"
     balances = ("class-weights", "logit-adjustment")
-    Config = config_of(average_k_loss)
+    Config = config_of(average_k_loss, __module__, __qualname__)
 
     def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
         super().__init__(in_features, num_labels, config, **training_set)

@@ -47,11 +47,6 @@ class Objective(nn.Module):
     class Config:
         """No options."""
 
-    def __init_subclass__(cls) -> None:
-        """A Config made from a function's signature belongs to its class: pickle finds it there."""
-        if "Config" in vars(cls):
-            cls.Config.__module__, cls.Config.__qualname__ = cls.__module__, f"{cls.__qualname__}.Config"
-
     config: Any
     shift: Tensor | None  # added to the scores in training
     weight: Tensor | None  # of classes, or of the presence of labels

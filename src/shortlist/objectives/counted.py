@@ -30,7 +30,7 @@ class NoisedTopK(LossFunctionObjective):
     one_positive = True
     link = "softmax"
     monitor = "topk-accuracy"
-    Config = config_of(noised_topk_loss, balanced=(bool, False))
+    Config = config_of(noised_topk_loss, __module__, __qualname__, balanced=(bool, False))
 
     class_counts: Tensor
 

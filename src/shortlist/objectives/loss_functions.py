@@ -27,10 +27,11 @@ _NOT_OPTIONS |= {"sync", "generator", "class_counts", "prior"}
 _DEFAULT_K = 5
 
 
-def config_of(function: Callable[..., Tensor], **more: tuple[Any, Any]) -> type[Any]:
+def config_of(function: Callable[..., Tensor], module: str, owner: str, **more: tuple[Any, Any]) -> type[Any]:
     """A frozen dataclass of the function's options and defaults; ``more`` adds fields as (type, default).
 
-    A k without a default gets 5: the size of sets in most published tables.
+    A k without a default gets 5: the size of sets in most published tables. ``module`` and ``owner`` say where pickle
+    finds it.
     """
     hints = typing.get_type_hints(function)
     columns = []
@@ -40,7 +41,9 @@ def config_of(function: Callable[..., Tensor], **more: tuple[Any, Any]) -> type[
             kinds = [kind for kind in typing.get_args(hints[name]) or (hints[name],) if kind is not Tensor]
             columns.append((name, functools.reduce(operator.or_, kinds), field(default=default)))
     columns += [(name, kind, field(default=default)) for name, (kind, default) in more.items()]
-    return make_dataclass("Config", columns, frozen=True)
+    config = make_dataclass("Config", columns, frozen=True)
+    config.__module__, config.__qualname__ = module, f"{owner}.Config"
+    return config
 
 
 class LossFunctionObjective(LinearObjective):
@@ -51,7 +54,7 @@ class LossFunctionObjective(LinearObjective):
 
     def __init_subclass__(cls) -> None:
         if "function" in vars(cls) and "Config" not in vars(cls):
-            cls.Config = config_of(cls.function)  # type: ignore[misc]
+            cls.Config = config_of(cls.function, cls.__module__, cls.__qualname__)  # type: ignore[misc]
         super().__init_subclass__()
 
     def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
