@@ -26,7 +26,7 @@ from shortlist.sets.named import usual_rules
 from shortlist.training.loop import Progress
 
 ENCODER = "efficientnet-lite0"
-_FEW = 1000  # examples, below which more of them calibrate and judge, and none choose an epoch
+_FEW = 1000  # examples, below which more of them calibrate and judge
 _FEWEST = 20  # labelled examples of which a fifth judges
 _ALPHA = 0.1
 # of a linear model on standardised columns or a network's features: the best of five on four small data sets
@@ -129,7 +129,7 @@ def _decide(
             f"shortlist train trains on fewer"
         )
     share = 0.2 if len(whole) < _FEW else 0.1
-    held = {"validation": None if len(whole) < _FEW else share, "calibration": share, "test": share}
+    held = {"validation": None, "calibration": share, "test": share}  # the rate ends at zero: the last epoch is best
     content["data"] |= {part: value for part, value in held.items() if part not in asked}
     name, unknown_is_absent = ("", False) if _named(given.get("objective")) else usual_objective(whole.target)
     if name:
