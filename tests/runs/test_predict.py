@@ -126,6 +126,19 @@ def test_broken_images_are_left_out_listed_and_told_by_the_exit_code(
         runs.predict("run", "new", rule="top-k:k=1")
 
 
+def test_images_that_a_table_lists_may_be_elsewhere_missing_or_listed_twice(photos: Path) -> None:
+    data = {"train": {"reader": "image-folder", "path": "images", "size": 8}, "validation": None, "calibration": None}
+    runs.train({"data": data, "optimizer": {"name": "adamw", "lr": 0.01}, "epochs": 40}, "run")
+    Path("listed.csv").write_text("file\ndark.png\ngone.png\ndark.png\n")
+    given = {"overrides": ["path_column=file", "root=new"], "rule": "top-k:k=1"}
+    found = runs.predict("run", "listed.csv", **given, out="sets.jsonl")
+    assert found["examples"] == 2
+    assert [row["labels"] for row in found["first"]] == [["dark"], ["dark"]]
+    assert [image["reason"] for image in found["skipped"]] == ["no such image: new/gone.png"]
+    with pytest.raises(ShortlistError, match="there is no such key; did you mean 'path_column'"):
+        runs.predict("run", "listed.csv", rule="top-k:k=1", overrides=["path_colum=file"])
+
+
 def test_a_run_on_features_of_an_unknown_encoder_says_so(photos: Path) -> None:
     np.savez("d.npz", X=np.eye(4, dtype="f4"), y=[0, 1, 0, 1])
     source = {"reader": "features", "path": "d.npz", "num_labels": 2}

@@ -2,17 +2,18 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from shortlist.data import Dataset
-from shortlist.data.readers.tables import names_table
+from shortlist.data.readers.tables import name_of, names_table
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
 from shortlist.runs.inputs import mention_ignored
 from shortlist.runs.run import Run
-from shortlist.runs.setup import as_table, check_same_labels, read_source, same_columns, same_names
+from shortlist.runs.setup import as_table, check_same_labels, check_source, read_source, same_columns, same_names
 
 
 def find_data(
@@ -52,19 +53,31 @@ def find_data(
         content = read_yaml(path.read_text("utf-8"), data)
         if not isinstance(content, dict) or not isinstance(content.get("reader"), str):
             raise ShortlistError(f"{data}: a data file names a reader and its options: reader: features, path: ...")
-    elif not labelled and not overrides and run.facts.get("scenes") is None:
-        return run.inputs.dataset(path, broken), path.stem
     elif run.inputs.takes_images and (is_table or (path.is_dir() and config.data.train.reader == "features")):
         content = _images_at(run, path)
     else:
         content = {"reader": config.data.train.reader, **config.data.train.options, "path": data}
     for override in overrides:
         apply_override(content, override)
+    if not labelled and path.suffix not in (".yaml", ".yml") and objects is None:
+        return _unlabelled(run, path, content, overrides, broken), name_of(path)
     source = _as_trained(run, Source(**content))
     dataset = read_source(same_names(source, run.facts["vocabulary"]), data)
     check_same_labels(dataset, run.facts["vocabulary"], data, objects)
     mention_ignored({} if dataset.columns is None else dataset.columns.ignored, data)
-    return dataset, path.stem
+    return dataset, name_of(path)
+
+
+def _unlabelled(
+    run: Run, path: Path, content: dict[str, Any], overrides: Sequence[str], broken: dict[str, str] | None
+) -> Dataset:
+    """Inputs without their labels; the options of a reader of labelled data are checked where some were given."""
+    if not overrides:
+        return run.inputs.dataset(path, broken)
+    source = Source(**content)
+    check_source(os.fspath(path), source)
+    options = {key: value for key, value in source.options.items() if key != "path"}
+    return replace(run.inputs, options=options).dataset(path, broken)
 
 
 def _as_trained(run: Run, source: Source) -> Source:

@@ -18,7 +18,7 @@ from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.features import read_inputs
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
 from shortlist.data.readers.image_table import listed_images
-from shortlist.data.readers.tables import names_table
+from shortlist.data.readers.tables import name_of, names_table
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.optional import require
@@ -164,12 +164,12 @@ class Inputs:
         else:
             inputs, ids, use = read_inputs(path, self._options_of(path))
             mention_ignored({} if use is None else use.ignored, str(path))
-            return self._unlabelled(inputs, ids=ids, name=path.stem, columns=use)
+            return self._unlabelled(inputs, ids=ids, name=name_of(path), columns=use)
         if not files:
             raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
         folder = path if path.is_dir() else path.parent
         ids = tuple(os.path.relpath(file, folder) for file in files)
-        return self._unlabelled(self._images(tuple(map(str, files)), broken), ids=ids, name=path.stem)
+        return self._unlabelled(self._images(tuple(map(str, files)), broken), ids=ids, name=name_of(path))
 
     def _options_of(self, path: Path) -> dict[str, Any]:
         """How a file of features is read: a table has the columns that the run was trained with, as they were read

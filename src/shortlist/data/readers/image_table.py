@@ -130,10 +130,11 @@ def read_image_table(
 def listed_images(
     path: str | os.PathLike[str], path_column: str = "path", root: str | os.PathLike[str] | None = None
 ) -> list[Path]:
-    """The images that a table lists, whatever else is in it; arguments as in `read_image_table`."""
+    """The images that a table lists, whatever else is in it; arguments as in `read_image_table`. Whether they are
+    there, and once, is not looked at: who decodes them will see."""
     findings = Findings()
     table = open_table(path, findings)
-    paths = [] if table is None else _image_paths(table, path, path_column, root, findings)[1]
+    paths = [] if table is None else _image_paths(table, path, path_column, root, findings, look=False)[1]
     findings.stop_if_any()
     return paths
 
@@ -144,6 +145,7 @@ def _image_paths(
     path_column: str,
     root: str | os.PathLike[str] | None,
     findings: Findings,
+    look: bool = True,
 ) -> tuple[list[str], list[Path]]:
     """The images as the table names them, and where they are."""
     if path_column not in table.names:
@@ -157,7 +159,8 @@ def _image_paths(
     for row, cell in enumerate(cells):
         if isinstance(cell, str):
             paths.append(start / cell)
-            findings.image(paths[-1], path, row)
+            if look:
+                findings.image(paths[-1], path, row)
     return [str(cell) for cell in cells], paths
 
 
