@@ -1,19 +1,29 @@
-"""How fast image files are decoded: by threads, as ever, and by worker processes. ``python -m benchmarks.loading``"""
+"""How fast files are loaded. ``python -m benchmarks.loading images``: image files decoded by threads, as ever, and by
+worker processes; ``python -m benchmarks.loading tables``: a table of a million rows, beside pyarrow alone."""
 
+import gzip
+import os
+import resource
+import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.csv
 import torch
 from PIL import Image
 
-from shortlist.data import Dataset, Images
+from shortlist.data import Dataset, Images, read_features
 from shortlist.timing.turns import fastest
 from shortlist.training.loading import loaded
 
 COUNT, BATCH, SIZE = 128, 32, 224
+ROWS = 1_000_000
 
 
 def photographs(folder: Path) -> Dataset:
@@ -32,7 +42,7 @@ def epoch(dataset: Dataset, workers: int) -> None:
         pass
 
 
-def main() -> None:
+def images() -> None:
     with tempfile.TemporaryDirectory() as folder:
         dataset = photographs(Path(folder))
         workers = (0, 1, 2)
@@ -41,5 +51,45 @@ def main() -> None:
             print(f"workers {number}: {COUNT / seconds:.0f} images a second, {torch.get_num_threads()} torch threads")
 
 
+def write_table(path: Path) -> None:
+    """Ids, 14 columns of numbers, a column of names and a class in each row."""
+    random = np.random.default_rng(0)
+    columns: dict[str, Any] = {"id": [f"row{number:08d}" for number in range(ROWS)]}
+    columns |= {f"x{number}": np.round(random.normal(size=ROWS) * 10, 7) for number in range(14)}
+    columns |= {"city": random.choice(["Oslo", "Rome", "Lima"], ROWS), "y": random.choice(["cat", "dog", "owl"], ROWS)}
+    pyarrow.csv.write_csv(pyarrow.table(columns), path)
+
+
+def timed(function: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def tables() -> None:
+    """Three times each, in turn; the fastest counts."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["SHORTLIST_CACHE"] = f"{folder}/cache"
+        plain, packed = Path(folder, "table.csv"), Path(folder, "table.csv.gz")
+        write_table(plain)
+        with open(plain, "rb") as content, gzip.open(packed, "wb", compresslevel=1) as file:
+            shutil.copyfileobj(content, file)
+
+        def ours(path: Path) -> object:
+            return read_features(path, ids_key="id", as_table=True)
+
+        found: dict[str, list[float]] = {}
+        for _ in range(3):
+            for path in (plain, packed):
+                shutil.rmtree(f"{folder}/cache", ignore_errors=True)
+                found.setdefault(f"pyarrow, {path.name}", []).append(timed(lambda: pyarrow.csv.read_csv(path)))
+                found.setdefault(f"features, {path.name}", []).append(timed(lambda: ours(path)))
+                found.setdefault(f"features, {path.name}, cached", []).append(timed(lambda: ours(path)))
+        print(f"{ROWS} rows, {plain.stat().st_size / 1e6:.0f} MB, packed {packed.stat().st_size / 1e6:.0f} MB")
+        for what, seconds in found.items():
+            print(f"{what}: {min(seconds):.2f} s")
+        print(f"most memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+
+
 if __name__ == "__main__":
-    main()
+    {"images": images, "tables": tables}[sys.argv[1] if len(sys.argv) > 1 else "images"]()

@@ -119,8 +119,9 @@ def _concerns(dataset: Any, blanks: Sequence[str]) -> list[str]:
 def _prepared(dataset: Any, blanks: Sequence[str]) -> tuple[list[str], list[str]]:
     """What the columns of a table are used for and what a run would make of them, had it all rows to learn from; and
     what there is to warn of."""
+    from shortlist.data.column_features import CONSTANT
     from shortlist.data.column_use import listed
-    from shortlist.data.preprocessing import CONSTANT, Preprocessor
+    from shortlist.data.preprocessing import Preprocessor
     from shortlist.data.table_rows import TableRows
 
     if not isinstance(dataset.inputs, TableRows):

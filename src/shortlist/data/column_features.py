@@ -1,0 +1,120 @@
+"""Columns of numbers and of names as features: what scikit-learn's transformers learn of them, as plain numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.data.frame_columns import MISSING
+
+CONSTANT = "always the same"
+_MOST_CATEGORIES = 256  # of one column; the rest, the rarest ones, share one
+_TEXT = 50  # a column of names with more different ones than this, most of them seen once, is text or an id
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Columns of numbers: blanks filled, then (x - centre) / scale; a further 1 marks the blanks of some columns."""
+
+    columns: tuple[int, ...]
+    fill: NDArray[np.float64]
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    marked: tuple[int, ...]  # places in ``columns``
+
+    @property
+    def width(self) -> int:
+        return len(self.columns) + len(self.marked)
+
+    def transform(self, values: NDArray[Any]) -> NDArray[np.float32]:
+        blank = np.isnan(values)
+        filled = np.where(blank, self.fill, values) if blank.any() else values
+        scaled = ((filled - self.centre) / self.scale).astype(np.float32)
+        marks = blank[:, list(self.marked)].astype(np.float32)
+        return np.concatenate([scaled, marks], axis=1) if self.marked else scaled
+
+
+@dataclass(frozen=True)
+class Categories:
+    """One column of names: a 1 for the name it holds; rare and unseen ones share the last place, where there is one."""
+
+    column: int
+    names: tuple[str, ...]
+    has_rare: bool
+
+    @property
+    def width(self) -> int:
+        return len(self.names) + self.has_rare
+
+    def transform(self, values: NDArray[Any]) -> NDArray[np.float32]:
+        place = {name: number for number, name in enumerate(self.names)}
+        at = np.array([place.get(value, len(self.names)) for value in values.tolist()], dtype=np.int64)
+        return np.eye(len(self.names) + 1, dtype=np.float32)[at][:, : self.width]
+
+
+def fit_numbers(values: NDArray[Any], at: tuple[int, ...]) -> tuple[Numbers, dict[int, str]]:
+    """The columns that change, and why the others are left out; where none changes, the first one stays."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import StandardScaler
+
+    blank = np.isnan(values)
+    imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(values)
+    fill = np.nan_to_num(np.asarray(imputer.statistics_, dtype=np.float64))
+    scaler = StandardScaler().fit(np.where(blank, fill, values) if blank.any() else values)
+    constant = np.nanmax(np.where(blank, -np.inf, values), axis=0) <= np.nanmin(np.where(blank, np.inf, values), axis=0)
+    marked = blank.any(0) & ~blank.all(0)
+    kept = np.flatnonzero(~constant | marked)
+    if not len(kept):
+        kept = np.arange(1)
+    numbers = Numbers(
+        tuple(at[column] for column in kept),
+        fill[kept],
+        np.asarray(scaler.mean_, dtype=np.float64)[kept],
+        np.asarray(scaler.scale_, dtype=np.float64)[kept],
+        tuple(np.flatnonzero(marked[kept]).tolist()),
+    )
+    empty = blank.all(0)
+    left = sorted(set(range(len(at))) - set(kept.tolist()))
+    return numbers, {at[column]: "always blank" if empty[column] else CONSTANT for column in left}
+
+
+def is_constant(values: NDArray[Any]) -> bool:
+    return len(np.unique(values)) == 1  # NaN is a value of its own
+
+
+def fit_categories(values: NDArray[Any], column: int) -> Categories | str:
+    """The encoding of a column of names; or why it has none."""
+    from sklearn.preprocessing import OneHotEncoder
+
+    distinct, counts = np.unique(values.astype(str), return_counts=True)
+    if len(distinct) == 1:
+        return CONSTANT if distinct[0] != MISSING else "always blank"
+    if len(distinct) > _TEXT and (counts == 1).sum() > 0.5 * len(values):
+        return f"{len(distinct)} different values in {len(values)} rows: text or an id"
+    rare_below = max(2, math.ceil(len(values) / 1000))
+    encoder = OneHotEncoder(
+        min_frequency=rare_below, max_categories=_MOST_CATEGORIES, handle_unknown="infrequent_if_exist"
+    ).fit(values[:, None])
+    rare = encoder.infrequent_categories_[0]
+    hidden = set() if rare is None else set(rare.tolist())
+    names = tuple(name for name in encoder.categories_[0].tolist() if name not in hidden)
+    if not names:
+        return f"{len(distinct)} different values in {len(values)} rows: text or an id"
+    return Categories(column, names, bool(hidden))
+
+
+def fit_sparse_scale(X: Any) -> NDArray[np.float64] | None:
+    """Between each column's largest absolute value and its standard deviation; None where rows have length 1."""
+    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+    X = X.tocsr()
+    squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    if bool((squares > 0).any()) and bool(np.allclose(squares[squares > 0], 1, atol=1e-3)):
+        return None
+    largest = np.asarray(MaxAbsScaler().fit(X).scale_, dtype=np.float64)
+    spread = np.asarray(StandardScaler(with_mean=False).fit(X).scale_, dtype=np.float64)
+    return np.sqrt(largest * spread)

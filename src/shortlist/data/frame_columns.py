@@ -1,0 +1,55 @@
+"""The columns of a pandas frame: numbers with NaN for blanks, or names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.data.column_use import listed
+from shortlist.errors import ShortlistError
+
+MISSING = "(missing)"  # the category of a blank
+
+
+def column_names(frame: Any) -> tuple[str, ...]:
+    names = tuple(map(str, frame.columns))
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if twice:
+        shown = listed([repr(name) for name in twice])
+        raise ShortlistError(f"columns must have different names, there are several called {shown}")
+    return names
+
+
+def read_column(series: Any, na_values: tuple[str, ...]) -> tuple[NDArray[Any], str]:
+    """Numbers with NaN for blanks, or names as objects; and why it cannot be used, if so."""
+    import pandas as pd
+    from pandas.api import types
+
+    if types.is_datetime64_any_dtype(series) or types.is_timedelta64_dtype(series):
+        return np.empty(0), "a date: give its year, month or age as a number"
+    if types.is_complex_dtype(series):
+        return np.empty(0), "complex numbers"
+    if types.is_numeric_dtype(series) or types.is_bool_dtype(series):
+        values = series.astype("Float64") if types.is_extension_array_dtype(series) else series
+        found = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        names = as_names(series, na_values)
+        present = names != MISSING
+        parsed = pd.to_numeric(pd.Series(names[present]), errors="coerce").to_numpy(dtype=np.float64)
+        if not present.any() or np.isnan(parsed).any():
+            return names, ""
+        found = np.full(len(names), np.nan)
+        found[present] = parsed
+    if np.isinf(found).any():
+        raise ShortlistError(f"the column {series.name!r} holds infinity, first in row {int(np.isinf(found).argmax())}")
+    return found, ""
+
+
+def as_names(series: Any, na_values: tuple[str, ...]) -> NDArray[Any]:
+    blank = series.isna().to_numpy()
+    names = series.astype(object).map(lambda value: str(value).strip()).to_numpy(dtype=object)
+    unknown = set(na_values)
+    names[blank] = MISSING
+    return np.array([MISSING if name in unknown else name for name in names.tolist()], dtype=object)
