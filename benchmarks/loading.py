@@ -82,9 +82,9 @@ def tables() -> None:
         for _ in range(3):
             for path in (plain, packed):
                 shutil.rmtree(f"{folder}/cache", ignore_errors=True)
-                found.setdefault(f"pyarrow, {path.name}", []).append(timed(lambda: pyarrow.csv.read_csv(path)))
-                found.setdefault(f"features, {path.name}", []).append(timed(lambda: ours(path)))
-                found.setdefault(f"features, {path.name}, cached", []).append(timed(lambda: ours(path)))
+                found.setdefault(f"pyarrow, {path.name}", []).append(timed(partial(pyarrow.csv.read_csv, path)))
+                found.setdefault(f"features, {path.name}", []).append(timed(partial(ours, path)))
+                found.setdefault(f"features, {path.name}, cached", []).append(timed(partial(ours, path)))
         print(f"{ROWS} rows, {plain.stat().st_size / 1e6:.0f} MB, packed {packed.stat().st_size / 1e6:.0f} MB")
         for what, seconds in found.items():
             print(f"{what}: {min(seconds):.2f} s")

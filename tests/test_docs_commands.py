@@ -155,6 +155,16 @@ def test_the_walk_from_a_table_with_blanks_to_a_report_works(folder: Path, capsy
     assert (folder / "runs/fruit/report/index.html").is_file()
 
 
+def test_the_table_with_semicolons_and_several_labels_is_read_as_the_page_says(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = "guides/tables.md"
+    write_files(page, folder)
+    (words, *_) = commands(page)
+    result = run_here(capsys, *words[1:])
+    assert (result.code, result.err.splitlines()[-1]) == (0, "no problems"), result.err
+
+
 def test_the_objective_of_ones_own_trains_and_passes_its_tests(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -241,6 +251,7 @@ def test_the_lightning_module_learns(folder: Path, monkeypatch: pytest.MonkeyPat
 
 def test_files_of_pages_are_run_somewhere_above() -> None:
     known = {
-        "guides/runs.md", "guides/partial-labels.md", "extend.md", "guides/many-machines.md", "guides/your-loop.md"
+        "guides/runs.md", "guides/partial-labels.md", "guides/tables.md", "extend.md", "guides/many-machines.md",
+        "guides/your-loop.md",
     }  # fmt: skip
     assert {page for page in PAGES if files(page)} == known

@@ -158,7 +158,8 @@ class Inputs:
         if is_image or path.is_dir():
             files = [path] if is_image else images_under(path)
         elif names_table(path) and self.takes_images:
-            files = listed_images(path, self.options.get("path_column", "path"), self.options.get("root"))
+            column, root = self.options.get("path_column", "path"), self.options.get("root")
+            files = listed_images(path, column, root, self.options.get("delimiter"))
         elif self.pixels is not None:
             raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
         else:

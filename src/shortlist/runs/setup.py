@@ -150,7 +150,8 @@ def _beside(whole: Dataset, source: Source, column: Column, place: str) -> NDArr
                 f"the column {column.key!r} of {path} is taken as a feature too: "
                 f"set data.train.other_columns=[{column.key}]"
             )
-        return read_beside(path, column.key, whole, ids_key=column.ids)
+        delimiter = source.options.get("delimiter") if own else None
+        return read_beside(path, column.key, whole, ids_key=column.ids, delimiter=delimiter)
 
 
 def check_apart(config: RunConfig) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shortlist.data import Dataset, read_features
+from shortlist.data import Dataset, read_beside, read_features
 from shortlist.data.readers import _table_cache
 from shortlist.files import reading_shown_by
 from tests.data.readers.made_files import assert_found
@@ -151,3 +151,8 @@ def test_reading_says_how_far_it_is(read: Read, name: str) -> None:
         read("a,y\n" + "1,owl\n" * 1000, name)
     assert shares[-1] == 1.0
     assert shares == sorted(shares)
+
+
+def test_a_column_beside_the_data_is_read_with_the_same_delimiter(read: Read, tmp_path: Path) -> None:
+    data = read("a;who;y\n1;Ann;owl\n2;Bob;cat\n", delimiter=";", other_columns=["who"])
+    assert read_beside(tmp_path / "table.csv", "who", data, delimiter=";").tolist() == ["Ann", "Bob"]

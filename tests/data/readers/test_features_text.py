@@ -79,7 +79,7 @@ def test_every_problem_is_found_with_its_line_and_column(csv):
     options = {"path": path, "label_columns": ["cat", "dog"], "ids_key": "id"}
     unreadable = [
         ("table.csv", 4, "the column 'b' is 'two', not a number"),
-        ("table.csv", 6, "the column 'dog' is 'maybe': allowed in a label are 1 (present), 0 (absent)"),
+        ("table.csv", 6, "the column 'dog' is 'maybe': allowed are 1 (present), 0 (absent)"),
         ("table.csv", 7, "has 3 cells, but there are 5 columns"),
     ]
     assert_found("features", unreadable, **options)

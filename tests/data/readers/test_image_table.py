@@ -113,7 +113,7 @@ def test_reading_names_the_first_problem_and_counts_the_others(folder):
 
 def test_a_cell_that_is_no_label_is_reported_with_its_column(folder):
     table = csv(folder, "path,cat,dog\na.png,1,maybe\nb.jpg,-1,0\n")
-    expected = [("table.csv", 2, "column 'dog' is 'maybe': allowed in a label are 1 (present)")]
+    expected = [("table.csv", 2, "column 'dog' is 'maybe': allowed are 1 (present)")]
     assert_found("image-table", expected, path=table, labels="columns")
 
 

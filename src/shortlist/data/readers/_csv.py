@@ -33,13 +33,16 @@ def delimiter_of(path: PathLike) -> str:
     return "\t" if str(path).lower().removesuffix(".gz").endswith(".tsv") else ","
 
 
-def csv_table(path: Path, findings: Findings, delimiter: str | None = None) -> tuple[list[str], Any] | None:
+def csv_table(
+    path: Path, findings: Findings, delimiter: str | None = None, hint: str = ""
+) -> tuple[list[str], Any] | None:
     """The column names, and a pyarrow table of texts (null where blank) whose columns are called "0", "1", ...; None,
-    and noted with the line, where there is something wrong."""
+    and noted with the line, where there is something wrong. ``hint``: what else to say where cells are separated by
+    semicolons."""
     mark = delimiter_of(path) if delimiter is None else delimiter
     noted = len(findings.problems)
     _, header = next(csv_rows(path, findings, delimiter=mark), (0, []))
-    if len(findings.problems) > noted or not _is_header(path, header, mark, findings):
+    if len(findings.problems) > noted or not _is_header(path, header, mark, hint, findings):
         return None
     try:
         table = cached(path, mark, lambda: _parsed(path, mark, len(header), findings))
@@ -84,7 +87,7 @@ def _opened(path: PathLike) -> IO[bytes]:
     return gzip.open(path, "rb") if is_packed(path) else open(path, "rb")  # type: ignore[return-value]
 
 
-def _is_header(path: Path, header: list[str], mark: str, findings: Findings) -> bool:
+def _is_header(path: Path, header: list[str], mark: str, hint: str, findings: Findings) -> bool:
     if not any(header):
         with _opened(path) as file:
             blank = not file.read(1 << 20).strip()
@@ -92,8 +95,8 @@ def _is_header(path: Path, header: list[str], mark: str, findings: Findings) -> 
         return False
     other = next((other for other in ";\t,|" if other != mark and other in header[0]), "") if len(header) == 1 else ""
     if other:
-        hint = " (and decimal=',' if numbers are written 1,5)" if other == ";" else ""
-        findings.add(path, f"cells are separated by {other!r}, not by {mark!r}: give delimiter={other!r}{hint}")
+        more = hint if other == ";" else ""
+        findings.add(path, f"cells are separated by {other!r}, not by {mark!r}: give delimiter={other!r}{more}")
     return not other
 
 

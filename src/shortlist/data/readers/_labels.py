@@ -144,8 +144,8 @@ def _column_as_numbers(
         meaning[cell] = _number_of(cell, absent)
     found = np.array([meaning[_hashable(cell)] for cell in cells.tolist()])
     bad = np.flatnonzero(np.isinf(found)).tolist()
-    allowed = f"{_CODINGS[coding]}, or true/false, yes/no, blank"
-    findings.rows(file, bad, lambda row: f"the column {name!r} is {cells[row]!r}: allowed in a label are {allowed}")
+    allowed = f"{_CODINGS[coding]}, true/false, yes/no, blank; label_columns names the columns that are labels"
+    findings.rows(file, bad, lambda row: f"the column {name!r} is {cells[row]!r}: allowed are {allowed}")
     return np.where(np.isinf(found), np.nan, found)
 
 

@@ -11,8 +11,10 @@ from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.errors import ShortlistError
 
 
-def read_beside(path: PathLike, key: str, dataset: Dataset, *, ids_key: str | None = None) -> NDArray[Any]:
-    """One value for each example of a data set, from a .npy, .npz, .parquet, .csv or .tsv file.
+def read_beside(
+    path: PathLike, key: str, dataset: Dataset, *, ids_key: str | None = None, delimiter: str | None = None
+) -> NDArray[Any]:
+    """One value for each example of a data set, from a .npy or .npz file or a table.
 
     Args:
         path: the file.
@@ -20,6 +22,7 @@ def read_beside(path: PathLike, key: str, dataset: Dataset, *, ids_key: str | No
         dataset: whose examples they are.
         ids_key: the column with the examples' names, by which their rows are found; without it the rows are in the data
             set's order.
+        delimiter: what stands between cells, as for ``read_features``.
 
     >>> import pathlib, tempfile, torch
     >>> data = Dataset(torch.eye(2), torch.tensor([0, 1]), ("cat", "dog"), ids=("b.png", "a.png"))
@@ -29,7 +32,7 @@ def read_beside(path: PathLike, key: str, dataset: Dataset, *, ids_key: str | No
     ['Bob', 'Ann']
     """
     findings = Findings()
-    file = open_arrays(path, findings)
+    file = open_arrays(path, findings, delimiter=delimiter)
     values = get_array(file, key, findings)
     names = get_array(file, ids_key, findings, as_text=True)
     findings.stop_if_any()

@@ -128,12 +128,15 @@ def read_image_table(
 
 
 def listed_images(
-    path: str | os.PathLike[str], path_column: str = "path", root: str | os.PathLike[str] | None = None
+    path: str | os.PathLike[str],
+    path_column: str = "path",
+    root: str | os.PathLike[str] | None = None,
+    delimiter: str | None = None,
 ) -> list[Path]:
     """The images that a table lists, whatever else is in it; arguments as in `read_image_table`. Whether they are
     there, and once, is not looked at: who decodes them will see."""
     findings = Findings()
-    table = open_table(path, findings)
+    table = open_table(path, findings, delimiter=delimiter)
     paths = [] if table is None else _image_paths(table, path, path_column, root, findings, look=False)[1]
     findings.stop_if_any()
     return paths

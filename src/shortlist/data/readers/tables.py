@@ -34,11 +34,12 @@ def name_of(path: PathLike) -> str:
 
 
 def open_table(
-    path: PathLike, findings: Findings, *, decimal: str = ".", delimiter: str | None = None
+    path: PathLike, findings: Findings, *, decimal: str | None = None, delimiter: str | None = None
 ) -> Columns | None:
-    """The columns of a table; None, and noted, where it cannot be read or holds no rows."""
+    """The columns of a table; None, and noted, where it cannot be read or holds no rows. ``decimal`` is for readers of
+    numbers."""
     file = Path(path)
-    if decimal not in (".", ","):
+    if decimal not in (None, ".", ","):
         raise ShortlistError(f"decimal must be '.' or ',', got {decimal!r}")
     delimiter = "\t" if delimiter == "\\t" else delimiter  # as it is written in a shell
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
@@ -48,9 +49,10 @@ def open_table(
     if not names_table(file):
         findings.add(file, f"a table must be one of {', '.join(TABLE_ENDINGS)}, by its name")
     elif _kind(file) in (".csv", ".tsv"):
-        found = csv_table(file, findings, delimiter)
+        hint = "" if decimal is None else " (and decimal=',' if numbers are written 1,5)"
+        found = csv_table(file, findings, delimiter, hint)
         if found is not None:
-            return TextColumns(file, *found, findings, decimal)
+            return TextColumns(file, *found, findings, decimal or ".")
     elif _kind(file) == ".arff":
         return read_arff(file, findings)
     else:
