@@ -7,8 +7,7 @@ import shortlist.functional as F
 from shortlist import kernels
 from shortlist.functional.average_k import largest_entries
 from tests.functional import oracles_multilabel as oracles
-from tests.functional.cases_multilabel import some_scores, some_target
-from tests.functional.harness import value_and_gradient
+from tests.functional.harness import some_scores, some_target, value_and_gradient
 from tests.kernels_here import PATHS
 
 SETS, PROPOSALS = some_scores(9, 6), some_scores(9, 6, seed=4)

@@ -5,8 +5,7 @@ import torch
 
 import shortlist.functional as F
 from tests.functional import oracles_multilabel as oracles
-from tests.functional.cases_multilabel import some_scores, some_target
-from tests.functional.harness import value_and_gradient
+from tests.functional.harness import some_scores, some_target, value_and_gradient
 
 SCORES, TARGET = some_scores(7, 6), some_target("binary", 7, 6)
 

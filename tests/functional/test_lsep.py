@@ -3,7 +3,7 @@
 import torch
 
 import shortlist.functional as F
-from tests.functional.cases_multilabel import some_scores, some_target
+from tests.functional.harness import some_scores, some_target
 
 SCORES, TARGET = some_scores(50, 6), some_target("lsep", 50, 6)
 

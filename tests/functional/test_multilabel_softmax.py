@@ -3,7 +3,7 @@
 import torch
 
 import shortlist.functional as F
-from tests.functional.cases_multilabel import some_scores
+from tests.functional.harness import some_scores
 
 
 def test_with_every_label_known_it_is_cross_entropy_against_the_uniform_distribution(path: str) -> None:

@@ -5,8 +5,7 @@ import torch
 
 import shortlist.functional as F
 from tests.functional import oracles_multilabel as oracles
-from tests.functional.cases_multilabel import some_scores, some_target
-from tests.functional.harness import value_and_gradient
+from tests.functional.harness import some_scores, some_target, value_and_gradient
 
 
 @pytest.mark.parametrize("boost", [1.0, 5.0, 20.0])

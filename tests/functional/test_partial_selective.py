@@ -5,8 +5,7 @@ import torch
 
 import shortlist.functional as F
 from tests.functional import oracles_multilabel as oracles
-from tests.functional.cases_multilabel import some_scores, some_target
-from tests.functional.harness import value_and_gradient
+from tests.functional.harness import some_scores, some_target, value_and_gradient
 
 SCORES, TARGET = some_scores(9, 8), some_target("partial_selective", 9, 8)
 PRIOR = torch.tensor([0.01, 0.3, 0.02, 0.04, 0.06, 0.2, 0.001, 0.049])

@@ -8,8 +8,7 @@ import torch
 import shortlist.functional as F
 from shortlist import kernels
 from tests.functional import oracles_multilabel as oracles
-from tests.functional.cases_multilabel import some_scores
-from tests.functional.harness import value_and_gradient
+from tests.functional.harness import some_scores, value_and_gradient
 from tests.kernels_here import PATHS
 
 ROW = torch.tensor([[0.5, 0.2, -0.8, 0.9, -3.0, -2.0, 0.1]], dtype=torch.float64)

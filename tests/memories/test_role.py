@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from shortlist.memories import ROLELoss
-from tests.functional.cases_multilabel import some_scores, some_target
+from tests.functional.harness import some_scores, some_target
 from tests.functional.oracles_multilabel import log_not_p, log_p
 
 ROWS, LABELS = 5, 4
