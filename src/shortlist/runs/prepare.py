@@ -13,8 +13,8 @@ from shortlist.data.table_concerns import table_concerns
 from shortlist.files import PathLike
 from shortlist.runs.config import RunConfig, as_config
 from shortlist.runs.setup import build_learner, facts_of, preprocessor_for, read_parts, resolve
+from shortlist.training.auto_settings import settled
 from shortlist.training.batches import augmentation, batches
-from shortlist.training.enough import settled
 from shortlist.training.learner import Learner, features_of
 from shortlist.training.loop import choose_metrics
 

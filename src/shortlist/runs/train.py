@@ -17,7 +17,8 @@ from shortlist.runs.prepare import Prepared, prepare
 from shortlist.runs.run import CONFIG, ENVIRONMENT, Run, open_run
 from shortlist.runs.setup import repeated, resolve
 from shortlist.training import loop
-from shortlist.training.enough import concerns, steps_per_epoch
+from shortlist.training.auto_settings import steps_per_epoch
+from shortlist.training.concerns import concerns
 from shortlist.training.history import History
 
 

@@ -1,4 +1,4 @@
-"""What happened in training, epoch by epoch."""
+"""What happened in training, epoch by epoch: which epoch was best, and whether it is time to stop."""
 
 import math
 from dataclasses import dataclass, field

@@ -26,10 +26,11 @@ from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.metrics.named import check_metric, measure_all, usual_metrics, usual_scene_metrics, with_k
 from shortlist.objectives import Objective, default_monitor
 from shortlist.objectives.imbalance import rarity
+from shortlist.training.auto_settings import settled, steps_per_epoch
 from shortlist.training.average import WeightAverage
 from shortlist.training.batches import augmentation, batches, grouped, mixed_seed, order_of
 from shortlist.training.checkpoints import Checkpoints, Kept, Standing
-from shortlist.training.enough import rose, rose_at_once, settled, steps_per_epoch
+from shortlist.training.concerns import rose, rose_at_once
 from shortlist.training.history import History, Record
 from shortlist.training.learner import Learner, features_of, score
 from shortlist.training.loading import loaded

@@ -1,4 +1,4 @@
-"""Optimizers, and which weights are drawn to zero."""
+"""Optimizers, and which weights are drawn to zero. (Default learning rates are in `shortlist.training.settings`.)"""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,54 +1,17 @@
-"""Is there enough training in these settings? Batch size and epochs by the size of the data, and what cannot work."""
-
-import math
-from typing import TypeVar
+"""What makes it unlikely that training will work: before it begins, and by the loss of its epochs."""
 
 import torch
 from torch import Tensor
 
 from shortlist.data import Dataset
-from shortlist.errors import ShortlistError
-from shortlist.training.settings import TrainSettings, check_warm_up
+from shortlist.training.auto_settings import steps_per_epoch
+from shortlist.training.settings import TrainSettings
 
-_Settings = TypeVar("_Settings", bound=TrainSettings)
-
-_BATCHES = 50  # an epoch of small data has about so many
-_SMALLEST, _LARGEST = 8, 128  # batch size
-_STEPS = 1000  # training has at least so many optimizer steps,
-_FEWEST, _MOST = 10, 100  # in so many epochs
 _TOO_FEW = 100  # steps in all, with which nobody learns much
 _TOO_FAR = 1000.0  # times as far as another column spreads
 _ROWS = 10_000  # looked at
 _ROSE = 2.0  # times the loss of the first epoch
 _ROSE_AT_ONCE, _EARLY = 4.0, 10  # times the loss of the first batch, which can be low by luck; steps to tell
-
-
-def settled(settings: _Settings, examples: int) -> _Settings:
-    """The settings with a batch size and a number of epochs, those given or what suits so many training examples.
-
-    The batch size is a fiftieth of the examples, between 8 and 128; the epochs make 1,000 optimizer steps, but are
-    between 10 and 100. What a run stores are these numbers.
-
-    >>> small, large = settled(TrainSettings(), 66), settled(TrainSettings(), 50_000)
-    >>> (small.batch_size, small.epochs), (large.batch_size, large.epochs)
-    ((8, 100), (128, 10))
-    >>> settled(TrainSettings(batch_size=16, epochs=3), 66).epochs
-    3
-    """
-    size = settings.batch_size or max(_SMALLEST, 2 * settings.devices, min(_LARGEST, examples // _BATCHES))
-    found = settings.model_copy(update={"batch_size": size})
-    if found.epochs is None:
-        if settings.schedule.name == "step":
-            raise ShortlistError("a step schedule steps at given epochs: say how many epochs there are, epochs: 90")
-        many = math.ceil(_STEPS / steps_per_epoch(found, examples))
-        found = found.model_copy(update={"epochs": max(_FEWEST, min(_MOST, many))})
-    check_warm_up(found)
-    return found
-
-
-def steps_per_epoch(settings: TrainSettings, examples: int) -> int:
-    assert settings.batch_size is not None
-    return math.ceil(max(1, math.ceil(examples / settings.batch_size)) / settings.accumulate)
 
 
 def concerns(settings: TrainSettings, train_set: Dataset) -> list[str]:
