@@ -222,3 +222,39 @@ def test_a_target_of_three_dimensions_is_an_error():
 def test_class_counts_of_the_wrong_length_are_an_error():
     with pytest.raises(ValueError, match=r"class_counts must have shape \(4,\)"):
         build("binary", in_features=3, num_labels=4, class_counts=torch.ones(3))
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A package that is installed beside ours, with an objective; call it with the name of its entry point."""
+
+    def install(name):
+        (tmp_path / "beside.py").write_text(
+            "from shortlist.objectives import LossFunctionObjective\n"
+            "from shortlist.functional import lsep_loss\n"
+            "class Beside(LossFunctionObjective):\n"
+            "    name, function = 'beside', staticmethod(lsep_loss)\n"
+            "    accepts, link, monitor = ('label-matrix',), 'sigmoid', 'mean-average-precision'\n"
+        )
+        (tmp_path / "beside-1.0.dist-info").mkdir()
+        (tmp_path / "beside-1.0.dist-info" / "METADATA").write_text("Name: beside\nVersion: 1.0\n")
+        entry = f"[shortlist.objectives]\n{name} = beside:Beside\n"
+        (tmp_path / "beside-1.0.dist-info" / "entry_points.txt").write_text(entry)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr("shortlist.objectives.registry.OBJECTIVES", dict(OBJECTIVES))
+
+    yield install
+    sys.modules.pop("beside", None)
+
+
+def test_an_installed_package_adds_an_objective_by_an_entry_point(installed):
+    installed("beside")
+    with pytest.raises(ValueError, match="did you mean 'beside'"):
+        objective_class("besid")
+    assert build("beside", in_features=3, num_labels=4).link == "sigmoid"
+
+
+def test_an_entry_point_has_the_name_of_its_class(installed):
+    installed("besides")
+    with pytest.raises(ValueError, match=r"'besides' of shortlist\.objectives leads to beside:Beside.* is 'beside'"):
+        objective_class("besides")

@@ -4,6 +4,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
 from torch import Tensor
@@ -14,6 +15,7 @@ from shortlist.models.allowed_import import import_allowed
 from shortlist.objectives.base import Objective
 
 OBJECTIVES: dict[str, type[Objective]] = {}
+GROUP = "shortlist.objectives"  # of entry points
 _T = TypeVar("_T", bound=type[Objective])
 
 
@@ -66,16 +68,33 @@ def check_class(objective: Any) -> None:
 
 
 def objective_class(name: str, *, allow_import: Sequence[str] = ()) -> type[Objective]:
-    """The class of a registered name, or of ``module:Class`` where that module is in ``allow_import``."""
+    """The class of a registered name, or of ``module:Class`` where that module is in ``allow_import``.
+
+    Installed packages add names by entry points of the group ``shortlist.objectives``.
+    """
     if name in OBJECTIVES:
         return OBJECTIVES[name]
     if ":" in name:
         found = import_allowed(name, allow_import, "objective")
         check_class(found)
         return typing.cast(type[Objective], found)
-    raise ShortlistError(
-        f"there is no objective {name!r}{nearest(name, OBJECTIVES)}; there are {', '.join(OBJECTIVES)}"
-    )
+    others = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name in others:
+        return _registered(others[name])
+    known = list(OBJECTIVES | others)
+    raise ShortlistError(f"there is no objective {name!r}{nearest(name, known)}; there are {', '.join(known)}")
+
+
+def _registered(entry: EntryPoint) -> type[Objective]:
+    """Another package's objective, known from now on: its entry point has the name of the class."""
+    objective = entry.load()
+    check_class(objective)
+    if objective.name != entry.name:
+        raise ShortlistError(
+            f"the entry point {entry.name!r} of {GROUP} leads to {entry.value}, whose name is {objective.name!r}: "
+            f"the two must be the same"
+        )
+    return register(typing.cast(type[Objective], objective))
 
 
 def make_config(objective: type[Objective], options: Mapping[str, Any] | None = None) -> Any:
