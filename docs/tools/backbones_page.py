@@ -31,7 +31,18 @@ augment: {{flip: true}}
 epochs: 20
 ```
 
-With few images, or without a graphics card, run a pretrained backbone over them once and train on its features:
+With few images, or without a graphics card, run a pretrained backbone over them once and train on its features. A config
+does so with one key, and `shortlist fit images/train` writes such a config:
+
+```yaml
+data:
+  train: {{reader: image-folder, path: images/train}}
+  test: {{reader: image-folder, path: images/test}}
+  encoder: efficientnet-lite0   # its features are kept in .features; the run knows it, and predicts from images
+optimizer: adamw
+```
+
+Features can be made by a command of their own, too:
 
 ```bash
 shortlist data features image-folder path=images/train --backbone efficientnet-lite0 --out train.npz
