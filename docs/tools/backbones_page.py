@@ -31,8 +31,8 @@ augment: {{flip: true}}
 epochs: 20
 ```
 
-With few images, or without a graphics card, run a pretrained backbone over them once and train on its features. A config
-does so with one key, and `shortlist fit images/train` writes such a config:
+With few images, or without a graphics card, run a pretrained backbone over them once and train on its features. A
+config does so with one key, and `shortlist fit images/train` writes such a config:
 
 ```yaml
 data:
