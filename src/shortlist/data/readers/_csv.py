@@ -8,6 +8,7 @@ import io
 import mmap
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -139,7 +140,7 @@ def _parsed(path: Path, mark: str, width: int, findings: Findings) -> Any:
 def content_of(path: Path) -> Any:
     """All bytes of a file, unpacked; something to use in a ``with``."""
     if not is_packed(path) and not path.stat().st_size:
-        return memoryview(b"")  # which cannot be mapped
+        return nullcontext(b"")  # which cannot be mapped
     if not is_packed(path):
         with open(path, "rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -149,11 +150,13 @@ def content_of(path: Path) -> Any:
             unpacked += piece
             check_unpacked(path, len(unpacked))
             report(str(path), 0.5 * file.tell() / size)
-    return memoryview(unpacked)
+    return nullcontext(unpacked)
 
 
 def _quotes(content: Any, mark: str) -> int | None:
     """How many quotes there are; None where one stands neither at an end of a cell nor beside another one."""
+    if content.find(b'"') < 0:
+        return 0
     codes = np.frombuffer(content, dtype=np.uint8)
     places = np.flatnonzero(codes == _QUOTE)
     opening, closing = places[0::2], places[1::2]

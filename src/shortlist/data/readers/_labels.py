@@ -313,7 +313,7 @@ def _split(cells: Sequence[Any], separator: str, file: PathLike, findings: Findi
 
 def _as_lists(cells: Sequence[Any], file: PathLike, findings: Findings) -> list[list[Any]] | None:
     """The lists that the cells hold, or that are written in them, empty where blank; None where they are none."""
-    if any(isinstance(cell, list) for cell in cells):
+    if list in set(map(type, cells)):
         return [[] if cell is None else cell for cell in cells]
     there = {cell for cell in cells if cell is not None}
     written = [cell for cell in there if cell.startswith("[") and cell.endswith("]")]
