@@ -151,6 +151,19 @@ def test_66_images_of_three_classes_train_to_a_sensible_result() -> None:
     assert np.mean(right) > 0.7  # a third by chance
 
 
+def test_an_interruption_says_how_to_go_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shortlist.cli._steps.Steps.epoch", interrupted)
+    write("leaves.csv", leaves())
+    result = run_here(capsys, "fit", "leaves.csv", "--out", "run", "-q")
+    assert (result.code, result.out) == (130, "")
+    assert "continue with: shortlist train --resume run" in result.err
+
+
 def test_too_few_labels_are_refused_before_anything_is_written() -> None:
     write("leaves.csv", leaves(19))
     with pytest.raises(ShortlistError, match="19 examples have a known label: at least 20 are needed"):

@@ -10,6 +10,8 @@ from typing import Any
 from shortlist.cli._output import say
 from shortlist.errors import ShortlistError, ShortlistWarning
 
+_INTERRUPTED = 130
+
 
 @contextmanager
 def errors_as_messages() -> Iterator[None]:
@@ -28,6 +30,18 @@ def errors_as_messages() -> Iterator[None]:
             "them, with the command you ran, as an issue of shortlist's repository.\n"
         )
         raise SystemExit(1) from None
+
+
+@contextmanager
+def interruptions_told() -> Iterator[None]:
+    """Within it, an interruption that says how to go on is one line; any other passes."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupted:
+        if not str(interrupted):  # before there was anything to go on with
+            raise
+        say(str(interrupted))
+        raise SystemExit(_INTERRUPTED) from None
 
 
 def _show_warning(

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Overrides, Quiet
+from shortlist.cli._errors import interruptions_told
 from shortlist.cli._output import print_json, print_results, say
 from shortlist.cli._steps import make_steps
 
@@ -43,7 +44,7 @@ def fit(
     from shortlist import runs
 
     quiet = quiet or as_json
-    with make_steps(_STEPS, quiet) as steps:
+    with interruptions_told(), make_steps(_STEPS, quiet) as steps:
         result = runs.fit(
             path,
             out,

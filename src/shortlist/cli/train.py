@@ -6,11 +6,10 @@ from typing import Annotated
 import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Overrides, Quiet
+from shortlist.cli._errors import interruptions_told
 from shortlist.cli._output import print_json, print_table, say
 from shortlist.cli._progress import make_progress
 from shortlist.errors import ShortlistError
-
-_INTERRUPTED = 130
 
 
 def train(
@@ -52,7 +51,7 @@ def train(
         tried = runs.try_out(settings, allow_import=allowed)
         print_json(tried) if as_json else print_table(settings.objective.name, ["", ""], list(tried.items()))
         return
-    try:
+    with interruptions_told():
         result = runs.train(
             config,
             out,
@@ -62,11 +61,6 @@ def train(
             say=None if quiet or as_json else say,
             allow_import=allowed,
         )
-    except KeyboardInterrupt as interrupted:
-        if not str(interrupted):  # before there was a run
-            raise
-        say(str(interrupted))
-        raise typer.Exit(_INTERRUPTED) from None
     if not result:
         return  # one of several processes: the first one prints
     if as_json:

@@ -75,6 +75,8 @@ def fit(
     content: dict[str, Any] = {"data": {"train": guess.source}}
     if guess.images:
         content["data"]["encoder"] = ENCODER
+        from_pixels = "data.encoder=null backbone=convnet data.train.size=64"
+        guess.notes.append(f"images are seen through {ENCODER} (from their pixels: {from_pixels})")
     for note in guess.notes:
         tell(note)
     _begin(steps, "reading the data" + (f"; features by {ENCODER}" if guess.images else ""))
