@@ -13,8 +13,9 @@ INTRODUCTION = f"""\
 
 {written_by("the commands' help")}
 
-`shortlist --help` lists the commands, `shortlist COMMAND --help` explains one. Exit codes: 0 all is well, 1 something
-failed, 2 the command or its input is wrong, 130 interrupted. `--json` prints results for programs.
+`shortlist --help` lists the commands, `shortlist COMMAND --help` explains one. The exit code is 0 if all is well, 1
+if something failed, 2 if the command or its input is wrong, 3 if all is done but images that could not be decoded, and
+130 after an interruption. `--json` prints results for programs.
 """
 
 

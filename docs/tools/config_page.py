@@ -16,9 +16,9 @@ INTRODUCTION = f"""\
 
 {written_by("the typed config")}
 
-Every key of the YAML file that `shortlist train` reads. `key=value` after the file changes one, with dots for keys
-within keys: `optimizer.lr=0.01`, `rules.0.k=3`. An unknown key or a value of the wrong type is an error that names the
-place. `shortlist train CONFIG --print-config` prints a config complete. A small one:
+This page lists every key of the YAML file that `shortlist train` reads. `key=value` after the file changes a key,
+with dots for keys within keys: `optimizer.lr=0.01`, `rules.0.k=3`. An unknown key or a value of the wrong type is an
+error that names the place. `shortlist train CONFIG --print-config` prints the complete config. This is a small one:
 
 ```yaml
 data:

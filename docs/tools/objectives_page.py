@@ -16,7 +16,7 @@ An *objective* is how features become scores and a training loss: one or more he
 predict. It is named in a config (`objective: {{name: smooth-topk, k: 5}}`), in
 `SetClassifier(objective="smooth-topk")`, or built with
 `shortlist.objectives.build("smooth-topk", {{"k": 5}}, in_features=..., num_labels=...)`. Those that are one linear head
-and one loss are described where [their loss](losses.md) is; the others below.
+and one loss are described where [their loss](losses.md) is; the others are described below.
 
 *Takes*: class indices, a label matrix, or both (*one*: at most one present label per row), or scenes, the relations of
 images. The *link* makes scores of different rows comparable for the set rules. The *metric* chooses the best epoch

@@ -58,14 +58,14 @@ Held = Annotated[
 
 
 class DataConfig(Section):
-    train: Source = Field(description="what is trained on")
+    train: Source = Field(description="what the model is trained on")
     validation: Held | None = Field(
-        default=0.1, description="chooses the best epoch: a share or number of train, or a source"
+        default=0.1, description="what chooses the best epoch: a share or number of train, or a source"
     )
-    calibration: Held | None = Field(default=0.1, description="fits the set rules")
-    test: Held | None = Field(default=None, description="for shortlist evaluate RUN test")
+    calibration: Held | None = Field(default=0.1, description="what the set rules are fitted on: likewise")
+    test: Held | None = Field(default=None, description="what shortlist evaluate RUN test judges on: likewise")
     use: float = Field(default=1.0, gt=0, description="the share or number of what is left of train to train on")
-    seed: int | None = Field(default=None, ge=0, description="of parts and corruptions; None: the run's seed")
+    seed: int | None = Field(default=None, ge=0, description="the seed of parts and corruptions; none: the run's seed")
     stratify: bool = Field(True, description="parts cut from train keep its label frequencies")
     groups: Column | None = Field(
         default=None, description="a column, such as patient: examples of a group are never in two parts cut from train"
@@ -89,10 +89,10 @@ class DataConfig(Section):
     cache: str = Field(default=".features", description="the folder in which an encoder's features are kept")
     unknown: Literal["unknown", "absent"] = Field(
         default="unknown",
-        description="what unknown labels are in training; absent: in the rows that have a present one",
+        description="what unknown labels count as in training; absent: in the rows that have a present label",
     )
     corruptions: tuple[Corruption, ...] = Field(
-        default=(), description="labels changed on purpose, of train if no parts are named"
+        default=(), description="changes of labels on purpose: those of train, unless parts are named"
     )
 
     @model_validator(mode="after")
@@ -111,9 +111,9 @@ class RunConfig(TrainSettings):
     """
 
     data: DataConfig = Field(description="what to train, choose, calibrate and test on")
-    backbone: Named = Field(default=Named(name="identity"), description="from inputs to features")
+    backbone: Named = Field(default=Named(name="identity"), description="the network that turns inputs into features")
     objective: Named = Field(
-        default=Named(name="cross-entropy"), description="from features to scores, and what is learned"
+        default=Named(name="cross-entropy"), description="the head that turns features into scores, and its loss"
     )
     crops: Literal[1, 5, 10] = Field(
         default=1,

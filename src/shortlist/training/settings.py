@@ -135,7 +135,7 @@ class ScheduleSettings(ByName):
         default=None, gt=0, lt=1, description=f"what the rate is multiplied by; {own_values(_SCHEDULES, 'factor')}"
     )
     patience: PositiveInt | None = Field(
-        default=None, description=f"after so many epochs without a better one; {own_values(_SCHEDULES, 'patience')}"
+        default=None, description=f"plateau: the epochs to wait for a better one; {own_values(_SCHEDULES, 'patience')}"
     )
     warm_up: float = Field(default=0.0, ge=0, description="epochs (or a part of one) in which the rate rises from zero")
 
@@ -149,7 +149,9 @@ class ScheduleSettings(ByName):
 class StopSettings(Section):
     """Which metric on the validation data chooses the best epoch, and when training stops early."""
 
-    metric: str | None = Field(default=None, description="None: what the objective is for; e.g. topk-accuracy@5")
+    metric: str | None = Field(
+        default=None, description="such as topk-accuracy@5; none: the metric that suits the objective"
+    )
     patience: PositiveInt | None = Field(default=None, description="stop after so many epochs without a better one")
 
 
@@ -157,10 +159,10 @@ class JitterSettings(Section):
     """How much colours may change: 0.4 means by a factor from 0.6 to 1.4; the hue by a share of the circle. It needs
     the extra ``augment``."""
 
-    brightness: float = Field(default=0.0, ge=0, description="of all colours")
-    contrast: float = Field(default=0.0, ge=0, description="between the colours and the image's mean grey")
-    saturation: float = Field(default=0.0, ge=0, description="between the colours and their grey")
-    hue: float = Field(default=0.0, ge=0, le=0.5, description="around the circle of colours")
+    brightness: float = Field(default=0.0, ge=0, description="how much all colours may become lighter or darker")
+    contrast: float = Field(default=0.0, ge=0, description="how much colours may differ from the image's mean grey")
+    saturation: float = Field(default=0.0, ge=0, description="how much colours may differ from their own grey")
+    hue: float = Field(default=0.0, ge=0, le=0.5, description="how far colours may move around the circle of colours")
 
 
 class RandAugmentSettings(Section):
@@ -247,10 +249,10 @@ class TrainSettings(Section):
     )
     loggers: Annotated[tuple[Literal["tensorboard", "csv"], ...], Names] = Field(
         default=(),
-        description="who else is told what metrics.jsonl holds, each in a folder of the run that has its name; "
-        "tensorboard needs the extra of that name",
+        description="for which other programs the numbers of metrics.jsonl are written, each into a folder of the run "
+        "that has its name; tensorboard needs the extra of that name",
     )
-    seed: int = Field(default=0, ge=0, description="of everything that is drawn at random")
+    seed: int = Field(default=0, ge=0, description="the seed of everything that is drawn at random")
 
     @model_validator(mode="after")
     def _warm_up_ends(self) -> "Self":
