@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +42,7 @@ from shortlist.objectives.usual import unknown_as_absent, usual_objective
 from shortlist.options import Named, in_our_words
 from shortlist.sets import Conformal, SetRule
 from shortlist.sets.named import make_rule
-from shortlist.training.full_batch import fit_linear
+from shortlist.training.full_batch import Curvature, fit_linear
 from shortlist.training.learner import score
 from shortlist.training.loop import train
 from shortlist.training.settings import TrainSettings
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
 
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
 _LR, _RATES, _DECAY = 0.005, (0.001, 0.003, 0.01), 0.01  # of adamw
+_TOLERANCE = 1e-4  # of the weights that stay
 _OWN_SCALE, _ONE_SCALE = "each column's own", "one for all columns"
 _RULE_OPTIONS = {"conformal": {"alpha": 0.1}, "threshold": {"value": 0.5}}
 
@@ -173,28 +173,25 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._build(target)
         target, objective, names = self._for_objective(target), self.learner_.objective, self._names
         loss = loss_of(objective)
-        chosen, scores, start = self.weight_decay, None, zero_weights((inputs, target), len(names))
-        if chosen == "auto" and len(target) < 2 * FOLDS:
-            chosen = USUAL
-        factors = None
-        if chosen == "auto":
-            choose = partial(choose_strength, target=target, names=names, loss=loss, seed=self._seed)
-            factors, scale = self.preprocessor_.common_scale() if hasattr(self, "preprocessor_") else None, _OWN_SCALE
-            if factors is not None:  # a first try of both scales; the better one goes on
-                alike = inputs * torch.from_numpy(factors)
-                own, other = choose(inputs, walk=False), choose(alike, walk=False)
-                if other.loss < own.loss:
-                    inputs, scale, lost = alike, _ONE_SCALE, (_OWN_SCALE, own)
-                else:
-                    factors, lost = None, (_ONE_SCALE, other)
-                self.selection_ = [{"scale": lost[0], **tried} for tried in lost[1].tried]
-            found = choose(inputs)
-            self.selection_ += [{"scale": scale, **tried} for tried in found.tried]
-            chosen, scores, start = found.strength, found.scores, found.start
-        self.weight_decay_ = float(chosen)
-        solution = fit_linear(inputs, target, start, loss, self.weight_decay_, tolerance=1e-4)
-        weights, bias = solution.weights[:-1].T, solution.weights[-1]
+        forms, factors = {_OWN_SCALE: inputs}, None
+        if self.weight_decay == "auto" and hasattr(self, "preprocessor_"):
+            factors = self.preprocessor_.common_scale()
         if factors is not None:
+            forms[_ONE_SCALE] = inputs * torch.from_numpy(factors)
+        curvatures = {form: Curvature.of(columns) for form, columns in forms.items()}
+        form, strength, scores, start = _OWN_SCALE, self.weight_decay, None, zero_weights((inputs, target), len(names))
+        if strength == "auto" and len(target) < 2 * FOLDS:
+            strength = USUAL
+        if strength == "auto":
+            found = choose_strength(forms, curvatures, target, names, loss, self._seed)
+            self.selection_ = found.tried
+            form, strength, scores, start = found.form, found.strength, found.scores, found.start
+        self.weight_decay_ = float(strength)
+        solution = fit_linear(
+            forms[form], target, start, loss, self.weight_decay_, curvatures[form], tolerance=_TOLERANCE
+        )
+        weights, bias = solution.weights[:-1].T, solution.weights[-1]
+        if factors is not None and form == _ONE_SCALE:
             weights = weights * torch.from_numpy(factors)  # of the standardised columns again
         state = {"head.weight": weights, "head.bias": bias}
         objective.load_state_dict({**objective.state_dict(), **state})

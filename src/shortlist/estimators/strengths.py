@@ -15,7 +15,7 @@ from torch import Tensor
 
 from shortlist.data import Dataset, split
 from shortlist.estimators.rows import take
-from shortlist.training.full_batch import Loss, fit_linear, log_odds, times
+from shortlist.training.full_batch import Curvature, Loss, fit_linear, log_odds, times
 
 FOLDS = 3
 _FIRST, _FACTOR, _MOST = 10.0, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
@@ -25,57 +25,59 @@ USUAL = 1.0  # where there are too few rows to choose
 
 @dataclass
 class Chosen:
-    """The strength, what every strength tried lost on held-out rows, scores of held-out rows, weights to start from."""
+    """What did best on held-out rows: which form of the inputs, the strength, scores of rows while they were held out,
+    weights to start from; and what every strength tried lost."""
 
+    form: str
     strength: float
     loss: float
-    tried: list[dict[str, Any]]
     scores: Tensor
-    start: Tensor
+    weights: list[Tensor]
+    tried: list[dict[str, Any]]
+
+    @property
+    def start(self) -> Tensor:
+        return torch.stack(self.weights).mean(0)
 
 
 def choose_strength(
-    inputs: Any, target: Tensor, names: tuple[str, ...], loss: Loss, seed: int, *, walk: bool = True
-) -> Chosen:
-    """The strength whose loss on held-out rows is smallest, over three folds; without a walk, the first one alone."""
+    forms: dict[str, Any], curvatures: dict[str, Curvature | None], target: Tensor, names: tuple[str, ...], loss: Loss,
+    seed: int,
+) -> Chosen:  # fmt: skip
+    """The strength whose loss on held-out rows is smallest, over three folds, of the form of the inputs that does
+    better with the first strength."""
     folds = _folds(target, names, seed)
-    tried: dict[float, float] = {}
-    best: tuple[float, float, Tensor, list[Tensor]] | None = None
+    attempts: list[Chosen] = []
+    tried: list[dict[str, Any]] = []
 
-    def attempt(strength: float, starts: list[Tensor]) -> tuple[float, list[Tensor]]:
-        nonlocal best
+    def attempt(form: str, strength: float, starts: list[Tensor] | None) -> Chosen:
         weights, scores, total = [], torch.zeros(len(target), len(names)), 0.0
-        for (here, held), start in zip(folds, starts, strict=True):
-            found = fit_linear(here[0], here[1], start, loss, strength, tolerance=_TOLERANCE).weights
-            scores[held] = times(take(inputs, held), found)
+        for fold, (rest, held) in enumerate(folds):
+            here = take(forms[form], rest), target[rest]
+            start = zero_weights(here, len(names)) if starts is None else starts[fold]
+            found = fit_linear(*here, start, loss, strength, curvatures[form], tolerance=_TOLERANCE).weights
+            scores[held] = times(take(forms[form], held), found)
             total += float(loss(scores[held], target[held])[0].sum())
             weights.append(found)
-        tried[strength] = total / len(target)
-        if best is None or tried[strength] < best[1]:
-            best = (strength, tried[strength], scores, weights)
-        return tried[strength], weights
+        tried.append({"scale": form, "weight_decay": strength, "loss": total / len(target)})
+        attempts.append(Chosen(form, strength, total / len(target), scores, weights, tried))
+        return attempts[-1]
 
-    def training_part(held: Tensor) -> tuple[Any, Tensor]:
-        rest = torch.ones(len(target), dtype=torch.bool)
-        rest[held] = False
-        rows = rest.nonzero()[:, 0]
-        return take(inputs, rows), target[rows]
-
-    folds = [(training_part(held), held) for held in folds]
-    first, middle = attempt(_FIRST, [zero_weights(here, len(names)) for here, _ in folds])
-    for factor in (_FACTOR, 1 / _FACTOR) if walk else ():
-        before, weights, strength = first, middle, _FIRST
+    first = min((attempt(form, _FIRST, None) for form in forms), key=_loss)
+    for factor in (_FACTOR, 1 / _FACTOR):
+        before = first
         for _ in range(_MOST):
-            strength *= factor
-            lost, weights = attempt(strength, weights)
-            if lost >= before:
+            after = attempt(first.form, before.strength * factor, before.weights)
+            if after.loss >= before.loss:
                 break
-            before = lost
-        if factor == _FACTOR and tried[_FIRST * _FACTOR] < first:
+            before = after
+        if before is not first:
             break  # weaker was better than the first, so stronger is worse
-    assert best is not None
-    table = [{"weight_decay": strength, "loss": lost} for strength, lost in sorted(tried.items(), reverse=True)]
-    return Chosen(best[0], best[1], table, best[2], torch.stack(best[3]).mean(0))
+    return min(attempts, key=_loss)
+
+
+def _loss(chosen: Chosen) -> float:
+    return chosen.loss
 
 
 def zero_weights(data: tuple[Any, Tensor], num_labels: int) -> Tensor:
@@ -86,8 +88,9 @@ def zero_weights(data: tuple[Any, Tensor], num_labels: int) -> Tensor:
     return start
 
 
-def _folds(target: Tensor, names: tuple[str, ...], seed: int) -> list[Any]:
-    """The rows of each fold, every one with its share of each label."""
+def _folds(target: Tensor, names: tuple[str, ...], seed: int) -> list[tuple[Tensor, Tensor]]:
+    """The rows to learn from and the rows held out, of each fold; every one has its share of each label."""
     numbered = Dataset(torch.arange(len(target))[:, None], target, names)
     sizes = [len(target) * (fold + 1) // FOLDS - len(target) * fold // FOLDS for fold in range(FOLDS)]
-    return [part.inputs[:, 0] for part in split(numbered, sizes, seed=seed, stratify=True)]
+    parts = [part.inputs[:, 0] for part in split(numbered, sizes, seed=seed, stratify=True)]
+    return [(torch.cat(parts[:fold] + parts[fold + 1 :]).sort().values, parts[fold]) for fold in range(FOLDS)]
