@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist.estimators import SetClassifier, set_scorer
-from shortlist.estimators.decisions import Decision, best_decision
+from shortlist.estimators.decisions import Decision, best_decision, log_odds
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets
 from shortlist.objectives import OBJECTIVES
@@ -385,6 +385,19 @@ def test_two_classes_have_one_decision_value_and_probabilities_agree_with_it() -
         assert decision.shape == (300,)
         assert np.array_equal(decision > 0, model.predict(X))
         np.testing.assert_allclose(proba[:, 1], 1 / (1 + np.exp(-decision.astype(float))), rtol=1e-5)
+
+
+def test_decision_values_of_single_labels_are_log_odds_and_rank_rows_as_probabilities_do() -> None:
+    model = classifier().fit(X, Y)
+    decision, proba = model.decision_function(X), model.predict_proba(X)
+    np.testing.assert_allclose(decision, np.log(proba / (1 - proba)), rtol=1e-6)
+    assert np.array_equal(decision.argsort(0, kind="stable"), proba.argsort(0, kind="stable"))
+
+
+def test_log_odds_tell_very_sure_rows_apart() -> None:
+    odds = log_odds(torch.tensor([[50.0, 0.0, 0.0], [60.0, 0.0, -1.0]], dtype=torch.float64))
+    expected = torch.tensor([50 - np.log(2), 60 - np.log1p(np.exp(-1))], dtype=torch.float64)
+    torch.testing.assert_close(odds[:, 0], expected)
 
 
 # ---- learning in parts

@@ -8,7 +8,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import cross_entropy
 
-from shortlist.training.full_batch import binary_columns, fit_linear, log_odds, whole
+from shortlist.training.full_batch import Curvature, binary_columns, fit_linear, log_odds, times, whole
 
 X, Y = make_multilabel_classification(200, 10, n_classes=4, random_state=0)
 X = ((X - X.mean(0)) / X.std(0)).astype(np.float32)
@@ -27,6 +27,14 @@ def test_every_label_has_the_weights_of_its_own_logistic_regression(strength: fl
     expected = np.concatenate([reference(Y[:, label], strength) for label in range(4)], axis=1)
     np.testing.assert_allclose(found.weights.numpy(), expected, atol=5e-3)
     assert not start.any()
+
+
+def test_known_curvature_leads_to_the_same_weights_in_fewer_steps() -> None:
+    mixed = X @ np.random.default_rng(0).normal(size=(10, 10)) + 3  # columns that go together, off the middle
+    data = torch.from_numpy(mixed.astype(np.float32)), torch.from_numpy(Y), torch.zeros(11, 4), binary_columns, 1.0
+    plain, helped = fit_linear(*data, tolerance=1e-5), fit_linear(*data, Curvature(data[0]), tolerance=1e-5)
+    np.testing.assert_allclose(times(data[0], helped.weights), times(data[0], plain.weights), atol=5e-3)
+    assert helped.evaluations < plain.evaluations / 2
 
 
 def test_every_label_can_have_its_own_strength() -> None:

@@ -1,4 +1,5 @@
-"""Which labels ``predict`` gives where there may be several: those above a threshold that did best on held-out rows."""
+"""What scores decide. Where there may be several labels, ``predict`` gives those above a threshold that did best on
+held-out rows; of single labels, each has its odds against all others."""
 
 from dataclasses import dataclass
 
@@ -54,3 +55,16 @@ def best_decision(linked: Tensor, target: Tensor) -> Decision:
             threshold = float(edges[at] + edges[at + 1]) / 2
             best_value, best = float(values[at]), Decision(threshold, bool(sure.any()))
     return best
+
+
+def log_odds(scores: Tensor) -> Tensor:
+    """How likely each class is against all others together, as a logarithm; exact also where softmax rounds to 1.
+
+    >>> log_odds(torch.tensor([[0.0, 100.0, 0.0]])).round(decimals=2)
+    tensor([[-100.0000,   99.3100, -100.0000]])
+    """
+    logs = scores.log_softmax(1)
+    others = torch.log1p(-logs.exp())
+    highest = scores.argmax(1, keepdim=True)
+    without = scores.scatter(1, highest, -torch.inf).logsumexp(1, keepdim=True)
+    return logs - others.scatter(1, highest, without - scores.logsumexp(1, keepdim=True))

@@ -22,7 +22,7 @@ from shortlist.data import Dataset, split
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError
 from shortlist.estimators import files
-from shortlist.estimators.decisions import best_decision
+from shortlist.estimators.decisions import best_decision, log_odds
 from shortlist.estimators.learner import new_learner
 from shortlist.estimators.rows import joined, latest, take
 from shortlist.estimators.solvers import (
@@ -474,9 +474,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return link_tensor(scores, usual_link(single=not sigmoid)).numpy()
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Raw scores (N, L); of two single labels, how much higher the second one's is, (N,)."""
+        """With several labels, their scores (N, L). For single labels the log-odds of every class, (N, L), or of the
+        second of two, (N,): unlike raw scores, these compare between rows as probabilities do."""
         scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 and not self.is_multilabel_ else scores
+        if self.is_multilabel_:
+            return scores
+        odds = log_odds(torch.from_numpy(scores).double()).numpy()
+        return odds[:, 1] if odds.shape[1] == 2 else odds
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of ``predict``; with several labels, how well each example's labels are ranked: the mean over
