@@ -13,11 +13,12 @@ class Native:
     """A function of tensors of rows (some may be None), with its numbers: what makes it differentiable.
 
     A subclass says how to compute ``(out, *kept)``, the gradient by what was kept, and the gradient as a formula, which
-    PyTorch can differentiate again. One with a kernel also has a ``twin``: calling it decides between the two.
+    PyTorch can differentiate again. One with a kernel also has a ``twin``: a call decides between the two.
     """
 
-    saves_out: ClassVar[bool] = False  # backward asks for ``out``; then the caller may not change it in place
-    gives_away: ClassVar[bool] = False  # backward finishes in place what was kept, and it is computed again if need be
+    saves_out: ClassVar[bool] = False  # backward asks for ``out``, the first that it is handed as kept
+    gives_away: ClassVar[bool] = False  # backward asks for nothing but what was kept, finished in place and given away
+    has_twin: ClassVar[bool] = True  # `forward` is a kernel; False: it is PyTorch itself, and serves all
     linear: bool = False  # piecewise: the gradient has no slope of its own
 
     def forward(self, *tensors: Any) -> tuple[Tensor, ...]:
@@ -25,7 +26,7 @@ class Native:
         raise NotImplementedError
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
-        """Gradients of the first tensor or two; ``kept`` begins with ``out`` where that is saved."""
+        """Gradients of the first tensor or two; without the tensors where what was kept is given away."""
         raise NotImplementedError
 
     def formula(self, upstream: Tensor, *tensors: Any) -> tuple[Tensor, ...]:
@@ -36,12 +37,8 @@ class Native:
         """``out`` itself, written in PyTorch."""
         raise NotImplementedError
 
-    def serves(self, scores: Tensor) -> bool:
-        """Whether `forward` takes these scores; the twin serves the others."""
-        return native_serves(scores)
-
     def __call__(self, scores: Tensor, *tensors: Tensor | None) -> Tensor:
-        if not self.serves(scores):
+        if self.has_twin and not native_serves(scores):
             return self.twin(scores, *tensors)
         out: Tensor = Traced.apply(self, scores, *tensors)[0] if traced() else Eager.apply(self, scores, *tensors)
         return out
@@ -52,28 +49,28 @@ class Eager(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, call: Native, *tensors: Tensor | None) -> Tensor:
-        out, *kept = call.forward(*tensors)
-        ctx.call, ctx.kept = call, kept
-        if call.saves_out:
-            ctx.save_for_backward(*tensors, out)
-        else:
+        output = call.forward(*tensors)
+        ctx.call = call
+        if call.gives_away:
+            ctx.kept = output[1:]
             ctx.save_for_backward(*tensors)
-        return out
+        else:
+            ctx.save_for_backward(*tensors, *(output if call.saves_out else output[1:]))
+        return output[0]
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
-        call, saved = ctx.call, ctx.saved_tensors
-        tensors, out = (saved[:-1], saved[-1:]) if call.saves_out else (saved, ())
-        differentiated = torch.is_grad_enabled()
+        call, count, differentiated = ctx.call, len(ctx.needs_input_grad) - 1, torch.is_grad_enabled()
         if differentiated and not call.linear:
-            gradients = call.formula(upstream, *tensors)
+            gradients = call.formula(upstream, *ctx.saved_tensors[:count])
+        elif call.gives_away:  # who asks a second time has it computed again
+            kept = call.forward(*ctx.saved_tensors)[1:] if ctx.kept is None else ctx.kept
+            ctx.kept = None
+            gradients = call.backward(upstream, kept, not (differentiated or transforms_active()))
         else:
-            kept = call.forward(*tensors)[1:] if ctx.kept is None else ctx.kept
-            if call.gives_away:
-                ctx.kept = None
-            in_place = not (differentiated or transforms_active())
-            gradients = call.backward(upstream, (*out, *kept), in_place, *tensors)
-        return None, *gradients, *[None] * (len(tensors) - len(gradients))
+            saved = ctx.saved_tensors
+            gradients = call.backward(upstream, saved[count:], False, *saved[:count])
+        return None, *gradients, *[None] * (count - len(gradients))
 
 
 class Traced(torch.autograd.Function):
@@ -102,5 +99,5 @@ class Traced(torch.autograd.Function):
         if torch.is_grad_enabled() and not ctx.call.linear and not torch.compiler.is_compiling():
             gradients = ctx.call.formula(upstream, *tensors)
         else:
-            gradients = ctx.call.backward(upstream, kept, False, *tensors)
+            gradients = ctx.call.backward(upstream, kept, False, *(() if ctx.call.gives_away else tensors))
         return None, *gradients, *[None] * (len(tensors) - len(gradients))

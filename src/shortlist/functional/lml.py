@@ -107,8 +107,7 @@ class _Projection(Native):
 class _Lean(_Projection):
     """The twin for a number k below that of the labels: few passes over the row, and h of the top kept for backward."""
 
-    def serves(self, scores: Tensor) -> bool:
-        return True
+    has_twin: ClassVar[bool] = False
 
     def forward(self, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
         k = self.k

@@ -72,23 +72,19 @@ class _LogSubsetSum(Native):
     """log sigma_k of each row, in float64; the kernel computes the marginals, its gradient, with it."""
 
     k: int
-    saves_out: ClassVar[bool] = True
     gives_away: ClassVar[bool] = True
 
     def forward(self, scores: Tensor) -> tuple[Tensor, ...]:
-        results: tuple[Tensor, ...] = ops.subset_sums(scores, self.k, True)
-        return results
+        log_sum, marginals = ops.subset_sums(scores, self.k, True)
+        return log_sum, marginals, log_sum == float("-inf")
 
-    def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor) -> tuple[Tensor]:
-        log_sum, marginals = kept
-        return (marginals * self._live(upstream, log_sum, scores),)
+    def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *_: Tensor) -> tuple[Tensor]:
+        marginals, dead = kept  # a row without a subset of this size has nothing to learn
+        upstream = torch.where(dead, 0.0, upstream).to(marginals.dtype).unsqueeze(-1)
+        return (marginals.mul_(upstream) if in_place else marginals * upstream,)
 
     def formula(self, upstream: Tensor, scores: Tensor) -> tuple[Tensor]:
-        return (_Marginals(self.k)(scores) * self._live(upstream, self.forward(scores)[0], scores),)
-
-    def _live(self, upstream: Tensor, log_sum: Tensor, scores: Tensor) -> Tensor:
-        """A row without a subset of this size has nothing to learn."""
-        return torch.where(log_sum == float("-inf"), 0.0, upstream).to(scores.dtype).unsqueeze(-1)
+        return self.backward(upstream, (_Marginals(self.k)(scores), self.forward(scores)[2]), False)
 
     def twin(self, scores: Tensor) -> Tensor:
         return _log_subset_sum_twin(scores, self.k)
