@@ -258,3 +258,8 @@ def test_an_entry_point_has_the_name_of_its_class(installed):
     installed("besides")
     with pytest.raises(ValueError, match=r"'besides' of shortlist\.objectives leads to beside:Beside.* is 'beside'"):
         objective_class("besides")
+
+
+def test_the_objectives_that_only_rank_say_so():
+    ranking = {name for name, kind in OBJECTIVES.items() if kind.only_ranks}
+    assert ranking == {"topk-hinge", "warp", "lsep", "rml", "multilabel-softmax", "wsabie", "fast0tag"}

@@ -206,6 +206,8 @@ def test_any_model_is_calibrated() -> None:
     by_data = sl.calibrate(network, sl.data.Dataset(inputs, labels, tuple("abcde")), rule="average-k:k=2")
     for other, given in ((by_function, inputs), (by_scores, network(inputs)), (by_object, inputs), (by_data, inputs)):
         assert other.predict_sets(given).to_lists() == predictor.predict_sets(inputs).to_lists()
+    in_double = sl.calibrate(nn.Linear(8, 5).double(), (inputs, labels), rule="average-k:k=2")
+    assert in_double.scores(inputs).dtype == torch.float32
     assert by_data.label_names == tuple("abcde")
     again = sl.calibrate(predictor, (inputs, labels), rule=["top-k:k=1", "conformal:alpha=0.2"])
     assert list(again.rules) == ["top-k-1", "conformal-0.2"]
@@ -220,6 +222,8 @@ def test_a_label_matrix_gets_the_usual_rules_and_sets_by_name() -> None:
     kinds = [name.rpartition("-")[0] for name in predictor.rules]
     assert kinds == ["top-k", "average-k", "conformal", "threshold"]
     assert predictor.link == "sigmoid"
+    by_sets = sl.calibrate(scores, sl.LabelSets.from_dense(labels), label_names=["a", "b", "c"])
+    assert by_sets.rules["conformal-0.1"].to_json() == predictor.rules["conformal-0.1"].to_json()
     assert predictor.predict(torch.tensor([[9.0, -9.0, 9.0]])) == [["a", "c"]]
 
 

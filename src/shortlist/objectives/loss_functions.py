@@ -175,6 +175,7 @@ class TopKHinge(_TopK):
     """A linear head trained by `topk_hinge_loss`."""
 
     name, function = "topk-hinge", staticmethod(losses.topk_hinge_loss)
+    only_ranks = True
 
 
 @register
@@ -231,6 +232,7 @@ class WARP(_LabelMatrix):
     """A linear head trained by `warp_loss`."""
 
     name, function = "warp", staticmethod(losses.warp_loss)
+    only_ranks = True
 
 
 @register
@@ -238,6 +240,7 @@ class LSEP(_LabelMatrix):
     """A linear head trained by `lsep_loss`."""
 
     name, function = "lsep", staticmethod(losses.lsep_loss)
+    only_ranks = True
 
 
 @register
@@ -245,6 +248,7 @@ class RML(_LabelMatrix):
     """A linear head trained by `rml_loss`."""
 
     name, function = "rml", staticmethod(losses.rml_loss)
+    only_ranks = True
 
 
 @register
@@ -252,6 +256,7 @@ class MultilabelSoftmax(_LabelMatrix):
     """A linear head trained by `multilabel_softmax_loss`."""
 
     name, function = "multilabel-softmax", staticmethod(losses.multilabel_softmax_loss)
+    only_ranks = True
     link = "softmax"
 
 

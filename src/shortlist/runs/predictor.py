@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from shortlist.data import Dataset
 from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
-from shortlist.labels import LabelSets
+from shortlist.labels import LabelSets, from_sets
 from shortlist.links import Link, check_link, link_rows, usual_link
 from shortlist.options import Named
 from shortlist.runs.config import parse_rule
@@ -130,8 +130,9 @@ class Predictor(nn.Module):
         return tuple(X.shape[1:]) == inputs.in_shape
 
     def _in_batches(self, X: Tensor) -> Tensor:
-        device = next((weight.device for weight in self.parameters()), X.device)
-        X = X.to(torch.float32) if X.is_floating_point() or self.model is None else X
+        weight = next(self.parameters(), None)
+        device, kind = (X.device, torch.float32) if weight is None else (weight.device, weight.dtype)
+        X = X.to(kind) if X.is_floating_point() or self.model is None else X
         was_training = self.training
         if was_training:
             self.eval()
@@ -215,8 +216,8 @@ def calibrate(
     Args:
         model: scores (N, L), an array or a tensor; a module or function that gives scores of inputs; or a Predictor,
             whose rules are then others.
-        data: with scores their labels: class indices (N,), a label matrix (N, L) of 1, 0 and -1, or None where the rule
-            needs none. With a model a pair (inputs, labels), or a `shortlist.data.Dataset`.
+        data: with scores their labels: class indices (N,), a label matrix (N, L) of 1, 0 and -1, `LabelSets`, or None
+            where the rule needs none. With a model a pair (inputs, labels), or a `shortlist.data.Dataset`.
         rule: one rule or several: ``"average-k:k=3"``, ``"conformal:alpha=0.1"``, or a rule object; the usual ones if
             not given.
         link: what makes probabilities of scores; softmax for class indices, sigmoid for a label matrix if not given.
@@ -240,6 +241,8 @@ def calibrate(
         inputs, target = data
     else:
         inputs, target = model, data
+    if isinstance(target, LabelSets):
+        target = from_sets(target)
     target = None if target is None else torch.as_tensor(np.asarray(target))
     single = target is None or target.ndim == 1
     if made is None:

@@ -223,7 +223,8 @@ class Run:
 
     def scores(self, dataset: Dataset) -> Tensor:
         """The best model's scores on a data set, float32 (N, L)."""
-        return self.predictor().scores(self.preprocessed(dataset))
+        predictor = self._predictor or self.predictor()  # the rules of one that is made already need no reading
+        return predictor.scores(self.preprocessed(dataset))
 
     def release(self) -> None:
         """Let the model go from memory: for whoever looks at many runs in turn."""
