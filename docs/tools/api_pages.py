@@ -53,9 +53,7 @@ def _names(room: str) -> list[str]:
 
 def _page(room: str, above: str) -> str:
     places = [_place(room, name) for name in sorted(_names(room), key=str.lower)]
-    # modules take their options from their functions when they are imported: the source does not say them
-    inspected = "    options:\n      force_inspection: true\n" if room == "nn" else ""
-    return f"# shortlist.{room}\n\n{above}\n\n" + "\n".join(f"::: {place}\n{inspected}" for place in places)
+    return f"# shortlist.{room}\n\n{above}\n\n" + "\n".join(f"::: {place}\n" for place in places)
 
 
 def _place(room: str, name: str) -> str:
