@@ -5,7 +5,6 @@ import inspect
 from docstring_parts import readable, summary, table, written_by
 
 from shortlist.models import BACKBONES, build_backbone
-from shortlist.scenes import RelationScorer
 
 INTRODUCTION = f"""\
 # Backbones
@@ -68,7 +67,7 @@ def page() -> str:
 
 
 def _row(name: str) -> list[str]:
-    row = [f"[`{name}`](#{name})", summary(RelationScorer if name == "relations" else BACKBONES[name])]
+    row = [f"[`{name}`](#{name})", summary(BACKBONES[name])]
     if name in ("identity", "mlp", "relations"):  # sizes that depend on the inputs
         return [*row, "scenes" if name == "relations" else "features or images", "", ""]
     made = build_backbone(name, in_shape=IMAGE, **({"pretrained": False} if name == "efficientnet-lite0" else {}))
@@ -93,7 +92,7 @@ def _written(default: object) -> str:
 
 
 def _docstring(name: str) -> str:
-    docstring = inspect.cleandoc((RelationScorer if name == "relations" else BACKBONES[name]).__doc__ or "")
+    docstring = inspect.cleandoc(BACKBONES[name].__doc__ or "")
     return "\n".join(
         line for line in docstring.split("\n>>> ")[0].rstrip().splitlines() if not line.startswith("    in_shape: ")
     )

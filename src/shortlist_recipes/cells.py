@@ -13,9 +13,8 @@ from torch import Tensor
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
-from shortlist.runs.config import RunConfig
+from shortlist.runs.config import CONFIG, RunConfig
 from shortlist.runs.prepare import prepare
-from shortlist.runs.run import CONFIG
 from shortlist.runs.train import train_prepared
 from shortlist.training.history import History
 from shortlist.training.learner import Learner, score

@@ -11,7 +11,8 @@ from shortlist.options import Named
 from shortlist.runs.config import parse_rule
 from shortlist.runs.given import scores_for_calibration
 from shortlist.runs.results import results_of
-from shortlist.runs.run import Run, save_rules
+from shortlist.runs.rule_files import save_rules
+from shortlist.runs.run import Run
 from shortlist.sets.named import fit_rules, usual_rules
 
 

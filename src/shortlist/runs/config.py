@@ -14,6 +14,7 @@ from shortlist.files import PathLike
 from shortlist.options import Named, in_our_words, unknown_key
 from shortlist.training.settings import OptimizerSettings, ScheduleSettings, Section, TrainSettings
 
+CONFIG = "config.yaml"  # of a run
 PARTS = ("train", "validation", "calibration", "test")
 _NAMED = ("backbone", "objective", "optimizer", "rules", "schedule")  # keys whose values may be a name alone
 

@@ -15,11 +15,11 @@ from shortlist.files import PathLike
 from shortlist.objectives import objective_class
 from shortlist.objectives.usual import usual_objective
 from shortlist.runs.calibrate import calibrate
-from shortlist.runs.config import RunConfig, apply_override, check_config
+from shortlist.runs.config import CONFIG, RunConfig, apply_override, check_config
 from shortlist.runs.evaluate import evaluate
 from shortlist.runs.guess import guess_source
 from shortlist.runs.report import report
-from shortlist.runs.run import CONFIG, Run
+from shortlist.runs.run import Run
 from shortlist.runs.setup import read_parts, resolve
 from shortlist.runs.train import free_path, train
 from shortlist.sets.named import usual_rules

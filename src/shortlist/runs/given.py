@@ -18,7 +18,8 @@ from shortlist.options import Named
 from shortlist.runs.config import parse_rule
 from shortlist.runs.find_data import find_data
 from shortlist.runs.predictor import Predictor
-from shortlist.runs.run import Run, load_rules, open_run
+from shortlist.runs.rule_files import load_rules
+from shortlist.runs.run import Run, open_run
 from shortlist.runs.scores import read_labels, read_scores
 from shortlist.sets import SetRule
 

@@ -13,7 +13,9 @@ from shortlist.errors import ShortlistError
 from shortlist.files import PathLike, read_json
 from shortlist.reports import ReportData, RunResult, from_scores
 from shortlist.reports.similarity import explain_run
-from shortlist.runs.run import CONFIG, ENVIRONMENT, Run, load_rules
+from shortlist.runs.config import CONFIG
+from shortlist.runs.rule_files import load_rules
+from shortlist.runs.run import ENVIRONMENT, Run
 from shortlist.runs.scores import read_labels, read_scores
 from shortlist.runs.used_for import used_for
 from shortlist.sets.named import fit_rules, usual_rules

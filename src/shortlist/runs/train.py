@@ -10,11 +10,11 @@ from typing import Any
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import PathLike, read_json
-from shortlist.runs.config import RunConfig, as_config
+from shortlist.runs.config import CONFIG, RunConfig, as_config
 from shortlist.runs.environment import environment
 from shortlist.runs.lock import locked
 from shortlist.runs.prepare import Prepared, prepare
-from shortlist.runs.run import CONFIG, ENVIRONMENT, Run, open_run
+from shortlist.runs.run import ENVIRONMENT, Run, open_run
 from shortlist.runs.setup import repeated, resolve
 from shortlist.training import loop
 from shortlist.training.auto_settings import steps_per_epoch

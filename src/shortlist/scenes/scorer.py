@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -67,6 +66,11 @@ class RelationScorer(nn.Module):
         learn_frequency: bool = True,
     ) -> None:
         super().__init__()
+        if len(in_shape) != 4:
+            raise ShortlistError(
+                f"backbone 'relations' takes scenes (readers vrd, vrd-pairs and visual-genome), got inputs of shape "
+                f"{tuple(in_shape)}: use 'identity' or 'mlp' for features, a convolutional network for images"
+            )
         for name, value in (("embedding", embedding), ("context", context), ("hidden", hidden)):
             if value < 1:
                 raise ShortlistError(f"{name} must be at least 1, got {value}")
@@ -116,20 +120,4 @@ class RelationScorer(nn.Module):
         return PairFeatures(values, nn.functional.embedding(kind, self.frequency), batch.pair_counts)
 
 
-@register_backbone("relations")
-def _relations(
-    in_shape: Sequence[int],
-    *,
-    embedding: int = 100,
-    context: int = 128,
-    hidden: int = 256,
-    dropout: float = 0.1,
-    learn_frequency: bool = True,
-) -> nn.Module:
-    if len(in_shape) != 4:
-        raise ShortlistError(
-            f"backbone 'relations' takes scenes (readers vrd, vrd-pairs and visual-genome), got inputs of shape "
-            f"{tuple(in_shape)}: use 'identity' or 'mlp' for features, a convolutional network for images"
-        )
-    options: dict[str, Any] = {"embedding": embedding, "context": context, "hidden": hidden, "dropout": dropout}
-    return RelationScorer(in_shape, learn_frequency=learn_frequency, **options)
+register_backbone("relations")(RelationScorer)
