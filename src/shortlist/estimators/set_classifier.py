@@ -341,12 +341,12 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         self._settings(len(target), *self._choices(len(target))[0], "constant")
         self._make_rule()
-        self.solver_ = self._choose_solver(inputs, len(target))
+        self.solver_ = self._choose_solver(inputs)
 
     def _known(self, target: Tensor) -> Tensor:
         return unknown_as_absent(target) if self._unknown_is_absent else target
 
-    def _choose_solver(self, inputs: Any, examples: int) -> str:
+    def _choose_solver(self, inputs: Any) -> str:
         if self.solver == "adamw":
             return "adamw"
         possible = not self.hidden and self.objective_ in FULL_BATCH
