@@ -3,6 +3,7 @@
 import os
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -186,12 +187,40 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ("a,stars\n1,5\n2,3\n3,5\n", {"labels_key": "stars"}),
         ("id,a,kind\n1,1,x\n2,2,y\n3,3,x\n", {"labels_key": "kind", "ids_key": "id"}),
         ("id,a,kind\n1,1,x\n1,2,y\n3,3,x\n", {"labels_key": "kind"}),
+        (
+            "a,flag,has_rust,has_dent\n1,yes,yes,\n2,no,no,yes\n3,no,,no\n",
+            {"label_columns": ["has_rust", "has_dent"]},
+        ),
+        ("a,new,sold\n1,1,0\n2,0,1\n3,1,1\n", {"labels_key": "sold"}),
     ],
 )
-def test_columns_are_guessed(content: str, options: dict[str, str]) -> None:
+def test_columns_are_guessed(content: str, options: dict[str, Any]) -> None:
     Path("t.csv").write_text(content)
     assert guess_source("t.csv").source == {"reader": "features", "path": "t.csv", **options}
     assert guess_source("t.csv").notes
+
+
+def test_columns_of_yes_or_no_that_become_features_beside_the_label_are_told() -> None:
+    Path("t.csv").write_text("a,new,sold\n1,1,0\n2,0,1\n3,1,1\n")
+    note = "yes or no as well, and features: 'new'; if they are labels, name all with --labels"
+    assert note in guess_source("t.csv").notes
+
+
+def test_the_columns_of_yes_or_no_in_a_table_of_images_are_its_labels() -> None:
+    Image.new("RGB", (8, 8)).save("1.png")
+    Path("t.csv").write_text("file,circle,square,seen_by\n1.png,1,,ann\n2.png,,0,bob\n3.png,0,1,ann\n")
+    assert guess_source("t.csv").source["label_columns"] == ["circle", "square"]
+
+
+def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called() -> None:
+    frame = leaves().rename(columns={"leaf_id": "Ticket No"})
+    frame["day"] = pd.date_range("2024-01-01", periods=len(frame)).strftime("%d.%m.%Y")
+    write("t.csv", frame[["day", "note", "Ticket No", "length", "species"]].replace("leaf ", "T-", regex=True))
+    guess = guess_source("t.csv")
+    assert guess.source["ids_key"] == "Ticket No"
+    assert "ids: the column 'Ticket No', which differs in every row (none: data.train.ids_key=null)" in guess.notes
+    write("few.csv", frame[["Ticket No", "length", "species"]].replace("leaf ", "T-", regex=True)[:20])
+    assert "ids_key" not in guess_source("few.csv").source
 
 
 @pytest.mark.parametrize(

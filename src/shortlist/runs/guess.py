@@ -3,12 +3,14 @@ told, with the option that changes it."""
 
 import gzip
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shortlist.data.cells import DATE, is_number
 from shortlist.data.column_use import listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
@@ -21,6 +23,8 @@ _ARRAYS = (".npz", ".npy")
 _LOOKED_AT = 1000  # cells of a column
 _MOST_CLASSES = 50  # of a last column that is called nothing in particular
 _LONG = 40  # letters: text, if most cells are longer
+_FIRST_WORD = re.compile(r"([^_\-.:/ ]+)[_\-.:/ ]")  # of a name of several
+_ANSWERS = frozenset({"yes", "no", "true", "false", "1", "0", "-1", "1.0", "0.0", "-1.0"})  # cells of a label's column
 
 
 @dataclass
@@ -111,7 +115,7 @@ class _Table:
         pictures = self._pictures()
         rest = [name for name in self.names if name != pictures]
         source: dict[str, Any] = {"path": str(self.path), **self.written}
-        key, columns = self._label_options(rest)
+        key, columns = self._label_options(rest, pictures is not None)
         source |= columns
         if pictures is not None:
             if key is not None:
@@ -133,7 +137,7 @@ class _Table:
 
     # ---- labels
 
-    def _label_options(self, names: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
+    def _label_options(self, names: Sequence[str], images: bool) -> tuple[str | None, dict[str, Any]]:
         """The one column of labels, or none; and further options."""
         if len(self.labels) > 1:
             return None, {"label_columns": self.labels}
@@ -146,6 +150,11 @@ class _Table:
             if len(columns) > 1 and prefix not in names:
                 self.notes.append(f"labels: the columns {prefix}_* (others: --labels COLUMN)")
                 return prefix, {}
+        answers = [] if self.labels or any(name.lower() in _LABELS for name in names) else self._answers(names, images)
+        if len(answers) > 1:
+            shown = listed([repr(name) for name in answers])
+            self.notes.append(f"labels: the columns of yes or no, {shown} (others: --labels COLUMN,COLUMN)")
+            return None, {"label_columns": answers}
         key = self.labels[0] if self.labels else self._label_column(names)
         mark = _separator(self.cells(key)) if self.table.is_flat(key) else None
         if mark is not None:
@@ -153,6 +162,29 @@ class _Table:
                 f"several labels in a cell of {key!r}, with {mark!r} between (one label: data.train.separator=null)"
             )
         return key, {} if mark is None else {"separator": mark}
+
+    def _answers(self, names: Sequence[str], images: bool) -> list[str]:
+        """The columns that say yes or no of one label each: of a table of images all such columns, as nothing else can
+        be of use; of other tables, where they may be features, the last ones, if their names begin with one word."""
+        if images:
+            return [name for name in names if self._is_answer(name)]
+        found = self._last_answers(names)
+        for place in range(len(found) - 1):
+            first = {word.group(1) if (word := _FIRST_WORD.match(name)) else None for name in found[place:]}
+            if len(first) == 1 and None not in first:
+                return found[place:]
+        if len(found) > 1:
+            shown = listed([repr(name) for name in found[:-1]])
+            self.notes.append(f"yes or no as well, and features: {shown}; if they are labels, name all with --labels")
+        return []
+
+    def _last_answers(self, names: Sequence[str]) -> list[str]:
+        others = [place for place, name in enumerate(names) if not self._is_answer(name)]
+        return list(names[others[-1] + 1 if others else 0 :])
+
+    def _is_answer(self, name: str) -> bool:
+        cells = self.cells(name) if self.table.is_flat(name) else []
+        return bool(cells) and {str(cell).strip().lower() for cell in cells} <= _ANSWERS
 
     def _label_column(self, names: Sequence[str]) -> str:
         called = {name.lower(): name for name in reversed(names)}
@@ -198,9 +230,12 @@ class _Table:
         return None
 
     def _ids(self, source: dict[str, Any], names: Sequence[str]) -> None:
-        """The first column that is called an id and differs in every row."""
+        """The first column that is called an id and differs in every row, or else one of words that all differ."""
+        unique = []
         for name in names:
             cells = self.cells(name) if self.table.is_flat(name) else []
+            if self._are_codes(name, cells):
+                unique.append(name)
             if name.lower() == "id" or name.lower().endswith(("_id", " id")) or name.endswith("Id"):
                 if len(set(map(str, cells))) == min(_LOOKED_AT, len(self.table.array(name))):
                     source["ids_key"] = name
@@ -210,6 +245,21 @@ class _Table:
                     f"the column {name!r} is called an id and repeats: if its rows belong together, "
                     f"data.groups={name} data.train.other_columns=[{name}]"
                 )
+        if unique:
+            source["ids_key"] = unique[0]
+            self.notes.append(
+                f"ids: the column {unique[0]!r}, which differs in every row (none: data.train.ids_key=null)"
+            )
+
+    def _are_codes(self, name: str, cells: Sequence[Any]) -> bool:
+        """Whether these are words, no numbers and no dates, of which none comes twice."""
+        rows = min(_LOOKED_AT, len(self.table.array(name)))
+        if rows <= _MOST_CLASSES or len(cells) < rows or self.table.has_numbers(name):
+            return False
+        words = {str(cell).strip() for cell in cells}
+        return len(words) == rows and not any(
+            " " in word or len(word) > _LONG or is_number(word) or DATE.fullmatch(word) for word in words
+        )
 
     def _texts(self, names: Sequence[str]) -> None:
         texts = []
