@@ -128,3 +128,18 @@ def test_facts_that_do_not_fit_together_are_refused(change: dict[str, Any]) -> N
     facts = Preprocessor.fit(TABLE).to_json() | change
     with pytest.raises(ValueError, match="preprocessing"):
         Preprocessor.from_json(facts)
+
+
+def test_names_that_are_numbers_are_found_in_a_column_of_numbers() -> None:
+    prepared = Preprocessor.fit(pd.DataFrame({"grade": ["1", "2", "A"] * 10}))
+    expected = prepared.transform(pd.DataFrame({"grade": ["1", "2", "A"]}))
+    assert prepared.transform(pd.DataFrame({"grade": [1.0, 2.0]})).tolist() == expected[:2].tolist()
+    assert prepared.transform(pd.DataFrame({"grade": [2, 1]})).tolist() == expected[[1, 0]].tolist()
+
+
+@pytest.mark.parametrize("cells", [[], [None], ["NA"]])
+def test_columns_may_be_blank_in_all_new_rows(cells: list[Any]) -> None:
+    prepared = Preprocessor.fit(TABLE)
+    found = prepared.transform(pd.DataFrame({name: pd.Series(cells, dtype=object) for name in TABLE.columns}))
+    assert found.shape == (len(cells), prepared.width)
+    assert np.isfinite(found).all()

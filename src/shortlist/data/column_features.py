@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.data.cells import is_number
 from shortlist.data.frame_columns import MISSING
 
 CONSTANT = "always the same"
@@ -52,7 +53,15 @@ class Categories:
 
     def transform(self, values: NDArray[Any]) -> NDArray[np.float32]:
         place = {name: number for number, name in enumerate(self.names)}
-        at = np.array([place.get(value, len(self.names)) for value in values.tolist()], dtype=np.int64)
+        # a column of which all other rows hold numbers is read as numbers: 1.0 is the name 1 again
+        by_number = {float(name): number for name, number in reversed(place.items()) if is_number(name)}
+
+        def place_of(name: str) -> int:
+            other = by_number.get(float(name)) if name not in place and is_number(name) else None
+            return place.get(name, len(self.names)) if other is None else other
+
+        found = {value: place_of(value) for value in set(values.tolist())}
+        at = np.array([found[value] for value in values.tolist()], dtype=np.int64)
         return np.eye(len(self.names) + 1, dtype=np.float32)[at][:, : self.width]
 
 

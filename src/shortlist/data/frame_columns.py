@@ -49,7 +49,7 @@ def read_column(series: Any, na_values: tuple[str, ...]) -> tuple[NDArray[Any], 
 
 def as_names(series: Any, na_values: tuple[str, ...]) -> NDArray[Any]:
     blank = series.isna().to_numpy()
-    names = series.astype(object).map(lambda value: str(value).strip()).to_numpy(dtype=object)
+    names = np.array([str(value).strip() for value in series.tolist()], dtype=object)
     unknown = set(na_values)
     names[blank] = MISSING
     return np.array([MISSING if name in unknown else name for name in names.tolist()], dtype=object)

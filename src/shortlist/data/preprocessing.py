@@ -24,7 +24,7 @@ from shortlist.data.column_features import (
     is_constant,
 )
 from shortlist.data.column_use import listed
-from shortlist.data.frame_columns import as_names, column_names, read_column
+from shortlist.data.frame_columns import MISSING, as_names, column_names, read_column
 from shortlist.data.preprocessing_facts import facts_of, fields_of
 from shortlist.errors import ShortlistError, ShortlistWarning
 
@@ -191,6 +191,8 @@ class Preprocessor:
 
     def _read_number(self, series: Any, column: int) -> NDArray[np.float64]:
         values, why_not = read_column(series, self.na_values)
+        if values.dtype == object and (values == MISSING).all():
+            return np.full(len(values), np.nan)  # all blank, or no rows
         if why_not or values.dtype == object:
             shown = listed([repr(value) for value in series.dropna().unique()[:3].tolist()])
             raise ShortlistError(f"the column {self._names[column]!r} was fitted with numbers, now it holds {shown}")

@@ -7,6 +7,7 @@ import pytest
 
 from shortlist.data import read_features
 from shortlist.data.readers.features import read_inputs
+from shortlist.errors import ShortlistError
 from tests.data.readers.made_files import assert_found, text
 
 XML = """<?xml version="1.0" encoding="utf-8"?>
@@ -100,6 +101,7 @@ def test_without_the_names_of_the_labels_the_xml_is_asked_for(folder: Path) -> N
     ("old", "new", "line", "message"),
     [
         ("0.03,major", "x,major", 12, "the attribute 'Mean_Acc' is 'x', not a number"),
+        ("0.03,major", "0.03,flat", 12, "is 'flat': allowed are major, minor"),
         ("0.03,major,", "0.03,", 12, "has 5 values, but there are 6 attributes"),
         ("@ATTRIBUTE beats REAL", "beats REAL", 6, "expected @attribute NAME KIND or @data"),
         ("@ATTRIBUTE beats", "@attribute happy", None, "2 attributes are called 'happy'"),
@@ -116,9 +118,24 @@ def test_what_is_wrong_is_found_with_its_line(folder: Path, old: str, new: str, 
         ("{9 1}", "place 9 is outside: allowed are 0..4"),
         ("{2 west}", "the attribute 'place' is 'west': allowed are north, south, east"),
         ("{1 2.5 south}", "the attribute 'count' is '2.5 south', not a number"),
+        ("{1 2, 1 2}", "place 1 has several values"),
+        ("{" + "9" * 5000 + " 1}", "a sparse row is {place value, ...}, got"),
         ("{x}", "a sparse row is {place value, ...}, got '{x}'"),
     ],
 )
 def test_what_is_wrong_in_a_sparse_row_is_found_with_its_line(folder: Path, row: str, message: str) -> None:
     path = text(folder / "bib.arff", SPARSE.replace("{}", row))
     assert_found("features", [("bib.arff", 10, message)], path=path, label_columns=["cat", "dog"])
+
+
+@pytest.mark.parametrize("encoding", ["unheard-of", "utf-7"])
+def test_an_xml_in_an_encoding_that_cannot_be_read_is_a_message(folder: Path, encoding: str) -> None:
+    labels = text(folder / "music.xml", XML.replace("utf-8", encoding))
+    with pytest.raises(ShortlistError, match="music.xml: is not XML: .*encoding"):
+        read_features(folder / "music.arff", labels=labels)
+
+
+def test_signs_that_only_unicode_takes_for_line_ends_stay_in_their_cell(folder: Path) -> None:
+    path = text(folder / "music.arff", DENSE.replace("major", "'ma\u2028jor'"))
+    table = read_features(path, labels=folder / "music.xml", as_table=True)
+    assert table.inputs.frame["key 'n' mode"][0] == "ma\u2028jor"

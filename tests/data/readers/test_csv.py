@@ -135,6 +135,41 @@ def test_a_large_table_is_parsed_once_and_again_when_it_changes(
     assert shown(read("a,y\n8,owl\n2,cat\n"))[0] == [[8.0], [2.0]]
 
 
+def test_a_large_table_with_wrong_rows_is_a_problem_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_table_cache, "_WORTH", 10)
+    monkeypatch.setenv("SHORTLIST_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "table.csv"
+    path.write_text("a,y\n1.5,owl\n2,cat,dog\n3,cat\n")
+    for _ in range(2):
+        assert_found("features", [("table.csv", 3, "has 3 cells, but there are 2 columns")], path=path)
+
+
+def test_a_table_that_changes_is_parsed_again_though_its_time_is_set_back(
+    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_table_cache, "_WORTH", 10)
+    monkeypatch.setenv("SHORTLIST_CACHE", str(tmp_path / "cache"))
+    read("a,y\n1.5,owl\n2,cat\n")
+    before = (tmp_path / "table.csv").stat()
+    (tmp_path / "table.csv").unlink()
+    (tmp_path / "table.csv").write_text("a,y\n7.5,owl\n2,cat\n")
+    os.utime(tmp_path / "table.csv", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert shown(read_features(tmp_path / "table.csv"))[0] == [[7.5], [2.0]]
+
+
+def test_a_damaged_file_in_the_cache_is_not_used(read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_table_cache, "_WORTH", 10)
+    monkeypatch.setenv("SHORTLIST_CACHE", str(tmp_path / "cache"))
+    first = read("a,y\n" + "1.5,owl\n2,cat\n" * 30)
+    (kept,) = (tmp_path / "cache" / "tables").iterdir()
+    content = kept.read_bytes()
+    assert b"owlcatowl" in content
+    kept.write_bytes(content.replace(b"owlcatowl", b"owlbatowl"))
+    assert shown(read_features(tmp_path / "table.csv")) == shown(first)
+    kept.write_bytes(content[:3])
+    assert shown(read_features(tmp_path / "table.csv")) == shown(first)
+
+
 def test_the_cache_keeps_within_its_size(read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_table_cache, "_WORTH", 10)
     monkeypatch.setattr(_table_cache, "_MOST", 100)

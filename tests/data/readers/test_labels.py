@@ -183,3 +183,24 @@ def test_nan_in_a_label_matrix_names_what_reads_it(tmp_path: Path) -> None:
     assert_found("features", [("all.npz", 1, message)], path=tmp_path / "all.npz")
     data = read_features(tmp_path / "all.npz", coding="nan")
     assert data.target.tolist() == [[1, 0], [-1, 1]]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_long_numbers_that_differ_stay_different_labels(read: Read, ending: str) -> None:
+    codes = [9007199254740993, 9007199254740992, 9007199254740993]
+    data = read({"kind": codes}, ending)
+    assert [data.vocabulary[label] for label in data.target.tolist()] == list(map(str, codes))
+    if ending != "csv":
+        data = read({"kind": [*codes, None]}, ending)
+        assert [data.vocabulary[label] for label in data.target.tolist()[:3]] == list(map(str, codes))
+        assert data.target[3] == -1
+
+
+def test_true_and_false_with_blanks_are_names(read: Read) -> None:
+    data = read({"kind": [True, None, False]}, "jsonl")
+    assert (data.vocabulary, data.target.tolist()) == (("false", "true"), [1, -1, 0])
+
+
+def test_labels_of_another_kind_are_a_problem(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1.0, 2.0], "y": [b"x", b"z"]}), tmp_path / "all.parquet")
+    assert_found("features", [("all.parquet", None, "names or lists, got b'x'")], path=tmp_path / "all.parquet")

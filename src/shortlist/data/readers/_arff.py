@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.data.column_use import listed
 from shortlist.data.readers._columns import Columns, TypedColumns
 from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.errors import ShortlistError
@@ -20,7 +21,7 @@ from shortlist.optional import require
 _WORD = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""  # in quotes
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|[^\s{{]+)\s*(.+)", re.IGNORECASE)
 _CELLS = re.compile(rf"\s*({_WORD}|[^,]*)\s*(?:,|$)")
-_PAIR = re.compile(rf"\s*(\d+)\s+({_WORD}|[^,]*?)\s*(?:,|$)")
+_PAIR = re.compile(rf"\s*(\d{{1,18}})\s+({_WORD}|[^,]*?)\s*(?:,|$)")
 _MEKA = re.compile(r"-C\s+(-?\d+)")
 
 
@@ -83,7 +84,7 @@ def read_arff(path: Path, findings: Findings) -> Columns | None:
         findings.add(path, f"is not text in UTF-8: {error}")
         return None
     in_data = False
-    for number, line in enumerate(content.splitlines(), start=1):
+    for number, line in enumerate(content.split("\n"), start=1):
         text = line.strip()
         if not text or text.startswith("%"):
             continue
@@ -127,7 +128,7 @@ def names_in_xml(path: PathLike) -> list[str]:
         raise ShortlistError(f"{path}: no such file")
     try:
         tree = ElementTree.parse(path)
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the last two: of an encoding
         raise ShortlistError(f"{path}: is not XML: {error}") from error
     names = [element.get("name") for element in tree.iter() if element.tag.rpartition("}")[2] == "label"]
     found = [name for name in names if name]
@@ -193,6 +194,10 @@ def _dense(
     columns = []
     for place, attribute in enumerate(attributes):
         cells = [None if cells[place] == "?" else _unquoted(cells[place]) for cells in split]
+        if attribute.values is not None and not attribute.is_number:
+            allowed = {*attribute.values, None}
+            wrong = [row for row, cell in enumerate(cells) if cell not in allowed]
+            findings.rows(path, wrong, lambda row: _not_declared(attribute, split[row][place]))
         if not attribute.is_number:
             columns.append(pyarrow.array(cells, pyarrow.string()))
             continue
@@ -201,6 +206,10 @@ def _dense(
         ]
         columns.append(pyarrow.array(numbers, pyarrow.float64()))
     return TypedColumns(pyarrow.table(columns, names=[attribute.name for attribute in attributes]), labels)
+
+
+def _not_declared(attribute: Attribute, value: str) -> str:
+    return f"the attribute {attribute.name!r} is {value!r}: allowed are {listed(attribute.values or ())}"
 
 
 def _number(cell: str, row: int, attribute: Attribute, path: Path, findings: Findings) -> float:
@@ -231,6 +240,10 @@ def _sparse(
         if not text.startswith("{") or not text.endswith("}") or (content and sum(map(_length, pairs)) != len(content)):
             findings.add(path, f"a sparse row is {{place value, ...}}, got {text[:60]!r}", row)
             continue
+        places = [int(pair[1]) for pair in pairs]
+        if len(set(places)) < len(places):
+            twice = next(place for place in places if places.count(place) > 1)
+            findings.add(path, f"place {twice} has several values", row)
         for pair in pairs:
             place, value = int(pair[1]), _unquoted(pair[2])
             if place >= len(attributes):
@@ -241,8 +254,7 @@ def _sparse(
                 columns.append(first[place])
                 data.append(_number(value, row, attribute, path, findings) if value != "?" else np.nan)
             elif value not in (attribute.values or ()):
-                allowed = ", ".join((attribute.values or ())[:12])
-                findings.add(path, f"the attribute {attribute.name!r} is {value!r}: allowed are {allowed}", row)
+                findings.add(path, _not_declared(attribute, value), row)
             elif value != attribute.left_out:
                 columns.append(first[place] + (attribute.values or ()).index(value) - 1)
                 data.append(1.0)

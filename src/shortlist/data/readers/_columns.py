@@ -17,6 +17,7 @@ from shortlist.optional import require
 _NUMBER, _DECIMAL_COMMA = (f"^({pattern.pattern})$" for pattern in (NUMBER, DECIMAL_COMMA))
 _AS_IT_IS = "; data.preprocess=auto takes such columns as they are"
 _LEADING_ZERO = r"^[+-]?0\d"
+_EXACT = 2.0**53  # beyond it numbers that differ may be one float: they are names
 
 
 class Columns(Protocol):
@@ -62,10 +63,13 @@ class TypedColumns:
             return _lists(column.combine_chunks(), name)
         if self._is_text(name):
             return self.texts(name)
+        types, kind = require("pyarrow.types"), column.type
+        if types.is_integer(kind) and (column.null_count or types.is_uint64(kind)) and _is_large(column):
+            return np.asarray(column.cast("string").to_numpy(), dtype=object)
         return np.asarray(column.to_numpy())
 
     def numbers(self, name: str) -> NDArray[Any]:
-        return self.array(name)
+        return np.asarray(self._table.column(name).to_numpy()) if self.has_numbers(name) else self.array(name)
 
     def texts(self, name: str) -> NDArray[Any]:
         if self._is_text(name):
@@ -94,6 +98,11 @@ class TypedColumns:
 
     def has_decimal_commas(self, name: str) -> bool:
         return self._is_text(name) and _mostly(self._table.column(name).cast("string"), _DECIMAL_COMMA)
+
+
+def _is_large(column: Any) -> bool:
+    ends = require("pyarrow.compute").min_max(column).as_py()
+    return any(end is not None and abs(end) >= _EXACT for end in ends.values())
 
 
 def _lists(lists: Any, name: str) -> NDArray[Any]:
@@ -154,6 +163,8 @@ class TextColumns:
     def array(self, name: str) -> NDArray[Any]:
         found = self._numbers(name)
         if found is None or _any(self._cells(name), _LEADING_ZERO):  # 007 is a name
+            return self.texts(name)
+        if bool((np.abs(found) >= _EXACT).any()) and _any(self._cells(name), r"^[+-]?\d{16}"):
             return self.texts(name)
         whole = bool((found % 1 == 0).all())  # not where one is blank
         return found.astype(np.int64) if whole else found

@@ -45,8 +45,12 @@ def csv_table(
     _, header = next(csv_rows(path, findings, delimiter=mark), (0, []))
     if len(findings.problems) > noted or not _is_header(path, header, mark, hint, findings):
         return None
+
+    def is_right() -> bool:  # otherwise wrong rows, which are skipped, would be missing without a word next time
+        return len(findings.problems) == noted
+
     try:
-        table = cached(path, mark, lambda: _parsed(path, mark, len(header), findings))
+        table = cached(path, mark, lambda: _parsed(path, mark, len(header), findings), is_right)
     except (require("pyarrow").ArrowException, OSError, EOFError, zlib.error, ShortlistError) as error:
         _note_all(path, mark, findings)
         if len(findings.problems) == noted:

@@ -84,6 +84,11 @@ def labels_of(written: Any, given: Given, file: PathLike, findings: Findings) ->
         cells = written.tolist()
         if written.dtype.kind == "U":
             cells = [cell or None for cell in cells]
+        cells = [str(cell).lower() if isinstance(cell, bool) else cell for cell in cells]
+        other = next((cell for cell in cells if not isinstance(cell, str | list | None)), None)
+        if other is not None:
+            findings.add(file, f"labels must be whole numbers, names or lists, got {other!r}")
+            return None
         if given.separator is not None:
             return _listed(_split(cells, given.separator, file, findings), given, file, findings)
         lists = _as_lists(cells, file, findings)
