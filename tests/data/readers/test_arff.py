@@ -131,7 +131,7 @@ def test_what_is_wrong_in_a_sparse_row_is_found_with_its_line(folder: Path, row:
 @pytest.mark.parametrize("encoding", ["unheard-of", "utf-7"])
 def test_an_xml_in_an_encoding_that_cannot_be_read_is_a_message(folder: Path, encoding: str) -> None:
     labels = text(folder / "music.xml", XML.replace("utf-8", encoding))
-    with pytest.raises(ShortlistError, match="music.xml: is not XML: .*encoding"):
+    with pytest.raises(ShortlistError, match=r"music.xml: is not XML: .*encoding"):
         read_features(folder / "music.arff", labels=labels)
 
 
