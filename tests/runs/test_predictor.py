@@ -242,3 +242,36 @@ def test_what_cannot_be_calibrated_is_refused() -> None:
             sl.calibrate(given, data, **options)
     with pytest.raises(ShortlistError, match="which rule"):
         sl.calibrate(scores, labels, rule=["top-k:k=1", "top-k:k=2"]).predict_sets(scores)
+
+
+def test_rules_of_one_kind_are_all_kept_and_fitted_apart_from_what_was_given() -> None:
+    scores, labels = torch.randn(60, 4), torch.arange(60) % 4
+    given = AverageK(1)
+    both = sl.calibrate(scores, labels, [given, AverageK(3), "average-k:k=2", "average-k:k=2,min_size=1"])
+    assert [rule.k for rule in both.rules.values()] == [1, 3, 2, 2]
+    threshold = both.rules["AverageK"].threshold
+    sl.calibrate(9 * scores, labels, given)
+    assert both.rules["AverageK"].threshold == threshold
+    assert not given.is_fitted
+
+
+def test_labels_may_be_names() -> None:
+    scores, labels = torch.randn(60, 3), ["cat", None, "ant"] * 20
+    named = sl.calibrate(scores, labels, "conformal:alpha=0.2", label_names=["ant", "bee", "cat"])
+    numbers = sl.calibrate(scores, torch.tensor([2, -1, 0] * 20), "conformal:alpha=0.2")
+    assert named.rules["conformal-0.2"].to_json() == numbers.rules["conformal-0.2"].to_json()
+    with pytest.raises(ShortlistError, match="give label_names"):
+        sl.calibrate(scores, labels)
+    with pytest.raises(ShortlistError, match="label 0 is 'cat': allowed are 'ant', 'bee', 'dog'"):
+        sl.calibrate(scores, labels, label_names=["ant", "bee", "dog"])
+
+
+def test_no_label_is_chosen_by_scores_that_say_nothing() -> None:
+    predictor = sl.calibrate(nn.Linear(2, 3), (torch.randn(30, 2), torch.arange(30) % 3))
+    with pytest.raises(ShortlistError, match="the scores of row 1 hold NaN"):
+        predictor.predict(torch.tensor([[0.0, 1.0], [0.0, torch.nan]]))
+    with pytest.raises(ShortlistError, match="inputs must be numbers, got an array of object"):
+        predictor.predict(pd.DataFrame({"a": ["x"], "b": [1]}))
+    of_scores = sl.calibrate(torch.randn(30, 3), torch.arange(30) % 3)
+    with pytest.raises(ShortlistError, match=r"shape \(2, 7\), one for each of 3 labels"):
+        of_scores.predict(torch.zeros(2, 7))

@@ -1,5 +1,6 @@
 """The one door to a trained model: what a user has goes in, scores and sets of labels come out."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.data import Dataset
+from shortlist.data.column_use import listed
 from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets, from_sets
@@ -105,7 +107,7 @@ class Predictor(nn.Module):
         if inputs is None:
             if isinstance(X, Dataset):
                 return torch.cat([self._in_batches(X.batch(rows)[0]) for rows in torch.arange(len(X)).split(_BATCH)])
-            return self._in_batches(torch.as_tensor(np.asarray(X)))
+            return self._in_batches(_tensor(X, "inputs"))
         data = inputs.dataset(X, broken).preprocessed(inputs.preprocessor)
         if data.kind == "images" and inputs.encoder is not None:
             self._check_shape(data, (3, *inputs.encoder.size))
@@ -165,14 +167,26 @@ class Predictor(nn.Module):
         """The name of the best label of each example; of a model for several labels, the names in its set."""
         if not self.single:
             return self.predict_sets(X).names
-        return [self.label_names[label] for label in self.scores(X).argmax(1).tolist()]
+        return [self.label_names[label] for label in self._ranked(X).argmax(1).tolist()]
 
     def predict_sets(self, X: Any, rule: str | SetRule | None = None) -> LabelSets:
         """The set of labels of each example, by the fitted rule of this name, or one that needs no fitting, such as
         ``"top-k:k=3"``. If not given: the only one that is fitted, the first that the run's config names, or the
         average-k one."""
         chosen = rule if isinstance(rule, SetRule) else self.rule(rule)[1]
-        return self.named(chosen.predict(self.scores(X)))
+        return self.named(chosen.predict(self._ranked(X)))
+
+    def _ranked(self, X: Any) -> Tensor:
+        """Scores by which labels can be chosen."""
+        scores = self.scores(X)
+        if scores.shape[1:] != (len(self.label_names),):
+            raise ShortlistError(
+                f"scores have the shape {tuple(scores.shape)}, one for each of {len(self.label_names)} labels is wanted"
+            )
+        wrong = scores.isnan().any(1).nonzero()
+        if len(wrong):
+            raise ShortlistError(f"the scores of row {int(wrong[0])} hold NaN: are its inputs blank or infinite?")
+        return scores
 
     def rule(self, wanted: str | None = None) -> tuple[str, SetRule]:
         """The rule that ``predict_sets`` uses for this name, and what it is called."""
@@ -216,8 +230,9 @@ def calibrate(
     Args:
         model: scores (N, L), an array or a tensor; a module or function that gives scores of inputs; or a Predictor,
             whose rules are then others.
-        data: with scores their labels: class indices (N,), a label matrix (N, L) of 1, 0 and -1, `LabelSets`, or None
-            where the rule needs none. With a model a pair (inputs, labels), or a `shortlist.data.Dataset`.
+        data: with scores their labels: class indices (N,), their names, a label matrix (N, L) of 1, 0 and -1,
+            `LabelSets`, or None where the rule needs none. With a model a pair (inputs, labels), or a
+            `shortlist.data.Dataset`.
         rule: one rule or several: ``"average-k:k=3"``, ``"conformal:alpha=0.1"``, or a rule object; the usual ones if
             not given.
         link: what makes probabilities of scores; softmax for class indices, sigmoid for a label matrix if not given.
@@ -243,7 +258,7 @@ def calibrate(
         inputs, target = model, data
     if isinstance(target, LabelSets):
         target = from_sets(target)
-    target = None if target is None else torch.as_tensor(np.asarray(target))
+    target = None if target is None else _indices(target, names if made is None else names or made.label_names)
     single = target is None or target.ndim == 1
     if made is None:
         module = model if isinstance(model, nn.Module) else _Function(model) if callable(model) else None
@@ -279,13 +294,39 @@ def _fitted(rule: Any, scores: Tensor, target: Tensor | None, link: Link) -> dic
     fitted: dict[str, SetRule] = {}
     for one in given:
         if isinstance(one, SetRule):
-            fitted[type(one).__name__] = one.fit(scores, target if isinstance(one, Conformal) else None)
+            copied = copy.deepcopy(one)  # the same rule may be fitted on other scores, too
+            made = {type(one).__name__: copied.fit(scores, target if isinstance(one, Conformal) else None)}
         elif one is None:
             assert target is not None
-            fitted |= fit_rules(usual_rules(target, scores.shape[1], None, link), scores, target, link)
+            made = fit_rules(usual_rules(target, scores.shape[1], None, link), scores, target, link)
         else:
-            fitted |= fit_rules([parse_rule(one)], scores, target, link)
+            made = fit_rules([parse_rule(one)], scores, target, link)
+        fitted |= {f"{name}-{len(fitted)}" if name in fitted else name: rule for name, rule in made.items()}
     return fitted
+
+
+def _tensor(X: Any, what: str) -> Tensor:
+    values = X if isinstance(X, Tensor) else np.asarray(X)
+    if isinstance(values, Tensor):
+        return values
+    if values.dtype.kind not in "biuf":
+        raise ShortlistError(f"{what} must be numbers, got an array of {values.dtype}")
+    return torch.as_tensor(np.require(values, requirements=["W"]))
+
+
+def _indices(labels: Any, names: Sequence[str] | None) -> Tensor:
+    """Labels as numbers: names are found among ``names``; None is unknown."""
+    written = labels if isinstance(labels, Tensor) else np.asarray(labels)
+    if isinstance(written, Tensor) or written.ndim != 1 or written.dtype.kind not in "OU":
+        return _tensor(written, "labels").cpu()
+    if names is None:
+        raise ShortlistError("the labels are names: give label_names, what the scores are of, in their order")
+    number: dict[Any, int] = {name: place for place, name in enumerate(names)} | {None: -1}
+    for row, name in enumerate(written.tolist()):
+        if name not in number:
+            allowed = listed([repr(known) for known in names])
+            raise ShortlistError(f"label {row} is {name!r}: allowed are {allowed}, None (unknown)")
+    return torch.tensor([number[name] for name in written.tolist()], dtype=torch.int64)
 
 
 class _Function(nn.Module):

@@ -196,8 +196,8 @@ def _dense(
         cells = [None if cells[place] == "?" else _unquoted(cells[place]) for cells in split]
         if attribute.values is not None and not attribute.is_number:
             allowed = {*attribute.values, None}
-            wrong = [row for row, cell in enumerate(cells) if cell not in allowed]
-            findings.rows(path, wrong, lambda row: _not_declared(attribute, split[row][place]))
+            wrong = {row: _not_declared(attribute, str(cell)) for row, cell in enumerate(cells) if cell not in allowed}
+            findings.rows(path, list(wrong), wrong.__getitem__)
         if not attribute.is_number:
             columns.append(pyarrow.array(cells, pyarrow.string()))
             continue

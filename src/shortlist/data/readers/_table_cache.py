@@ -1,8 +1,8 @@
 """Large tables of text, parsed once: the commands of a run read the same file again and again.
 
 The file of a parsed table lies in the user's cache: ``$SHORTLIST_CACHE``; otherwise ``shortlist`` in
-``$XDG_CACHE_HOME`` or ``~/.cache``. It is found by the table's path, size and times of change, appears whole, ends with a
-checksum, and may be deleted at any time.
+``$XDG_CACHE_HOME`` or ``~/.cache``. It is found by the table's path, size and times of change, appears whole, ends with
+a checksum, and may be deleted at any time.
 """
 
 import hashlib
