@@ -1,6 +1,6 @@
 """``SetClassifier()`` as it is against one-versus-rest logistic regression with a grid search, on real data.
 
-python -m benchmarks.defaults [--sets emotions,scene] [--seeds 5] [--markdown FILE]
+python -m benchmarks.defaults [--sets emotions,scene] [--seeds 5] [--markdown FILE] [--peers FILE]
 
 The peer is OneVsRestClassifier(LogisticRegression) with C of 0.01, 0.1, 1 and 10 by 3-fold cross-validation on the
 training rows (LogisticRegression alone for single labels), once on the features as they are and once after a
@@ -12,6 +12,7 @@ shared data folder.
 
 import argparse
 import gzip
+import json
 import os
 import time
 import warnings
@@ -136,16 +137,20 @@ def part_of(data: Data, seed: int, most: int) -> Data:
     return data[0][rows], data[1][rows], data[2], data[3]
 
 
-def compare(name: str, seeds: int, most: int) -> list[str]:
-    """One line per metric: ours, the peer's, and the difference, with the spread over seeds."""
+def compare(name: str, seeds: int, most: int, known: dict[str, Any]) -> list[str]:
+    """One line per metric: ours, the peer's, and the difference, with the spread over seeds. Figures of the peer that
+    are ``known`` are taken from there, others added."""
     whole = load(name)
     sparse, single = hasattr(whole[0], "tocsr"), whole[1].ndim == 1
     ours, plain, scaled = [], [], []
     for seed in range(seeds):
         data = part_of(whole, seed, most)
         ours.append(timed(SetClassifier(random_state=seed), data))
-        plain.append(timed(peer(False, sparse, single), data))
-        scaled.append(timed(peer(True, sparse, single), data))
+        for side, is_scaled in ((plain, False), (scaled, True)):
+            key = f"{name}, {most} rows, seed {seed}, {'scaled' if is_scaled else 'plain'}"
+            if key not in known:
+                known[key] = timed(peer(is_scaled, sparse, single), data)
+            side.append(known[key])
     lines = []
     for metric in METRICS:
         mine = np.array([one[metric] for one in ours])
@@ -171,13 +176,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=5000, help="at most so many training rows")
     parser.add_argument("--markdown", type=Path, help="append the table's lines to this file")
+    parser.add_argument("--peers", type=Path, help="the peer's figures in this JSON file are used, and new ones kept")
     options = parser.parse_args(arguments)
+    known = json.loads(options.peers.read_text()) if options.peers and options.peers.exists() else {}
     print(*HEAD, sep="\n", flush=True)
     torch.set_num_threads(1)
     for name in options.sets.split(","):
         with threadpool_limits(1):
-            lines = compare(name, options.seeds, options.rows)
+            lines = compare(name, options.seeds, options.rows, known)
         print(*lines, sep="\n", flush=True)
+        if options.peers:
+            options.peers.write_text(json.dumps(known, indent=1))
         if options.markdown:
             with options.markdown.open("a", encoding="utf-8") as file:
                 file.write("\n".join(lines) + "\n")

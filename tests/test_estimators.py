@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy.sparse import csr_array, csr_matrix
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
@@ -24,9 +25,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist.estimators import SetClassifier, set_scorer
 from shortlist.estimators.decisions import Decision, best_decision, log_odds
+from shortlist.estimators.strengths import best_stretch
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets
 from shortlist.objectives import OBJECTIVES
+from shortlist.training.full_batch import binary_columns
 from tests.data.readers.made_files import SHARED
 
 X, Y = make_blobs(300, 6, centers=8, cluster_std=2.0, random_state=0)
@@ -167,11 +170,18 @@ def test_where_no_label_is_known_to_be_absent_that_is_said_and_unknown_ones_are_
         assert SetClassifier(k=2).fit(MX, single).objective_ == "assume-negative"
 
 
-def test_the_default_is_the_logistic_regression_of_the_chosen_strength() -> None:
+def stretched_as(model: SetClassifier, scores: Any, counts: Any, rows: int | None) -> Any:
+    """Scores stretched away from the base rates by what held-out rows chose."""
+    base = np.log(counts + 0.5) - np.log(counts.sum() + 0.5 * len(counts) if rows is None else rows - counts + 0.5)
+    return base + model.history_[-1]["stretch"] * (scores - base)
+
+
+def test_the_default_is_the_stretched_logistic_regression_of_the_chosen_strength() -> None:
     model = SetClassifier(k=2, random_state=0).fit(MX, MY)
     peer = OneVsRestClassifier(LogisticRegression(C=1 / model.weight_decay_, tol=1e-6, max_iter=1000))
     scaled = StandardScaler().fit_transform(MX)
-    np.testing.assert_allclose(model.decision_function(MX), peer.fit(scaled, MY).decision_function(scaled), atol=0.02)
+    expected = stretched_as(model, peer.fit(scaled, MY).decision_function(scaled), MY.sum(0), len(MY))
+    np.testing.assert_allclose(model.decision_function(MX), expected, atol=0.03)
     losses = [tried["loss"] for tried in model.selection_]
     assert model.weight_decay_ == model.selection_[int(np.argmin(losses))]["weight_decay"]
     assert len(losses) >= 3
@@ -192,7 +202,17 @@ def test_columns_of_one_kind_keep_their_common_scale_where_held_out_rows_say_so(
     standard = StandardScaler().fit(x)
     peer = LogisticRegression(C=1 / model.weight_decay_, tol=1e-6, max_iter=5000)
     common = (x - standard.mean_) / np.sqrt(np.mean(standard.scale_**2))
-    np.testing.assert_allclose(model.predict_proba(x), peer.fit(common, y).predict_proba(common), atol=0.02)
+    scores = stretched_as(model, peer.fit(common, y).decision_function(common), np.bincount(y), None)
+    np.testing.assert_allclose(model.predict_proba(x), softmax(scores, axis=1), atol=0.02)
+
+
+def test_the_stretch_has_the_smallest_loss_on_held_out_rows() -> None:
+    scores = torch.from_numpy(np.random.default_rng(0).normal(size=(4000, 2)))
+    target = (torch.rand(4000, 2, generator=torch.Generator().manual_seed(0)) < torch.sigmoid(3 * scores)).long()
+    stretch, lost = best_stretch(scores, torch.zeros(2), target, binary_columns)
+    assert 2.8 < stretch < 3.2
+    around = [float(binary_columns(factor * stretch * scores, target)[0].sum()) / 4000 for factor in (0.9, 1.1)]
+    assert lost < min(around)
 
 
 def test_hidden_layers_choose_learning_rate_and_epochs_on_held_out_rows() -> None:

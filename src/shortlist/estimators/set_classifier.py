@@ -31,7 +31,7 @@ from shortlist.estimators.solvers import (
     fits_full_batch,
     loss_of,
 )
-from shortlist.estimators.strengths import FOLDS, USUAL, choose_strength, zero_weights
+from shortlist.estimators.strengths import FOLDS, USUAL, choose_strength, stretched, zero_weights
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
 from shortlist.labels.counts import cardinality, usual_k
@@ -88,7 +88,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lr: of "adamw", the learning rate at the start; it falls to zero along a cosine. "auto" chooses among three.
         weight_decay: of "lbfgs", what half the squared weights are multiplied by (scikit-learn's 1 / C); "auto" chooses
             it by three folds, and whether the weights are those of standardised columns or of columns on one common
-            scale (as suits a network's features). Of "adamw", its decay; "auto" is 0.01.
+            scale (as suits a network's features), and stretches the weights by the factor with the smallest held-out
+            loss. Of "adamw", its decay; "auto" is 0.01.
         calibration: share of the data held out from training to calibrate the rule (at least 10 rows, or a quarter of
             tiny data); 0 calibrates on the training rows, which makes the sets of new data too small. "auto": with
             "lbfgs" the scores of the rows that a fold held out, and the final model learns from all rows; a tenth held
@@ -179,23 +180,28 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if factors is not None:
             forms[_ONE_SCALE] = inputs * torch.from_numpy(factors)
         curvatures = {form: Curvature.of(columns) for form, columns in forms.items()}
-        form, strength, scores, start = _OWN_SCALE, self.weight_decay, None, zero_weights((inputs, target), len(names))
+        form, strength, stretch, scores = _OWN_SCALE, self.weight_decay, 1.0, None
+        start = zero_weights((inputs, target), len(names))
+        base = start[-1].clone()
         if strength == "auto" and len(target) < 2 * FOLDS:
             strength = USUAL
         if strength == "auto":
             found = choose_strength(forms, curvatures, target, names, loss, self._seed)
             self.selection_ = found.tried
-            form, strength, scores, start = found.form, found.strength, found.scores, found.start
+            form, strength, stretch, scores = found.form, found.strength, found.stretch, found.scores
+            start = found.start
         self.weight_decay_ = float(strength)
         solution = fit_linear(
             forms[form], target, start, loss, self.weight_decay_, curvatures[form], tolerance=_TOLERANCE
         )
-        weights, bias = solution.weights[:-1].T, solution.weights[-1]
+        weights, bias = stretch * solution.weights[:-1].T, stretched(solution.weights[-1], base, stretch)
         if factors is not None and form == _ONE_SCALE:
             weights = weights * torch.from_numpy(factors)  # of the standardised columns again
         state = {"head.weight": weights, "head.bias": bias}
         objective.load_state_dict({**objective.state_dict(), **state})
-        self.history_.append({"evaluations": solution.evaluations, "weight_decay": self.weight_decay_})
+        self.history_.append(
+            {"evaluations": solution.evaluations, "weight_decay": self.weight_decay_, "stretch": stretch}
+        )
         return scores
 
     def _train_in_batches(self, inputs: Any, target: Tensor) -> None:

@@ -3,6 +3,10 @@
 From a middling strength the search walks both ways, half a power of ten at a time, for as long as the held-out loss
 falls; each step starts from the weights of the one before. Every row is held out once, so the best strength leaves a
 score for each row from a model that has not seen it: what rules and thresholds are calibrated on.
+
+Strong decay ranks well but makes scores too small, which the loss would punish. So what counts is the loss after the
+scores are stretched away from the base rates, all by the one factor that suits the held-out rows best; the weights that
+stay are stretched alike.
 """
 
 from __future__ import annotations
@@ -18,18 +22,20 @@ from shortlist.estimators.rows import take
 from shortlist.training.full_batch import Curvature, Loss, fit_linear, log_odds, times
 
 FOLDS = 3
-_FIRST, _FACTOR, _MOST = 10.0, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
+_FIRST, _FACTOR, _MOST = 10**1.5, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
 _TOLERANCE = 3e-3  # to compare strengths; the weights that stay are fitted more closely
+_MOST_DOUBLINGS, _HALVINGS = 2.0, 10  # of the stretch: between a quarter and four times, and how closely it is found
 USUAL = 1.0  # where there are too few rows to choose
 
 
 @dataclass
 class Chosen:
-    """What did best on held-out rows: which form of the inputs, the strength, scores of rows while they were held out,
-    weights to start from; and what every strength tried lost."""
+    """What did best on held-out rows: which form of the inputs, the strength, the stretch, scores of rows while they
+    were held out (stretched), weights to start from (not stretched); and what every strength tried lost."""
 
     form: str
     strength: float
+    stretch: float
     loss: float
     scores: Tensor
     weights: list[Tensor]
@@ -47,20 +53,21 @@ def choose_strength(
     """The strength whose loss on held-out rows is smallest, over three folds, of the form of the inputs that does
     better with the first strength."""
     folds = _folds(target, names, seed)
+    base = log_odds(target, len(names))
     attempts: list[Chosen] = []
     tried: list[dict[str, Any]] = []
 
     def attempt(form: str, strength: float, starts: list[Tensor] | None) -> Chosen:
-        weights, scores, total = [], torch.zeros(len(target), len(names)), 0.0
+        weights, scores = [], torch.zeros(len(target), len(names))
         for fold, (rest, held) in enumerate(folds):
             here = take(forms[form], rest), target[rest]
             start = zero_weights(here, len(names)) if starts is None else starts[fold]
             found = fit_linear(*here, start, loss, strength, curvatures[form], tolerance=_TOLERANCE).weights
             scores[held] = times(take(forms[form], held), found)
-            total += float(loss(scores[held], target[held])[0].sum())
             weights.append(found)
-        tried.append({"scale": form, "weight_decay": strength, "loss": total / len(target)})
-        attempts.append(Chosen(form, strength, total / len(target), scores, weights, tried))
+        stretch, lost = best_stretch(scores, base, target, loss)
+        tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, "loss": lost})
+        attempts.append(Chosen(form, strength, stretch, lost, stretched(scores, base, stretch), weights, tried))
         return attempts[-1]
 
     first = min((attempt(form, _FIRST, None) for form in forms), key=_loss)
@@ -78,6 +85,25 @@ def choose_strength(
 
 def _loss(chosen: Chosen) -> float:
     return chosen.loss
+
+
+def stretched(scores: Tensor, base: Tensor, stretch: float) -> Tensor:
+    """Scores, or biases, so many times as far from the base rates."""
+    return base + stretch * (scores - base)
+
+
+def best_stretch(scores: Tensor, base: Tensor, target: Tensor, loss: Loss) -> tuple[float, float]:
+    """The stretch with the smallest loss, by halving where its slope changes sign, and the mean loss it leaves."""
+
+    def mean_loss(stretch: float) -> float:
+        return float(loss(stretched(scores, base, stretch), target)[0].sum()) / len(target)
+
+    low, high = -_MOST_DOUBLINGS, _MOST_DOUBLINGS
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        slope = (loss(stretched(scores, base, 2**middle), target)[1] * (scores - base)).sum()
+        low, high = (middle, high) if slope < 0 else (low, middle)
+    return min(((stretch, mean_loss(stretch)) for stretch in (1.0, 2 ** ((low + high) / 2))), key=lambda one: one[1])
 
 
 def zero_weights(data: tuple[Any, Tensor], num_labels: int) -> Tensor:
