@@ -4,9 +4,9 @@ From a middling strength the search walks both ways, half a power of ten at a ti
 falls; each step starts from the weights of the one before. Every row is held out once, so the best strength leaves a
 score for each row from a model that has not seen it: what rules and thresholds are calibrated on.
 
-Strong decay ranks well but makes scores too small, which the loss would punish. So what counts is the loss after the
-scores are stretched away from the base rates, all by the one factor that suits the held-out rows best; the weights that
-stay are stretched alike.
+Of three or more single labels, strong decay ranks well but makes scores too small, which the loss would punish. What
+counts there is the loss after the scores are stretched away from the base rates, all by the one factor that suits the
+held-out rows best; the weights that stay are stretched alike. Of two labels, or several at a time, this is no better.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Chosen:
 
 def choose_strength(
     forms: dict[str, Any], curvatures: dict[str, Curvature | None], target: Tensor, names: tuple[str, ...], loss: Loss,
-    seed: int,
+    single: bool, seed: int,
 ) -> Chosen:  # fmt: skip
     """The strength whose loss on held-out rows is smallest, over three folds, of the form of the inputs that does
     better with the first strength."""
     folds = _folds(target, names, seed)
-    base = log_odds(target, len(names))
+    base, stretches = log_odds(target, len(names)), single and len(names) > 2
     attempts: list[Chosen] = []
     tried: list[dict[str, Any]] = []
 
@@ -65,7 +65,7 @@ def choose_strength(
             found = fit_linear(*here, start, loss, strength, curvatures[form], tolerance=_TOLERANCE).weights
             scores[held] = times(take(forms[form], held), found)
             weights.append(found)
-        stretch, lost = best_stretch(scores, base, target, loss)
+        stretch, lost = best_stretch(scores, base, target, loss, stretches)
         tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, "loss": lost})
         attempts.append(Chosen(form, strength, stretch, lost, stretched(scores, base, stretch), weights, tried))
         return attempts[-1]
@@ -92,12 +92,17 @@ def stretched(scores: Tensor, base: Tensor, stretch: float) -> Tensor:
     return base + stretch * (scores - base)
 
 
-def best_stretch(scores: Tensor, base: Tensor, target: Tensor, loss: Loss) -> tuple[float, float]:
-    """The stretch with the smallest loss, by halving where its slope changes sign, and the mean loss it leaves."""
+def best_stretch(
+    scores: Tensor, base: Tensor, target: Tensor, loss: Loss, stretches: bool = True
+) -> tuple[float, float]:
+    """The stretch with the smallest loss, by halving where its slope changes sign, and the mean loss it leaves; unless
+    something ``stretches``, it is 1."""
 
     def mean_loss(stretch: float) -> float:
         return float(loss(stretched(scores, base, stretch), target)[0].sum()) / len(target)
 
+    if not stretches:
+        return 1.0, mean_loss(1.0)
     low, high = -_MOST_DOUBLINGS, _MOST_DOUBLINGS
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
