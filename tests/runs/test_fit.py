@@ -162,7 +162,10 @@ def test_an_interruption_says_how_to_go_on(
     write("leaves.csv", leaves())
     result = run_here(capsys, "fit", "leaves.csv", "--out", "run", "-q")
     assert (result.code, result.out) == (130, "")
-    assert "continue with: shortlist train --resume run" in result.err
+    steps = "shortlist train --resume run, then: shortlist calibrate run, shortlist report run"
+    assert f"continue with: {steps}" in result.err
+    with pytest.raises(ShortlistError, match="no rule is fitted yet: fit some with shortlist calibrate"):
+        sl.load_run("run").predict_sets(leaves(3))
 
 
 def test_too_few_labels_are_refused_before_anything_is_written() -> None:
@@ -210,6 +213,13 @@ def test_the_columns_of_yes_or_no_in_a_table_of_images_are_its_labels() -> None:
     Image.new("RGB", (8, 8)).save("1.png")
     Path("t.csv").write_text("file,circle,square,seen_by\n1.png,1,,ann\n2.png,,0,bob\n3.png,0,1,ann\n")
     assert guess_source("t.csv").source["label_columns"] == ["circle", "square"]
+
+
+@pytest.mark.parametrize("name", ["scene.arff", "scene-train.arff"])
+def test_the_labels_of_mulans_arff_are_those_of_the_xml_beside_it(name: str) -> None:
+    Path("scene.xml").write_text('<labels xmlns="http://mulan.sourceforge.net/labels"><label name="sea"/></labels>')
+    Path(name).write_text("@relation scene\n@attribute sea {0,1}\n@attribute a numeric\n@data\n0,1.5\n1,2.5\n")
+    assert guess_source(name).source == {"reader": "features", "path": name, "labels": "scene.xml"}
 
 
 def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called() -> None:

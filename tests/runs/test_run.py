@@ -44,12 +44,14 @@ def test_a_new_run_holds_config_environment_and_facts(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_taken_is_refused(tmp_path: Path) -> None:
     Run.create(tmp_path / "run", CONFIG, {})
-    with pytest.raises(ValueError, match="is a run already: continue it with --resume"):
+    with pytest.raises(ValueError, match="is a run already: continue it with shortlist train --resume"):
         Run.create(tmp_path / "run", CONFIG, {})
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").touch()
     with pytest.raises(ValueError, match="not an empty directory"):
         Run.create(tmp_path / "other", CONFIG, {})
+    with pytest.raises(ValueError, match="is not a run: there is no such folder"):
+        Run(tmp_path / "nowhere")
     with pytest.raises(ValueError, match=r"is not a run: it has no config\.yaml"):
         Run(tmp_path / "other")
 

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.data.cells import DATE
 from shortlist.data.column_use import listed
 from shortlist.errors import ShortlistError
 
 MISSING = "(missing)"  # the category of a blank
+_DATES = "dates: give their year, month or age as numbers"
 
 
 def column_names(frame: Any) -> tuple[str, ...]:
@@ -28,7 +30,7 @@ def read_column(series: Any, na_values: tuple[str, ...]) -> tuple[NDArray[Any], 
     from pandas.api import types
 
     if types.is_datetime64_any_dtype(series) or types.is_timedelta64_dtype(series):
-        return np.empty(0), "a date: give its year, month or age as a number"
+        return np.empty(0), _DATES
     if types.is_complex_dtype(series):
         return np.empty(0), "complex numbers"
     if types.is_numeric_dtype(series) or types.is_bool_dtype(series):
@@ -37,6 +39,9 @@ def read_column(series: Any, na_values: tuple[str, ...]) -> tuple[NDArray[Any], 
     else:
         names = as_names(series, na_values)
         present = names != MISSING
+        distinct = set(names[present].tolist())
+        if 2 * sum(DATE.fullmatch(name) is not None for name in distinct) > len(distinct):
+            return np.empty(0), _DATES  # as names they would be new ones in new data
         parsed = pd.to_numeric(pd.Series(names[present]), errors="coerce").to_numpy(dtype=np.float64)
         if not present.any() or np.isnan(parsed).any():
             return names, ""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from shortlist.data.cells import DATE, DECIMAL_COMMA, NA_VALUES, NUMBER, is_number
+from shortlist.data.cells import DECIMAL_COMMA, NA_VALUES, NUMBER, is_number
 from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, NO_NUMBERS, listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.label_concerns import label_concerns
@@ -22,10 +22,6 @@ _LOOKS = {
         "give decimal=',' if 1,500 is one and a half; if it is a thousand and more, write it without the comma",
     ),
     "numbers with decimal commas, taken as names": (DECIMAL_COMMA, "give decimal=','"),
-    "dates, taken as names": (
-        DATE,
-        "write their year, month or age as numbers, or name them in other_columns; data.time cuts parts by them",
-    ),
     "numbers with a sign or unit": (
         re.compile(rf"[^\w\s+-]?\s?({NUMBER.pattern})\s?([^\d\s.,]{{1,3}})?"),
         "write the numbers alone, or name them in other_columns",
@@ -66,7 +62,7 @@ def table_concerns(dataset: Dataset, na_values: Sequence[str] = NA_VALUES) -> li
 
 
 def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]) -> list[str]:
-    """Features that are taken as names, and look like numbers or dates."""
+    """Features that are taken as names, and look like numbers."""
     if not isinstance(dataset.inputs, TableRows):
         return []
     found, blanks = [], set()

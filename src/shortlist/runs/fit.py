@@ -21,7 +21,7 @@ from shortlist.runs.guess import guess_source
 from shortlist.runs.report import report
 from shortlist.runs.run import Run
 from shortlist.runs.setup import read_parts, resolve
-from shortlist.runs.train import free_path, train
+from shortlist.runs.train import Interrupted, free_path, train
 from shortlist.sets.named import usual_rules
 from shortlist.training.loop import Progress
 
@@ -84,7 +84,10 @@ def fit(
     tell(f"{len(whole)} examples, {_kind(whole)}; what is done with them:\n\n{_shown(content, overrides)}")
     place = Path(out) if out is not None else free_path(Path("runs") / (name_of(Path(path).resolve())))
     _begin(steps, "training")
-    train(config, place, progress=steps, say=say, allow_import=allow_import)
+    try:
+        train(config, place, progress=steps, say=say, allow_import=allow_import)
+    except Interrupted as interrupted:
+        raise Interrupted(f"{interrupted}, then: shortlist calibrate {place}, shortlist report {place}") from None
     run = Run(place, allow_import)
     _begin(steps, "calibrating")
     calibrated = calibrate(run)

@@ -142,6 +142,10 @@ class _Table:
         if len(self.labels) > 1:
             return None, {"label_columns": self.labels}
         said = getattr(self.table, "label_names", None)
+        beside = None if self.labels or said else self._mulan_names()
+        if beside is not None:
+            self.notes.append(f"labels: the columns that {beside} names (others: --labels COLUMN)")
+            return None, {"labels": str(beside)}
         if not self.labels and said:
             self.notes.append(f"labels: the columns that the file names, {listed(list(map(repr, said)))}")
             return None, {"label_columns": list(said)}
@@ -162,6 +166,14 @@ class _Table:
                 f"several labels in a cell of {key!r}, with {mark!r} between (one label: data.train.separator=null)"
             )
         return key, {} if mark is None else {"separator": mark}
+
+    def _mulan_names(self) -> Path | None:
+        """The .xml beside Mulan's .arff: scene.xml for scene.arff and for scene-train.arff."""
+        if self.path.suffix.lower() != ".arff":
+            return None
+        whole = self.path.stem
+        stems = [whole, *(whole[: mark.start()] for mark in reversed(list(re.finditer("[-_.]", whole))))]
+        return next((file for stem in stems if (file := self.path.with_name(f"{stem}.xml")).is_file()), None)
 
     def _answers(self, names: Sequence[str], images: bool) -> list[str]:
         """The columns that say yes or no of one label each: of a table of images all such columns, as nothing else can

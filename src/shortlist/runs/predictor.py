@@ -195,10 +195,12 @@ class Predictor(nn.Module):
             average = [name for name in fitted if name.startswith("average-k")]
             choices = list(fitted) if len(fitted) == 1 else [self.first_rule] if self.first_rule in fitted else average
             if len(choices) != 1 or choices[0] is None:
-                there = (
-                    f"one of {', '.join(fitted)}" if fitted else "after shortlist calibrate, or one such as top-k:k=5"
-                )
-                raise ShortlistError(f"which rule? Name it with --rule: {there}")
+                if not fitted:
+                    raise ShortlistError(
+                        "no rule is fitted yet: fit some with shortlist calibrate, or name one that needs no fitting "
+                        "with --rule, such as --rule top-k:k=1"
+                    )
+                raise ShortlistError(f"which rule? Name it with --rule: one of {', '.join(fitted)}")
             return choices[0], fitted[choices[0]]
         if wanted in fitted:
             return wanted, fitted[wanted]

@@ -69,7 +69,8 @@ class Run(SavedEpochs):
         self._learner: Learner | None = None
         self._predictor: Predictor | None = None
         if not (self.path / CONFIG).is_file():
-            raise ShortlistError(f"{self.path} is not a run: it has no {CONFIG}")
+            why = f"it has no {CONFIG}" if self.path.exists() else "there is no such folder"
+            raise ShortlistError(f"{self.path} is not a run: {why}")
         _check_format(self.path)
 
     @classmethod
@@ -100,7 +101,8 @@ class Run(SavedEpochs):
         folder = Path(path)
         if (folder / CONFIG).exists():
             raise ShortlistError(
-                f"{folder} is a run already: continue it with --resume {folder}, or choose another --out"
+                f"{folder} is a run already: continue it with shortlist train --resume {folder}, or choose another "
+                f"--out"
             )
         if folder.exists() and (not folder.is_dir() or any(not _is_leftover(file) for file in folder.iterdir())):
             raise ShortlistError(f"{folder} exists and is not an empty directory: choose another --out")
