@@ -33,6 +33,10 @@ def test_every_wish_gets_the_rule_that_serves_it_with_its_figures() -> None:
     assert "it promises to hold 90.0\u202f% of them" in found["to miss few right labels"][1]
 
 
+def test_one_label_is_spoken_of_as_one() -> None:
+    assert "1 label every time, which holds " in advice_of({"one": TopK(1)})["always the same number of labels"][1]
+
+
 def test_the_best_balance_is_the_highest_f1() -> None:
     rules = {"one": TopK(1), "five": TopK(5)}
     scores, target, _ = scores_and_truth(0)

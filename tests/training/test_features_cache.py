@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from shortlist.data import Dataset, Images, MappedRows
+from shortlist.errors import ShortlistError
 from shortlist.training.features_cache import cached_features
 from tests.data.readers.made_files import image
 
@@ -124,3 +125,14 @@ def test_images_are_scaled_as_the_backbone_says(tmp_path):
     found = cached_features(dataset(Images(pixels)), backbone, tmp_path)
     expected = (torch.from_numpy(pixels).permute(0, 3, 1, 2).flatten(1).double() - 127) / 128
     torch.testing.assert_close(found.inputs.double(), expected, atol=1e-6, rtol=0)
+
+
+def test_broken_images_are_named_all_at_once_and_nothing_is_kept(tmp_path, backbone):
+    paths = [image(tmp_path / f"{row}.png", size=(2, 2)) for row in range(10)]
+    for row in (1, 7):
+        (tmp_path / f"{row}.png").write_bytes((tmp_path / f"{row}.png").read_bytes()[:40])
+    data = dataset(Images.from_files(paths, 2, False))
+    with pytest.raises(ShortlistError, match=r"2 of 10 images cannot be used: mend them.*1\.png.*7\.png"):
+        cached_features(data, backbone, tmp_path / "features", batch_size=3)
+    assert list((tmp_path / "features").iterdir()) == []
+    assert backbone.calls == 0  # nothing is computed in vain after the first one

@@ -81,8 +81,8 @@ def cautions(rows: int, rules: Mapping[str, SetRule], used_for: Sequence[Use] = 
 
 
 def _gives(found: Worth, when: str = "on average") -> str:
-    held = _with_interval(found["coverage"])
-    return f"{_labels(found['size'].value)} {when}, which hold {held} of the right labels"
+    held, size = _with_interval(found["coverage"]), found["size"].value
+    return f"{_labels(size)} {when}, which hold{'s' if size == 1 else ''} {held} of the right labels"
 
 
 def _labels(size: float) -> str:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.data import Dataset, Images
+from shortlist.data.column_use import listed
 from shortlist.errors import ShortlistError
 from shortlist.files import written_whole
 
@@ -66,18 +67,29 @@ def _compute(
     progress: Callable[[int, int], None] | None,
 ) -> None:
     training = backbone.training
+    broken: dict[str, str] = {}
+    if isinstance(dataset.inputs, Images):
+        dataset = replace(dataset, inputs=replace(dataset.inputs, broken=broken))
     backbone.eval()
     try:
         with torch.inference_mode(), written_whole(path) as file:
             for begin in range(0, len(dataset), batch_size):
                 index = torch.arange(begin, min(begin + batch_size, len(dataset)))
-                found = backbone(dataset.batch(index)[0].to(device)).float().cpu()
+                inputs = dataset.batch(index)[0]
+                if broken:  # the rest is only opened, so that whoever mends the images is told of all of them
+                    continue
+                found = backbone(inputs.to(device)).float().cpu()
                 _check_features(found, len(index))
                 if begin == 0:
                     np.lib.format.write_array_header_1_0(file, _header(len(dataset), found.shape[1]))
                 file.write(found.contiguous().numpy().tobytes())
                 if progress is not None:
                     progress(begin + len(index), len(dataset))
+            if broken:
+                raise ShortlistError(
+                    f"{len(broken)} of {len(dataset)} images cannot be used: mend them, or take them out of the data: "
+                    f"{listed(list(broken.values()))}"
+                )
     finally:
         backbone.train(training)
 
