@@ -6,6 +6,7 @@ from PIL import Image
 
 from shortlist.data import Images
 from shortlist.data.images import decode
+from shortlist.errors import ShortlistError
 from tests.data.readers.made_files import image, truncated
 
 RED, WHITE = [255, 0, 0], [255, 255, 255]
@@ -23,6 +24,18 @@ def test_every_mode_becomes_three_channels(tmp_path, mode):
     path = tmp_path / ("x.tif" if mode in ("CMYK", "I;16") else "x.png")
     (Image.new("I;16", (4, 2)) if mode == "I;16" else Image.new("RGB", (4, 2), "red").convert(mode)).save(path)
     assert decode(path).shape == (2, 4, 3)
+
+
+def test_16_bits_are_scaled_to_8(tmp_path):
+    Image.fromarray(np.array([[0, 257, 32896, 65535]], dtype=np.uint16)).save(tmp_path / "x.png")
+    assert decode(tmp_path / "x.png")[0, :, 0].tolist() == [0, 1, 128, 255]
+
+
+@pytest.mark.parametrize("pixels", [np.array([[0, 70000]], dtype=np.int32), np.array([[0.0, 0.5]], dtype=np.float32)])
+def test_pixels_that_8_bits_cannot_hold_are_refused(tmp_path, pixels):
+    Image.fromarray(pixels).save(tmp_path / "x.tif")
+    with pytest.raises(ShortlistError, match=r"x\.tif: its pixels are from 0 to"):
+        decode(tmp_path / "x.tif")
 
 
 def test_what_is_transparent_is_white(tmp_path):

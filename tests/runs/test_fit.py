@@ -1,5 +1,6 @@
 """From files as users have them to a judged run, by one call; and what is guessed of the files."""
 
+import gzip
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -264,3 +265,28 @@ def test_arrays_are_fitted_as_they_are() -> None:
     done = runs.fit("d.npz", overrides=["epochs=20"])
     assert done["run"] == "runs/d"
     assert sl.load_run("runs/d").predict(torch.tensor([[3.0, 0, 0, 0]])) == ["yes"]
+
+
+@pytest.mark.parametrize("name", ["leaves.csv.gz", "leaves.npz"])
+@pytest.mark.parametrize(
+    "content", [b"junk", b"PK\x03\x04junk", gzip.compress(b"a,y\n" * 99)[:20], b"\x1f\x8b\x08" + b"\0" * 40]
+)
+def test_damaged_files_are_named(name: str, content: bytes) -> None:
+    Path(name).write_bytes(content)
+    with pytest.raises(ShortlistError, match=name):
+        runs.fit(name)
+
+
+def test_without_calibration_nothing_is_trained() -> None:
+    write("leaves.csv", leaves())
+    with pytest.raises(ShortlistError, match=r"data\.calibration is null"):
+        runs.fit("leaves.csv", "run", overrides=["data.calibration=null"])
+    assert not Path("run").exists()
+
+
+def test_conformal_sets_need_labels_that_are_known() -> None:
+    frame = leaves(600)
+    frame.loc[frame.index % 20 != 0, "species"] = None
+    write("leaves.csv", frame)
+    done = runs.fit("leaves.csv", "run", overrides=["epochs=1"])
+    assert "conformal-0.1" not in done["evaluation"]["rules"]

@@ -183,6 +183,12 @@ def as_pixels(image: Any, size: tuple[int, int] | None = None, crop: bool = Fals
     found = require("PIL.ImageOps").exif_transpose(image)
     if found.mode in ("P", "LA", "PA", "RGBA"):  # what shines through is white
         found = pil.alpha_composite(pil.new("RGBA", found.size, "white"), found.convert("RGBA"))
+    if found.mode.startswith("I;16"):  # Pillow would make everything above 255 white
+        found = pil.fromarray((np.asarray(found) / 257).round().astype(np.uint8))
+    elif found.mode in ("I", "F"):
+        low, high = found.getextrema()
+        if low < 0 or high > 255 or (found.mode == "F" and 0 < high <= 1):
+            raise ShortlistError(f"its pixels are from {low:g} to {high:g}: save it with 8 or 16 bits for each")
     found = found.convert("RGB")
     if size is not None:
         found = _resized(pil, found, size, crop, zoom)

@@ -147,11 +147,17 @@ def _decide(
         content["schedule"] = "cosine"
     if "rules" not in given:
         config = check_config(content, overrides)
-        content["rules"] = _rules(config, whole, allow_import)
-    return resolve(check_config(content, overrides), allow_import), whole
+        content["rules"] = _rules(config, whole, known, allow_import)
+    config = resolve(check_config(content, overrides), allow_import)
+    if config.data.calibration is None and config.data.validation is None:
+        raise ShortlistError(
+            "data.calibration is null, and sets are calibrated on it: give a share, such as 0.2; shortlist train needs "
+            "none"
+        )
+    return config, whole
 
 
-def _rules(config: RunConfig, whole: Dataset, allow_import: Sequence[str]) -> list[dict[str, Any]]:
+def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence[str]) -> list[dict[str, Any]]:
     """The rules to fit, the first of which `predict` uses: of single labels sets that hold the right one nine times in
     ten, of several as many as an example has on average."""
     link = objective_class(config.objective.name, allow_import=allow_import).link
@@ -161,6 +167,7 @@ def _rules(config: RunConfig, whole: Dataset, allow_import: Sequence[str]) -> li
     ]
     held = config.data.calibration
     rows = round(held * len(whole)) if isinstance(held, float) and held < 1 else held
+    rows = rows * known / len(whole) if isinstance(rows, int | float) else rows
     enough = not isinstance(rows, int | float) or rows * _ALPHA >= 1  # of fewer rows it would answer with every label
     usual = [rule for rule in usual if rule["name"] != "conformal" or enough]
     if not whole.is_single:

@@ -4,8 +4,11 @@ told, with the option that changes it."""
 import gzip
 import os
 import re
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ _ARRAYS = (".npz", ".npy")
 _LOOKED_AT = 1000  # cells of a column
 _MOST_CLASSES = 50  # of a last column that is called nothing in particular
 _LONG = 40  # letters: text, if most cells are longer
+_DAMAGED = (ValueError, EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile)  # which the reader then tells
 _FIRST_WORD = re.compile(r"([^_\-.:/ ]+)[_\-.:/ ]")  # of a name of several
 _ANSWERS = frozenset({"yes", "no", "true", "false", "1", "0", "-1", "1.0", "0.0", "-1.0"})  # cells of a label's column
 
@@ -85,7 +89,7 @@ def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
     if path.suffix.lower() == ".npz":
         import numpy as np
 
-        with np.load(path, allow_pickle=False) as arrays:
+        with suppress(*_DAMAGED), np.load(path, allow_pickle=False) as arrays:
             known = {"vocabulary_key": "names", "ids_key": "ids"}  # as `shortlist data features` calls them
             source |= {option: name for option, name in known.items() if name in arrays.files}
     return Guess(source)
@@ -302,7 +306,8 @@ def _how_written(path: Path) -> dict[str, Any]:
     name = path.name.lower()
     if not name.endswith((".csv", ".csv.gz")):
         return {}
-    with gzip.open(path, "rb") if name.endswith(".gz") else open(path, "rb") as file:
+    lines = [""]
+    with suppress(*_DAMAGED), gzip.open(path, "rb") if name.endswith(".gz") else open(path, "rb") as file:
         lines = [file.readline(1 << 16).decode("utf-8", "replace") for _ in range(20)]
     if lines[0].count(";") <= lines[0].count(","):
         return {}

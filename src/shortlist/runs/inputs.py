@@ -79,6 +79,10 @@ class Inputs:
                 raise ShortlistError(f"inputs are {_FORMS}; these rows differ in their lengths: {error}") from None
             if X.dtype == np.uint8 and X.ndim in (3, 4) and self.takes_images:
                 pixels = X[None] if X.ndim == 3 else X
+                if pixels.shape[3] not in (3, 4):
+                    raise ShortlistError(
+                        f"pixels (uint8) have the shape {X.shape}, wanted is (images, height, width, 3), or that of one"
+                    )
                 return self._of_images([require("PIL.Image").fromarray(one) for one in pixels], None)
         if X.ndim != 2:
             wanted = "(rows, columns)" if len(self.in_shape) == 1 else f"(images, {', '.join(map(str, self.in_shape))})"

@@ -10,6 +10,7 @@ import pytest
 
 from shortlist.data import Dataset, read_beside, read_features
 from shortlist.data.readers import _table_cache
+from shortlist.errors import ShortlistError
 from shortlist.files import reading_shown_by
 from tests.data.readers.made_files import assert_found
 
@@ -191,3 +192,9 @@ def test_reading_says_how_far_it_is(read: Read, name: str) -> None:
 def test_a_column_beside_the_data_is_read_with_the_same_delimiter(read: Read, tmp_path: Path) -> None:
     data = read("a;who;y\n1;Ann;owl\n2;Bob;cat\n", delimiter=";", other_columns=["who"])
     assert read_beside(tmp_path / "table.csv", "who", data, delimiter=";").tolist() == ["Ann", "Bob"]
+
+
+def test_a_packed_line_without_end_is_not_unpacked(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHORTLIST_MAX_UNPACKED", "100000")
+    with pytest.raises(ShortlistError, match="it would unpack to"):
+        read(b"a" * 5_000_000, "bomb.csv.gz")

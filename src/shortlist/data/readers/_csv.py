@@ -83,13 +83,33 @@ def csv_rows(
                     findings.add(path, message, cells.line_num, "line")
     except UnicodeDecodeError as error:
         findings.add(path, f"is not a CSV file: it must be text in UTF-8 (in Excel: CSV UTF-8): {error}")
-    except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error, ShortlistError) as error:
         findings.add(path, f"is not a CSV file: {error}")
 
 
 def _opened(path: PathLike) -> IO[bytes]:
-    # gzip's files are binary files too; typeshed calls them something else
-    return gzip.open(path, "rb") if is_packed(path) else open(path, "rb")  # type: ignore[return-value]
+    return io.BufferedReader(_Unpacked(path), _BLOCK) if is_packed(path) else open(path, "rb")
+
+
+class _Unpacked(io.RawIOBase):
+    """What is packed in a file, as long as it is not more than it may be: a line can have any length."""
+
+    def __init__(self, path: PathLike) -> None:
+        self._path, self._file, self._size = path, gzip.GzipFile(path, "rb"), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._file.read(len(buffer))
+        self._size += len(piece)
+        check_unpacked(self._path, self._size)
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def _is_header(path: Path, header: list[str], mark: str, hint: str, findings: Findings) -> bool:
