@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from scipy.sparse import csr_matrix
 from torch import nn
 
 import shortlist as sl
@@ -46,6 +47,26 @@ def test_a_frame_a_table_and_an_array_have_the_same_scores(table: Path) -> None:
     assert predictor.predict(frame) == frame["kind"].tolist()
     assert predictor.predict_sets(frame, "average-k-1").names == [[kind] for kind in frame["kind"]]
     assert predictor.predict_sets(str(table / "table.csv"), "top-k:k=2").sizes.tolist() == [2] * 80
+
+
+def test_numbers_of_any_kind_have_the_same_scores(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    numbers = random.integers(-8, 8, (60, 2)) / 4
+    frame = pd.DataFrame(numbers, columns=["a", "b"]).assign(kind=random.choice(["x", "z"], 60))
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    source = {"reader": "features", "path": str(tmp_path / "all.csv"), "labels_key": "kind"}
+    predictor = sl.load_run(train({"data": {"train": source}, "epochs": 1}, tmp_path / "run")["run"])
+    scores = predictor.scores(numbers)
+    for other in (csr_matrix(numbers), torch.tensor(numbers, dtype=torch.bfloat16), numbers.astype(np.float16)):
+        assert torch.equal(predictor.scores(other), scores)
+    assert torch.allclose(predictor.double().scores(numbers), scores, atol=1e-5)
+
+
+def test_the_data_is_not_overwritten_by_its_sets(table: Path) -> None:
+    content = (table / "table.csv").read_bytes()
+    with pytest.raises(ShortlistError, match="that is the data itself"):
+        sl.runs.predict(table / "run", table / "table.csv", out=table / "table.csv")
+    assert (table / "table.csv").read_bytes() == content
 
 
 def test_columns_of_a_frame_are_refused_or_mentioned_by_name(table: Path) -> None:

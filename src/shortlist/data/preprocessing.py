@@ -163,7 +163,8 @@ class Preprocessor:
                 raise ShortlistError(f"there are {frame.shape[1]} unnamed columns, fitted were {self.num_columns}")
             import pandas as pd
 
-            frame = pd.DataFrame(np.asarray(frame), columns=list(self._names))
+            dense = frame.toarray() if hasattr(frame, "tocsr") else np.asarray(frame)
+            frame = pd.DataFrame(dense, columns=list(self._names))
         frame = self.aligned(frame)
         parts = []
         if self.numbers is not None:

@@ -70,6 +70,8 @@ class Inputs:
     # ---- numbers and names
 
     def _of_array(self, X: Any) -> Dataset:
+        if hasattr(X, "tocsr") and self.preprocessor is not None and self.columns is not None:
+            X = X.toarray()  # the columns of a table
         if hasattr(X, "tocsr"):
             return self._unlabelled(X.tocsr().astype(np.float32))
         if not isinstance(X, Tensor):
@@ -88,7 +90,9 @@ class Inputs:
             wanted = "(rows, columns)" if len(self.in_shape) == 1 else f"(images, {', '.join(map(str, self.in_shape))})"
             raise ShortlistError(f"inputs have the shape {tuple(X.shape)}, the run wants {wanted}, or other {_FORMS}")
         if self.preprocessor is not None and self.columns is not None:
-            values = X.detach().cpu().numpy() if isinstance(X, Tensor) else X
+            values = X.detach().cpu() if isinstance(X, Tensor) else X
+            values = values.float() if isinstance(X, Tensor) and X.dtype == torch.bfloat16 else values
+            values = np.asarray(values)
             if values.shape[1] != len(self.columns):
                 raise ShortlistError(
                     f"there are {values.shape[1]} columns, the run was trained on {len(self.columns)}: "

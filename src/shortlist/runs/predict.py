@@ -1,5 +1,6 @@
 """The sets of labels of some data, written to a file."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,8 @@ def predict(
     place = None if out is None else Path(out)
     if place is not None and place.suffix not in ENDINGS:
         raise ShortlistError(f"-o {place}: sets are written as {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    if place is not None and isinstance(data, str | os.PathLike) and place.exists() and place.samefile(data):
+        raise ShortlistError(f"-o {place}: that is the data itself; write the sets to another file")
     given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labelled=False)
     if given.scenes is not None and given.run is not None:
         folders = [None if folder is None else Path(folder) for folder in (draw, images)]

@@ -43,7 +43,7 @@ def score(
     """The scores of every example, float32 (N, L) on the CPU; ``context`` makes the precision's autocast context. With
     5 or 10 ``crops`` of each image, those of all of them together."""
     dataset = dataset.normalised_for(learner.backbone)
-    size = dataset.in_shape[1:]
+    size, kind = dataset.in_shape[1:], next(learner.parameters()).dtype
     if crops > 1:
         dataset, batch_size = larger(dataset), max(1, batch_size // crops)
     device = next(learner.parameters()).device
@@ -56,6 +56,7 @@ def score(
         batch_size = max(1, batch_size // 16)  # every pair of objects is a row
     for rows in torch.arange(len(dataset)).split(batch_size):
         inputs = dataset.batch(rows)[0].to(device)
+        inputs = inputs.to(kind) if isinstance(inputs, Tensor) else inputs
         with context():
             if crops == 1:
                 parts.append(learner.scores(inputs).float().cpu())

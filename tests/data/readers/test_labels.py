@@ -204,3 +204,10 @@ def test_true_and_false_with_blanks_are_names(read: Read) -> None:
 def test_labels_of_another_kind_are_a_problem(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1.0, 2.0], "y": [b"x", b"z"]}), tmp_path / "all.parquet")
     assert_found("features", [("all.parquet", None, "names or lists, got b'x'")], path=tmp_path / "all.parquet")
+
+
+@pytest.mark.parametrize("separator", [None, "|"])
+def test_numbers_are_names_where_the_vocabulary_has_them_among_others(read: Read, separator: str | None) -> None:
+    data = read({"kind": [1, 5, 1]}, vocabulary=["5", "A", "1"], separator=separator)
+    present = data.target if data.is_single else data.target.argmax(1)
+    assert [data.vocabulary[label] for label in present.tolist()] == ["1", "5", "1"]

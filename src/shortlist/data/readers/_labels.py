@@ -248,7 +248,7 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
         if names is not None and len(names) != given.num_labels:
             raise ShortlistError(f"num_labels={given.num_labels} was given, but there are {len(names)} names")
         names = default_names(given.num_labels) if names is None else names
-    if names is not None and (given.numbers_are_indices or not _are_numbers(names, but=default_names(len(names)))):
+    if names is not None and (given.numbers_are_indices or not _number_elsewhere(names)):
         bad = np.flatnonzero((found < -1) | (found >= len(names))).tolist()
         allowed = f"allowed are 0..{len(names) - 1}, -1 or blank (unknown)"
         findings.rows(file, bad, lambda row: f"label {found[row]} is outside the vocabulary: {allowed}")
@@ -275,9 +275,14 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
     return Labels(result.target, result.vocabulary, (note,))
 
 
-def _are_numbers(names: Iterable[str], but: tuple[str, ...] | None = None) -> bool:
-    """Whether all names are whole numbers as Python writes them, and not just these."""
-    return all(name.isdecimal() and str(int(name)) == name for name in names) and tuple(names) != but
+def _number_elsewhere(names: Sequence[str]) -> bool:
+    """Whether a name is a whole number, and not its own index: numbers in the file are then names."""
+    return any(_are_numbers([name]) and int(name) != place for place, name in enumerate(names))
+
+
+def _are_numbers(names: Iterable[str]) -> bool:
+    """Whether all names are whole numbers as Python writes them."""
+    return all(name.isdecimal() and str(int(name)) == name for name in names)
 
 
 def _digits(number: float) -> str:
@@ -347,7 +352,7 @@ def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findin
     names = given.vocabulary
     if names is None and given.num_labels is not None:
         names = default_names(given.num_labels)
-    by_index = names is not None and (given.numbers_are_indices or not _are_numbers(names))
+    by_index = names is not None and (given.numbers_are_indices or not _number_elsewhere(names))
     rows: list[list[str]] = []
     for row, found in enumerate(lists):
         if not all(isinstance(name, str | int) and not isinstance(name, bool) for name in found):

@@ -112,8 +112,8 @@ def read_features(
             are not predicted.
         truth_key: all right labels of each example, for evaluation only: a matrix of 0 and 1 (N, L), dense or CSR, or
             names, ``cat|dog`` (N,).
-        vocabulary: the labels' names, instead of ``vocabulary_key``. Where they are whole numbers themselves, numbers
-            in the file are names too, not indices.
+        vocabulary: the labels' names, instead of ``vocabulary_key``. Where one is a whole number itself, and not its
+            own index, numbers in the file are names too.
         num_labels: how many labels there are, where neither names nor a label matrix tell and not all occur.
         coding: what the numbers of a label matrix mean: "label-matrix" (1 present, 0 absent, -1 unknown), "signed"
             (1 present, -1 absent, 0 unknown), "nan" (1 present, 0 absent, NaN unknown) or "chexpert" (1 present,
