@@ -98,7 +98,11 @@ def in_our_words(message: str) -> str:
 
     >>> in_our_words("Value error, Give more")
     'give more'
+    >>> in_our_words("'str' instances are not allowed as a Sequence value")
+    'give a list in brackets, such as [a, b]'
     """
+    if message.endswith("instances are not allowed as a Sequence value"):
+        return "give a list in brackets, such as [a, b]"
     message = message.removeprefix("Value error, ")
     return message[0].lower() + message[1:]
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from shortlist import LabelSets
+from shortlist import LabelSets, ShortlistError
 from shortlist.data import Dataset, read_features
 from shortlist.data.write_features import write_features
 from tests.data.readers.made_files import assert_found, found
@@ -104,6 +104,12 @@ def test_groups_and_their_names_are_read(tmp_path):
     np.savez(tmp_path / "all.npz", X=X, y=SETS, g=np.array([1, 0], dtype=np.uint8), gn=["wild", "tame"])
     data = read_features(tmp_path / "all.npz", groups_key="g", group_names_key="gn")
     assert (data.groups.tolist(), data.group_names) == ([1, 0], ("wild", "tame"))
+
+
+def test_a_column_given_as_the_file_of_labels_is_told_its_option(tmp_path):
+    (tmp_path / "t.csv").write_text("a,kind\n1,x\n2,y\n")
+    with pytest.raises(ShortlistError, match="labels is a file; a column of the table is named by labels_key=kind"):
+        read_features(tmp_path / "t.csv", labels="kind")
 
 
 def test_every_problem_is_found_in_one_pass(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -30,7 +31,7 @@ from shortlist.data.readers._targets import dataset_of, side_of, truth_of
 from shortlist.data.readers.findings import Findings, PathLike, is_thorough
 from shortlist.data.readers.tables import name_of
 from shortlist.data.table_rows import TableRows
-from shortlist.errors import ShortlistError, errors_name
+from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import parse_json
 
 # of an .npz that `shortlist data features` wrote: what made the features, and of which files they are
@@ -157,6 +158,10 @@ def read_features(
     ...      uncertain="present")
     (('Edema', 'Fracture'), [[1, 1], [-1, 0]])
     """
+    if labels is not None and not Path(labels).suffix and not Path(labels).exists():
+        raise MissingFileError(
+            f"there is no file {labels}: labels is a file; a column of the table is named by labels_key={labels}"
+        )
     given = _resolved({key: value for key, value in locals().items() if value is not None})
     labels, label_columns = given.get("labels"), given.get("label_columns")
     labels_key = labels_key if label_columns is None else ""
