@@ -59,6 +59,12 @@ def test_numbers_of_any_kind_have_the_same_scores(tmp_path: Path) -> None:
     scores = predictor.scores(numbers)
     for other in (csr_matrix(numbers), torch.tensor(numbers, dtype=torch.bfloat16), numbers.astype(np.float16)):
         assert torch.equal(predictor.scores(other), scores)
+    np.save(tmp_path / "new.npy", numbers)
+    sparse = "".join(f"{{0 {a}, 1 {b}}}\n" for a, b in numbers.tolist())
+    head = "@relation new\n@attribute a numeric\n@attribute b numeric\n@data\n"
+    (tmp_path / "new.arff").write_text(head + sparse)
+    for name in ("new.npy", "new.arff"):
+        assert torch.equal(predictor.scores(tmp_path / name), scores)
     assert torch.allclose(predictor.double().scores(numbers), scores, atol=1e-5)
 
 

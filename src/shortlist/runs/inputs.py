@@ -173,6 +173,8 @@ class Inputs:
         else:
             inputs, ids, use = read_inputs(path, self._options_of(path))
             mention_ignored({} if use is None else use.ignored, str(path))
+            if self.preprocessor is not None and not isinstance(inputs, TableRows):
+                inputs = self._of_array(inputs).inputs  # arrays, or a sparse table
             return self._unlabelled(inputs, ids=ids, name=name_of(path), columns=use)
         if not files:
             raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
