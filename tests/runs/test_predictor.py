@@ -68,6 +68,17 @@ def test_numbers_of_any_kind_have_the_same_scores(tmp_path: Path) -> None:
     assert torch.allclose(predictor.double().scores(numbers), scores, atol=1e-5)
 
 
+def test_arrays_are_judged_as_the_table_that_the_run_was_trained_on(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    numbers, kinds = random.normal(100, 50, (60, 2)).round(2), random.choice(["x", "z"], 60)
+    pd.DataFrame(numbers, columns=["a", "b"]).assign(kind=kinds).to_csv(tmp_path / "all.csv", index=False)
+    np.savez(tmp_path / "all.npz", X=numbers, kind=(kinds == "z").astype(int))
+    source = {"reader": "features", "path": str(tmp_path / "all.csv"), "labels_key": "kind"}
+    run = train({"data": {"train": source}, "epochs": 1}, tmp_path / "run")["run"]
+    of_table, of_arrays = (evaluate(run, tmp_path / f"all.{ending}")["metrics"] for ending in ("csv", "npz"))
+    assert of_arrays == pytest.approx(of_table, abs=1e-6)
+
+
 def test_the_data_is_not_overwritten_by_its_sets(table: Path) -> None:
     content = (table / "table.csv").read_bytes()
     with pytest.raises(ShortlistError, match="that is the data itself"):

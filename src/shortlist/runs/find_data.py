@@ -8,6 +8,7 @@ from typing import Any
 
 from shortlist.data import Dataset
 from shortlist.data.readers.tables import name_of, names_table
+from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
@@ -65,6 +66,8 @@ def find_data(
     dataset = read_source(same_names(source, run.facts["vocabulary"]), data)
     check_same_labels(dataset, run.facts["vocabulary"], data, objects)
     mention_ignored({} if dataset.columns is None else dataset.columns.ignored, data)
+    if run.preprocessor is not None and not isinstance(dataset.inputs, TableRows):  # arrays, or a sparse table
+        dataset = replace(dataset, inputs=run.inputs.dataset(dataset.inputs).inputs)
     return dataset, name_of(path)
 
 
