@@ -273,7 +273,7 @@ def packed(size):
 
 SCORES = np.random.default_rng(0).normal(size=(40, 6))
 AVERAGE = AverageK(2).fit(SCORES)
-CONFORMAL = Conformal(per_class=True).fit(SCORES, np.arange(40) % 6)
+CONFORMAL = Conformal(0.2, per_class=True).fit(SCORES, np.arange(40) % 6)
 
 
 @pytest.mark.parametrize(
