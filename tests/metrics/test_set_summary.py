@@ -64,6 +64,12 @@ def test_the_interval_of_the_mean_size_is_the_normal_one() -> None:
     assert M.set_summary(sets, np.zeros(4, int))["size"] == pytest.approx((1.5, 1.5 - half, 1.5 + half), abs=1e-6)
 
 
+def test_no_size_is_below_zero_and_neither_is_its_interval() -> None:
+    sets = LabelSets.from_lists([[0, 1, 2, 3, 4, 5], [], []], num_labels=6)
+    size = M.set_summary(sets, np.zeros((3, 6), int))["size"]
+    assert (size.value, size.low) == (2.0, 0.0)
+
+
 def test_where_every_row_is_as_good_as_it_can_be_the_interval_still_has_a_width() -> None:
     """Sets of two labels, one right label each, always held: precision is a half, which no other rows could exceed."""
     found = M.set_summary(LabelSets.from_lists([[0, 1]] * 20, num_labels=3), np.zeros(20, int))

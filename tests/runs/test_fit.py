@@ -292,3 +292,11 @@ def test_conformal_sets_need_labels_that_are_known() -> None:
     write("leaves.csv", frame)
     done = runs.fit("leaves.csv", "run", overrides=["epochs=1"])
     assert "conformal-0.1" not in done["evaluation"]["rules"]
+
+
+def test_options_of_the_objective_that_fit_chooses_may_be_given() -> None:
+    write("leaves.csv", leaves())
+    with pytest.raises(ShortlistError, match="'cross-entropy' has no option 'k'; it has label_smoothing"):
+        runs.fit("leaves.csv", "run", overrides=["objective.k=2"])
+    runs.fit("leaves.csv", "run", overrides=["objective.label_smoothing=0.1", "epochs=1"])
+    assert "label_smoothing: 0.1" in Path("run/config.yaml").read_text()

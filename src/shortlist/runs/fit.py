@@ -122,7 +122,8 @@ def _decide(
         apply_override(given, override)
     asked = given.get("data", {})
     alone = {"validation": None, "calibration": None}
-    first = check_config({**content, "data": {**content["data"], **alone}}, overrides)
+    by_name = [override for override in overrides if not override.startswith("objective.")]  # it is chosen below
+    first = check_config({**content, "data": {**content["data"], **alone}}, by_name)
     only = first.model_copy(update={"data": first.data.model_copy(update={**alone, "test": None, "use": 1.0})})
     resolve(only, allow_import)
     progress = None if steps is None else (lambda done, total: steps.reach(done / total))

@@ -103,4 +103,4 @@ def _mean_size(sizes: Tensor) -> Estimate:
         return Estimate(*(float("nan"),) * 3)
     mean = float(sizes.mean())
     half = _Z * float(sizes.std()) / len(sizes) ** 0.5 if len(sizes) > 1 else float("nan")
-    return Estimate(mean, mean - half, mean + half)
+    return Estimate(mean, max(mean - half, 0.0), mean + half)
