@@ -295,7 +295,7 @@ def test_wrong_input_to_a_runs_commands_is_refused(cli, trained: Path) -> None: 
 def test_evaluate_before_calibrate_says_what_to_do(cli) -> None:  # type: ignore[no-untyped-def]
     cli("train", "config.yaml", "epochs=1", "--out", "run", "-q")
     assert "shortlist calibrate run" in cli("evaluate", "run", "test").err
-    refused(cli("predict", "run", "test"), "after shortlist calibrate")
+    refused(cli("predict", "run", "test"), "fit some with shortlist calibrate")
 
 
 # ---- calibrate, predict, evaluate: of any other model's scores

@@ -49,8 +49,9 @@ def test_an_image_that_cannot_be_decoded_is_named_in_one_line(tmp_path: Path, wo
 
 
 SCRIPT = """
-import sys, time, multiprocessing, torch
+import signal, sys, time, multiprocessing, torch
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job, such as these tests, ignores it
 from tests.training.test_loading import image_files, PARTS, CPU
 from shortlist.training.loading import loaded
 for batch in loaded(image_files(Path(sys.argv[1])), PARTS, CPU, 2):
