@@ -59,8 +59,8 @@ def predict(
     place = None if out is None else Path(out)
     if place is not None and place.suffix not in ENDINGS:
         raise ShortlistError(f"-o {place}: sets are written as {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
-    given_file = Path(data) if isinstance(data, str | os.PathLike) else None  # or a part of the run: test
-    if place is not None and given_file is not None and place.exists() and given_file.exists() and place.samefile(data):
+    taken = Path(data) if isinstance(data, str | os.PathLike) else None  # or a part of the run: test
+    if place is not None and taken is not None and place.exists() and taken.exists() and place.samefile(taken):
         raise ShortlistError(f"-o {place}: that is the data itself; write the sets to another file")
     given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labelled=False)
     if given.scenes is not None and given.run is not None:
