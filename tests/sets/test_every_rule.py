@@ -113,7 +113,7 @@ def test_batches_are_the_same_as_the_whole(rule, monkeypatch):
     assert rule.predict(lambda: (torch.from_numpy(part) for part in np.split(scores, 4))) == expected
     parts = np.split(scores, 4) if target is None else list(zip(np.split(scores, 4), np.split(target, 4), strict=True))
     assert rule.fit(parts).predict(scores) == expected
-    monkeypatch.setattr(type(rule), "_block", 50)  # seven rows at a time
+    monkeypatch.setattr(type(rule), "block_size", 50)  # seven rows at a time
     assert rule.fit(scores, target).predict(scores) == expected
 
 

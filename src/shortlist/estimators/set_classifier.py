@@ -40,7 +40,7 @@ from shortlist.metrics.functional import mean_average_precision
 from shortlist.objectives import OBJECTIVES, check_target, count_labels, make_config, objective_class
 from shortlist.objectives.usual import unknown_as_absent, usual_objective
 from shortlist.options import Named, in_our_words
-from shortlist.sets import Conformal, SetRule
+from shortlist.sets import SetRule
 from shortlist.sets.named import make_rule
 from shortlist.training.full_batch import Curvature, fit_linear
 from shortlist.training.learner import score
@@ -439,7 +439,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _calibrate(self, scores: Tensor, target: Tensor) -> None:
         rule = self._make_rule()
         if not rule.is_fitted:
-            rule.fit(scores.numpy(), target if isinstance(rule, Conformal) else None)
+            rule.fit(scores.numpy(), target if rule.needs_target else None)
         if self.is_multilabel_:
             self.decision_ = best_decision(link_tensor(scores, self._link), target)
         self.rule_ = rule

@@ -18,7 +18,7 @@ from shortlist.links import Link, check_link, link_rows, usual_link
 from shortlist.options import Named
 from shortlist.runs.config import parse_rule
 from shortlist.runs.inputs import Inputs
-from shortlist.sets import Conformal, SetRule
+from shortlist.sets import SetRule
 from shortlist.sets.named import file_name, fit_rules, make_rule, usual_rules
 from shortlist.training.encoders import features_by, load_encoder
 from shortlist.training.learner import Learner, score
@@ -297,7 +297,7 @@ def _fitted(rule: Any, scores: Tensor, target: Tensor | None, link: Link) -> dic
     for one in given:
         if isinstance(one, SetRule):
             copied = copy.deepcopy(one)  # the same rule may be fitted on other scores, too
-            made = {type(one).__name__: copied.fit(scores, target if isinstance(one, Conformal) else None)}
+            made = {type(one).__name__: copied.fit(scores, target if one.needs_target else None)}
         elif one is None:
             assert target is not None
             made = fit_rules(usual_rules(target, scores.shape[1], None, link), scores, target, link)

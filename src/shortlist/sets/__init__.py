@@ -1,5 +1,6 @@
 """Set rules: from scores to one set of labels per row."""
 
+from shortlist.sets._blocks import Block, Scores
 from shortlist.sets._rule import SetRule
 from shortlist.sets.average_k import AverageK
 from shortlist.sets.conformal import Conformal
@@ -8,4 +9,4 @@ from shortlist.sets.pointwise_error import PointwiseError
 from shortlist.sets.threshold import Threshold
 from shortlist.sets.top_k import TopK
 
-__all__ = ["AverageK", "Conformal", "Penalized", "PointwiseError", "SetRule", "Threshold", "TopK"]
+__all__ = ["AverageK", "Block", "Conformal", "Penalized", "PointwiseError", "Scores", "SetRule", "Threshold", "TopK"]

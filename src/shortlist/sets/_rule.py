@@ -27,13 +27,15 @@ _RULES: dict[str, type[SetRule]] = {}
 class SetRule:
     """Scores in, one set of labels per row out. Constructor arguments are the settings; the rest is learned by ``fit``.
 
-    A rule that learns overrides ``is_fitted`` and the methods from ``_reset`` to ``_restore``.
+    A rule of one's own defines ``sets_of``; one that learns also overrides ``is_fitted`` and the methods from ``reset``
+    to ``restore``, which ``fit``, ``merge`` and ``from_json`` call.
     """
 
     num_labels: int | None = None  # known after fit
+    needs_target = False  # does fit learn from the target too?
     fitted_on: str | None = None  # what the data it was fitted on is called, where whoever fitted it says so
     max_unpacked = 1 << 26  # bytes that an array in JSON may unfold to, where it is not 64 times its text
-    _block = BLOCK  # scores that are looked at together
+    block_size = BLOCK  # scores that are looked at together
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -48,13 +50,13 @@ class SetRule:
         each scores or a (scores, target) pair; or a function that returns such an iterable.
         """
         self.num_labels = self.fitted_on = None
-        self._reset()
+        self.reset()
         try:
             self.partial_fit(scores, target)
-            self._refine(scores)
+            self.refine(scores)
         except Exception:
             self.num_labels = None
-            self._reset()
+            self.reset()
             raise
         return self
 
@@ -62,13 +64,13 @@ class SetRule:
         """Learn from more scores, given as for ``fit``; the rule can predict after every call. Where a row is refused,
         the blocks of rows before it have been taken in."""
         try:
-            for block in read_blocks(scores, target, self._block):
+            for block in read_blocks(scores, target, self.block_size):
                 self._check_labels(block.scores.shape[1])
                 self.num_labels = block.scores.shape[1]
-                self._learn(block)
+                self.learn(block)
         finally:
             if self.is_fitted:
-                self._finish()
+                self.finish()
             else:
                 self.num_labels = None
         if not self.is_fitted:
@@ -85,9 +87,9 @@ class SetRule:
                 merged._check_labels(other.num_labels)
                 merged.num_labels = other.num_labels
             merged.fitted_on = self.fitted_on if other.fitted_on == self.fitted_on else None
-            merged._absorb(other)
+            merged.absorb(other)
         if merged.is_fitted:
-            merged._finish()
+            merged.finish()
         return merged
 
     # ---- predicting
@@ -97,10 +99,10 @@ class SetRule:
         if not self.is_fitted:
             raise ShortlistError(f"{self!r} is not fitted: call fit (or partial_fit) on held-out scores before predict")
         sizes, labels, num_labels = [], [], self.num_labels
-        for block in read_blocks(scores, size=self._block):
+        for block in read_blocks(scores, size=self.block_size):
             num_labels = block.scores.shape[1]
             self._check_labels(num_labels)
-            block_sizes, block_labels = self._sets(block)
+            block_sizes, block_labels = self.sets_of(block)
             sizes.append(block_sizes)
             labels.append(block_labels)
         if not sizes or num_labels is None:
@@ -112,7 +114,7 @@ class SetRule:
 
     def to_json(self) -> str:
         """Settings and everything learned, as JSON text; ``from_json`` gives back an equal rule, to the last bit."""
-        state = self._state() if self.is_fitted else None
+        state = self.state() if self.is_fitted else None
         name = type(self).__name__
         data = {"rule": name, "settings": self._settings(), "num_labels": self.num_labels, "state": state}
         if self.fitted_on is not None:
@@ -137,8 +139,8 @@ class SetRule:
             rule.num_labels = _num_labels(data["num_labels"])
             rule.fitted_on = None if data.get("fitted_on") is None else str(data["fitted_on"])
             if data["state"] is not None:
-                rule._reset()
-                rule._restore(data["state"])
+                rule.reset()
+                rule.restore(data["state"])
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError, zlib.error) as error:
             raise ShortlistError(f"this is not the JSON of a set rule: {error}") from error
         return rule
@@ -156,30 +158,31 @@ class SetRule:
         """Can the rule predict? A rule with nothing to learn always can."""
         return True
 
-    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+    def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         """Set sizes, and the labels of all sets one after the other, increasing within each."""
         raise NotImplementedError
 
-    def _reset(self) -> None:
+    def reset(self) -> None:
         """Forget everything learned."""
 
-    def _learn(self, block: Block) -> None:
+    def learn(self, block: Block) -> None:
         """Take in one block of calibration rows."""
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """Turn what was taken in into what predict needs."""
 
-    def _refine(self, scores: Scores) -> None:
+    def refine(self, scores: Scores) -> None:
         """After ``fit`` has seen all scores once: use further passes over them, if the rule gains from it."""
 
-    def _absorb(self, other: Self) -> None:
+    def absorb(self, other: Self) -> None:
         """Take in what another rule has taken in."""
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """What was learned, as JSON can hold it."""
         return {}
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        """Undo ``_state``."""
+    def restore(self, state: dict[str, Any]) -> None:
+        """Undo ``state``."""
 
     # ---- helpers
 

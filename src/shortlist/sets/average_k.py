@@ -64,18 +64,18 @@ class AverageK(SetRule):
             raise ShortlistError(f"k must be above 0 and at most the number of labels, got {k!r}")
         if self.min_size > self.k:
             raise ShortlistError(f"min_size must be at most k, the mean size, which is {self.k:g}; got {min_size}")
-        self._reset()
+        self.reset()
 
     @property
     def is_fitted(self) -> bool:
         return self._rows > 0
 
-    def _reset(self) -> None:
+    def reset(self) -> None:
         self._rows = 0
         self._counts = ScoreCounts()
         self._saw_double = False
 
-    def _learn(self, block: Block) -> None:
+    def learn(self, block: Block) -> None:
         rows, num_labels = block.scores.shape
         if self.k > num_labels:
             raise ShortlistError(f"k must be above 0 and at most {num_labels} (the number of labels), got {self.k:g}")
@@ -85,12 +85,12 @@ class AverageK(SetRule):
             self._rows += rows
             self._counts.add(keys, self._rank)
 
-    def _absorb(self, other: AverageK) -> None:
+    def absorb(self, other: AverageK) -> None:
         self._rows += other._rows
         if other._rows:
             self._counts.merge(other._counts, self._rank)
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """The threshold from the counts alone, in float32."""
         self._dtype: Any = np.float32
         self.rank_error, self._hash_limit = 0, _EVERY
@@ -111,7 +111,7 @@ class AverageK(SetRule):
 
     # ---- the passes that end with the exact threshold
 
-    def _refine(self, scores: Scores) -> None:
+    def refine(self, scores: Scores) -> None:
         if not can_repeat(scores) or not 0 < self._rank < self._total:
             return
         counts = self._counts
@@ -119,7 +119,7 @@ class AverageK(SetRule):
             counts.start_again(self._rank)
             for block in self._again(scores):
                 counts.place_again(to_keys(self._free(block, np.float32)))
-            self._finish()
+            self.finish()
         here, after = counts.find(self._rank), counts.find(self._rank + 1)
         if here.unplaced or after.unplaced:
             raise ShortlistError("two passes over the scores differ: a function must return the same scores each time")
@@ -163,7 +163,7 @@ class AverageK(SetRule):
 
     def _again(self, scores: Scores) -> Iterator[Block]:
         rows = 0
-        for block in read_blocks(scores, size=self._block):
+        for block in read_blocks(scores, size=self.block_size):
             rows += len(block.scores)
             yield block
         if rows != self._rows:
@@ -173,7 +173,7 @@ class AverageK(SetRule):
 
     # ---- predicting
 
-    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+    def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         linked = self._linked(block, self._dtype)
         inside = linked >= self._dtype(self.threshold)
         if self._hash_limit != _EVERY:
@@ -206,7 +206,7 @@ class AverageK(SetRule):
     def _total(self) -> int:
         return self._rows * max((self.num_labels or 0) - self.min_size, 0)
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         return {
             "threshold": pack_float(self.threshold),
             "dtype": np.dtype(self._dtype).name,
@@ -216,7 +216,7 @@ class AverageK(SetRule):
             "counts": self._counts.to_state(),
         }
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         self.threshold = float(state["threshold"])
         self._dtype = {"float32": np.float32, "float64": np.float64}[state["dtype"]]
         self._hash_limit = int(state["hash_limit"], 16)

@@ -58,6 +58,8 @@ class Conformal(SetRule):
     0.806
     """
 
+    needs_target = True
+
     def __init__(
         self,
         alpha: float = 0.1,
@@ -85,7 +87,7 @@ class Conformal(SetRule):
         self.link: Link = check_link(link or usual_link(single=labels == "single"))
         self.free_rank = whole(free_rank, "free_rank", 0)
         self.seed = None if seed is None else whole(seed, "seed")
-        self._reset()
+        self.reset()
 
     @property
     def is_fitted(self) -> bool:
@@ -119,14 +121,14 @@ class Conformal(SetRule):
             f"{self.rows_needed} calibration rows{of_class}, and {given}"
         )
 
-    def _reset(self) -> None:
+    def reset(self) -> None:
         self._rows = 0
         # single: the nonconformity score of each row's true label, and that label; multi: linked score and weight
         # (1 / number of present labels of its row) of each present label
         self._values: list[NDArray[np.float64]] = []
         self._extras: list[NDArray[Any]] = []
 
-    def _learn(self, block: Block) -> None:
+    def learn(self, block: Block) -> None:
         if block.target is None:
             raise ShortlistError("Conformal needs the target of its calibration rows: fit(scores, target)")
         (self._learn_multi if self.labels == "multi" else self._learn_single)(block, block.target)
@@ -166,7 +168,7 @@ class Conformal(SetRule):
         self._extras.append(1 / present.sum(-1)[row])
         self._rows += int((target != -1).any(-1).sum())
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         self._values = [np.concatenate(self._values)]
         self._extras = [np.concatenate(self._extras)]
         values, extras = self._values[0], self._extras[0]
@@ -180,16 +182,16 @@ class Conformal(SetRule):
         else:
             self._limit = _quantile(values, self.alpha)
 
-    def _refine(self, scores: Scores) -> None:
+    def refine(self, scores: Scores) -> None:
         if self.concern:
             warnings.warn(self.concern, ShortlistWarning, stacklevel=3)
 
-    def _absorb(self, other: Conformal) -> None:
+    def absorb(self, other: Conformal) -> None:
         self._rows += other._rows
         self._values += other._values
         self._extras += other._extras
 
-    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+    def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         if self.labels == "multi":
             linked = link_rows(block.scores, self.link, block.first_row)
             return members(linked.astype(np.float64, copy=False) >= self._limit)
@@ -222,11 +224,11 @@ class Conformal(SetRule):
         seed = mix(np.array([(self.seed or 0) % 2**64], dtype=np.uint64))
         return (mix(row_hashes(block.scores) ^ seed) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         kind = "<f8" if self.labels == "multi" else "<i8"
         return {"rows": self._rows, "values": pack(self._values[0], "<f8"), "extras": pack(self._extras[0], kind)}
 
-    def _restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         kind = "<f8" if self.labels == "multi" else "<i8"
         self._rows = int(state["rows"])
         values, extras = unpack(state["values"], "<f8"), unpack(state["extras"], kind)
@@ -237,7 +239,7 @@ class Conformal(SetRule):
         if not fits or len(values) != len(extras) or np.isnan(values).any():
             raise ShortlistError(f"what it learned does not fit {self._rows} rows of {self.num_labels} labels")
         self._values, self._extras = [values], [extras]
-        self._finish()
+        self.finish()
 
 
 def _quantile(values: NDArray[np.float64], alpha: float) -> float:

@@ -54,11 +54,10 @@ def fit_rules(
     fitted = {}
     for number, rule in enumerate(rules):
         made = make_rule(f"rules.{number}", rule, link, single)
-        needs_target = isinstance(made, Conformal)
-        if needs_target and target is None:
+        if made.needs_target and target is None:
             raise ShortlistError(f"rules.{number}: {rule.name} is fitted on labelled data: give the labels")
         name, learns = file_name(rule), not made.is_fitted
-        made.fit(scores, target if needs_target else None)
+        made.fit(scores, target if made.needs_target else None)
         made.fitted_on = fitted_on if learns else None
         fitted[f"{name}-{number}" if name in fitted else name] = made
     return fitted

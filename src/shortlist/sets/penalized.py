@@ -30,7 +30,7 @@ class Penalized(SetRule):
         if not 0 <= self.cost < float("inf"):
             raise ShortlistError(f"cost must be a finite number that is not negative, got {cost!r}")
 
-    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+    def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         linked = link_rows(block.scores, self.link, block.first_row)
         inside = linked >= linked.dtype.type(self.cost)
         empty = ~inside.any(-1)

@@ -30,7 +30,7 @@ class PointwiseError(SetRule):
         if not 0 <= self.eps < 1:
             raise ShortlistError(f"eps must be at least 0 and below 1, got {eps!r}")
 
-    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+    def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         mass = link_rows(block.scores, self.link, block.first_row)
         if mass.size and mass.min() < 0:
             row, label = np.argwhere(mass < 0)[0]

@@ -31,6 +31,6 @@ class Threshold(SetRule):
         if abs(self.value) == float("inf"):
             raise ShortlistError(f"value must be finite, got {value!r}")
 
-    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+    def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         linked = link_rows(block.scores, self.link, block.first_row)
         return members(linked >= linked.dtype.type(self.value))

@@ -23,15 +23,15 @@ class TopK(SetRule):
     [[1, 2], [0, 2]]
     """
 
-    _block = 1 << 23  # nothing as large as the scores is made of them, and fewer calls are faster
+    block_size = 1 << 23  # nothing as large as the scores is made of them, and fewer calls are faster
 
     def __init__(self, k: int) -> None:
         self.k = whole(k, "k", 1)
 
-    def _learn(self, block: Block) -> None:
+    def learn(self, block: Block) -> None:
         self._check_k(block.scores.shape[1])
 
-    def _sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+    def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         self._check_k(block.scores.shape[1])
         return np.full(len(block.scores), self.k), best_labels(block.scores, self.k, block.first_row).reshape(-1)
 
