@@ -29,7 +29,11 @@ class ConvNet(nn.Module):
         self.norms = nn.ModuleList(nn.BatchNorm2d(width) for width in widths)
         self.out_features = widths[-1]
 
-    def forward(self, x: Tensor) -> Tensor:
+    def maps(self, x: Tensor) -> Tensor:
+        """The features before they are pooled: (images, out_features, height, width)."""
         for conv, norm in zip(self.convs, self.norms, strict=True):
             x = F.relu(norm(conv(x)))
-        return x.mean((2, 3))
+        return x
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.maps(x).mean((2, 3))

@@ -65,6 +65,10 @@ class DenseNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight)
 
+    def maps(self, x: Tensor) -> Tensor:
+        """The features before they are pooled: (images, out_features, height, width)."""
+        maps: Tensor = self.body(x)
+        return maps
+
     def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = self.body(x).mean((2, 3))
-        return features
+        return self.maps(x).mean((2, 3))

@@ -82,9 +82,12 @@ class EfficientNetLite0(nn.Module):
         if pretrained:
             self._load_wheel()
 
+    def maps(self, x: Tensor) -> Tensor:
+        """The features before they are pooled: (images, out_features, height, width)."""
+        return F.relu6(self.top(self.blocks(F.relu6(self.stem(x)))))
+
     def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = F.relu6(self.top(self.blocks(F.relu6(self.stem(x))))).mean((2, 3))
-        return features
+        return self.maps(x).mean((2, 3))
 
     def _load_wheel(self) -> None:
         try:

@@ -71,6 +71,10 @@ class ResNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
+    def maps(self, x: Tensor) -> Tensor:
+        """The features before they are pooled: (images, out_features, height, width)."""
+        maps: Tensor = self.blocks(self.stem(x))
+        return maps
+
     def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = self.blocks(self.stem(x)).mean((2, 3))
-        return features
+        return self.maps(x).mean((2, 3))
