@@ -126,6 +126,42 @@ def test_broken_images_are_left_out_listed_and_told_by_the_exit_code(
         runs.predict("run", "new", rule="top-k:k=1")
 
 
+def test_fit_train_and_evaluate_leave_broken_images_out_and_say_so(
+    photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the other images stay in the parts that they were in, whether the broken ones are mended or not."""
+    for label, level in (("dark", 20), ("light", 220)):
+        for number in range(8, 30):
+            Image.new("RGB", (8, 8), (level + number,) * 3).save(f"images/{label}/{number}.png")
+    options = ["data.encoder=identity", "data.train.size=8", "epochs=3"]
+    runs.fit("images", "whole", overrides=options)
+    whole = {part: set(data.ids) for part, data in runs.Run("whole").parts().items()}
+    lost = {next(iter(whole["test"])), next(iter(whole["train"]))}
+    mended = {name: Path("images", name).read_bytes() for name in lost}
+    for name in lost:
+        Path("images", name).write_bytes(mended[name][:40])
+    result = run_here(capsys, "fit", "images", "-o", "run", *options)
+    assert result.code == 3, result.err
+    assert "58 examples (2 images cannot be decoded and are left out)" in result.err
+    assert result.err.rstrip().splitlines()[-3] == "skipped: 2 images that cannot be decoded"
+    assert {part: set(data.ids) for part, data in runs.Run("run").parts().items()} == {
+        part: ids - lost for part, ids in whole.items()
+    }
+    result = run_here(capsys, "evaluate", "run", "test", "--json")
+    assert (result.code, result.json["examples"]) == (3, len(whole["test"]) - 1)
+    assert [image["id"] for image in result.json["skipped"]] == list(lost & whole["test"])
+    assert run_here(capsys, "train", "run/config.yaml", "--out", "again").code == 3
+    assert run_here(capsys, "calibrate", "run").code == 0  # of its data nothing is left out
+    result = run_here(capsys, "evaluate", "run", "images")
+    assert "skipped: 2 images" in result.err
+    command = ("data", "features", "image-folder", "path=images", "size=8", "--backbone", "identity", "-o", "all.npz")
+    result = run_here(capsys, *command, "--json")
+    assert (result.code, result.json["examples"], len(result.json["skipped"])) == (3, 58, 2)
+    for name in lost:
+        Path("images", name).write_bytes(mended[name])
+    assert {part: set(data.ids) for part, data in runs.Run("run").parts().items()} == whole
+
+
 def test_images_that_a_table_lists_may_be_elsewhere_missing_or_listed_twice(photos: Path) -> None:
     data = {"train": {"reader": "image-folder", "path": "images", "size": 8}, "validation": None, "calibration": None}
     runs.train({"data": data, "optimizer": {"name": "adamw", "lr": 0.01}, "epochs": 40}, "run")

@@ -127,12 +127,19 @@ def test_images_are_scaled_as_the_backbone_says(tmp_path):
     torch.testing.assert_close(found.inputs.double(), expected, atol=1e-6, rtol=0)
 
 
-def test_broken_images_are_named_all_at_once_and_nothing_is_kept(tmp_path, backbone):
+def test_broken_images_are_named_all_at_once_or_left_out(tmp_path, backbone):
     paths = [image(tmp_path / f"{row}.png", size=(2, 2)) for row in range(10)]
     for row in (1, 7):
         (tmp_path / f"{row}.png").write_bytes((tmp_path / f"{row}.png").read_bytes()[:40])
     data = dataset(Images.from_files(paths, 2, False))
     with pytest.raises(ShortlistError, match=r"2 of 10 images cannot be used: mend them.*1\.png.*7\.png"):
         cached_features(data, backbone, tmp_path / "features", batch_size=3)
-    assert list((tmp_path / "features").iterdir()) == []
-    assert backbone.calls == 0  # nothing is computed in vain after the first one
+    broken, calls = {}, backbone.calls
+    found = cached_features(data, backbone, tmp_path / "features", batch_size=3, broken=broken)
+    assert backbone.calls == calls  # the reasons are found again beside the features that are kept
+    assert list(broken) == [str(tmp_path / "1.png"), str(tmp_path / "7.png")]
+    kept = found.without_broken()
+    assert len(kept) == 8
+    assert torch.isfinite(kept.inputs).all()
+    assert list(kept.skipped.values()) == list(broken.values())
+    assert kept.pictures.source == tuple(str(path) for row, path in enumerate(paths) if row not in (1, 7))

@@ -9,8 +9,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import typer
+
 from shortlist.text import STEERING, visible
 
+_SKIPPED = 3  # the exit code where something was left out
 GIVEN_SCORES = "given scores"  # the title of results that are not of a run
 
 
@@ -73,6 +76,18 @@ def print_results(title: str, results: Mapping[str, Any]) -> None:
         print_line(f"If you want {wish['wish']}: {wish['rule']}: {wish['why']}")
     for said in results.get("warnings", ()):
         say(f"warning: {said}")
+
+
+def tell_skipped(result: Mapping[str, Any], quiet: bool = False) -> None:
+    """The end of a command that may have left images out: they are listed, and the exit code is then 3."""
+    skipped = result.get("skipped")
+    if not skipped:
+        return
+    if not quiet:
+        say(f"\nskipped: {len(skipped)} image{'s' * (len(skipped) > 1)} that cannot be decoded")
+        for image in skipped:
+            say(f"  {image['id']}: {image['reason']}")
+    raise typer.Exit(_SKIPPED)
 
 
 def _short(value: float) -> str:

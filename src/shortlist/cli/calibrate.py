@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Labels, Link, RunPath, Scores
-from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say
+from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, tell_skipped
 
 
 def calibrate(
@@ -46,6 +46,8 @@ def calibrate(
     )
     if as_json:
         print_json(result)
+        tell_skipped(result, quiet=True)
         return
     print_results(f"{result['objective'] or GIVEN_SCORES} on the calibration data", result)
     say(f"\nrules: {result['written']}" + (f"\nnext: shortlist evaluate {run} test" if run else ""))
+    tell_skipped(result)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Quiet, ReaderOptions
-from shortlist.cli._output import print_json, print_line, print_table, say
+from shortlist.cli._output import print_json, print_line, print_table, say, tell_skipped
 from shortlist.errors import ShortlistError, ShortlistWarning
 
 app = typer.Typer(no_args_is_help=True)
@@ -84,10 +84,14 @@ def features(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Run a backbone over the data once, and write its features with the labels to a file for the features reader."""
+    """Run a backbone over the data once, and write its features with the labels to a file for the features reader.
+
+    Images that cannot be decoded are left out and listed at the end, and the exit code is then 3.
+    """
     from shortlist.data.write_features import write_features
     from shortlist.options import Named
     from shortlist.runs.config import apply_override
+    from shortlist.runs.results import skipped_images
     from shortlist.runs.setup import read_source
     from shortlist.training.encoders import encode
 
@@ -100,14 +104,18 @@ def features(
     settings: dict[str, Any] = {}
     for option in filter(None, rest.split(",")):
         apply_override(settings, option)
-    found = encode(dataset, Named.of(name, **settings), cache, allow_import=allowed, progress=None if quiet else _show)
+    encoder, show = Named.of(name, **settings), None if quiet else _show
+    found = encode(dataset, encoder, cache, allow_import=allowed, progress=show, broken={}).without_broken()
     keys = write_features(found, out)
     result = {"written": str(out), "examples": len(found), "features": found.in_features}
+    left_out = {"skipped": skipped_images(found.skipped)}
     if as_json:
-        print_json(result | {"options": keys})
+        print_json(result | {"options": keys} | left_out)
+        tell_skipped(left_out, quiet=True)
         return
     print_table(backbone, ["", ""], list(result.items()))
     say(f"read it with: features path={out} {' '.join(f'{key}={name}' for key, name in keys.items())}")
+    tell_skipped(left_out)
 
 
 def _concerns(dataset: Any, blanks: Sequence[str]) -> list[str]:

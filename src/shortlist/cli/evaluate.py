@@ -17,7 +17,7 @@ from shortlist.cli._arguments import (
     Scores,
     split_overrides,
 )
-from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say
+from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, tell_skipped
 
 
 def evaluate(
@@ -41,7 +41,8 @@ def evaluate(
 
     Metrics: topk-accuracy@k, average-k-accuracy@k, mean-average-precision, mean-average-precision-sample,
     precision@k, recall@k, ndcg@k; of scenes scene-recall@k, scene-mean-recall@k and, with any number of relations per
-    pair, scene-recall-unconstrained@k and scene-mean-recall-unconstrained@k.
+    pair, scene-recall-unconstrained@k and scene-mean-recall-unconstrained@k. Images that cannot be decoded are left out
+    and listed at the end, and the exit code is then 3.
     """
     from shortlist import runs
 
@@ -60,6 +61,7 @@ def evaluate(
     )
     if as_json:
         print_json(result)
+        tell_skipped(result, quiet=True)
         return
     print_results(f"{result['objective'] or GIVEN_SCORES} on {result['data']}", result)
     if not result["rules"] and not (opened and opened.is_of_scenes):
@@ -67,3 +69,4 @@ def evaluate(
             f"shortlist calibrate {run}" if run else "shortlist calibrate --scores ... --out DIR, then --rules DIR"
         )
         say(f"\nno sets: no rule is fitted yet ({command})")
+    tell_skipped(result)

@@ -7,7 +7,7 @@ import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Overrides, Quiet
 from shortlist.cli._errors import interruptions_told
-from shortlist.cli._output import print_json, print_results, say
+from shortlist.cli._output import print_json, print_results, say, tell_skipped
 from shortlist.cli._steps import make_steps
 
 _STEPS = 4
@@ -39,7 +39,8 @@ def fit(
 
     What the files are, and what suits them, is guessed and shown as a config, which the run keeps; any KEY=VALUE
     decides otherwise, such as objective=smooth-topk, data.test=0.3 or data.encoder=null. Images are seen through a
-    pretrained network (pip install 'shortlist[backbone]').
+    pretrained network (pip install 'shortlist[backbone]'); those that cannot be decoded are left out and listed at the
+    end, and the exit code is then 3.
     """
     from shortlist import runs
 
@@ -57,8 +58,10 @@ def fit(
         )
     if as_json:
         print_json(result)
+        tell_skipped(result, quiet=True)
         return
     if result["evaluation"] is not None:
         print_results(f"{result['objective']} on {result['evaluation']['data']}", result["evaluation"])
     say(f"\nrun: {result['run']}\nreport: {result['report']}")
     say("next:\n" + "\n".join(f"  {command}" for command in result["next"]))
+    tell_skipped(result)

@@ -16,9 +16,7 @@ from shortlist.cli._arguments import (
     Scores,
     split_overrides,
 )
-from shortlist.cli._output import GIVEN_SCORES, print_json, print_table, say
-
-_SKIPPED = 3  # the exit code where something was left out
+from shortlist.cli._output import GIVEN_SCORES, print_json, print_table, say, tell_skipped
 
 
 def predict(
@@ -71,7 +69,8 @@ def predict(
     )
     if as_json:
         print_json(result)
-        raise typer.Exit(_SKIPPED if result.get("skipped") else 0)
+        tell_skipped(result, quiet=True)
+        return
     title, written = result["objective"] or GIVEN_SCORES, " and ".join(result["written"])
     if "constrained" in result:  # scenes
         row = [result["rule"], result["constrained"], result["examples"]]
@@ -86,8 +85,4 @@ def predict(
         say(f"  {first['id']}: {found or 'no label'}")
     if result["examples"] > len(result["first"]):
         say("  ...")
-    if result["skipped"]:
-        say(f"\nskipped: {len(result['skipped'])} images that cannot be decoded")
-        for image in result["skipped"]:
-            say(f"  {image['id']}: {image['reason']}")
-        raise typer.Exit(_SKIPPED)
+    tell_skipped(result)

@@ -7,7 +7,7 @@ import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Overrides, Quiet
 from shortlist.cli._errors import interruptions_told
-from shortlist.cli._output import print_json, print_table, say
+from shortlist.cli._output import print_json, print_table, say, tell_skipped
 from shortlist.cli._progress import make_progress
 from shortlist.errors import ShortlistError
 
@@ -65,6 +65,7 @@ def train(
         return  # one of several processes: the first one prints
     if as_json:
         print_json(result)
+        tell_skipped(result, quiet=True)
         return
     rows = [(key, value) for key, value in (result["best"] or {}).items() if key != "seconds"]
     best = "best epoch" if result["metric"] else "last epoch"
@@ -73,3 +74,4 @@ def train(
         path = result["run"]
         following = f"evaluate {path} test" if runs.Run(path).is_of_scenes else f"calibrate {path}"
         say(f"\nrun: {path}\nnext: shortlist {following}")
+    tell_skipped(result)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -44,6 +44,7 @@ class Dataset:
         encoder: what made the features, where they are of images and it is known.
         notes: what the reader decided that the files do not say.
         pictures: the images that features are of, where they are known; only for looking at.
+        skipped: examples that were left out because their images cannot be decoded: id or path -> reason.
 
     >>> data = Dataset(torch.eye(3), torch.tensor([0, 1, 1]), ("cat", "dog"))
     >>> data
@@ -68,6 +69,7 @@ class Dataset:
     encoder: Encoder | None = None
     notes: tuple[str, ...] = ()
     pictures: Images | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = check_vocabulary(self.vocabulary, len(self.vocabulary))
@@ -174,6 +176,25 @@ class Dataset:
         (1, (3, 2, 2))
         """
         return self.inputs if isinstance(self.inputs, Images) else self.pictures
+
+    def without_broken(self) -> Dataset:
+        """Without the examples whose images were noted as broken, which are ``skipped`` then.
+
+        >>> pictures = Images(("a.png", "b.png"), broken={"a.png": "cannot decode a.png"})
+        >>> data = Dataset(torch.eye(2), torch.tensor([0, 0]), ("cat",), pictures=pictures).without_broken()
+        >>> len(data), data.skipped
+        (1, {'a.png': 'cannot decode a.png'})
+        """
+        images = self.images
+        if images is None or not images.broken:
+            return self
+        reasons = [images.broken.get(path) for path in images.source]
+        kept = [reason is None for reason in reasons]
+        names = self.ids or images.source
+        skipped = {name: reason for name, reason in zip(names, reasons, strict=True) if reason is not None}
+        if not any(kept):
+            raise ShortlistError(f"{self.name}: none of the {len(self)} images can be decoded: {reasons[0]}")
+        return replace(self.subset(torch.tensor(kept)), skipped={**self.skipped, **skipped})
 
     @property
     def answers(self) -> Tensor | Relations:

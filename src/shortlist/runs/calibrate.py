@@ -10,7 +10,7 @@ from shortlist.files import PathLike
 from shortlist.options import Named
 from shortlist.runs.config import parse_rule
 from shortlist.runs.given import scores_for_calibration
-from shortlist.runs.results import results_of
+from shortlist.runs.results import results_of, skipped_images
 from shortlist.runs.rule_files import save_rules
 from shortlist.runs.run import Run
 from shortlist.sets.named import fit_rules, usual_rules
@@ -58,4 +58,5 @@ def calibrate(
     else:
         sizes = {name: {"size": float(rule.predict(given.scores).sizes.mean())} for name, rule in fitted.items()}
         found = {"rules": sizes, "metrics": {}, "examples": len(given.scores)}
-    return {"written": str(folder), "objective": given.objective, "link": given.link, **found}
+    skipped = skipped_images(given.skipped)
+    return {"written": str(folder), "objective": given.objective, "link": given.link, **found, "skipped": skipped}

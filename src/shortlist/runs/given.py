@@ -1,10 +1,9 @@
 """Where calibrate, predict and evaluate get scores from: a run and some data, or files of any other model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from shortlist.checks import whole
@@ -41,7 +40,7 @@ class Given:
     rules: list[Named] = field(default_factory=list)  # that the config asks for
     fitted: dict[str, SetRule] = field(default_factory=dict)
     run: Run | None = None  # that they are of
-    skipped: dict[str, str] = field(default_factory=dict)  # images that cannot be decoded: id -> reason
+    skipped: Mapping[str, str] = field(default_factory=dict)  # images that cannot be decoded: id -> reason
 
 
 def scores_for_calibration(
@@ -93,20 +92,16 @@ def scores_for_prediction(
     if data is None:
         raise ShortlistError("give the DATA: a part of the run such as test, or the path of a file or folder")
     opened = open_run(_needed(run), allow)
-    return _from_run(opened, *find_data(opened, data, overrides, labelled, broken=None if labelled else {}))
+    return _from_run(opened, *find_data(opened, data, overrides, labelled, broken={}))
 
 
 def _from_run(run: Run, dataset: Dataset, name: str) -> Given:
     predictor = run.predictor()
-    scores, skipped = run.scores(dataset), {}
+    scores = run.scores(dataset)
     broken = dataset.inputs.broken if isinstance(dataset.inputs, Images) else None
-    if broken:
-        ids = dataset.ids or dataset.inputs.source
-        skipped = {ids[row]: broken[path] for row, path in enumerate(dataset.inputs.source) if path in broken}
-        kept = torch.tensor([path not in broken for path in dataset.inputs.source])
-        if not bool(kept.any()):
-            raise ShortlistError(f"none of the {len(kept)} images can be decoded: {next(iter(broken.values()))}")
-        scores, dataset = scores[kept], dataset.subset(kept)
+    if broken:  # seen as black so far
+        scores = scores[[path not in broken for path in dataset.inputs.source]]
+        dataset = dataset.without_broken()
     return Given(
         scores=scores,
         target=dataset.target,
@@ -121,7 +116,7 @@ def _from_run(run: Run, dataset: Dataset, name: str) -> Given:
         rules=list(run.config.rules),
         fitted=predictor.rules,
         run=run,
-        skipped=skipped,
+        skipped=dataset.skipped,
     )
 
 

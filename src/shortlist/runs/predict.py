@@ -14,6 +14,7 @@ from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.links import check_link, link_rows
 from shortlist.runs.given import Given, scores_for_prediction
+from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.scenes import write_predictions
 
@@ -88,7 +89,7 @@ def predict(
         "examples": len(sets),
         "mean size": float(sets.sizes.mean()) if len(sets) else 0.0,
         "first": _first(sets, beside, given.ids),
-        "skipped": [{"id": image, "reason": reason} for image, reason in given.skipped.items()],
+        "skipped": skipped_images(given.skipped),
     }
 
 

@@ -14,6 +14,15 @@ from shortlist.metrics.named import check_metric, measure_all, usual_metrics, us
 from shortlist.sets import SetRule
 
 
+def skipped_images(*skipped: Mapping[str, str]) -> list[dict[str, str]]:
+    """The images that were left out because they cannot be decoded, as commands tell them.
+
+    >>> skipped_images({"a.png": "cut off"}, {})
+    [{'id': 'a.png', 'reason': 'cut off'}]
+    """
+    return [{"id": name, "reason": reason} for images in skipped for name, reason in images.items()]
+
+
 def results_of(
     scores: Tensor,
     target: Tensor,

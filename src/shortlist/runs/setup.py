@@ -86,7 +86,7 @@ def read_parts(
     ``columns`` are the features of a table, by name, where a run knows them already; without them all parts have those
     of the training data. ``read`` takes a source and its place in the config; whoever reads the same sources often
     gives one that keeps them. ``progress`` is told of how many images there are features by now, where an encoder makes
-    them.
+    them; images that it cannot decode are left out of their parts, which note them as ``skipped``.
     """
     data = config.data
 
@@ -98,7 +98,7 @@ def read_parts(
             raise ShortlistError(
                 f"data.encoder makes features of images, {place} has {found.kind}: set data.encoder=null"
             )
-        return encode(found, data.encoder, data.cache, allow_import=allow_import, progress=progress)
+        return encode(found, data.encoder, data.cache, allow_import=allow_import, progress=progress, broken={})
 
     seed = config.seed if data.seed is None else data.seed
     whole = read_part(as_table(same_columns(data.train, columns), data.preprocess), "data.train")
@@ -123,12 +123,13 @@ def read_parts(
         if counts["train"] < len(whole)
         else (whole,)
     )
-    parts = dict(zip(counts, pieces, strict=True))
+    # after the split: an image that is mended later changes nothing else
+    parts = {part: piece.without_broken() for part, piece in zip(counts, pieces, strict=True)}
     for part, value in held.items():
         if isinstance(value, Source):
             same = same_columns(value, None if whole.columns is None else whole.columns.features)
             same = as_table(same, "auto" if isinstance(whole.inputs, TableRows) else "none")
-            parts[part] = read_part(same_names(same, whole.vocabulary), f"data.{part}")
+            parts[part] = read_part(same_names(same, whole.vocabulary), f"data.{part}").without_broken()
             objects = whole.inputs.class_names if whole.kind == "scenes" else None
             check_same_labels(parts[part], whole.vocabulary, f"data.{part}", objects)
     corrupted = {part: _corrupted(parts[part], part, data.corruptions, seed) for part in PARTS if part in parts}

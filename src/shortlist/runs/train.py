@@ -14,6 +14,7 @@ from shortlist.runs.config import CONFIG, RunConfig, as_config
 from shortlist.runs.environment import environment
 from shortlist.runs.lock import locked
 from shortlist.runs.prepare import Prepared, prepare
+from shortlist.runs.results import skipped_images
 from shortlist.runs.run import ENVIRONMENT, Run, open_run
 from shortlist.runs.setup import repeated, resolve
 from shortlist.training import loop
@@ -97,6 +98,7 @@ def train(
         "epochs": len(history.records),
         "metric": history.metric,
         "best": history.best,
+        "skipped": skipped_images(*(data.skipped for data in ready.parts.values())),
     }
 
 

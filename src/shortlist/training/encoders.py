@@ -23,9 +23,10 @@ def encode(
     *,
     allow_import: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
+    broken: dict[str, str] | None = None,
 ) -> Dataset:
     """The data set with a backbone's features as inputs, computed once and kept in the folder ``cache``; where they are
-    of images it knows its `Encoder`.
+    of images it knows its `Encoder`. ``broken`` is as in `cached_features`.
 
     >>> import tempfile, numpy as np
     >>> from shortlist.data import Images
@@ -40,7 +41,7 @@ def encode(
     )
     identity = ":".join([backbone.name, *(f"{key}={value}" for key, value in backbone.options.items())])
     seen = dataset.normalised_for(network)
-    found = cached_features(seen, network, cache, identity=identity, batch_size=32, progress=progress)
+    found = cached_features(seen, network, cache, identity=identity, batch_size=32, progress=progress, broken=broken)
     if seen.kind != "images":
         return found
     images = seen.inputs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ def cached_features(
     batch_size: int = 256,
     device: str | torch.device = "cpu",
     progress: Callable[[int, int], None] | None = None,
+    broken: dict[str, str] | None = None,
 ) -> Dataset:
     """The data set with a backbone's features as inputs; they are computed once and then read from ``folder``.
 
@@ -42,6 +43,8 @@ def cached_features(
         identity: what else tells this backbone from another one, such as its name and options.
         batch_size, device: how the backbone runs.
         progress: called after each batch with the number of examples done and their total.
+        broken: where images that cannot be decoded are noted, path -> reason; their features are NaN, and
+            ``Dataset.without_broken`` leaves them out. Without it they are an error that names all of them.
 
     >>> import tempfile
     >>> data = Dataset(torch.eye(3), torch.tensor([0, 1, 0]), ("cat", "dog"))
@@ -54,8 +57,27 @@ def cached_features(
     if not path.is_file():
         Path(folder).mkdir(parents=True, exist_ok=True)
         _compute(dataset, backbone, path, batch_size, device, progress)
-    features = np.load(path, allow_pickle=False)
-    return replace(dataset, inputs=torch.from_numpy(features), pictures=dataset.images)
+    features, images = torch.from_numpy(np.load(path, allow_pickle=False)), dataset.images
+    if images is not None:
+        found = _broken(images, features)
+        if found and broken is None:
+            raise ShortlistError(
+                f"{len(found)} of {len(dataset)} images cannot be used: mend them, or take them out of the data: "
+                f"{listed(list(found.values()))}"
+            )
+        if broken is not None:
+            broken |= found
+            images = replace(images, broken=broken)
+    return replace(dataset, inputs=features, pictures=images)
+
+
+def _broken(images: Images, features: Tensor) -> dict[str, str]:
+    """The files that could not be decoded, path -> reason: their features are NaN."""
+    if images.in_memory:
+        return {}
+    again = replace(images, broken={})
+    again.pixels(features.isnan().all(1).numpy())
+    return again.broken or {}
 
 
 def _compute(
@@ -68,28 +90,24 @@ def _compute(
 ) -> None:
     training = backbone.training
     broken: dict[str, str] = {}
-    if isinstance(dataset.inputs, Images):
+    files: Sequence[str] = ()
+    if isinstance(dataset.inputs, Images) and not dataset.inputs.in_memory:
+        files = dataset.inputs.source
         dataset = replace(dataset, inputs=replace(dataset.inputs, broken=broken))
     backbone.eval()
     try:
         with torch.inference_mode(), written_whole(path) as file:
             for begin in range(0, len(dataset), batch_size):
                 index = torch.arange(begin, min(begin + batch_size, len(dataset)))
-                inputs = dataset.batch(index)[0]
-                if broken:  # the rest is only opened, so that whoever mends the images is told of all of them
-                    continue
-                found = backbone(inputs.to(device)).float().cpu()
+                found = backbone(dataset.batch(index)[0].to(device)).float().cpu()
                 _check_features(found, len(index))
+                if broken:
+                    found[[files[row] in broken for row in index.tolist()]] = torch.nan
                 if begin == 0:
                     np.lib.format.write_array_header_1_0(file, _header(len(dataset), found.shape[1]))
                 file.write(found.contiguous().numpy().tobytes())
                 if progress is not None:
                     progress(begin + len(index), len(dataset))
-            if broken:
-                raise ShortlistError(
-                    f"{len(broken)} of {len(dataset)} images cannot be used: mend them, or take them out of the data: "
-                    f"{listed(list(broken.values()))}"
-                )
     finally:
         backbone.train(training)
 
