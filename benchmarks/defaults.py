@@ -125,7 +125,7 @@ def timed(model: Any, data: Data) -> dict[str, float]:
     started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", UserWarning)  # labels that never occur in a fold; k=5 of six labels
+        warnings.simplefilter("ignore", UserWarning)  # labels that never occur in a fold
         model.fit(data[0], data[1])
         seconds = time.process_time() - started
         return {**judged(model, data[2], data[3]), "seconds": seconds}

@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from shortlist.errors import ShortlistError
 from shortlist.estimators import SetClassifier, set_scorer
 from shortlist.estimators.decisions import Decision, best_decision, log_odds
 from shortlist.estimators.strengths import best_stretch
@@ -57,6 +58,21 @@ def test_scikit_learns_own_checks(estimator: SetClassifier, check: Any) -> None:
 
 
 # ---- labels in, in any form
+
+
+@pytest.mark.parametrize(
+    ("y", "told"),
+    [
+        (np.where(np.arange(300) % 5, 1.0, np.nan), r"y\[0\] is nan, and 60 of 300 examples have no class"),
+        (np.array(["ant", "bee", None] * 100, dtype=object), r"y\[2\] is None, and 100 of 300 .* Leave these rows out"),
+        (pd.Series(["ant", pd.NA, "bee"] * 100, dtype="string"), r"y\[1\] is <NA>"),
+        ([["ant", "bee"], ["bee"], None] * 100, r"have no list of labels \(one without any is \[\]\)"),
+        (pd.DataFrame({"ant": [1, 0, np.nan] * 100, "bee": [0, 1, 1] * 100}), "labels.from_nan takes NaN as unknown"),
+    ],
+)
+def test_missing_labels_are_named_with_what_to_do(y: Any, told: str) -> None:
+    with pytest.raises(ShortlistError, match=told):
+        SetClassifier().fit(X, y)
 
 
 def test_names_give_the_same_model_as_their_indices() -> None:
@@ -638,4 +654,6 @@ def test_sets_of_all_labels_are_warned_of_and_none_is_fewer() -> None:
         classifier(k=50).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert classifier(k=None).fit(X, Y > 3).predict_sets(X).sizes.mean() == pytest.approx(1, abs=0.1)
+        assert classifier().fit(X, Y > 3).predict_sets(X).sizes.mean() == pytest.approx(1, abs=0.1)
+        assert SetClassifier(random_state=0).fit(X, Y % 5).k_ == 3
+        assert SetClassifier(random_state=0).fit(MX, MY).k_ == pytest.approx(MY.sum(1).mean(), abs=0.01)

@@ -71,9 +71,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         objective: name of the training objective, one of ``shortlist.objectives.OBJECTIVES``. "auto": cross-entropy
             for one label per example, binary for several (unknown labels do not train). Where no label is known to be
             absent, unknown ones are taken as absent, with a warning: assume-negative or binary.
-        k: labels per set (on average, for "average-k"); also the objective's k where it has one. More than there are
-            labels means all of them (fit then warns). None: for single labels 5, or half of them where there are fewer
-            than ten; else the mean number of labels in ``y``.
+        k: labels per set (on average, for "average-k"); also the objective's k where it has one. None: for single
+            labels 5, or half of them where there are fewer than ten; else the mean number of labels in ``y``. More than
+            there are labels means all of them (fit then warns).
         rule: "average-k", "top-k", "conformal", "threshold", "pointwise-error" or "penalized".
         objective_options, rule_options: further options of the two, as dicts.
         preprocess: "auto" standardises numbers, fills blanks and encodes the categories of a frame
@@ -99,8 +99,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes:
         classes_: the labels; rule_: the fitted set rule; decision_: the threshold of ``predict`` for several labels;
-        objective_, solver_, weight_decay_, lr_, epochs_: what was used; selection_: what was tried on held-out rows to
-        choose it; preprocessor_: what became of the columns; history_: loss of every epoch; learner_: the PyTorch
+        objective_, k_, solver_, weight_decay_, lr_, epochs_: what was used; selection_: what was tried on held-out rows
+        to choose it; preprocessor_: what became of the columns; history_: loss of every epoch; learner_: the PyTorch
         module.
 
     >>> from sklearn.datasets import load_iris
@@ -112,7 +112,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     [[0], [1, 2]]
     """
 
-    _k: float  # labels per set, at most as many as there are
+    k_: float
     _held: list[tuple[Any, Tensor]]  # the latest held-out rows of partial_fit
     history_: list[dict[str, Any]]
     selection_: list[dict[str, Any]]
@@ -121,7 +121,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         objective: str = "auto",
-        k: float | None = 5,
+        k: float | None = None,
         rule: str = "average-k",
         *,
         objective_options: dict[str, Any] | None = None,
@@ -331,8 +331,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.k is not None and not (isinstance(self.k, Real) and self.k > 0):
             raise ShortlistError(f"k must be a number above 0, or None, got {self.k!r}")
         usual = max(round(cardinality(target), 2), 0.01) if self.is_multilabel_ else usual_k(num_labels)
-        self._k = min(usual if self.k is None else self.k, num_labels)
-        if self._k == num_labels and self.rule in ("average-k", "top-k"):
+        self.k_ = min(usual if self.k is None else self.k, num_labels)
+        if self.k is not None and self.k_ == num_labels and self.rule in ("average-k", "top-k"):
             warnings.warn(
                 f"k={self.k} with {num_labels} labels: every set will hold all of them; give a smaller k, or k=None",
                 stacklevel=3,
@@ -375,13 +375,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fields = {field.name: field.type for field in dataclasses.fields(kind.Config)}
         if "k" in fields and "k" not in options:
             # all labels together are always right: an objective can learn from at most all but one
-            options["k"] = max(1, min(round(self._k) if fields["k"] is int else self._k, num_labels - 1))
+            options["k"] = max(1, min(round(self.k_) if fields["k"] is int else self.k_, num_labels - 1))
         return dataclasses.asdict(make_config(kind, options))
 
     def _make_rule(self) -> SetRule:
         options: dict[str, Any] = {**_RULE_OPTIONS.get(self.rule, {}), **(self.rule_options or {})}
         if self.rule in ("average-k", "top-k"):
-            options.setdefault("k", self._k if self.rule == "average-k" else max(1, round(self._k)))
+            options.setdefault("k", self.k_ if self.rule == "average-k" else max(1, round(self.k_)))
         return make_rule("rule", Named.of(self.rule, **options), self._link, single=not self.is_multilabel_)
 
     def _batch_size(self, examples: int) -> Any:

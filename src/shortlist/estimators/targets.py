@@ -56,6 +56,7 @@ def read_target(y: Any, classes: Any = None) -> tuple[NDArray[Any], Tensor]:
 
 
 def _class_target(y: NDArray[Any], classes: Any) -> tuple[NDArray[Any], Tensor]:
+    _check_none_missing(y.tolist(), "class")
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     found, indices = np.unique(y, return_inverse=True)
@@ -94,6 +95,8 @@ def _collections(y: Any) -> list[Any] | None:
         return None
     if rows and all(isinstance(row, set | frozenset) for row in rows):
         return rows
+    if any(isinstance(row, list | set | frozenset) for row in rows):
+        _check_none_missing(rows, "list of labels (one without any is [])")
     if rows and all(isinstance(row, list | tuple | np.ndarray) for row in rows):
         return rows if any(isinstance(label, str) for row in rows for label in row) else None
     return None
@@ -115,6 +118,20 @@ def _collections_target(rows: list[Iterable[Any]], classes: Any) -> tuple[NDArra
                 raise ShortlistError(f"y[{number}] holds {label!r}, which is not one of {_listed(known)}")
             matrix[number, known[label]] = 1
     return labels, torch.from_numpy(matrix)
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or type(label).__name__ == "NAType" or (isinstance(label, float) and label != label)
+
+
+def _check_none_missing(rows: Sequence[Any], what: str) -> None:
+    missing = [row for row, label in enumerate(rows) if _is_missing(label)]
+    if missing:
+        raise ShortlistError(
+            f"y[{missing[0]}] is {rows[missing[0]]}, and {len(missing)} of {len(rows)} examples have no {what}: y "
+            f"contains NaN or None. Leave these rows out of X and y; where single labels of a label matrix are unknown, "
+            f"write -1 (labels.from_nan does)"
+        )
 
 
 def _listed(labels: Iterable[Any], most: int = 10) -> str:
