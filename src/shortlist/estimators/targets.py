@@ -129,8 +129,8 @@ def _check_none_missing(rows: Sequence[Any], what: str) -> None:
     if missing:
         raise ShortlistError(
             f"y[{missing[0]}] is {rows[missing[0]]}, and {len(missing)} of {len(rows)} examples have no {what}: y "
-            f"contains NaN or None. Leave these rows out of X and y; where single labels of a label matrix are unknown, "
-            f"write -1 (labels.from_nan does)"
+            f"contains NaN or None. Leave these rows out of X and y; in a label matrix an unknown label is -1 "
+            f"(labels.from_nan writes that)"
         )
 
 

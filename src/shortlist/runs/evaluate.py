@@ -33,7 +33,8 @@ def evaluate(
     ``out``: also write it.
 
     ``data`` is a part of the run (``"test"``), a file or folder, or a data set; ``overrides`` change the options of its
-    reader. Images that cannot be decoded are left out and listed as ``skipped``. ``metrics`` are names such as ``"topk-accuracy@3"``; the usual ones if none are given.
+    reader. Images that cannot be decoded are left out and listed as ``skipped``. ``metrics`` are names such as
+    ``"topk-accuracy@3"``; the usual ones if none are given.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
