@@ -91,7 +91,7 @@ def _compute(
     training = backbone.training
     broken: dict[str, str] = {}
     files: Sequence[str] = ()
-    if isinstance(dataset.inputs, Images) and not dataset.inputs.in_memory:
+    if isinstance(dataset.inputs, Images) and not isinstance(dataset.inputs.source, np.ndarray):
         files = dataset.inputs.source
         dataset = replace(dataset, inputs=replace(dataset.inputs, broken=broken))
     backbone.eval()
