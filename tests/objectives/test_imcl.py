@@ -39,13 +39,14 @@ def active(data=None, dtype=torch.float64, **options):
     return objective
 
 
-def by_definition(objective, features, target, found):
-    """The label term and the feature term of every row, with loops, for what the search found."""
-    c, dictionary = objective.config.c, objective.dictionary
-    A = objective.graph.weights().to_dense().detach()
-    if objective.graph.weight.requires_grad:
-        source, to = objective.graph.edges
-        A = torch.eye(LABELS, dtype=features.dtype).index_put((to, source), objective.graph.weight)
+def by_definition(objective, features, target, found, atoms=None):
+    """The label term and the feature term of every row, with loops, for what the search found; ``atoms``: the features
+    of the dictionary, those that it remembers if not given."""
+    c, dictionary = objective.config.c, objective.memory.dictionary
+    A = objective.memory.graph.weights().to_dense().detach()
+    if objective.memory.graph.weight.requires_grad:
+        source, to = objective.memory.graph.edges
+        A = torch.eye(LABELS, dtype=features.dtype).index_put((to, source), objective.memory.graph.weight)
     labels, apart = [], []
     for row in range(len(features)):
         y = psi(objective.head(features[row]), c)
@@ -54,7 +55,7 @@ def by_definition(objective, features, target, found):
         for step, place in enumerate(found.indices[row].tolist()):
             if place < 0:
                 continue
-            atom = dictionary.features[place]
+            atom = dictionary.features[place] if atoms is None else atoms[place]
             z = A @ psi(objective.head(atom), c)
             known = dictionary.target[place]
             z = torch.where(known == 1, 1.0, torch.where(known == 0, -1 / c, z))
@@ -67,12 +68,18 @@ def by_definition(objective, features, target, found):
 
 
 def search(objective, features, target, index):
-    """What the loss will find."""
-    from shortlist.imcl import complete, squash
-
+    """What the loss will find, by places in the dictionary."""
+    memory = objective.memory
     with torch.no_grad():
-        y = complete(target, squash(objective(features), objective.config.c), objective.config.c)
-        return objective._search(y, features, index)
+        similar = memory.similar(memory.completed(objective(features), target), features, index, objective.head)
+    places = memory.dictionary.places(similar.rows)
+    indices = torch.where(similar.found.indices < 0, -1, places[similar.found.indices.clamp(min=0)])
+    return similar.found._replace(indices=indices)
+
+
+def labels_in_the_dictionary(objective, places=slice(None)):
+    memory = objective.memory
+    return memory._labels_of(memory.dictionary.features[places], memory.dictionary.target[places], objective.head)
 
 
 @pytest.mark.parametrize("combine", ["tanh", "linear"])
@@ -101,9 +108,13 @@ def test_gradients_by_head_graph_and_features_match_differences_with_the_selecti
     data = tiny("label-matrix")
     objective = active(balance="fixed")
     x, target, index = data.features[:4].double().requires_grad_(), data.target[:4], INDEX[:4]
-    found = search(objective, x, target, index)
-    monkeypatch.setattr(objective, "_search", lambda *_: found)
-    names = ["head.weight", "head.bias", "graph.weight"]
+    memory = objective.memory
+    with torch.no_grad():
+        memory.similar(memory.completed(objective(x), target), x, index, objective.head)  # which labels it remembers
+    found = memory._search(memory.completed(objective(x), target), x, index, memory.labels, memory.dictionary.features,
+                           memory.dictionary.places(index))  # fmt: skip
+    monkeypatch.setattr(memory, "_search", lambda *_: found)
+    names = ["head.weight", "head.bias", "memory.graph.weight"]
     values = [dict(objective.named_parameters())[name].detach().clone().requires_grad_() for name in names]
 
     class Loss(nn.Module):
@@ -140,8 +151,8 @@ def test_known_labels_are_the_same_in_every_completed_vector():
         present, absent = data.target[row] == 1, data.target[row] == 0
         assert (why.completed[present] == 1).all()
         assert (why.completed[absent] == -0.5).all()
-    known = objective.dictionary.target
-    memory = objective._labels_of(slice(None))
+    known = objective.memory.dictionary.target
+    memory = labels_in_the_dictionary(objective)
     assert (memory[known == 1] == 1).all()
     assert (memory[known == 0] == -0.5).all()
 
@@ -159,8 +170,8 @@ def test_an_explanation_adds_up():
     data = tiny("label-matrix")
     objective = active(dtype=torch.float32, combine="linear")
     (why,) = objective.explain(data.features[:1], data.target[:1], INDEX[:1])
-    places = objective.dictionary.places(torch.tensor(why.examples))
-    by_hand = torch.tensor(why.label_coefficients) @ objective._labels_of(places)
+    places = objective.memory.dictionary.places(torch.tensor(why.examples))
+    by_hand = torch.tensor(why.label_coefficients) @ labels_in_the_dictionary(objective, places)
     torch.testing.assert_close(why.combination, by_hand)
 
 
@@ -169,7 +180,7 @@ def test_the_warm_up_is_logistic_regression_to_the_bit():
     logistic, imcl = make("binary", data), make("imcl", data, warm_up=1.0)
     assert train(imcl, data, epochs=3) == pytest.approx(train(logistic, data, epochs=3))
     assert torch.equal(imcl.head.weight, logistic.head.weight)
-    assert not imcl.dictionary.ready  # nothing was asked for
+    assert not imcl.memory.dictionary.ready  # nothing was asked for
 
 
 def test_after_the_warm_up_the_head_and_the_graph_learn_more():
@@ -178,7 +189,7 @@ def test_after_the_warm_up_the_head_and_the_graph_learn_more():
     train(logistic, data, epochs=4)
     train(imcl, data, epochs=4)
     assert not torch.equal(imcl.head.weight, logistic.head.weight)
-    assert imcl.graph.weight.abs().max() > 0
+    assert imcl.memory.graph.weight.abs().max() > 0
 
 
 def test_balanced_terms_have_their_share_of_the_logistic_gradient():
@@ -226,13 +237,13 @@ def test_training_without_features_says_what_to_call():
         objective.loss(data.features, data.target, INDEX)
 
 
-def test_an_objective_built_for_prediction_has_neither_dictionary_nor_graph_and_refuses_to_train():
+def test_an_objective_built_for_prediction_has_no_memory_and_refuses_to_train():
     objective = build("imcl", {}, in_features=FEATURES, num_labels=LABELS)
     assert {name for name, _ in objective.named_parameters()} == {"head.weight", "head.bias"}
     assert objective.wanted_rows(changing=True) is None
-    with pytest.raises(ValueError, match="to train, pass train_target"):
+    with pytest.raises(ValueError, match="pass train_target"):
         objective.loss(torch.zeros(1, FEATURES), torch.zeros(1, LABELS), torch.tensor([0]))
-    with pytest.raises(ValueError, match="build it with train_target"):
+    with pytest.raises(ValueError, match="pass train_target"):
         objective.explain(torch.zeros(1, FEATURES), torch.zeros(1, LABELS), torch.tensor([0]))
 
 
@@ -253,7 +264,7 @@ def test_the_loop_refreshes_the_dictionary_of_a_backbone_that_trains():
     assert len(seen) == 4
     assert not torch.equal(seen[0], seen[1])
     assert backbone.training
-    rows = objective.dictionary.rows
+    rows = objective.memory.dictionary.rows
     assert seen[-1].shape == (len(rows), 12)
 
 
@@ -262,7 +273,7 @@ def test_the_loop_gives_the_dictionary_the_features_of_its_own_examples():
     objective = build("imcl", {"warm_up": 0.0}, in_features=FEATURES, num_labels=LABELS, train_target=train_set.target)
     identity = build_backbone("identity", in_shape=(FEATURES,))
     history = train_in_loop(identity, objective, train_set, val_set, TrainSettings(epochs=8, batch_size=32))
-    assert torch.equal(objective.dictionary.features, train_set.inputs[objective.dictionary.rows])
+    assert torch.equal(objective.memory.dictionary.features, train_set.inputs[objective.memory.dictionary.rows])
     assert history.best["mean-average-precision"] > 0.8
 
 
@@ -271,6 +282,115 @@ def test_without_any_known_present_label_it_is_logistic_regression():
     nothing = data._replace(target=data.target.clamp(max=0))
     logistic, imcl = make("binary", nothing), make("imcl", nothing, warm_up=0.0)
     assert train(imcl, nothing, epochs=2) == pytest.approx(train(logistic, nothing, epochs=2))
+
+
+# ---- the gradient through the dictionary
+
+
+def encoded(backbone, data, **options):
+    """An objective whose dictionary was filled by a backbone that has moved on since, and encodes by it."""
+    objective = make("imcl", data, dictionary="encoded", balance="fixed", **options).double()
+    for parameter in [*objective.parameters(), *backbone.parameters()]:
+        nn.init.normal_(parameter, std=0.3)
+    objective.start_epoch(9, 10)
+    rows = objective.wanted_rows(changing=True)
+    objective.remember(backbone(data.features[rows].double()).detach() + 0.01)
+    objective.encode = lambda rows: backbone(data.features[rows].double())
+    return objective
+
+
+@pytest.mark.parametrize("combine", ["tanh", "linear"])
+def test_the_gradient_through_encoded_features_and_labels_is_that_of_the_exact_program(combine):
+    data = tiny("label-matrix")
+    torch.manual_seed(0)
+    backbone = nn.Sequential(nn.Linear(FEATURES, FEATURES), nn.Tanh()).double()
+    objective = encoded(backbone, data, combine=combine, label_weight=0.7, feature_weight=0.3)
+    memory, target, index = objective.memory, data.target[:12], INDEX[:12]
+    graph = objective.memory.graph
+    wanted = [*backbone.parameters(), *objective.head.parameters(), graph.weight]
+
+    x = backbone(data.features[:12].double())
+    ours = torch.autograd.grad(objective.loss(x, target, index), wanted)
+
+    x = backbone(data.features[:12].double())
+    with torch.no_grad():
+        y = memory.completed(objective(x), target)
+        similar = memory.similar(y, x, index, objective.head, objective.encode)
+    places = memory.dictionary.places(similar.rows)
+    found = similar.found._replace(
+        indices=torch.where(similar.found.indices < 0, -1, places[similar.found.indices.clamp(min=0)])
+    )
+    atoms = backbone(data.features[memory.dictionary.rows].double())
+    labels, apart = by_definition(objective, x, target, found, atoms)
+    exact = binary_loss(objective(x), target) + 0.7 * labels + 0.3 * apart
+    for a, b in zip(ours, torch.autograd.grad(exact, wanted), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
+
+    objective.encode, fixed = (lambda rows: backbone(data.features[rows].double()).detach()), wanted[0]
+    without = torch.autograd.grad(objective.loss(backbone(data.features[:12].double()), target, index), fixed)[0]
+    assert not torch.allclose(ours[0], without)  # the dictionary's part of the gradient is no small change
+
+
+def test_what_was_found_is_searched_again_by_its_features_of_now():
+    data = tiny("label-matrix")
+    torch.manual_seed(0)
+    backbone = nn.Linear(FEATURES, FEATURES).double()
+    objective = encoded(backbone, data)
+    memory, index = objective.memory, INDEX[:12]
+    with torch.no_grad():
+        x = backbone(data.features[:12].double())
+        y = memory.completed(objective(x), data.target[:12])
+        found, rows, _, atoms = memory.similar(y, x, index, objective.head, objective.encode)
+    assert torch.equal(atoms, backbone(data.features[rows].double()))
+    assert all(int(index[row]) not in rows[found.indices[row][found.indices[row] >= 0]] for row in range(12))
+    for row in range(12):  # the coefficients are the minimum for these features: no step makes the rest smaller
+        used = found.indices[row][found.indices[row] >= 0]
+        rest = x[row] - found.feature_coefficients[row, : len(used)] @ atoms[used]
+        slope = atoms[used] @ rest
+        assert (slope <= 1e-9).all()
+
+
+def test_the_loop_trains_through_the_dictionary_and_takes_its_encoder_back():
+    train_set, val_set = dataset()
+    losses = {}
+    for way in ("encoded", "remembered"):
+        torch.manual_seed(0)
+        backbone = build_backbone("mlp", in_shape=(FEATURES,), hidden=(12,))
+        options = {"warm_up": 0.0, "dictionary": way}
+        objective = build("imcl", options, in_features=12, num_labels=LABELS, train_target=train_set.target)
+        settings = TrainSettings(epochs=15, batch_size=16, accumulate=2, optimizer={"lr": 0.3})
+        history = train_in_loop(backbone, objective, train_set, val_set, settings)
+        assert history.best["mean-average-precision"] > 0.7
+        assert objective.encode is None
+        losses[way] = [record["loss"] for record in history.records]
+    assert losses["encoded"] != losses["remembered"]
+
+
+def test_encoding_without_an_encoder_says_what_to_set():
+    data = tiny("label-matrix")
+    objective = active(data, dictionary="encoded")
+    with pytest.raises(ValueError, match=r"set objective\.encode"):
+        objective.loss(data.features[:4].double().requires_grad_(), data.target[:4], INDEX[:4])
+
+
+def test_a_state_of_before_the_memory_had_a_name_is_loaded():
+    data = tiny("label-matrix")
+    objective = active(data, dtype=torch.float32)
+    before = {name.removeprefix("memory."): value for name, value in objective.state_dict().items()}
+    again = make("imcl", data)
+    again.load_state_dict(before)
+    assert torch.equal(again.memory.dictionary.features, objective.memory.dictionary.features)
+    for_prediction = build("imcl", {}, in_features=FEATURES, num_labels=LABELS)
+    for_prediction.load_state_dict(before)
+    assert torch.equal(for_prediction.head.weight, objective.head.weight)
+
+
+def test_terms_balanced_by_loss_are_worth_their_share_of_the_logistic_loss():
+    data = tiny("label-matrix")
+    objective = active(balance="loss", label_weight=0.5)
+    x, target, index = data.features[:16].double(), data.target[:16], INDEX[:16]
+    loss = objective.loss(x, target, index)
+    torch.testing.assert_close(loss, 1.5 * binary_loss(objective(x), target))
 
 
 # ---- side labels
@@ -295,7 +415,7 @@ def test_the_loop_hands_on_the_side_labels_of_the_data():
     train_set = Dataset(train_set.inputs, train_set.target, train_set.vocabulary, side=side)
     objective = build("imcl", {"warm_up": 0.0}, in_features=FEATURES, num_labels=LABELS, train_target=train_set.target)
     train_in_loop(build_backbone("identity", in_shape=(FEATURES,)), objective, train_set, None, TrainSettings(epochs=1))
-    assert torch.equal(objective.side, side)
+    assert torch.equal(objective.memory.side, side)
 
 
 def test_side_labels_of_the_wrong_length_are_an_error():
@@ -304,22 +424,6 @@ def test_side_labels_of_the_wrong_length_are_an_error():
 
 
 # ---- options
-
-
-@pytest.mark.parametrize("graph", ["matrix", "vectors"])
-def test_the_graph_may_come_from_a_file(tmp_path, graph):
-    data = tiny("label-matrix")
-    torch.manual_seed(0)
-    array = (torch.rand(LABELS, LABELS) < 0.3) if graph == "matrix" else torch.randn(LABELS, 5)
-    np.save(tmp_path / "graph.npy", array.numpy())
-    objective = make("imcl", data, graph=graph, graph_file=str(tmp_path / "graph.npy"), graph_degree=2)
-    if graph == "matrix":
-        assert len(objective.graph.weight) == int(array.fill_diagonal_(False).sum())
-    else:
-        assert 0 < len(objective.graph.weight) <= 2 * LABELS
-    np.save(tmp_path / "graph.npy", np.ones((3, 3)))
-    with pytest.raises(ValueError, match=r"graph\.npy holds 3 rows, one per label, and there are 8"):
-        make("imcl", data, graph=graph, graph_file=str(tmp_path / "graph.npy"))
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_cards_complete_unknown_labels_only_and_name_other_examples():
 
 def test_edges_are_the_strongest_of_the_graph():
     why, _, objective = explained()
-    strongest = objective.graph.strongest(1)[0]
+    strongest = objective.memory.graph.strongest(1)[0]
     assert why["edges"][0] == (NAMES[strongest.source], NAMES[strongest.to], strongest.weight)
 
 

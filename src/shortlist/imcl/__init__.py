@@ -2,16 +2,20 @@
 
 from shortlist.imcl.completion import complete, squash
 from shortlist.imcl.dictionary import Dictionary
-from shortlist.imcl.label_graph import LabelGraph
+from shortlist.imcl.label_graph import LabelGraph, disagreement
+from shortlist.imcl.memory import Explanation, SimilarityMemory
 from shortlist.imcl.nonnegative import nonnegative_least_squares
 from shortlist.imcl.pursuit import JointNonnegativePursuit, PursuitResult
 
 __all__ = [
     "Dictionary",
+    "Explanation",
     "JointNonnegativePursuit",
     "LabelGraph",
     "PursuitResult",
+    "SimilarityMemory",
     "complete",
+    "disagreement",
     "nonnegative_least_squares",
     "squash",
 ]

@@ -1,4 +1,7 @@
-"""The label graph: how much each label speaks for each other one; identity at the start, learned on a given support."""
+"""The label graph: how much each label speaks for each other one, and the loss by which it learns that.
+
+It starts as the identity, or from given weights, and learns on a given support. `LabelGraph` holds the weights;
+`disagreement` is what IMCL minimises over them (and over the classifier)."""
 
 from typing import NamedTuple
 
@@ -20,14 +23,17 @@ class Edge(NamedTuple):
 
 
 class LabelGraph(nn.Module):
-    """A matrix A of labels by labels, sparse: 1 on the diagonal for ever, learned weights on the edges, 0 elsewhere.
+    """A matrix A of labels by labels, sparse: weights on the diagonal and on the edges, 0 elsewhere.
 
     Calling it with predictions (rows, labels) gives A y for every row: each label's own value plus those of its
-    neighbours, weighted. All weights start at 0, so that A starts as the identity.
+    neighbours, weighted.
 
     Args:
         num_labels: number of labels.
         edges: (2, E) the labels that speak, and the labels they speak for; none from a label to itself, none twice.
+        weights: (E,) where the edges' weights start, not negative: each label's voices, its own of weight 1 included,
+            are divided by their sum, and all of them learn, its own too (as published for word graphs). None: the
+            edges start at 0 and the diagonal is 1 for ever, so that A starts as the identity.
 
     >>> graph = LabelGraph.from_matrix(torch.tensor([[0, 1], [0, 0]]))  # label 1 speaks for label 0
     >>> graph(torch.tensor([[0.0, 1.0]]))
@@ -37,11 +43,14 @@ class LabelGraph(nn.Module):
     tensor([[0.5000, 1.0000]], grad_fn=<AddBackward0>)
     >>> graph.strongest()
     [Edge(source=1, to=0, weight=0.5)]
+    >>> LabelGraph(2, torch.tensor([[1], [0]]), torch.tensor([3.0])).weights().to_dense()
+    tensor([[0.2500, 0.7500], [0.0000, 1.0000]])
     """
 
     edges: Tensor
+    own: Tensor | None  # the diagonal, where it learns
 
-    def __init__(self, num_labels: int, edges: Tensor) -> None:
+    def __init__(self, num_labels: int, edges: Tensor, weights: Tensor | None = None) -> None:
         super().__init__()
         if num_labels < 1:
             raise ShortlistError(f"num_labels must be at least 1, got {num_labels}")
@@ -54,23 +63,33 @@ class LabelGraph(nn.Module):
         if bool((edges[0] == edges[1]).any()):
             label = int(edges[0][edges[0] == edges[1]][0])
             raise ShortlistError(
-                f"edges must join two labels, label {label} is joined to itself: the diagonal is fixed"
+                f"edges must join two labels, label {label} is joined to itself: the diagonal is there already"
             )
         if edges.shape[1] != len(torch.unique(edges[0] * num_labels + edges[1])):
             raise ShortlistError("edges hold a pair of labels twice")
         self.num_labels = num_labels
         self.register_buffer("edges", edges.clone())
+        self.register_parameter("own", None)
         self.weight = nn.Parameter(torch.zeros(edges.shape[1]))
+        if weights is not None:
+            if weights.shape != (edges.shape[1],) or not bool((weights.isfinite() & (weights >= 0)).all()):
+                raise ShortlistError(f"weights must be {edges.shape[1]} finite numbers of at least 0, one per edge")
+            total = torch.ones(num_labels).index_add(0, edges[1], weights.float())
+            self.own = nn.Parameter(1 / total)
+            self.weight.data.copy_(weights / total[edges[1]])
 
     # ---- supports
 
     @classmethod
-    def from_matrix(cls, matrix: Tensor) -> "LabelGraph":
-        """Edges where an (L, L) matrix is not 0: entry (i, j) lets label j speak for label i. The diagonal is fixed."""
+    def from_matrix(cls, matrix: Tensor, start: bool = False) -> "LabelGraph":
+        """Edges where an (L, L) matrix is not 0: entry (i, j) lets label j speak for label i. The diagonal is fixed.
+
+        ``start``: the edges' weights start at the matrix's, rather than at 0.
+        """
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ShortlistError(f"a graph's matrix has shape (labels, labels), got {tuple(matrix.shape)}")
-        to, source = (matrix != 0).nonzero(as_tuple=True)
-        return cls(len(matrix), torch.stack([source, to])[:, source != to])
+        to, source = matrix.float().clone().fill_diagonal_(0.0).nonzero(as_tuple=True)
+        return cls(len(matrix), torch.stack([source, to]), matrix[to, source].float() if start else None)
 
     @classmethod
     def from_co_occurrence(cls, target: Tensor, neighbours: int = 10) -> "LabelGraph":
@@ -85,8 +104,11 @@ class LabelGraph(nn.Module):
         return cls.nearest(present.T @ present, neighbours)
 
     @classmethod
-    def from_vectors(cls, vectors: Tensor, neighbours: int = 10) -> "LabelGraph":
+    def from_vectors(cls, vectors: Tensor, neighbours: int = 10, start: bool = False) -> "LabelGraph":
         """Each label listens to the ``neighbours`` labels whose word vectors make the smallest angle with its own.
+
+        A label whose vector is 0 (no word of it is known) has no neighbours. ``start``: the edges' weights start at the
+        cosines of these angles, rather than at 0.
 
         >>> LabelGraph.from_vectors(torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.9, 0.5]]), neighbours=1).edges
         tensor([[1, 0, 1], [0, 1, 2]])
@@ -96,10 +118,10 @@ class LabelGraph(nn.Module):
                 f"word vectors must be finite numbers (labels, dimensions), got {tuple(vectors.shape)}"
             )
         unit = F.normalize(vectors.float(), dim=1)
-        return cls.nearest(unit @ unit.T, neighbours)
+        return cls.nearest(unit @ unit.T, neighbours, start)
 
     @classmethod
-    def nearest(cls, similarity: Tensor, neighbours: int) -> "LabelGraph":
+    def nearest(cls, similarity: Tensor, neighbours: int, start: bool = False) -> "LabelGraph":
         """Edges to each label from the labels of largest positive similarity in its row."""
         if neighbours < 0:
             raise ShortlistError(f"neighbours must be at least 0, got {neighbours}")
@@ -107,7 +129,8 @@ class LabelGraph(nn.Module):
         value, source = others.sort(dim=1, descending=True, stable=True)
         value, source = value[:, :neighbours], source[:, :neighbours]
         to = torch.arange(len(similarity), device=source.device).unsqueeze(1).expand_as(source)
-        return cls(len(similarity), torch.stack([source[value > 0], to[value > 0]]))
+        edges = torch.stack([source[value > 0], to[value > 0]])
+        return cls(len(similarity), edges, value[value > 0] if start else None)
 
     # ---- use
 
@@ -118,9 +141,12 @@ class LabelGraph(nn.Module):
                 f"predictions must have shape (rows, {self.num_labels}), got {tuple(predictions.shape)}"
             )
         if torch.is_grad_enabled():
-            return predictions + self._from_neighbours(predictions)
+            return self._own(predictions) + self._from_neighbours(predictions)
         rows = max(1, _BLOCK_ENTRIES // max(1, len(self.weight)))
-        return torch.cat([part + self._from_neighbours(part) for part in predictions.split(rows)])
+        return torch.cat([self._own(part) + self._from_neighbours(part) for part in predictions.split(rows)])
+
+    def _own(self, predictions: Tensor) -> Tensor:
+        return predictions if self.own is None else predictions * self.own.to(predictions.dtype)
 
     def _from_neighbours(self, predictions: Tensor) -> Tensor:
         # labels first: whole rows are gathered and added, which is many times faster than columns
@@ -132,7 +158,8 @@ class LabelGraph(nn.Module):
         """A as a sparse (L, L) tensor, diagonal included."""
         own = torch.arange(self.num_labels, device=self.edges.device).expand(2, -1)
         place = torch.cat([own, self.edges.flip(0)], 1)
-        value = torch.cat([self.weight.new_ones(self.num_labels), self.weight.detach()])
+        diagonal = self.weight.new_ones(self.num_labels) if self.own is None else self.own.detach()
+        value = torch.cat([diagonal, self.weight.detach()])
         return torch.sparse_coo_tensor(place, value, [self.num_labels] * 2, check_invariants=True).coalesce()
 
     def strongest(self, count: int = 50) -> list[Edge]:
@@ -145,3 +172,32 @@ class LabelGraph(nn.Module):
     def extra_repr(self) -> str:
         return f"{self.num_labels} labels, {len(self.weight)} edges"
 
+
+# ---- how it learns
+
+
+def combined(coefficients: Tensor, labels: Tensor, places: Tensor, combine: str = "tanh") -> Tensor:
+    """What similar examples say together of the labels of each row: tanh(sum_i c_i A y_i), or the sum itself.
+
+    Args:
+        coefficients: (B, k) c, not negative.
+        labels: (U, L) A y of every example that some row uses.
+        places: (B, k) which of them; -1 for none.
+        combine: "tanh" or "linear".
+
+    >>> combined(torch.tensor([[0.5, 2.0]]), torch.eye(2), torch.tensor([[1, -1]]), "linear")
+    tensor([[0.0000, 0.5000]])
+    """
+    used = torch.where(places < 0, 0.0, coefficients)
+    total = torch.einsum("bk,bkl->bl", used, labels[places.clamp(min=0)])
+    return total.tanh() if combine == "tanh" else total
+
+
+def disagreement(y: Tensor, coefficients: Tensor, labels: Tensor, places: Tensor, combine: str = "tanh") -> Tensor:
+    """The loss by which the label graph learns, one number per row: ||y - tanh(sum_i c_i A y_i)||^2.
+
+    ``labels`` are A y, so that the gradient reaches A (the graph's weights), the classifier behind both kinds of
+    labels and, where the similar examples were encoded with a gradient, the features of both. The coefficients are
+    fixed. Arguments as of `combined`.
+    """
+    return (y - combined(coefficients, labels, places, combine)).square().sum(1)

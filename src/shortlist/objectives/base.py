@@ -1,6 +1,6 @@
 """What an objective is: head(s) on features, a training loss, and the scores used for prediction."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -24,8 +24,9 @@ class Objective(nn.Module):
         num_examples: size of the training set, for objectives that remember something per example.
         class_counts: how many training examples have each label, shape (num_labels,).
         train_target: the training target; what is not given of the two above is counted from it.
+        label_names: what the labels are called, for objectives that look for their words in a file.
 
-    All three may be None where the objective is built for prediction only. Random draws come from PyTorch's global
+    All four may be None where the objective is built for prediction only. Random draws come from PyTorch's global
     generator, which the training loop seeds and saves. Everything else that matters is in the state dict.
 
     >>> from shortlist.objectives import build
@@ -48,6 +49,8 @@ class Objective(nn.Module):
         """No options."""
 
     config: Any
+    # numbers of training examples -> their features, with a gradient: the training loop's, while it trains
+    encode: Callable[[Tensor], Tensor] | None = None
     shift: Tensor | None  # added to the scores in training
     weight: Tensor | None  # of classes, or of the presence of labels
 
@@ -60,6 +63,7 @@ class Objective(nn.Module):
         num_examples: int | None = None,
         class_counts: Tensor | None = None,
         train_target: Tensor | None = None,
+        label_names: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
         for name, value in (("in_features", in_features), ("num_labels", num_labels)):

@@ -130,6 +130,7 @@ def build(
     num_examples: int | None = None,
     class_counts: Tensor | None = None,
     train_target: Tensor | None = None,
+    label_names: Sequence[str] | None = None,
     allow_import: Sequence[str] = (),
 ) -> Objective:
     """The objective of this name with these options; a ``train_target`` that it does not accept is an error.
@@ -143,7 +144,7 @@ def build(
         check_target(objective, train_target)
     return objective(
         in_features, num_labels, config,
-        num_examples=num_examples, class_counts=class_counts, train_target=train_target,
+        num_examples=num_examples, class_counts=class_counts, train_target=train_target, label_names=label_names,
     )  # fmt: skip
 
 

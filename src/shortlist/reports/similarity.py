@@ -27,12 +27,12 @@ _DOT = 4.0  # radius of a label's dot and the line around it
 def explain_run(learner: Learner, train_set: Dataset) -> dict[str, Any]:
     """What the page shows of an IMCL run: cards, and edges by the labels' names. All plain values."""
     objective = learner.objective
-    if not isinstance(objective, Imcl) or objective.graph is None:
+    if not isinstance(objective, Imcl) or objective.memory is None:
         raise ShortlistError(f"only imcl, built with its training set, can be explained; got {objective.name!r}")
     if train_set.side is not None:
         objective.see_side_labels(train_set.side)
     names = train_set.vocabulary
-    edges = [(names[edge.source], names[edge.to], edge.weight) for edge in objective.graph.strongest(_EDGES)]
+    edges = [(names[edge.source], names[edge.to], edge.weight) for edge in objective.memory.graph.strongest(_EDGES)]
     return {"cards": _cards(learner, objective, train_set), "edges": edges}
 
 
@@ -47,7 +47,8 @@ def similarity(by_name: Mapping[str, Sequence[RunResult]]) -> list[dict[str, Any
 
 
 def _cards(learner: Learner, objective: Imcl, train_set: Dataset) -> list[dict[str, Any]]:
-    if objective.dictionary is None or not objective.dictionary.ready or not len(objective.dictionary):
+    memory = objective.memory
+    if memory is None or not memory.dictionary.ready or not len(memory.dictionary):
         return []  # the best epoch was one of the warm-up
     rows = torch.linspace(0, len(train_set) - 1, min(_LOOKED_AT, len(train_set))).round().long()
     target, names = train_set.target[rows], train_set.vocabulary

@@ -15,7 +15,7 @@ from shortlist.runs.config import RunConfig, as_config
 from shortlist.runs.setup import build_learner, facts_of, preprocessor_for, read_parts, resolve
 from shortlist.training.auto_settings import settled
 from shortlist.training.batches import augmentation, batches
-from shortlist.training.learner import Learner, features_of
+from shortlist.training.learner import Learner, encoding, features_of
 from shortlist.training.loop import choose_metrics
 
 
@@ -86,8 +86,9 @@ def try_out(
     if wanted is not None:
         objective.remember(features_of(learner, train_set, wanted))
     inputs, target = train_set.batch(steps[0])
-    loss = learner.train()(inputs, target, steps[0])
-    loss.backward()
+    with encoding(learner, train_set):
+        loss = learner.train()(inputs, target, steps[0])
+        loss.backward()
     return {
         **{f"{part} examples": len(data) for part, data in ready.parts.items()},
         "input shape": list(train_set.in_shape),

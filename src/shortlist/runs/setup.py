@@ -303,6 +303,7 @@ def build_learner(
             num_labels=len(facts["vocabulary"]),
             class_counts=None if train_target is not None else torch.tensor(facts["class_counts"]),
             train_target=train_target,
+            label_names=facts["vocabulary"],
             allow_import=allow_import,
         )
         if is_scenes and train_set is not None and isinstance(backbone, RelationScorer):

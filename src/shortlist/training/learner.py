@@ -1,6 +1,7 @@
 """A backbone and an objective as one module: inputs to loss in training, inputs to scores in prediction."""
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -82,3 +83,22 @@ def features_of(
             parts.append(learner.backbone(dataset.batch(some)[0].to(device)).float().cpu())
     learner.backbone.train(was_training)
     return torch.cat(parts) if parts else torch.empty(0, learner.objective.in_features)
+
+
+@contextmanager
+def encoding(learner: Learner, dataset: Dataset, context: Any = nullcontext) -> Iterator[None]:
+    """Within this block the objective's loss may ask for the features of training examples, with a gradient."""
+    dataset = dataset.normalised_for(learner.backbone)
+
+    def encode(rows: Tensor) -> Tensor:
+        weight = next(learner.parameters())
+        inputs = dataset.batch(rows.cpu())[0].to(weight.device, weight.dtype)
+        with context():
+            features: Tensor = learner.backbone(inputs)
+        return features
+
+    learner.objective.encode = encode
+    try:
+        yield
+    finally:
+        learner.objective.encode = None

@@ -32,7 +32,7 @@ from shortlist.training.batches import augmentation, batches, grouped, mixed_see
 from shortlist.training.checkpoints import Checkpoints, Kept, Standing
 from shortlist.training.concerns import rose, rose_at_once
 from shortlist.training.history import History, Record
-from shortlist.training.learner import Learner, features_of, score
+from shortlist.training.learner import Learner, encoding, features_of, score
 from shortlist.training.loading import loaded
 from shortlist.training.loggers import log, logged, make_loggers
 from shortlist.training.optimizers import make_optimizer
@@ -110,6 +110,7 @@ def train(
         DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(learner, buffers)
         model, optimizer = fabric.setup(learner, optimizer)
         average = WeightAverage(learner, settings.ema) if settings.ema else None
+        during.enter_context(encoding(learner, train_set, fabric.autocast))
         kept = Kept(fabric, learner, optimizer, average, run, settings.checkpoint_minutes)
         standing = kept.restore(history) if resume else Standing()
         during.enter_context(logged(fabric, history.records))
