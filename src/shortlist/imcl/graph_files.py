@@ -51,8 +51,8 @@ def make_graph(
 
 
 def read_edges(path: str | os.PathLike[str], label_names: Sequence[str], given: bool = True) -> LabelGraph:
-    """A graph from a .csv (or .tsv) with the columns ``source`` and ``to``, which hold labels, and ``weight``, which is 1
-    where there is none. ``given``: the weights start there, and not at 0.
+    """A graph from a .csv (or .tsv) with the columns ``source`` and ``to``, which hold labels, and ``weight``, which is
+    1 where there is none. ``given``: the weights start there, and not at 0.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
