@@ -13,10 +13,9 @@ from torch import Tensor
 
 from benchmarks.harness import Case, SpeedCase, Step
 from benchmarks.run import parser, run
-from shortlist.data import Scenes
 from shortlist.metrics import functional as M
 from shortlist.objectives import build
-from shortlist.scenes import RelationScorer
+from shortlist.scenes import RelationScorer, Scenes
 
 STEP, RECALL = "Scene graphs: a training step", "Scene graphs: recall of an evaluation"
 PREDICATES, CLASSES, RELATIONS = 50, 150, 12  # as in Visual Genome; relations per image

@@ -13,10 +13,12 @@ RECIPES = PACKAGE.with_name("shortlist_recipes")  # a package of its own, which 
 ORDER = [
     ["cli"],
     ["runs", "estimators"],
+    ["scenes"],
     ["reports"],
     ["training"],
     ["objectives"],
-    ["imcl", "scenes"],
+    ["imcl"],
+    ["tasks"],
     ["sets", "metrics", "models", "data"],
     ["nn"],
     ["memories"],
@@ -26,9 +28,11 @@ ORDER = [
     # shared ground, open to every room
     ["labels"],
     ["distributed", "checks", "links", "files", "options"],
+    ["verticals"],
     ["optional", "text"],
     ["errors"],
 ]
+VERTICAL = ("scenes",)  # rooms that no other one imports: the tables of verticals.py find what they bring
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 ONLY_IN = {
     "lightning_fabric": ("training",),
@@ -70,6 +74,17 @@ def test_a_room_imports_only_rooms_to_its_right(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_room_imports_a_vertical_room_or_names_its_kind(file: Path) -> None:
+    here = room_of(file)
+    others = [kind for kind in VERTICAL if kind != here]
+    assert not [name for name in imports_of(file) for kind in others if name.startswith(f"shortlist.{kind}")], file
+    if here != "verticals":
+        tree = ast.parse(file.read_text())
+        words = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        assert not [kind for kind in others if kind in words], f"{file} asks for a kind by its name"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_heavy_packages_stay_in_their_rooms(file: Path) -> None:
     for module in imports_of(file):
         rooms = ONLY_IN.get(module.split(".")[0])
@@ -84,8 +99,8 @@ BY_NAME = {
     "shortlist/kernels/dispatch.py",
     "shortlist/metrics/__init__.py",
     "shortlist/models/allowed_import.py",
-    "shortlist/models/build.py",
     "shortlist/optional.py",
+    "shortlist/verticals.py",
     "shortlist_recipes/__init__.py",
 }
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset
-from shortlist.metrics.functional.scene_recall import found_at, image_recalls, predicate_recalls, scene_inputs
 from shortlist.runs.config import RunConfig
 from shortlist.runs.setup import resolve
 from shortlist.scenes import log_frequencies
+from shortlist.scenes.recall import found_at, image_recalls, predicate_recalls, scene_inputs
 from shortlist.training.history import Record
 from shortlist.training.learner import Learner, score
 from shortlist.training.loop import Quiet

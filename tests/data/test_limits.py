@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from shortlist.data import DataError, read_features, read_image_folder, read_visual_genome
+from shortlist.data import DataError, read_features, read_image_folder
 from shortlist.data.images import decode
 from shortlist.data.limits import limit
 from shortlist.errors import ShortlistError
+from shortlist.scenes import read_visual_genome
 from tests.data.readers.made_files import image
 
 

@@ -8,7 +8,7 @@ import torch
 from shortlist import runs
 from shortlist.errors import ShortlistWarning
 from shortlist.runs.config import parse_config
-from shortlist.runs.setup import build_learner, check_same_labels, facts_of, read_parts, repeated, resolve
+from shortlist.runs.setup import build_learner, check_like, facts_of, read_parts, repeated, resolve
 
 TEXT = "data: {train: {reader: ambiguous-numbers, size: 1000}}"
 
@@ -149,9 +149,9 @@ def test_corruptions_change_the_parts_they_name_only() -> None:
 def test_a_part_with_other_labels_than_the_training_data_is_an_error() -> None:
     data = read_parts(parse_config(TEXT))["train"]
     with pytest.raises(ValueError, match="it has 100 labels, the training data has 2"):
-        check_same_labels(data, ("a", "b"), "data.test")
+        check_like(data, {"vocabulary": ("a", "b")}, "data.test")
     with pytest.raises(ValueError, match="label 1 is '01', in the training data it is 'x'"):
-        check_same_labels(data, ("00", "x", *data.vocabulary[2:]), "data.test")
+        check_like(data, {"vocabulary": ("00", "x", *data.vocabulary[2:])}, "data.test")
 
 
 def test_an_objective_that_cannot_use_the_target_proposes_others() -> None:

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from shortlist.data import Dataset, Scenes
-from shortlist.data.dataset import scene_dataset
+from shortlist.data import Dataset
+from shortlist.scenes import Scenes, scene_dataset
 
 CLASSES, PREDICATES = ("man", "hat", "dog", "tree"), ("on", "wears", "near")
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from shortlist.data import DataError, placed_shapes, problems, read
+from shortlist.data import DataError, problems, read
+from shortlist.scenes import placed_shapes
 
 SHARED = Path(os.environ.get("SHORTLIST_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 MAN, HAT, DOG = ([10, 90, 20, 60], 0), ([10, 30, 30, 50], 1), ([50, 90, 70, 99], 2)  # ymin, ymax, xmin, xmax

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from shortlist.data import Scenes, split
+from shortlist.data import split
+from shortlist.scenes import Scenes
 from tests.scenes.made import made_scenes
 
 

@@ -64,7 +64,7 @@ def evaluate(
         tell_skipped(result, quiet=True)
         return
     print_results(f"{result['objective'] or GIVEN_SCORES} on {result['data']}", result)
-    if not result["rules"] and not (opened and opened.is_of_scenes):
+    if not result["rules"] and not (opened and opened.task):
         command = (
             f"shortlist calibrate {run}" if run else "shortlist calibrate --scores ... --out DIR, then --rules DIR"
         )

@@ -72,10 +72,10 @@ def predict(
         tell_skipped(result, quiet=True)
         return
     title, written = result["objective"] or GIVEN_SCORES, " and ".join(result["written"])
-    if "constrained" in result:  # scenes
-        row = [result["rule"], result["constrained"], result["examples"]]
-        print_table(title, ["rule", "constrained", "images"], [row])
-        say(f"\ngraphs: {written}")
+    if "mean size" not in result:  # of a vertical room's task: no sets
+        row = {key: value for key, value in result.items() if key not in ("written", "objective")}
+        print_table(title, list(row), [list(row.values())])
+        say(f"\nwritten: {written}")
         return
     print_table(title, ["rule", "examples", "mean size"], [[result["rule"], result["examples"], result["mean size"]]])
     say(f"\nsets: {written}")

@@ -72,6 +72,6 @@ def train(
     print_table(f"{result['objective']}: {best}", ["metric", "value"], rows)
     if not quiet:
         path = result["run"]
-        following = f"evaluate {path} test" if runs.Run(path).is_of_scenes else f"calibrate {path}"
+        following = f"evaluate {path} test" if runs.Run(path).task else f"calibrate {path}"
         say(f"\nrun: {path}\nnext: shortlist {following}")
     tell_skipped(result)

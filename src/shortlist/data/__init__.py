@@ -17,7 +17,6 @@ from shortlist.data.duplicates import Shared, shared_examples
 from shortlist.data.encoder import Encoder
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
-from shortlist.data.placed_shapes import placed_shapes
 from shortlist.data.readers import READERS, problems, read
 from shortlist.data.readers.beside import read_beside
 from shortlist.data.readers.cifar import read_cifar
@@ -31,10 +30,7 @@ from shortlist.data.readers.nus_wide import read_nus_wide
 from shortlist.data.readers.open_images import read_open_images
 from shortlist.data.readers.plantnet import read_plantnet
 from shortlist.data.readers.stacked_images import read_stacked_images
-from shortlist.data.readers.visual_genome import read_visual_genome
 from shortlist.data.readers.voc import read_voc
-from shortlist.data.readers.vrd import read_vrd, read_vrd_pairs
-from shortlist.data.scenes import Relations, SceneBatch, Scenes
 from shortlist.data.splits import split
 
 __all__ = [
@@ -47,9 +43,6 @@ __all__ = [
     "Images",
     "MappedRows",
     "Problem",
-    "Relations",
-    "SceneBatch",
-    "Scenes",
     "Shared",
     "ambiguous_numbers",
     "augment",
@@ -58,7 +51,6 @@ __all__ = [
     "long_tailed",
     "missing_labels",
     "noise_within_groups",
-    "placed_shapes",
     "problems",
     "read",
     "read_beside",
@@ -72,10 +64,7 @@ __all__ = [
     "read_open_images",
     "read_plantnet",
     "read_stacked_images",
-    "read_visual_genome",
     "read_voc",
-    "read_vrd",
-    "read_vrd_pairs",
     "shared_examples",
     "single_positive",
     "split",

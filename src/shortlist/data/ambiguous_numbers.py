@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.checks import whole
-from shortlist.data._random import random_for
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
+from shortlist.data.seeded import random_for
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_set_inputs import as_offsets
 from shortlist.labels.label_sets import LabelSets

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data._random import random_for
 from shortlist.data.dataset import Dataset
+from shortlist.data.seeded import random_for
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_sets import LabelSets
 
@@ -156,8 +156,8 @@ def _corrupted(dataset: Dataset, target: Tensor, name: str, **options: Any) -> D
         rows = dataset.target.numpy()
         sets = rows[:, None] == np.arange(dataset.num_labels) if dataset.is_single else rows == 1
         truth = LabelSets.from_dense(sets, dataset.vocabulary)
-    if dataset.kind == "scenes":
-        raise ShortlistError(f"the corruption {name!r} changes the labels of examples; scenes have relations instead")
+    if dataset.answers is not dataset.target:
+        raise ShortlistError(f"the corruption {name!r} changes labels; {dataset.kind} are answered with something else")
     return replace(dataset, target=target, truth=truth, corruptions=(*dataset.corruptions, {"name": name, **options}))
 
 

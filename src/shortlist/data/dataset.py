@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,9 +14,8 @@ from torch import Tensor
 from shortlist.data.column_use import ColumnUse
 from shortlist.data.encoder import Encoder
 from shortlist.data.images import Images
-from shortlist.data.mapped_rows import MappedRows
+from shortlist.data.inputs import Inputs, as_inputs
 from shortlist.data.preprocessing import Preprocessor
-from shortlist.data.scenes import Relations, Scenes
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.labels import check_label_matrix
@@ -29,7 +29,8 @@ class Dataset:
 
     Args:
         inputs: features (N, D), a float tensor, ``MappedRows`` of a file, a scipy CSR matrix or ``TableRows``; or
-            ``Images``; or ``Scenes``, whose images have the predicates that occur in them as labels.
+            ``Images``; or what a vertical room brings, such as ``scenes.Scenes``, whose images have the predicates that
+            occur in them as labels. `data.inputs.Inputs` says what is asked of them.
         target: class indices, int64 (N,) with -1 unknown; or a label matrix, int8 (N, L) of 1 present, 0 absent,
             -1 unknown.
         vocabulary: the L labels' names.
@@ -75,10 +76,6 @@ class Dataset:
         names = check_vocabulary(self.vocabulary, len(self.vocabulary))
         object.__setattr__(self, "vocabulary", names)
         labels = self.num_labels
-        if not isinstance(self.inputs, Images | Scenes) and len(self.inputs.shape) != 2:
-            raise ShortlistError(
-                f"inputs must be features of shape (N, D) or Images, got shape {tuple(self.inputs.shape)}"
-            )
         object.__setattr__(self, "target", _checked_target(self.target, labels))
         if self.groups is not None:
             self._check_groups(self.groups)
@@ -105,7 +102,11 @@ class Dataset:
             raise ShortlistError(f"groups go to {int(groups.max())}, but there are {len(self.group_names)} group_names")
 
     def __len__(self) -> int:
-        return len(self.inputs) if isinstance(self.inputs, Images | Scenes) else int(self.inputs.shape[0])
+        return len(self._inputs)
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        return as_inputs(self.inputs)
 
     @property
     def num_labels(self) -> int:
@@ -117,15 +118,19 @@ class Dataset:
         return self.target.ndim == 1
 
     @property
-    def kind(self) -> Literal["features", "images", "scenes"]:
-        if isinstance(self.inputs, Scenes):
-            return "scenes"
-        return "images" if isinstance(self.inputs, Images) else "features"
+    def kind(self) -> str:
+        """``"features"``, ``"images"``, or the kind of a vertical room's inputs: ``"scenes"``."""
+        return self._inputs.kind
 
     @property
     def in_shape(self) -> tuple[int, ...]:
         """The shape of one input: (D,) or (C, H, W); of scenes see ``Scenes.shape``."""
-        return self.inputs.shape if isinstance(self.inputs, Images | Scenes) else (int(self.inputs.shape[1]),)
+        return self._inputs.shape
+
+    @property
+    def rows_each(self) -> int:
+        """About how many rows of features the work on one example is like: how large batches are when scoring."""
+        return self._inputs.rows_each
 
     @property
     def in_features(self) -> int:
@@ -134,18 +139,9 @@ class Dataset:
 
     def batch(self, index: Tensor) -> tuple[Any, Tensor]:
         """Inputs (float32) and target of these examples; for scenes see ``Scenes.batch``."""
-        if isinstance(self.inputs, Scenes):
-            return self.inputs.batch(index)
-        target = self.target[index]
-        if isinstance(self.inputs, Tensor):
-            return self.inputs[index].to(torch.float32), target
-        if isinstance(self.inputs, Images):
-            return self.inputs.batch(index), target
         if isinstance(self.inputs, TableRows):
             raise ShortlistError(f"{self.name}: the columns of a table are no numbers yet: see Dataset.preprocessed")
-        rows = self.inputs[as_positions(index, len(self), "example")]
-        rows = rows.toarray() if hasattr(rows, "toarray") else rows
-        return torch.from_numpy(np.asarray(rows, dtype=np.float32)), target
+        return self._inputs.with_target(index, self.target)
 
     def subset(self, index: Any) -> Dataset:
         """The examples at these positions, in this order; or those a bool mask or a slice selects."""
@@ -153,13 +149,9 @@ class Dataset:
         if rows.ndim != 1:
             raise ShortlistError(f"index must be positions in one dimension, a bool mask or a slice, got {index!r}")
         at = torch.from_numpy(rows)
-        if isinstance(self.inputs, Images | MappedRows | Scenes | TableRows):
-            inputs: Any = self.inputs.subset(rows)
-        else:
-            inputs = self.inputs[at] if isinstance(self.inputs, Tensor) else self.inputs[rows]
         return replace(
             self,
-            inputs=inputs,
+            inputs=self._inputs.subset(rows),
             target=self.target[at],
             truth=None if self.truth is None else self.truth[rows],
             ids=None if self.ids is None else tuple(self.ids[row] for row in rows.tolist()),
@@ -197,9 +189,13 @@ class Dataset:
         return replace(self.subset(torch.tensor(kept)), skipped={**self.skipped, **skipped})
 
     @property
-    def answers(self) -> Tensor | Relations:
+    def answers(self) -> Any:
         """What scores are measured against: the target; of scenes their relations."""
-        return self.inputs.answers() if isinstance(self.inputs, Scenes) else self.target
+        return self._inputs.answers_or(self.target)
+
+    def input_facts(self) -> dict[str, Any] | None:
+        """What prediction has to know of the inputs, as JSON: how images are scaled, the object classes of scenes."""
+        return self._inputs.facts()
 
     def normalised_for(self, backbone: Any) -> Dataset:
         """With images scaled as the backbone says in ``pixel_mean`` and ``pixel_std``, if it says so (pretrained ones
@@ -260,9 +256,7 @@ class Dataset:
             "label_counts": dict(zip(self.vocabulary, counts.tolist(), strict=True)),
             "labels_never_present": int((counts == 0).sum()),
         }
-        if isinstance(self.inputs, Scenes):
-            described |= {"object_classes": len(self.inputs.class_names), "objects": len(self.inputs.classes)}
-            described |= {"relations": len(self.inputs.answers().entries)}
+        described |= self._inputs.counts()
         if self.groups is not None:
             described["groups"] = int(self.groups.max()) + 1
         if self.side is not None:
@@ -278,12 +272,7 @@ class Dataset:
         return described
 
     def __repr__(self) -> str:
-        if isinstance(self.inputs, Scenes):
-            return f"Dataset({self.name!r}: {self.inputs}, {self.num_labels} predicates)"
-        shape = " x ".join(map(str, self.in_shape))
-        inputs = f"images of {shape}" if self.kind == "images" else f"{shape} features"
-        target = f"one of {self.num_labels} labels each" if self.is_single else f"any of {self.num_labels} labels"
-        return f"Dataset({self.name!r}: {len(self)} examples, {inputs}, {target})"
+        return f"Dataset({self.name!r}: {self._inputs.in_words(self.num_labels, self.is_single)})"
 
 
 def _checked_target(target: Any, num_labels: int) -> Tensor:
@@ -311,8 +300,3 @@ def _checked_target(target: Any, num_labels: int) -> Tensor:
 def default_names(num_labels: int) -> tuple[str, ...]:
     """Names for labels that have none: their numbers."""
     return tuple(map(str, range(num_labels)))
-
-
-def scene_dataset(scenes: Scenes, names: Sequence[str], predicates: Sequence[str], name: str) -> Dataset:
-    """With the predicates that occur in each image as its labels: what parts are balanced by."""
-    return Dataset(scenes, scenes.predicates_present(), tuple(predicates), ids=tuple(map(str, names)), name=name)

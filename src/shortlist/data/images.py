@@ -7,13 +7,14 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.data.inputs import OwnTarget
 from shortlist.data.limits import check_pixels, limit
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_set_inputs import as_positions
@@ -27,7 +28,7 @@ PHOTO_MEAN, PHOTO_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 @dataclass(frozen=True, eq=False)
-class Images:
+class Images(OwnTarget):
     """N images of one size, from files or from an array.
 
     Args:
@@ -44,6 +45,8 @@ class Images:
     >>> len(images), images.shape, images.batch([0, 3]).shape, images[4].shape
     (5, (1, 8, 8), torch.Size([2, 1, 8, 8]), (8, 8, 1))
     """
+
+    kind: ClassVar[str] = "images"
 
     source: Sequence[str] | Pixels
     size: tuple[int, int] = (224, 224)
@@ -88,6 +91,15 @@ class Images:
     def in_memory(self) -> bool:
         """Whether the pixels are there already, so that nothing has to be decoded."""
         return isinstance(self.source, np.ndarray)
+
+    def with_target(self, index: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        return self.batch(index), target[index]
+
+    def facts(self) -> dict[str, Any]:
+        return {"mean": list(self.mean), "std": list(self.std), "crop": self.crop}
+
+    def each_in_words(self) -> str:
+        return f"images of {' x '.join(map(str, self.shape))}"
 
     def __getitem__(self, row: int) -> Pixels:
         """One image as it is seen: uint8 (H, W, C)."""

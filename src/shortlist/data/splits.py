@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data._random import random_for
 from shortlist.data.dataset import Dataset
+from shortlist.data.seeded import random_for
 from shortlist.data.stratify import dealt
 from shortlist.errors import ShortlistError
 

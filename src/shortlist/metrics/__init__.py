@@ -7,6 +7,8 @@ torchmetrics (``pip install 'shortlist[metrics]'``) and are loaded on first use.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from shortlist.verticals import METRIC_CLASSES, Table
+
 if TYPE_CHECKING:
     from shortlist.metrics import functional as functional
     from shortlist.metrics.average_k import AverageKAccuracy as AverageKAccuracy
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from shortlist.metrics.ranking import PrecisionAtK as PrecisionAtK
     from shortlist.metrics.ranking import RecallAtK as RecallAtK
     from shortlist.metrics.ranking import TopKAccuracy as TopKAccuracy
-    from shortlist.metrics.scene_recall import SceneRecallAtK as SceneRecallAtK
     from shortlist.metrics.shot_groups import ShotGroups as ShotGroups
 
 _HOME = {
@@ -29,7 +30,6 @@ _HOME = {
     "NDCGAtK": "ranking",
     "PrecisionAtK": "ranking",
     "RecallAtK": "ranking",
-    "SceneRecallAtK": "scene_recall",
     "SetCoverage": "label_sets",
     "SetFScore": "label_sets",
     "SetSize": "label_sets",
@@ -37,16 +37,19 @@ _HOME = {
     "TopKAccuracy": "ranking",
 }
 
-__all__ = ["functional", *_HOME]
+_ELSEWHERE: Table[Any] = Table(elsewhere=METRIC_CLASSES)  # of vertical rooms
+
+__all__ = ["functional", *_HOME, *_ELSEWHERE]
 
 
 def __getattr__(name: str) -> Any:
     if name == "functional":
         return import_module("shortlist.metrics.functional")
-    if name not in _HOME:
+    if name not in _HOME and name not in _ELSEWHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(sorted(__all__))}")
     try:
-        value = getattr(import_module(f"shortlist.metrics.{_HOME[name]}"), name)
+        own = name in _HOME
+        value = getattr(import_module(f"shortlist.metrics.{_HOME[name]}"), name) if own else _ELSEWHERE[name]
     except ModuleNotFoundError as missing:
         if missing.name and missing.name.split(".")[0] == "torchmetrics":
             raise ModuleNotFoundError(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from shortlist.checks import check_indices, check_label_matrix
 from shortlist.errors import ShortlistError
-from shortlist.metrics._inputs import as_tensor
+from shortlist.metrics.inputs import as_tensor
 
 
 @dataclass(frozen=True)

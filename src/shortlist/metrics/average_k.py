@@ -8,10 +8,10 @@ from torchmetrics.utilities import dim_zero_cat
 
 from shortlist.errors import ShortlistError
 from shortlist.links import check_link, link_tensor
-from shortlist.metrics._inputs import as_scores, as_tensor
-from shortlist.metrics._states import CountMetric, gather_rows, synced
 from shortlist.metrics._truth import Truth
 from shortlist.metrics.functional.average_k import average_k_counts, checked_average, cut_at_average, given_cut
+from shortlist.metrics.inputs import as_scores, as_tensor
+from shortlist.metrics.states import CountMetric, gather_rows, synced
 
 
 class AverageKAccuracy(CountMetric):

@@ -8,7 +8,6 @@ from torchmetrics.utilities import dim_zero_cat
 
 from shortlist.errors import ShortlistError
 from shortlist.links import check_link
-from shortlist.metrics._states import CountMetric, gather_rows, synced
 from shortlist.metrics.functional.average_precision import (
     average_precision,
     binned_average_precision,
@@ -18,6 +17,7 @@ from shortlist.metrics.functional.average_precision import (
     mean_of,
     score_histograms,
 )
+from shortlist.metrics.states import CountMetric, gather_rows, synced
 
 
 class MeanAveragePrecision(CountMetric):

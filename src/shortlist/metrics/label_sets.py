@@ -6,8 +6,6 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
-from shortlist.metrics._inputs import as_tensor
-from shortlist.metrics._states import CountMetric, RowMean, synced
 from shortlist.metrics._truth import Truth
 from shortlist.metrics.functional.label_sets import (
     check_f_options,
@@ -20,6 +18,8 @@ from shortlist.metrics.functional.label_sets import (
     set_sizes,
     size_histogram,
 )
+from shortlist.metrics.inputs import as_tensor
+from shortlist.metrics.states import CountMetric, RowMean, synced
 
 
 class SetSize(CountMetric):

@@ -1,14 +1,15 @@
 """The metrics of scores by name, for early stopping and for the record of every epoch: ``topk-accuracy@5``."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from torch import Tensor
 
+from shortlist import verticals
 from shortlist.errors import ShortlistError, nearest
 from shortlist.labels.counts import usual_k
 from shortlist.metrics import functional as M
+from shortlist.verticals import Table
 
 # name -> (scores, target, k, link) -> value. Higher is better in all of them.
 _AT_K: dict[str, Callable[..., Tensor]] = {
@@ -24,19 +25,17 @@ _PLAIN: dict[str, Callable[..., Tensor]] = {
         scores, target, average="sample"
     ),
 }
-# of scenes: (scores, relations, k); the target is a Relations
-_SCENES: dict[str, Callable[..., Tensor]] = {
-    "scene-recall": M.scene_recall_at_k,
-    "scene-recall-unconstrained": partial(M.scene_recall_at_k, constrained=False),
-    "scene-mean-recall": M.scene_mean_recall_at_k,
-    "scene-mean-recall-unconstrained": partial(M.scene_mean_recall_at_k, constrained=False),
+# of the tasks of vertical rooms, all of them at k: task -> name -> (scores, answers, k) -> value
+_OF_TASKS: dict[str, Table[Callable[[Tensor, Any, int], Tensor]]] = {
+    task: Table(elsewhere=names) for task, names in verticals.METRICS.items()
 }
-NAMES = (*(f"{name}@k" for name in _AT_K), *_PLAIN, *(f"{name}@k" for name in _SCENES))
+_TASK_OF = {name: task for task, names in _OF_TASKS.items() for name in names}
+NAMES = (*(f"{name}@k" for name in _AT_K), *_PLAIN, *(f"{name}@k" for name in _TASK_OF))
 
 
 def check_metric(name: str, num_labels: int | None = None, kind: str | None = None) -> str:
-    """The name, if there is such a metric; k may not be more than the number of labels. ``kind``: it must be one of
-    scenes, or of anything else.
+    """The name, if there is such a metric; k may not be more than the number of labels. ``kind``: it must be one for
+    inputs of this kind.
 
     >>> check_metric("topk-accuracy@5")
     'topk-accuracy@5'
@@ -48,7 +47,7 @@ def check_metric(name: str, num_labels: int | None = None, kind: str | None = No
     if base in _PLAIN and not at:
         _check_kind(name, base, kind)
         return name
-    if base not in _AT_K and base not in _SCENES:
+    if base not in _AT_K and base not in _TASK_OF:
         raise ShortlistError(f"there is no metric {name!r}{nearest(name, NAMES)}; there are {', '.join(NAMES)}")
     value = _number(k)
     whole = base != "average-k-accuracy"
@@ -56,14 +55,15 @@ def check_metric(name: str, num_labels: int | None = None, kind: str | None = No
         number = "a whole number" if whole else "a number"
         raise ShortlistError(f"the metric {name!r} needs {number} after @, such as {base}@5")
     _check_kind(name, base, kind)
-    if num_labels is not None and base not in _SCENES and value > num_labels:
+    if num_labels is not None and base not in _TASK_OF and value > num_labels:
         raise ShortlistError(f"the metric {name!r} asks for more labels than the {num_labels} there are")
     return name
 
 
 def _check_kind(name: str, base: str, kind: str | None) -> None:
-    if kind is not None and (base in _SCENES) != (kind == "scenes"):
-        allowed = [f"{x}@k" for x in _SCENES] if kind == "scenes" else [x for x in NAMES if not x.startswith("scene-")]
+    if kind is not None and _TASK_OF.get(base) != (kind if kind in _OF_TASKS else None):
+        own = [f"{name}@k" for name in _OF_TASKS.get(kind, ())]
+        allowed = own or [name for name in NAMES if name.removesuffix("@k") not in _TASK_OF]
         raise ShortlistError(f"the metric {name!r} is not for {kind}: use one of {', '.join(allowed)}")
 
 
@@ -77,8 +77,8 @@ def measure(name: str, scores: Tensor, target: Any, link: str) -> float:
     base, _, k = check_metric(name).partition("@")
     if base in _PLAIN:
         return float(_PLAIN[base](scores, target, link))
-    if base in _SCENES:
-        return float(_SCENES[base](scores, target.entries, int(float(k)), offsets=target.offsets))
+    if base in _TASK_OF:
+        return float(_OF_TASKS[_TASK_OF[base]][base](scores, target, int(float(k))))
     value = float(k)
     return float(_AT_K[base](scores, target, int(value) if value == int(value) else value, link))
 
@@ -90,15 +90,6 @@ def usual_metrics(single: bool, num_labels: int, k: float | None) -> list[str]:
     k = min(usual_k(num_labels) if k is None else k, num_labels)
     names = ["topk-accuracy@1", f"topk-accuracy@{max(1, round(k))}", f"average-k-accuracy@{k:g}"]
     return list(dict.fromkeys(names))
-
-
-def usual_scene_metrics(ks: Sequence[int] = (20, 50, 100)) -> list[str]:
-    """What to report of scenes: recall with one relation per pair, and with any number of them.
-
-    >>> usual_scene_metrics((20,))
-    ['scene-recall@20', 'scene-recall-unconstrained@20']
-    """
-    return [f"{name}@{k}" for name in ("scene-recall", "scene-recall-unconstrained") for k in ks]
 
 
 def with_k(name: str, k: float | None, num_labels: int) -> str:

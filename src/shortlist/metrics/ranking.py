@@ -5,9 +5,9 @@ from typing import Any
 from torch import Tensor
 
 from shortlist.checks import whole
-from shortlist.metrics._inputs import EMPTY, check_choice
-from shortlist.metrics._states import CountMetric, RowMean, synced
 from shortlist.metrics.functional.ranking import ndcg_rows, precision_rows, recall_rows, top_k_counts
+from shortlist.metrics.inputs import EMPTY, check_choice
+from shortlist.metrics.states import CountMetric, RowMean, synced
 
 
 class TopKAccuracy(CountMetric):

@@ -1,13 +1,12 @@
 """Backbones by name: inputs of a given shape -> a module with ``out_features``."""
 
 import inspect
-from collections import UserDict
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 from torch import nn
 
+from shortlist import verticals
 from shortlist.errors import ShortlistError, nearest
 from shortlist.models.allowed_import import import_allowed
 from shortlist.models.convnet import ConvNet
@@ -16,6 +15,7 @@ from shortlist.models.efficientnet import EfficientNetLite0
 from shortlist.models.mlp import MLP, Identity, flat_size
 from shortlist.models.resnet import ResNet
 from shortlist.models.resnet_weights import load_resnet_weights
+from shortlist.verticals import Table
 
 
 def _identity(in_shape: Sequence[int]) -> nn.Module:
@@ -99,23 +99,7 @@ def _efficientnet_lite0(in_shape: Sequence[int], *, pretrained: bool = True) -> 
 
 Maker = Callable[..., nn.Module]
 
-# backbones of rooms that this one may not import: name -> the module that registers it, imported on first use
-_ELSEWHERE = {"relations": "shortlist.scenes.scorer"}
-
-
-class _Backbones(UserDict[str, Maker | None]):
-    """By name; None stands for one that is elsewhere and was not asked for yet."""
-
-    def __getitem__(self, name: str) -> Maker:
-        if super().__getitem__(name) is None:
-            import_module(_ELSEWHERE[name])
-        found = super().__getitem__(name)
-        if found is None:
-            raise AssertionError(f"{_ELSEWHERE[name]} registers no backbone {name!r}")
-        return found
-
-
-BACKBONES = _Backbones(
+BACKBONES: Table[Maker] = Table(
     {
         "identity": _identity,
         "mlp": _mlp,
@@ -124,8 +108,8 @@ BACKBONES = _Backbones(
         "resnet18": _resnet18,
         "resnet50": _resnet50,
         "efficientnet-lite0": _efficientnet_lite0,
-        **dict.fromkeys(_ELSEWHERE),
-    }
+    },
+    elsewhere=verticals.BACKBONES,
 )
 
 

@@ -37,7 +37,6 @@ from shortlist.objectives.registry import (
     register,
 )
 from shortlist.objectives.role import Role
-from shortlist.objectives.scenes import SceneLML, SceneObjective, SceneSoftmax, SceneTruncatedEntropy
 from shortlist.objectives.wsabie import Wsabie
 
 __all__ = [
@@ -65,10 +64,6 @@ __all__ = [
     "PartialBinary",
     "PartialSelective",
     "Role",
-    "SceneLML",
-    "SceneObjective",
-    "SceneSoftmax",
-    "SceneTruncatedEntropy",
     "SmoothTopK",
     "TopKHinge",
     "TruncatedEntropy",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from shortlist.errors import ShortlistError
 from shortlist.links import Link
 from shortlist.objectives.imbalance import Imbalance, class_weights, log_prior
 
-Accepts = tuple[Literal["indices", "label-matrix", "scenes"], ...]
+Accepts = tuple[str, ...]  # "indices", "label-matrix" or both; or the kind of a vertical room's inputs alone
 
 
 class Objective(nn.Module):
@@ -42,6 +42,7 @@ class Objective(nn.Module):
     one_positive: ClassVar[bool] = False  # a label matrix may have at most one present label per row
     only_ranks: ClassVar[bool] = False  # its scores order labels; no link makes probabilities of them
     balances: ClassVar[tuple[Imbalance, ...]] = ()  # the ways of `balance` that have a meaning for it
+    plain: ClassVar[str] = "cross-entropy"  # of a vertical room's objective: the one for features that does the same
     training_only: ClassVar[tuple[str, ...]] = ()  # parts that prediction does without: memories of the training set
 
     @dataclass(frozen=True)

@@ -9,12 +9,15 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
+from shortlist import verticals
 from shortlist.errors import ShortlistError, nearest
 from shortlist.links import check_link
 from shortlist.models.allowed_import import import_allowed
 from shortlist.objectives.base import Objective
+from shortlist.tasks import task_of
+from shortlist.verticals import Table
 
-OBJECTIVES: dict[str, type[Objective]] = {}
+OBJECTIVES: Table[type[Objective]] = Table(elsewhere=verticals.OBJECTIVES)
 GROUP = "shortlist.objectives"  # of entry points
 _T = TypeVar("_T", bound=type[Objective])
 
@@ -58,9 +61,11 @@ def check_class(objective: Any) -> None:
             )
     title = objective.__qualname__
     kinds = set(objective.accepts)
-    if kinds != {"scenes"} and not (kinds and kinds <= {"indices", "label-matrix"}):
+    of_task = len(kinds) == 1 and kinds <= set(verticals.TASKS)
+    if not of_task and not (kinds and kinds <= {"indices", "label-matrix"}):
+        alone = " or ".join(map(repr, verticals.TASKS))
         raise ShortlistError(
-            f"{title}.accepts must hold 'indices', 'label-matrix' or both, or 'scenes' alone, got {objective.accepts!r}"
+            f"{title}.accepts must hold 'indices', 'label-matrix' or both, or {alone} alone, got {objective.accepts!r}"
         )
     check_link(objective.link, f"{title}.link")
     if not dataclasses.is_dataclass(objective.Config):
@@ -157,7 +162,7 @@ def check_target(objective: type[Objective], target: Tensor) -> None:
     Traceback (most recent call last):
     shortlist.ShortlistError: objective 'smooth-topk' takes class indices, got a label matrix of shape (1, 2): ...
     """
-    check_kind(objective, scenes=False)
+    check_kind(objective)
     if target.ndim not in (1, 2):
         raise ShortlistError(
             f"target must be class indices (N,) or a label matrix (N, L), got shape {tuple(target.shape)}"
@@ -184,31 +189,25 @@ def check_target(objective: type[Objective], target: Tensor) -> None:
             )
 
 
-def check_kind(objective: type[Objective], scenes: bool) -> None:
-    """Raise a ``ValueError`` where an objective for scenes meets other data, or another objective meets scenes.
+def check_kind(objective: type[Objective], kind: str = "features") -> None:
+    """Raise a ``ValueError`` where an objective of a vertical room meets other data, or another objective meets its.
 
-    >>> check_kind(OBJECTIVES["lml"], scenes=True)
+    >>> check_kind(OBJECTIVES["lml"], "scenes")
     Traceback (most recent call last):
     shortlist.ShortlistError: objective 'lml' takes features or images, the data are scenes: use one of ...
     """
-    if ("scenes" in objective.accepts) == scenes:
+    takes = next((task for task in verticals.TASKS if task in objective.accepts), None)
+    has = kind if kind in verticals.TASKS else None
+    if takes == has:
         return
-    if scenes:
-        others = [name for name, other in OBJECTIVES.items() if "scenes" in other.accepts]
-        raise ShortlistError(
-            f"objective {objective.name!r} takes features or images, the data are scenes: "
-            f"use one of {', '.join(others)}"
-        )
+    task = None if takes is None else task_of(takes)
+    what = "features or images" if task is None else f"{takes} (readers {', '.join(task.readers)})"
+    if has is not None:
+        others = ", ".join(name for name, other in OBJECTIVES.items() if has in other.accepts)
+        raise ShortlistError(f"objective {objective.name!r} takes {what}, the data are {has}: use one of {others}")
     raise ShortlistError(
-        f"objective {objective.name!r} takes scenes (readers vrd, vrd-pairs, visual-genome), the data are features or "
-        f"images: use {nearest_plain(objective.name)}"
+        f"objective {objective.name!r} takes {what}, the data are features or images: use {objective.plain}"
     )
-
-
-def nearest_plain(name: str) -> str:
-    """The objective for features that does what one for scenes does."""
-    plain = name.removeprefix("scene-")
-    return plain if plain in OBJECTIVES else "cross-entropy"
 
 
 def default_monitor(objective: type[Objective], target: Tensor) -> str:

@@ -78,14 +78,17 @@ def _accuracy(contents: Mapping[str, Any]) -> Chart | None:
             points = list(zip(average["size"], average["accuracy"], average["accuracy_spread"], strict=True))
             sizes_of, upper = average["size"], [min(1.0, share + spread) for _, share, spread in points]
             lower = [max(low, share - spread) for _, share, spread in points]
-            bands.append({"color": color, "points": _points(sizes_of + sizes_of[::-1], upper + lower[::-1])})
-        lines.append({"color": color, "kind": "top", "points": _points(top["size"], top["accuracy"])})
-        lines.append({"color": color, "kind": "", "points": _points(average["size"], average["accuracy"])})
+            bands.append({"color": color, "points": line_points(sizes_of + sizes_of[::-1], upper + lower[::-1])})
+        lines.append({"color": color, "kind": "top", "points": line_points(top["size"], top["accuracy"])})
+        lines.append({"color": color, "kind": "", "points": line_points(average["size"], average["accuracy"])})
     at = [
         {
             "upright": {"x": k, "kind": "here"},
             "dots": [
-                {"color": color, "square": rule == "top", "point": _points([model[rule]["size"][place]], [share])[0]}
+                {
+                    "color": color, "square": rule == "top",
+                    "point": line_points([model[rule]["size"][place]], [share])[0],
+                }
                 for color, model in enumerate(models)
                 for rule in ("top", "average")
                 if (share := model[rule]["accuracy"][place]) is not None
@@ -100,7 +103,7 @@ def _accuracy(contents: Mapping[str, Any]) -> Chart | None:
             "from": first, "to": last, "log": True, "name": "mean set size (log scale)",
             "ticks": [[size, str(size)] for size in _SIZES if first <= size <= last],
         },
-        "y": {"from": low, "to": 1.0 if low < 1 else 2.0, "ticks": _in_percent(nice_ticks(low, 1))},
+        "y": {"from": low, "to": 1.0 if low < 1 else 2.0, "ticks": in_percent(nice_ticks(low, 1))},
         "bands": bands, "lines": lines, "at": at,
         "description": f"{word} against mean set size, from {grid[0]:g} to {grid[-1]:g} labels; the numbers are in the "
         "tables of this section.",
@@ -139,7 +142,7 @@ def _histogram(
         at.append({
             "detail": detail,
             "x": {"from": -0.5, "to": len(bars) - 0.5, "more": rest > 0},
-            "y": {"from": 0, "to": _short(1.12 * most), "ticks": _in_percent(nice_ticks(0, most, 3))},
+            "y": {"from": 0, "to": _short(1.12 * most), "ticks": in_percent(nice_ticks(0, most, 3))},
             "bars": bars,
             "upright": {"x": k, "kind": "mean"},
         })  # fmt: skip
@@ -160,7 +163,7 @@ def _levels(contents: Mapping[str, Any]) -> Chart:
             {"color": None, "kind": "ideal", "points": [[begin, begin], [end, end]]},
             {"color": None, "kind": "top", "points": [[begin, k], [end, k]]},
         ]
-        lines += [{"color": c, "kind": "", "points": _points(places, of_model)} for c, of_model in enumerate(sizes)]
+        lines += [{"color": c, "kind": "", "points": line_points(places, of_model)} for c, of_model in enumerate(sizes)]
         at.append({
             "y": {
                 "from": 0, "to": _short(most), "name": "mean set size",
@@ -170,7 +173,7 @@ def _levels(contents: Mapping[str, Any]) -> Chart:
             "dots": [
                 {"color": color, "point": point}
                 for color, of_model in enumerate(sizes)
-                for point in _points(places, of_model) if point[1] is not None
+                for point in line_points(places, of_model) if point[1] is not None
             ],
             "notes": [(end, k, "TopK")],
         })  # fmt: skip
@@ -214,25 +217,6 @@ def training_charts(curves: Sequence[Mapping[str, Any]], names: Sequence[str]) -
     return charts
 
 
-def recall_chart(title: str, ks: Sequence[int], recalls: Sequence[Sequence[float]]) -> Chart:
-    """Recall of scene graphs against K, a line for each run."""
-    most = max([0.05, *(value for line in recalls for value in line)])
-    low, high = 0.0, min(1.0, 1.05 * most)
-    lines = [_points(ks, values) for values in recalls]
-    return {
-        "title": title,
-        "height": 300,
-        "x": {
-            "from": ks[0], "to": ks[-1], "log": True, "name": "K, relations per image (log scale)",
-            "ticks": [[k, str(k)] for k in ks],
-        },
-        "y": {"from": low, "to": high, "ticks": _in_percent(nice_ticks(low, high)), "name": "recall"},
-        "lines": [{"color": color, "kind": "", "points": points} for color, points in enumerate(lines)],
-        "dots": [{"color": color, "point": point} for color, points in enumerate(lines) for point in points],
-        "description": f"Recall against K, {title}.",
-    }  # fmt: skip
-
-
 def x_ticks(chart: Chart) -> list[tuple[float, str]]:
     """The ticks as given, or one for each bar."""
     last = len(chart.get("bars", ())) - 1
@@ -254,7 +238,7 @@ def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
     return [float(f"{place * step:.12g}") for place in range(first, last + 1)]
 
 
-def _points(xs: Sequence[Any], ys: Sequence[Any]) -> list[list[Any]]:
+def line_points(xs: Sequence[Any], ys: Sequence[Any]) -> list[list[Any]]:
     return [[_short(x), _short(y)] for x, y in zip(xs, ys, strict=True)]
 
 
@@ -263,5 +247,5 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
 
 
-def _in_percent(ticks: Sequence[float]) -> list[list[Any]]:
+def in_percent(ticks: Sequence[float]) -> list[list[Any]]:
     return [[value, f"{100 * value:g}\u202f%"] for value in ticks]

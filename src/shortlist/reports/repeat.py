@@ -21,9 +21,8 @@ class Repeatable(Protocol):
 def how_to_repeat(run: Repeatable, several: bool) -> dict[str, Any]:
     """``several``: of its name there are several seeds.
 
-    >>> from shortlist.reports.scenes import SceneRun
-    >>> import torch
-    >>> how_to_repeat(SceneRun("lml", torch.zeros(1, 1), config={"epochs": 3}, commands=["train"], seed=2), True)
+    >>> from types import SimpleNamespace
+    >>> how_to_repeat(SimpleNamespace(name="lml", config={"epochs": 3}, commands=["train"], seed=2), True)
     {'name': 'lml, seed 2', 'config': 'epochs: 3\\n', 'commands': ['train']}
     """
     text = ""

@@ -9,7 +9,7 @@ from shortlist.metrics.functional.set_summary import Estimate
 from shortlist.reports.advice import advise, cautions
 from shortlist.runs.config import PARTS
 from shortlist.runs.given import scores_for_prediction
-from shortlist.runs.results import results_of, results_of_scenes, skipped_images
+from shortlist.runs.results import results_of, skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.used_for import used_for
 
@@ -45,8 +45,8 @@ def evaluate(
     (20, {'topk-accuracy@100': 1.0})
     """
     given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labels=labels)
-    if given.scenes is not None:
-        found = results_of_scenes(given.scores, given.scenes.inputs.answers(), metrics)
+    if given.task is not None and given.dataset is not None:
+        found = given.task.results(given.dataset, given.scores, metrics)
     else:
         if given.target is None:
             raise AssertionError("labels were asked for above")

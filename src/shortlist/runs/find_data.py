@@ -14,7 +14,7 @@ from shortlist.files import PathLike
 from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
 from shortlist.runs.inputs import mention_ignored
 from shortlist.runs.run import Run
-from shortlist.runs.setup import as_table, check_same_labels, check_source, read_source, same_columns, same_names
+from shortlist.runs.setup import as_table, check_like, check_source, read_source, same_columns, same_names
 
 
 def find_data(
@@ -30,11 +30,10 @@ def find_data(
     Where no labels are needed, a file of features or a folder of images is enough. Images that cannot be decoded may be
     noted in ``broken``, path -> reason.
     """
-    objects = (run.facts.get("scenes") or {}).get("objects")
     if isinstance(data, Dataset):
         if overrides:
             raise ShortlistError(f"data that is read already is what it is: {overrides[0]!r} cannot change it")
-        check_same_labels(data, run.facts["vocabulary"], data.name, objects)
+        check_like(data, run.facts, data.name)
         return data, data.name
     data, config = os.fspath(data), run.config
     if data in PARTS:
@@ -60,11 +59,11 @@ def find_data(
         content = {"reader": config.data.train.reader, **config.data.train.options, "path": data}
     for override in overrides:
         apply_override(content, override)
-    if not labelled and path.suffix not in (".yaml", ".yml") and objects is None:
+    if not labelled and path.suffix not in (".yaml", ".yml") and run.task is None:
         return _unlabelled(run, path, content, overrides, broken), name_of(path)
     source = _as_trained(run, Source(**content))
     dataset = read_source(same_names(source, run.facts["vocabulary"]), data)
-    check_same_labels(dataset, run.facts["vocabulary"], data, objects)
+    check_like(dataset, run.facts, data)
     mention_ignored({} if dataset.columns is None else dataset.columns.ignored, data)
     if run.preprocessor is not None and not isinstance(dataset.inputs, TableRows):  # arrays, or a sparse table
         dataset = replace(dataset, inputs=run.inputs.dataset(dataset.inputs).inputs)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from torch import Tensor
 
-from shortlist.checks import whole
 from shortlist.data import Dataset, Images
 from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
@@ -14,13 +13,13 @@ from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.links import check_link, usual_link
 from shortlist.options import Named
-from shortlist.runs.config import parse_rule
 from shortlist.runs.find_data import find_data
 from shortlist.runs.predictor import Predictor
 from shortlist.runs.rule_files import load_rules
 from shortlist.runs.run import Run, open_run
 from shortlist.runs.scores import read_labels, read_scores
 from shortlist.sets import SetRule
+from shortlist.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -36,11 +35,15 @@ class Given:
     k: float | None = None  # the objective's
     truth: LabelSets | None = None
     ids: tuple[str, ...] | None = None
-    scenes: Dataset | None = None  # the data, where they are scenes
+    dataset: Dataset | None = None  # that they are of
     rules: list[Named] = field(default_factory=list)  # that the config asks for
     fitted: dict[str, SetRule] = field(default_factory=dict)
     run: Run | None = None  # that they are of
     skipped: Mapping[str, str] = field(default_factory=dict)  # images that cannot be decoded: id -> reason
+
+    @property
+    def task(self) -> Task | None:
+        return None if self.run is None else self.run.task
 
 
 def scores_for_calibration(
@@ -56,10 +59,8 @@ def scores_for_calibration(
     if scores is not None:
         return _from_files(scores, labels, link, {})
     opened = open_run(_needed(run), allow)
-    if opened.is_of_scenes:
-        raise ShortlistError(
-            "scenes are answered with the k best relations of each image: there is nothing to calibrate"
-        )
+    if opened.task is not None:
+        raise ShortlistError(opened.task.calibration)
     if data is None:
         has = opened.config.data
         data = "calibration" if has.calibration is not None else "validation"
@@ -112,7 +113,7 @@ def _from_run(run: Run, dataset: Dataset, name: str) -> Given:
         k=run.config.objective.options.get("k"),
         truth=dataset.truth,
         ids=dataset.ids,
-        scenes=dataset if dataset.kind == "scenes" else None,
+        dataset=dataset,
         rules=list(run.config.rules),
         fitted=predictor.rules,
         run=run,
@@ -147,17 +148,3 @@ def _needed(run: Run | PathLike | None) -> Run | PathLike:
     if run is None:
         raise ShortlistError("give a run directory")
     return run
-
-
-# ---- rules of scenes
-
-
-def relations_wanted(given: Given, wanted: str | None) -> tuple[int, bool]:
-    """How many relations an image is answered with, and whether a pair has at most one: ``top-k:k=20``,
-    ``top-k:k=20,constrained=false``; without a rule as many as the objective was trained for, else 20."""
-    rule = parse_rule("top-k" if wanted is None else wanted)
-    options = {"k": int(given.k or 20), "constrained": True, **rule.options}
-    k, constrained = options.pop("k"), options.pop("constrained")
-    if rule.name != "top-k" or options or not isinstance(constrained, bool):
-        raise ShortlistError(f"--rule for scenes is top-k:k=20 or top-k:k=20,constrained=false; got {wanted!r}")
-    return whole(k, "k", 1), constrained

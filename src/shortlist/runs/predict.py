@@ -13,10 +13,11 @@ from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.links import check_link, link_rows
+from shortlist.runs.config import parse_rule
 from shortlist.runs.given import Given, scores_for_prediction
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run
-from shortlist.runs.scenes import write_predictions
+from shortlist.tasks import Predictions
 
 ENDINGS = (".csv", ".parquet", ".jsonl")
 _SHOWN = 5  # examples that are told of
@@ -64,9 +65,11 @@ def predict(
     if place is not None and taken is not None and place.exists() and taken.exists() and place.samefile(taken):
         raise ShortlistError(f"-o {place}: that is the data itself; write the sets to another file")
     given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labelled=False)
-    if given.scenes is not None and given.run is not None:
+    if given.task is not None and given.run is not None and given.dataset is not None:
         folders = [None if folder is None else Path(folder) for folder in (draw, images)]
-        return write_predictions(given, given.scenes, given.run, place, rule, *folders)
+        chosen_rule = None if rule is None else parse_rule(rule)
+        wanted = Predictions(given.run.path / "predictions", given.name, place, chosen_rule, given.k, *folders)
+        return {"objective": given.objective, **given.task.write_predictions(given.dataset, given.scores, wanted)}
     if draw is not None:
         raise ShortlistError("--draw is for scenes: other data has no graphs to draw")
     name, chosen = given.predictor.rule(rule)

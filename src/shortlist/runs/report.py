@@ -9,7 +9,7 @@ from shortlist.files import PathLike
 from shortlist.reports import write
 from shortlist.runs.report_data import from_files, from_runs
 from shortlist.runs.run import Run, open_run
-from shortlist.runs.scenes import are_of_scenes, scene_report
+from shortlist.runs.task_report import only_task, write_task_report
 
 
 def report(
@@ -54,8 +54,9 @@ def report(
             raise ShortlistError("for several runs say where the report goes: --out DIR")
         opened = [open_run(run, allow_import) for run in given]
         folder = opened[0].path / "report" if out is None else Path(out)
-        if are_of_scenes(opened):
-            return scene_report(opened, part, title, folder)
+        task = only_task(opened)
+        if task is not None:
+            return write_task_report(task, opened, part, title, folder)
         data = from_runs(opened, part, title)
     else:
         if scores is None or labels is None:

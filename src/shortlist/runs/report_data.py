@@ -118,7 +118,7 @@ def commands_of(run: Run) -> list[str]:
     """The command that was given, and commands that make the run again from what it has written down."""
     again = run.path.with_name(f"{run.path.name}-again")
     steps = [["train", str(run.path / CONFIG), "--out", str(again)], ["calibrate", str(again)], ["report", str(again)]]
-    if run.is_of_scenes:  # nothing to calibrate: scenes are answered with the k best relations
+    if run.task is not None:  # nothing to calibrate
         del steps[1]
     return [
         "# as it was given",

@@ -5,12 +5,11 @@ from typing import Any
 
 from torch import Tensor
 
-from shortlist.data import Relations
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
 from shortlist.metrics.functional import set_summary
 from shortlist.metrics.functional.set_summary import judged
-from shortlist.metrics.named import check_metric, measure_all, usual_metrics, usual_scene_metrics
+from shortlist.metrics.named import check_metric, measure_all, usual_metrics
 from shortlist.sets import SetRule
 
 
@@ -68,19 +67,3 @@ def results_of(
         result["rules"][name] = {key: estimate.value for key, estimate in found.items()}
         result["intervals"][name] = {key: [estimate.low, estimate.high] for key, estimate in found.items()}
     return result
-
-
-def results_of_scenes(scores: Tensor, relations: Relations, metrics: Sequence[str] = ()) -> dict[str, Any]:
-    """The same of scenes: recall of the k best relations of each image, and its mean over predicates.
-
-    >>> import torch
-    >>> relations = Relations(torch.tensor([[0, 1]]), torch.tensor([0, 2]))
-    >>> results_of_scenes(torch.eye(2), relations, ["scene-recall@1"])["metrics"]
-    {'scene-recall@1': 0.0}
-    """
-    if not len(relations.entries):
-        raise ShortlistError("no image has a recorded relation: there is nothing to evaluate against")
-    names = [check_metric(name, kind="scenes") for name in metrics]
-    names = names or [*usual_scene_metrics(), *(f"scene-mean-recall@{k}" for k in (20, 50, 100))]
-    images = len(relations.offsets) - 1
-    return {"examples": images, "metrics": measure_all(names, scores, relations, "none"), "rules": {}}

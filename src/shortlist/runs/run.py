@@ -39,6 +39,7 @@ from shortlist.runs.saved_epochs import SavedEpochs
 from shortlist.runs.setup import build_learner, read_parts
 from shortlist.sets import SetRule
 from shortlist.sets.named import file_name
+from shortlist.tasks import Task, kind_of_facts, task_of
 from shortlist.training.learner import Learner
 
 FORMAT = 1  # what this program writes, and the newest that it reads
@@ -143,9 +144,11 @@ class Run(SavedEpochs):
             self.config.data.train.options,
         )
 
-    @property
-    def is_of_scenes(self) -> bool:
-        return self.facts.get("scenes") is not None
+    @cached_property
+    def task(self) -> Task | None:
+        """What is done with the inputs of a vertical room; None where the run answers with sets of labels."""
+        kind = kind_of_facts(self.facts)
+        return None if kind is None else task_of(kind)
 
     def check_resumable(self) -> None:
         """Raise a ShortlistError where config.yaml is no longer what training began with, but for what may change."""

@@ -16,16 +16,18 @@ from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.tables import names_table
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
+from shortlist.labels.same_names import check_same_names
 from shortlist.metrics.named import check_metric
 from shortlist.models import BACKBONES, build_backbone
 from shortlist.objectives import build, check_kind, check_target, make_config, objective_class
 from shortlist.objectives.usual import unknown_as_absent
 from shortlist.options import Named, check_call, check_name, errors_at
 from shortlist.runs.config import PARTS, Column, Corruption, RunConfig, Source
-from shortlist.scenes import RelationScorer
 from shortlist.sets.named import make_rule
+from shortlist.tasks import kind_of_facts, task_of
 from shortlist.training.encoders import encode
 from shortlist.training.learner import Learner
+from shortlist.verticals import TASKS
 
 
 def resolve(config: RunConfig, allow_import: Sequence[str] = ()) -> RunConfig:
@@ -130,8 +132,7 @@ def read_parts(
             same = same_columns(value, None if whole.columns is None else whole.columns.features)
             same = as_table(same, "auto" if isinstance(whole.inputs, TableRows) else "none")
             parts[part] = read_part(same_names(same, whole.vocabulary), f"data.{part}").without_broken()
-            objects = whole.inputs.class_names if whole.kind == "scenes" else None
-            check_same_labels(parts[part], whole.vocabulary, f"data.{part}", objects)
+            check_like(parts[part], _facts_to_compare(whole), f"data.{part}")
     corrupted = {part: _corrupted(parts[part], part, data.corruptions, seed) for part in PARTS if part in parts}
     if data.unknown == "absent" and not whole.is_single:
         train_set = corrupted["train"]
@@ -230,33 +231,20 @@ def _corrupted(dataset: Dataset, part: str, corruptions: Sequence[Corruption], s
     return dataset
 
 
-def check_same_labels(
-    dataset: Dataset, vocabulary: Sequence[str], what: str, objects: Sequence[str] | None = None
-) -> None:
-    """Raise a ValueError where the labels (of scenes: the predicates and the classes of ``objects``) are not those of
-    the training data, in the same order."""
-    _check_same(list(vocabulary), list(dataset.vocabulary), what, "label")
-    if (dataset.kind == "scenes") != (objects is not None):
-        raise ShortlistError(
-            f"{what}: these are {dataset.kind}, the training data has {'scenes' if objects else 'none'}"
-        )
-    if objects is not None:
-        _check_same(list(objects), list(dataset.inputs.class_names), what, "object class")
-
-
-def _check_same(ours: list[str], theirs: list[str], what: str, thing: str) -> None:
-    if ours == theirs:
-        return
-    if len(ours) != len(theirs):
-        many = f"{thing}es" if thing.endswith("s") else f"{thing}s"
-        raise ShortlistError(f"{what}: it has {len(theirs)} {many}, the training data has {len(ours)}")
-    label = next(i for i in range(len(ours)) if ours[i] != theirs[i])
-    raise ShortlistError(f"{what}: {thing} {label} is {theirs[label]!r}, in the training data it is {ours[label]!r}")
+def check_like(dataset: Dataset, facts: Mapping[str, Any], what: str) -> None:
+    """Raise a ValueError where the labels, or the kind of inputs, are not those of the training data of these facts."""
+    check_same_names(facts["vocabulary"], dataset.vocabulary, what, "label")
+    kind = kind_of_facts(facts)
+    own = dataset.kind if dataset.kind in TASKS else None
+    if own != kind:
+        raise ShortlistError(f"{what}: these are {dataset.kind}, the training data has {kind or 'none'}")
+    task = None if kind is None else task_of(kind)
+    if task is not None and kind is not None:
+        task.same_kind(facts[kind], dataset, what)
 
 
 def facts_of(train_set: Dataset) -> dict[str, Any]:
     """What prediction has to know about the training data, as JSON."""
-    images = train_set.inputs if train_set.kind == "images" else None
     return {
         "in_shape": list(train_set.in_shape),
         "single": train_set.is_single,
@@ -266,11 +254,20 @@ def facts_of(train_set: Dataset) -> dict[str, Any]:
         "num_examples": len(train_set),
         "class_counts": train_set.label_counts().tolist(),
         "corruptions": [dict(done) for done in train_set.corruptions],
-        "scenes": {"objects": list(train_set.inputs.class_names)} if train_set.kind == "scenes" else None,
         "encoder": None if train_set.encoder is None else train_set.encoder.to_json(),
         "columns": None if train_set.columns is None else list(train_set.columns.features) or None,
-        "images": None if images is None else {"mean": list(images.mean), "std": list(images.std), "crop": images.crop},
+        **_facts_of_kind(train_set),
     }
+
+
+def _facts_of_kind(dataset: Dataset) -> dict[str, Any]:
+    """What the inputs have to say, under their kind; of features there is nothing."""
+    facts = dataset.input_facts()
+    return {**dict.fromkeys([*TASKS, "images"]), **({} if facts is None else {dataset.kind: facts})}
+
+
+def _facts_to_compare(dataset: Dataset) -> dict[str, Any]:
+    return {"vocabulary": dataset.vocabulary, **_facts_of_kind(dataset)}
 
 
 # ---- model
@@ -281,11 +278,13 @@ def build_learner(
 ) -> Learner:
     """Backbone and objective with weights drawn from the config's seed; for prediction only, without a training set."""
     objective_kind = objective_class(config.objective.name, allow_import=allow_import)
-    is_scenes = facts.get("scenes") is not None
-    check_kind(objective_kind, is_scenes)
-    if is_scenes and config.backbone.name in BACKBONES and config.backbone.name != "relations":
-        raise ShortlistError(f"backbone {config.backbone.name!r} does not take scenes: set backbone.name=relations")
-    train_target = None if train_set is None or is_scenes else train_set.target
+    kind = kind_of_facts(facts)
+    task = None if kind is None else task_of(kind)
+    check_kind(objective_kind, kind or "features")
+    name = config.backbone.name
+    if task is not None and name in BACKBONES and name not in task.backbones:
+        raise ShortlistError(f"backbone {name!r} does not take {kind}: set backbone.name={task.backbones[0]}")
+    train_target = None if train_set is None or task is not None else train_set.target
     if train_target is not None:
         check_target(objective_kind, train_target)
     with torch.random.fork_rng([]):
@@ -306,6 +305,6 @@ def build_learner(
             label_names=facts["vocabulary"],
             allow_import=allow_import,
         )
-        if is_scenes and train_set is not None and isinstance(backbone, RelationScorer):
-            backbone.start_from(train_set.inputs)
+        if task is not None and train_set is not None:
+            task.start(backbone, train_set)
     return Learner(backbone, objective)

@@ -5,11 +5,15 @@ objectives ``scene-softmax``, ``scene-lml`` and ``scene-truncated-entropy``. Res
 `SceneGraph` as JSON or as a picture.
 """
 
-from shortlist.data.scenes import Relations, SceneBatch, Scenes
+from shortlist.scenes.containers import Relations, SceneBatch, Scenes, scene_dataset
 from shortlist.scenes.drawing import to_png, to_svg
 from shortlist.scenes.frequency import log_frequencies
 from shortlist.scenes.graphs import SceneGraph, predicted_graphs, read_graphs, recorded_graphs, write_graphs
 from shortlist.scenes.losses import draw_predicates, lml_losses, softmax_losses, truncated_entropy_losses
+from shortlist.scenes.objectives import SceneLML, SceneObjective, SceneSoftmax, SceneTruncatedEntropy
+from shortlist.scenes.readers.placed_shapes import placed_shapes
+from shortlist.scenes.readers.visual_genome import read_visual_genome
+from shortlist.scenes.readers.vrd import read_vrd, read_vrd_pairs
 from shortlist.scenes.scorer import PairFeatures, RelationScorer
 
 __all__ = [
@@ -18,13 +22,22 @@ __all__ = [
     "Relations",
     "SceneBatch",
     "SceneGraph",
+    "SceneLML",
+    "SceneObjective",
+    "SceneSoftmax",
+    "SceneTruncatedEntropy",
     "Scenes",
     "draw_predicates",
     "lml_losses",
     "log_frequencies",
+    "placed_shapes",
     "predicted_graphs",
     "read_graphs",
+    "read_visual_genome",
+    "read_vrd",
+    "read_vrd_pairs",
     "recorded_graphs",
+    "scene_dataset",
     "softmax_losses",
     "to_png",
     "to_svg",

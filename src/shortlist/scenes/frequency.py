@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from shortlist.data import Scenes
+from shortlist.scenes.containers import Scenes
 
 PRIOR_PAIRS = 1.0  # the weight of what holds for any two classes, in pairs
 

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.data import Dataset, Scenes
+from shortlist.data import Dataset
 from shortlist.errors import ShortlistError, errors_name
 from shortlist.files import PathLike, written_whole
 from shortlist.metrics.top import top_labels
+from shortlist.scenes.containers import Scenes
 
 
 @dataclass(frozen=True)

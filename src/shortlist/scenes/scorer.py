@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from shortlist.data import SceneBatch, Scenes
 from shortlist.errors import ShortlistError
-from shortlist.models import register_backbone
+from shortlist.scenes.containers import SceneBatch, Scenes
 from shortlist.scenes.context import LeftRightContext
 from shortlist.scenes.frequency import log_frequencies
 from shortlist.scenes.geometry import OBJECT_NUMBERS, PAIR_NUMBERS, object_geometry, pair_geometry
@@ -119,5 +118,3 @@ class RelationScorer(nn.Module):
         kind = batch.classes[batch.subjects] * classes + batch.classes[batch.objects]
         return PairFeatures(values, nn.functional.embedding(kind, self.frequency), batch.pair_counts)
 
-
-register_backbone("relations")(RelationScorer)

@@ -53,8 +53,7 @@ def score(
     parts = []
     asked = getattr(learner.objective.config, "k", None)
     k = int(asked) if asked is not None and float(asked).is_integer() else 1
-    if dataset.kind == "scenes":
-        batch_size = max(1, batch_size // 16)  # every pair of objects is a row
+    batch_size = max(1, batch_size // dataset.rows_each)
     for rows in torch.arange(len(dataset)).split(batch_size):
         inputs = dataset.batch(rows)[0].to(device)
         inputs = inputs.to(kind) if isinstance(inputs, Tensor) else inputs

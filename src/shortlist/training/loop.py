@@ -23,9 +23,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError, ShortlistWarning
-from shortlist.metrics.named import check_metric, measure_all, usual_metrics, usual_scene_metrics, with_k
+from shortlist.metrics.named import check_metric, measure_all, usual_metrics, with_k
 from shortlist.objectives import Objective, default_monitor
 from shortlist.objectives.imbalance import rarity
+from shortlist.tasks import task_of
 from shortlist.training.auto_settings import settled, steps_per_epoch
 from shortlist.training.average import WeightAverage
 from shortlist.training.batches import augmentation, batches, grouped, mixed_seed, order_of
@@ -270,13 +271,15 @@ def choose_metrics(
         return None, []
     k = getattr(objective.config, "k", None)
     labels = objective.num_labels
-    monitor = objective.monitor if train_set.kind == "scenes" else default_monitor(type(objective), train_set.target)
+    task = task_of(train_set.kind)
+    if task is not None:
+        monitor, usual = objective.monitor, task.epoch_metrics()
+    else:
+        several = not val_set.is_single and bool(((val_set.target == 1).sum(1) > 1).any())
+        monitor = default_monitor(type(objective), train_set.target)
+        usual = usual_metrics(not several, labels, k)
     watched = settings.stop.metric or with_k(monitor, k, labels)
-    if train_set.kind == "scenes":
-        metrics = list(settings.metrics) or usual_scene_metrics()
-        return watched, [check_metric(name, kind="scenes") for name in dict.fromkeys([watched, *metrics])]
-    several = not val_set.is_single and bool(((val_set.target == 1).sum(1) > 1).any())
-    metrics = list(settings.metrics) or usual_metrics(not several, labels, k)
+    metrics = list(settings.metrics) or usual
     return watched, [check_metric(name, labels, train_set.kind) for name in dict.fromkeys([watched, *metrics])]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.dataset import Dataset
-from shortlist.data.readers._arrays import get_array, open_arrays
+from shortlist.data.readers.arrays import get_array, open_arrays
 from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.errors import ShortlistError
 

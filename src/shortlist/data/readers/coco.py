@@ -10,8 +10,8 @@ import torch
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
-from shortlist.data.readers._json import read_json
 from shortlist.data.readers.findings import Findings
+from shortlist.data.readers.json_files import read_json
 
 
 def read_coco(

@@ -16,7 +16,6 @@ from shortlist.data.encoder import Encoder
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.readers._arff import names_in_xml
-from shortlist.data.readers._arrays import ArrayFile, get_array, open_arrays
 from shortlist.data.readers._labels import (
     Coding,
     Given,
@@ -28,6 +27,7 @@ from shortlist.data.readers._labels import (
     labels_of,
 )
 from shortlist.data.readers._targets import dataset_of, side_of, truth_of
+from shortlist.data.readers.arrays import ArrayFile, get_array, open_arrays
 from shortlist.data.readers.findings import Findings, PathLike, is_thorough
 from shortlist.data.readers.tables import name_of
 from shortlist.data.table_rows import TableRows

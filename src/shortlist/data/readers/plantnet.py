@@ -11,9 +11,9 @@ import torch
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
-from shortlist.data.readers._json import read_json
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import images_under, label_folders
+from shortlist.data.readers.json_files import read_json
 from shortlist.errors import ShortlistError
 
 _NAMES = "plantnet300K_species_id_2_name.json"

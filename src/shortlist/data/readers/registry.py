@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from shortlist import verticals
 from shortlist.data.ambiguous_numbers import ambiguous_numbers
 from shortlist.data.dataset import Dataset
-from shortlist.data.placed_shapes import placed_shapes
 from shortlist.data.readers.cifar import read_cifar
 from shortlist.data.readers.coco import read_coco
 from shortlist.data.readers.cub import read_cub
@@ -19,29 +19,27 @@ from shortlist.data.readers.open_images import read_open_images
 from shortlist.data.readers.plantnet import read_plantnet
 from shortlist.data.readers.stacked_images import read_stacked_images
 from shortlist.data.readers.tables import TABLE_ENDINGS
-from shortlist.data.readers.visual_genome import read_visual_genome
 from shortlist.data.readers.voc import read_voc
-from shortlist.data.readers.vrd import read_vrd, read_vrd_pairs
 from shortlist.errors import ShortlistError
+from shortlist.verticals import Table
 
-READERS: dict[str, Callable[..., Dataset]] = {
-    "ambiguous-numbers": ambiguous_numbers,
-    "features": read_features,
-    "image-table": read_image_table,
-    "image-folder": read_image_folder,
-    "stacked-images": read_stacked_images,
-    "cifar": read_cifar,
-    "voc": read_voc,
-    "coco": read_coco,
-    "nus-wide": read_nus_wide,
-    "open-images": read_open_images,
-    "cub": read_cub,
-    "plantnet": read_plantnet,
-    "vrd": read_vrd,
-    "vrd-pairs": read_vrd_pairs,
-    "visual-genome": read_visual_genome,
-    "placed-shapes": placed_shapes,
-}
+READERS: Table[Callable[..., Dataset]] = Table(
+    {
+        "ambiguous-numbers": ambiguous_numbers,
+        "features": read_features,
+        "image-table": read_image_table,
+        "image-folder": read_image_folder,
+        "stacked-images": read_stacked_images,
+        "cifar": read_cifar,
+        "voc": read_voc,
+        "coco": read_coco,
+        "nus-wide": read_nus_wide,
+        "open-images": read_open_images,
+        "cub": read_cub,
+        "plantnet": read_plantnet,
+    },
+    elsewhere=verticals.READERS,
+)
 
 
 def read(reader: str, **options: Any) -> Dataset:

@@ -1,12 +1,16 @@
 """Every metric as a function: scores (or sets) first, target second, options by keyword."""
 
+from typing import Any
+
 from shortlist.metrics.functional.average_k import average_k_accuracy
 from shortlist.metrics.functional.average_precision import mean_average_precision
 from shortlist.metrics.functional.label_sets import exact_match, set_coverage, set_f_score, set_size
 from shortlist.metrics.functional.ranking import ndcg_at_k, precision_at_k, recall_at_k, top_k_accuracy
-from shortlist.metrics.functional.scene_recall import scene_mean_recall_at_k, scene_recall_at_k
 from shortlist.metrics.functional.set_summary import set_summary
 from shortlist.metrics.functional.shot_groups import shot_group_of, shot_groups
+from shortlist.verticals import METRIC_FUNCTIONS, Table
+
+_ELSEWHERE: Table[Any] = Table(elsewhere=METRIC_FUNCTIONS)
 
 __all__ = [
     "average_k_accuracy",
@@ -15,7 +19,7 @@ __all__ = [
     "ndcg_at_k",
     "precision_at_k",
     "recall_at_k",
-    "scene_mean_recall_at_k",
+    "scene_mean_recall_at_k",  # of a vertical room: see __getattr__
     "scene_recall_at_k",
     "set_coverage",
     "set_f_score",
@@ -25,3 +29,9 @@ __all__ = [
     "shot_groups",
     "top_k_accuracy",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+    return _ELSEWHERE[name]

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from shortlist.errors import ShortlistError
 from shortlist.links import link_tensor
-from shortlist.metrics._inputs import as_scores, as_tensor
 from shortlist.metrics._truth import Truth
+from shortlist.metrics.inputs import as_scores, as_tensor
 
 
 class Cut(NamedTuple):

@@ -9,8 +9,8 @@ from torch import Tensor
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 from shortlist.links import link_tensor
-from shortlist.metrics._inputs import EMPTY, as_scores, as_tensor, check_choice
 from shortlist.metrics._truth import label_matrix
+from shortlist.metrics.inputs import EMPTY, as_scores, as_tensor, check_choice
 
 AVERAGES = ("class", "sample")
 _BLOCK = 1 << 20  # scores sorted at a time: small enough for the cache, large enough to hide the overhead

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
-from shortlist.metrics._inputs import check_choice
 from shortlist.metrics._truth import Truth, is_sparse
+from shortlist.metrics.inputs import check_choice
 
 F_AVERAGES = ("sample", "class", "all")
 F_EMPTY = ("skip", "zero", "one")

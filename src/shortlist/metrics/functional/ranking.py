@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from shortlist.checks import check_k
-from shortlist.metrics._inputs import EMPTY, as_scores, as_tensor, check_choice
 from shortlist.metrics._truth import Truth
+from shortlist.metrics.inputs import EMPTY, as_scores, as_tensor, check_choice
 from shortlist.metrics.top import top_labels
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
-from shortlist.metrics._inputs import as_tensor
+from shortlist.metrics.inputs import as_tensor
 
 GROUPS = ("few", "medium", "many")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
+from shortlist.data.dataset import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_set_inputs import as_positions
 
@@ -80,6 +82,9 @@ class Scenes:
     >>> batch.subjects.tolist(), batch.objects.tolist(), entries.tolist()
     ([0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1], [[1, 0], [1, 1]])
     """
+
+    kind: ClassVar[str] = "scenes"
+    rows_each: ClassVar[int] = 16  # every pair of objects is a row
 
     boxes: Tensor
     classes: Tensor
@@ -200,8 +205,31 @@ class Scenes:
         found[image, self.relations[:, 2]] = 1
         return found
 
+    # ---- what a data set asks of its inputs
+
+    def with_target(self, index: Tensor, target: Tensor) -> tuple[SceneBatch, Tensor]:
+        return self.batch(index)
+
+    def answers_or(self, target: Tensor) -> Relations:
+        return self.answers()
+
+    def facts(self) -> dict[str, Any]:
+        return {"objects": list(self.class_names)}
+
+    def counts(self) -> dict[str, int]:
+        relations = len(self.answers().entries)
+        return {"object_classes": len(self.class_names), "objects": len(self.classes), "relations": relations}
+
+    def in_words(self, num_labels: int, single: bool) -> str:
+        return f"{self}, {num_labels} predicates"
+
     def __repr__(self) -> str:
         return f"Scenes({len(self)} images, {len(self.classes)} objects, {len(self.relations)} relations)"
+
+
+def scene_dataset(scenes: Scenes, names: Sequence[str], predicates: Sequence[str], name: str) -> Dataset:
+    """With the predicates that occur in each image as its labels: what parts are balanced by."""
+    return Dataset(scenes, scenes.predicates_present(), tuple(predicates), ids=tuple(map(str, names)), name=name)
 
 
 def pairs_of(counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:

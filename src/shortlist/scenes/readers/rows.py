@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shortlist.data.dataset import Dataset, scene_dataset
+from shortlist.data.dataset import Dataset
 from shortlist.data.readers.findings import Findings, PathLike
-from shortlist.data.scenes import Scenes
+from shortlist.scenes.containers import Scenes, scene_dataset
 
 Numbers = NDArray[Any]
 

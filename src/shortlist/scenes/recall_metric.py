@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from shortlist.checks import whole
-from shortlist.metrics._states import RowMean, synced
-from shortlist.metrics.functional.scene_recall import found_at, image_recalls, predicate_recalls, scene_inputs
+from shortlist.metrics.states import RowMean, synced
+from shortlist.scenes.recall import found_at, image_recalls, predicate_recalls, scene_inputs
 
 
 class SceneRecallAtK(RowMean):

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
 from shortlist.objectives.base import Objective
-from shortlist.objectives.registry import register
-from shortlist.scenes import PairFeatures, draw_predicates, lml_losses, softmax_losses, truncated_entropy_losses
+from shortlist.scenes.losses import draw_predicates, lml_losses, softmax_losses, truncated_entropy_losses
+from shortlist.scenes.scorer import PairFeatures
 
 
 class SceneObjective(Objective):
@@ -57,7 +57,6 @@ class SceneObjective(Objective):
         raise NotImplementedError
 
 
-@register
 class SceneSoftmax(SceneObjective):
     """The usual way: every pair has one predicate or none, by softmax; of several predicates one is drawn each time.
 
@@ -69,7 +68,7 @@ class SceneSoftmax(SceneObjective):
     (tensor([0.2500, 0.2500, 0.2500], grad_fn=...), tensor(2.7726, grad_fn=...))
     """
 
-    name = "scene-softmax"
+    name, plain = "scene-softmax", "cross-entropy"
     has_none = True
 
     def forward(self, features: Any) -> Tensor:
@@ -94,7 +93,6 @@ class _OfK(SceneObjective):
                 raise ShortlistError(f"k must be at least 1, got {self.k}")
 
 
-@register
 class SceneLML(_OfK):
     """All candidates of an image are projected together onto k relations: the likelihood of the recorded ones.
 
@@ -104,13 +102,12 @@ class SceneLML(_OfK):
     tensor(1.0986, grad_fn=...)
     """
 
-    name = "scene-lml"
+    name, plain = "scene-lml", "lml"
 
     def row_losses(self, scores: Tensor, entries: Tensor, pair_counts: tuple[int, ...]) -> Tensor:
         return lml_losses(scores, entries, pair_counts, self.config.k)
 
 
-@register
 class SceneTruncatedEntropy(_OfK):
     """Each recorded relation of an image against its candidates but the k - 1 strongest.
 
@@ -120,7 +117,7 @@ class SceneTruncatedEntropy(_OfK):
     tensor(1.6094, grad_fn=...)
     """
 
-    name = "scene-truncated-entropy"
+    name, plain = "scene-truncated-entropy", "truncated-entropy"
 
     def row_losses(self, scores: Tensor, entries: Tensor, pair_counts: tuple[int, ...]) -> Tensor:
         return truncated_entropy_losses(scores, entries, pair_counts, self.config.k)

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from shortlist.data.dataset import Dataset
-from shortlist.data.readers._arrays import get_array, open_arrays
-from shortlist.data.readers._json import read_json
-from shortlist.data.readers._scene_rows import SceneRows, scenes_of
+from shortlist.data.readers.arrays import get_array, open_arrays
 from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.json_files import read_json
 from shortlist.errors import ShortlistError
+from shortlist.scenes.readers.rows import SceneRows, scenes_of
 
 _OTHER_ORDER = [2, 0, 3, 1]  # VRD writes ymin, ymax, xmin, xmax
 

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shortlist.data._random import random_for
-from shortlist.data.dataset import Dataset, scene_dataset
-from shortlist.data.scenes import Scenes
+from shortlist.data.dataset import Dataset
+from shortlist.data.seeded import random_for
 from shortlist.errors import ShortlistError
+from shortlist.scenes.containers import Scenes, scene_dataset
 
 SHAPES = ("circle", "square", "star", "frame", "table", "lamp")
 SAYINGS = ("left of", "above", "inside", "larger than", "overlaps", "stands on")

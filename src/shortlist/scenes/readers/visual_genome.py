@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shortlist.data.dataset import Dataset, scene_dataset
+from shortlist.data.dataset import Dataset
 from shortlist.data.limits import check_unpacked
-from shortlist.data.readers._json import read_json
 from shortlist.data.readers.findings import DataError, Findings, PathLike
-from shortlist.data.scenes import Scenes
+from shortlist.data.readers.json_files import read_json
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
+from shortlist.scenes.containers import Scenes, scene_dataset
 
 _LONG_SIDE = 1024  # boxes_1024: pixels of an image scaled to this length
 _LEFT_OUT = {1592, 1722, 4616, 4617}  # images of image_data.json that could not be opened and are not in the file

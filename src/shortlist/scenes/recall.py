@@ -10,7 +10,7 @@ from torch import Tensor
 
 from shortlist.checks import check_scores, in_compute_type, whole
 from shortlist.errors import ShortlistError
-from shortlist.metrics._inputs import as_scores, as_tensor
+from shortlist.metrics.inputs import as_scores, as_tensor
 
 _AT_ONCE = 1 << 22  # values that are copied at once, where images of one size do not stand side by side
 

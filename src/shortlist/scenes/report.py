@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,7 @@ from torch import Tensor
 
 from shortlist import __version__
 from shortlist.data import Dataset
-from shortlist.metrics.functional.scene_recall import found_at, image_recalls, predicate_recalls, scene_inputs
-from shortlist.reports.charts import Chart, recall_chart, training_charts
+from shortlist.reports.charts import Chart, in_percent, line_points, nice_ticks, training_charts
 from shortlist.reports.data import seeds_by_name
 from shortlist.reports.drawing import picture_of
 from shortlist.reports.figures import as_files
@@ -24,7 +24,10 @@ from shortlist.reports.repeat import how_to_repeat
 from shortlist.reports.training import training_curves
 from shortlist.reports.words import fixed, percent
 from shortlist.reports.write import put
-from shortlist.scenes import SceneGraph, predicted_graphs, recorded_graphs, to_png, to_svg
+from shortlist.scenes.drawing import to_png, to_svg
+from shortlist.scenes.graphs import SceneGraph, predicted_graphs, recorded_graphs
+from shortlist.scenes.recall import found_at, image_recalls, predicate_recalls, scene_inputs
+from shortlist.tasks import ScoredRun
 
 KS = (1, 2, 5, 10, 20, 50, 100)
 _TABLE = (20, 50, 100)
@@ -33,20 +36,8 @@ _CURVES = ("loss", "scene-recall@50", "scene-recall-unconstrained@50")
 _KINDS = {"constrained": True, "unconstrained": False}
 
 
-@dataclass(frozen=True)
-class SceneRun:
-    """One run's scores on the images that the report is about, and where it comes from."""
-
-    name: str  # runs of one name are seeds of each other
-    scores: Tensor  # (pairs, predicates) of all images
-    history: Sequence[Mapping[str, Any]] = ()
-    config: Mapping[str, Any] = field(default_factory=dict)
-    commands: Sequence[str] = ()
-    seed: int | None = None
-
-
 def write_scenes(
-    title: str, runs: Sequence[SceneRun], dataset: Dataset, directory: str | os.PathLike[str], about: Mapping[str, str]
+    title: str, runs: Sequence[ScoredRun], dataset: Dataset, directory: str | os.PathLike[str], about: Mapping[str, str]
 ) -> Path:
     """Write ``index.html`` and its figures, all of it or nothing; returns the page's path."""
     from jinja2 import Environment, StrictUndefined
@@ -64,7 +55,7 @@ def write_scenes(
     cards = [card for name, seeds in by_name.items() for card in _cards(name, seeds[0], dataset, shown)]
     for number, card in enumerate(cards, 1):
         files |= {f"graph-{number}.svg": card["picture"].encode(), f"graph-{number}.png": card.pop("png")}
-    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(asset("scenes.html"))
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_template())
     page = template.render(
         title=title,
         lead=_lead(measured),
@@ -91,7 +82,7 @@ class _Measured:
     images: Tensor  # that have each predicate
 
 
-def _measured(run: SceneRun, dataset: Dataset) -> _Measured:
+def _measured(run: ScoredRun, dataset: Dataset) -> _Measured:
     answers = dataset.inputs.answers()
     inputs = scene_inputs(run.scores, answers.entries, answers.offsets)
     recall, mean_recall = {}, {}
@@ -129,7 +120,7 @@ def _row(name: str, seeds: Sequence[_Measured]) -> dict[str, Any]:
     return {"name": name, "seeds": len(seeds), "cells": cells}
 
 
-def _cards(name: str, run: SceneRun, dataset: Dataset, count: int) -> list[dict[str, Any]]:
+def _cards(name: str, run: ScoredRun, dataset: Dataset, count: int) -> list[dict[str, Any]]:
     """Images spread evenly over the data, of those with at least two relations."""
     enough = (dataset.inputs.relation_offsets.diff() >= 2).nonzero()[:, 0]
     places = torch.linspace(0, len(enough) - 1, min(count, len(enough))).long()
@@ -176,4 +167,27 @@ def _recall_charts(measured: Mapping[str, Sequence[_Measured]]) -> list[Chart]:
         kind: [[statistics.fmean(one.recall[kind, k] for one in seeds) for k in KS] for seeds in measured.values()]
         for kind in _KINDS
     }
-    return [recall_chart(kind, KS, values) for kind, values in means.items()]
+    return [_recall_chart(kind, KS, values) for kind, values in means.items()]
+
+
+def _recall_chart(title: str, ks: Sequence[int], recalls: Sequence[Sequence[float]]) -> Chart:
+    """Recall of scene graphs against K, a line for each run."""
+    most = max([0.05, *(value for line in recalls for value in line)])
+    low, high = 0.0, min(1.0, 1.05 * most)
+    lines = [line_points(ks, values) for values in recalls]
+    return {
+        "title": title,
+        "height": 300,
+        "x": {
+            "from": ks[0], "to": ks[-1], "log": True, "name": "K, relations per image (log scale)",
+            "ticks": [[k, str(k)] for k in ks],
+        },
+        "y": {"from": low, "to": high, "ticks": in_percent(nice_ticks(low, high)), "name": "recall"},
+        "lines": [{"color": color, "kind": "", "points": points} for color, points in enumerate(lines)],
+        "dots": [{"color": color, "point": point} for color, points in enumerate(lines) for point in points],
+        "description": f"Recall against K, {title}.",
+    }  # fmt: skip
+
+
+def _template() -> str:
+    return (resources("shortlist.scenes") / "assets" / "scenes.html").read_text(encoding="utf-8")

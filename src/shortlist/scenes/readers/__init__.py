@@ -1,0 +1,1 @@
+"""Readers of scenes, one file per format; ``shortlist.verticals`` lists them by name."""

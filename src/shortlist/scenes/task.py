@@ -1,0 +1,112 @@
+"""The task of scenes: recall of relations, graphs in files and drawings, the report. See ``shortlist.tasks.Task``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from shortlist.checks import whole
+from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
+from shortlist.files import written_whole
+from shortlist.labels.same_names import check_same_names
+from shortlist.metrics.named import check_metric, measure_all
+from shortlist.options import Named
+from shortlist.scenes.drawing import to_svg
+from shortlist.scenes.graphs import SceneGraph, predicted_graphs, recorded_graphs, write_graphs
+from shortlist.scenes.report import write_scenes
+from shortlist.scenes.scorer import RelationScorer
+from shortlist.tasks import Predictions, ScoredRun
+
+_KS = (20, 50, 100)
+
+
+class SceneTask:
+    """Every image is answered with its k best relations.
+
+    >>> SceneTask().epoch_metrics()[::3]
+    ['scene-recall@20', 'scene-recall-unconstrained@20']
+    """
+
+    readers = ("vrd", "vrd-pairs", "visual-genome")
+    backbones = ("relations",)
+    calibration = "scenes are answered with the k best relations of each image: there is nothing to calibrate"
+
+    def epoch_metrics(self) -> list[str]:
+        """Recall with one relation per pair, and with any number of them."""
+        return [f"{name}@{k}" for name in ("scene-recall", "scene-recall-unconstrained") for k in _KS]
+
+    def same_kind(self, facts: Mapping[str, Any], dataset: Dataset, what: str) -> None:
+        check_same_names(facts["objects"], dataset.inputs.class_names, what, "object class")
+
+    def start(self, backbone: nn.Module, train_set: Dataset) -> None:
+        if isinstance(backbone, RelationScorer):
+            backbone.start_from(train_set.inputs)
+
+    def results(self, dataset: Dataset, scores: Tensor, metrics: Sequence[str]) -> dict[str, Any]:
+        """Recall of the k best relations of each image, and its mean over predicates."""
+        relations = dataset.answers
+        if not len(relations.entries):
+            raise ShortlistError("no image has a recorded relation: there is nothing to evaluate against")
+        names = [check_metric(name, kind="scenes") for name in metrics]
+        names = names or [*self.epoch_metrics(), *(f"scene-mean-recall@{k}" for k in _KS)]
+        return {"examples": len(dataset), "metrics": measure_all(names, scores, relations, "none"), "rules": {}}
+
+    def write_predictions(self, dataset: Dataset, scores: Tensor, wanted: Predictions) -> dict[str, Any]:
+        """The graph of every image, one JSON object per line, and pictures where they are wanted."""
+        k, constrained = _relations_wanted(wanted)
+        out = wanted.out
+        if out is None:
+            wanted.folder.mkdir(exist_ok=True)
+            out = wanted.folder / f"{wanted.data}-top-{k}{'' if constrained else '-unconstrained'}.jsonl"
+        if out.suffix != ".jsonl":
+            raise ShortlistError(f"-o {out}: graphs are written as .jsonl")
+        graphs = list(predicted_graphs(dataset, scores, k, constrained=constrained))
+        number = write_graphs(out, graphs)
+        written = [str(out)]
+        if wanted.draw is not None:
+            _draw(wanted.draw, wanted.images, graphs, dataset)
+            written.append(str(wanted.draw))
+        return {"written": written, "rule": f"top-k-{k}", "constrained": constrained, "examples": number}
+
+    def write_report(
+        self, title: str, runs: Sequence[ScoredRun], dataset: Dataset, folder: Path, about: Mapping[str, str]
+    ) -> Path:
+        return write_scenes(title, runs, dataset, folder, about)
+
+
+def _relations_wanted(wanted: Predictions) -> tuple[int, bool]:
+    """How many relations an image is answered with, and whether a pair has at most one: ``top-k:k=20``,
+    ``top-k:k=20,constrained=false``; without a rule as many as the objective was trained for, else 20."""
+    rule = wanted.rule or Named(name="top-k")
+    options = {"k": int(wanted.k or 20), "constrained": True, **rule.options}
+    k, constrained = options.pop("k"), options.pop("constrained")
+    if rule.name != "top-k" or options or not isinstance(constrained, bool):
+        given = f"{rule.name}:{','.join(f'{key}={value}' for key, value in rule.options.items())}"
+        raise ShortlistError(
+            f"--rule for scenes is top-k:k=20 or top-k:k=20,constrained=false; got {given.removesuffix(':')!r}"
+        )
+    return whole(k, "k", 1), constrained
+
+
+def _draw(folder: Path, images: Path | None, graphs: Sequence[SceneGraph], dataset: Dataset) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for graph, right in zip(graphs, recorded_graphs(dataset), strict=True):
+        name = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in graph.image)
+        image, graph = (None, graph) if images is None else _on_its_image(graph, images)
+        with written_whole(folder / f"{name}.svg") as file:
+            file.write(to_svg(graph, image=image, right=right if right.relations else None).encode())
+
+
+def _on_its_image(graph: SceneGraph, folder: Path) -> tuple[bytes, SceneGraph]:
+    """The image, and the graph in the image's own size: boxes are in its pixels."""
+    from PIL import Image
+
+    path = folder / graph.image
+    if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
+        raise ShortlistError(f"--images {folder}: there is no {graph.image} in it")
+    with Image.open(path) as image:
+        width, height = image.size
+    return path.read_bytes(), replace(graph, width=width, height=height)
