@@ -128,7 +128,7 @@ def test_the_graphs_of_runs_side_by_side_are_those_of_the_same_images(run, confi
         (("train", "CONFIG", "backbone={name: mlp}", "--dry-run"), "set backbone.name=relations"),
         (("train", "CONFIG", "stop.metric=topk-accuracy@1", "--dry-run"), "not for scenes"),
         (("train", "CONFIG", "augment.flip=true", "--out", "NEW"), "augment is for images, the training data has s"),
-        (("train", "CONFIG", "data.corruptions=[{name: missing-labels, rate: 0.5}]", "--dry-run"), "scenes are answered w"),
+        (("train", "CONFIG", "data.corruptions=[{name: missing-labels, rate: 0.5}]", "--dry-run"), "scenes are ans"),
         (
             ("train", "CONFIG", NUMBERS, *PLAIN, "stop.metric=scene-recall@5", "--dry-run"),
             "the metric 'scene-recall@5' is not for features: use one of topk-accuracy@k",
