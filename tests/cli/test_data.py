@@ -54,13 +54,36 @@ def test_problems_of_one_cause_are_counted_with_three_examples(cli: Cli) -> None
 
 
 @pytest.mark.parametrize("command", ["check", "describe"])
-def test_a_path_instead_of_a_reader_is_answered_with_the_reader_to_try(cli: Cli, command: str) -> None:
+def test_of_a_path_it_is_told_what_fit_does_with_it(cli: Cli, command: str) -> None:
+    rows = "".join(f"b{row};{row % 3},5;{'owl|cat' if row % 2 else 'cat'};{row % 2}\n" for row in range(40))
+    Path("birds.csv").write_text(f"bird;length;kind;seen\n{rows}")
+    found = cli("data", command, "birds.csv", "--labels", "kind", "objective=two-way")
+    assert found.code == 0
+    for told in (
+        "several labels in a cell of 'kind', with '|' between (one label: data.train.separator=null)",
+        "shortlist fit does this:",
+        "objective: two-way",
+        "test: 0.2",
+    ):
+        assert told in found.err
+    assert "features (2): length, seen" in found.err + found.out
+    found = cli("data", command, "birds.csv", "separator=null", "labels_key=kind", "--json").json
+    assert "objective: {name: cross-entropy}" in found["fit"]["config"]
+    assert "separator: null" in found["fit"]["config"]
+    assert found["fit"]["notes"] == []
+
+
+def test_of_a_path_that_fit_refuses_the_reason_is_told(cli: Cli) -> None:
+    Path("few.csv").write_text("a,label\n1,x\n2,y\n")
+    assert "shortlist fit stops: 2 examples have a known label" in cli("data", "check", "few.csv").err
     Path("fruit").mkdir()
     Path("labels.csv").touch()
-    folder, table = cli("data", command, "fruit"), cli("data", command, "labels.csv")
+    folder, table = cli("data", "check", "fruit"), cli("data", "describe", "labels.csv")
     assert (folder.code, table.code) == (2, 2)
-    assert "try image-folder path=fruit" in folder.err
-    assert "image-table path=labels.csv" in table.err
+    assert "fruit: there are no images" in folder.err
+    assert "labels.csv" in table.err
+    named = cli("data", "check", "features", "path=few.csv", "--labels", "label")
+    assert (named.code, "--labels and --images go with the path of a table" in named.err) == (2, True)
 
 
 def test_a_table_without_rows_is_a_problem(cli: Cli) -> None:

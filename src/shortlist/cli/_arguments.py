@@ -29,6 +29,15 @@ DataName = Annotated[
         show_default=False,
     ),
 ]
+ImagesFolder = Annotated[
+    Path | None, typer.Option("--images", metavar="FOLDER", help="Where the images are that a table lists.")
+]
+LabelColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels", metavar="COLUMN", help="The columns of labels, with commas between; guessed if not given."
+    ),
+]
 Scores = Annotated[
     Path | None,
     typer.Option(

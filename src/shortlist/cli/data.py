@@ -7,25 +7,35 @@ from typing import Annotated, Any
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, Json, Quiet, ReaderOptions
+from shortlist.cli._arguments import AllowImport, ImagesFolder, Json, LabelColumns, Quiet, ReaderOptions
 from shortlist.cli._output import print_json, print_line, print_table, say, tell_skipped
 from shortlist.errors import ShortlistError, ShortlistWarning
 
 app = typer.Typer(no_args_is_help=True)
 Reader = Annotated[
     str,
-    typer.Argument(metavar="SOURCE", help="A reader's name, or a YAML file (a reader and its options, or a config)."),
+    typer.Argument(
+        metavar="SOURCE",
+        help="A table, a folder of images or a table of images, as for fit; a reader's name; or a YAML file (a reader "
+        "and its options, or a config).",
+    ),
 ]
 
 
 @app.command()
-def check(reader: Reader, options: ReaderOptions = None, as_json: Json = False) -> None:
+def check(
+    reader: Reader,
+    options: ReaderOptions = None,
+    images: ImagesFolder = None,
+    labels: LabelColumns = None,
+    as_json: Json = False,
+) -> None:
     """List everything that is wrong with the files: missing, truncated and duplicate images, labels outside the
-    vocabulary, ... Exits with 1 if there is anything."""
+    vocabulary, ... Exits with 1 if there is anything. Of a path it also says what fit makes of it."""
     from shortlist.data.readers.findings import grouped
     from shortlist.data.readers.registry import check as check_files
 
-    source, blanks = _source(reader, options)
+    source, blanks, plan = _source(reader, options, labels, images)
     dataset, found = check_files(source.reader, **_checked(source))
     if as_json:
         fields = ("file", "row", "unit", "message")
@@ -33,11 +43,14 @@ def check(reader: Reader, options: ReaderOptions = None, as_json: Json = False) 
         warned = [] if dataset is None else _concerns(dataset, blanks)
         listed = [{name: getattr(problem, name) for name in fields} for problem in found]
         notes = [] if dataset is None else list(dataset.notes)
-        print_json({"problems": listed, "columns": use, "notes": notes, "warnings": warned})
+        planned = {} if plan is None else {"fit": _planned(plan, dataset)}
+        print_json({"problems": listed, "columns": use, "notes": notes, "warnings": warned, **planned})
     else:
+        _tell_notes(plan)
         for line in grouped(found):
             print_line(line)
         concerns = _show_columns(dataset, blanks)
+        _tell_plan(plan, dataset)
         known = f"{len(found)} problem{'s' * (len(found) != 1)}" if found else "no problems"
         say(known + (f", {concerns} warning{'s' * (concerns > 1)}" if concerns else ""))
     if found:
@@ -45,16 +58,25 @@ def check(reader: Reader, options: ReaderOptions = None, as_json: Json = False) 
 
 
 @app.command()
-def describe(reader: Reader, options: ReaderOptions = None, as_json: Json = False) -> None:
-    """Count what is in the data: examples, labels, how many are unknown, how many apply at once."""
+def describe(
+    reader: Reader,
+    options: ReaderOptions = None,
+    images: ImagesFolder = None,
+    labels: LabelColumns = None,
+    as_json: Json = False,
+) -> None:
+    """Count what is in the data: examples, labels, how many are unknown, how many apply at once. Of a path it also says
+    what fit makes of it."""
     from shortlist.runs.setup import read_source
 
-    source, blanks = _source(reader, options)
+    source, blanks, plan = _source(reader, options, labels, images)
     dataset = read_source(source)
     described = dataset.describe()
     if as_json:
-        print_json(described | {"warnings": _concerns(dataset, blanks)})
+        planned = {} if plan is None else {"fit": _planned(plan, dataset)}
+        print_json(described | {"warnings": _concerns(dataset, blanks)} | planned)
         return
+    _tell_notes(plan)
     described.pop("columns", None)
     described.pop("notes", None)
     counts = described.pop("label_counts")
@@ -65,12 +87,15 @@ def describe(reader: Reader, options: ReaderOptions = None, as_json: Json = Fals
     if dataset.columns is not None or dataset.notes:
         print_line("")
     _show_columns(dataset, blanks, print_line)
+    _tell_plan(plan, dataset)
 
 
 @app.command()
 def features(
     reader: Reader,
     options: ReaderOptions = None,
+    images: ImagesFolder = None,
+    labels: LabelColumns = None,
     backbone: Annotated[
         str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="The backbone to run.")
     ] = "efficientnet-lite0",
@@ -97,7 +122,7 @@ def features(
 
     if out.suffix != ".npz":
         raise ShortlistError(f"-o {out}: features are written as .npz")
-    dataset = read_source(_source(reader, options)[0])
+    dataset = read_source(_source(reader, options, labels, images)[0])
     allowed = tuple(allow_import or ())
     is_own = any(backbone == name or backbone.startswith(f"{name}:") for name in allowed)
     name, rest = (backbone, "") if is_own else backbone.partition(":")[::2]
@@ -164,20 +189,55 @@ def _show_columns(dataset: Any, blanks: Sequence[str], show: Callable[[str], Non
     return len(concerns)
 
 
+def _tell_notes(plan: Any) -> None:
+    for note in () if plan is None else plan.notes:
+        say(note)
+
+
+def _planned(plan: Any, dataset: Any) -> dict[str, Any]:
+    """What `fit` would do with this data, or why it would not, and what it guessed."""
+    if dataset is None:
+        return {"notes": plan.notes, "config": None, "refused": "the data has problems"}
+    try:
+        plan.decide(dataset)
+    except ShortlistError as error:
+        return {"notes": plan.notes, "config": None, "refused": str(error)}
+    return {"notes": plan.notes, "config": plan.shown(), "refused": None}
+
+
+def _tell_plan(plan: Any, dataset: Any) -> None:
+    if plan is None or dataset is None:
+        return
+    planned = _planned(plan, dataset)
+    does = f"does this:\n\n{planned['config']}" if planned["config"] else f"stops: {planned['refused']}"
+    say(f"shortlist fit {does}")
+
+
 def _show(done: int, total: int) -> None:
     say(f"{done}/{total}")
 
 
-def _source(reader: str, options: list[str] | None) -> tuple[Any, Sequence[str]]:
-    """The reader and options that the arguments name, and the cells of a table that mean blank."""
+def _source(
+    reader: str, options: list[str] | None, labels: list[str] | None = None, images: Path | None = None
+) -> tuple[Any, Sequence[str], Any]:
+    """The reader and options that the arguments name, the cells of a table that mean blank, and the plan that `fit`
+    would make, where a path is named instead of a reader."""
     from shortlist.data.cells import NA_VALUES
-    from shortlist.data.readers import READERS, reader_for
+    from shortlist.data.readers import READERS
     from shortlist.runs.config import Source, apply_override, read_yaml
+    from shortlist.runs.plan import Plan
     from shortlist.runs.setup import as_table
 
     content: Any = {"reader": reader}
     run: dict[str, Any] = {}  # what a config says of its data besides the source, and what it says of the source
-    if reader.endswith((".yaml", ".yml")):
+    of_config = reader.endswith((".yaml", ".yml"))
+    if reader not in READERS and not of_config:
+        plan = Plan.of(reader, images, labels or (), options or ())
+        data = plan.reading().data
+        return as_table(data.train, data.preprocess), NA_VALUES if data.na_values is None else data.na_values, plan
+    if labels or images:
+        raise ShortlistError(f"--labels and --images go with the path of a table; {reader!r} has options: key=value")
+    if of_config:
         if not Path(reader).is_file():
             raise ShortlistError(f"there is no file {reader}")
         content = read_yaml(Path(reader).read_text("utf-8"), reader)
@@ -186,13 +246,12 @@ def _source(reader: str, options: list[str] | None) -> tuple[Any, Sequence[str]]
             content = run.get("train")
         if not isinstance(content, dict) or "reader" not in content:
             raise ShortlistError(f"{reader}: it names no reader; a data file looks like: reader: features, path: ...")
-    elif reader not in READERS and Path(reader).exists():
-        raise ShortlistError(f"{reader!r} is no reader but a path: try {reader_for(reader)}")
     for option in options or ():
         key = option.removeprefix("data.")
         apply_override(run if key.startswith(("preprocess=", "na_values=")) else content, key.removeprefix("train."))
     blanks = run.get("na_values")
-    return as_table(Source(**content), run.get("preprocess", "auto")), NA_VALUES if blanks is None else tuple(blanks)
+    source = as_table(Source(**content), run.get("preprocess", "auto"))
+    return source, NA_VALUES if blanks is None else tuple(blanks), None
 
 
 def _checked(source: Any) -> dict[str, Any]:

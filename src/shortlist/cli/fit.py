@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, Json, Overrides, Quiet
+from shortlist.cli._arguments import AllowImport, ImagesFolder, Json, LabelColumns, Overrides, Quiet
 from shortlist.cli._errors import interruptions_told
 from shortlist.cli._output import print_json, print_results, say, tell_skipped
 from shortlist.cli._steps import make_steps
@@ -21,13 +21,8 @@ def fit(
         ),
     ],
     overrides: Overrides = None,
-    images: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where the images are that a table lists.")
-    ] = None,
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="The columns of labels, with commas between; guessed if not given."),
-    ] = None,
+    images: ImagesFolder = None,
+    labels: LabelColumns = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="RUN", help="The run directory; runs/NAME if not given.")
     ] = None,

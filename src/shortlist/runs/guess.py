@@ -40,10 +40,13 @@ class Guess:
     notes: list[str] = field(default_factory=list)
 
 
-def guess_source(path: PathLike, images: PathLike | None = None, labels: Sequence[str] = ()) -> Guess:
+def guess_source(
+    path: PathLike, images: PathLike | None = None, labels: Sequence[str] = (), options: Sequence[str] = ()
+) -> Guess:
     """The reader for a table, a folder of images or a file of arrays.
 
-    ``images`` is the folder that the paths in a table of images start from; ``labels`` are the columns of the labels.
+    ``images`` is the folder that the paths in a table of images start from; ``labels`` are the columns of the labels,
+    and so are those of a table that ``options`` of its reader name.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +68,7 @@ def guess_source(path: PathLike, images: PathLike | None = None, labels: Sequenc
         return _arrays(place, images, labels)
     if not names_table(place):
         raise ShortlistError(f"{place}: give a folder of images, a table, or arrays (.npz)")
-    return _Table(place, images, labels).guess()
+    return _Table(place, images, labels, options).guess()
 
 
 def _folder(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess:
@@ -96,7 +99,9 @@ def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
 
 
 class _Table:
-    def __init__(self, path: Path, images: PathLike | None, labels: Sequence[str]) -> None:
+    def __init__(
+        self, path: Path, images: PathLike | None, labels: Sequence[str], options: Sequence[str] = ()
+    ) -> None:
         self.path, self.images = path, images
         self.notes: list[str] = []
         self.written = _how_written(path)
@@ -107,6 +112,7 @@ class _Table:
             raise AssertionError("a table that cannot be read is a problem, and was raised")
         self.table, self.names = table, [name for name in table.names if name]
         known = set(self.names)
+        labels = labels or [name for name in options if name in known]
         self.labels = [part for name in labels for part in ([name] if name in known else name.split(","))]
 
     def guess(self) -> Guess:

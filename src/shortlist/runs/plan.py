@@ -1,0 +1,155 @@
+"""What suits some data where nobody decides otherwise: its parts, objective, optimizer and set rules."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
+from shortlist.objectives import objective_class
+from shortlist.objectives.usual import usual_objective
+from shortlist.runs.config import RunConfig, apply_override, check_config
+from shortlist.runs.guess import Guess, guess_source
+from shortlist.runs.setup import resolve
+from shortlist.sets.named import usual_rules
+
+_ENCODER = "efficientnet-lite0"
+_FEW = 1000  # examples, below which more of them calibrate and judge
+_FEWEST = 20  # labelled examples of which a fifth judges
+_ALPHA = 0.1
+# of a linear model on standardised columns or a network's features: the best of five on four small data sets
+_OPTIMIZER = {"name": "adamw", "lr": 0.01, "weight_decay": 0.3}
+_ALONE = {"validation": None, "calibration": None}
+
+
+class Plan:
+    """The config for a guess and what was given, which `decide` completes by looking at the data.
+
+    >>> import torch
+    >>> data = Dataset(torch.randn(200, 2), torch.arange(200) % 3, ("ant", "bee", "cat"))
+    >>> config = Plan(Guess({"reader": "features", "path": "small.csv"}), ["epochs=5"]).decide(data)
+    >>> config.objective.name, config.data.test, [rule.name for rule in config.rules]
+    ('cross-entropy', 0.2, ['conformal', 'top-k'])
+    """
+
+    def __init__(self, guess: Guess, overrides: Sequence[str] = (), allow_import: Sequence[str] = ()) -> None:
+        self.overrides, self.allow_import = list(overrides), tuple(allow_import)
+        self.given: dict[str, Any] = {}
+        for override in overrides:
+            apply_override(self.given, override)
+        decided = [f"data.train.{option}=" for option in self.given.get("data", {}).get("train", {})]
+        self.images = guess.images
+        self.notes = [note for note in guess.notes if not any(option in note for option in decided)]
+        self.content: dict[str, Any] = {"data": {"train": guess.source}}
+        if guess.images:
+            self.content["data"]["encoder"] = _ENCODER
+            from_pixels = "data.encoder=null backbone=convnet data.train.size=64"
+            self.notes.append(f"images are seen through {_ENCODER} (from their pixels: {from_pixels})")
+
+    @classmethod
+    def of(
+        cls,
+        path: PathLike,
+        images: PathLike | None = None,
+        labels: Sequence[str] = (),
+        overrides: Sequence[str] = (),
+        allow_import: Sequence[str] = (),
+    ) -> "Plan":
+        """For files. Overrides are keys of a config, or options of the reader: ``separator=;`` for
+        ``data.train.separator=;``."""
+        keys = [override.split("=", 1)[0].split(".", 1)[0] for override in overrides]
+        whole = [
+            override if key in RunConfig.model_fields else f"data.train.{override}"
+            for key, override in zip(keys, overrides, strict=True)
+        ]
+        given: dict[str, Any] = {}
+        for override in whole:
+            apply_override(given, override)
+        source = given.get("data", {}).get("train", {})
+        named = [source.get(key) for key in ("labels_key", "label_column", "label_columns") if key in source]
+        columns = [name for one in named for name in (one if isinstance(one, list) else [one])]
+        return cls(guess_source(path, images, labels, [str(name) for name in columns]), whole, allow_import)
+
+    def reading(self) -> RunConfig:
+        """How all the data is read, before any of it is held out."""
+        by_name = [override for override in self.overrides if not override.startswith("objective.")]  # chosen later
+        first = check_config({**self.content, "data": {**self.content["data"], **_ALONE}}, by_name)
+        only = first.model_copy(update={"data": first.data.model_copy(update={**_ALONE, "test": None, "use": 1.0})})
+        resolve(only, self.allow_import)
+        return only
+
+    def decide(self, whole: Dataset) -> RunConfig:
+        """What suits the data, where no override decides."""
+        content, given = self.content, self.given
+        known = int((whole.target >= 0).sum() if whole.is_single else (whole.target >= 0).any(1).sum())
+        if known < _FEWEST:
+            raise ShortlistError(
+                f"{known} examples have a known label: at least {_FEWEST} are needed to train, calibrate and judge; "
+                f"shortlist train trains on fewer"
+            )
+        share = 0.2 if len(whole) < _FEW else 0.1
+        held = {**_ALONE, "calibration": share, "test": share}  # the rate ends at zero: the last epoch is best
+        content["data"] |= {part: value for part, value in held.items() if part not in given.get("data", {})}
+        name, unknown_is_absent = ("", False) if _named(given.get("objective")) else usual_objective(whole.target)
+        if name:
+            content["objective"] = {"name": name}
+        if unknown_is_absent:
+            content["data"]["unknown"] = "absent"
+        if "optimizer" not in given:
+            content["optimizer"] = dict(_OPTIMIZER)
+        if "schedule" not in given:
+            content["schedule"] = "cosine"
+        if "rules" not in given:
+            config = check_config(content, self.overrides)
+            content["rules"] = _rules(config, whole, known, self.allow_import)
+        config = resolve(check_config(content, self.overrides), self.allow_import)
+        if config.data.calibration is None and config.data.validation is None:
+            raise ShortlistError(
+                "data.calibration is null, and sets are calibrated on it: give a share, such as 0.2; shortlist train "
+                "needs none"
+            )
+        return config
+
+    def shown(self) -> str:
+        """What was decided, with what was given, as it could be written in a file."""
+        shown = copy.deepcopy(self.content)
+        for override in self.overrides:
+            apply_override(shown, override)
+        text: str = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, default_flow_style=None)
+        return text
+
+
+def kind_of(data: Dataset) -> str:
+    """What the examples have as labels, in words."""
+    if data.is_single:
+        return f"one of {data.num_labels} labels each"
+    unknown = float((data.target == -1).float().mean())
+    return f"any of {data.num_labels} labels" + (f", {unknown:.0%} of them unknown" if unknown else "")
+
+
+def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence[str]) -> list[dict[str, Any]]:
+    """The rules to fit, the first of which `predict` uses: of single labels sets that hold the right one nine times in
+    ten, of several as many as an example has on average."""
+    link = objective_class(config.objective.name, allow_import=allow_import).link
+    k = config.objective.options.get("k")
+    usual = [
+        {"name": rule.name, **rule.options} for rule in usual_rules(whole.target, whole.num_labels, k, link)
+    ]
+    held = config.data.calibration
+    rows = round(held * len(whole)) if isinstance(held, float) and held < 1 else held
+    rows = rows * known / len(whole) if isinstance(rows, int | float) else rows
+    enough = not isinstance(rows, int | float) or rows * _ALPHA >= 1  # of fewer rows it would answer with every label
+    usual = [rule for rule in usual if rule["name"] != "conformal" or enough]
+    if not whole.is_single:
+        return sorted(usual, key=lambda rule: rule["name"] != "average-k")
+    if k is None:
+        kept = ("conformal", "average-k") if whole.num_labels >= 10 else ("conformal",)
+        usual = [*(rule for rule in usual if rule["name"] in kept), {"name": "top-k", "k": 1}]
+    return sorted(usual, key=lambda rule: rule["name"] != "conformal")
+
+
+def _named(objective: Any) -> bool:
+    return isinstance(objective, str) or (isinstance(objective, Mapping) and "name" in objective)
