@@ -2,6 +2,7 @@
 
 import inspect
 
+import torch
 from docstring_parts import readable, summary, table, written_by
 
 from shortlist.models import BACKBONES, build_backbone
@@ -70,7 +71,8 @@ def _row(name: str) -> list[str]:
     row = [f"[`{name}`](#{name})", summary(BACKBONES[name])]
     if name in ("identity", "mlp", "relations"):  # sizes that depend on the inputs
         return [*row, "scenes" if name == "relations" else "features or images", "", ""]
-    made = build_backbone(name, in_shape=IMAGE, **({"pretrained": False} if name == "efficientnet-lite0" else {}))
+    with torch.device("meta"):  # counted, not filled
+        made = build_backbone(name, in_shape=IMAGE, **({"pretrained": False} if name == "efficientnet-lite0" else {}))
     parameters = sum(value.numel() for value in made.parameters())
     return [*row, "images", f"{parameters / 1e6:.1f} million", f"{made.out_features:,}"]
 

@@ -86,3 +86,11 @@ def test_settings_written_out_are_read_back(name: str) -> None:
 def test_options_of_another_optimizer_are_refused_by_name(said: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         OptimizerSettings.model_validate(said)
+
+
+def test_rmsprop_takes_its_decay_and_epsilon():
+    settings = OptimizerSettings(name="rmsprop", decay=0.9, momentum=0.9, eps=1.0)
+    (group,) = make_optimizer(nn.Linear(3, 2, bias=False), nn.Identity(), settings).param_groups
+    assert (group["alpha"], group["momentum"], group["eps"]) == (0.9, 0.9, 1.0)
+    with pytest.raises(ValueError, match="eps belongs to rmsprop, not to adam"):
+        OptimizerSettings(name="adam", eps=1.0)

@@ -14,7 +14,8 @@ from shortlist.models.densenet import DenseNet
 from shortlist.models.efficientnet import EfficientNetLite0
 from shortlist.models.mlp import MLP, Identity, flat_size
 from shortlist.models.resnet import ResNet
-from shortlist.models.resnet_weights import load_resnet_weights
+from shortlist.models.torchvision_weights import load_weights, resnet_names
+from shortlist.models.vgg import VGG16
 from shortlist.verticals import Table
 
 
@@ -58,14 +59,19 @@ def _densenet(in_shape: Sequence[int], *, depth: int = 40, growth: int = 12, dro
     return DenseNet(depth=depth, growth=growth, dropout=dropout, in_channels=_channels("densenet", in_shape))
 
 
-def _resnet(depth: int, in_shape: Sequence[int], stem: str | None, weights: str | None) -> nn.Module:
-    resnet = ResNet(depth, stem=stem or _stem(in_shape), in_channels=_channels(f"resnet{depth}", in_shape))
+def _resnet(
+    depth: int, in_shape: Sequence[int], stem: str | None, weights: str | None, fixed_norms: bool
+) -> nn.Module:
+    channels = _channels(f"resnet{depth}", in_shape)
+    resnet = ResNet(depth, stem=stem or _stem(in_shape), in_channels=channels, fixed_norms=fixed_norms)
     if weights is not None:
-        load_resnet_weights(resnet, weights)
+        load_weights(resnet, weights, resnet_names(resnet.state_dict()))
     return resnet
 
 
-def _resnet18(in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None) -> nn.Module:
+def _resnet18(
+    in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None, fixed_norms: bool = False
+) -> nn.Module:
     """ResNet-18 (He et al. 2016).
 
     Args:
@@ -73,17 +79,47 @@ def _resnet18(in_shape: Sequence[int], *, stem: str | None = None, weights: str 
             about 32 pixels); where not given, "small" for images below 64 pixels.
         weights: a file of pretrained weights under torchvision's names (.safetensors or .pth), for the stem "imagenet".
             Nothing is downloaded.
+        fixed_norms: in training, too, batch norm uses its running statistics, and leaves them as they are.
     """
-    return _resnet(18, in_shape, stem, weights)
+    return _resnet(18, in_shape, stem, weights, fixed_norms)
 
 
-def _resnet50(in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None) -> nn.Module:
+def _resnet50(
+    in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None, fixed_norms: bool = False
+) -> nn.Module:
     """ResNet-50 (He et al. 2016).
 
     Args:
-        stem, weights: as for resnet18.
+        stem, weights, fixed_norms: as for resnet18.
     """
-    return _resnet(50, in_shape, stem, weights)
+    return _resnet(50, in_shape, stem, weights, fixed_norms)
+
+
+def _resnet101(
+    in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None, fixed_norms: bool = False
+) -> nn.Module:
+    """ResNet-101 (He et al. 2016).
+
+    Args:
+        stem, weights, fixed_norms: as for resnet18.
+    """
+    return _resnet(101, in_shape, stem, weights, fixed_norms)
+
+
+def _vgg16(
+    in_shape: Sequence[int], *, weights: str | None = None, dropout: float = 0.5, fixed_convolutions: bool = False
+) -> nn.Module:
+    """VGG-16 without its last layer (Simonyan and Zisserman 2015), for images of about 224 pixels.
+
+    Args:
+        weights: a file of pretrained weights under torchvision's names (.safetensors or .pth). Nothing is downloaded.
+        dropout: the share of each hidden layer that is left out in training.
+        fixed_convolutions: only the two hidden layers train.
+    """
+    vgg = VGG16(dropout=dropout, fixed_convolutions=fixed_convolutions, in_channels=_channels("vgg16", in_shape))
+    if weights is not None:
+        load_weights(vgg, weights)
+    return vgg
 
 
 def _efficientnet_lite0(in_shape: Sequence[int], *, pretrained: bool = True) -> nn.Module:
@@ -107,6 +143,8 @@ BACKBONES: Table[Maker] = Table(
         "densenet": _densenet,
         "resnet18": _resnet18,
         "resnet50": _resnet50,
+        "resnet101": _resnet101,
+        "vgg16": _vgg16,
         "efficientnet-lite0": _efficientnet_lite0,
     },
     elsewhere=verticals.BACKBONES,
@@ -139,7 +177,7 @@ def build_backbone(
 
     ``module:callable`` is called with the options alone, where ``allow_import`` lists that module; its result needs an
     integer ``out_features``. The stem of a ResNet, where not given, is the small one for images below 64 pixels;
-    ``weights`` is a file of pretrained ones under torchvision's names.
+    ``weights`` (of a ResNet or of vgg16) is a file of pretrained ones under torchvision's names.
 
     >>> build_backbone("mlp", in_shape=(20,), hidden=(64, 32)).out_features
     32

@@ -1,9 +1,11 @@
-"""ResNet-18 and ResNet-50, with the stem for 224-pixel images or one for small images."""
+"""ResNet-18, ResNet-50 and ResNet-101, with the stem for 224-pixel images or one for small images."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
+
+_BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}  # of each of the four stages, by depth
 
 
 def _conv(inside: int, outside: int, size: int, stride: int = 1) -> nn.Sequential:
@@ -37,10 +39,11 @@ class _Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A residual network (He et al. 2016) up to the pooled features: 512 for depth 18, 2048 for depth 50.
+    """A residual network (He et al. 2016) up to the pooled features: 512 for depth 18, 2048 for depth 50 and 101.
 
     ``stem="imagenet"``: 7x7 convolution with stride 2 and max pooling, for images of about 224 pixels; ``"small"``: one
-    3x3 convolution, for images of about 32 pixels.
+    3x3 convolution, for images of about 32 pixels. ``fixed_norms``: in training, too, batch norm uses its running
+    statistics, and leaves them as they are.
 
     >>> import torch
     >>> backbone = ResNet(18, stem="small").eval()
@@ -48,10 +51,12 @@ class ResNet(nn.Module):
     (torch.Size([1, 512]), 512)
     """
 
-    def __init__(self, depth: int, *, stem: str = "imagenet", in_channels: int = 3) -> None:
+    def __init__(
+        self, depth: int, *, stem: str = "imagenet", in_channels: int = 3, fixed_norms: bool = False
+    ) -> None:
         super().__init__()
-        if depth not in (18, 50):
-            raise ShortlistError(f"depth must be 18 or 50, got {depth}")
+        if depth not in _BLOCKS:
+            raise ShortlistError(f"depth must be 18, 50 or 101, got {depth}")
         if stem not in ("small", "imagenet"):
             raise ShortlistError(f"stem must be 'small' or 'imagenet', got {stem!r}")
         if stem == "imagenet":
@@ -60,16 +65,25 @@ class ResNet(nn.Module):
             self.stem = nn.Sequential(_conv(in_channels, 64, 3), nn.ReLU())
         channels = 64
         blocks = []
-        for stage, count in enumerate((2, 2, 2, 2) if depth == 18 else (3, 4, 6, 3)):
+        for stage, count in enumerate(_BLOCKS[depth]):
             for i in range(count):
                 stride = 2 if stage > 0 and i == 0 else 1
-                blocks.append(_Block(channels, 64 * 2**stage, stride, bottleneck=depth == 50))
+                blocks.append(_Block(channels, 64 * 2**stage, stride, bottleneck=depth > 18))
                 channels = blocks[-1].out_features
         self.blocks = nn.Sequential(*blocks)
+        self.fixed_norms = fixed_norms
         self.out_features = channels
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def train(self, mode: bool = True) -> "ResNet":
+        super().train(mode)
+        if self.fixed_norms:
+            for module in self.modules():
+                if isinstance(module, nn.BatchNorm2d):
+                    module.eval()
+        return self
 
     def maps(self, x: Tensor) -> Tensor:
         """The features before they are pooled: (images, out_features, height, width)."""

@@ -115,6 +115,6 @@ def maps_of(backbone: nn.Module) -> Callable[[Tensor], Tensor]:
     if maps is None:
         raise ShortlistError(
             f"{type(backbone).__name__} has no feature maps: use convnet, densenet, resnet18, resnet50, "
-            f"efficientnet-lite0, or a network of your own with a method maps(images)"
+            f"resnet101, vgg16, efficientnet-lite0, or a network of your own with a method maps(images)"
         )
     return maps

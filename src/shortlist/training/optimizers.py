@@ -30,7 +30,8 @@ def make_optimizer(
     groups = parameter_groups(backbone, objective, settings)
     lr, betas, momentum = settings.lr, settings.betas, settings.momentum or 0.0
     if settings.name == "rmsprop":
-        return RMSprop(groups, lr=lr, momentum=momentum)
+        given = {"alpha": settings.decay, "eps": settings.eps}
+        return RMSprop(groups, lr=lr, momentum=momentum, **{key: x for key, x in given.items() if x is not None})
     if betas is not None:
         return (AdamW if settings.name == "adamw" else Adam)(groups, lr=lr, betas=betas, fused=fused)
     return SGD(groups, lr=lr, momentum=momentum, nesterov=settings.name == "sgd-nesterov", fused=fused)

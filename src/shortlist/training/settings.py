@@ -30,7 +30,7 @@ _OPTIMIZERS: dict[str, dict[str, Any]] = {
     "sgd-nesterov": {"lr": 0.1, "momentum": 0.9},
     "adam": {"lr": 1e-3, "betas": (0.9, 0.999)},
     "adamw": {"lr": 1e-3, "betas": (0.9, 0.999)},
-    "rmsprop": {"lr": 1e-3, "momentum": 0.0},
+    "rmsprop": {"lr": 1e-3, "momentum": 0.0, "decay": 0.99, "eps": 1e-8},
 }
 _SCHEDULES: dict[str, dict[str, Any]] = {
     "constant": {},
@@ -103,6 +103,12 @@ class OptimizerSettings(ByName):
     )
     betas: tuple[float, float] | None = Field(
         default=None, description=own_values(_OPTIMIZERS, "betas")
+    )
+    decay: float | None = Field(
+        default=None, ge=0, lt=1, description=f"of the mean of squared gradients; {own_values(_OPTIMIZERS, 'decay')}"
+    )
+    eps: float | None = Field(
+        default=None, gt=0, description=f"added to the root of that mean; {own_values(_OPTIMIZERS, 'eps')}"
     )
     weight_decay: float = Field(default=0.0, ge=0, description="how strongly weights are drawn to zero")
     backbone_lr: float = Field(

@@ -1,6 +1,7 @@
-"""Pretrained weights for a ResNet, from a file with the names that torchvision gives them."""
+"""Pretrained weights for a ResNet or a VGG, from a file with the names that torchvision gives them."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -12,13 +13,14 @@ from shortlist.optional import require
 _COUNT = "num_batches_tracked"  # older files do without it, and so does prediction
 
 
-def load_resnet_weights(resnet: nn.Module, path: str | os.PathLike[str]) -> None:
-    """Load what torchvision calls the state dict of a ResNet (.safetensors, or .pth read as tensors only).
+def load_weights(network: nn.Module, path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
+    """Load what torchvision calls the state dict of this network (.safetensors, or .pth read as tensors only).
 
-    The classification layer of the file is left out. The network must have the stem for large images.
+    ``names``: what the file calls each of the network's own weights; the same if not given. The classification layer of
+    the file is left out. A ResNet must have the stem for large images.
 
     >>> from shortlist.models.resnet import ResNet
-    >>> load_resnet_weights(ResNet(18), "nowhere.pth")
+    >>> load_weights(ResNet(18), "nowhere.pth")
     Traceback (most recent call last):
     shortlist.ShortlistError: nowhere.pth: there is no such file of pretrained weights
     """
@@ -30,22 +32,23 @@ def load_resnet_weights(resnet: nn.Module, path: str | os.PathLike[str]) -> None
         if file.suffix == ".safetensors"
         else torch.load(file, map_location="cpu", weights_only=True)
     )
-    own = resnet.state_dict()
-    theirs = dict(zip(own, torchvision_names(own), strict=True))
+    own = network.state_dict()
+    theirs = dict(zip(own, own if names is None else names, strict=True))
     missing = [name for name in theirs.values() if name not in found and not name.endswith(_COUNT)]
     if missing:
-        raise ShortlistError(f"{file}: these are not the weights of this ResNet: {missing[0]!r} is missing")
+        kind = type(network).__name__
+        raise ShortlistError(f"{file}: these are not the weights of this {kind}: {missing[0]!r} is missing")
     wrong = [name for key, name in theirs.items() if name in found and found[name].shape != own[key].shape]
     if wrong:
         raise ShortlistError(f"{file}: {wrong[0]!r} has shape {tuple(found[wrong[0]].shape)}: it is of another network")
-    resnet.load_state_dict({key: found.get(name, own[key]) for key, name in theirs.items()})
+    network.load_state_dict({key: found.get(name, own[key]) for key, name in theirs.items()})
 
 
-def torchvision_names(own: dict[str, Tensor]) -> list[str]:
-    """What torchvision calls each of our weights.
+def resnet_names(own: dict[str, Tensor]) -> list[str]:
+    """What torchvision calls each weight of our ResNet.
 
     >>> from shortlist.models.resnet import ResNet
-    >>> names = torchvision_names(ResNet(18).state_dict())
+    >>> names = resnet_names(ResNet(18).state_dict())
     >>> names[0], names[6], [name for name in names if "downsample" in name][0]
     ('conv1.weight', 'layer1.0.conv1.weight', 'layer2.0.downsample.0.weight')
     """

@@ -1,4 +1,4 @@
-"""Pretrained weights of a ResNet under torchvision's names."""
+"""Pretrained weights of a ResNet or a VGG under torchvision's names."""
 
 from pathlib import Path
 
@@ -9,7 +9,8 @@ from torch import Tensor
 
 from shortlist.models import build_backbone
 from shortlist.models.resnet import ResNet
-from shortlist.models.resnet_weights import torchvision_names
+from shortlist.models.torchvision_weights import load_weights, resnet_names
+from shortlist.models.vgg import VGG16
 
 
 def saved_under_their_names(path: Path) -> tuple[ResNet, dict[str, Tensor]]:
@@ -19,7 +20,7 @@ def saved_under_their_names(path: Path) -> tuple[ResNet, dict[str, Tensor]]:
         if value.is_floating_point() and value.ndim == 1:
             value.uniform_(0.5, 1.5)  # scales, shifts and statistics that differ from their start
     own = resnet.state_dict()
-    state = dict(zip(torchvision_names(own), own.values(), strict=True))
+    state = dict(zip(resnet_names(own), own.values(), strict=True))
     torch.save({**state, "fc.weight": torch.zeros(10, 512), "fc.bias": torch.zeros(10)}, path)
     return resnet, state
 
@@ -72,3 +73,56 @@ def test_weights_of_another_network_are_an_error(
     saved_under_their_names(path)
     with pytest.raises(ValueError, match=message):
         build_backbone(name, in_shape=shape, weights=str(path))
+
+
+def test_resnet101_has_the_published_weights_under_their_names() -> None:
+    with torch.device("meta"):
+        resnet = ResNet(101)
+    names = resnet_names(resnet.state_dict())
+    assert len(set(names)) == len(names)
+    assert {"layer3.22.conv3.weight", "layer4.2.bn3.running_var", "layer1.0.downsample.0.weight"} <= set(names)
+    assert not any(name.startswith(("layer3.23.", "layer4.3.")) for name in names)
+    assert sum(weight.numel() for weight in resnet.parameters()) == 44_549_160 - 2_049_000  # less its classifier
+
+
+def test_vgg16_has_the_published_weights_under_their_names() -> None:
+    with torch.device("meta"):
+        vgg = VGG16()
+    shapes = {name: tuple(value.shape) for name, value in vgg.state_dict().items()}
+    convolutions = [name for name, shape in shapes.items() if len(shape) == 4]
+    assert [int(name.split(".")[1]) for name in convolutions] == [0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28]
+    assert shapes["classifier.0.weight"] == (4096, 25_088)
+    assert shapes["classifier.3.bias"] == (4096,)
+    assert sum(weight.numel() for weight in vgg.parameters()) == 138_357_544 - 4_097_000  # less its classifier
+
+
+def test_vgg16_loads_a_file_and_computes_what_its_names_say(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    small = {"widths": (2, 3, 4, 4, 4), "hidden": 5}
+    state = {name: torch.rand_like(value) - 0.3 for name, value in VGG16(**small).state_dict().items()}
+    last = {"classifier.6.weight": torch.zeros(10, 5), "classifier.6.bias": torch.zeros(10)}
+    torch.save(state | last, tmp_path / "vgg.pth")
+    vgg = VGG16(**small).eval()
+    load_weights(vgg, tmp_path / "vgg.pth")
+    x = torch.rand(2, 3, 64, 64)
+    y, layer = x, 0
+    for count in (2, 2, 3, 3, 3):
+        for _ in range(count):
+            y = F.relu(F.conv2d(y, state[f"features.{layer}.weight"], state[f"features.{layer}.bias"], padding=1))
+            layer += 2
+        y, layer = F.max_pool2d(y, 2), layer + 1
+    torch.testing.assert_close(vgg.maps(x), y)
+    y = F.adaptive_avg_pool2d(y, 7).flatten(1)
+    for layer in (0, 3):
+        y = F.relu(F.linear(y, state[f"classifier.{layer}.weight"], state[f"classifier.{layer}.bias"]))
+    torch.testing.assert_close(vgg(x), y)
+
+
+def test_fixed_parts_do_not_learn() -> None:
+    vgg = VGG16(widths=(2, 2, 2, 2, 2), hidden=3, fixed_convolutions=True)
+    assert [name.split(".")[0] for name, weight in vgg.named_parameters() if weight.requires_grad] == ["classifier"] * 4
+    resnet = ResNet(18, stem="small", fixed_norms=True).train()
+    before = resnet.stem[0][1].running_mean.clone()
+    resnet(torch.rand(4, 3, 8, 8))
+    assert torch.equal(resnet.stem[0][1].running_mean, before)
+    assert resnet.training
