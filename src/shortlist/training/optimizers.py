@@ -30,8 +30,9 @@ def make_optimizer(
     groups = parameter_groups(backbone, objective, settings)
     lr, betas, momentum = settings.lr, settings.betas, settings.momentum or 0.0
     if settings.name == "rmsprop":
-        given = {"alpha": settings.decay, "eps": settings.eps}
-        return RMSprop(groups, lr=lr, momentum=momentum, **{key: x for key, x in given.items() if x is not None})
+        assert settings.decay is not None  # the name brings it
+        assert settings.eps is not None
+        return RMSprop(groups, lr=lr, momentum=momentum, alpha=settings.decay, eps=settings.eps)
     if betas is not None:
         return (AdamW if settings.name == "adamw" else Adam)(groups, lr=lr, betas=betas, fused=fused)
     return SGD(groups, lr=lr, momentum=momentum, nesterov=settings.name == "sgd-nesterov", fused=fused)
