@@ -52,13 +52,14 @@ def link_rows(scores: NDArray[Any], link: Link, first_row: int = 0) -> NDArray[A
     A row's result is the same, bit for bit, in any block: a prediction must not depend on the rest of its batch.
     """
     if link == "softmax":
-        linked = link_tensor(torch.from_numpy(scores), link, first_row).numpy()
+        linked = torch.from_numpy(scores).softmax(-1).numpy()
     elif link == "sigmoid":
         linked = _sigmoid(scores)
     else:
         linked = scores
-    if linked.size and np.isnan(linked.max()):
-        raise_nan(scores, first_row)
+    if linked.size and (largest := linked.max()) != largest:
+        row = int(np.isnan(linked).any(-1).argmax())
+        _raise_undefined(scores[row], first_row + row)
     return linked
 
 
@@ -83,7 +84,7 @@ def raise_nan(scores: NDArray[Any], first_row: int) -> None:
 
 
 def _raise_undefined(row: NDArray[Any], number: int) -> None:
-    """Why softmax of this row is NaN."""
+    """Why this row is NaN after its link."""
     if np.isnan(row).any():
         raise_nan(row[None], number)
     held = "+inf" if np.isposinf(row).any() else "-inf for every label"

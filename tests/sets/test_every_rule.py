@@ -144,6 +144,13 @@ def test_json_gives_back_an_equal_rule_fitted_or_not(rule):
     assert pickle.loads(pickle.dumps(original)).to_json() == text
 
 
+def test_a_pickled_rule_that_counted_a_stream_is_as_small_as_its_json():
+    scores = np.random.default_rng(0).normal(size=(2000, 100)).astype(np.float32)
+    for rule in (AverageK(5).fit(scores), AverageK(5).fit(iter(np.split(scores, 10)))):
+        assert len(pickle.dumps(rule)) < 1.1 * len(rule.to_json())
+        assert pickle.loads(pickle.dumps(rule)).merge(rule).to_json() == rule.merge(rule).to_json()
+
+
 @every_rule
 def test_two_shards_merge_into_a_new_rule(rule):
     scores, target = half_scores().astype(np.float32), target_for(rule)

@@ -35,6 +35,7 @@ from shortlist.estimators.strengths import FOLDS, USUAL, choose_strength, stretc
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
 from shortlist.labels.counts import cardinality, usual_k
+from shortlist.labels.label_set_inputs import check_vocabulary
 from shortlist.links import link_tensor, usual_link
 from shortlist.metrics.functional import mean_average_precision
 from shortlist.objectives import OBJECTIVES, check_target, count_labels, make_config, objective_class
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
+_SMALL = 64  # as many rows are scored at once, without making a data set of them
 _LR, _RATES, _DECAY = 0.005, (0.001, 0.003, 0.01), 0.01  # of adamw
 _TOLERANCE = 1e-4  # of the weights that stay
 _OWN_SCALE, _ONE_SCALE = "each column's own", "one for all columns"
@@ -114,6 +116,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     k_: float
     _held: list[tuple[Any, Tensor]]  # the latest held-out rows of partial_fit
+    _named: tuple[NDArray[Any], tuple[str, ...]] | None = None  # classes_, and their names
     history_: list[dict[str, Any]]
     selection_: list[dict[str, Any]]
     preprocessor_: Preprocessor
@@ -296,13 +299,19 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if reset:
                 validate_data(self, X, reset=True, skip_check_array=True)
             check_array(X, dtype=None, ensure_all_finite=False)  # its shape: some rows, some columns
-        else:
+        elif reset or not self._is_plain(X):
             types = [np.float64, np.float32]
             finite = True if hasattr(X, "tocsr") else "allow-nan"
             X = validate_data(self, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=finite)
         if reset:
             self.preprocessor_ = Preprocessor.fit(X)
         return self.preprocessor_.transform(X)
+
+    def _is_plain(self, X: Any) -> bool:
+        """Whether ``validate_data`` would find nothing to say or to do: on one row it takes longer than the model."""
+        if type(X) is not np.ndarray or X.dtype.char not in "fd" or X.ndim != 2 or hasattr(self, "feature_names_in_"):
+            return False
+        return len(X) > 0 and X.shape[1] == self.n_features_in_ and not np.isinf(X).any()
 
     def _start(self, inputs: Any, target: Tensor) -> None:
         """New weights and an unfitted rule. Every setting is checked here, before anything takes time."""
@@ -452,9 +461,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_sets(self, X: Any) -> LabelSets:
         """The set of labels of every example; ``.names`` has them by name."""
-        scores = self._scores(X)
-        sets = self.rule_.predict(scores)
-        return LabelSets(sets.offsets, sets.indices, sets.num_labels, self._names)
+        return self.rule_.predict(self._scores(X)).named(self._names)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most likely class of every example.
@@ -508,12 +515,18 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._scores_tensor(inputs).numpy()
 
     def _scores_tensor(self, inputs: Any) -> Tensor:
+        if isinstance(inputs, Tensor) and len(inputs) <= _SMALL and not self.learner_.training:
+            with torch.no_grad():
+                return self.learner_.scores(inputs)
         data = Dataset(inputs, torch.full((inputs.shape[0],), -1), self._names)
         return score(self.learner_, data)
 
     @property
     def _names(self) -> tuple[str, ...]:
-        return tuple(map(str, self.classes_.tolist()))
+        if self._named is None or self._named[0] is not self.classes_:
+            names = tuple(map(str, self.classes_.tolist()))
+            self._named = self.classes_, check_vocabulary(names, len(names)) or ()
+        return self._named[1]
 
     # ---- to a file and back
 
@@ -542,6 +555,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         state: dict[str, Any] = dict(super().__getstate__())
         if "learner_" in state:
             state["learner_"] = self.learner_.weights()
+        state.pop("_named", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

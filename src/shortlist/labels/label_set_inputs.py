@@ -29,6 +29,8 @@ def first_true(bad: NDArray[np.bool_]) -> tuple[int, ...]:
 
 
 def as_offsets(sizes: NDArray[Any]) -> Offsets:
+    if len(sizes) == 1:
+        return np.array([0, sizes[0]], dtype=np.int64)
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
@@ -51,10 +53,16 @@ def check_keys(examples: int, num_labels: int) -> None:
         raise ShortlistError(f"{examples} examples of {num_labels} labels are too many: their product must be < 2^63")
 
 
-def check_vocabulary(vocabulary: Sequence[str] | None, num_labels: int) -> tuple[str, ...] | None:
+class Names(tuple[str, ...]):
+    """Names of labels that ``check_vocabulary`` has seen: it need not look at them again."""
+
+    __slots__ = ()
+
+
+def check_vocabulary(vocabulary: Sequence[str] | None, num_labels: int) -> Names | None:
     """``num_labels`` different strings."""
-    if vocabulary is None:
-        return None
+    if vocabulary is None or (isinstance(vocabulary, Names) and len(vocabulary) == num_labels):
+        return vocabulary
     if isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
         raise ShortlistError(f"vocabulary must be a sequence of label names, got {vocabulary!r}")
     names = tuple(vocabulary)
@@ -71,7 +79,7 @@ def check_vocabulary(vocabulary: Sequence[str] | None, num_labels: int) -> tuple
             name.encode()
         except UnicodeEncodeError as error:
             raise ShortlistError(f"vocabulary[{label}] is {name!r}, which is not valid unicode") from error
-    return tuple(map(str, names))  # numpy's strings become plain ones
+    return Names(map(str, names))  # numpy's strings become plain ones
 
 
 # ---- the two arrays

@@ -65,6 +65,36 @@ class LabelSets:
     # ---- ways in
 
     @classmethod
+    def from_parts(
+        cls, sizes: NDArray[Any], labels: NDArray[Any], num_labels: int
+    ) -> LabelSets:
+        """From the size of each set and the labels of all sets one after the other, by a program that knows that they
+        are right: nothing is checked, and the labels may be kept as they are, read-only.
+
+        >>> LabelSets.from_parts(np.array([2, 0]), np.array([0, 2]), num_labels=3).to_lists()
+        [[0, 2], []]
+        """
+        kind = np.int32 if num_labels <= 2**31 else np.int64
+        return cls._of(inputs.as_offsets(sizes), labels.astype(kind, copy=False), num_labels, None)
+
+    def named(self, vocabulary: Sequence[str]) -> LabelSets:
+        """The same sets with names for the labels.
+
+        >>> LabelSets.from_lists([[0], [0, 1]], num_labels=2).named(("cat", "dog")).names
+        [['cat'], ['cat', 'dog']]
+        """
+        names = inputs.check_vocabulary(vocabulary, self.num_labels)
+        return self._of(self.offsets, self.indices, self.num_labels, names)
+
+    @classmethod
+    def _of(cls, offsets: Any, indices: Any, num_labels: int, vocabulary: tuple[str, ...] | None) -> LabelSets:
+        """From arrays that are right and belong to no one else, without any check."""
+        offsets.flags.writeable = indices.flags.writeable = False
+        sets = object.__new__(cls)
+        sets.__dict__.update(offsets=offsets, indices=indices, num_labels=num_labels, vocabulary=vocabulary)
+        return sets
+
+    @classmethod
     def from_lists(
         cls,
         lists: Iterable[Iterable[int] | Iterable[str]],

@@ -14,6 +14,7 @@ from shortlist.data.column_use import listed
 from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets, from_sets
+from shortlist.labels.label_set_inputs import check_vocabulary
 from shortlist.links import Link, check_link, link_rows, usual_link
 from shortlist.options import Named
 from shortlist.runs.config import parse_rule
@@ -64,7 +65,7 @@ class Predictor(nn.Module):
         super().__init__()
         self.model = model
         self.encoder: nn.Module | None = None  # read when images are first given
-        self.label_names = tuple(label_names)
+        self.label_names = check_vocabulary(label_names, len(label_names)) or ()
         self.link: Link = check_link(link)
         self.single = single
         self.rules = dict(rules or {})
@@ -72,6 +73,7 @@ class Predictor(nn.Module):
         self.crops = crops
         self.first_rule = first_rule
         self._allow_import = tuple(allow_import)
+        self._weight_at: tuple[nn.Module | None, nn.Module, str] | None = None
         self.eval()
 
     @property
@@ -132,19 +134,28 @@ class Predictor(nn.Module):
         return tuple(X.shape[1:]) == inputs.in_shape
 
     def _in_batches(self, X: Tensor) -> Tensor:
-        weight = next(self.parameters(), None)
+        weight = self._first_weight()
         device, kind = (X.device, torch.float32) if weight is None else (weight.device, weight.dtype)
-        X = X.to(kind) if X.is_floating_point() or self.model is None else X
+        if X.dtype != kind and (X.is_floating_point() or self.model is None):
+            X = X.to(kind)
         was_training = self.training
         if was_training:
             self.eval()
         try:
             if len(X) <= _BATCH:
-                return self(X.to(device)).float().cpu()
+                return self(X if X.device == device else X.to(device)).float().cpu()
             return torch.cat([self(batch.to(device)).float().cpu() for batch in X.split(_BATCH)])
         finally:
             if was_training:
                 self.train()
+
+    def _first_weight(self) -> nn.Parameter | None:
+        """Where to look for the device and the type of the model. Its place is remembered, because to look through all
+        modules takes as long as a small model itself."""
+        if self._weight_at is None or self._weight_at[0] is not self.model:
+            own = ((part, name) for part in self.modules() for name, _ in part.named_parameters(recurse=False))
+            self._weight_at = next(((self.model, *place) for place in own), None)
+        return None if self._weight_at is None else getattr(*self._weight_at[1:])
 
     def _load_encoder(self) -> nn.Module:
         if self.encoder is None:
@@ -167,25 +178,28 @@ class Predictor(nn.Module):
         """The name of the best label of each example; of a model for several labels, the names in its set."""
         if not self.single:
             return self.predict_sets(X).names
-        return [self.label_names[label] for label in self._ranked(X).argmax(1).tolist()]
+        scores = self._scores_of_labels(X)
+        _check_numbers(scores)
+        return [self.label_names[label] for label in scores.argmax(1).tolist()]
 
     def predict_sets(self, X: Any, rule: str | SetRule | None = None) -> LabelSets:
         """The set of labels of each example, by the fitted rule of this name, or one that needs no fitting, such as
         ``"top-k:k=3"``. If not given: the only one that is fitted, the first that the run's config names, or the
         average-k one."""
         chosen = rule if isinstance(rule, SetRule) else self.rule(rule)[1]
-        return self.named(chosen.predict(self._ranked(X)))
+        scores = self._scores_of_labels(X)
+        try:
+            return self.named(chosen.predict(scores))
+        except ShortlistError:
+            _check_numbers(scores)
+            raise
 
-    def _ranked(self, X: Any) -> Tensor:
-        """Scores by which labels can be chosen."""
+    def _scores_of_labels(self, X: Any) -> Tensor:
         scores = self.scores(X)
-        if scores.shape[1:] != (len(self.label_names),):
+        if scores.ndim != 2 or scores.shape[1] != len(self.label_names):
             raise ShortlistError(
                 f"scores have the shape {tuple(scores.shape)}, one for each of {len(self.label_names)} labels is wanted"
             )
-        wrong = scores.isnan().any(1).nonzero()
-        if len(wrong):
-            raise ShortlistError(f"the scores of row {int(wrong[0])} hold NaN: are its inputs blank or infinite?")
         return scores
 
     def rule(self, wanted: str | None = None) -> tuple[str, SetRule]:
@@ -212,7 +226,7 @@ class Predictor(nn.Module):
 
     def named(self, sets: LabelSets) -> LabelSets:
         """The same sets with the labels' names."""
-        return LabelSets(sets.offsets, sets.indices, sets.num_labels, self.label_names)
+        return sets.named(self.label_names)
 
     def extra_repr(self) -> str:
         rules = ", ".join(self.rules) or "no rules"
@@ -305,6 +319,12 @@ def _fitted(rule: Any, scores: Tensor, target: Tensor | None, link: Link) -> dic
             made = fit_rules([parse_rule(one)], scores, target, link)
         fitted |= {f"{name}-{len(fitted)}" if name in fitted else name: rule for name, rule in made.items()}
     return fitted
+
+
+def _check_numbers(scores: Tensor) -> None:
+    wrong = scores.isnan().any(1).nonzero()
+    if len(wrong):
+        raise ShortlistError(f"the scores of row {int(wrong[0])} hold NaN: are its inputs blank or infinite?")
 
 
 def _tensor(X: Any, what: str) -> Tensor:

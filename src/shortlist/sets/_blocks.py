@@ -37,6 +37,13 @@ def can_repeat(source: Any) -> bool:
 def read_blocks(source: Any, target: Any = None, size: int = BLOCK) -> Iterator[Block]:
     """The rows of ``source`` in order, about ``size`` scores at a time. Batches of an iterable are scores or
     (scores, target) pairs."""
+    if isinstance(source, Tensor) and source.dtype == torch.float32 and source.device.type == "cpu":
+        source = source.detach().numpy()
+    if target is None and isinstance(source, np.ndarray) and source.ndim == 2 and 0 < source.size <= size:
+        ready = source.dtype == np.float32 and source.flags.carray
+        if ready:  # a few rows are not kept waiting by what other inputs need
+            yield Block(source, None, 0)
+            return
     if is_array(source):
         yield from _split(source, target, 0, size)
         return
@@ -81,9 +88,10 @@ def _split(scores: Any, target: Any, first_row: int, size: int) -> Iterator[Bloc
     dtype = np.float64 if rows.dtype.itemsize > 4 else np.float32
     step = max(1, size // rows.shape[1])
     for start in range(0, max(len(rows), 1), step):
-        part = rows[start : start + step]
-        # torch wants memory it may write to (it does not); a read-only block is copied
-        block = np.require(part, dtype=dtype, requirements=["C", "W"])
+        block = rows[start : start + step] if step < len(rows) else rows
+        if block.dtype != dtype or not block.flags.carray:
+            # torch wants memory it may write to (it does not); a read-only block is copied
+            block = np.require(block, dtype=dtype, requirements=["C", "W"])
         yield Block(block, None if target is None else target[start : start + step], first_row + start)
 
 

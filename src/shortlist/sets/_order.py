@@ -12,9 +12,9 @@ from shortlist.sets._hash import label_hashes, row_hashes
 
 def descending(linked: NDArray[Any], scores: NDArray[Any]) -> NDArray[np.int64]:
     """Label order of each row by falling ``linked`` value; equal values by the hash of the raw row and the label."""
-    values, order = torch.sort(torch.from_numpy(linked), dim=-1, descending=True)
-    tied = np.flatnonzero((values[:, 1:] == values[:, :-1]).any(-1).numpy())
-    result = order.numpy()
+    found = torch.from_numpy(linked).sort(dim=-1, descending=True)
+    values, result = found.values.numpy(), found.indices.numpy()
+    tied = (values[:, 1:] == values[:, :-1]).any(-1).nonzero()[0]
     if len(tied):
         hashes = label_hashes(row_hashes(scores[tied])[:, None], np.arange(linked.shape[1]))
         result[tied] = np.lexsort((hashes, -linked[tied]), axis=-1)
@@ -25,12 +25,13 @@ def best_labels(scores: NDArray[Any], k: int, first_row: int) -> NDArray[np.int6
     """The k best labels of each row, in increasing order of label."""
     num_labels = scores.shape[1]
     # one more than k shows where the k-th is tied with the next; topk puts NaN first, so the first column shows it
-    values, labels = torch.topk(torch.from_numpy(scores), min(k + 1, num_labels), dim=-1)
-    if bool(values[:, 0].isnan().any()):
+    found = torch.from_numpy(scores).topk(min(k + 1, num_labels))
+    values = found.values.numpy()
+    if np.isnan(values[:, 0]).any():
         raise_nan(scores, first_row)
-    best = labels[:, :k].sort(dim=-1).values.numpy()
+    best = np.sort(found.indices.numpy()[:, :k])
     if k < num_labels:
-        tied = np.flatnonzero((values[:, k - 1] == values[:, k]).numpy())
+        tied = (values[:, k - 1] == values[:, k]).nonzero()[0]
         if len(tied):
             best[tied] = np.sort(descending(scores[tied], scores[tied])[:, :k], axis=-1)
     return best

@@ -98,17 +98,15 @@ class SetRule:
         """The set of each row (of the flattened rows, where scores have more than two dimensions)."""
         if not self.is_fitted:
             raise ShortlistError(f"{self!r} is not fitted: call fit (or partial_fit) on held-out scores before predict")
-        sizes, labels, num_labels = [], [], self.num_labels
+        parts, num_labels = [], 0
         for block in read_blocks(scores, size=self.block_size):
             num_labels = block.scores.shape[1]
             self._check_labels(num_labels)
-            block_sizes, block_labels = self.sets_of(block)
-            sizes.append(block_sizes)
-            labels.append(block_labels)
-        if not sizes or num_labels is None:
+            parts.append(self.sets_of(block))
+        if not parts:
             raise ShortlistError("predict got no batch of scores")
-        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
-        return LabelSets(offsets, np.concatenate(labels), num_labels)
+        sizes, labels = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        return LabelSets.from_parts(sizes, labels, num_labels)
 
     # ---- to a file and back
 
@@ -203,7 +201,9 @@ def _num_labels(value: Any) -> int | None:
 def members(inside: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Set sizes and labels of a (rows, labels) membership matrix."""
     rows, num_labels = inside.shape
-    flat = np.flatnonzero(inside)
+    flat = inside.reshape(-1).nonzero()[0]
+    if rows == 1:
+        return np.array([flat.size]), flat
     bounds = np.searchsorted(flat, np.arange(rows + 1) * num_labels)
     return np.diff(bounds), flat - np.repeat(np.arange(rows) * num_labels, np.diff(bounds))
 

@@ -104,6 +104,10 @@ class ScoreCounts:
             raise ShortlistError(f"buckets are numbered 0..{_SIZE - 1}, it has {list(counts.open)}")
         return counts
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies hold the counts as JSON does: of megabytes of zeros, the few that are none."""
+        return type(self).from_state, (self.to_state(),)
+
     def _find_buckets(self, *ranks: int) -> list[tuple[int, int]]:
         """For each rank, the bucket of the rank-th largest score and the number of scores in the buckets above it."""
         reached = self.buckets[::-1].cumsum()

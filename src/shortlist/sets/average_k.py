@@ -231,6 +231,8 @@ class AverageK(SetRule):
 
 
 def _round(linked: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    if linked.dtype == dtype:
+        return linked
     with np.errstate(over="ignore"):  # a float64 beyond float32 becomes inf, which keeps the order
         return linked.astype(dtype, copy=False)
 
@@ -245,6 +247,8 @@ def _midpoint(high: float, low: float, dtype: Any) -> float:
 def _hashes_at(block: Block, linked: NDArray[Any], threshold: float) -> tuple[NDArray[np.int64], Hashes]:
     """Flat positions of the entries exactly at the threshold, and the hashes of their row and label."""
     at = np.flatnonzero(linked == linked.dtype.type(threshold))
+    if not len(at):
+        return at, np.zeros(0, np.uint64)
     rows, labels = np.divmod(at, linked.shape[1])
     used, place = np.unique(rows, return_inverse=True)
     return at, label_hashes(row_hashes(block.scores[used])[place], labels)
