@@ -17,7 +17,11 @@ READERS = {
     "visual-genome": "shortlist.scenes.readers.visual_genome:read_visual_genome",
     "placed-shapes": "shortlist.scenes.readers.placed_shapes:placed_shapes",
 }
-BACKBONES = {"relations": "shortlist.scenes.scorer:RelationScorer"}
+BACKBONES = {
+    "motifnet": "shortlist.scenes.motifnet:MotifNet",
+    "relations-light": "shortlist.scenes.scorer:RelationScorer",
+    "relations": "shortlist.scenes.scorer:RelationScorer",  # its name before there was MotifNet
+}
 OBJECTIVES = {
     "scene-softmax": "shortlist.scenes.objectives:SceneSoftmax",
     "scene-lml": "shortlist.scenes.objectives:SceneLML",

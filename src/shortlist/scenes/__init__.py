@@ -10,13 +10,16 @@ from shortlist.scenes.drawing import to_png, to_svg
 from shortlist.scenes.frequency import log_frequencies
 from shortlist.scenes.graphs import SceneGraph, predicted_graphs, read_graphs, recorded_graphs, write_graphs
 from shortlist.scenes.losses import draw_predicates, lml_losses, softmax_losses, truncated_entropy_losses
+from shortlist.scenes.motifnet import MotifNet
 from shortlist.scenes.objectives import SceneLML, SceneObjective, SceneSoftmax, SceneTruncatedEntropy
+from shortlist.scenes.pair_sampling import sample_pairs
 from shortlist.scenes.readers.placed_shapes import placed_shapes
 from shortlist.scenes.readers.visual_genome import read_visual_genome
 from shortlist.scenes.readers.vrd import read_vrd, read_vrd_pairs
 from shortlist.scenes.scorer import PairFeatures, RelationScorer
 
 __all__ = [
+    "MotifNet",
     "PairFeatures",
     "RelationScorer",
     "Relations",
@@ -37,6 +40,7 @@ __all__ = [
     "read_vrd",
     "read_vrd_pairs",
     "recorded_graphs",
+    "sample_pairs",
     "scene_dataset",
     "softmax_losses",
     "to_png",

@@ -34,6 +34,9 @@ class SceneBatch:
     objects: Tensor  # int64 (pairs,)
     counts: tuple[int, ...]  # objects of each image
     features: Tensor | None = None  # float32 (objects, F)
+    union_features: Tensor | None = None  # float32 (pairs, U)
+    class_scores: Tensor | None = None  # float32 (objects, classes + 1): what a detector says; the last is background
+    classes_given: bool = True  # otherwise ``classes`` are for the loss alone
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -51,6 +54,8 @@ class SceneBatch:
             subjects=self.subjects.to(device),
             objects=self.objects.to(device),
             features=None if self.features is None else self.features.to(device),
+            union_features=None if self.union_features is None else self.union_features.to(device),
+            class_scores=None if self.class_scores is None else self.class_scores.to(device),
         )
 
 

@@ -6,6 +6,7 @@ from torch import Tensor
 from shortlist.scenes.containers import Scenes
 
 PRIOR_PAIRS = 1.0  # the weight of what holds for any two classes, in pairs
+FLOOR = 1e-3  # of Neural Motifs' shares
 
 
 def log_frequencies(scenes: Scenes, prior_pairs: float = PRIOR_PAIRS) -> Tensor:
@@ -37,3 +38,36 @@ def log_frequencies(scenes: Scenes, prior_pairs: float = PRIOR_PAIRS) -> Tensor:
     anywhere = (counts.sum(0) + 0.5) / (pairs.sum() + 1)
     shares = (counts + prior_pairs * anywhere) / (pairs + prior_pairs).unsqueeze(1)
     return shares.log().float()
+
+
+def overlap_frequencies(scenes: Scenes, floor: float = FLOOR) -> Tensor:
+    """Neural Motifs' frequency bias: log(share + floor) of each predicate among what was counted of two classes, with
+    background as one more class and "no relation" as the last column, float32 ((classes + 1)^2, predicates + 1).
+
+    A relation counts as often as it is recorded. "No relation" counts once for each pair whose boxes overlap, related
+    or not (for each pair of an image where none do), and once more for every two classes, so that those which never met
+    have no relation.
+
+    >>> boxes = torch.tensor([[0.0, 0, 10, 10], [5, 5, 9, 9]])
+    >>> at = torch.tensor
+    >>> man_wears_hat = Scenes(
+    ...     boxes, at([0, 1]), at([0, 2]), at([[0, 1, 0]]), at([0, 1]), ("man", "hat"), 1, sizes=at([[10, 10]])
+    ... )
+    >>> overlap_frequencies(man_wears_hat).exp().view(3, 3, 2)[0, 1]  # 1 of 3, 2 of 3
+    tensor([0.3343, 0.6677])
+    """
+    classes, columns = len(scenes.class_names) + 1, scenes.num_predicates + 1
+    batch, _ = scenes.batch(torch.arange(len(scenes)))
+    first, second = batch.boxes[batch.subjects], batch.boxes[batch.objects]
+    overlap = (torch.minimum(first[:, 2:], second[:, 2:]) > torch.maximum(first[:, :2], second[:, :2])).all(1)
+    pairs = torch.tensor(batch.pair_counts)
+    image = torch.arange(len(pairs)).repeat_interleave(pairs)
+    overlap |= torch.bincount(image[overlap], minlength=len(pairs))[image] == 0
+    kind = batch.classes[batch.subjects] * classes + batch.classes[batch.objects]
+    begin = scenes.object_offsets[:-1].repeat_interleave(scenes.relation_offsets.diff())
+    subject, thing = (scenes.classes[scenes.relations[:, end] + begin] for end in (0, 1))
+    related = (subject * classes + thing) * columns + scenes.relations[:, 2]
+    cells = torch.cat([related, kind[overlap] * columns + columns - 1])
+    counts = torch.bincount(cells, minlength=classes**2 * columns).view(-1, columns).double()
+    counts[:, -1] += 1
+    return (counts / counts.sum(1, keepdim=True) + floor).log().float()

@@ -15,9 +15,9 @@ class HighwayCell(nn.Module):
         i, f, o, r = sigmoid(W x + U h + b), one of each;  g = tanh(W x + U h + b)
         c' = i g + f c;  h' = r (o tanh(c')) + (1 - r) V x
 
-    The gate r decides how much of the step's own answer is taken; the rest is a linear map of the input, without a
-    bias. The first five are blocks of ``input`` and ``state``, in the order i, f, g, o, r; V is the sixth block of
-    ``input``. Blocks start orthogonal, biases at 0, those of the forget gate at 1.
+    The gate r decides how much of the step's own answer is taken; the rest is a linear map of the input, whose bias is
+    there if ``way_bias``. The first five are blocks of ``input`` and ``state``, in the order i, f, g, o, r; V is the
+    sixth block of ``input``. Blocks start orthogonal, biases at 0, those of the forget gate at 1.
 
     >>> cell = HighwayCell(3, 4)
     >>> h, c = cell(cell.project(torch.randn(2, 3)), torch.zeros(2, 4), torch.zeros(2, 4))
@@ -25,12 +25,12 @@ class HighwayCell(nn.Module):
     (torch.Size([2, 4]), 172)
     """
 
-    def __init__(self, in_features: int, hidden: int) -> None:
+    def __init__(self, in_features: int, hidden: int, way_bias: bool = False) -> None:
         super().__init__()
-        self.in_features, self.hidden = in_features, hidden
+        self.hidden = hidden
         self.input = nn.Parameter(torch.empty(6 * hidden, in_features))
         self.state = nn.Parameter(torch.empty(5 * hidden, hidden))
-        self.bias = nn.Parameter(torch.zeros(5 * hidden))
+        self.bias = nn.Parameter(torch.zeros((6 if way_bias else 5) * hidden))
         self.reset_parameters()
 
     @torch.no_grad()
@@ -45,15 +45,16 @@ class HighwayCell(nn.Module):
 
     def project(self, inputs: Tensor) -> Tensor:
         """W x, V x and the biases of all steps at once: nothing in it waits for the step before."""
-        bias = torch.cat([self.bias, self.bias.new_zeros(self.hidden)])
+        bias: Tensor = self.bias
+        if len(bias) < len(self.input):
+            bias = torch.cat([bias, bias.new_zeros(self.hidden)])
         return nn.functional.linear(inputs, self.input, bias)
 
     def forward(self, projected: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         """The next h and c of some rows from their projected inputs."""
-        gates = torch.addmm(projected[:, : 5 * self.hidden], h, self.state.t())
-        i, f, g, o, r = gates.chunk(5, 1)
+        wanted, way = projected.split([5 * self.hidden, self.hidden], 1)
+        i, f, g, o, r = torch.addmm(wanted, h, self.state.t()).chunk(5, 1)
         c = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * c
-        way = projected[:, 5 * self.hidden :]
         return torch.lerp(way, torch.sigmoid(o) * torch.tanh(c), torch.sigmoid(r)), c
 
 

@@ -1,14 +1,16 @@
 """Objectives for scenes: how features of pairs become scores of every (pair, predicate) and a loss of whole images."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
 from shortlist.objectives.base import Objective
 from shortlist.scenes.losses import draw_predicates, lml_losses, softmax_losses, truncated_entropy_losses
+from shortlist.scenes.pair_sampling import sample_pairs
 from shortlist.scenes.scorer import PairFeatures
 
 
@@ -16,8 +18,19 @@ class SceneObjective(Objective):
     """A linear head on the features of pairs; scores start from the frequencies that the backbone brings along.
 
     ``forward`` gives (pairs, predicates), image after image, whose order within an image is the answer; ``loss`` takes
-    the recorded relations as (pair, predicate) entries.
+    the recorded relations as (pair, predicate) entries. Where the backbone decides the classes of objects, their
+    cross-entropy is added.
     """
+
+    @dataclass(frozen=True)
+    class Config:
+        """``others``: how many unrelated pairs are drawn for each related one at every step; None takes all of them."""
+
+        others: float | None = None
+
+        def __post_init__(self) -> None:
+            if self.others is not None and self.others < 0:
+                raise ShortlistError(f"others must be at least 0, got {self.others}")
 
     accepts = ("scenes",)
     link = "none"
@@ -42,6 +55,11 @@ class SceneObjective(Objective):
 
     def image_losses(self, features: PairFeatures, entries: Tensor) -> tuple[Tensor, Tensor]:
         """The loss of each image, and which images count."""
+        if self.config.others is not None:
+            rows, entries, pair_counts = sample_pairs(entries, features.pair_counts, self.config.others)
+            features = replace(
+                features, values=features.values[rows], frequency=features.frequency[rows], pair_counts=pair_counts
+            )
         losses = self.row_losses(self.columns(features), entries, features.pair_counts)
         counts = torch.tensor(features.pair_counts, device=losses.device)
         first = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
@@ -51,7 +69,10 @@ class SceneObjective(Objective):
 
     def loss(self, features: Any, target: Tensor, index: Tensor | None = None) -> Tensor:
         losses, counted = self.image_losses(features, target)
-        return (losses * counted).sum() / counted.sum().clamp(min=1)
+        mean = (losses * counted).sum() / counted.sum().clamp(min=1)
+        if features.decided is None:
+            return mean
+        return mean + F.cross_entropy(features.decided.scores, features.decided.recorded)
 
     def row_losses(self, scores: Tensor, entries: Tensor, pair_counts: tuple[int, ...]) -> Tensor:
         raise NotImplementedError
@@ -83,12 +104,13 @@ class _OfK(SceneObjective):
     """One of k relations per image."""
 
     @dataclass(frozen=True)
-    class Config:
-        """``k``: how many relations are predicted per image while training."""
+    class Config(SceneObjective.Config):
+        """``k``: how many relations are predicted per image while training; ``others``: as in `SceneSoftmax`."""
 
         k: int = 20
 
         def __post_init__(self) -> None:
+            super().__post_init__()
             if self.k < 1:
                 raise ShortlistError(f"k must be at least 1, got {self.k}")
 

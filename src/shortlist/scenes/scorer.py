@@ -16,12 +16,22 @@ from shortlist.scenes.geometry import OBJECT_NUMBERS, PAIR_NUMBERS, object_geome
 
 
 @dataclass(frozen=True, eq=False)
+class DecidedClasses:
+    """The classes of objects, where a scorer decides them itself: one row per object, image after image."""
+
+    scores: Tensor  # (objects, classes + 1); the last column is background
+    recorded: Tensor  # (objects,): what they are, for the loss; the number of classes stands for background
+    chosen: Tensor  # (objects,)
+
+
+@dataclass(frozen=True, eq=False)
 class PairFeatures:
     """What an objective sees of a batch: one row per pair, image after image."""
 
     values: Tensor  # (pairs, out_features)
     frequency: Tensor  # (pairs, predicates + 1): the starting scores; the last column is "no relation"
     pair_counts: tuple[int, ...]  # pairs of each image
+    decided: DecidedClasses | None = None  # None: the classes were given
 
 
 class RelationScorer(nn.Module):
@@ -65,7 +75,7 @@ class RelationScorer(nn.Module):
         learn_frequency: bool = True,
     ) -> None:
         super().__init__()
-        if len(in_shape) != 4:
+        if len(in_shape) not in (4, 7):
             raise ShortlistError(
                 f"backbone 'relations' takes scenes (readers vrd, vrd-pairs and visual-genome), got inputs of shape "
                 f"{tuple(in_shape)}: use 'identity' or 'mlp' for features, a convolutional network for images"
@@ -75,7 +85,7 @@ class RelationScorer(nn.Module):
                 raise ShortlistError(f"{name} must be at least 1, got {value}")
         if not 0 <= dropout < 1:
             raise ShortlistError(f"dropout must be at least 0 and below 1, got {dropout!r}")
-        classes, predicates, words, features = in_shape
+        classes, predicates, words, features = in_shape[:4]  # the rest is for MotifNet
         self.embedding = nn.Embedding(classes, words or embedding)
         own = self.embedding.embedding_dim + OBJECT_NUMBERS + features
         self.context = LeftRightContext(own, context)

@@ -16,6 +16,7 @@ from shortlist.metrics.named import check_metric, measure_all
 from shortlist.options import Named
 from shortlist.scenes.drawing import to_svg
 from shortlist.scenes.graphs import SceneGraph, predicted_graphs, recorded_graphs, write_graphs
+from shortlist.scenes.motifnet import MotifNet
 from shortlist.scenes.report import write_scenes
 from shortlist.scenes.scorer import RelationScorer
 from shortlist.tasks import Predictions, ScoredRun
@@ -31,7 +32,7 @@ class SceneTask:
     """
 
     readers = ("vrd", "vrd-pairs", "visual-genome")
-    backbones = ("relations",)
+    backbones = ("relations-light", "motifnet", "relations")
     calibration = "scenes are answered with the k best relations of each image: there is nothing to calibrate"
 
     def epoch_metrics(self) -> list[str]:
@@ -42,7 +43,7 @@ class SceneTask:
         check_same_names(facts["objects"], dataset.inputs.class_names, what, "object class")
 
     def start(self, backbone: nn.Module, train_set: Dataset) -> None:
-        if isinstance(backbone, RelationScorer):
+        if isinstance(backbone, RelationScorer | MotifNet):
             backbone.start_from(train_set.inputs)
 
     def results(self, dataset: Dataset, scores: Tensor, metrics: Sequence[str]) -> dict[str, Any]:
