@@ -57,20 +57,21 @@ IMAGE = (3, 64, 64)
 
 
 def page() -> str:
+    names = [name for name in BACKBONES if name != "relations"]  # an old name of relations-light
     parts = [
         INTRODUCTION,
-        table(["backbone", "what it is", "takes", "parameters", "features"], [_row(name) for name in BACKBONES]),
+        table(["backbone", "what it is", "takes", "parameters", "features"], [_row(name) for name in names]),
         f"{SIZES}\n",
     ]
-    for name in BACKBONES:
+    for name in names:
         parts.append(f"## {name}\n\n{_options(name)}\n\n{readable(_docstring(name)).rstrip()}\n")
     return "\n".join(parts)
 
 
 def _row(name: str) -> list[str]:
     row = [f"[`{name}`](#{name})", summary(BACKBONES[name])]
-    if name in ("identity", "mlp", "relations"):  # sizes that depend on the inputs
-        return [*row, "scenes" if name == "relations" else "features or images", "", ""]
+    if name in ("identity", "mlp", "relations-light", "motifnet"):  # sizes that depend on the inputs
+        return [*row, "features or images" if name in ("identity", "mlp") else "scenes", "", ""]
     with torch.device("meta"):  # counted, not filled
         made = build_backbone(name, in_shape=IMAGE, **({"pretrained": False} if name == "efficientnet-lite0" else {}))
     parameters = sum(value.numel() for value in made.parameters())

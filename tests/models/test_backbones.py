@@ -175,7 +175,7 @@ def test_a_callable_that_gives_no_backbone_is_an_error(name, words):
 
 def test_every_built_in_name_is_in_the_contract():
     own = {"identity", "mlp", "convnet", "densenet", "resnet18", "resnet50", "resnet101", "vgg16"}
-    own |= {"efficientnet-lite0", "relations"}
+    own |= {"efficientnet-lite0", "motifnet", "relations-light", "relations"}
     assert set(BACKBONES) == own
 
 

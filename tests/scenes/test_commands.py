@@ -125,7 +125,7 @@ def test_the_graphs_of_runs_side_by_side_are_those_of_the_same_images(run, confi
         (("predict", "RUN", "test", "-o", "graphs.parquet"), "graphs are written as .jsonl"),
         (("evaluate", "RUN", "test", "--metric", "topk-accuracy@1"), "not for scenes: use one of scene-recall@k"),
         (("train", "CONFIG", "objective={name: lml}", "--dry-run"), "use one of scene-softmax, scene-lml"),
-        (("train", "CONFIG", "backbone={name: mlp}", "--dry-run"), "set backbone.name=relations"),
+        (("train", "CONFIG", "backbone={name: mlp}", "--dry-run"), "set backbone.name=relations-light"),
         (("train", "CONFIG", "stop.metric=topk-accuracy@1", "--dry-run"), "not for scenes"),
         (("train", "CONFIG", "augment.flip=true", "--out", "NEW"), "augment is for images, the training data has s"),
         (("train", "CONFIG", "data.corruptions=[{name: missing-labels, rate: 0.5}]", "--dry-run"), "scenes are ans"),

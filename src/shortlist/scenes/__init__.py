@@ -1,8 +1,8 @@
 """Scene graphs: which relations hold between the objects of an image, answered with k of them.
 
-Data: `Scenes` (readers ``vrd``, ``vrd-pairs`` and ``visual-genome``). Model: the backbone ``relations`` and the
-objectives ``scene-softmax``, ``scene-lml`` and ``scene-truncated-entropy``. Results: `metrics.SceneRecallAtK`, and
-`SceneGraph` as JSON or as a picture.
+Data: `Scenes` (readers ``vrd``, ``vrd-pairs`` and ``visual-genome``). Models: the backbones ``motifnet`` and
+``relations-light``, the objectives ``scene-softmax``, ``scene-lml`` and ``scene-truncated-entropy``. Results:
+`metrics.SceneRecallAtK`, and `SceneGraph` as JSON or as a picture.
 """
 
 from shortlist.scenes.containers import Relations, SceneBatch, Scenes, scene_dataset
@@ -16,11 +16,13 @@ from shortlist.scenes.pair_sampling import sample_pairs
 from shortlist.scenes.readers.placed_shapes import placed_shapes
 from shortlist.scenes.readers.visual_genome import read_visual_genome
 from shortlist.scenes.readers.vrd import read_vrd, read_vrd_pairs
+from shortlist.scenes.regions import RegionFeatures, region_features, roi_align
 from shortlist.scenes.scorer import PairFeatures, RelationScorer
 
 __all__ = [
     "MotifNet",
     "PairFeatures",
+    "RegionFeatures",
     "RelationScorer",
     "Relations",
     "SceneBatch",
@@ -40,6 +42,8 @@ __all__ = [
     "read_vrd",
     "read_vrd_pairs",
     "recorded_graphs",
+    "region_features",
+    "roi_align",
     "sample_pairs",
     "scene_dataset",
     "softmax_losses",

@@ -35,9 +35,9 @@ class MotifNet(nn.Module):
     each predicate joined the two classes in the training images (`overlap_frequencies`).
 
     Args:
-        in_shape: as in ``Scenes.shape``: object classes, predicates, numbers of a word vector (0: there are none), numbers
-            seen in each box (0: none), and, if there is more to say, numbers seen in each union box, whether a detector
-            guessed the classes, and whether they have to be found (SGCls, SGDet).
+        in_shape: as in ``Scenes.shape``: object classes, predicates, numbers of a word vector (0: there are none),
+            numbers seen in each box (0: none), and, if there is more to say, numbers seen in each union box, whether a
+            detector guessed the classes, and whether they have to be found (SGCls, SGDet).
         embedding: length of a class's vector, where there are no word vectors.
         hidden: size of the LSTMs' states.
         pooling: length of a pair's features.
@@ -48,8 +48,8 @@ class MotifNet(nn.Module):
             ``confidence`` of the classes, highest first, or ``random`` (in training; as listed otherwise).
         union_channels: channels of the network that sees the two rectangles.
         dropout: of the LSTMs' states.
-        apart: where classes have to be found, boxes that overlap as much cannot have the same class; 0.3 for the boxes of
-            a detector (SGDet), None for any (SGCls).
+        apart: where classes have to be found, boxes that overlap as much cannot have the same class: 0.3 for those of
+            a detector (SGDet); None lets them (SGCls).
         regions: what was seen in a box is a map of union_channels x 7 x 7 and not a vector; two layers follow it.
         region_dropout: between those layers, and those of the union box.
         learn_frequency: whether training changes the frequencies.

@@ -46,7 +46,7 @@ class SceneObjective(Objective):
     def columns(self, features: PairFeatures) -> Tensor:
         """The scores of all columns of the head."""
         if not isinstance(features, PairFeatures):
-            raise ShortlistError(f"objective {self.name!r} takes the features of pairs: set backbone.name=relations")
+            raise ShortlistError(f"objective {self.name!r} takes the features of pairs: set backbone.name=motifnet")
         scores: Tensor = self.head(features.values) + features.frequency[:, : self.head.out_features]
         return scores
 

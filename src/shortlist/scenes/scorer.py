@@ -77,8 +77,8 @@ class RelationScorer(nn.Module):
         super().__init__()
         if len(in_shape) not in (4, 7):
             raise ShortlistError(
-                f"backbone 'relations' takes scenes (readers vrd, vrd-pairs and visual-genome), got inputs of shape "
-                f"{tuple(in_shape)}: use 'identity' or 'mlp' for features, a convolutional network for images"
+                f"backbone 'relations-light' takes scenes (readers vrd, vrd-pairs and visual-genome), got inputs of "
+                f"shape {tuple(in_shape)}: use 'identity' or 'mlp' for features, a convolutional network for images"
             )
         for name, value in (("embedding", embedding), ("context", context), ("hidden", hidden)):
             if value < 1:
@@ -109,7 +109,7 @@ class RelationScorer(nn.Module):
     def forward(self, batch: SceneBatch) -> PairFeatures:
         if not isinstance(batch, SceneBatch):
             raise ShortlistError(
-                f"the backbone 'relations' takes scenes, got {type(batch).__name__}: see shortlist.scenes"
+                f"the backbone 'relations-light' takes scenes, got {type(batch).__name__}: see shortlist.scenes"
             )
         boxes = batch.boxes.to(self.place.weight.dtype)
         parts = [self.embedding(batch.classes), object_geometry(boxes)]
