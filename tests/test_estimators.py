@@ -475,7 +475,7 @@ def test_the_same_random_state_gives_the_same_model_and_leaves_torch_alone() -> 
         ({"objective": "cross-entrpy"}, "no objective 'cross-entrpy'.*cross-entropy"),
         ({"rule": "average"}, "rule.*no rule 'average'.*average-k"),
         ({"rule_options": {"kk": 2}}, "rule.kk: there is no such key"),
-        ({"objective_options": {"smoothing": 0.1}}, "has no option 'smoothing'.*label_smoothing"),
+        ({"objective_options": {"smoothing": 0.1}}, "smoothing: there is no such key.*label_smoothing"),
         ({"k": 0}, "k must be a number above 0, or None, got 0"),
         ({"k": "5"}, "k must be a number above 0, or None, got '5'"),
         ({"epochs": 0}, "epochs: input should be greater than 0, got 0"),

@@ -28,8 +28,7 @@ ORDER = [
     # shared ground, open to every room
     ["labels"],
     ["distributed", "checks", "links", "files", "options"],
-    ["verticals"],
-    ["optional", "text"],
+    ["optional", "text", "registry", "verticals"],
     ["errors"],
 ]
 VERTICAL = ("scenes",)  # rooms that no other one imports: the tables of verticals.py find what they bring
@@ -98,10 +97,8 @@ BY_NAME = {
     "shortlist/cli/__init__.py",
     "shortlist/kernels/dispatch.py",
     "shortlist/metrics/__init__.py",
-    "shortlist/models/allowed_import.py",
     "shortlist/optional.py",
-    "shortlist/verticals.py",
-    "shortlist_recipes/__init__.py",
+    "shortlist/registry.py",
 }
 
 

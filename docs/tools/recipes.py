@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from shortlist_recipes import RECIPES
+from shortlist.cli.recipe import summaries
 
 PAGES = Path(__file__).resolve().parents[1] / "recipes"
 INTRODUCTION = """\
@@ -40,7 +40,7 @@ def put(folder: Path) -> str:
 
 def overview() -> str:
     rows = ["| recipe | what it shows | took |", "|---|---|---:|"]
-    for name, summary in RECIPES.items():
+    for name, summary in summaries().items():
         table = PAGES / f"{name}.json"
         if table.exists():
             seconds = json.loads(table.read_text("utf-8"))["seconds"]

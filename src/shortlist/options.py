@@ -1,8 +1,10 @@
 """Options by name: are these the names a function or a config section knows, and which one was meant?"""
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
@@ -46,15 +48,6 @@ def unknown_key(place: str, key: str, known: Iterable[str]) -> str:
     return f"{where}: there is no such key{nearest(key, known)}; allowed here: {', '.join(known) or 'nothing'}"
 
 
-def check_name(place: str, name: str, known: Iterable[str], what: str) -> None:
-    """Raise a ValueError where ``name`` is none of the known ones."""
-    known = list(known)
-    if name not in known:
-        raise ShortlistError(
-            f"{place}: there is no {what} {name!r}{nearest(name, known)}; there are {', '.join(known)}"
-        )
-
-
 def check_call(place: str, function: Callable[..., Any], options: Mapping[str, Any], skip: int = 0) -> dict[str, Any]:
     """The options as the function wants them, checked against its signature (after its first ``skip`` parameters).
 
@@ -76,18 +69,41 @@ def check_call(place: str, function: Callable[..., Any], options: Mapping[str, A
     missing = [p.name for p in named.values() if p.default is p.empty and p.name not in options]
     if missing:
         raise ShortlistError(f"{place}: {' and '.join(missing)} must be given; allowed here: {', '.join(named)}")
-    hints = get_type_hints(function)
+    hints = _hints(function)
     return {key: check_value(f"{place}.{key}", value, hints.get(key, Any)) for key, value in options.items()}
 
 
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The types of a function's parameters; of a class, those of its constructor."""
+    if isinstance(function, type) and not dataclasses.is_dataclass(function):
+        function = function.__init__  # type: ignore[misc]
+    try:
+        return get_type_hints(function)
+    except NameError:  # a name that only type checkers import: the function will check
+        return {}
+
+
 def check_value(place: str, value: Any, wanted: Any) -> Any:
-    """The value as the wanted type, or a ValueError that names the place."""
+    """The value as the wanted type, or a ValueError that names the place. Neither text nor True is a number.
+
+    >>> check_value("k", 3, float), check_value("widths", [8, 16], tuple[int, ...])
+    (3.0, (8, 16))
+    >>> check_value("k", True, int)
+    Traceback (most recent call last):
+    shortlist.ShortlistError: k: input should be a valid integer, got True
+    """
+    if isinstance(value, Real) and not isinstance(value, bool):  # numpy's numbers, too
+        value = int(value) if isinstance(value, Integral) else float(value)
     try:
         adapter = TypeAdapter(wanted, config=ConfigDict(arbitrary_types_allowed=True))
     except Exception:  # a section of its own settings, or a type pydantic cannot describe: the function will check it
         return value
     try:
-        return adapter.validate_python(value)
+        found = adapter.validate_python(value)
+        mixed = isinstance(value, str) or isinstance(value, bool) != isinstance(found, bool)
+        if mixed and isinstance(found, int | float):
+            adapter.validate_python(value, strict=True)
+        return found
     except ValidationError as error:
         reasons = sorted({in_our_words(detail["msg"]) for detail in error.errors()})
         raise ShortlistError(f"{place}: {'; or '.join(reasons)}, got {value!r}") from None

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from shortlist import verticals
 from shortlist.data import Dataset
 from shortlist.options import Named
+from shortlist.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,9 @@ class Task(Protocol):
         """Give a new backbone what it takes from the training data before training."""
         ...
 
-    def results(self, dataset: Dataset, scores: Tensor, metrics: Sequence[str]) -> dict[str, Any]:
+    def results(
+        self, dataset: Dataset, scores: Tensor, metrics: Sequence[str], allow_import: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """What ``shortlist evaluate`` prints: examples, metrics and rules."""
         ...
 
@@ -75,7 +78,7 @@ class Task(Protocol):
         ...
 
 
-_TASKS: verticals.Table[type[Task]] = verticals.Table(elsewhere=verticals.TASKS)
+_TASKS: Registry[type[Task]] = Registry("task", verticals.TASKS)
 
 
 def task_of(kind: str) -> Task | None:

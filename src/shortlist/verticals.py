@@ -1,13 +1,8 @@
 """Vertical rooms, such as ``scenes/``: each brings its own inputs, readers, backbones, objectives, metrics and report.
 
-No other room imports a vertical one. Their tables list what it brings by name, from here, and it is imported when it is
+No other room imports a vertical one. Their registries list what it brings by name, from here, and import it when it is
 first asked for; ``shortlist.tasks`` finds its task object.
 """
-
-from collections import UserDict
-from collections.abc import Mapping
-from importlib import import_module
-from typing import Any, TypeVar
 
 # name -> "module:thing"; the kind of inputs that a vertical room brings is the name of its task
 TASKS = {"scenes": "shortlist.scenes.task:SceneTask"}
@@ -40,30 +35,3 @@ METRIC_FUNCTIONS = {
     "scene_mean_recall_at_k": "shortlist.scenes.recall:scene_mean_recall_at_k",
     "scene_recall_at_k": "shortlist.scenes.recall:scene_recall_at_k",
 }
-
-Thing = TypeVar("Thing")
-
-
-class Table(UserDict[str, Thing]):
-    """Things by name. Those given as ``elsewhere`` ("module:thing") are imported when they are first asked for.
-
-    >>> table = Table({"half": lambda x: x / 2}, elsewhere={"root": "math:sqrt"})
-    >>> list(table), table["root"](9), table["half"](9)
-    (['half', 'root'], 3.0, 4.5)
-    """
-
-    def __init__(self, here: Mapping[str, Thing] | None = None, elsewhere: Mapping[str, str] | None = None) -> None:
-        super().__init__(here or {})
-        self.data |= {name: _Elsewhere(place) for name, place in (elsewhere or {}).items()}  # type: ignore[misc]
-
-    def __getitem__(self, name: str) -> Thing:
-        found = super().__getitem__(name)
-        if isinstance(found, _Elsewhere):
-            found = self.data[name] = found.imported()
-        return found
-
-
-class _Elsewhere(str):
-    def imported(self) -> Any:
-        module, _, name = self.partition(":")
-        return getattr(import_module(module), name)

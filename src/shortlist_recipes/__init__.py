@@ -2,9 +2,9 @@
 
 How to write one
 ----------------
-A recipe is one file in this folder that ends in ``RECIPE = Recipe(...)``, and one line in `RECIPES` below. The file's
-name is the recipe's with ``_`` for ``-``. Another package adds its own: it lists a module with `RECIPES` and `load`
-under the entry point group ``shortlist.recipes``, as this one does in pyproject.toml. A `Recipe` says:
+A recipe is one file in this folder that ends in ``RECIPE = Recipe(...)``, and one line in pyproject.toml, under the
+entry points ``shortlist.recipes``, where another package adds its own. The first line of the file's docstring is what
+``shortlist recipe --list`` says about it. A `Recipe` says:
 
 ``cells(scale, data)``
     The grid, in the order in which it is run. ``data`` is the data folder (``--data``, else ``$SHORTLIST_SHARED/data``,
@@ -33,39 +33,4 @@ Sources are read once per process and parts are kept for the cells that follow w
 grid by data first. At smoke scale use the embedded data (reader ``ambiguous-numbers``): seconds, and no files needed.
 `noisy_cifar100` is a good one to copy from. Test a recipe with ``tests/recipes/smoke.py``.
 After a run at cpu scale, ``python docs/tools/recipes.py DIR`` puts its page, figures and table.json into the docs.
-
->>> load("noisy-cifar100").name
-'noisy-cifar100'
->>> load("noisy-cifar10")
-Traceback (most recent call last):
-shortlist.ShortlistError: there is no recipe 'noisy-cifar10'; did you mean 'noisy-cifar100'?; there are ...
 """
-
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-from shortlist.errors import ShortlistError, nearest
-
-if TYPE_CHECKING:
-    from shortlist_recipes.recipe import Recipe
-
-# name -> what it is about, in the order of the documentation
-RECIPES = {
-    "noisy-cifar100": "Top-k losses under label noise within coarse classes (smooth top-k table 1, LML figure 4).",
-    "small-data": "Cross-entropy and smooth top-k on 5 to 100 % of the data, and several crops (its table 2).",
-    "temperature": "The smooth top-k loss from tau 0 to 100, with and without a margin (smooth top-k tables 6-8).",
-    "top-k-timing": "Time and stability of the top-k losses beside the published algorithms (smooth top-k tables 3-5).",
-    "average-k": "Losses for sets of K labels on average, balanced and long-tailed (average-K tables 1-2).",
-    "two-way": "Multi-label losses by mean average precision; temperature against margin (two-way tables B and C).",
-    "partial-labels": "Learning when up to 90 % of the labels are missing: IMCL and others (IMCL tables 1-2).",
-    "linear-evaluation": "Features trained with each loss, judged by linear classifiers on other classes (section B).",
-    "scene-graphs": "Predicting k relations per image: LML and truncated entropy (LML tables 1-2, figures 5-6).",
-}
-
-
-def load(name: str) -> "Recipe":
-    """The recipe of this name; its file is imported now and not before."""
-    if name not in RECIPES:
-        raise ShortlistError(f"there is no recipe {name!r}{nearest(name, RECIPES)}; there are {', '.join(RECIPES)}")
-    found: Recipe = import_module(f"shortlist_recipes.{name.replace('-', '_')}").RECIPE
-    return found

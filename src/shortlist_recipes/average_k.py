@@ -1,4 +1,4 @@
-"""average-k: losses for sets that hold K labels on average, on balanced and on long-tailed data."""
+"""Losses for sets of K labels on average, balanced and long-tailed (average-K tables 1-2)."""
 
 from pathlib import Path
 from typing import Any

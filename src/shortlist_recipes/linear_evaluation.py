@@ -1,4 +1,4 @@
-"""linear-evaluation: what features that were trained with each loss are worth on other classes."""
+"""Features trained with each loss, judged by linear classifiers on other classes (section B)."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""noisy-cifar100: top-k losses when the label is drawn anew within its coarse class with probability p."""
+"""Top-k losses under label noise within coarse classes (smooth top-k table 1, LML figure 4)."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""partial-labels: learning when 0 to 90 % of the labels are missing, by similarity to other images and otherwise."""
+"""Learning when up to 90 % of the labels are missing: IMCL and others (IMCL tables 1-2)."""
 
 from pathlib import Path
 from typing import Any

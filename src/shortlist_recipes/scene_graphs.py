@@ -1,4 +1,4 @@
-"""scene-graphs: predicting k relations per image with LML and truncated entropy, against a softmax per pair."""
+"""Predicting k relations per image: LML and truncated entropy (LML tables 1-2, figures 5-6)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""temperature: the smooth top-k loss from the hinge (tau = 0) to very smooth, and with and without a margin."""
+"""The smooth top-k loss from tau 0 to 100, with and without a margin (smooth top-k tables 6-8)."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""top-k-timing: the time and the stability of the top-k losses, beside the algorithms that were published for them."""
+"""Time and stability of the top-k losses beside the published algorithms (smooth top-k tables 3-5)."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""two-way: multi-label losses by mean average precision, and the temperature against the margin."""
+"""Multi-label losses by mean average precision; temperature against margin (two-way tables B and C)."""
 
 from collections.abc import Sequence
 from pathlib import Path

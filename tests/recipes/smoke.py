@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shortlist_recipes import load
+from shortlist.cli.recipe import RECIPES
 from shortlist_recipes.recipe import Recipe, Scale
 from shortlist_recipes.run import run_recipe
 from shortlist_recipes.sources import data_folder
@@ -14,7 +14,7 @@ SHARED = data_folder() if data_folder().exists() else Path(__file__).parents[3] 
 
 def run_smoke(name: str, folder: Path) -> dict[str, Any]:
     """Run a recipe at smoke scale; its table.json, after checking that everything was written."""
-    return run(load(name), "smoke", folder)
+    return run(RECIPES.find(name), "smoke", folder)
 
 
 def run(recipe: Recipe, scale: Scale, folder: Path, data: Path = SHARED) -> dict[str, Any]:

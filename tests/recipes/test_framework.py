@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from shortlist.cli.recipe import RECIPES, summaries
 from shortlist.runs.config import RunConfig
 from shortlist.runs.run import Run
-from shortlist_recipes import RECIPES, load
 from shortlist_recipes.cells import Cell, FunctionCell, TrainCell, train_model
 from shortlist_recipes.layout import Texts
 from shortlist_recipes.measures import top_accuracies
@@ -270,12 +270,12 @@ def test_missing_data_is_named_with_what_it_is_and_where_it_was_looked_for(tmp_p
 def test_the_command_lists_the_recipes(capsys: pytest.CaptureFixture[str]) -> None:
     result = run_here(capsys, "recipe", "--list")
     assert result.code == 0
-    assert all(name in result.out for name in RECIPES)
+    assert all(name in result.out for name in summaries())
 
 
 def test_every_listed_recipe_has_its_name_and_its_file() -> None:
-    for name in RECIPES:
-        assert load(name).name == name
+    for name in summaries():
+        assert RECIPES.find(name).name == name
 
 
 @pytest.mark.parametrize(

@@ -28,15 +28,19 @@ def check(
     options: ReaderOptions = None,
     images: ImagesFolder = None,
     labels: LabelColumns = None,
+    allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
     """List everything that is wrong with the files: missing, truncated and duplicate images, labels outside the
     vocabulary, ... Exits with 1 if there is anything. Of a path it also says what fit makes of it."""
     from shortlist.data.readers.findings import grouped
     from shortlist.data.readers.registry import check as check_files
+    from shortlist.runs.setup import check_source
 
     source, blanks, plan = _source(reader, options, labels, images)
-    dataset, found = check_files(source.reader, **_checked(source))
+    allowed = allow_import or ()
+    checked = check_source("SOURCE", source, allowed)
+    dataset, found = check_files(source.reader, allow_import=allowed, **checked)
     if as_json:
         fields = ("file", "row", "unit", "message")
         use = None if dataset is None or dataset.columns is None else dataset.columns.as_json()
@@ -63,6 +67,7 @@ def describe(
     options: ReaderOptions = None,
     images: ImagesFolder = None,
     labels: LabelColumns = None,
+    allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
     """Count what is in the data: examples, labels, how many are unknown, how many apply at once. Of a path it also says
@@ -70,7 +75,7 @@ def describe(
     from shortlist.runs.setup import read_source
 
     source, blanks, plan = _source(reader, options, labels, images)
-    dataset = read_source(source)
+    dataset = read_source(source, allow_import=allow_import or ())
     described = dataset.describe()
     if as_json:
         planned = {} if plan is None else {"fit": _planned(plan, dataset)}
@@ -114,22 +119,16 @@ def features(
     Images that cannot be decoded are left out and listed at the end, and the exit code is then 3.
     """
     from shortlist.data.write_features import write_features
-    from shortlist.options import Named
-    from shortlist.runs.config import apply_override
+    from shortlist.runs.config import parse_named
     from shortlist.runs.results import skipped_images
     from shortlist.runs.setup import read_source
     from shortlist.training.encoders import encode
 
     if out.suffix != ".npz":
         raise ShortlistError(f"-o {out}: features are written as .npz")
-    dataset = read_source(_source(reader, options, labels, images)[0])
-    allowed = tuple(allow_import or ())
-    is_own = any(backbone == name or backbone.startswith(f"{name}:") for name in allowed)
-    name, rest = (backbone, "") if is_own else backbone.partition(":")[::2]
-    settings: dict[str, Any] = {}
-    for option in filter(None, rest.split(",")):
-        apply_override(settings, option)
-    encoder, show = Named.of(name, **settings), None if quiet else _show
+    allowed = allow_import or ()
+    dataset = read_source(_source(reader, options, labels, images)[0], allow_import=allowed)
+    encoder, show = parse_named(backbone), None if quiet else _show
     found = encode(dataset, encoder, cache, allow_import=allowed, progress=show, broken={}).without_broken()
     keys = write_features(found, out)
     result = {"written": str(out), "examples": len(found), "features": found.in_features}
@@ -252,11 +251,3 @@ def _source(
     blanks = run.get("na_values")
     source = as_table(Source(**content), run.get("preprocess", "auto"))
     return source, NA_VALUES if blanks is None else tuple(blanks), None
-
-
-def _checked(source: Any) -> dict[str, Any]:
-    from shortlist.data import READERS
-    from shortlist.options import check_call, check_name
-
-    check_name("SOURCE", source.reader, READERS, "reader")
-    return check_call(source.reader, READERS[source.reader], source.options)

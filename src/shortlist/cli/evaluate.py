@@ -58,6 +58,7 @@ def evaluate(
         rules=rules,
         link=link,
         out=out,
+        allow_import=allow_import or (),
     )
     if as_json:
         print_json(result)

@@ -1,47 +1,55 @@
 """``shortlist recipe``: an experiment of a paper, with its table beside the published one.
 
-Recipes come from installed packages, ours (``shortlist_recipes``) like anyone's: a package lists, under the entry point
-group ``shortlist.recipes``, a module with `RECIPES`, name -> what it shows, and ``load(name)``, which gives an object
-with ``run(scale, folder, data, say)``.
+Recipes come from installed packages, ours (``shortlist_recipes``) like anyone's: see `shortlist.registry`.
 """
 
+import ast
 import json
-from collections.abc import Mapping
-from importlib.metadata import entry_points
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import typer
 
-from shortlist.cli._arguments import Json, Quiet
+from shortlist.cli._arguments import AllowImport, Json, Quiet
 from shortlist.cli._output import print_json, print_table, say
-from shortlist.errors import ShortlistError, nearest
+from shortlist.errors import ShortlistError
+from shortlist.registry import Registry
 
-GROUP = "shortlist.recipes"
 _INTERRUPTED = 130
 
 
-class Shelf(Protocol):
-    """What a package of recipes offers; listing them should not import them."""
+class Recipe(Protocol):
+    """What the command runs."""
 
-    __name__: str
-    RECIPES: Mapping[str, str]
-
-    def load(self, name: str) -> Any: ...
+    def run(self, scale: str, folder: Path, data: Path | None, say: Callable[[str], None]) -> Path:
+        """Run what is not finished yet in this folder; the answer is the page, with table.json beside it."""
 
 
-def installed() -> dict[str, list[Shelf]]:
-    """Every recipe of every installed package, and the modules that have one of that name: a good name has one."""
-    found: dict[str, list[Shelf]] = {}
-    for entry in entry_points(group=GROUP):
-        module = entry.load()
-        for name in module.RECIPES:
-            found.setdefault(name, []).append(module)
+def _check(name: str, found: Any) -> None:
+    if not hasattr(found, "run"):
+        raise ShortlistError(f"recipe {name!r} must have a method run, got {type(found).__name__}")
+
+
+RECIPES: Registry[Recipe] = Registry("recipe", check=_check)
+
+
+def summaries() -> dict[str, str]:
+    """What every installed recipe shows: the first line of its module, which is read and not run."""
+    found = {name: _first_line(entry.module) for name, entry in RECIPES.installed().items()}
     if not found:
         raise ShortlistError(
             "no recipes are installed: after an update of a clone, run make install (or pip install -e . again)"
         )
     return found
+
+
+def _first_line(module: str) -> str:
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        return ""
+    return (ast.get_docstring(ast.parse(Path(spec.origin).read_text("utf-8"))) or "").partition("\n")[0]
 
 
 def recipe(
@@ -58,6 +66,7 @@ def recipe(
         typer.Option(metavar="DIR", help="The data sets; $SHORTLIST_SHARED/data or ../shared/data if not given."),
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="Say which recipes there are, and stop.")] = False,
+    allow_import: AllowImport = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -66,20 +75,14 @@ def recipe(
     DIR gets index.md with tables, findings and figures, table.json with every number, and results.jsonl with one line
     per finished cell. Run the same command again to go on after an interruption.
     """
-    known = installed()
     if show:
-        summaries = {name: modules[0].RECIPES[name] for name, modules in known.items()}
-        print_json(summaries) if as_json else print_table("", ["recipe", "what it shows"], list(summaries.items()))
+        known = summaries()
+        print_json(known) if as_json else print_table("", ["recipe", "what it shows"], list(known.items()))
         return
     if name is None:
-        raise ShortlistError(f"give the name of a recipe: {', '.join(known)}")
-    if name not in known:
-        raise ShortlistError(f"there is no recipe {name!r}{nearest(name, known)}; there are {', '.join(known)}")
-    if len(known[name]) > 1:
-        places = " and ".join(module.__name__ for module in known[name])
-        raise ShortlistError(f"the recipe {name!r} is in {places}: uninstall one of them, or rename it there")
-    chosen = known[name][0].load(name)
-    folder = Path("runs") / "recipes" / f"{name}-{scale}" if out is None else out
+        raise ShortlistError(f"give the name of a recipe: {', '.join(summaries())}")
+    chosen = RECIPES.find(name, allow_import or ())
+    folder = Path("runs") / "recipes" / f"{name.rpartition(':')[2]}-{scale}" if out is None else out
     try:
         page = chosen.run(scale, folder, data, _hush if quiet or as_json else say)
     except KeyboardInterrupt:

@@ -8,6 +8,7 @@ from shortlist.data.corruptions import (
     long_tailed,
     missing_labels,
     noise_within_groups,
+    relabelled,
     single_positive,
     symmetric_noise,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "read_plantnet",
     "read_stacked_images",
     "read_voc",
+    "relabelled",
     "shared_examples",
     "single_positive",
     "split",

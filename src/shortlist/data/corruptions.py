@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from shortlist.data.dataset import Dataset
 from shortlist.data.seeded import random_for
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_sets import LabelSets
+from shortlist.registry import Registry
 
 
 def noise_within_groups(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset:
@@ -40,7 +41,7 @@ def noise_within_groups(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset
     chosen = np.flatnonzero((random.random(len(target)) < p) & (target >= 0))
     group = groups[target[chosen]]
     target[chosen] = by_group[starts[group] + np.floor(random.random(len(chosen)) * sizes[group]).astype(np.int64)]
-    return _corrupted(dataset, torch.from_numpy(target), "noise-within-groups", p=p, seed=seed)
+    return relabelled(dataset, torch.from_numpy(target), "noise-within-groups", p=p, seed=seed)
 
 
 def symmetric_noise(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset:
@@ -58,7 +59,7 @@ def symmetric_noise(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset:
     target = dataset.target.numpy().copy()
     chosen = np.flatnonzero((random.random(len(target)) < p) & (target >= 0))
     target[chosen] = (target[chosen] + random.integers(1, dataset.num_labels, len(chosen))) % dataset.num_labels
-    return _corrupted(dataset, torch.from_numpy(target), "symmetric-noise", p=p, seed=seed)
+    return relabelled(dataset, torch.from_numpy(target), "symmetric-noise", p=p, seed=seed)
 
 
 def missing_labels(dataset: Dataset, *, rate: float, seed: int = 0) -> Dataset:
@@ -72,7 +73,7 @@ def missing_labels(dataset: Dataset, *, rate: float, seed: int = 0) -> Dataset:
     _need_matrix(dataset, "missing-labels")
     hidden = random_for("missing-labels", seed).random(tuple(dataset.target.shape)) < rate
     target = dataset.target.masked_fill(torch.from_numpy(hidden), -1)
-    return _corrupted(dataset, target, "missing-labels", rate=rate, seed=seed)
+    return relabelled(dataset, target, "missing-labels", rate=rate, seed=seed)
 
 
 def single_positive(dataset: Dataset, *, indices: bool = False, seed: int = 0) -> Dataset:
@@ -99,7 +100,7 @@ def single_positive(dataset: Dataset, *, indices: bool = False, seed: int = 0) -
     else:
         own = kept[:, None] == torch.arange(dataset.num_labels)
         target = torch.where(own, 1, -1).to(torch.int8)
-    return _corrupted(dataset, target, "single-positive", indices=indices, seed=seed)
+    return relabelled(dataset, target, "single-positive", indices=indices, seed=seed)
 
 
 def long_tailed(dataset: Dataset, *, ratio: float = 100.0, seed: int = 0) -> Dataset:
@@ -128,37 +129,40 @@ def long_tailed(dataset: Dataset, *, ratio: float = 100.0, seed: int = 0) -> Dat
     return replace(smaller, corruptions=(*smaller.corruptions, {"name": "long-tailed", "ratio": ratio, "seed": seed}))
 
 
-CORRUPTIONS: dict[str, Callable[..., Dataset]] = {
-    "noise-within-groups": noise_within_groups,
-    "symmetric-noise": symmetric_noise,
-    "missing-labels": missing_labels,
-    "single-positive": single_positive,
-    "long-tailed": long_tailed,
-}
+CORRUPTIONS: Registry[Callable[..., Dataset]] = Registry(
+    "corruption",
+    {
+        "noise-within-groups": noise_within_groups,
+        "symmetric-noise": symmetric_noise,
+        "missing-labels": missing_labels,
+        "single-positive": single_positive,
+        "long-tailed": long_tailed,
+    },
+)
 
 
-def corrupt(dataset: Dataset, corruption: str, **options: Any) -> Dataset:
-    """Apply a corruption by its name (see ``CORRUPTIONS``).
+def corrupt(dataset: Dataset, corruption: str, *, allow_import: Sequence[str] = (), **options: Any) -> Dataset:
+    """Apply a corruption by its name (see ``CORRUPTIONS``), or one of your own.
 
     >>> data = Dataset(torch.eye(2), torch.tensor([0, 1]), ("cat", "dog"))
     >>> corrupt(data, "symmetric-noise", p=0.0).target
     tensor([0, 1])
     """
-    if corruption not in CORRUPTIONS:
-        raise ShortlistError(f"there is no corruption {corruption!r}; there are {', '.join(CORRUPTIONS)}")
-    return CORRUPTIONS[corruption](dataset, **options)
+    return CORRUPTIONS.find(corruption, allow_import)(dataset, **options)
 
 
-def _corrupted(dataset: Dataset, target: Tensor, name: str, **options: Any) -> Dataset:
-    """The data set with this target; what was right before is kept as the truth, for evaluation."""
+def relabelled(dataset: Dataset, target: Tensor, corruption: str, **options: Any) -> Dataset:
+    """The data set with this target; what was right before is kept as the truth, for evaluation, and the corruption is
+    recorded. Corruptions end with it, yours too."""
     truth = dataset.truth
     if truth is None:
         rows = dataset.target.numpy()
         sets = rows[:, None] == np.arange(dataset.num_labels) if dataset.is_single else rows == 1
         truth = LabelSets.from_dense(sets, dataset.vocabulary)
     if dataset.answers is not dataset.target:
-        raise ShortlistError(f"the corruption {name!r} changes labels; {dataset.kind} are answered with something else")
-    return replace(dataset, target=target, truth=truth, corruptions=(*dataset.corruptions, {"name": name, **options}))
+        raise ShortlistError(f"{corruption} changes labels; {dataset.kind} are answered with something else")
+    done = (*dataset.corruptions, {"name": corruption, **options})
+    return replace(dataset, target=target, truth=truth, corruptions=done)
 
 
 def _check_share(name: str, value: float) -> None:

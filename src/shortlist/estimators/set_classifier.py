@@ -411,7 +411,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _for_objective(self, target: Tensor) -> Tensor:
         """Class indices as a label matrix, where the objective only takes these."""
-        kind = OBJECTIVES[self._model["objective"]]
+        kind = objective_class(self._model["objective"])
         if target.ndim == 1 and "indices" not in kind.accepts:
             target = from_indices(target, len(self.classes_))
         check_target(kind, target)
@@ -455,7 +455,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _link(self) -> str:
-        return OBJECTIVES[self._model["objective"]].link
+        return objective_class(self._model["objective"]).link
 
     # ---- predicting
 

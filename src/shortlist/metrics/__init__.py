@@ -7,7 +7,8 @@ torchmetrics (``pip install 'shortlist[metrics]'``) and are loaded on first use.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shortlist.verticals import METRIC_CLASSES, Table
+from shortlist.registry import imported
+from shortlist.verticals import METRIC_CLASSES
 
 if TYPE_CHECKING:
     from shortlist.metrics import functional as functional
@@ -24,32 +25,30 @@ if TYPE_CHECKING:
     from shortlist.metrics.shot_groups import ShotGroups as ShotGroups
 
 _HOME = {
-    "AverageKAccuracy": "average_k",
-    "ExactMatch": "label_sets",
-    "MeanAveragePrecision": "average_precision",
-    "NDCGAtK": "ranking",
-    "PrecisionAtK": "ranking",
-    "RecallAtK": "ranking",
-    "SetCoverage": "label_sets",
-    "SetFScore": "label_sets",
-    "SetSize": "label_sets",
-    "ShotGroups": "shot_groups",
-    "TopKAccuracy": "ranking",
+    "AverageKAccuracy": "shortlist.metrics.average_k:AverageKAccuracy",
+    "ExactMatch": "shortlist.metrics.label_sets:ExactMatch",
+    "MeanAveragePrecision": "shortlist.metrics.average_precision:MeanAveragePrecision",
+    "NDCGAtK": "shortlist.metrics.ranking:NDCGAtK",
+    "PrecisionAtK": "shortlist.metrics.ranking:PrecisionAtK",
+    "RecallAtK": "shortlist.metrics.ranking:RecallAtK",
+    "SetCoverage": "shortlist.metrics.label_sets:SetCoverage",
+    "SetFScore": "shortlist.metrics.label_sets:SetFScore",
+    "SetSize": "shortlist.metrics.label_sets:SetSize",
+    "ShotGroups": "shortlist.metrics.shot_groups:ShotGroups",
+    "TopKAccuracy": "shortlist.metrics.ranking:TopKAccuracy",
+    **METRIC_CLASSES,  # of vertical rooms
 }
 
-_ELSEWHERE: Table[Any] = Table(elsewhere=METRIC_CLASSES)  # of vertical rooms
-
-__all__ = ["functional", *_HOME, *_ELSEWHERE]
+__all__ = ["functional", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
     if name == "functional":
         return import_module("shortlist.metrics.functional")
-    if name not in _HOME and name not in _ELSEWHERE:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(sorted(__all__))}")
     try:
-        own = name in _HOME
-        value = getattr(import_module(f"shortlist.metrics.{_HOME[name]}"), name) if own else _ELSEWHERE[name]
+        value = imported(_HOME[name])
     except ModuleNotFoundError as missing:
         if missing.name and missing.name.split(".")[0] == "torchmetrics":
             raise ModuleNotFoundError(

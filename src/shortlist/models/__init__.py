@@ -1,6 +1,6 @@
 """Backbones: modules from inputs to feature vectors of length ``out_features``."""
 
-from shortlist.models.build import BACKBONES, backbone_options, build_backbone, register_backbone
+from shortlist.models.build import BACKBONES, build_backbone, check_backbone
 from shortlist.models.convnet import ConvNet
 from shortlist.models.densenet import DenseNet
 from shortlist.models.efficientnet import EfficientNetLite0
@@ -15,7 +15,6 @@ __all__ = [
     "EfficientNetLite0",
     "Identity",
     "ResNet",
-    "backbone_options",
     "build_backbone",
-    "register_backbone",
+    "check_backbone",
 ]

@@ -1,14 +1,13 @@
 """Backbones by name: inputs of a given shape -> a module with ``out_features``."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torch import nn
 
 from shortlist import verticals
-from shortlist.errors import ShortlistError, nearest
-from shortlist.models.allowed_import import import_allowed
+from shortlist.errors import ShortlistError
 from shortlist.models.convnet import ConvNet
 from shortlist.models.densenet import DenseNet
 from shortlist.models.efficientnet import EfficientNetLite0
@@ -16,7 +15,8 @@ from shortlist.models.mlp import MLP, Identity, flat_size
 from shortlist.models.resnet import ResNet
 from shortlist.models.torchvision_weights import load_weights, resnet_names
 from shortlist.models.vgg import VGG16
-from shortlist.verticals import Table
+from shortlist.options import check_call
+from shortlist.registry import Registry
 
 
 def _identity(in_shape: Sequence[int]) -> nn.Module:
@@ -135,7 +135,8 @@ def _efficientnet_lite0(in_shape: Sequence[int], *, pretrained: bool = True) -> 
 
 Maker = Callable[..., nn.Module]
 
-BACKBONES: Table[Maker] = Table(
+BACKBONES: Registry[Maker] = Registry(
+    "backbone",
     {
         "identity": _identity,
         "mlp": _mlp,
@@ -146,28 +147,9 @@ BACKBONES: Table[Maker] = Table(
         "resnet101": _resnet101,
         "vgg16": _vgg16,
         "efficientnet-lite0": _efficientnet_lite0,
+        **verticals.BACKBONES,
     },
-    elsewhere=verticals.BACKBONES,
 )
-
-
-def register_backbone(name: str) -> Callable[[Maker], Maker]:
-    """Decorator: makes a function of ``in_shape`` and keyword options known as a backbone of this name.
-
-    >>> @register_backbone("doubled")
-    ... def _doubled(in_shape, *, bias: bool = True):
-    ...     layer = nn.Linear(in_shape[0], 2 * in_shape[0], bias=bias)
-    ...     return layer
-    >>> build_backbone("doubled", in_shape=(4,)).out_features
-    8
-    >>> del BACKBONES["doubled"]
-    """
-
-    def register(maker: Maker) -> Maker:
-        BACKBONES[name] = maker
-        return maker
-
-    return register
 
 
 def build_backbone(
@@ -175,29 +157,17 @@ def build_backbone(
 ) -> nn.Module:
     """The backbone of this name for inputs of ``in_shape``: (features,), or (channels, height, width) of images.
 
-    ``module:callable`` is called with the options alone, where ``allow_import`` lists that module; its result needs an
-    integer ``out_features``. The stem of a ResNet, where not given, is the small one for images below 64 pixels;
-    ``weights`` (of a ResNet or of vgg16) is a file of pretrained ones under torchvision's names.
+    ``module:callable`` is one of your own, where ``allow_import`` lists that module: it is called with the options, and
+    first with ``in_shape`` where its first parameter has that name; what it returns needs an integer ``out_features``.
 
     >>> build_backbone("mlp", in_shape=(20,), hidden=(64, 32)).out_features
     32
     >>> build_backbone("mlp", in_shape=(20,), hiden=(64,))
     Traceback (most recent call last):
-    shortlist.ShortlistError: backbone 'mlp' has no option 'hiden'; did you mean 'hidden'?; it has ...
+    shortlist.ShortlistError: mlp.hiden: there is no such key; did you mean 'hidden'?; allowed here: hidden, ...
     """
-    if name in BACKBONES:
-        known = backbone_options(name)
-        for option in options:
-            if option not in known:
-                has = f"it has {', '.join(known)}" if known else "it has none"
-                raise ShortlistError(f"backbone {name!r} has no option {option!r}{nearest(option, known)}; {has}")
-        return BACKBONES[name](in_shape, **options)
-    if ":" not in name:
-        raise ShortlistError(
-            f"there is no backbone {name!r}{nearest(name, BACKBONES)}; "
-            f"there are {', '.join(BACKBONES)}, and 'module:callable'"
-        )
-    backbone = import_allowed(name, allow_import, "backbone")(**options)
+    maker = BACKBONES.find(name, allow_import)
+    backbone = maker(*[in_shape][: takes_shape(maker)], **check_backbone(name, maker, options))
     if not isinstance(backbone, nn.Module):
         raise ShortlistError(f"backbone {name!r} gave {type(backbone).__name__}, not a torch.nn.Module")
     if not isinstance(getattr(backbone, "out_features", None), int):
@@ -207,13 +177,14 @@ def build_backbone(
     return backbone
 
 
-def backbone_options(name: str) -> list[str]:
-    """The names of a built-in backbone's options.
+def check_backbone(place: str, maker: Maker, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as the backbone wants them, or an error."""
+    return check_call(place, maker, options, skip=takes_shape(maker))
 
-    >>> backbone_options("densenet")
-    ['depth', 'growth', 'dropout']
-    """
-    return list(inspect.signature(BACKBONES[name]).parameters)[1:]
+
+def takes_shape(maker: Maker) -> bool:
+    """Is the shape of the inputs its first parameter?"""
+    return next(iter(inspect.signature(maker).parameters), None) == "in_shape"
 
 
 def _channels(name: str, in_shape: Sequence[int]) -> int:

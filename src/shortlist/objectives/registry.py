@@ -1,24 +1,19 @@
-"""The registry: a name and options -> an objective; with errors that say what to do."""
+"""Objectives by name: a name and options -> an objective; with errors that say what to do."""
 
 import dataclasses
-import types
-import typing
 from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
 from torch import Tensor
 
 from shortlist import verticals
-from shortlist.errors import ShortlistError, nearest
+from shortlist.errors import ShortlistError
 from shortlist.links import check_link
-from shortlist.models.allowed_import import import_allowed
 from shortlist.objectives.base import Objective
+from shortlist.options import check_call, errors_at
+from shortlist.registry import Registry
 from shortlist.tasks import task_of
-from shortlist.verticals import Table
 
-OBJECTIVES: Table[type[Objective]] = Table(elsewhere=verticals.OBJECTIVES)
-GROUP = "shortlist.objectives"  # of entry points
 _T = TypeVar("_T", bound=type[Objective])
 
 
@@ -42,7 +37,7 @@ def register(objective: _T) -> _T:
     Squared.Config(scale=0.5)
     >>> del OBJECTIVES["squared"]
     """
-    check_class(objective)
+    check_class(getattr(objective, "name", ""), objective)
     known = OBJECTIVES.get(objective.name)
     if known is not None and (known.__module__, known.__qualname__) != (objective.__module__, objective.__qualname__):
         raise ShortlistError(f"objective name {objective.name!r} is taken by {known.__module__}.{known.__qualname__}")
@@ -50,8 +45,8 @@ def register(objective: _T) -> _T:
     return objective
 
 
-def check_class(objective: Any) -> None:
-    """An `Objective` subclass with every class attribute set, or an error that names the missing one."""
+def check_class(name: str, objective: Any) -> None:
+    """An `Objective` subclass of this name with every class attribute set, or an error that names the missing one."""
     if not (isinstance(objective, type) and issubclass(objective, Objective)):
         raise ShortlistError(f"an objective is a subclass of shortlist.objectives.Objective, got {objective!r}")
     for attribute in ("name", "accepts", "link", "monitor"):
@@ -70,60 +65,31 @@ def check_class(objective: Any) -> None:
     check_link(objective.link, f"{title}.link")
     if not dataclasses.is_dataclass(objective.Config):
         raise ShortlistError(f"{title}.Config must be a dataclass (frozen, every field with a default)")
+    if ":" not in name and objective.name != name:
+        raise ShortlistError(f"the objective {name!r} is {title}, whose name is {objective.name!r}: give it one name")
 
 
-def objective_class(name: str, *, allow_import: Sequence[str] = ()) -> type[Objective]:
-    """The class of a registered name, or of ``module:Class`` where that module is in ``allow_import``.
-
-    Installed packages add names by entry points of the group ``shortlist.objectives``.
-    """
-    if name in OBJECTIVES:
-        return OBJECTIVES[name]
-    if ":" in name:
-        found = import_allowed(name, allow_import, "objective")
-        check_class(found)
-        return typing.cast(type[Objective], found)
-    others = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name in others:
-        return _registered(others[name])
-    known = list(OBJECTIVES | others)
-    raise ShortlistError(f"there is no objective {name!r}{nearest(name, known)}; there are {', '.join(known)}")
+OBJECTIVES: Registry[type[Objective]] = Registry("objective", verticals.OBJECTIVES, check_class)
 
 
-def _registered(entry: EntryPoint) -> type[Objective]:
-    """Another package's objective, known from now on: its entry point has the name of the class."""
-    objective = entry.load()
-    check_class(objective)
-    if objective.name != entry.name:
-        raise ShortlistError(
-            f"the entry point {entry.name!r} of {GROUP} leads to {entry.value}, whose name is {objective.name!r}: "
-            f"the two must be the same"
-        )
-    return register(typing.cast(type[Objective], objective))
+def objective_class(name: str, *, allow_import: Sequence[str] = (), place: str = "") -> type[Objective]:
+    """The class of a registered name, of an installed package's, or of ``module:Class`` of an allowed module."""
+    return OBJECTIVES.find(name, allow_import, place)
 
 
-def make_config(objective: type[Objective], options: Mapping[str, Any] | None = None) -> Any:
+def make_config(objective: type[Objective], options: Mapping[str, Any] | None = None, place: str = "") -> Any:
     """The objective's ``Config`` with these options; an unknown name or a value of the wrong type is an error.
 
     >>> make_config(OBJECTIVES["smooth-topk"], {"k": 3}).k
     3
     >>> make_config(OBJECTIVES["smooth-topk"], {"tua": 3})
     Traceback (most recent call last):
-    shortlist.ShortlistError: objective 'smooth-topk' has no option 'tua'; did you mean 'tau'?; it has k, tau, alpha
+    shortlist.ShortlistError: smooth-topk.tua: there is no such key; did you mean 'tau'?; allowed here: k, tau, alpha
     """
-    types_of = typing.get_type_hints(objective.Config)
-    names = [field.name for field in dataclasses.fields(objective.Config)]
-    values = {}
-    for key, value in (options or {}).items():
-        if key not in names:
-            has = f"it has {', '.join(names)}" if names else "it has none"
-            raise ShortlistError(f"objective {objective.name!r} has no option {key!r}{nearest(key, names)}; {has}")
-        value = tuple(value) if isinstance(value, list) else value
-        if not _fits(value, types_of[key]):
-            wanted = _in_words(types_of[key])
-            raise ShortlistError(f"option {key!r} of objective {objective.name!r} must be {wanted}, got {value!r}")
-        values[key] = value
-    return objective.Config(**values)
+    place = place or objective.name
+    checked = check_call(place, objective.Config, options or {})
+    with errors_at(place):
+        return objective.Config(**checked)
 
 
 def build(
@@ -226,24 +192,3 @@ def _accepting(target: Tensor) -> list[str]:
     several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
     kind = "indices" if target.ndim == 1 else "label-matrix"
     return [name for name, o in OBJECTIVES.items() if kind in o.accepts and not (several and o.one_positive)]
-
-
-def _in_words(kind: Any) -> str:
-    if typing.get_origin(kind) is typing.Literal:
-        return "one of " + ", ".join(map(repr, typing.get_args(kind)))
-    return kind.__name__ if isinstance(kind, type) and not typing.get_args(kind) else str(kind)
-
-
-def _fits(value: Any, wanted: Any) -> bool:
-    """Is the value of this type? A whole number is a float too; True is not a number."""
-    if typing.get_origin(wanted) in (types.UnionType, typing.Union):
-        return any(_fits(value, one) for one in typing.get_args(wanted))
-    if typing.get_origin(wanted) is typing.Literal:
-        return value in typing.get_args(wanted)
-    if typing.get_origin(wanted) is tuple:
-        return isinstance(value, tuple) and all(_fits(one, typing.get_args(wanted)[0]) for one in value)
-    if wanted is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if wanted is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, wanted)

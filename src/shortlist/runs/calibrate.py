@@ -8,7 +8,7 @@ from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.options import Named
-from shortlist.runs.config import parse_rule
+from shortlist.runs.config import parse_named
 from shortlist.runs.given import scores_for_calibration
 from shortlist.runs.results import results_of, skipped_images
 from shortlist.runs.rule_files import save_rules
@@ -41,14 +41,14 @@ def calibrate(
     ...     list(calibrate(run)["rules"]), list(calibrate(run, rules=["average-k:k=3"])["rules"])
     (['top-k-5', 'average-k-5', 'conformal-0.1'], ['average-k-3'])
     """
-    wanted = [parse_rule(rule) for rule in rules]
+    wanted = [parse_named(rule) for rule in rules]
     given = scores_for_calibration(run, data, scores, labels, link, allow_import)
     wanted = wanted or given.rules
     if not wanted:
         if given.target is None:
             raise ShortlistError("without --labels say which rule to fit, such as --rule average-k:k=5")
         wanted = usual_rules(given.target, given.scores.shape[1], given.k, given.link)
-    fitted = fit_rules(wanted, given.scores, given.target, given.link, fitted_on=given.name)
+    fitted = fit_rules(wanted, given.scores, given.target, given.link, given.name, allow_import)
     if out is None and given.run is None:
         raise ShortlistError("with --scores say where the rules go: --out DIR")
     folder = given.run.path / "rules" if out is None and given.run is not None else Path(out or "")

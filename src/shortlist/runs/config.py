@@ -4,7 +4,7 @@ import copy
 import os
 import re
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
@@ -15,7 +15,8 @@ from shortlist.options import Named, in_our_words, unknown_key
 from shortlist.training.settings import OptimizerSettings, ScheduleSettings, Section, TrainSettings
 
 CONFIG = "config.yaml"  # of a run
-PARTS = ("train", "validation", "calibration", "test")
+Part = Literal["train", "validation", "calibration", "test"]
+PARTS: tuple[str, ...] = get_args(Part)
 _NAMED = ("backbone", "objective", "optimizer", "rules", "schedule")  # keys whose values may be a name alone
 
 
@@ -48,7 +49,7 @@ class Column(Section):
 
 
 class Corruption(Named):
-    parts: tuple[str, ...] = Field(default=("train",), description="the parts of the data that are changed")
+    parts: tuple[Part, ...] = Field(default=("train",), description="the parts of the data that are changed")
 
 
 # a source of its own, or a share (or number) of the training examples
@@ -241,15 +242,20 @@ def _key_in(here: Any, place: str, override: str) -> str | int:
     return int(place)
 
 
-def parse_rule(text: str | Named | Mapping[str, Any]) -> Named:
+def parse_named(text: str | Named | Mapping[str, Any]) -> Named:
     """``average-k:k=3,link=softmax`` as a name and its options; what is that already stays.
 
-    >>> parse_rule("average-k:k=3").options, parse_rule({"name": "average-k", "k": 3}).options
+    >>> parse_named("average-k:k=3").options, parse_named({"name": "average-k", "k": 3}).options
     ({'k': 3}, {'k': 3})
+    >>> parse_named("my_module:Rule:k=3")
+    Named(name='my_module:Rule', k=3)
     """
     if not isinstance(text, str):
         return Named.model_validate(text)
     name, _, rest = text.partition(":")
+    if rest and "=" not in rest.split(":")[0]:  # module:name
+        own, _, rest = rest.partition(":")
+        name = f"{name}:{own}"
     content: dict[str, Any] = {}
     for option in filter(None, rest.split(",")):
         apply_override(content, option)

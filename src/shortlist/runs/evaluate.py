@@ -46,12 +46,19 @@ def evaluate(
     """
     given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labels=labels)
     if given.task is not None and given.dataset is not None:
-        found = given.task.results(given.dataset, given.scores, metrics)
+        found = given.task.results(given.dataset, given.scores, metrics, allow_import)
     else:
         if given.target is None:
             raise AssertionError("labels were asked for above")
         found = results_of(
-            given.scores, given.target, given.link, given.fitted, truth=given.truth, metrics=metrics, k=given.k
+            given.scores,
+            given.target,
+            given.link,
+            given.fitted,
+            truth=given.truth,
+            metrics=metrics,
+            k=given.k,
+            allow_import=allow_import,
         )
         worth = {
             rule: {key: Estimate(value, *found["intervals"][rule][key]) for key, value in values.items()}

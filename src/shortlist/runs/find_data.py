@@ -62,7 +62,7 @@ def find_data(
     if not labelled and path.suffix not in (".yaml", ".yml") and run.task is None:
         return _unlabelled(run, path, content, overrides, broken), name_of(path)
     source = _as_trained(run, Source(**content))
-    dataset = read_source(same_names(source, run.facts["vocabulary"]), data)
+    dataset = read_source(same_names(source, run.facts["vocabulary"]), data, run.allow_import)
     check_like(dataset, run.facts, data)
     mention_ignored({} if dataset.columns is None else dataset.columns.ignored, data)
     if run.preprocessor is not None and not isinstance(dataset.inputs, TableRows):  # arrays, or a sparse table
@@ -79,7 +79,7 @@ def _unlabelled(
     if not overrides:
         return run.inputs.dataset(path, broken)
     source = Source(**content)
-    check_source(os.fspath(path), source)
+    check_source(os.fspath(path), source, run.allow_import)
     options = {key: value for key, value in source.options.items() if key != "path"}
     return replace(run.inputs, options=options).dataset(path, broken)
 

@@ -87,7 +87,7 @@ def scores_for_prediction(
             raise ShortlistError("--scores are evaluated against --labels: give both")
         if rules is not None and not Path(rules).exists():
             raise ShortlistError(f"there are no rules in {rules}: write them with shortlist calibrate --out {rules}")
-        return _from_files(scores, labels, link, load_rules(rules) if rules is not None else {})
+        return _from_files(scores, labels, link, load_rules(rules, allow) if rules is not None else {})
     if rules is not None:
         raise ShortlistError("--rules goes with --scores: a run has its own rules")
     if data is None:

@@ -13,7 +13,7 @@ from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.links import check_link, link_rows
-from shortlist.runs.config import parse_rule
+from shortlist.runs.config import parse_named
 from shortlist.runs.given import Given, scores_for_prediction
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run
@@ -67,7 +67,7 @@ def predict(
     given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labelled=False)
     if given.task is not None and given.run is not None and given.dataset is not None:
         folders = [None if folder is None else Path(folder) for folder in (draw, images)]
-        chosen_rule = None if rule is None else parse_rule(rule)
+        chosen_rule = None if rule is None else parse_named(rule)
         wanted = Predictions(given.run.path / "predictions", given.name, place, chosen_rule, given.k, *folders)
         return {"objective": given.objective, **given.task.write_predictions(given.dataset, given.scores, wanted)}
     if draw is not None:

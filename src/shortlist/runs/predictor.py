@@ -17,7 +17,7 @@ from shortlist.labels import LabelSets, from_sets
 from shortlist.labels.label_set_inputs import check_vocabulary
 from shortlist.links import Link, check_link, link_rows, usual_link
 from shortlist.options import Named
-from shortlist.runs.config import parse_rule
+from shortlist.runs.config import parse_named
 from shortlist.runs.inputs import Inputs
 from shortlist.sets import SetRule
 from shortlist.sets.named import file_name, fit_rules, make_rule, usual_rules
@@ -221,8 +221,9 @@ class Predictor(nn.Module):
         if ":" not in wanted:
             there = f"there are {', '.join(fitted)}" if fitted else "none is fitted yet: use shortlist calibrate"
             raise ShortlistError(f"there is no fitted rule {wanted!r}; {there}")
-        named = parse_rule(wanted)
-        return file_name(named), make_rule("--rule", named, self.link, self.single)
+        named = parse_named(wanted)
+        made = make_rule("--rule", named, self.link, self.single, self._allow_import)
+        return file_name(named, self._allow_import), made
 
     def named(self, sets: LabelSets) -> LabelSets:
         """The same sets with the labels' names."""
@@ -296,14 +297,16 @@ def calibrate(
         names,
         link=link,
         single=single,
-        rules=_fitted(rule, scores, target, link),
+        rules=_fitted(rule, scores, target, link, scorer._allow_import),
         inputs=scorer.inputs,
         crops=scorer.crops,
         allow_import=scorer._allow_import,
     )
 
 
-def _fitted(rule: Any, scores: Tensor, target: Tensor | None, link: Link) -> dict[str, SetRule]:
+def _fitted(
+    rule: Any, scores: Tensor, target: Tensor | None, link: Link, allow_import: Sequence[str]
+) -> dict[str, SetRule]:
     if rule is None and target is None:
         raise ShortlistError("without labels say which rule to fit, such as rule='average-k:k=5'")
     given = [rule] if rule is None or isinstance(rule, str | Named | SetRule | Mapping) else list(rule)
@@ -316,7 +319,7 @@ def _fitted(rule: Any, scores: Tensor, target: Tensor | None, link: Link) -> dic
             assert target is not None
             made = fit_rules(usual_rules(target, scores.shape[1], None, link), scores, target, link)
         else:
-            made = fit_rules([parse_rule(one)], scores, target, link)
+            made = fit_rules([parse_named(one)], scores, target, link, allow_import=allow_import)
         fitted |= {f"{name}-{len(fitted)}" if name in fitted else name: rule for name, rule in made.items()}
     return fitted
 

@@ -22,7 +22,7 @@ from shortlist.training.loop import choose_metrics
 @dataclass(frozen=True)
 class Prepared:
     """A config, its data by part, what prediction has to know of the training data, the model to train, what makes
-    numbers of a table, and what there is to remark on it."""
+    numbers of a table, what there is to remark on it, and the modules whose code may run."""
 
     config: RunConfig
     parts: Mapping[str, Dataset]
@@ -30,6 +30,7 @@ class Prepared:
     learner: Learner
     preprocessor: Preprocessor | None = None
     remarks: tuple[str, ...] = ()
+    allow_import: tuple[str, ...] = ()
 
 
 def prepare(
@@ -58,10 +59,10 @@ def prepare(
     checked = settled(checked, len(train_set))
     facts = facts_of(train_set)
     learner = build_learner(checked, facts, allow_import, train_set=train_set)
-    choose_metrics(learner.objective, train_set, parts.get("validation"), checked)
+    choose_metrics(learner.objective, train_set, parts.get("validation"), checked, allow_import)
     augmentation(checked, train_set)
     batches(torch.arange(len(train_set)), checked.batch_size or 1, checked.devices)
-    return Prepared(checked, parts, facts, learner, preprocessor, tuple(remarks))
+    return Prepared(checked, parts, facts, learner, preprocessor, tuple(remarks), tuple(allow_import))
 
 
 def try_out(
@@ -76,7 +77,7 @@ def try_out(
     """
     ready = prepare(config, overrides=overrides, allow_import=allow_import)
     settings, learner, objective, train_set = ready.config, ready.learner, ready.learner.objective, ready.parts["train"]
-    metric, _ = choose_metrics(objective, train_set, ready.parts.get("validation"), settings)
+    metric, _ = choose_metrics(objective, train_set, ready.parts.get("validation"), settings, allow_import)
     assert settings.epochs is not None
     steps = batches(torch.arange(len(train_set)), settings.batch_size or 1, settings.devices)
     if train_set.side is not None:

@@ -65,7 +65,7 @@ def report(
             raise ShortlistError("with --scores say where the report goes: --out DIR")
         if part is not None:
             raise ShortlistError("--part is a part of a run's data: it does not go with --scores")
-        data = from_files(scores, labels, link, rules, calibration, names, k, title)
+        data = from_files(scores, labels, link, rules, calibration, names, k, title, allow_import)
         folder = Path(out)
     page = write(data, folder)
     return {"written": str(page), "runs": [run.name for run in data.runs], "examples": data.shape[0]}

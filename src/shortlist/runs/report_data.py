@@ -61,6 +61,7 @@ def from_files(
     names: PathLike | None,
     k: float | None,
     title: str | None,
+    allow_import: Sequence[str] = (),
 ) -> ReportData:
     """The scores of any model."""
     values = read_scores(scores)
@@ -72,7 +73,7 @@ def from_files(
         k=k,
         name=Path(scores).stem,
         title=title or f"Report on {Path(scores).name}",
-        rules=None if rules is None else load_rules(rules),
+        rules=None if rules is None else load_rules(rules, allow_import),
         calibration=None if calibration is None else read_scores(calibration),
         commands=[shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])],
     )
@@ -91,7 +92,7 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str) -> RunR
         fit_scores, fit_target = (scores, data.target) if held_out is None else (calibration, parts[held_out].target)
         wanted = list(config.rules)
         wanted = wanted or usual_rules(fit_target, data.num_labels, config.objective.options.get("k"), link)
-        rules = fit_rules(wanted, fit_scores, fit_target, link, fitted_on=held_out or chosen)
+        rules = fit_rules(wanted, fit_scores, fit_target, link, held_out or chosen, run.allow_import)
     records = run.records()
     return RunResult(
         name=name,

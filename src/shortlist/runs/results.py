@@ -9,7 +9,7 @@ from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
 from shortlist.metrics.functional import set_summary
 from shortlist.metrics.functional.set_summary import judged
-from shortlist.metrics.named import check_metric, measure_all, usual_metrics
+from shortlist.metrics.named import find_metric, usual_metrics
 from shortlist.sets import SetRule
 
 
@@ -31,6 +31,7 @@ def results_of(
     truth: LabelSets | None = None,
     metrics: Sequence[str] = (),
     k: float | None = None,
+    allow_import: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Metrics of the scores, and of each rule's sets: the numbers of `set_summary`, and their 95 % intervals.
 
@@ -49,12 +50,12 @@ def results_of(
     if not bool((target >= 0).any()):
         raise ShortlistError("every label is unknown: there is nothing to evaluate against")
     several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
-    names = [check_metric(name, scores.shape[1], "labels") for name in metrics]
-    names = names or usual_metrics(not several, scores.shape[1], k)
+    names = metrics or usual_metrics(not several, scores.shape[1], k)
+    wanted = [find_metric(name, scores.shape[1], "labels", allow_import=allow_import) for name in names]
     result: dict[str, Any] = {
         "examples": len(scores),
         "judged": judged(target, (scores.shape[0], scores.shape[1])),
-        "metrics": measure_all(names, scores, target, link),
+        "metrics": {metric.name: metric(scores, target, link) for metric in wanted},
         "rules": {},
         "intervals": {},
     }

@@ -1,6 +1,6 @@
 """Fitted set rules in files: JSON, one for each rule."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shortlist.errors import ShortlistError
@@ -15,14 +15,14 @@ def save_rules(folder: PathLike, rules: Mapping[str, SetRule]) -> None:
         write_text(Path(folder) / f"{name}.json", rule.to_json())
 
 
-def load_rules(folder: PathLike) -> dict[str, SetRule]:
+def load_rules(folder: PathLike, allow_import: Sequence[str] = ()) -> dict[str, SetRule]:
     """The rules in a folder, by file name, in alphabetical order; a single rule file is fine too."""
     path = Path(folder)
     files = [path] if path.is_file() else sorted(path.glob("*.json"))
     rules = {}
     for file in files:
         try:
-            rules[file.stem] = SetRule.from_json(file.read_text("utf-8"))
+            rules[file.stem] = SetRule.from_json(file.read_text("utf-8"), allow_import=allow_import)
         except ValueError as error:
             raise ShortlistError(f"{file}: {error}") from None
     return rules

@@ -206,7 +206,7 @@ class Run(SavedEpochs):
                 single=self.facts["single"],
                 inputs=self.inputs,
                 crops=self.config.crops,
-                first_rule=file_name(rules[0]) if rules else None,
+                first_rule=file_name(rules[0], self.allow_import) if rules else None,
                 allow_import=self.allow_import,
             )
         self._predictor.rules = self.rules()
@@ -228,7 +228,7 @@ class Run(SavedEpochs):
         save_rules(self.path / "rules", rules)
 
     def rules(self) -> dict[str, SetRule]:
-        return load_rules(self.path / "rules")
+        return load_rules(self.path / "rules", self.allow_import)
 
 
 def load_run(path: PathLike, *, allow_import: Sequence[str] = ()) -> Predictor:

@@ -9,19 +9,19 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from shortlist.data import CORRUPTIONS, READERS, Dataset, corrupt, read_beside, shared_examples, split
-from shortlist.data import read as read_data
+from shortlist.data import CORRUPTIONS, Dataset, corrupt, read_beside, shared_examples, split
 from shortlist.data.cells import NA_VALUES
 from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.readers.registry import find_reader
 from shortlist.data.readers.tables import names_table
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.labels.same_names import check_same_names
-from shortlist.metrics.named import check_metric
-from shortlist.models import BACKBONES, build_backbone
+from shortlist.metrics.named import find_metric
+from shortlist.models import BACKBONES, build_backbone, check_backbone
 from shortlist.objectives import build, check_kind, check_target, make_config, objective_class
 from shortlist.objectives.usual import unknown_as_absent
-from shortlist.options import Named, check_call, check_name, errors_at
+from shortlist.options import Named, check_call, errors_at
 from shortlist.runs.config import PARTS, Column, Corruption, RunConfig, Source
 from shortlist.sets.named import make_rule
 from shortlist.tasks import kind_of_facts, task_of
@@ -36,40 +36,33 @@ def resolve(config: RunConfig, allow_import: Sequence[str] = ()) -> RunConfig:
     for part in PARTS:
         source = getattr(data, part)
         if isinstance(source, Source):
-            check_source(f"data.{part}", source)
+            check_source(f"data.{part}", source, allow_import)
     check_apart(config)
     for number, corruption in enumerate(data.corruptions):
         place = f"data.corruptions.{number}"
-        check_name(f"{place}.name", corruption.name, CORRUPTIONS, "corruption")
-        check_call(place, CORRUPTIONS[corruption.name], corruption.options, skip=1)
-        for part in corruption.parts:
-            check_name(f"{place}.parts", part, PARTS, "part")
+        function = CORRUPTIONS.find(corruption.name, allow_import, f"{place}.name")
+        check_call(place, function, corruption.options, skip=1)
     for place, backbone in (("backbone", config.backbone), ("data.encoder", data.encoder)):
-        if backbone is not None and ":" not in backbone.name:
-            check_name(f"{place}.name", backbone.name, BACKBONES, "backbone")
-            check_call(place, BACKBONES[backbone.name], backbone.options, skip=1)
+        if backbone is not None:
+            maker = BACKBONES.find(backbone.name, allow_import, f"{place}.name")
+            check_backbone(place, maker, backbone.options)
     for number, rule in enumerate(config.rules):
-        make_rule(f"rules.{number}", rule, "softmax", single=True)
+        make_rule(f"rules.{number}", rule, "softmax", single=True, allow_import=allow_import)
     for place, name in (("stop.metric", config.stop.metric), *(("metrics", name) for name in config.metrics)):
-        with errors_at(place):
-            if name is not None:
-                check_metric(name)
-    with errors_at("objective"):
-        objective = make_config(
-            objective_class(config.objective.name, allow_import=allow_import), config.objective.options
-        )
-    complete = Named.of(config.objective.name, **asdict(objective))
+        if name is not None:
+            find_metric(name, allow_import=allow_import, place=place)
+    kind = objective_class(config.objective.name, allow_import=allow_import, place="objective.name")
+    complete = Named.of(config.objective.name, **asdict(make_config(kind, config.objective.options, "objective")))
     return config.model_copy(update={"objective": complete})
 
 
-def check_source(place: str, source: Source) -> None:
-    check_name(f"{place}.reader", source.reader, READERS, "reader")
-    check_call(place, READERS[source.reader], source.options)
+def check_source(place: str, source: Source, allow_import: Sequence[str] = ()) -> dict[str, Any]:
+    """The options as the reader wants them, or an error."""
+    return check_call(place, find_reader(source.reader, allow_import, f"{place}.reader"), source.options)
 
 
-def read_source(source: Source, place: str = "data") -> Dataset:
-    check_name(f"{place}.reader", source.reader, READERS, "reader")
-    return read_data(source.reader, **check_call(place, READERS[source.reader], source.options))
+def read_source(source: Source, place: str = "data", allow_import: Sequence[str] = ()) -> Dataset:
+    return find_reader(source.reader, allow_import)(**check_source(place, source, allow_import))
 
 
 # ---- data
@@ -79,7 +72,7 @@ def read_parts(
     config: RunConfig,
     *,
     columns: Sequence[str] | None = None,
-    read: Callable[[Source, str], Dataset] = read_source,
+    read: Callable[[Source, str], Dataset] | None = None,
     allow_import: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Dataset]:
@@ -93,7 +86,7 @@ def read_parts(
     data = config.data
 
     def read_part(source: Source, place: str) -> Dataset:
-        found = read(source, place)
+        found = read_source(source, place, allow_import) if read is None else read(source, place)
         if data.encoder is None:
             return found
         if found.kind != "images":
@@ -133,7 +126,8 @@ def read_parts(
             same = as_table(same, "auto" if isinstance(whole.inputs, TableRows) else "none")
             parts[part] = read_part(same_names(same, whole.vocabulary), f"data.{part}").without_broken()
             check_like(parts[part], _facts_to_compare(whole), f"data.{part}")
-    corrupted = {part: _corrupted(parts[part], part, data.corruptions, seed) for part in PARTS if part in parts}
+    parts = {part: parts[part] for part in PARTS if part in parts}
+    corrupted = {part: _corrupted(found, part, data.corruptions, seed, allow_import) for part, found in parts.items()}
     if data.unknown == "absent" and not whole.is_single:
         train_set = corrupted["train"]
         corrupted["train"] = replace(train_set, target=unknown_as_absent(train_set.target))
@@ -224,10 +218,13 @@ def _count(place: str, value: float, total: int) -> int:
     return count
 
 
-def _corrupted(dataset: Dataset, part: str, corruptions: Sequence[Corruption], seed: int) -> Dataset:
+def _corrupted(
+    dataset: Dataset, part: str, corruptions: Sequence[Corruption], seed: int, allow_import: Sequence[str]
+) -> Dataset:
     for corruption in corruptions:
         if part in corruption.parts:
-            dataset = corrupt(dataset, corruption.name, **{"seed": seed, **corruption.options})
+            options = {"seed": seed, **corruption.options}
+            dataset = corrupt(dataset, corruption.name, allow_import=allow_import, **options)
     return dataset
 
 

@@ -135,6 +135,7 @@ def train_prepared(
             progress=progress,
             resume=resume,
             fabric=fabric,
+            allow_import=ready.allow_import,
         )
     except KeyboardInterrupt:
         if run is None:

@@ -127,4 +127,3 @@ class RelationScorer(nn.Module):
         classes = self.embedding.num_embeddings
         kind = batch.classes[batch.subjects] * classes + batch.classes[batch.objects]
         return PairFeatures(values, nn.functional.embedding(kind, self.frequency), batch.pair_counts)
-

@@ -12,7 +12,7 @@ from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import written_whole
 from shortlist.labels.same_names import check_same_names
-from shortlist.metrics.named import check_metric, measure_all
+from shortlist.metrics.named import find_metric
 from shortlist.options import Named
 from shortlist.scenes.drawing import to_svg
 from shortlist.scenes.graphs import SceneGraph, predicted_graphs, recorded_graphs, write_graphs
@@ -46,14 +46,17 @@ class SceneTask:
         if isinstance(backbone, RelationScorer | MotifNet):
             backbone.start_from(train_set.inputs)
 
-    def results(self, dataset: Dataset, scores: Tensor, metrics: Sequence[str]) -> dict[str, Any]:
+    def results(
+        self, dataset: Dataset, scores: Tensor, metrics: Sequence[str], allow_import: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """Recall of the k best relations of each image, and its mean over predicates."""
         relations = dataset.answers
         if not len(relations.entries):
             raise ShortlistError("no image has a recorded relation: there is nothing to evaluate against")
-        names = [check_metric(name, kind="scenes") for name in metrics]
-        names = names or [*self.epoch_metrics(), *(f"scene-mean-recall@{k}" for k in _KS)]
-        return {"examples": len(dataset), "metrics": measure_all(names, scores, relations, "none"), "rules": {}}
+        names = metrics or [*self.epoch_metrics(), *(f"scene-mean-recall@{k}" for k in _KS)]
+        wanted = [find_metric(name, kind="scenes", allow_import=allow_import) for name in names]
+        values = {metric.name: metric(scores, relations, "none") for metric in wanted}
+        return {"examples": len(dataset), "metrics": values, "rules": {}}
 
     def write_predictions(self, dataset: Dataset, scores: Tensor, wanted: Predictions) -> dict[str, Any]:
         """The graph of every image, one JSON object per line, and pictures where they are wanted."""

@@ -8,6 +8,7 @@ import inspect
 import json
 import math
 import zlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from numpy.typing import NDArray
 from shortlist.errors import ShortlistError
 from shortlist.files import parse_json
 from shortlist.labels import LabelSets
+from shortlist.registry import Registry
 from shortlist.sets._blocks import BLOCK, Block, Scores, read_blocks
 
 if TYPE_CHECKING:
     from typing import Self
 
-_RULES: dict[str, type[SetRule]] = {}
+_CLASSES: dict[str, type[SetRule]] = {}  # by what they are called in JSON
 
 
 class SetRule:
@@ -40,7 +42,7 @@ class SetRule:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        _RULES[cls.__name__] = cls
+        _CLASSES[_in_json(cls)] = cls
         cls._is_ours = cls.__module__.startswith("shortlist.")
 
     # ---- learning
@@ -117,15 +119,16 @@ class SetRule:
     def to_json(self) -> str:
         """Settings and everything learned, as JSON text; ``from_json`` gives back an equal rule, to the last bit."""
         state = self.state() if self.is_fitted else None
-        name = type(self).__name__
+        name = _in_json(type(self))
         data = {"rule": name, "settings": self._settings(), "num_labels": self.num_labels, "state": state}
         if self.fitted_on is not None:
             data["fitted_on"] = self.fitted_on
         return json.dumps(data, allow_nan=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The rule that ``to_json`` wrote; runs no code from the text. ``SetRule.from_json`` reads any rule.
+    def from_json(cls, text: str, *, allow_import: Sequence[str] = ()) -> Self:
+        """The rule that ``to_json`` wrote; runs no code from the text. ``SetRule.from_json`` reads any rule: ours, of
+        installed packages, and of modules that are imported already or that ``allow_import`` lists.
 
         What was learned is compressed: an array that would unfold to more than 64 MB (``SetRule.max_unpacked``, which
         may be set) and to more than 64 times its text is refused, as are numbers of rows and labels that do not fit
@@ -133,9 +136,11 @@ class SetRule:
         """
         try:
             data = parse_json(text)
-            rule_class = _RULES.get(data["rule"])
+            rule_class = _CLASSES.get(data["rule"])
+            if rule_class is None and ":" in data["rule"]:
+                rule_class = RULES.find(data["rule"], allow_import)
             if rule_class is None or not issubclass(rule_class, cls):
-                allowed = sorted(name for name, rule in _RULES.items() if issubclass(rule, cls))
+                allowed = sorted(name for name, rule in _CLASSES.items() if issubclass(rule, cls))
                 raise ShortlistError(f"it holds the rule {data['rule']!r}; allowed here: {', '.join(allowed)}")
             rule = rule_class(**data["settings"])
             rule.num_labels = _num_labels(data["num_labels"])
@@ -194,6 +199,20 @@ class SetRule:
     def _check_labels(self, given: int) -> None:
         if self.num_labels not in (None, given):
             raise ShortlistError(f"{self!r} was fitted on {self.num_labels} labels, these scores have {given}")
+
+
+def _in_json(rule: type[SetRule]) -> str:
+    """What a rule is called in JSON: ours by their class, others by where their class is found."""
+    ours = rule.__module__.startswith("shortlist.")
+    return rule.__name__ if ours else f"{rule.__module__}:{rule.__qualname__}"
+
+
+def _check_rule(name: str, rule: Any) -> None:
+    if not (isinstance(rule, type) and issubclass(rule, SetRule)):
+        raise ShortlistError(f"rule {name!r} must be a subclass of shortlist.sets.SetRule, got {rule!r}")
+
+
+RULES: Registry[type[SetRule]] = Registry("rule", check=_check_rule)  # by name: `shortlist.sets.named` adds ours
 
 
 def _num_labels(value: Any) -> int | None:

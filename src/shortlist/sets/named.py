@@ -8,10 +8,11 @@ from torch import Tensor
 
 from shortlist.errors import ShortlistError
 from shortlist.labels.counts import cardinality, usual_k
-from shortlist.options import Named, check_call, check_name, errors_at
+from shortlist.options import Named, check_call, errors_at
 from shortlist.sets import AverageK, Conformal, Penalized, PointwiseError, SetRule, Threshold, TopK
+from shortlist.sets._rule import RULES
 
-RULES: dict[str, type[SetRule]] = {
+RULES |= {
     "top-k": TopK,
     "average-k": AverageK,
     "conformal": Conformal,
@@ -21,14 +22,14 @@ RULES: dict[str, type[SetRule]] = {
 }
 
 
-def make_rule(place: str, rule: Named, link: str, single: bool) -> SetRule:
-    """The rule of this name and options; what is not given follows from the objective and the target.
+def make_rule(place: str, rule: Named, link: str, single: bool, allow_import: Sequence[str] = ()) -> SetRule:
+    """The rule of this name and options; a ``link`` and (of conformal rules) ``labels`` that are not given follow from
+    the objective and the target.
 
     >>> make_rule("rules.0", Named.of("average-k", k=2), link="sigmoid", single=False)
     AverageK(k=2.0, link='sigmoid')
     """
-    check_name(f"{place}.name", rule.name, RULES, "rule")
-    kind = RULES[rule.name]
+    kind = RULES.find(rule.name, allow_import, f"{place}.name")
     options = check_call(place, kind, rule.options)
     parameters = inspect.signature(kind).parameters
     if "link" in parameters and options.get("link") is None:
@@ -40,7 +41,12 @@ def make_rule(place: str, rule: Named, link: str, single: bool) -> SetRule:
 
 
 def fit_rules(
-    rules: Sequence[Named], scores: Any, target: Any, link: str, fitted_on: str | None = None
+    rules: Sequence[Named],
+    scores: Any,
+    target: Any,
+    link: str,
+    fitted_on: str | None = None,
+    allow_import: Sequence[str] = (),
 ) -> dict[str, SetRule]:
     """The rules, fitted on these scores, under the names of their files. ``fitted_on``: what the data is called, which
     the rules that learn from it remember.
@@ -53,21 +59,24 @@ def fit_rules(
     single = target is None or target.ndim == 1
     fitted = {}
     for number, rule in enumerate(rules):
-        made = make_rule(f"rules.{number}", rule, link, single)
+        made = make_rule(f"rules.{number}", rule, link, single, allow_import)
         if made.needs_target and target is None:
             raise ShortlistError(f"rules.{number}: {rule.name} is fitted on labelled data: give the labels")
-        name, learns = file_name(rule), not made.is_fitted
+        name, learns = file_name(rule, allow_import), not made.is_fitted
         made.fit(scores, target if made.needs_target else None)
         made.fitted_on = fitted_on if learns else None
         fitted[f"{name}-{number}" if name in fitted else name] = made
     return fitted
 
 
-def file_name(rule: Named) -> str:
-    """The rule's name and its main setting: ``average-k-5``, ``conformal-0.1``."""
-    main = next(iter(inspect.signature(RULES[rule.name]).parameters))
+def file_name(rule: Named, allow_import: Sequence[str] = ()) -> str:
+    """The rule's name and its main setting, where it is given: ``average-k-5``, ``conformal-0.1``."""
+    name = rule.name.rpartition(":")[2]
+    main = next(iter(inspect.signature(RULES.find(rule.name, allow_import)).parameters), "")
     value = rule.options.get(main)
-    return rule.name if value is None else f"{rule.name}-{value:g}"
+    if value is None:
+        return name
+    return f"{name}-{value:g}" if isinstance(value, int | float) else f"{name}-{value}"
 
 
 def usual_rules(target: Tensor, num_labels: int, k: float | None, link: str) -> list[Named]:

@@ -12,7 +12,7 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,7 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError, ShortlistWarning
-from shortlist.metrics.named import check_metric, measure_all, usual_metrics, with_k
+from shortlist.metrics.named import Metric, find_metric, usual_metrics, with_k
 from shortlist.objectives import Objective, default_monitor
 from shortlist.objectives.imbalance import rarity
 from shortlist.tasks import task_of
@@ -73,9 +73,11 @@ def train(
     progress: Progress | None = None,
     resume: bool = False,
     fabric: Fabric | None = None,
+    allow_import: Sequence[str] = (),
 ) -> History:
     """Train backbone and objective in place; at the end they hold the best epoch's weights (the last without
     validation data). With a ``run``, every epoch is saved there and ``resume`` continues after the last saved one.
+    ``allow_import``: the modules whose code may run, where a metric is named as ``module:function``.
 
     >>> from shortlist.models import build_backbone
     >>> from shortlist.objectives import build
@@ -98,7 +100,7 @@ def train(
     if train_set.side is not None:
         objective.see_side_labels(train_set.side)
     objective.balance(settings.imbalance, train_set.target)
-    metric, metrics = choose_metrics(objective, train_set, val_set, settings)
+    metric, metrics = choose_metrics(objective, train_set, val_set, settings, allow_import)
     history, best_weights, warned = History(metric), None, False
 
     with ExitStack() as during:
@@ -129,7 +131,7 @@ def train(
                     share_buffers(backbone)  # their averages
                 if val_set is not None:
                     scores = gathered_scores(fabric, learner, val_set)
-                    record |= measure_all(metrics, scores, val_set.answers, objective.link)
+                    record |= {one.name: one(scores, val_set.answers, objective.link) for one in metrics}
                 record["seconds"] = round(time.perf_counter() - standing.started, 3)
                 is_best = history.add(record)
                 standing = Standing()
@@ -258,8 +260,12 @@ def drawn(weights: Tensor, seed: int, epoch: int) -> Tensor:
 
 
 def choose_metrics(
-    objective: Objective, train_set: Dataset, val_set: Dataset | None, settings: TrainSettings
-) -> tuple[str | None, list[str]]:
+    objective: Objective,
+    train_set: Dataset,
+    val_set: Dataset | None,
+    settings: TrainSettings,
+    allow_import: Sequence[str] = (),
+) -> tuple[str | None, list[Metric]]:
     """The metric that chooses the best epoch, and all metrics of an epoch."""
     if val_set is None:
         if settings.stop.patience is not None or settings.stop.metric is not None:
@@ -270,17 +276,17 @@ def choose_metrics(
             )
         return None, []
     k = getattr(objective.config, "k", None)
-    labels = objective.num_labels
-    task = task_of(train_set.kind)
+    labels, kind = objective.num_labels, train_set.kind
+    task = task_of(kind)
     if task is not None:
         monitor, usual = objective.monitor, task.epoch_metrics()
     else:
         several = not val_set.is_single and bool(((val_set.target == 1).sum(1) > 1).any())
         monitor = default_monitor(type(objective), train_set.target)
         usual = usual_metrics(not several, labels, k)
-    watched = settings.stop.metric or with_k(monitor, k, labels)
-    metrics = list(settings.metrics) or usual
-    return watched, [check_metric(name, labels, train_set.kind) for name in dict.fromkeys([watched, *metrics])]
+    watched = settings.stop.metric or with_k(monitor, k, labels, allow_import)
+    names = dict.fromkeys([watched, *(settings.metrics or usual)])
+    return watched, [find_metric(name, labels, kind, allow_import=allow_import) for name in names]
 
 
 def gathered_scores(fabric: Fabric, learner: Learner, dataset: Dataset) -> Tensor:

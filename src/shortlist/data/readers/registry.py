@@ -1,7 +1,7 @@
 """Every reader by name."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from shortlist import verticals
@@ -21,9 +21,10 @@ from shortlist.data.readers.stacked_images import read_stacked_images
 from shortlist.data.readers.tables import TABLE_ENDINGS
 from shortlist.data.readers.voc import read_voc
 from shortlist.errors import ShortlistError
-from shortlist.verticals import Table
+from shortlist.registry import Registry
 
-READERS: Table[Callable[..., Dataset]] = Table(
+READERS: Registry[Callable[..., Dataset]] = Registry(
+    "reader",
     {
         "ambiguous-numbers": ambiguous_numbers,
         "features": read_features,
@@ -37,21 +38,22 @@ READERS: Table[Callable[..., Dataset]] = Table(
         "open-images": read_open_images,
         "cub": read_cub,
         "plantnet": read_plantnet,
+        **verticals.READERS,
     },
-    elsewhere=verticals.READERS,
 )
 
 
-def read(reader: str, **options: Any) -> Dataset:
-    """The data set that a reader makes of these options (see ``READERS`` for the names).
+def read(reader: str, *, allow_import: Sequence[str] = (), **options: Any) -> Dataset:
+    """The data set that a reader makes of these options (see ``READERS`` for the names; or
+    ``module:function``, where ``allow_import`` lists that module).
 
     >>> read("ambiguous-numbers", size=100, seed=1)
     Dataset('ambiguous-numbers': 100 examples, 128 features, one of 100 labels each)
     """
-    return _named(reader)(**options)
+    return find_reader(reader, allow_import)(**options)
 
 
-def problems(reader: str, **options: Any) -> list[Problem]:
+def problems(reader: str, *, allow_import: Sequence[str] = (), **options: Any) -> list[Problem]:
     """Everything that is wrong with the files a reader would read; empty when all is well.
 
     Unlike reading, this decodes every image, and compares them to find those that occur twice.
@@ -60,14 +62,16 @@ def problems(reader: str, **options: Any) -> list[Problem]:
     ...     print(problem)
     nowhere.npz: no such file
     """
-    return check(reader, **options)[1]
+    return check(reader, allow_import=allow_import, **options)[1]
 
 
-def check(reader: str, **options: Any) -> tuple[Dataset | None, list[Problem]]:
+def check(
+    reader: str, *, allow_import: Sequence[str] = (), **options: Any
+) -> tuple[Dataset | None, list[Problem]]:
     """The data set that a reader makes of these options, or None and what is wrong, as ``problems`` finds it."""
     try:
         with thorough():
-            return _named(reader)(**options), []
+            return find_reader(reader, allow_import)(**options), []
     except DataError as error:
         return None, error.problems
 
@@ -85,9 +89,9 @@ def reader_for(path: str) -> str:
     return f"features path={path}"
 
 
-def _named(reader: str) -> Callable[..., Dataset]:
+def find_reader(reader: str, allow_import: Sequence[str] = (), place: str = "") -> Callable[..., Dataset]:
+    """The reader of this name; who gives a path instead is told which reader may be meant."""
     if reader not in READERS and os.path.exists(reader):
-        raise ShortlistError(f"{reader!r} is no reader but a path: try {reader_for(reader)}")
-    if reader not in READERS:
-        raise ShortlistError(f"there is no reader {reader!r}; there are {', '.join(sorted(READERS))}")
-    return READERS[reader]
+        where = f"{place}: " if place else ""
+        raise ShortlistError(f"{where}{reader!r} is no reader but a path: try {reader_for(reader)}")
+    return READERS.find(reader, allow_import, place)

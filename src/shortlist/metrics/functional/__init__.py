@@ -8,9 +8,8 @@ from shortlist.metrics.functional.label_sets import exact_match, set_coverage, s
 from shortlist.metrics.functional.ranking import ndcg_at_k, precision_at_k, recall_at_k, top_k_accuracy
 from shortlist.metrics.functional.set_summary import set_summary
 from shortlist.metrics.functional.shot_groups import shot_group_of, shot_groups
-from shortlist.verticals import METRIC_FUNCTIONS, Table
-
-_ELSEWHERE: Table[Any] = Table(elsewhere=METRIC_FUNCTIONS)
+from shortlist.registry import imported
+from shortlist.verticals import METRIC_FUNCTIONS
 
 __all__ = [
     "average_k_accuracy",
@@ -32,6 +31,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ELSEWHERE:
+    if name not in METRIC_FUNCTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    return _ELSEWHERE[name]
+    return imported(METRIC_FUNCTIONS[name])
