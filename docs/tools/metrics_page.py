@@ -7,7 +7,7 @@ from docstring_parts import call, readable, summary, table, written_by
 
 import shortlist.metrics as metrics
 from shortlist.metrics import functional
-from shortlist.metrics.named import NAMES
+from shortlist.metrics.named import METRICS, written
 
 INTRODUCTION = f"""\
 # Catalogue of metrics
@@ -17,7 +17,8 @@ INTRODUCTION = f"""\
 Every metric is a torchmetrics class in `shortlist.metrics`, for many batches and many processes, and a function in
 `shortlist.metrics.functional`, for arrays at hand. Scores (or `LabelSets`) come first, the target second; unknown
 labels are left out of the count. In a config, `stop.metric` and `metrics` take
-{", ".join(f"`{name}`" for name in NAMES)}.
+{", ".join(f"`{written(name)}`" for name in METRICS)}, and
+[functions of your own](extend.md#your-own-metric).
 """
 
 

@@ -230,7 +230,8 @@ def _source(
     content: Any = {"reader": reader}
     run: dict[str, Any] = {}  # what a config says of its data besides the source, and what it says of the source
     of_config = reader.endswith((".yaml", ".yml"))
-    if reader not in READERS and not of_config:
+    is_own = ":" in reader and not Path(reader).exists()  # module:name
+    if not of_config and reader not in READERS and not is_own and reader not in READERS.installed():
         plan = Plan.of(reader, images, labels or (), options or ())
         data = plan.reading().data
         return as_table(data.train, data.preprocess), NA_VALUES if data.na_values is None else data.na_values, plan
