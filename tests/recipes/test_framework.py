@@ -296,7 +296,7 @@ def test_wrong_commands_are_explained(capsys: pytest.CaptureFixture[str], argume
 def test_ctrl_c_says_how_to_go_on(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shortlist_recipes.load", lambda name: made(grid(1, 2, broken=2)))
+    monkeypatch.setitem(RECIPES, "noisy-cifar100", made(grid(1, 2, broken=2)))
     result = run_here(capsys, "recipe", "noisy-cifar100", "--scale", "smoke", "--out", tmp_path)
     assert result.code == 130
     assert f"shortlist recipe noisy-cifar100 --scale smoke --out {tmp_path}" in result.err
