@@ -230,8 +230,8 @@ def _source(
     content: Any = {"reader": reader}
     run: dict[str, Any] = {}  # what a config says of its data besides the source, and what it says of the source
     of_config = reader.endswith((".yaml", ".yml"))
-    is_own = ":" in reader and not Path(reader).exists()  # module:name
-    if not of_config and reader not in READERS and not is_own and reader not in READERS.installed():
+    like_a_path = Path(reader).exists() or (":" not in reader and bool(Path(reader).suffix or Path(reader).parent.name))
+    if like_a_path and reader not in READERS and not of_config:
         plan = Plan.of(reader, images, labels or (), options or ())
         data = plan.reading().data
         return as_table(data.train, data.preprocess), NA_VALUES if data.na_values is None else data.na_values, plan
