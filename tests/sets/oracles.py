@@ -46,6 +46,28 @@ def raps(p, y, penalty, free_rank):
     return aps(p, y) + penalty * max(0, rank - free_rank)
 
 
+def rank_of(p, y):
+    return 1 + sum(q > p[y] for q in p)
+
+
+def saps(p, y, weight, u=0.0):
+    """Huang et al. 2024, as TorchCP 1.2 computes it."""
+    return u * max(p) if rank_of(p, y) == 1 else max(p) + (rank_of(p, y) - 2 + u) * weight
+
+
+def margin(p, y):
+    return max(q for j, q in enumerate(p) if j != y) - p[y]
+
+
+def weighted_limit(true_scores, weights, new, alpha):
+    """The smallest calibration score with a weight of at least (1 - alpha) (all + new) at or below it."""
+    wanted = (1 - Fraction(str(alpha))) * (sum(map(Fraction, weights)) + Fraction(new))
+    for limit in sorted(true_scores):
+        if sum(Fraction(w) for s, w in zip(true_scores, weights, strict=True) if s <= limit) >= wanted:
+            return limit
+    return math.inf
+
+
 def risk_threshold(linked, target, alpha):
     """The largest candidate lambda with (sum of missed shares + 1) / (n + 1) <= alpha, trying all of them."""
     rows = [(p, t) for p, t in zip(linked, target, strict=True) if (t != -1).any()]

@@ -10,8 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.errors import ShortlistWarning
-from shortlist.sets import Conformal, SetRule
-from tests.sets.oracles import aps, conformal_limit, lac, raps, risk_threshold, softmax
+from shortlist.sets import Conformal, OnlineConformal, SetRule
+from tests.sets.oracles import (
+    aps,
+    conformal_limit,
+    lac,
+    margin,
+    rank_of,
+    raps,
+    risk_threshold,
+    saps,
+    softmax,
+    weighted_limit,
+)
 
 
 def draw(rows, labels, rng, scale=1.5):
@@ -21,10 +32,20 @@ def draw(rows, labels, rng, scale=1.5):
 
 
 def score_of(name):
-    return {"lac": lac, "aps": aps, "raps": lambda p, y: raps(p, y, penalty=0.05, free_rank=2)}[name]
+    return {
+        "lac": lac,
+        "aps": aps,
+        "raps": lambda p, y: raps(p, y, penalty=0.05, free_rank=2),
+        "saps": lambda p, y: saps(p, y, weight=0.05),
+        "top-k": lambda p, y: rank_of(p, y) - 1,
+        "margin": margin,
+    }[name]
 
 
-@pytest.mark.parametrize("name", ["lac", "aps", "raps"])
+ALL = ["lac", "aps", "raps", "saps", "top-k", "margin"]
+
+
+@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize(("n", "alpha"), [(1, 0.5), (9, 0.1), (8, 0.1), (9, 0.7), (50, 0.25), (200, 0.05), (99, 0.31)])
 def test_sets_are_those_of_the_definition(name, n, alpha):
     rng = np.random.default_rng(n)
@@ -36,12 +57,14 @@ def test_sets_are_those_of_the_definition(name, n, alpha):
     for i, labels in enumerate(rule.predict(scores).to_lists()):
         clear = [y for y in range(6) if abs(score(p[i], y) - limit) > 1e-12]
         assert [y for y in labels if y in clear] == [y for y in clear if score(p[i], y) < limit]
+        if name == "top-k":  # ranks are whole numbers: those on the limit are in
+            assert labels == [y for y in range(6) if score(p[i], y) <= limit]
     # the calibration row that sets the limit is itself covered: at least r of n are
     covered = rule.predict(scores[:n]).contains(target[:n]).sum()
     assert covered >= min(n, math.ceil((n + 1) * (1 - alpha) - 1e-9))
 
 
-@pytest.mark.parametrize("name", ["lac", "aps", "raps"])
+@pytest.mark.parametrize("name", ALL)
 def test_per_class_limits_are_those_of_each_class_alone(name):
     rng = np.random.default_rng(5)
     scores, target = draw(430, 5, rng)
@@ -182,21 +205,9 @@ def test_coverage_holds_for_a_model_that_is_wrong():
     assert np.mean(covered) >= 0.8 - 4 * np.std(covered) / math.sqrt(150)
 
 
-def test_per_class_coverage_holds_for_each_class():
-    rng, hits, seen = np.random.default_rng(3), np.zeros(3), np.zeros(3)
-    for _ in range(120):
-        scores, target = draw(500, 3, rng)
-        scores[:, 0] -= 2  # the model is unfair to class 0
-        rule, true = Conformal(0.2, per_class=True).fit(scores[:200], target[:200]), target[200:]
-        np.add.at(hits, true, rule.predict(scores[200:]).contains(true))
-        np.add.at(seen, true, 1)
-    assert (hits / seen > 0.8 - 0.01).all()
-    assert (hits / seen < 0.84).all()
-
-
 def test_without_a_seed_aps_sets_are_never_empty():
     scores, target = draw(500, 5, np.random.default_rng(0), scale=4)
-    for name in ("aps", "raps"):
+    for name in ("aps", "raps", "saps", "top-k"):
         assert Conformal(0.5, score=name).fit(scores, target).predict(scores).sizes.min() >= 1
 
 
@@ -204,6 +215,115 @@ def test_the_same_seed_gives_the_same_sets_and_another_seed_others():
     scores, target = draw(300, 6, np.random.default_rng(0))
     sets = [Conformal(0.2, score="aps", seed=s).fit(scores, target).predict(scores) for s in (1, 1, 2)]
     assert sets[0] == sets[1] != sets[2]
+
+
+# ---- groups, weights, clusters, p-values, one row after the other
+
+
+def test_the_sets_of_a_group_are_those_of_its_rows_alone():
+    scores, target = draw(300, 5, np.random.default_rng(0))
+    group = np.array(["red", "green", "blue"])[np.arange(300) % 3]
+    rule = Conformal(0.2, "aps", by_group=True).fit(scores[:200], target[:200], groups=group[:200])
+    sets = rule.predict(scores[200:], groups=group[200:])
+    for name in ("red", "green", "blue"):
+        own, new = np.flatnonzero(group[:200] == name), 200 + np.flatnonzero(group[200:] == name)
+        alone = Conformal(0.2, "aps").fit(scores[own], target[own])
+        assert sets[new - 200] == alone.predict(scores[new])
+
+
+def test_rows_of_a_group_without_calibration_rows_get_every_label():
+    scores, target = draw(100, 4, np.random.default_rng(0))
+    rule = Conformal(0.2, by_group=True).fit(scores, target, groups=np.zeros(100, int))
+    assert rule.predict(scores[:2], groups=np.array([0, 1])).sizes[1] == 4
+    with pytest.warns(ShortlistWarning, match=r"all labels in 1 group \(few\): alpha=0.2 needs at least 4"):
+        Conformal(0.2, by_group=True).fit(scores, target, groups=["few" if row < 3 else "many" for row in range(100)])
+
+
+def test_weighted_limits_are_those_of_the_definition_and_equal_weights_change_nothing():
+    rng = np.random.default_rng(0)
+    scores, target = draw(60, 4, rng)
+    weights = rng.integers(0, 5, 60) / 2
+    rule = Conformal(0.3, weighted=True).fit(scores[:40], target[:40], weights=weights[:40])
+    p = [softmax(row) for row in scores]
+    true = [lac(p[i], target[i]) for i in range(40)]
+    for i, labels in zip(range(40, 60), rule.predict(scores[40:], weights=weights[40:]).to_lists(), strict=True):
+        limit = weighted_limit(true, weights[:40], weights[i], 0.3)
+        assert labels == [y for y in range(4) if lac(p[i], y) <= limit + 1e-12]
+    ones = Conformal(0.3, weighted=True).fit(scores[:40], target[:40], weights=np.ones(40))
+    plain = Conformal(0.3).fit(scores[:40], target[:40])
+    assert ones.predict(scores[40:], weights=np.ones(20)) == plain.predict(scores[40:])
+    assert np.allclose(ones.p_values(scores, weights=np.ones(60)), plain.p_values(scores))
+
+
+def test_groups_and_weights_go_through_batches_json_and_merging():
+    rng = np.random.default_rng(0)
+    scores, target = draw(90, 4, rng)
+    more = {"groups": np.arange(90) % 3, "weights": rng.random(90)}
+    rule = Conformal(0.3, by_group=True, weighted=True).fit(scores, target, **more)
+    expected = rule.predict(scores, **more)
+    part = [{name: values[start : start + 30] for name, values in more.items()} for start in (0, 30, 60)]
+    batches = [(scores[30 * i : 30 * i + 30], target[30 * i : 30 * i + 30], part[i]) for i in range(3)]
+    batched = Conformal(0.3, by_group=True, weighted=True).fit(batches)
+    assert batched.predict(batches) == expected
+    assert SetRule.from_json(rule.to_json()).predict(scores, **more) == expected
+    shards = [Conformal(0.3, by_group=True, weighted=True).fit([batch]) for batch in batches]
+    assert shards[0].merge(*shards[1:]).to_json() == rule.to_json()
+
+
+def test_what_a_rule_needs_and_what_it_has_no_use_for_is_said():
+    scores, target = draw(20, 4, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="Conformal needs the groups of the rows: fit"):
+        Conformal(0.3, by_group=True).fit(scores, target)
+    with pytest.raises(ValueError, match="needs the weights of the rows"):
+        Conformal(0.3, weighted=True).fit(scores, target, weights=np.ones(20)).predict(scores)
+    with pytest.raises(ValueError, match="has no use for groups"):
+        Conformal(0.3).fit(scores, target, groups=target)
+    with pytest.raises(ValueError, match="weights must be finite and not negative: that of row 3 is -1"):
+        Conformal(0.3, weighted=True).fit(scores, target, weights=np.where(np.arange(20) == 3, -1, 1))
+    with pytest.raises(ValueError, match=r"groups of shape \(4,\) do not fit scores of shape \(20, 4\): one for each"):
+        Conformal(0.3, by_group=True).fit(scores, target, groups=np.zeros(4))
+
+
+def test_classes_with_similar_scores_share_a_cluster():
+    rng = np.random.default_rng(0)
+    scores, target = draw(3000, 6, rng, scale=2)
+    scores[np.arange(3000), target] += np.where(target < 3, 4.0, 0.0)  # classes 0 to 2 are easy
+    rule = Conformal(0.1, clusters=2).fit(scores, target)
+    clusters = [rule._cluster_of[label] for label in range(6)]
+    assert clusters[:3] == [clusters[0]] * 3
+    assert clusters[3:] == [1 - clusters[0]] * 3
+
+
+def test_p_values_count_the_calibration_rows_that_suit_no_better():
+    scores, target = draw(80, 4, np.random.default_rng(0))
+    rule = Conformal(0.3, per_class=True).fit(scores[:60], target[:60])
+    p = [softmax(row) for row in scores]
+    for i, row in zip(range(60, 80), rule.p_values(scores[60:]), strict=True):
+        for y in range(4):
+            own = [lac(p[j], y) for j in range(60) if target[j] == y]
+            assert row[y] == pytest.approx((1 + sum(s >= lac(p[i], y) for s in own)) / (1 + len(own)))
+
+
+def test_observing_is_predicting_and_learning_row_by_row():
+    scores, target = draw(140, 5, np.random.default_rng(0))
+    rule, alpha_t, cal = OnlineConformal(0.2, step=0.1).fit(scores[:60], target[:60]), 0.2, []
+    cal = [lac(softmax(scores[i]), target[i]) for i in range(60)]
+    target[100] = -1
+    found = rule.observe(scores[60:], target[60:]).to_lists()
+    for i in range(60, 140):
+        limit = -math.inf if alpha_t >= 1 - 1e-9 else math.inf
+        if 1e-9 < alpha_t < 1 - 1e-9:
+            rank = math.ceil(61 * (1 - alpha_t) - 1e-9)
+            limit = sorted(cal)[rank - 1] if rank <= 60 else math.inf
+        expected = [y for y in range(5) if lac(softmax(scores[i]), y) <= limit + 1e-12]
+        assert found[i - 60] == expected
+        if target[i] >= 0:
+            alpha_t += 0.1 * (0.2 - (target[i] not in expected))
+    assert rule.level == pytest.approx(alpha_t)
+    assert rule.observed == 79
+    again = SetRule.from_json(rule.to_json())
+    assert again.level == rule.level
+    assert again.merge(rule).missed == 2 * rule.missed
 
 
 # ---- several labels
@@ -260,10 +380,10 @@ def test_unknown_entries_and_rows_are_not_used():
     [
         ({"alpha": 0}, "alpha must be between 0 and 1, both excluded, got 0"),
         ({"alpha": 1.0}, "alpha must be between"),
-        ({"score": "tps"}, "score must be one of 'lac', 'aps', 'raps', got 'tps'"),
+        ({"score": "tps"}, "score must be one of 'lac', 'aps', 'raps', 'saps', 'top-k', 'margin', got 'tps'"),
         ({"labels": "many"}, "labels must be 'single' or 'multi', got 'many'"),
-        ({"labels": "multi", "score": "aps"}, "score, per_class and seed do not apply"),
-        ({"labels": "multi", "per_class": True}, "score, per_class and seed do not apply"),
+        ({"labels": "multi", "score": "aps"}, "weighted and seed do not apply"),
+        ({"labels": "multi", "per_class": True}, "weighted and seed do not apply"),
         ({"penalty": -1}, "penalty must be a finite number that is not negative, got -1"),
         ({"link": "probit"}, "link must be one of"),
         ({"free_rank": 2.5}, "free_rank must be a whole number of at least 0, got 2.5"),

@@ -11,7 +11,17 @@ import torch
 
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
-from shortlist.sets import AverageK, Conformal, Penalized, PointwiseError, SetRule, Threshold, TopK
+from shortlist.sets import (
+    AverageK,
+    Conformal,
+    OnlineConformal,
+    Penalized,
+    PointwiseError,
+    RiskControl,
+    SetRule,
+    Threshold,
+    TopK,
+)
 
 RULES = [
     TopK(2),
@@ -27,6 +37,16 @@ RULES = [
     Conformal(0.2, score="raps", seed=7),
     Conformal(0.2, score="aps", per_class=True),
     Conformal(0.3, labels="multi"),
+    Conformal(0.2, score="saps"),
+    Conformal(0.2, score="top-k", seed=1),
+    Conformal(0.2, score="margin"),
+    Conformal(0.2, clusters=1),
+    OnlineConformal(0.2, score="aps"),
+    RiskControl("recall", 0.3, 0.2),
+    RiskControl("false-positives", 3.0, link="none"),
+    RiskControl("precision", 0.8, 0.2),
+    RiskControl(["recall", "precision"], [0.95, 0.95], 0.3),
+    RiskControl("recall", 0.4, per_label=True),
     PointwiseError(0.3),
     Penalized(0.15),
 ]
@@ -40,10 +60,10 @@ def half_scores():
 
 
 def target_for(rule):
-    if isinstance(rule, Conformal):
-        rng = np.random.default_rng(1)
-        return rng.integers(0, LABELS, ROWS) if rule.labels == "single" else rng.integers(-1, 2, (ROWS, LABELS))
-    return None
+    rng = np.random.default_rng(1)
+    if getattr(rule, "labels", "") == "single":
+        return rng.integers(0, LABELS, ROWS)
+    return rng.integers(-1, 2, (ROWS, LABELS)) if rule.needs_target else None
 
 
 def fitted(rule):
@@ -208,7 +228,10 @@ def test_a_row_without_a_softmax_is_refused(rule, row, held):
         rule.fit(np.array([[0, 0], row]), np.array([0, 0])).predict(np.array([[0, 0], row]))
 
 
-@every_rule
+OWN_LIMITS = [rule for rule in RULES if getattr(rule, "clusters", None) or getattr(rule, "per_label", False)]
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in OWN_LIMITS], ids=repr)
 def test_labels_of_minus_infinity_are_allowed_and_come_last(rule):
     scores = half_scores().astype(np.float32)
     scores[:, 2] = -np.inf

@@ -23,6 +23,8 @@ class Block(NamedTuple):
     scores: NDArray[Any]  # (rows, labels)
     target: NDArray[Any] | None  # (rows,) or (rows, labels)
     first_row: int  # position in the whole input
+    groups: NDArray[Any] | None = None  # (rows,): text, the group of each row
+    weights: NDArray[Any] | None = None  # (rows,): how much each row counts
 
 
 def is_array(source: Any) -> bool:
@@ -34,23 +36,28 @@ def can_repeat(source: Any) -> bool:
     return not isinstance(source, Iterator)
 
 
-def read_blocks(source: Any, target: Any = None, size: int = BLOCK) -> Iterator[Block]:
+def read_blocks(
+    source: Any, target: Any = None, size: int = BLOCK, groups: Any = None, weights: Any = None
+) -> Iterator[Block]:
     """The rows of ``source`` in order, about ``size`` scores at a time. Batches of an iterable are scores or
-    (scores, target) pairs."""
+    (scores, target) pairs, or (scores, target, {"groups": ..., "weights": ...})."""
     if isinstance(source, Tensor) and source.dtype == torch.float32 and source.device.type == "cpu":
         source = source.detach().numpy()
-    if target is None and isinstance(source, np.ndarray) and source.ndim == 2 and 0 < source.size <= size:
+    plain = target is None and groups is None and weights is None
+    if plain and isinstance(source, np.ndarray) and source.ndim == 2 and 0 < source.size <= size:
         ready = source.dtype == np.float32 and source.flags.carray
         if ready:  # a few rows are not kept waiting by what other inputs need
             yield Block(source, None, 0)
             return
     if is_array(source):
-        yield from _split(source, target, 0, size)
+        yield from _split(source, target, 0, size, groups, weights)
         return
-    if target is not None:
-        raise ShortlistError(
-            "a target argument goes with scores in one array; batches carry their own: (scores, target)"
-        )
+    for name, given in (("target", target), ("groups", groups), ("weights", weights)):
+        if given is not None:
+            example = "(scores, target)" if name == "target" else f'(scores, target, {{"{name}": ...}})'
+            raise ShortlistError(
+                f"a {name} argument goes with scores in one array; batches carry their own: {example}"
+            )
     batches = source() if callable(source) else source
     if not isinstance(batches, Iterable) or isinstance(batches, str | bytes):
         raise ShortlistError(
@@ -59,19 +66,22 @@ def read_blocks(source: Any, target: Any = None, size: int = BLOCK) -> Iterator[
         )
     row, num_labels = 0, None
     for i, batch in enumerate(batches):
-        scores, batch_target = batch if isinstance(batch, tuple | list) and len(batch) == 2 else (batch, None)
+        pair = isinstance(batch, tuple | list) and (len(batch) == 2 or (len(batch) == 3 and isinstance(batch[2], dict)))
+        scores, batch_target, more = (*batch, {})[:3] if pair else (batch, None, {})
         if not is_array(scores):
             raise ShortlistError(
                 f"batch {i} must be a torch.Tensor or numpy array of scores, got {type(scores).__name__}"
             )
         if scores.ndim and num_labels not in (None, scores.shape[-1]):
             raise ShortlistError(f"batch {i} has {scores.shape[-1]} labels, the batches before it {num_labels}")
-        for block in _split(scores, batch_target, row, size):
+        for block in _split(scores, batch_target, row, size, more.get("groups"), more.get("weights")):
             yield block
             row, num_labels = block.first_row + len(block.scores), scores.shape[-1]
 
 
-def _split(scores: Any, target: Any, first_row: int, size: int) -> Iterator[Block]:
+def _split(
+    scores: Any, target: Any, first_row: int, size: int, groups: Any = None, weights: Any = None
+) -> Iterator[Block]:
     """One array of any leading shape, flattened to rows and cut into blocks; an empty array gives one empty block."""
     if isinstance(scores, Tensor):
         scores = scores.detach().cpu()
@@ -85,6 +95,8 @@ def _split(scores: Any, target: Any, first_row: int, size: int) -> Iterator[Bloc
     if target is not None:
         target = _flat_target(target, scores.shape)
     rows = scores.reshape(-1, scores.shape[-1])
+    groups = None if groups is None else _flat_groups(groups, scores.shape)
+    weights = None if weights is None else _flat_weights(weights, scores.shape)
     dtype = np.float64 if rows.dtype.itemsize > 4 else np.float32
     step = max(1, size // rows.shape[1])
     for start in range(0, max(len(rows), 1), step):
@@ -92,12 +104,44 @@ def _split(scores: Any, target: Any, first_row: int, size: int) -> Iterator[Bloc
         if block.dtype != dtype or not block.flags.carray:
             # torch wants memory it may write to (it does not); a read-only block is copied
             block = np.require(block, dtype=dtype, requirements=["C", "W"])
-        yield Block(block, None if target is None else target[start : start + step], first_row + start)
+        yield Block(
+            block,
+            None if target is None else target[start : start + step],
+            first_row + start,
+            None if groups is None else groups[start : start + step],
+            None if weights is None else weights[start : start + step],
+        )
+
+
+def _array(given: Any) -> NDArray[Any]:
+    array: NDArray[Any] = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    return array
+
+
+def _flat_groups(groups: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """One group per row, a number or a name, as text."""
+    return _one_per_row(_array(groups), shape, "groups").astype(str)
+
+
+def _flat_weights(weights: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """One weight per row: finite, and not negative."""
+    flat = _one_per_row(_array(weights), shape, "weights").astype(np.float64)
+    bad = ~((flat >= 0) & (flat < np.inf))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ShortlistError(f"weights must be finite and not negative: that of row {row} is {flat[row]}")
+    return flat
+
+
+def _one_per_row(array: NDArray[Any], shape: tuple[int, ...], name: str) -> NDArray[Any]:
+    if array.shape != shape[:-1]:
+        raise ShortlistError(f"{name} of shape {array.shape} do not fit scores of shape {shape}: one for each row")
+    return array.reshape(-1)
 
 
 def _flat_target(target: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """Class indices, one per row, or a label matrix of the scores' shape: both flattened as the scores are."""
-    array: NDArray[Any] = target.detach().cpu().numpy() if isinstance(target, Tensor) else np.asarray(target)
+    array = _array(target)
     if array.shape == shape[:-1]:
         return array.reshape(-1)
     if array.shape == shape:

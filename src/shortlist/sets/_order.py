@@ -12,8 +12,8 @@ from shortlist.sets._hash import label_hashes, row_hashes
 
 def descending(linked: NDArray[Any], scores: NDArray[Any]) -> NDArray[np.int64]:
     """Label order of each row by falling ``linked`` value; equal values by the hash of the raw row and the label."""
-    found = torch.from_numpy(linked).sort(dim=-1, descending=True)
-    values, result = found.values.numpy(), found.indices.numpy()
+    result = np.argsort(-linked, axis=-1)  # several times as fast as torch.sort
+    values = np.take_along_axis(linked, result, -1)
     tied = (values[:, 1:] == values[:, :-1]).any(-1).nonzero()[0]
     if len(tied):
         hashes = label_hashes(row_hashes(scores[tied])[:, None], np.arange(linked.shape[1]))

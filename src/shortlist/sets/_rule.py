@@ -35,6 +35,7 @@ class SetRule:
 
     num_labels: int | None = None  # known after fit
     needs_target = False  # does fit learn from the target too?
+    needs: tuple[str, ...] = ()  # of the rows, in fit and predict: "groups", "weights"
     fitted_on: str | None = None  # what the data it was fitted on is called, where whoever fitted it says so
     max_unpacked = 1 << 26  # bytes that an array in JSON may unfold to, where it is not 64 times its text
     block_size = BLOCK  # scores that are looked at together
@@ -47,16 +48,19 @@ class SetRule:
 
     # ---- learning
 
-    def fit(self, scores: Scores, target: Any = None) -> Self:
+    def fit(self, scores: Scores, target: Any = None, *, groups: Any = None, weights: Any = None) -> Self:
         """Learn from held-out scores (and their target, where the rule needs one), forgetting earlier ones.
 
         ``scores``: raw scores of shape (..., labels), torch or numpy, memory maps included; or an iterable of batches,
         each scores or a (scores, target) pair; or a function that returns such an iterable.
+
+        ``groups`` (a number or a name for each row) and ``weights`` (a number for each row) are for the rules that
+        ask for them; a batch brings its own as (scores, target, {"groups": ..., "weights": ...}).
         """
         self.num_labels = self.fitted_on = None
         self.reset()
         try:
-            self.partial_fit(scores, target)
+            self.partial_fit(scores, target, groups=groups, weights=weights)
             self.refine(scores)
         except Exception:
             self.num_labels = None
@@ -64,12 +68,17 @@ class SetRule:
             raise
         return self
 
-    def partial_fit(self, scores: Scores, target: Any = None) -> Self:
+    def partial_fit(self, scores: Scores, target: Any = None, *, groups: Any = None, weights: Any = None) -> Self:
         """Learn from more scores, given as for ``fit``; the rule can predict after every call. Where a row is refused,
         the blocks of rows before it have been taken in."""
         try:
-            for block in read_blocks(scores, target, self.block_size):
+            for block in read_blocks(scores, target, self.block_size, groups, weights):
                 self._check_labels(block.scores.shape[1])
+                if self.needs_target and block.target is None:
+                    raise ShortlistError(
+                        f"{type(self).__name__} needs the target of its calibration rows: fit(scores, target)"
+                    )
+                self._check_needs(block)
                 self.num_labels = block.scores.shape[1]
                 self.learn(block)
         finally:
@@ -98,14 +107,16 @@ class SetRule:
 
     # ---- predicting
 
-    def predict(self, scores: Scores) -> LabelSets:
-        """The set of each row (of the flattened rows, where scores have more than two dimensions)."""
+    def predict(self, scores: Scores, *, groups: Any = None, weights: Any = None) -> LabelSets:
+        """The set of each row (of the flattened rows, where scores have more than two dimensions). ``groups`` and
+        ``weights`` as for ``fit``, for the rules that ask for them."""
         if not self.is_fitted:
             raise ShortlistError(f"{self!r} is not fitted: call fit (or partial_fit) on held-out scores before predict")
         parts, num_labels = [], 0
-        for block in read_blocks(scores, size=self.block_size):
+        for block in read_blocks(scores, None, self.block_size, groups, weights):
             num_labels = block.scores.shape[1]
             self._check_labels(num_labels)
+            self._check_needs(block)
             parts.append(self.sets_of(block))
         if not parts:
             raise ShortlistError("predict got no batch of scores")
@@ -158,6 +169,16 @@ class SetRule:
         changed = [f"{name}={value!r}" for name, value in self._settings().items() if value != usual[name]]
         return f"{type(self).__name__}({', '.join(changed)})"
 
+    @property
+    def promise(self) -> str:
+        """What holds for new rows like the calibration rows, in a sentence; empty where nothing is promised."""
+        return ""
+
+    @property
+    def concern(self) -> str:
+        """What to know about a promise that is kept at a high price, or not at all; empty where there is nothing."""
+        return ""
+
     # ---- for the rules to fill in
 
     @property
@@ -195,6 +216,14 @@ class SetRule:
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def _check_needs(self, block: Block) -> None:
+        for name, given in (("groups", block.groups), ("weights", block.weights)):
+            if given is None and name in self.needs:
+                call = f"fit(scores, target, {name}=...) and predict(scores, {name}=...)"
+                raise ShortlistError(f"{type(self).__name__} needs the {name} of the rows: {call}")
+            if given is not None and name not in self.needs:
+                raise ShortlistError(f"{self!r} has no use for {name}")
 
     def _check_labels(self, given: int) -> None:
         if self.num_labels not in (None, given):

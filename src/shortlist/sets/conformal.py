@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.links import Link, check_link, link_rows, usual_link
-from shortlist.sets._blocks import Block, Scores
-from shortlist.sets._hash import mix, row_hashes
-from shortlist.sets._order import descending
+from shortlist.sets._blocks import Block, Scores, read_blocks
+from shortlist.sets._clusters import cluster_classes, forms_clusters
+from shortlist.sets._nonconformity import Nonconformity
+from shortlist.sets._quantiles import SortedScores
 from shortlist.sets._rule import SetRule, members, number, pack, unpack
+from shortlist.sets._targets import class_indices, label_matrix
+from shortlist.sets.scores import make_score
 
-_SCORES = ("lac", "aps", "raps")
+_REST = -1  # the cluster of the classes that have too few rows to be clustered
 
 
 class Conformal(SetRule):
@@ -30,24 +33,39 @@ class Conformal(SetRule):
 
       - "lac": 1 - p_y. The smallest sets on average; may be empty.
       - "aps": the mass of the labels ranked before y. Sets adapt to how hard the row is and are never empty.
-      - "raps": aps + ``penalty`` * max(0, rank of y - ``free_rank``), rank from 1. Avoids very large sets.
+      - "raps": aps + ``penalty`` (0.01) * max(0, rank of y - ``free_rank``), rank from 1. Avoids very large sets.
+      - "saps": p_max + (rank of y - 2) * ``penalty`` (0.2), and 0 for the best label. Small sets where the
+        probabilities of unlikely labels are noise; never empty.
+      - "top-k": the rank of y. The same size for every row.
+      - "margin": the largest p of another label, less p_y.
 
-      aps and raps are deterministic. With a ``seed`` they are the randomised scores of the literature, (mass up to and
-      with y) - u p_y: u in [0, 1) is a hash of the seed and the row's content, so the same row always gets the same
-      set; sets are a little smaller and may be empty. (No seed is u = 1, the one fixed u without empty sets.)
-      ``per_class=True`` (Mondrian) calibrates every label on the rows of its class: the promise then holds for each
-      class, and a class with too few rows is in every set.
+      These are deterministic. With a ``seed``, aps, raps, saps and top-k are the randomised scores of the literature,
+      such as (mass up to and with y) - u p_y: u in [0, 1) is a hash of the seed and the row's content, so the same row
+      always gets the same set; sets are a little smaller and may be empty. (No seed is u = 1, the one fixed u without
+      empty sets.)
+
+      The promise is over all rows together. It is stronger with
+
+      - ``per_class=True`` (Mondrian): for the rows of each class; every label is calibrated on the rows of its class,
+        and a class with too few rows is in every set.
+      - ``clusters=m``: for the rows of each cluster of classes. Every third row of a class forms at most m clusters
+        of classes with similar scores, the other rows calibrate them; classes with few rows share one more.
+      - ``by_group=True``: for the rows of each group. ``fit`` and ``predict`` take ``groups``, a number or name for
+        each row; rows of a group that calibration did not meet get every label.
+      - ``weighted=True``: for rows of another distribution (covariate shift). ``fit`` and ``predict`` take
+        ``weights``, how much likelier each row is there than among the calibration rows, up to a factor. The promise
+        holds as far as the weights are right.
 
     - ``labels="multi"``: the expected share of a row's true labels that its set misses is at most alpha (conformal
       risk control). Sets are p >= lambda, lambda the largest with (sum of missed shares + 1) / (n + 1) <= alpha; all
       labels if alpha < 1 / (n + 1). The target is a label matrix; unknown (-1) entries are not used, a row without a
-      known present label misses nothing, a row of unknowns only is left out.
+      known present label misses nothing, a row of unknowns only is left out. ``RiskControl`` does more of the kind.
 
     ``link`` defaults to softmax for single and sigmoid for multi. A target of -1 (single) leaves its row out.
 
     Fewer than 1 / alpha - 1 rows cannot keep the promise but with every label: ``fit`` then warns, and
-    ``always_listed`` says how many labels are in every set whatever their scores (with ``per_class``, those of classes
-    with too few rows).
+    ``always_listed`` says how many labels are in every set whatever their scores (with ``per_class`` or ``clusters``,
+    those of classes with too few rows).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -63,31 +81,46 @@ class Conformal(SetRule):
     def __init__(
         self,
         alpha: float = 0.1,
-        score: Literal["lac", "aps", "raps"] = "lac",
+        score: Literal["lac", "aps", "raps", "saps", "top-k", "margin"] = "lac",
         labels: Literal["single", "multi"] = "single",
         link: Link | None = None,
         per_class: bool = False,
-        penalty: float = 0.01,
+        penalty: float | None = None,
         free_rank: int = 5,
         seed: int | None = None,
+        clusters: int | None = None,
+        by_group: bool = False,
+        weighted: bool = False,
     ) -> None:
         self.alpha = number(alpha, "alpha")
         if not 0 < self.alpha < 1:
             raise ShortlistError(f"alpha must be between 0 and 1, both excluded, got {alpha!r}")
-        if score not in _SCORES:
-            raise ShortlistError(f"score must be one of {', '.join(map(repr, _SCORES))}, got {score!r}")
+        self.penalty = None if penalty is None else number(penalty, "penalty")
+        self.free_rank = whole(free_rank, "free_rank", 0)
+        if self.penalty is not None and not 0 <= self.penalty < math.inf:
+            raise ShortlistError(f"penalty must be a finite number that is not negative, got {penalty!r}")
+        made = make_score(score, self.penalty, self.free_rank)
         if labels not in ("single", "multi"):
             raise ShortlistError(f"labels must be 'single' or 'multi', got {labels!r}")
-        if labels == "multi" and (score != "lac" or per_class or seed is not None):
-            raise ShortlistError("labels='multi' thresholds the linked scores: score, per_class and seed do not apply")
-        self.penalty = number(penalty, "penalty")
-        if not 0 <= self.penalty < math.inf:
-            raise ShortlistError(f"penalty must be a finite number that is not negative, got {penalty!r}")
-        self.score, self.labels, self.per_class = score, labels, bool(per_class)
-        self.link: Link = check_link(link or usual_link(single=labels == "single"))
-        self.free_rank = whole(free_rank, "free_rank", 0)
         self.seed = None if seed is None else whole(seed, "seed")
+        self.clusters = None if clusters is None else whole(clusters, "clusters", 1)
+        self.score, self.labels, self.per_class = score, labels, bool(per_class)
+        self.by_group, self.weighted = bool(by_group), bool(weighted)
+        self.needs = (*(("groups",) if by_group else ()), *(("weights",) if weighted else ()))
+        if labels == "multi" and (
+            score != "lac" or per_class or clusters is not None or by_group or weighted or seed is not None
+        ):
+            raise ShortlistError(
+                "labels='multi' thresholds the linked scores: score, per_class, clusters, by_group, weighted and seed "
+                "do not apply"
+            )
+        if self.per_class and self.clusters is not None:
+            raise ShortlistError("per_class calibrates each class, clusters some together: choose one of them")
+        self.link: Link = check_link(link or usual_link(single=labels == "single"))
+        self._nonconformity = Nonconformity(made, self.link, self.seed)
         self.reset()
+
+    # ---- what it needs and promises
 
     @property
     def is_fitted(self) -> bool:
@@ -95,31 +128,67 @@ class Conformal(SetRule):
 
     @property
     def rows_needed(self) -> int:
-        """The fewest calibration rows (of each class, with ``per_class``) from which sets can be smaller."""
+        """The fewest calibration rows (of each class, cluster or group) from which sets can be smaller."""
         return math.ceil(1 / Fraction(repr(self.alpha)) - 1)
 
     @property
     def always_listed(self) -> int:
         """How many labels are in every set, whatever their scores, because too few rows calibrated them."""
         num_labels = self.num_labels or 0
-        if not self.per_class:
+        enough: set[Any] | None = None  # the classes, or clusters, with enough rows in some group
+        for cells in self._cells.values():
+            found = {cell for cell, scores in cells.items() if len(scores.values) >= self.rows_needed}
+            enough = found if enough is None else enough | found
+        if enough is None:
             return num_labels if self._rows < self.rows_needed else 0
-        rows = np.bincount(np.concatenate(self._extras), minlength=0) if self._extras else np.zeros(0, np.int64)
-        return num_labels - int((rows >= self.rows_needed).sum())
+        if self.per_class:
+            return num_labels - len(enough)
+        if self.clusters is not None:
+            small = sum(cluster not in enough for cluster in self._cluster_of.values())
+            return small + (0 if _REST in enough else num_labels - len(self._cluster_of))
+        return 0 if enough else num_labels
+
+    @property
+    def promise(self) -> str:
+        if self.labels == "multi":
+            return f"on average at most {self.alpha:.1%} of an example's right labels are missed"
+        of = "of the examples"
+        if self.per_class:
+            of = "of the examples of each class"
+        elif self.clusters is not None:
+            of = "of the examples of each cluster of classes"
+        if self.by_group:
+            of += ", in each group" if self.per_class or self.clusters is not None else " of each group"
+        when = "on average over calibrations" + (", if the weights are right" if self.weighted else "")
+        return f"the set holds the right label of at least {1 - self.alpha:.1%} {of}, {when}"
 
     @property
     def concern(self) -> str:
-        """What to know about sets that hold labels whatever their scores, in a sentence; empty where none do."""
-        if not self.is_fitted or not self.always_listed:
+        if not self.is_fitted:
+            return ""
+        needed = f"alpha={self.alpha:g} needs at least {self.rows_needed} calibration rows"
+        small = [name for name, n in self._rows_of_groups() if n < self.rows_needed]
+        if small:
+            return (
+                f"conformal sets hold all labels in {len(small)} group{'s' if len(small) > 1 else ''} "
+                f"({', '.join(small[:3])}{', ...' if len(small) > 3 else ''}): {needed} of each group"
+            )
+        if not self.always_listed:
             return ""
         some = f"{self.always_listed} label{'s' if self.always_listed > 1 else ''}"
         which = "all labels" if self.always_listed == self.num_labels else some
-        of_class = " of each class" if self.per_class else ""
-        given = "some have fewer" if self.per_class else f"it had {self._rows}"
-        return (
-            f"conformal sets hold {which} whatever the scores: alpha={self.alpha:g} needs at least "
-            f"{self.rows_needed} calibration rows{of_class}, and {given}"
-        )
+        part = "class" if self.per_class else "cluster of classes" if self.clusters is not None else ""
+        given = "some have fewer" if part else f"it had {self._rows}"
+        of_part = f" of each {part}" if part else ""
+        return f"conformal sets hold {which} whatever the scores: {needed}{of_part}, and {given}"
+
+    def _rows_of_groups(self) -> list[tuple[str, int]]:
+        if not self.by_group:
+            return []
+        names, counts = np.unique(self._kept("groups"), return_counts=True)
+        return list(zip(names.tolist(), counts.tolist(), strict=True))
+
+    # ---- learning
 
     def reset(self) -> None:
         self._rows = 0
@@ -127,41 +196,24 @@ class Conformal(SetRule):
         # (1 / number of present labels of its row) of each present label
         self._values: list[NDArray[np.float64]] = []
         self._extras: list[NDArray[Any]] = []
+        self._facts: dict[str, list[NDArray[Any]]] = {"groups": [], "weights": []}  # of each row, where asked for
+        self._cells: dict[str, dict[int, SortedScores]] = {}  # by group, then by class or cluster
+        self._cluster_of: dict[int, int] = {}
 
     def learn(self, block: Block) -> None:
-        if block.target is None:
-            raise ShortlistError("Conformal needs the target of its calibration rows: fit(scores, target)")
-        (self._learn_multi if self.labels == "multi" else self._learn_single)(block, block.target)
+        (self._learn_multi if self.labels == "multi" else self._learn_single)(block)
 
-    def _learn_single(self, block: Block, target: NDArray[Any]) -> None:
-        num_labels = block.scores.shape[1]
-        if target.ndim != 1 or target.dtype.kind not in "iu":
-            raise ShortlistError(
-                f"labels='single' takes class indices, one whole number per row, got {target.dtype} {target.shape}"
-            )
-        bad = (target < -1) | (target >= num_labels)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise ShortlistError(
-                f"target row {block.first_row + row} is {target[row]}: "
-                f"allowed are 0..{num_labels - 1}, or -1 for an unknown row"
-            )
-        known = target >= 0
-        label = target[known].astype(np.int64)
-        self._values.append(self._nonconformity(block)[known, label])
+    def _learn_single(self, block: Block) -> None:
+        row, label = class_indices(block)
+        self._values.append(self._nonconformity.of_true(block, row, label))
         self._extras.append(label)
+        for name, kept in self._facts.items():
+            if name in self.needs:
+                kept.append(getattr(block, name)[row])
         self._rows += len(label)
 
-    def _learn_multi(self, block: Block, target: NDArray[Any]) -> None:
-        if target.ndim != 2:
-            raise ShortlistError(f"labels='multi' takes a label matrix of the scores' shape, got shape {target.shape}")
-        bad = (target != 1) & (target != 0) & (target != -1)
-        if bad.any():
-            row, label = np.argwhere(bad)[0]
-            raise ShortlistError(
-                f"target row {block.first_row + row}, label {label} is {target[row, label]}: "
-                "a label matrix holds 1 (present), 0 (absent) and -1 (unknown)"
-            )
+    def _learn_multi(self, block: Block) -> None:
+        target = label_matrix(block)
         present = target == 1
         row, label = np.nonzero(present)
         self._values.append(link_rows(block.scores, self.link, block.first_row)[row, label].astype(np.float64))
@@ -171,16 +223,34 @@ class Conformal(SetRule):
     def finish(self) -> None:
         self._values = [np.concatenate(self._values)]
         self._extras = [np.concatenate(self._extras)]
+        self._facts = {name: [np.concatenate(kept)] if kept else [] for name, kept in self._facts.items()}
         values, extras = self._values[0], self._extras[0]
         if self.labels == "multi":
-            self._limit: Any = _risk_threshold(values, extras, self._rows, self.alpha)
-        elif self.per_class:
-            order = np.argsort(extras, kind="stable")
-            classes, first = np.unique(extras[order], return_index=True)
-            parts = np.split(values[order], first[1:])
-            self._limit = classes, [_quantile(part, self.alpha) for part in parts]  # other classes have no limit
-        else:
-            self._limit = _quantile(values, self.alpha)
+            self._threshold = risk_threshold(values, extras, self._rows, self.alpha)
+            return
+        cell, used = np.zeros(len(values), np.int64), np.ones(len(values), bool)
+        if self.per_class:
+            cell = extras
+        elif self.clusters is not None:
+            forming = forms_clusters(extras)
+            self._cluster_of = cluster_classes(values[forming], extras[forming], self.clusters)
+            classes, where = np.unique(extras, return_inverse=True)
+            cell = np.array([self._cluster_of.get(one, _REST) for one in classes.tolist()], np.int64)[where]
+            used = ~forming
+        weights = self._kept("weights") if self.weighted else None
+        names, code = np.array([""]), np.zeros(len(values), np.int64)
+        if self.by_group:
+            names, code = np.unique(self._kept("groups"), return_inverse=True)
+        self._cells = {name: {} for name in names.tolist()}
+        rows = np.flatnonzero(used)
+        rows = rows[np.lexsort((cell[rows], code[rows]))]
+        begins = np.flatnonzero(np.diff(code[rows], prepend=-1) | np.diff(cell[rows], prepend=-2))
+        for part in np.split(rows, begins[1:]) if len(rows) else ():
+            scores = SortedScores(values[part], None if weights is None else weights[part])
+            self._cells[str(names[code[part[0]]])][int(cell[part[0]])] = scores
+
+    def _kept(self, name: str) -> NDArray[Any]:
+        return self._facts[name][0]
 
     def refine(self, scores: Scores) -> None:
         if self.concern:
@@ -190,43 +260,94 @@ class Conformal(SetRule):
         self._rows += other._rows
         self._values += other._values
         self._extras += other._extras
+        for name, kept in self._facts.items():
+            kept += other._facts[name]
+
+    # ---- predicting
 
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         if self.labels == "multi":
             linked = link_rows(block.scores, self.link, block.first_row)
-            return members(linked.astype(np.float64, copy=False) >= self._limit)
-        limit = self._limit
-        if self.per_class:
-            classes, limits = limit
-            limit = np.full(block.scores.shape[1], math.inf)
-            limit[classes] = limits
-        return members(self._nonconformity(block) <= limit)
+            return members(linked.astype(np.float64, copy=False) >= self._threshold)
+        return members(self._nonconformity.below(block, self._limits(block)))
 
-    def _nonconformity(self, block: Block) -> NDArray[np.float64]:
-        """The score of every label of every row, in double."""
-        p = link_rows(block.scores, self.link, block.first_row)
-        if self.score == "lac":
-            return -p.astype(np.float64)  # in the order of 1 - p, without its rounding
-        order = descending(p, block.scores)
-        ranked = np.take_along_axis(p, order, -1).astype(np.float64)
-        if self.seed is None:
-            mass = np.concatenate([np.zeros((len(p), 1)), ranked[:, :-1].cumsum(-1)], axis=-1)
-        else:
-            mass = ranked.cumsum(-1) - self._uniform(block)[:, None] * ranked
-        if self.score == "raps":
-            beyond = np.arange(1, p.shape[1] + 1) - min(self.free_rank, p.shape[1])
-            mass += self.penalty * np.maximum(beyond, 0)
-        scores = np.empty_like(mass)
-        np.put_along_axis(scores, order, mass, -1)
-        return scores
+    def _limits(self, block: Block) -> NDArray[np.float64]:
+        """The largest score that gets in: (rows or 1, labels or 1)."""
+        rows, num_labels = block.scores.shape
+        by_label = self.per_class or self.clusters is not None
+        limits = np.full((rows if self.by_group or self.weighted else 1, num_labels if by_label else 1), math.inf)
+        for at, cells in self._groups_of(block):
+            for labels, scores in self._labels_of(cells, num_labels):
+                if block.weights is None:
+                    limits[np.ix_(at, labels)] = scores.limit(self.alpha)
+                else:
+                    limits[np.ix_(at, labels)] = scores.limits(self.alpha, block.weights[at])[:, None]
+        return limits
 
-    def _uniform(self, block: Block) -> NDArray[np.float64]:
-        seed = mix(np.array([(self.seed or 0) % 2**64], dtype=np.uint64))
-        return (mix(row_hashes(block.scores) ^ seed) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    def _groups_of(self, block: Block) -> list[tuple[NDArray[np.int64], dict[int, SortedScores]]]:
+        """Rows, and the calibration scores of their group; rows of unknown groups are in none."""
+        every = np.arange(len(block.scores) if self.by_group or self.weighted else 1)
+        if not self.by_group:
+            return [(every, cells) for cells in self._cells.values()]
+        assert block.groups is not None
+        names, code = np.unique(block.groups, return_inverse=True)
+        order = np.argsort(code, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
+        return [(at, self._cells.get(name, {})) for name, at in zip(names.tolist(), parts, strict=len(names) > 0)]
+
+    def _labels_of(
+        self, cells: dict[int, SortedScores], num_labels: int
+    ) -> list[tuple[NDArray[np.int64], SortedScores]]:
+        """Labels, and the calibration scores of their class or cluster; column 0 for all where they share them."""
+        if self.clusters is None:
+            return [(np.array([cell]), scores) for cell, scores in cells.items()]
+        cluster = np.full(num_labels, _REST)
+        if self._cluster_of:
+            cluster[list(self._cluster_of)] = list(self._cluster_of.values())
+        return [(np.flatnonzero(cluster == cell), scores) for cell, scores in cells.items()]
+
+    def p_values(self, scores: Scores, *, groups: Any = None, weights: Any = None) -> NDArray[np.float64]:
+        """The p-value of every label of every row, (rows, labels): the share of calibration rows (of its class, cluster
+        or group, by weight), with the new row itself, that suit their true label no better. For the true label, it is
+        at most a with probability at most a, for every a; the set of ``predict`` is p > alpha. It takes
+        O((n_cal + n_test L) log n_cal).
+
+        >>> rule = Conformal(0.25).fit(np.log([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2]]), np.array([0, 0, 1]))
+        >>> rule.p_values(np.log([[0.5, 0.5]]))
+        array([[0.5, 0.5]])
+        """
+        if self.labels == "multi" or not self.is_fitted:
+            raise ShortlistError(f"p-values are those of a fitted rule with labels='single'; this is {self!r}")
+        found = [np.zeros((0, self.num_labels or 0))]
+        for block in read_blocks(scores, None, self.block_size, groups, weights):
+            self._check_labels(block.scores.shape[1])
+            self._check_needs(block)
+            every = self._nonconformity.of_all(block)
+            p = np.ones_like(every)
+            for at, cells in self._groups_of(block):
+                at = at if self.by_group or self.weighted else np.arange(len(every))
+                for labels, sorted_scores in self._labels_of(cells, every.shape[1]):
+                    labels = labels if self.per_class or self.clusters is not None else np.arange(every.shape[1])
+                    new = None if block.weights is None else block.weights[at][:, None]
+                    p[np.ix_(at, labels)] = sorted_scores.p_values(every[np.ix_(at, labels)], new)
+            found.append(p)
+        return np.concatenate(found)
+
+    # ---- to a file and back
 
     def state(self) -> dict[str, Any]:
         kind = "<f8" if self.labels == "multi" else "<i8"
-        return {"rows": self._rows, "values": pack(self._values[0], "<f8"), "extras": pack(self._extras[0], kind)}
+        state: dict[str, Any] = {
+            "rows": self._rows,
+            "values": pack(self._values[0], "<f8"),
+            "extras": pack(self._extras[0], kind),
+        }
+        if self.by_group:
+            names, codes = np.unique(self._kept("groups"), return_inverse=True)
+            state |= {"group_names": names.tolist(), "groups": pack(codes, "<i8")}
+        if self.weighted:
+            state["weights"] = pack(self._kept("weights"), "<f8")
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         kind = "<f8" if self.labels == "multi" else "<i8"
@@ -236,19 +357,21 @@ class Conformal(SetRule):
             fits = len(values) == self._rows and extras.min() >= 0 and extras.max() < (self.num_labels or 0)
         else:
             fits = self._rows > 0 and bool(((extras > 0) & (extras <= 1)).all())
+        if self.by_group:
+            codes, names = unpack(state["groups"], "<i8"), np.array([str(name) for name in state["group_names"]])
+            fits = fits and len(codes) == self._rows and codes.min() >= 0 and codes.max() < len(names)
+            self._facts["groups"] = [names[codes]] if fits else []
+        if self.weighted:
+            weights = unpack(state["weights"], "<f8")
+            fits = fits and len(weights) == self._rows and bool(((weights >= 0) & (weights < math.inf)).all())
+            self._facts["weights"] = [weights]
         if not fits or len(values) != len(extras) or np.isnan(values).any():
             raise ShortlistError(f"what it learned does not fit {self._rows} rows of {self.num_labels} labels")
         self._values, self._extras = [values], [extras]
         self.finish()
 
 
-def _quantile(values: NDArray[np.float64], alpha: float) -> float:
-    """The r-th smallest value, r = ceil((n + 1)(1 - alpha)); infinity (all labels) if r > n."""
-    r = math.ceil((len(values) + 1) * (1 - Fraction(repr(alpha))))  # exact: in floats, 10 * (1 - 0.7) is above 3
-    return float(np.partition(values, r - 1)[r - 1]) if r <= len(values) else math.inf
-
-
-def _risk_threshold(values: NDArray[np.float64], weights: NDArray[np.float64], n: int, alpha: float) -> float:
+def risk_threshold(values: NDArray[np.float64], weights: NDArray[np.float64], n: int, alpha: float) -> float:
     """The largest lambda with (sum of the weights of values < lambda, plus 1) / (n + 1) <= alpha; -inf if there is
     none, inf if every lambda will do."""
     budget = alpha * (n + 1) - 1

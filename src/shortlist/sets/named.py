@@ -9,13 +9,25 @@ from torch import Tensor
 from shortlist.errors import ShortlistError
 from shortlist.labels.counts import cardinality, usual_k
 from shortlist.options import Named, check_call, errors_at
-from shortlist.sets import AverageK, Conformal, Penalized, PointwiseError, SetRule, Threshold, TopK
+from shortlist.sets import (
+    AverageK,
+    Conformal,
+    OnlineConformal,
+    Penalized,
+    PointwiseError,
+    RiskControl,
+    SetRule,
+    Threshold,
+    TopK,
+)
 from shortlist.sets._rule import RULES
 
 RULES |= {
     "top-k": TopK,
     "average-k": AverageK,
     "conformal": Conformal,
+    "online-conformal": OnlineConformal,
+    "risk-control": RiskControl,
     "threshold": Threshold,
     "pointwise-error": PointwiseError,
     "penalized": Penalized,
@@ -70,13 +82,12 @@ def fit_rules(
 
 
 def file_name(rule: Named, allow_import: Sequence[str] = ()) -> str:
-    """The rule's name and its main setting, where it is given: ``average-k-5``, ``conformal-0.1``."""
+    """The rule's name and its main setting, where it is given: ``average-k-5``, ``risk-control-recall``."""
     name = rule.name.rpartition(":")[2]
     main = next(iter(inspect.signature(RULES.find(rule.name, allow_import)).parameters), "")
     value = rule.options.get(main)
-    if value is None:
-        return name
-    return f"{name}-{value:g}" if isinstance(value, int | float) else f"{name}-{value}"
+    parts = value if isinstance(value, list | tuple) else [] if value is None else [value]
+    return "-".join([name, *(f"{part:g}" if isinstance(part, int | float) else str(part) for part in parts)])
 
 
 def usual_rules(target: Tensor, num_labels: int, k: float | None, link: str) -> list[Named]:

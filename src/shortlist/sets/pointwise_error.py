@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from shortlist.errors import ShortlistError
 from shortlist.links import Link, check_link, link_rows
 from shortlist.sets._blocks import Block
-from shortlist.sets._order import descending
+from shortlist.sets._nonconformity import check_masses, first_labels, sorted_rows
 from shortlist.sets._rule import SetRule, members, number
 
 
@@ -32,17 +32,9 @@ class PointwiseError(SetRule):
 
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         mass = link_rows(block.scores, self.link, block.first_row)
-        if mass.size and mass.min() < 0:
-            row, label = np.argwhere(mass < 0)[0]
-            raise ShortlistError(
-                f"with link='none' scores are masses and must not be negative: "
-                f"row {block.first_row + row}, label {label} is {mass[row, label]}"
-            )
-        order = descending(mass, block.scores)
-        reached = np.take_along_axis(mass, order, -1).cumsum(-1, dtype=np.float64)
-        wanted = (1 - self.eps) * reached[:, -1:]
+        check_masses(mass, block.first_row)
+        ranked = sorted_rows(mass)
+        reached = ranked.cumsum(-1, dtype=np.float64)
         # a label is needed while the labels before it have not reached the wanted mass
-        needed = np.concatenate([np.ones((len(mass), 1), bool), reached[:, :-1] < wanted], axis=-1)
-        inside = np.zeros_like(needed)
-        np.put_along_axis(inside, order, needed, -1)
-        return members(inside)
+        needed = 1 + (reached[:, :-1] < (1 - self.eps) * reached[:, -1:]).sum(-1)
+        return members(first_labels(mass, ranked, needed, block.scores))

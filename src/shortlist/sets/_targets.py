@@ -1,0 +1,42 @@
+"""The target of a block of calibration rows, checked: class indices or a label matrix."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shortlist.errors import ShortlistError
+from shortlist.sets._blocks import Block
+
+
+def class_indices(block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows whose label is known, and their label."""
+    target, num_labels = block.target, block.scores.shape[1]
+    if target is None or target.ndim != 1 or target.dtype.kind not in "iu":
+        given = "none" if target is None else f"{target.dtype} {target.shape}"
+        raise ShortlistError(f"labels='single' takes class indices, one whole number per row, got {given}")
+    bad = (target < -1) | (target >= num_labels)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ShortlistError(
+            f"target row {block.first_row + row} is {target[row]}: "
+            f"allowed are 0..{num_labels - 1}, or -1 for an unknown row"
+        )
+    rows = np.flatnonzero(target >= 0)
+    return rows, target[rows].astype(np.int64)
+
+
+def label_matrix(block: Block) -> NDArray[Any]:
+    """The label matrix: 1 present, 0 absent, -1 unknown."""
+    target = block.target
+    if target is None or target.ndim != 2:
+        given = "none" if target is None else f"shape {target.shape}"
+        raise ShortlistError(f"labels='multi' takes a label matrix of the scores' shape, got {given}")
+    bad = (target != 1) & (target != 0) & (target != -1)
+    if bad.any():
+        row, label = np.argwhere(bad)[0]
+        raise ShortlistError(
+            f"target row {block.first_row + row}, label {label} is {target[row, label]}: "
+            "a label matrix holds 1 (present), 0 (absent) and -1 (unknown)"
+        )
+    return target

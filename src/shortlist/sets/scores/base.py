@@ -1,0 +1,31 @@
+"""What a nonconformity score is: a pure function of the linked row, in double. Larger: the label suits the row less."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Score:
+    """Of a label in its row. ``uses_masses``: linked scores are added up, and must not be negative."""
+
+    uses_masses = False
+
+
+class ValueScore(Score):
+    """A score that is known without ranking the labels."""
+
+    def of_labels(self, p: NDArray[Any]) -> NDArray[np.float64]:
+        """The score of every label of linked rows ``p`` (rows, labels)."""
+        raise NotImplementedError
+
+
+class RankScore(Score):
+    """A score that depends on the label's place in its row, and never falls from a better place to a worse one."""
+
+    def of_ranks(self, p: NDArray[np.float64], u: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """The score of the labels on rank 1, 2, ... of rows ``p`` (rows, labels), each sorted from best to worst.
+
+        ``u``: (rows, 1), the random number in [0, 1) of each row; None: not randomised, which is u = 1.
+        """
+        raise NotImplementedError
