@@ -2,7 +2,6 @@
 
 import inspect
 
-import numpy as np
 from docstring_parts import call, flat, readable, table, written_by
 
 from shortlist.sets import SetRule
@@ -38,13 +37,8 @@ def _promise(rule: type[SetRule]) -> str:
 
 
 def _learns(rule: type[SetRule]) -> str:
-    """What fit needs, found by trying."""
-    needed = [p for p in inspect.signature(rule).parameters.values() if p.default is p.empty]
-    made = rule(**{p.name: 1 if p.name == "k" else 0.5 for p in needed})
-    if made.is_fitted:
-        return "nothing"
-    try:
-        made.fit(np.zeros((4, 3)))
-    except ValueError:
+    """What fit needs."""
+    if rule.needs_target:
         return "scores and labels"
-    return "scores"
+    needed = [p for p in inspect.signature(rule).parameters.values() if p.default is p.empty]
+    return "nothing" if rule(**{p.name: 1 if p.name == "k" else 0.5 for p in needed}).is_fitted else "scores"
