@@ -47,7 +47,7 @@ def test_missing_columns_are_refused_by_name(run: runs.Run, labelled: bool) -> N
 @pytest.mark.parametrize("labelled", [True, False])
 def test_further_columns_are_ignored_and_mentioned(run: runs.Run, labelled: bool) -> None:
     Path("more.csv").write_text("note,b,a,kind,weight,c\nold,0,-1,left,,0.5\n")
-    with pytest.warns(ShortlistWarning, match="does not use are ignored: 'note', 'weight'"):
+    with pytest.warns(ShortlistWarning, match="were not there in training are ignored: 'note', 'weight'"):
         data, _ = find_data(run, "more.csv", labelled=labelled)
     assert run.scores(data).argmax(1).tolist() == [0]
 

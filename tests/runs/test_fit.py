@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -196,12 +197,71 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
             {"label_columns": ["has_rust", "has_dent"]},
         ),
         ("a,new,sold\n1,1,0\n2,0,1\n3,1,1\n", {"labels_key": "sold"}),
+        (
+            "a;hat_Rost;hat_Delle\n1.234,5;ja;nein\n2,5;nein;\n1,0;ja;ja\n",
+            {"delimiter": ";", "decimal": ",", "label_columns": ["hat_Rost", "hat_Delle"]},
+        ),
+        ("kind,a,b\nx,1,0.5\ny,2,0.25\nx,3,1.5\n", {"labels_key": "kind"}),
+        ("note;kind\nfirst, second;x\nthird;y\nfourth;x\n", {"delimiter": ";", "labels_key": "kind"}),
+        ("a\tkind\n1\tx\n2\ty\n3\tx\n", {"delimiter": "\t", "labels_key": "kind"}),
     ],
 )
 def test_columns_are_guessed(content: str, options: dict[str, Any]) -> None:
     Path("t.csv").write_text(content)
     assert guess_source("t.csv").source == {"reader": "features", "path": "t.csv", **options}
     assert guess_source("t.csv").notes
+
+
+@pytest.mark.parametrize(
+    ("encoding", "options"), [("cp1252", {"encoding": "cp1252"}), ("utf-16", {}), ("utf-8-sig", {}), ("utf-8", {})]
+)
+def test_text_is_read_however_excel_wrote_it(encoding: str, options: dict[str, Any]) -> None:
+    Path("t.csv").write_text("Länge;Art\n1,5;Föhre\n2,5;Ulme\n0,1;Föhre\n", encoding=encoding)
+    guess = guess_source("t.csv")
+    how = {"delimiter": ";", "decimal": ",", **options}
+    assert guess.source == {"reader": "features", "path": "t.csv", "labels_key": "Art", **how}
+    data = sl.data.read(**guess.source)
+    assert (data.vocabulary, data.columns.features) == (("Föhre", "Ulme"), ("Länge",))
+    assert any("read as cp1252" in note for note in guess.notes) == bool(options)
+
+
+def test_new_data_is_read_however_it_is_written_and_only_new_columns_are_told_of() -> None:
+    frame = leaves(60)
+    frame["Köln"] = np.where(frame["shore"] == "north", "östlich", "westlich")
+    frame.to_csv("old.csv", index=False, encoding="cp1252")
+    runs.fit("old.csv", "run", labels=["species"], overrides=["epochs=1"])
+    frame.drop(columns="species").to_csv("new.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that a text and an id are no features was told in training
+        first = runs.predict("run", "new.csv", rule="top-k:k=1")["first"]
+        assert runs.predict("run", "old.csv", rule="top-k:k=1")["first"] == first
+        runs.evaluate("run", "old.csv")
+    frame.assign(shoe=1).to_csv("new.csv", index=False)
+    with pytest.warns(ShortlistWarning, match=r"columns that were not there in training are ignored: 'shoe'$"):
+        runs.predict("run", "new.csv", rule="top-k:k=1")
+
+
+def test_one_class_alone_is_refused() -> None:
+    write("t.csv", leaves().assign(species="oak"))
+    with pytest.raises(ShortlistError, match="all labels that are known are 'oak': there is nothing to tell apart"):
+        runs.fit("t.csv", "run", labels=["species"])
+    assert not Path("run").exists()
+
+
+def test_a_column_that_counts_the_rows_is_their_id() -> None:
+    write("t.csv", leaves().assign(leaf_id=range(100, 250)).rename(columns={"leaf_id": "No"}))
+    assert guess_source("t.csv").source["ids_key"] == "No"
+
+
+def test_a_run_on_mulans_arff_predicts_without_its_xml() -> None:
+    Path("scene.xml").write_text('<labels xmlns="http://mulan.sourceforge.net/labels"><label name="sea"/></labels>')
+    rows = "".join(f"{row % 2},{row % 2 + row / 100}\n" for row in range(40))
+    head = "@relation scene\n{}@attribute a numeric\n@data\n"
+    Path("scene.arff").write_text(head.format("@attribute sea {0,1}\n") + rows)
+    runs.fit("scene.arff", "run", overrides=["epochs=1"])
+    Path("scene.xml").unlink()
+    Path("new.arff").write_text(head.format("") + "0.5\n1.5\n")
+    assert runs.predict("run", "new.arff")["examples"] == 2
 
 
 def test_columns_of_yes_or_no_that_become_features_beside_the_label_are_told() -> None:
@@ -244,12 +304,16 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
         ("empty", {}, "there are no images: sort them"),
         ("loose", {}, "there are 1 images that are in no label's folder"),
         ("loose", {"labels": ["x"]}, "the folders are the labels"),
-        ("t.txt", {}, "give a folder of images, a table, or arrays"),
+        ("t.txt", {}, "is not told by its ending. Give a folder of images, a table .*csv.* or arrays"),
+        ("t.xlsx", {}, "save it as CSV UTF-8"),
+        ("two.csv", {}, r"Name them with --labels, such as --labels shape; the columns are 'kind', 'shape', 'a'"),
     ],
 )
 def test_what_cannot_be_guessed_is_an_error_that_says_what_to_give(source: str, options: dict, message: str) -> None:
     Path("t.csv").write_text("a,kind\n1,x\n2,y\n3,x\n")
     Path("t.txt").write_text("text")
+    Path("t.xlsx").write_text("text")
+    Path("two.csv").write_text("kind,shape,a\nx,o,0.1\ny,u,0.2\nx,o,0.3\n")
     Path("open.csv").write_text("a,b\n1,0.1\n2,0.2\n3,0.3\n")
     Path("empty").mkdir()
     Path("loose").mkdir()

@@ -89,7 +89,7 @@ def test_the_data_is_not_overwritten_by_its_sets(table: Path) -> None:
 def test_columns_of_a_frame_are_refused_or_mentioned_by_name(table: Path) -> None:
     predictor = sl.load_run(table / "run")
     frame = pd.DataFrame({"city": ["Rome"], "age": [3.0], "shoe": [41]})
-    with pytest.warns(ShortlistWarning, match="columns that the run does not use are ignored: 'shoe'"):
+    with pytest.warns(ShortlistWarning, match="columns that were not there in training are ignored: 'shoe'"):
         assert predictor.predict(frame) == ["warm"]
     with pytest.raises(ShortlistError, match="there is no column 'city': the columns are 'age', 'shoe'"):
         predictor.scores(frame.drop(columns="city"))

@@ -6,7 +6,12 @@ import re
 NA_VALUES = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "?", "-", "#N/A")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+# with points or commas between thousands: of the two, the other one stands before the digits of a fraction
+THOUSANDS = {",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?"), ".": re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")}
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([T ].*)?")
+
+YES = frozenset({"true", "yes", "t", "y", "ja", "oui", "si", "sí", "wahr", "vrai"})
+NO = frozenset({"false", "no", "f", "n", "nein", "non", "falsch", "faux"})
 
 
 def is_number(cell: str) -> bool:

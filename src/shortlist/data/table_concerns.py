@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from shortlist.data.cells import DECIMAL_COMMA, NA_VALUES, NUMBER, is_number
+from shortlist.data.cells import DECIMAL_COMMA, NA_VALUES, NUMBER, THOUSANDS, is_number
 from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, NO_NUMBERS, listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.label_concerns import label_concerns
@@ -18,7 +18,7 @@ _ROWS = 20  # with fewer, whole numbers differ by chance
 # what columns of names may look like -> how that is recognised, and what to do
 _LOOKS = {
     "numbers with commas": (
-        re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?"),
+        THOUSANDS["."],
         "give decimal=',' if 1,500 is one and a half; if it is a thousand and more, write it without the comma",
     ),
     "numbers with decimal commas, taken as names": (DECIMAL_COMMA, "give decimal=','"),

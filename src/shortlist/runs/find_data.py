@@ -12,7 +12,6 @@ from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
-from shortlist.runs.inputs import mention_ignored
 from shortlist.runs.run import Run
 from shortlist.runs.setup import as_table, check_like, check_source, read_source, same_columns, same_names
 
@@ -64,7 +63,7 @@ def find_data(
     source = _as_trained(run, Source(**content))
     dataset = read_source(same_names(source, run.facts["vocabulary"]), data, run.allow_import)
     check_like(dataset, run.facts, data)
-    mention_ignored({} if dataset.columns is None else dataset.columns.ignored, data)
+    run.inputs.mention_ignored({} if dataset.columns is None else dataset.columns.ignored, data)
     if run.preprocessor is not None and not isinstance(dataset.inputs, TableRows):  # arrays, or a sparse table
         dataset = replace(dataset, inputs=run.inputs.dataset(dataset.inputs).inputs)
     if isinstance(dataset.inputs, Images) and not dataset.inputs.in_memory:

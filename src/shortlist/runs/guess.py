@@ -13,22 +13,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shortlist.data.cells import DATE, is_number
+import numpy as np
+
+from shortlist.data.cells import DATE, DECIMAL_COMMA, NO, THOUSANDS, YES, is_number
 from shortlist.data.column_use import listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
-from shortlist.data.readers.tables import names_table, open_table
+from shortlist.data.readers.tables import TABLE_ENDINGS, encoding_of, names_table, open_table
 from shortlist.errors import MissingFileError, ShortlistError, nearest
 from shortlist.files import PathLike
 
 _LABELS = ("label", "labels", "class", "classes", "target", "targets", "category", "categories", "tag", "tags", "y")
 _ARRAYS = (".npz", ".npy")
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _LOOKED_AT = 1000  # cells of a column
 _MOST_CLASSES = 50  # of a last column that is called nothing in particular
 _LONG = 40  # letters: text, if most cells are longer
 _DAMAGED = (ValueError, EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile)  # which the reader then tells
 _FIRST_WORD = re.compile(r"([^_\-.:/ ]+)[_\-.:/ ]")  # of a name of several
-_ANSWERS = frozenset({"yes", "no", "true", "false", "1", "0", "-1", "1.0", "0.0", "-1.0"})  # cells of a label's column
+_ANSWERS = YES | NO | {"1", "0", "-1", "1.0", "0.0", "-1.0"}  # cells of a label's column
+_ENCODING = "cp1252"  # what Excel writes as CSV in Western Europe, if not asked for UTF-8
 
 
 @dataclass
@@ -67,7 +71,11 @@ def guess_source(
     if place.suffix.lower() in _ARRAYS:
         return _arrays(place, images, labels)
     if not names_table(place):
-        raise ShortlistError(f"{place}: give a folder of images, a table, or arrays (.npz)")
+        excel = "; in Excel or LibreOffice, save it as CSV UTF-8" if place.suffix.lower() in _SHEETS else ""
+        raise ShortlistError(
+            f"{place}: what it holds is not told by its ending. Give a folder of images, a table "
+            f"({', '.join(TABLE_ENDINGS)}) or arrays ({', '.join(_ARRAYS)}){excel}"
+        )
     return _Table(place, images, labels, options).guess()
 
 
@@ -90,8 +98,6 @@ def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
     if labels:
         source["labels_key"] = _one(labels, path)
     if path.suffix.lower() == ".npz":
-        import numpy as np
-
         with suppress(*_DAMAGED), np.load(path, allow_pickle=False) as arrays:
             known = {"vocabulary_key": "names", "ids_key": "ids"}  # as `shortlist data features` calls them
             source |= {option: name for option, name in known.items() if name in arrays.files}
@@ -105,6 +111,8 @@ class _Table:
         self.path, self.images = path, images
         self.notes: list[str] = []
         self.written = _how_written(path)
+        if "encoding" in self.written:
+            self.notes.append(f"text: it is not UTF-8, and read as {_ENCODING} (another one: data.train.encoding=NAME)")
         findings = Findings()
         table = open_table(path, findings, **self.written)
         findings.stop_if_any()
@@ -130,6 +138,7 @@ class _Table:
         if pictures is not None:
             if key is not None:
                 source["label_column"] = key
+            source.pop("decimal", None)  # only paths and labels are read
             source |= {"path_column": pictures, **({} if self.images is None else {"root": os.fspath(self.images)})}
             self.notes.append(f"images: the column {pictures!r}; other columns than it and the labels are not used")
             return Guess({"reader": "image-table", **source}, True, self.notes)
@@ -214,19 +223,28 @@ class _Table:
             if word in called:
                 self.notes.append(f"labels: the column {called[word]!r}, by its name (another one: --labels COLUMN)")
                 return called[word]
-        if names:
-            last, cells = names[-1], self.cells(names[-1])
-            mark = _separator(cells) if self.table.is_flat(last) else None
-            names_in = [piece for cell in cells for piece in (str(cell).split(mark) if mark else [str(cell)])]
-            kinds = len(set(names_in)) if self.table.is_flat(last) else 2
-            whole = all(not isinstance(cell, float) or cell.is_integer() for cell in cells)
-            if whole and 2 <= kinds <= max(2, min(_MOST_CLASSES, len(cells) - 1)):
-                self.notes.append(f"labels: the last column, {last!r} (another one: --labels COLUMN)")
-                return last
+        if names and self._are_classes(names[-1]):
+            self.notes.append(f"labels: the last column, {names[-1]!r} (another one: --labels COLUMN)")
+            return names[-1]
+        likely = [name for name in names if self._are_classes(name) and not self.table.has_numbers(name)]
+        if len(likely) == 1:
+            self.notes.append(f"labels: the only column of names, {likely[0]!r} (another one: --labels COLUMN)")
+            return likely[0]
+        such = f", such as --labels {likely[-1]}" if likely else ""
         raise ShortlistError(
-            f"{self.path}: which columns are labels? Name them with --labels; the columns are "
+            f"{self.path}: which columns are labels? Name them with --labels{such}; the columns are "
             f"{listed([repr(name) for name in names])}"
         )
+
+    def _are_classes(self, name: str) -> bool:
+        """Whether the cells are of a few kinds, which come again and again, or lists."""
+        cells = self.cells(name)
+        if not self.table.is_flat(name):
+            return any(isinstance(cell, list | np.ndarray) for cell in cells)
+        mark = _separator(cells)
+        kinds = {piece for cell in cells for piece in (str(cell).split(mark) if mark else [str(cell)])}
+        whole = all(not isinstance(cell, float) or cell.is_integer() for cell in cells)
+        return whole and 2 <= len(kinds) <= max(2, min(_MOST_CLASSES, len(cells) - 1))
 
     # ---- images, ids, text
 
@@ -267,11 +285,20 @@ class _Table:
                     f"the column {name!r} is called an id and repeats: if its rows belong together, "
                     f"data.groups={name} data.train.other_columns=[{name}]"
                 )
+        unique = unique or [name for name in names[:1] if self._counts(name)]
         if unique:
             source["ids_key"] = unique[0]
             self.notes.append(
                 f"ids: the column {unique[0]!r}, which differs in every row (none: data.train.ids_key=null)"
             )
+
+    def _counts(self, name: str) -> bool:
+        """Whether these are the whole numbers from the first one on, one after the other."""
+        cells = self.cells(name) if self.table.is_flat(name) and self.table.has_numbers(name) else []
+        rows = min(_LOOKED_AT, len(self.table.array(name)))
+        return _MOST_CLASSES < rows == len(cells) and all(
+            cell == cells[0] + place for place, cell in enumerate(cells) if isinstance(cell, int | float)
+        ) and not isinstance(cells[0], str)
 
     def _are_codes(self, name: str, cells: Sequence[Any]) -> bool:
         """Whether these are words, no numbers and no dates, of which none comes twice."""
@@ -308,17 +335,26 @@ def _separator(cells: Sequence[Any]) -> str | None:
 
 
 def _how_written(path: Path) -> dict[str, Any]:
-    """Options for a .csv with semicolons between its cells, and then perhaps commas in its numbers."""
+    """Options for a .csv that is not UTF-8, that has semicolons, tabs or bars between its cells, or commas in its
+    numbers."""
     name = path.name.lower()
-    if not name.endswith((".csv", ".csv.gz")):
+    if not name.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
         return {}
+    found: dict[str, Any] = {}
     lines = [""]
-    with suppress(*_DAMAGED), gzip.open(path, "rb") if name.endswith(".gz") else open(path, "rb") as file:
-        lines = [file.readline(1 << 16).decode("utf-8", "replace") for _ in range(20)]
-    if lines[0].count(";") <= lines[0].count(","):
-        return {}
-    commas = any("," in cell for line in lines[1:] for cell in line.split(";"))
-    return {"delimiter": ";", **({"decimal": ","} if commas else {})}
+    with suppress(OSError, *_DAMAGED):
+        encoding = encoding_of(path, _ENCODING)
+        found |= {"encoding": encoding} if encoding == _ENCODING else {}
+        opened = gzip.open if name.endswith(".gz") else open
+        with opened(path, "rt", encoding=encoding) as file:
+            lines = [file.readline(1 << 16) for _ in range(20)]
+    usual = "," if name.endswith((".csv", ".csv.gz")) else "\t"
+    mark = max([usual, ";", "\t", "|"], key=lines[0].count)  # the first of equals
+    if lines[0].count(mark) > lines[0].count(usual):
+        found["delimiter"] = mark
+    cells = [cell.strip() for line in lines[1:] for cell in line.split(mark) if "," in cell and mark != ","]
+    commas = any(DECIMAL_COMMA.fullmatch(cell) or THOUSANDS[","].fullmatch(cell) for cell in cells)
+    return found | ({"decimal": ","} if commas else {})
 
 
 def _one(labels: Sequence[str], path: Path) -> str:

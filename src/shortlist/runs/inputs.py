@@ -38,6 +38,7 @@ class Inputs:
         pixels: of a run on images, how they are scaled: ``mean``, ``std`` and ``crop``.
         encoder: what made the features that the run was trained on, where they are of images and it is known.
         options: of the reader of the training data.
+        left_out: columns of the training table that are no features, which nobody has to be told again.
     """
 
     in_shape: tuple[int, ...]
@@ -47,6 +48,7 @@ class Inputs:
     pixels: Mapping[str, Any] | None = None
     encoder: Encoder | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     def dataset(self, X: Any, broken: dict[str, str] | None = None) -> Dataset:
         """The inputs with every label unknown. ``broken``: where images that cannot be decoded are noted, path ->
@@ -66,6 +68,13 @@ class Inputs:
     @property
     def takes_images(self) -> bool:
         return self.pixels is not None or self.encoder is not None
+
+    def mention_ignored(self, ignored: Iterable[str], what: str) -> None:
+        """A warning of the columns of a table that are new to the run, which does not use them."""
+        names = [repr(name) for name in ignored if name not in self.left_out]
+        if names:
+            said = f"{what}: columns that were not there in training are ignored: {listed(names)}"
+            warnings.warn(said, ShortlistWarning, stacklevel=3)
 
     # ---- numbers and names
 
@@ -118,7 +127,7 @@ class Inputs:
                 there = f"the columns are {listed([repr(name) for name in names])}"
                 raise ShortlistError(f"there is no column {listed([repr(name) for name in missing])}: {there}")
             known = {*columns, *_other_columns(self.options)}
-            mention_ignored({name: "" for name in names if name not in known}, "the frame")
+            self.mention_ignored([name for name in names if name not in known], "the frame")
         ids_key = self.options.get("ids_key")
         ids = tuple(map(str, frame[ids_key])) if ids_key in names else None
         chosen = frame if columns is None else frame[list(columns)]
@@ -167,12 +176,13 @@ class Inputs:
             files = [path] if is_image else images_under(path)
         elif names_table(path) and self.takes_images:
             column, root = self.options.get("path_column", "path"), self.options.get("root")
-            files = listed_images(path, column, root, self.options.get("delimiter"))
+            how = self.options.get("delimiter"), self.options.get("encoding")
+            files = listed_images(path, column, root, *how)
         elif self.pixels is not None:
             raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
         else:
             inputs, ids, use = read_inputs(path, self._options_of(path))
-            mention_ignored({} if use is None else use.ignored, str(path))
+            self.mention_ignored({} if use is None else use.ignored, str(path))
             if self.preprocessor is not None and not isinstance(inputs, TableRows):
                 inputs = self._of_array(inputs).inputs  # arrays, or a sparse table
             return self._unlabelled(inputs, ids=ids, name=name_of(path), columns=use)
@@ -195,14 +205,6 @@ class Inputs:
     def _unlabelled(self, inputs: Any, **known: Any) -> Dataset:
         count = len(inputs) if isinstance(inputs, Images) else int(inputs.shape[0])
         return Dataset(inputs, torch.full((count,), -1), self.vocabulary, **known)
-
-
-def mention_ignored(ignored: Iterable[str], what: str) -> None:
-    """A warning of the columns of a table that the run does not use."""
-    names = [repr(name) for name in ignored]
-    if names:
-        said = f"{what}: columns that the run does not use are ignored: {listed(names)}"
-        warnings.warn(said, ShortlistWarning, stacklevel=3)
 
 
 def _other_columns(options: Mapping[str, Any]) -> set[str]:

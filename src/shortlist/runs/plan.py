@@ -90,6 +90,10 @@ class Plan:
                 f"{known} examples have a known label: at least {_FEWEST} are needed to train, calibrate and judge; "
                 f"shortlist train trains on fewer"
             )
+        occur = [name for name, count in zip(whole.vocabulary, whole.label_counts().tolist(), strict=True) if count]
+        if len(occur) < 2 and (whole.is_single or not occur):
+            found = f"all labels that are known are {occur[0]!r}" if occur else "no label is ever present"
+            raise ShortlistError(f"{found}: there is nothing to tell apart. Name other columns with --labels")
         share = 0.2 if len(whole) < _FEW else 0.1
         held = {**_ALONE, "calibration": share, "test": share}  # the rate ends at zero: the last epoch is best
         content["data"] |= {part: value for part, value in held.items() if part not in given.get("data", {})}

@@ -142,6 +142,7 @@ class Run(SavedEpochs):
             facts["images"],
             None if encoder is None else Encoder.from_json(encoder),
             self.config.data.train.options,
+            tuple(facts.get("columns_left_out", ())),
         )
 
     @cached_property

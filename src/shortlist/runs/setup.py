@@ -146,8 +146,8 @@ def _beside(whole: Dataset, source: Source, column: Column, place: str) -> NDArr
                 f"the column {column.key!r} of {path} is taken as a feature too: "
                 f"set data.train.other_columns=[{column.key}]"
             )
-        delimiter = source.options.get("delimiter") if own else None
-        return read_beside(path, column.key, whole, ids_key=column.ids, delimiter=delimiter)
+        how = {key: source.options.get(key) for key in ("delimiter", "encoding")} if own else {}
+        return read_beside(path, column.key, whole, ids_key=column.ids, **how)
 
 
 def check_apart(config: RunConfig) -> None:
@@ -253,6 +253,7 @@ def facts_of(train_set: Dataset) -> dict[str, Any]:
         "corruptions": [dict(done) for done in train_set.corruptions],
         "encoder": None if train_set.encoder is None else train_set.encoder.to_json(),
         "columns": None if train_set.columns is None else list(train_set.columns.features) or None,
+        "columns_left_out": [] if train_set.columns is None else list(train_set.columns.ignored),
         **_facts_of_kind(train_set),
     }
 

@@ -180,6 +180,48 @@ def test_the_cache_keeps_within_its_size(read: Read, tmp_path: Path, monkeypatch
     assert len(list((tmp_path / "cache" / "tables").iterdir())) == 1
 
 
+def test_without_a_home_nothing_is_kept(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("shortlist.data.readers._table_cache._WORTH", 0)
+    monkeypatch.setattr(Path, "home", no_home)
+    for name in ("SHORTLIST_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert len(read("a,y\n1,x\n")) == 1
+
+
+@pytest.mark.parametrize(
+    ("cells", "decimal", "numbers"),
+    [
+        (["1.234,5", "12.000", "7,25", "-1.000.000"], ",", [1234.5, 12000, 7.25, -1000000]),
+        (['"1,234.5"', '"12,000"', "7.25", '"1,000,000"'], ".", [1234.5, 12000, 7.25, 1000000]),
+        (["1.5", "2.25"], ",", [1.5, 2.25]),  # points before fractions all the same
+        (["1.234", "12.500"], ",", [1234, 12500]),
+        (["1.234", "12.500"], ".", [1.234, 12.5]),
+    ],
+)
+def test_marks_between_thousands_are_read(read: Read, cells: list[str], decimal: str, numbers: list[float]) -> None:
+    mark = ";" if decimal == "," else ","
+    data = read("\n".join([f"a{mark}y", *(f"{cell}{mark}x" for cell in cells)]), delimiter=mark, decimal=decimal)
+    assert data.inputs[:, 0].tolist() == pytest.approx(numbers)
+
+
+def test_one_comma_alone_may_be_of_a_fraction_and_is_no_number(read: Read) -> None:
+    with pytest.raises(ValueError, match="give decimal=','"):
+        read('a,y\n"1,500",x\n"2,500",x\n', input_columns=["a"])
+
+
+def test_text_that_is_not_utf8_is_told_with_the_option_that_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "all.csv"
+    path.write_text("größe,y\n1,süß\n", encoding="cp1252")
+    with pytest.raises(ValueError, match="name its encoding, such as encoding=cp1252"):
+        read_features(path)
+    assert read_features(path, encoding="cp1252").vocabulary == ("süß",)
+    with pytest.raises(ValueError, match="encoding must be one that Python knows, such as 'cp1252'"):
+        read_features(path, encoding="excel")
+
+
 @pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
 def test_reading_says_how_far_it_is(read: Read, name: str) -> None:
     shares: list[float] = []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import DECIMAL_COMMA, NUMBER
+from shortlist.data.cells import DECIMAL_COMMA, NUMBER, THOUSANDS
 from shortlist.data.readers.findings import Findings
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
@@ -148,17 +149,30 @@ class TextColumns:
 
     def _parse(self, name: str) -> NDArray[np.float64] | None:
         pyarrow, compute = require("pyarrow"), require("pyarrow.compute")
-        try:
-            return np.asarray(self._columns[name].cast(pyarrow.float64()).to_numpy())
-        except pyarrow.ArrowInvalid:
-            cells = self._cells(name)
-            if self._decimal == ",":
-                commas = compute.match_substring_regex(cells, _DECIMAL_COMMA)
-                cells = compute.if_else(commas, compute.replace_substring(cells, ",", "."), cells)
+        cells = self._columns[name]
+        if self._decimal == ".":
+            with suppress(pyarrow.ArrowInvalid):
+                return np.asarray(cells.cast(pyarrow.float64()).to_numpy())
+        cells = self._without_thousands(self._cells(name))
+        if self._decimal == ",":
+            commas = compute.match_substring_regex(cells, _DECIMAL_COMMA)
+            cells = compute.if_else(commas, compute.replace_substring(cells, ",", "."), cells)
         try:
             return np.asarray(cells.cast(pyarrow.float64()).to_numpy())
         except pyarrow.ArrowInvalid:
             return None
+
+    def _without_thousands(self, cells: Any) -> Any:
+        """Without the points or commas between thousands, where all cells that have some have them there. One comma,
+        1,500, may stand before a fraction: it needs another cell that tells."""
+        compute, mark = require("pyarrow.compute"), "." if self._decimal == "," else ","
+        has = compute.match_substring(cells, mark)
+        thousands = compute.match_substring_regex(cells, f"^({THOUSANDS[self._decimal].pattern})$")
+        if not compute.any(has).as_py() or not compute.all(compute.or_(compute.invert(has), thousands)).as_py():
+            return cells
+        if mark == "," and not _any(cells, r",.*[,.]"):
+            return cells
+        return compute.replace_substring(cells, mark, "")
 
     def array(self, name: str) -> NDArray[Any]:
         found = self._numbers(name)

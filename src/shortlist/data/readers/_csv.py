@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -9,6 +10,7 @@ import mmap
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,15 +36,39 @@ def delimiter_of(path: PathLike) -> str:
     return "\t" if str(path).lower().removesuffix(".gz").endswith(".tsv") else ","
 
 
+def encoding_of(path: PathLike, other: str | None) -> str:
+    """UTF-16 by the mark at its beginning; else UTF-8, or ``other`` where that is given and the text is not UTF-8."""
+    with _opened(path) as file:
+        start = file.read(2)
+        if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "utf-16"
+        if other is None:
+            return "utf-8-sig"
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            decoder.decode(start)
+            while piece := file.read(_BLOCK):
+                decoder.decode(piece)
+            decoder.decode(b"", True)
+        except UnicodeDecodeError:
+            return other
+    return "utf-8-sig"
+
+
 def csv_table(
-    path: Path, findings: Findings, delimiter: str | None = None, hint: str = ""
+    path: Path, findings: Findings, delimiter: str | None = None, hint: str = "", encoding: str | None = None
 ) -> tuple[list[str], Any] | None:
     """The column names, and a pyarrow table of texts (null where blank) whose columns are called "0", "1", ...; None,
     and noted with the line, where there is something wrong. ``hint``: what else to say where cells are separated by
-    semicolons."""
+    semicolons. ``encoding``: of a text that is not UTF-8."""
+    try:
+        encoding = encoding_of(path, encoding)
+    except (OSError, EOFError, zlib.error, ShortlistError) as error:
+        findings.add(path, f"is not a CSV file: {error}")
+        return None
     mark = delimiter_of(path) if delimiter is None else delimiter
     noted = len(findings.problems)
-    _, header = next(csv_rows(path, findings, delimiter=mark), (0, []))
+    _, header = next(csv_rows(path, findings, delimiter=mark, encoding=encoding), (0, []))
     if len(findings.problems) > noted or not _is_header(path, header, mark, hint, findings):
         return None
 
@@ -50,9 +76,10 @@ def csv_table(
         return len(findings.problems) == noted
 
     try:
-        table = cached(path, mark, lambda: _parsed(path, mark, len(header), findings), is_right)
-    except (require("pyarrow").ArrowException, OSError, EOFError, zlib.error, ShortlistError) as error:
-        _note_all(path, mark, findings)
+        how = mark if encoding == "utf-8-sig" else f"{mark} {encoding}"
+        table = cached(path, how, lambda: _parsed(path, mark, encoding, len(header), findings), is_right)
+    except (require("pyarrow").ArrowException, OSError, EOFError, UnicodeError, zlib.error, ShortlistError) as error:
+        _note_all(path, mark, encoding, findings)
         if len(findings.problems) == noted:
             findings.add(path, f"is not a CSV file: {error}")
         return None
@@ -61,17 +88,22 @@ def csv_table(
     if not table.num_rows:
         findings.add(path, f"no rows: the file only names the columns {', '.join(map(repr, header))}")
         return None
-    findings.number_lines(path, lambda: [line for line, _ in csv_rows(path, Findings(), delimiter=mark)][1:])
+    rows = partial(csv_rows, path, Findings(), delimiter=mark, encoding=encoding)
+    findings.number_lines(path, lambda: [line for line, _ in rows()][1:])
     return header, table
 
 
 def csv_rows(
-    path: PathLike, findings: Findings, columns: Sequence[str] | None = None, delimiter: str | None = None
+    path: PathLike,
+    findings: Findings,
+    columns: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    encoding: str = "utf-8-sig",
 ) -> Iterator[tuple[int, list[str]]]:
     """The column names (``columns``, for a file without a header line) and then the rows, with their lines."""
     mark = delimiter_of(path) if delimiter is None else delimiter
     try:
-        with io.TextIOWrapper(_opened(path), encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(_opened(path), encoding=encoding, newline="") as file:
             cells = csv.reader(file, delimiter=mark, strict=True)
             header = [name.strip() for name in next(cells, [])] if columns is None else list(columns)
             yield cells.line_num, header
@@ -82,7 +114,8 @@ def csv_rows(
                     message = f"has {len(row)} cells, but there are {len(header)} columns"
                     findings.add(path, message, cells.line_num, "line")
     except UnicodeDecodeError as error:
-        findings.add(path, f"is not a CSV file: it must be text in UTF-8 (in Excel: CSV UTF-8): {error}")
+        other = "" if encoding != "utf-8-sig" else ", or name its encoding, such as encoding=cp1252"
+        findings.add(path, f"is not a CSV file: it must be text in UTF-8 (in Excel: CSV UTF-8){other}: {error}")
     except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error, ShortlistError) as error:
         findings.add(path, f"is not a CSV file: {error}")
 
@@ -125,19 +158,20 @@ def _is_header(path: Path, header: list[str], mark: str, hint: str, findings: Fi
     return not other
 
 
-def _note_all(path: Path, mark: str, findings: Findings) -> None:
-    for _ in csv_rows(path, findings, delimiter=mark):
+def _note_all(path: Path, mark: str, encoding: str, findings: Findings) -> None:
+    for _ in csv_rows(path, findings, delimiter=mark, encoding=encoding):
         pass
 
 
-def _parsed(path: Path, mark: str, width: int, findings: Findings) -> Any:
+def _parsed(path: Path, mark: str, encoding: str, width: int, findings: Findings) -> Any:
     """The cells as pyarrow finds them; where quotes are not as they should be, Python's stricter reader has a look."""
     pyarrow, reader = require("pyarrow"), require("pyarrow.csv")
-    with content_of(path) as content:
+    with content_of(path) as read:
+        content = read if encoding == "utf-8-sig" else bytes(read).decode(encoding).encode()
         quotes = _quotes(content, mark)
         if quotes is None:
             noted = len(findings.problems)
-            _note_all(path, mark, findings)
+            _note_all(path, mark, encoding, findings)
             if len(findings.problems) > noted:
                 return pyarrow.table({})
         names = [str(place) for place in range(width)]
@@ -157,7 +191,7 @@ def _parsed(path: Path, mark: str, width: int, findings: Findings) -> Any:
             ),
         )
     if wrong:
-        _note_all(path, mark, findings)  # with their lines
+        _note_all(path, mark, encoding, findings)  # with their lines
     return table
 
 

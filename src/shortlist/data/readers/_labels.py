@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist import labels
-from shortlist.data.cells import NA_VALUES
+from shortlist.data.cells import NA_VALUES, NO, YES
 from shortlist.data.column_use import listed
 from shortlist.data.dataset import default_names
 from shortlist.data.limits import check_unpacked
@@ -33,7 +33,6 @@ _CODINGS: Mapping[str, str] = {
     "nan": "1 (present), 0 (absent), blank (unknown)",
     "chexpert": "1 (present), 0 (absent), -1 (uncertain), blank (unknown)",
 }
-_PRESENT, _ABSENT = {"true", "yes", "t", "y"}, {"false", "no", "f", "n"}
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,8 @@ def _column_as_numbers(
         meaning[cell] = _number_of(cell, absent)
     found = np.array([meaning[_hashable(cell)] for cell in cells.tolist()])
     bad = np.flatnonzero(np.isinf(found)).tolist()
-    allowed = f"{_CODINGS[coding]}, true/false, yes/no, blank; label_columns names the columns that are labels"
+    words = "true/false, yes/no, ja/nein, oui/non, blank"
+    allowed = f"{_CODINGS[coding]}, {words}; label_columns names the columns that are labels"
     findings.rows(file, bad, lambda row: f"the column {name!r} is {cells[row]!r}: allowed are {allowed}")
     return np.where(np.isinf(found), np.nan, found)
 
@@ -165,8 +165,8 @@ def _number_of(cell: Any, absent: float) -> float:
     if isinstance(cell, bool):
         return 1.0 if cell else absent
     word = str(cell).strip().lower()
-    if word in _PRESENT or word in _ABSENT:
-        return 1.0 if word in _PRESENT else absent
+    if word in YES or word in NO:
+        return 1.0 if word in YES else absent
     try:
         return float(word)
     except ValueError:

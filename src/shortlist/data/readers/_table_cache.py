@@ -1,8 +1,8 @@
 """Large tables of text, parsed once: the commands of a run read the same file again and again.
 
 The file of a parsed table lies in the user's cache: ``$SHORTLIST_CACHE``; otherwise ``shortlist`` in
-``$XDG_CACHE_HOME`` or ``~/.cache``. It is found by the table's path, size and times of change, appears whole, ends with
-a checksum, and may be deleted at any time.
+``$XDG_CACHE_HOME`` or ``~/.cache``; there is none for a user without a home. It is found by the table's path, size and
+times of change, appears whole, ends with a checksum, and may be deleted at any time.
 """
 
 import hashlib
@@ -22,22 +22,28 @@ _FORMAT = 2
 _CHECKSUM = 4  # bytes at the end: pyarrow would follow damaged offsets out of its memory
 
 
-def cache_folder() -> Path:
-    given = os.environ.get("SHORTLIST_CACHE")
-    return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shortlist"
+def cache_folder() -> Path | None:
+    given, caches = os.environ.get("SHORTLIST_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    if given:
+        return Path(given)
+    try:
+        return (Path(caches) if caches else Path.home() / ".cache") / "shortlist"
+    except RuntimeError:  # a user without a home, as in some containers
+        return None
 
 
 def cached(path: Path, how: str, parse: Callable[[], Any], is_right: Callable[[], bool]) -> Any:
     """The pyarrow table that ``parse`` makes of a file, ``how`` being what else decides on it; kept if it then
     ``is_right``."""
     now = path.stat()
-    if now.st_size < _WORTH:
+    folder = cache_folder()
+    if now.st_size < _WORTH or folder is None:
         return parse()
     pyarrow = require("pyarrow")
     # the time of change may be set back by whoever copies files; that of the inode is not
     changed = (now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino)
     key = (_FORMAT, pyarrow.__version__, os.path.realpath(path), *changed, how)
-    kept = cache_folder() / "tables" / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.arrow"
+    kept = folder / "tables" / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.arrow"
     with suppress(OSError, pyarrow.ArrowInvalid):  # it is not there, or damaged: parsed again
         table = _kept(kept, pyarrow)
         os.utime(kept)

@@ -195,11 +195,12 @@ def open_arrays(
     memory_map: bool = False,
     decimal: str = ".",
     delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> ArrayFile | None:
     """The file, or None with the reason noted."""
     table = None
     if names_table(path):
-        table = open_table(path, findings, decimal=decimal, delimiter=delimiter)
+        table = open_table(path, findings, decimal=decimal, delimiter=delimiter, encoding=encoding)
         if table is None:
             return None
     try:

@@ -12,7 +12,13 @@ from shortlist.errors import ShortlistError
 
 
 def read_beside(
-    path: PathLike, key: str, dataset: Dataset, *, ids_key: str | None = None, delimiter: str | None = None
+    path: PathLike,
+    key: str,
+    dataset: Dataset,
+    *,
+    ids_key: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> NDArray[Any]:
     """One value for each example of a data set, from a .npy or .npz file or a table.
 
@@ -22,7 +28,7 @@ def read_beside(
         dataset: whose examples they are.
         ids_key: the column with the examples' names, by which their rows are found; without it the rows are in the data
             set's order.
-        delimiter: what stands between cells, as for ``read_features``.
+        delimiter, encoding: how a table is written, as for ``read_features``.
 
     >>> import pathlib, tempfile, torch
     >>> data = Dataset(torch.eye(2), torch.tensor([0, 1]), ("cat", "dog"), ids=("b.png", "a.png"))
@@ -32,7 +38,7 @@ def read_beside(
     ['Bob', 'Ann']
     """
     findings = Findings()
-    file = open_arrays(path, findings, delimiter=delimiter)
+    file = open_arrays(path, findings, delimiter=delimiter, encoding=encoding)
     values = get_array(file, key, findings)
     names = get_array(file, ids_key, findings, as_text=True)
     findings.stop_if_any()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,8 +13,7 @@ from shortlist.data.column_use import ColumnUse, listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.encoder import Encoder
 from shortlist.data.images import Images
-from shortlist.data.mapped_rows import MappedRows
-from shortlist.data.readers._arff import names_in_xml
+from shortlist.data.readers._checked_inputs import checked_inputs
 from shortlist.data.readers._labels import (
     Coding,
     Given,
@@ -26,27 +24,16 @@ from shortlist.data.readers._labels import (
     in_order,
     labels_of,
 )
+from shortlist.data.readers._table_use import label_columns_of, named_columns, names_of, no_features, resolved, use_of
 from shortlist.data.readers._targets import dataset_of, side_of, truth_of
 from shortlist.data.readers.arrays import ArrayFile, get_array, open_arrays
-from shortlist.data.readers.findings import Findings, PathLike, is_thorough
+from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.data.readers.tables import name_of
-from shortlist.data.table_rows import TableRows
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import parse_json
 
 # of an .npz that `shortlist data features` wrote: what made the features, and of which files they are
 ENCODER_KEY, FILES_KEY = "encoder", "files"
-# options that name arrays or columns -> what these are
-_OTHER_USES = {
-    "labels_key": "labels",
-    "unknown_key": "where labels are unknown",
-    "vocabulary_key": "the labels' names",
-    "groups_key": "the labels' groups",
-    "group_names_key": "the groups' names",
-    "ids_key": "ids",
-    "side_key": "side labels",
-    "truth_key": "all right labels",
-}
 
 
 def read_features(
@@ -74,6 +61,7 @@ def read_features(
     unknown_names: Sequence[str] = (),
     decimal: Literal[".", ","] = ".",
     delimiter: str | None = None,
+    encoding: str | None = None,
     as_table: bool = False,
     memory_map: bool = False,
 ) -> Dataset:
@@ -92,7 +80,8 @@ def read_features(
     - lists of names or of class numbers, in parquet and JSON lines, or written in a cell, ``["joy", "love"]``: a label
       matrix. Blank is an example without labels;
     - one column per label (``label_columns``), or a matrix: a label matrix; ``coding`` says what its numbers mean.
-      true, yes, t and y are present; false, no, f and n absent; blank, NA, ? and the like unknown.
+      true, yes, t, y, ja, oui and si are present; false, no, f, n, nein and non absent; blank, NA, ? and the like
+      unknown.
 
     Args:
         path: the file with the features: an array (N, D), or a table. Text begins with a line of column names. Of a
@@ -123,14 +112,17 @@ def read_features(
         separator: of a column of names, what stands between several labels of one example.
         rest: of lists and names with a separator, what the labels are that are not listed: "absent" or "unknown".
         unknown_names: of a column of names, those that mean that the label is unknown, as blank does.
-        decimal: of .csv and .tsv, what stands before the digits of a fraction.
+        decimal: of .csv and .tsv, what stands before the digits of a fraction. The other mark may stand between
+            thousands: with "," 1.234,5 is a number.
         delimiter: of .csv and .tsv, what stands between cells, if it is not the comma or the tab.
+        encoding: of .csv and .tsv, how text is written that is neither UTF-8 nor UTF-16 with its mark: "cp1252" is what
+            Excel calls CSV. UTF-8 is read as that whatever is given here.
         as_table: of a table, take columns of names as features too and leave everything as it is written, blanks
             included: inputs are ``TableRows``, of which ``Dataset.preprocessed`` makes numbers. Runs read tables so,
             unless ``data.preprocess`` is none.
         memory_map: leave the features of a .npy on disk and read only the rows asked for.
 
-    >>> import pathlib, tempfile
+    >>> import pathlib, tempfile, numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(f"{folder}/all.npz", X=np.eye(3, dtype="f4"), y=[[1, 0], [0, 1], [0, -1]], names=["cat", "dog"])
     ...     data = read_features(f"{folder}/all.npz", vocabulary_key="names")
@@ -162,7 +154,7 @@ def read_features(
         raise MissingFileError(
             f"there is no file {labels}: labels is a file; a column of the table is named by labels_key={labels}"
         )
-    given = _resolved({key: value for key, value in locals().items() if value is not None})
+    given = resolved({key: value for key, value in locals().items() if value is not None})
     labels, label_columns = given.get("labels"), given.get("label_columns")
     labels_key = labels_key if label_columns is None else ""
     findings = Findings()
@@ -175,12 +167,15 @@ def read_features(
         "side": side_key,
         "truth": truth_key,
     }
-    inputs_file = open_arrays(path, findings, memory_map, decimal, delimiter)
-    labels_file = inputs_file if labels is None else open_arrays(labels, findings, False, decimal, delimiter)
-    label_columns = _label_columns(labels_file, label_columns, labels_key)
+    inputs_file = open_arrays(path, findings, memory_map, decimal, delimiter, encoding)
+    if labels is None:
+        labels_file = inputs_file
+    else:
+        labels_file = open_arrays(labels, findings, False, decimal, delimiter, encoding)
+    label_columns = label_columns_of(labels_file, label_columns, labels_key)
     if label_columns is not None:
-        label_columns = in_order(label_columns, _names_of(labels_key, label_columns), vocabulary)
-    named = _named(labels_file, label_columns, (labels_key, *keys.values())) if labels is None else set()
+        label_columns = in_order(label_columns, names_of(labels_key, label_columns), vocabulary)
+    named = named_columns(labels_file, label_columns, (labels_key, *keys.values())) if labels is None else set()
     named |= set(other_columns)
     inputs = get_array(inputs_file, inputs_key, findings, columns=input_columns, named=named, as_table=as_table)
     written = _labels(labels_file, labels_key, label_columns, coding, findings)
@@ -190,9 +185,9 @@ def read_features(
         raise AssertionError("a file that cannot be opened is a problem, and was raised")
 
     features = input_columns or inputs_file.spread(inputs_key, named, with_names=as_table)
-    inputs = _checked_inputs(inputs, inputs_file, features, findings)
+    inputs = checked_inputs(inputs, inputs_file, features, findings)
     if vocabulary is None:
-        vocabulary = None if label_columns is None else _names_of(labels_key, label_columns)
+        vocabulary = None if label_columns is None else names_of(labels_key, label_columns)
         vocabulary = vocabulary if found["names"] is None else tuple(map(str, found["names"].tolist()))
     in_file = found["names"] is not None
     said = Given(vocabulary, num_labels, coding, uncertain, separator, rest, unknown_names, in_file)
@@ -226,7 +221,7 @@ def read_features(
         truth=truth,
         encoder=_encoder_in(inputs_file),
         name=name_of(path),
-        columns=_use(inputs_file, features, given | {"label_columns": label_columns}),
+        columns=use_of(inputs_file, features, given | {"label_columns": label_columns}),
         notes=answer.notes,
         pictures=_pictures_in(inputs_file, inputs.shape[0]),
     )
@@ -244,23 +239,23 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     (tensor([[ 4.5000, 30.0000]]), ('a',), ('weight', 'tail'))
     """
     findings = Findings()
-    options = _resolved(options)
-    how = options.get("decimal", "."), options.get("delimiter")
+    options = resolved(options, needed=False)
+    how = options.get("decimal", "."), options.get("delimiter"), options.get("encoding")
     file = open_arrays(path, findings, bool(options.get("memory_map")), *how)
     labels_key = options.get("labels_key", "y")
-    options["label_columns"] = _label_columns(file, options.get("label_columns"), labels_key)
+    options["label_columns"] = label_columns_of(file, options.get("label_columns"), labels_key)
     key, columns = options.get("inputs_key", "X"), options.get("input_columns")
-    named = _no_features(file, options)
+    named = no_features(file, options)
     as_table = bool(options.get("as_table"))
     inputs = get_array(file, key, findings, columns=columns, named=named, as_table=as_table)
     findings.stop_if_any()
     if file is None:
         raise AssertionError("a file that cannot be opened is a problem, and was raised")
     features = columns or file.spread(key, named, with_names=as_table)
-    inputs = _checked_inputs(inputs, file, features, findings)
+    inputs = checked_inputs(inputs, file, features, findings)
     findings.stop_if_any()
     ids = file.get(options["ids_key"], as_text=True) if options.get("ids_key") in file.keys else None
-    return inputs, None if ids is None else tuple(map(str, ids.tolist())), _use(file, features, options)
+    return inputs, None if ids is None else tuple(map(str, ids.tolist())), use_of(file, features, options)
 
 
 def _pictures_in(file: ArrayFile, rows: int) -> Images | None:
@@ -284,67 +279,6 @@ def _encoder_in(file: ArrayFile) -> Encoder | None:
         return Encoder.from_json(parse_json(str(written)))
 
 
-def _no_features(file: ArrayFile | None, options: Mapping[str, Any]) -> set[str]:
-    """The columns that have another use, as the options of ``read_features`` say."""
-    others = [name for option, name in options.items() if option.endswith("_key") and option != "inputs_key"]
-    if options.get("label_columns") is None and "labels_key" not in options:
-        others.append("y")
-    return _named(file, options.get("label_columns"), others) | set(options.get("other_columns", ()))
-
-
-def _named(file: ArrayFile | None, columns: Sequence[str] | None, keys: Iterable[str | None]) -> set[str]:
-    """The columns of a table that are no features, as the options say what else they are."""
-    named = set(columns or ())
-    for key in keys:
-        if key and file is not None:
-            named |= {key, *(file.spread(key) or ())}
-    return named
-
-
-def _use(file: ArrayFile, features: Sequence[str] | None, options: Mapping[str, Any]) -> ColumnUse | None:
-    """What each column of a table is used for, as the options of ``read_features`` say; None of other files, and where
-    one column holds all features."""
-    if features is None or not file.is_table:
-        return None
-    others = dict.fromkeys(options.get("other_columns") or (), "named in other_columns")
-    labels: list[str] = list(options.get("label_columns") or ())
-    ids: list[str] = []
-    apart = options.get("labels") is not None  # all else is in another file
-    for option, what in {} if apart else _OTHER_USES.items():
-        key = options.get(option, "y" if option == "labels_key" and not labels else None)
-        columns = [] if key is None else [key] if file.spread(key) is None else file.spread(key) or []
-        if option in ("labels_key", "ids_key"):
-            (labels if option == "labels_key" else ids).extend(columns)
-        else:
-            others |= dict.fromkeys(columns, what)
-    there = set(file.keys)
-    used = {*features, *labels, *ids, *others}
-    key, chosen = options.get("inputs_key", "X"), options.get("input_columns") is not None
-    return ColumnUse(
-        tuple(features),
-        tuple(name for name in labels if name in there and not apart),
-        tuple(name for name in ids if name in there),
-        {name: what for name, what in others.items() if name in there},
-        {name: file.why_no_feature(name, key, chosen) for name in file.keys if name not in used},
-    )
-
-
-def _resolved(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, with the label columns that Mulan's XML names."""
-    labels = options.get("labels")
-    if labels is None or not str(labels).lower().endswith(".xml"):
-        return dict(options)
-    others = {name: value for name, value in options.items() if name != "labels"}
-    return {"label_columns": names_in_xml(labels), **others}
-
-
-def _label_columns(file: ArrayFile | None, columns: Sequence[str] | None, key: str) -> Sequence[str] | None:
-    """The columns of a table that are one label each; None where one column, or an array, holds all of them."""
-    if columns is not None or file is None or file.table is None:
-        return columns
-    return file.spread(key) or (file.table.label_names if key not in file.keys else None)
-
-
 def _labels(file: ArrayFile | None, key: str, columns: Sequence[str] | None, coding: Coding, findings: Findings) -> Any:
     """What a file holds of labels: an array, or a column, or numbers of a column for each."""
     if file is None or file.table is None:
@@ -363,53 +297,6 @@ def _labels(file: ArrayFile | None, key: str, columns: Sequence[str] | None, cod
     asked = f"there is no column {key!r} and no column '{key}_*': give labels_key or label_columns{xml}"
     findings.add(file.path, f"{asked}; the columns are {have}")
     return None
-
-
-def _checked_inputs(inputs: Any, file: ArrayFile, columns: Sequence[str] | None, findings: Findings) -> Any:
-    """A tensor, memory map or CSR matrix of finite numbers; the rows of a table as they are."""
-    if isinstance(inputs, TableRows):
-        return inputs
-    if inputs.ndim == 1 and inputs.dtype.kind == "O" and any(isinstance(cell, list) for cell in inputs):
-        sizes = [len(cell) if isinstance(cell, list) else 0 for cell in inputs]
-        row = next((row for row, size in enumerate(sizes) if size != sizes[0]), 0)
-        findings.add(file.path, f"the features are {sizes[row]} values in row {row} and {sizes[0]} in row 0")
-        findings.stop_if_any()
-    if inputs.ndim != 2 or inputs.dtype.kind not in "biuf":
-        findings.add(file.path, f"features must be numbers (N, D), got shape {inputs.shape} of {inputs.dtype}")
-        findings.stop_if_any()
-    if hasattr(inputs, "tocsr"):
-        bad = np.unique(np.searchsorted(inputs.indptr, np.flatnonzero(~np.isfinite(inputs.data)), side="right") - 1)
-        inputs = inputs.astype(np.float32)
-    elif isinstance(inputs, np.memmap):
-        # reading all of it is what a memory map is there to avoid
-        bad = _rows_not_finite(inputs) if is_thorough() else np.empty(0, dtype=np.int64)
-        inputs = MappedRows(inputs)
-    else:
-        bad = _rows_not_finite(inputs)
-        kept = inputs.dtype if inputs.dtype in (np.float16, np.float32) else np.float32
-        inputs = torch.from_numpy(np.require(inputs, dtype=kept, requirements="W"))
-
-    blank = "; data.preprocess=auto fills blanks" if file.is_table else ""
-
-    def message(row: int) -> str:
-        if columns is None:
-            return "a feature is not a finite number"
-        column = columns[int(np.argmin(np.isfinite(np.asarray(inputs[row]))))]
-        return f"the column {column!r} is blank or not finite: a feature must be a finite number{blank}"
-
-    findings.rows(file.path, bad.tolist(), message)
-    return inputs
-
-
-def _rows_not_finite(inputs: Any) -> Any:
-    step = 65536
-    pieces = [np.isfinite(inputs[begin : begin + step]).all(1) for begin in range(0, len(inputs), step)]
-    return np.flatnonzero(~np.concatenate(pieces)) if pieces else np.empty(0, dtype=np.int64)
-
-
-def _names_of(labels_key: str, columns: Sequence[str]) -> Sequence[str]:
-    """What the labels are called that have a column each."""
-    return [name.removeprefix(f"{labels_key}_") for name in columns] if labels_key else columns
 
 
 def _marked_unknown(target: Tensor, unknown: Any) -> Tensor:

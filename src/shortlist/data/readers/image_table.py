@@ -48,6 +48,7 @@ def read_image_table(
     vocabulary: Sequence[str] | None = None,
     num_labels: int | None = None,
     delimiter: str | None = None,
+    encoding: str | None = None,
     root: str | os.PathLike[str] | None = None,
     size: int = 224,
     crop: bool = False,
@@ -67,7 +68,7 @@ def read_image_table(
             CheXpert's coding all but those that its tables use for other things.
         coding, uncertain, separator, rest, unknown_names, vocabulary, num_labels: what the labels mean, as for
             ``read_features``; for "list" the separator is ``|`` when not given.
-        delimiter: what stands between cells, as for ``read_features``.
+        delimiter, encoding: how the table is written, as for ``read_features``.
         root: the folder that paths start from; the table's own when not given.
         size, crop: how images are resized, as for ``read_image_folder``.
 
@@ -83,7 +84,7 @@ def read_image_table(
     if labels not in _FORMS:
         raise ShortlistError(f"labels must be one of {', '.join(map(repr, _FORMS))}, got {labels!r}")
     findings = Findings()
-    table = open_table(path, findings, delimiter=delimiter)
+    table = open_table(path, findings, delimiter=delimiter, encoding=encoding)
     if table is None:
         raise DataError(findings.problems)
     ids, paths = _image_paths(table, path, path_column, root, findings)
@@ -132,11 +133,12 @@ def listed_images(
     path_column: str = "path",
     root: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> list[Path]:
     """The images that a table lists, whatever else is in it; arguments as in `read_image_table`. Whether they are
     there, and once, is not looked at: who decodes them will see."""
     findings = Findings()
-    table = open_table(path, findings, delimiter=delimiter)
+    table = open_table(path, findings, delimiter=delimiter, encoding=encoding)
     paths = [] if table is None else _image_paths(table, path, path_column, root, findings, look=False)[1]
     findings.stop_if_any()
     return paths

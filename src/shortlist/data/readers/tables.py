@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections import Counter
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import read_arff
 from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns
-from shortlist.data.readers._csv import content_of, csv_table, is_packed
+from shortlist.data.readers._csv import content_of, csv_table, encoding_of, is_packed
 from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
+
+__all__ = ["TABLE_ENDINGS", "encoding_of", "name_of", "names_table", "open_table", "parquet_table"]
 
 TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet", ".arff")
 
@@ -34,7 +37,12 @@ def name_of(path: PathLike) -> str:
 
 
 def open_table(
-    path: PathLike, findings: Findings, *, decimal: str | None = None, delimiter: str | None = None
+    path: PathLike,
+    findings: Findings,
+    *,
+    decimal: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> Columns | None:
     """The columns of a table; None, and noted, where it cannot be read or holds no rows. ``decimal`` is for readers of
     numbers."""
@@ -44,13 +52,20 @@ def open_table(
     delimiter = "\t" if delimiter == "\\t" else delimiter  # as it is written in a shell
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ShortlistError(f"delimiter must be one character, such as ',' or ';', got {delimiter!r}")
+    if encoding is not None:
+        try:
+            codecs.lookup(encoding)
+        except LookupError:
+            raise ShortlistError(
+                f"encoding must be one that Python knows, such as 'cp1252' or 'latin-1', got {encoding!r}"
+            ) from None
     if not findings.file(file):
         return None
     if not names_table(file):
         findings.add(file, f"a table must be one of {', '.join(TABLE_ENDINGS)}, by its name")
     elif _kind(file) in (".csv", ".tsv"):
         hint = "" if decimal is None else " (and decimal=',' if numbers are written 1,5)"
-        found = csv_table(file, findings, delimiter, hint)
+        found = csv_table(file, findings, delimiter, hint, encoding)
         if found is not None:
             return TextColumns(file, *found, findings, decimal or ".")
     elif _kind(file) == ".arff":
