@@ -8,8 +8,10 @@ Data: `Scenes` (readers ``vrd``, ``vrd-pairs`` and ``visual-genome``). Models: t
 from shortlist.scenes.containers import Relations, SceneBatch, Scenes, scene_dataset
 from shortlist.scenes.drawing import to_png, to_svg
 from shortlist.scenes.frequency import log_frequencies
+from shortlist.scenes.graph_recall import SceneGraphRecall, recorded_images, seen_triples
 from shortlist.scenes.graphs import SceneGraph, predicted_graphs, read_graphs, recorded_graphs, write_graphs
 from shortlist.scenes.losses import draw_predicates, lml_losses, softmax_losses, truncated_entropy_losses
+from shortlist.scenes.matching import RecordedGraph, ScoredGraph
 from shortlist.scenes.motifnet import MotifNet
 from shortlist.scenes.objectives import SceneLML, SceneObjective, SceneSoftmax, SceneTruncatedEntropy
 from shortlist.scenes.pair_sampling import sample_pairs
@@ -22,16 +24,19 @@ from shortlist.scenes.scorer import PairFeatures, RelationScorer
 __all__ = [
     "MotifNet",
     "PairFeatures",
+    "RecordedGraph",
     "RegionFeatures",
     "RelationScorer",
     "Relations",
     "SceneBatch",
     "SceneGraph",
+    "SceneGraphRecall",
     "SceneLML",
     "SceneObjective",
     "SceneSoftmax",
     "SceneTruncatedEntropy",
     "Scenes",
+    "ScoredGraph",
     "draw_predicates",
     "lml_losses",
     "log_frequencies",
@@ -42,10 +47,12 @@ __all__ = [
     "read_vrd",
     "read_vrd_pairs",
     "recorded_graphs",
+    "recorded_images",
     "region_features",
     "roi_align",
     "sample_pairs",
     "scene_dataset",
+    "seen_triples",
     "softmax_losses",
     "to_png",
     "to_svg",

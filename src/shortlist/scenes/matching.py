@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -22,3 +24,64 @@ def box_overlaps(first: Tensor, second: Tensor, *, whole_pixels: bool = False) -
     shared = (high - low + more).clamp(min=0).prod(2)
     areas = [(boxes[:, 2:] - boxes[:, :2] + more).prod(1) for boxes in (first, second)]
     return shared / (areas[0][:, None] + areas[1][None] - shared)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedGraph:
+    """What is recorded of an image."""
+
+    boxes: Tensor  # (objects, 4): xmin, ymin, xmax, ymax
+    classes: Tensor  # int64 (objects,)
+    relations: Tensor  # int64 (M, 3): subject, object, predicate
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredGraph:
+    """What a model says of an image: its own boxes (SGDet) or the recorded ones, its own classes or the recorded ones
+    (PredCls), and a score for every predicate of every pair that it looked at."""
+
+    boxes: Tensor  # (objects, 4)
+    classes: Tensor  # int64 (objects,)
+    pairs: Tensor  # int64 (P, 2): subject and object
+    scores: Tensor  # (P, predicates): logarithms of probabilities, or anything whose order is the answer
+    certainty: Tensor | None = None  # (objects,): the probabilities of the classes; None: they are given
+
+
+def best_triples(answer: ScoredGraph, k: int, constrained: bool = True) -> Tensor:
+    """Subject, object and predicate of the k best triples, best first, int64 (at most k, 3).
+
+    A triple's score is that of its predicate plus the logarithms of both certainties: the product, where scores are
+    logarithms of probabilities. Of equal ones the earlier pair comes first, then the lower predicate.
+
+    Args:
+        answer: of a model.
+        k: how many.
+        constrained: a pair has its best predicate only.
+
+    >>> boxes, pairs = torch.tensor([[0.0, 0, 1, 1], [0, 0, 2, 2]]), torch.tensor([[0, 1], [1, 0]])
+    >>> answer = ScoredGraph(boxes, torch.tensor([3, 4]), pairs, torch.tensor([[5.0, 4.0], [1.0, 3.0]]))
+    >>> best_triples(answer, 2).tolist(), best_triples(answer, 2, constrained=False).tolist()
+    ([[0, 1, 0], [1, 0, 1]], [[0, 1, 0], [0, 1, 1]])
+    """
+    scores, pairs = answer.scores, answer.pairs
+    if answer.certainty is not None:
+        scores = scores + answer.certainty.log()[pairs].sum(1, keepdim=True)
+    if constrained:
+        values, predicate = scores.max(1) if len(scores) else (scores.new_zeros(0), pairs.new_zeros(0))
+        order = values.argsort(descending=True, stable=True)[:k]
+        return torch.cat([pairs[order], predicate[order, None]], 1)
+    order = scores.flatten().argsort(descending=True, stable=True)[:k]
+    predicates = scores.shape[1]
+    return torch.cat([pairs[order // predicates], (order % predicates)[:, None]], 1)
+
+
+def matches(
+    answer: ScoredGraph, triples: Tensor, recorded: RecordedGraph, *, overlap: float = 0.5, whole_pixels: bool = False
+) -> Tensor:
+    """Which triples find which recorded relations, bool (triples, M): predicate and both classes are the same, and both
+    boxes overlap those of the relation by ``overlap`` or more."""
+    near = box_overlaps(answer.boxes.double(), recorded.boxes.double(), whole_pixels=whole_pixels) >= overlap
+    same = near & (answer.classes[:, None] == recorded.classes[None])  # (objects, recorded objects)
+    subject, thing, predicate = recorded.relations.unbind(1)
+    found = same[triples[:, 0]][:, subject] & same[triples[:, 1]][:, thing]
+    return found & (triples[:, 2, None] == predicate[None])
