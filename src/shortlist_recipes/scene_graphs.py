@@ -90,7 +90,7 @@ def _base_config(scale: Scale, data: Path) -> dict[str, Any]:
     }
     if scale == "smoke":
         content |= {
-            "data": _parts({"reader": "placed-shapes", "size": 60}, ("train", "val", "test")),
+            "data": _parts({"reader": "placed-shapes", "size": 20}, ("train", "val", "test")),
             "backbone": {"name": "motifnet", "embedding": 8, "hidden": 8, "pooling": 16, "union_channels": 2},
             "optimizer": {"name": "adamw", "lr": 5e-3},
             "epochs": 2,
@@ -245,7 +245,8 @@ def overview(results: Results) -> list[Texts]:
         for method in _compared(results)
         for kind in KINDS
     ]
-    return [Texts(header, rows, 2, "Training and test images: points of recall above vanilla under the same conditions")]
+    caption = "Training and test images: points of recall above vanilla under the same conditions"
+    return [Texts(header, rows, 2, caption)]
 
 
 def _compared(results: Results) -> list[str]:

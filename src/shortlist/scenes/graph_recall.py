@@ -21,17 +21,17 @@ class SceneGraphRecall(CountMetric):
     """Recall of an image's recorded relations among its k best triples, where triples find relations by their classes
     and by where their boxes are. One image at a time goes into ``update``; images without relations are left out.
 
-    ``compute()`` gives ``recall@k``, the mean over images; ``mean-recall@k``, the mean over predicates of each one's mean
-    over the images that have it; and, where ``seen`` is given, ``zero-shot-recall@k``, over relations of which no
+    ``compute()`` gives ``recall@k``, the mean over images; ``mean-recall@k``, the mean over predicates of each one's
+    mean over the images that have it; and, where ``seen`` is given, ``zero-shot-recall@k``, over relations of which no
     training image has the like.
 
     Args:
         ks: how many triples.
         constrained: a pair of objects has its best predicate only; otherwise any number of them (no graph constraint).
         counting: ``once`` counts a relation that is recorded twice once, leaves out those of an object with itself, and
-            takes the mean over the predicates that occur. ``public`` counts as the evaluators of Xu et al. 2017, Zellers
-            et al. 2018 and Tang et al. 2020 do: every record counts, also of an object with itself; boxes contain the
-            pixels of both their edges; and a predicate that never occurs counts as 0 in the mean recall.
+            takes the mean over the predicates that occur. ``public`` counts as the evaluators of Xu et al. 2017,
+            Zellers et al. 2018 and Tang et al. 2020 do: every record counts, also of an object with itself; boxes
+            contain the pixels of both their edges; a predicate that never occurs counts as 0 in the mean recall.
         seen: int (T, 3): subject class, predicate and object class of the training images' relations, see
             `seen_triples`.
         overlap: overlap over union from which a box is where another one is.
@@ -117,7 +117,11 @@ class SceneGraphRecall(CountMetric):
         names = {"recall": self.total / self.images, "mean-recall": each[..., counted].mean(-1).expand(len(self.ks))}
         if self.seen is not None:
             names["zero-shot-recall"] = self.unseen_total / self.unseen_images
-        return {f"{name}@{k}": value.float() for name, values in names.items() for k, value in zip(self.ks, values)}
+        return {
+            f"{name}@{k}": value.float()
+            for name, values in names.items()
+            for k, value in zip(self.ks, values, strict=True)
+        }
 
 
 def seen_triples(scenes: Scenes) -> Tensor:
