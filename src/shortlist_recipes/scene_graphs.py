@@ -351,8 +351,12 @@ RECIPE = Recipe(
         "classes, 70 predicates) instead of Visual Genome, so the published figures stand here for the differences "
         "between the methods, not for their level. Boxes, classes and word vectors only, no pixels. Only annotated "
         "objects are known; relations of an object with itself are dropped; a triple recorded twice counts once; "
-        "images without relations are left out of the recall. 8 epochs with AdamW; the best epoch is chosen by "
-        "constrained R@50 on the validation images for every method. FREQ has no seed.",
-        "paper": "Boxes and classes without the visual features of a detector, and AdamW.",
+        "images without relations are left out of the recall. MotifNet with states of 128 numbers instead of 512, pairs "
+        "of 256 instead of 4,096 and 8 channels instead of 512 for the union box; 5 epochs with AdamW (lr 2e-3, not "
+        "tuned); the best epoch is chosen by constrained R@50 on the validation images for every method. Three seeds "
+        "for vanilla and LML-20, one for all others. What is varied: *no context* leaves both LSTMs out; *SGD* is the "
+        "published optimizer (lr 6e-3, momentum 0.9, clip 5); *sampled pairs* trains on three unrelated pairs for each "
+        "related one. FREQ has no seed.",
+        "paper": "Boxes and classes without the visual features of a detector.",
     },
 )
