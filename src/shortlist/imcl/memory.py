@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
+from shortlist.imcl.approximate import AtomIndex
 from shortlist.imcl.completion import complete, squash
 from shortlist.imcl.dictionary import Dictionary
 from shortlist.imcl.label_graph import LabelGraph, combined
@@ -46,6 +47,8 @@ class SimilarityMemory(nn.Module):
         c: absent labels count -1/c.
         combine: "tanh" around the combination of labels, or "linear".
         side_weight: weight of side labels in the search.
+        proposed: dictionary rows that an `AtomIndex` proposes for each example, anew whenever the labels are, and that
+            alone are compared; None compares all of them.
 
     >>> target = torch.tensor([[1, 0], [1, -1], [0, 1]])
     >>> dictionary = Dictionary(target, in_features=2, per_label=None)
@@ -65,12 +68,14 @@ class SimilarityMemory(nn.Module):
         c: float = 2.0,
         combine: str = "tanh",
         side_weight: float = 1.0,
+        proposed: int | None = None,
     ) -> None:
         super().__init__()
         self.dictionary, self.graph, self.pursuit = dictionary, graph, pursuit
-        self.c, self.combine, self.side_weight = c, combine, side_weight
+        self.c, self.combine, self.side_weight, self.proposed = c, combine, side_weight, proposed
         self.side: Tensor | None = None  # (N,) class of each training example, -1 unknown
         self.labels: Tensor | None = None  # the dictionary's label vectors, as of the last time somebody asked
+        self._index: AtomIndex | None = None  # of these labels and the features
 
     # ---- what it knows
 
@@ -85,7 +90,7 @@ class SimilarityMemory(nn.Module):
 
     def forget(self) -> None:
         """Labels of the dictionary are asked for anew."""
-        self.labels = None
+        self.labels = self._index = None
 
     # ---- the search
 
@@ -111,8 +116,12 @@ class SimilarityMemory(nn.Module):
             with torch.no_grad():
                 known = self._labels_of(dictionary.features, dictionary.target, scorer)
                 self.labels = self._with_side(known, dictionary.rows)
+        if self.proposed is not None and self._index is None:
+            weights = self.pursuit.label_weight, self.pursuit.feature_weight
+            self._index = AtomIndex(self.labels, dictionary.features, *weights, rows=self.proposed)
         exclude = None if index is None else dictionary.places(index)
-        found = self._search(y, f, index, self.labels.to(y.dtype), dictionary.features.to(f.dtype), exclude)
+        features, labels = dictionary.features.to(f.dtype), self.labels.to(y.dtype)
+        found = self._search(y, f, index, labels, features, exclude, self._index)
         places = found.indices[found.indices >= 0].unique()  # ascending
         places = places if len(places) else places.new_zeros(1)
         rows = dictionary.rows[places]
@@ -129,13 +138,20 @@ class SimilarityMemory(nn.Module):
         return Similar(again, rows, labels, features)
 
     def _search(
-        self, y: Tensor, f: Tensor, index: Tensor | None, labels: Tensor, features: Tensor, exclude: Tensor | None
+        self,
+        y: Tensor,
+        f: Tensor,
+        index: Tensor | None,
+        labels: Tensor,
+        features: Tensor,
+        exclude: Tensor | None,
+        atoms: AtomIndex | None = None,
     ) -> PursuitResult:
         """The pursuit for vectors of length 1, so that weights and threshold mean the same for any number of labels and
         features; its coefficients are then for vectors of their own length."""
         y, f = self._with_side(y.detach(), index), f.detach()
         length_y, length_f = (x.norm(dim=1, keepdim=True).clamp(min=1e-12) for x in (y, f))
-        found = self.pursuit(y / length_y, f / length_f, labels, features, exclude)
+        found = self.pursuit(y / length_y, f / length_f, labels, features, exclude, atoms)
         return found._replace(
             label_coefficients=found.label_coefficients * length_y,
             feature_coefficients=found.feature_coefficients * length_f,

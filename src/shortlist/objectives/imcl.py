@@ -76,6 +76,8 @@ class Imcl(LinearObjective):
         graph_start: weights start at "zero", so that the graph starts as the identity, or as "given" in the file (for
             vectors: at their cosines), each label's voices divided by their sum.
         side_weight: weight of side labels in the search, where the training data has them.
+        search: "exact" compares every dictionary example; "approximate" only the ``proposed`` ones that an index of
+            them proposes (needs the extra ``search``; for tens of thousands of examples and a refresh of hundreds).
         seed: of the choice of the dictionary.
         """
 
@@ -95,6 +97,8 @@ class Imcl(LinearObjective):
         graph_degree: int = 10
         graph_start: Literal["zero", "given"] = "zero"
         side_weight: float = 1.0
+        search: Literal["exact", "approximate"] = "exact"
+        proposed: int = 80
         seed: int = 0
 
     memory: SimilarityMemory | None  # None where it is built for prediction
@@ -114,6 +118,7 @@ class Imcl(LinearObjective):
                 ),
                 JointNonnegativePursuit(c.neighbours, c.label_weight, c.feature_weight, c.threshold),
                 c=c.c, combine=c.combine, side_weight=c.side_weight,
+                proposed=c.proposed if c.search == "approximate" else None,
             )  # fmt: skip
         self._active = False  # past the warm-up
         self._step = 0  # of this epoch
@@ -245,7 +250,7 @@ def reduce_over_rows(rows: Tensor) -> Tensor:
 
 
 def _check(config: Any) -> None:
-    for name in ("neighbours", "refresh"):
+    for name in ("neighbours", "refresh", "proposed"):
         if getattr(config, name) < 1:
             raise ShortlistError(f"{name} of 'imcl' must be at least 1, got {getattr(config, name)}")
     for name in ("threshold", "label_weight", "feature_weight", "side_weight"):
