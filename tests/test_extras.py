@@ -43,6 +43,9 @@ FEATURES = {
     "all": TRAIN + "sl.runs.train(config, 'run')\nsl.runs.calibrate('run')\nsl.runs.report('run')",
     "augment": "import torch\nfrom shortlist.data import colour\nfrom shortlist.data.draws import Draws\n"
     "colour.jittered(torch.rand(2, 3, 8, 8), Draws(0, 1, torch.arange(2)), hue=0.1, saturation=0.2, contrast=0.2)",
+    "search": "import torch, shortlist as sl\n"
+    "y, f = torch.eye(50), torch.randn(50, 8)\n"
+    "assert 7 in sl.imcl.AtomIndex(y, f, rows=20).candidates(y[7:8], f[7:8])",
     "backbone": "import shortlist as sl\nsl.models.build_backbone('efficientnet-lite0', in_shape=(3, 64, 64))",
 }
 SERVE_THE_REST = {"dev", "docs", "peers"}  # for people who work on the package

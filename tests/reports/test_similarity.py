@@ -47,13 +47,29 @@ def test_a_model_of_the_warm_up_has_no_cards():
     data = tiny("label-matrix")
     objective = build("imcl", {"warm_up": 1.0}, in_features=FEATURES, num_labels=LABELS, train_target=data.target)
     why = explain_run(Learner(torch.nn.Identity(), objective), Dataset(data.features, data.target, NAMES))
-    assert why == {"cards": [], "edges": []}
+    assert why == {"cards": [], "predicted": [], "on": "train", "edges": []}
 
 
-def test_another_objective_cannot_be_explained():
+@pytest.mark.parametrize("name", ["binary", "cross-entropy", "imcl"])
+def test_predictions_of_any_run_are_explained_by_training_examples(name):
+    data = tiny("indices" if name == "cross-entropy" else "label-matrix")
+    objective = build(name, in_features=FEATURES, num_labels=LABELS, train_target=data.target)
+    train(objective, data, epochs=6)
+    train_set = Dataset(data.features, data.target, NAMES)
+    shown = Dataset(data.held_out, data.truth, NAMES, ids=tuple(f"new-{row}" for row in range(len(data.truth))))
+    why = explain_run(Learner(torch.nn.Identity(), objective), train_set, shown, "test")
+    assert bool(why["cards"]) == (name == "imcl")
+    assert len(why["predicted"]) == 6
+    for card in why["predicted"]:
+        assert card["name"].startswith("new-")
+        said = {label for other in card["because"] for label in other["present"]}
+        assert card["filled"][0]["name"] in said  # which some of these examples have
+
+
+def test_an_objective_that_only_ranks_cannot_be_explained():
     data = tiny("label-matrix")
-    objective = build("binary", in_features=FEATURES, num_labels=LABELS, train_target=data.target)
-    with pytest.raises(ValueError, match="only imcl"):
+    objective = build("fast0tag", in_features=FEATURES, num_labels=LABELS, train_target=data.target)
+    with pytest.raises(ValueError, match="'fast0tag' has no probabilities of labels"):
         explain_run(Learner(torch.nn.Identity(), objective), Dataset(data.features, data.target, NAMES))
 
 

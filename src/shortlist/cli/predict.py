@@ -36,6 +36,12 @@ def predict(
     images: Annotated[
         Path | None, typer.Option(metavar="DIR", help="With --draw: the folder of the images to draw them on.")
     ] = None,
+    explain: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A .jsonl or .parquet: the training examples that speak for each label, with weights."
+        ),
+    ] = None,
     scores: Scores = None,
     rules: Rules = None,
     link: Link = None,
@@ -62,6 +68,7 @@ def predict(
         overrides=overrides,
         draw=draw,
         images=images,
+        explain=explain,
         scores=scores,
         rules=rules,
         link=link,

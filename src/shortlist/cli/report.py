@@ -35,6 +35,9 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the report goes; RUN/report for one run.")
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also show which training examples speak for the labels of some examples.")
+    ] = False,
     allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
@@ -59,6 +62,7 @@ def report(
         calibration=calibration,
         names=names,
         k=k,
+        explain=explain,
         allow_import=allow_import or (),
     )
     print_json(made) if as_json else say(f"report: {made['written']}")

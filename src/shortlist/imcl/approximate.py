@@ -25,7 +25,7 @@ class AtomIndex:
     (a cos t + b sin t)^2 over the angles t of a quarter circle, so that the best row is the nearest one, in the sense
     of inner products, for its own angle. The index asks for a few angles, in cells around centres (faiss's IVF), in a
     projection of labels and features together: along their principal directions, in which most of them are nearly the
-    same (most labels are absent), and a random one of what is left. What it proposes is compared exactly by the pursuit.
+    same (most labels are absent), and a random one of what is left. What it proposes is compared exactly.
 
     Args:
         labels, features: (N, L) and (N, D) of the dictionary.

@@ -250,9 +250,9 @@ def reduce_over_rows(rows: Tensor) -> Tensor:
 
 
 def _check(config: Any) -> None:
-    for name in ("neighbours", "refresh", "proposed"):
-        if getattr(config, name) < 1:
-            raise ShortlistError(f"{name} of 'imcl' must be at least 1, got {getattr(config, name)}")
+    for name, least in (("neighbours", 1), ("refresh", 1), ("proposed", 5)):
+        if getattr(config, name) < least:
+            raise ShortlistError(f"{name} of 'imcl' must be at least {least}, got {getattr(config, name)}")
     for name in ("threshold", "label_weight", "feature_weight", "side_weight"):
         if not 0 <= getattr(config, name) < float("inf"):
             raise ShortlistError(f"{name} of 'imcl' must be a finite number of at least 0, got {getattr(config, name)}")

@@ -37,7 +37,7 @@ class RunResult:
         seed: the run's seed.
         calibration: (M, L) held-out scores that set the threshold for every K of the slider. Without them the
             threshold comes from ``scores`` themselves (no target is used), and the page says so.
-        why: for an IMCL run, what completed its labels (`shortlist.reports.similarity.explain_run`).
+        why: what completed the labels of a run (`shortlist.reports.similarity.explain_run`).
         probabilities: are linked scores probabilities? Not those of a loss that only ranks: they are shown as scores.
         on: what the examples are called (`SetRule.fitted_on` says on which a rule was fitted).
         used_for: what else these examples were used for, of which the page warns.

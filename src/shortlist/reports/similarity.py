@@ -1,4 +1,4 @@
-"""Why these labels: training examples whose unknown labels IMCL completed, those that did it, and the label graph."""
+"""Why these labels: examples whose labels were completed, the training examples that did it, and the label graph."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from shortlist.data import Dataset
-from shortlist.errors import ShortlistError
 from shortlist.objectives import Imcl
 from shortlist.reports.data import RunResult
 from shortlist.reports.examples import image_uri
-from shortlist.training.learner import Learner, features_of
+from shortlist.training.learner import Learner
+from shortlist.training.similar_examples import SimilarExamples
 
 SHOWN = 6  # examples
 _LOOKED_AT = 512  # training examples among which to choose them
@@ -24,16 +24,20 @@ _RADIUS = 150.0
 _DOT = 4.0  # radius of a label's dot and the line around it
 
 
-def explain_run(learner: Learner, train_set: Dataset) -> dict[str, Any]:
-    """What the page shows of an IMCL run: cards, and edges by the labels' names. All plain values."""
-    objective = learner.objective
-    if not isinstance(objective, Imcl) or objective.memory is None:
-        raise ShortlistError(f"only imcl, built with its training set, can be explained; got {objective.name!r}")
-    if train_set.side is not None:
-        objective.see_side_labels(train_set.side)
-    names = train_set.vocabulary
-    edges = [(names[edge.source], names[edge.to], edge.weight) for edge in objective.memory.graph.strongest(_EDGES)]
-    return {"cards": _cards(learner, objective, train_set), "edges": edges}
+def explain_run(
+    learner: Learner, train_set: Dataset, shown: Dataset | None = None, on: str = "train"
+) -> dict[str, Any]:
+    """What the page shows: cards of training examples whose unknown labels IMCL completed, cards of the data ``shown``
+    (whose name is ``on``) whose labels any model predicts, and IMCL's edges by the labels' names. All plain values."""
+    similar = SimilarExamples(learner, train_set)
+    objective, names = learner.objective, train_set.vocabulary
+    found = similar.memory.graph.strongest(_EDGES) if isinstance(objective, Imcl) else []
+    edges = [(names[edge.source], names[edge.to], edge.weight) for edge in found]
+    cards, predicted = [], []
+    if similar.ready:
+        cards = _cards(similar, train_set, of_training=True) if isinstance(objective, Imcl) else []
+        predicted = _cards(similar, shown) if shown is not None and on != "train" else []
+    return {"cards": cards, "predicted": predicted, "on": on, "edges": edges}
 
 
 def similarity(by_name: Mapping[str, Sequence[RunResult]]) -> list[dict[str, Any]]:
@@ -42,24 +46,21 @@ def similarity(by_name: Mapping[str, Sequence[RunResult]]) -> list[dict[str, Any
     for name, runs in by_name.items():
         why = runs[0].why
         if why is not None:
-            found.append({"name": name, "cards": why["cards"], "graph": place_graph(why["edges"])})
+            shown = {key: why[key] for key in ("cards", "predicted", "on")}
+            found.append({"name": name, **shown, "graph": place_graph(why["edges"])})
     return found
 
 
-def _cards(learner: Learner, objective: Imcl, train_set: Dataset) -> list[dict[str, Any]]:
-    memory = objective.memory
-    if memory is None or not memory.dictionary.ready or not len(memory.dictionary):
-        return []  # the best epoch was one of the warm-up
-    rows = torch.linspace(0, len(train_set) - 1, min(_LOOKED_AT, len(train_set))).round().long()
-    target, names = train_set.target[rows], train_set.vocabulary
-    explanations = objective.explain(features_of(learner, train_set, rows), target, rows)
-    filled = torch.stack([why.combination for why in explanations]).masked_fill(target != -1, -math.inf)
+def _cards(similar: SimilarExamples, dataset: Dataset, of_training: bool = False) -> list[dict[str, Any]]:
+    """Of some rows of the data those whose labels were completed with the largest values."""
+    train_set, names = similar.train_set, dataset.vocabulary
+    rows = torch.linspace(0, len(dataset) - 1, min(_LOOKED_AT, len(dataset))).round().long()
+    explanations = [why for _, why in similar.explain(dataset, rows, of_training=of_training)]
+    filled = torch.stack([why.combination for why in explanations])
+    if of_training:
+        filled = filled.masked_fill(dataset.target[rows] != -1, -math.inf)
     best = filled.amax(1)
     chosen = [row for row in best.argsort(descending=True, stable=True).tolist() if best[row] > _WORTH_SHOWING]
-
-    def present(row: int) -> list[str]:
-        return [names[label] for label in (train_set.target[row] == 1).nonzero().flatten().tolist()]
-
     cards = []
     for place in chosen[:SHOWN]:
         why, row = explanations[place], int(rows[place])
@@ -67,8 +68,8 @@ def _cards(learner: Learner, objective: Imcl, train_set: Dataset) -> list[dict[s
         because = zip(why.examples, why.label_coefficients, why.feature_coefficients, strict=True)
         cards.append(
             {
-                **_picture(train_set, row),
-                "present": present(row),
+                **_picture(dataset, row),
+                "present": _present(dataset, row),
                 "filled": [
                     {"name": names[label], "value": f"{filled[place, label]:.2f}"}
                     for label in order
@@ -76,7 +77,7 @@ def _cards(learner: Learner, objective: Imcl, train_set: Dataset) -> list[dict[s
                 ],
                 "because": [
                     _picture(train_set, other)
-                    | {"present": present(other), "labels": f"{labels:.2f}", "features": f"{features:.2f}"}
+                    | {"present": _present(train_set, other), "labels": f"{labels:.2f}", "features": f"{features:.2f}"}
                     for other, labels, features in because
                 ],
             }
@@ -84,9 +85,16 @@ def _cards(learner: Learner, objective: Imcl, train_set: Dataset) -> list[dict[s
     return cards
 
 
+def _present(dataset: Dataset, row: int) -> list[str]:
+    """The labels that an example is known to have."""
+    known = dataset.target[row]
+    labels = [int(known)] if known.ndim == 0 else (known == 1).nonzero().flatten().tolist()
+    return [dataset.vocabulary[label] for label in labels if label >= 0]
+
+
 def _picture(dataset: Dataset, row: int) -> dict[str, Any]:
     return {
-        "name": dataset.ids[row] if dataset.ids is not None else f"Training example {row}",
+        "name": dataset.ids[row] if dataset.ids is not None else f"Example {row}",
         "image": None if dataset.images is None else image_uri(dataset.images.thumbnail(row)),
     }
 

@@ -14,10 +14,12 @@ from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.links import check_link, link_rows
 from shortlist.runs.config import parse_named
+from shortlist.runs.explain import check_place, write_explanations
 from shortlist.runs.given import Given, scores_for_prediction
 from shortlist.runs.results import skipped_images
-from shortlist.runs.run import Run
+from shortlist.runs.run import Run, open_run
 from shortlist.tasks import Predictions
+from shortlist.training.similar_examples import SimilarExamples
 
 ENDINGS = (".csv", ".parquet", ".jsonl")
 _SHOWN = 5  # examples that are told of
@@ -32,6 +34,7 @@ def predict(
     overrides: Sequence[str] = (),
     draw: PathLike | None = None,
     images: PathLike | None = None,
+    explain: PathLike | None = None,
     scores: PathLike | None = None,
     rules: PathLike | None = None,
     link: str | None = None,
@@ -46,6 +49,8 @@ def predict(
     or one that needs no fitting, such as ``"top-k:k=3"``. ``out`` ends in .csv, .parquet or .jsonl; it is a .csv in
     ``RUN/predictions`` if not given. ``scores`` and ``rules`` are files of any other model. Of scenes the k best
     relations of each image are written, and with ``draw`` drawn into that folder, on the ``images`` of another.
+    ``explain`` is a .jsonl or .parquet file: for every label of the sets, the training examples that speak for it and
+    their weights (of the part ``"train"``, for those labels that were unknown).
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
@@ -56,6 +61,13 @@ def predict(
     >>> done["rule"], done["examples"], done["mean size"], len(sets)
     ('top-k-3', 20, 3.0, 20)
     """
+    if explain is not None:
+        check_place(Path(explain))
+        if run is None:
+            raise ShortlistError("--explain is for runs: scores of another model say nothing of similar examples")
+        run = open_run(run, allow_import)
+        train_set = run.parts()["train"]
+        run.learner(train_set)  # with what its objective keeps of the training data
     if images is not None and draw is None:
         raise ShortlistError("--images goes with --draw DIR: it is what the graphs are drawn on")
     place = None if out is None else Path(out)
@@ -72,6 +84,9 @@ def predict(
         return {"objective": given.objective, **given.task.write_predictions(given.dataset, given.scores, wanted)}
     if draw is not None:
         raise ShortlistError("--draw is for scenes: other data has no graphs to draw")
+    similar = None
+    if explain is not None and given.run is not None:
+        similar = SimilarExamples(given.run.learner(), train_set)
     name, chosen = given.predictor.rule(rule)
     if place is None:
         if given.run is None:
@@ -85,8 +100,13 @@ def predict(
     # where ids stood before there was one file of both: gone before they could be beside other sets
     place.with_suffix(".ids.json").unlink(missing_ok=True)
     write(place, ids=given.ids, beside=beside)
+    written = [str(place)]
+    if explain is not None and similar is not None and given.dataset is not None:
+        prepared = given.predictor.prepared(given.dataset)
+        write_explanations(Path(explain), similar, prepared, sets, of_training=data == "train")
+        written.append(str(explain))
     return {
-        "written": [str(place)],
+        "written": written,
         "objective": given.objective,
         "rule": name,
         "examples": len(sets),

@@ -110,14 +110,23 @@ class Predictor(nn.Module):
             if isinstance(X, Dataset):
                 return torch.cat([self._in_batches(X.batch(rows)[0]) for rows in torch.arange(len(X)).split(_BATCH)])
             return self._in_batches(_tensor(X, "inputs"))
+        data = self.prepared(X, broken)
+        if not isinstance(self.model, Learner):
+            return torch.cat([self._in_batches(data.batch(rows)[0]) for rows in torch.arange(len(data)).split(_BATCH)])
+        return score(self.model, data, crops=self.crops)
+
+    def prepared(self, X: Any, broken: dict[str, str] | None = None) -> Dataset:
+        """``X`` as the model of a run takes it: a table's columns made numbers, and images made features where it takes
+        features of images."""
+        inputs = self.inputs
+        if inputs is None:
+            raise ShortlistError("only the model of a run knows what is done to its inputs")
         data = inputs.dataset(X, broken).preprocessed(inputs.preprocessor)
         if data.kind == "images" and inputs.encoder is not None:
             self._check_shape(data, (3, *inputs.encoder.size))
             data = replace(data, inputs=features_by(self._load_encoder(), data))
         self._check_shape(data, inputs.in_shape)
-        if not isinstance(self.model, Learner):
-            return torch.cat([self._in_batches(data.batch(rows)[0]) for rows in torch.arange(len(data)).split(_BATCH)])
-        return score(self.model, data, crops=self.crops)
+        return data
 
     def probabilities(self, X: Any) -> Tensor:
         """The scores after the link: with softmax a row sums to 1, with sigmoid each label has its own."""

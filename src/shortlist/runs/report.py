@@ -25,13 +25,15 @@ def report(
     calibration: PathLike | None = None,
     names: PathLike | None = None,
     k: float | None = None,
+    explain: bool = False,
     allow_import: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write one HTML page that opens offline, and its figures beside it. It is what ``shortlist report`` does, and
     prints as JSON: the page's path, the names of the runs, the number of examples.
 
     ``runs`` is one run or several, shown side by side on the ``part`` of their data: test, else validation, if not
-    given. ``out`` is the folder: ``RUN/report`` for one run. The other options are for files of another model's
+    given. ``out`` is the folder: ``RUN/report`` for one run. ``explain`` shows for some examples the training examples
+    that speak for their labels; of imcl it is always shown. The other options are for files of another model's
     ``scores`` and ``labels``: held-out scores that set the thresholds, the labels' names, the mean set size to start
     from.
 
@@ -57,12 +59,14 @@ def report(
         task = only_task(opened)
         if task is not None:
             return write_task_report(task, opened, part, title, folder)
-        data = from_runs(opened, part, title)
+        data = from_runs(opened, part, title, explain)
     else:
         if scores is None or labels is None:
             raise ShortlistError("--scores are reported on with their --labels: give both")
         if out is None:
             raise ShortlistError("with --scores say where the report goes: --out DIR")
+        if explain:
+            raise ShortlistError("--explain is for runs: scores of another model say nothing of similar examples")
         if part is not None:
             raise ShortlistError("--part is a part of a run's data: it does not go with --scores")
         data = from_files(scores, labels, link, rules, calibration, names, k, title, allow_import)

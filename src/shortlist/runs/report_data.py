@@ -21,7 +21,9 @@ from shortlist.runs.used_for import used_for
 from shortlist.sets.named import fit_rules, usual_rules
 
 
-def from_runs(runs: Sequence[Run], part: str | None = None, title: str | None = None) -> ReportData:
+def from_runs(
+    runs: Sequence[Run], part: str | None = None, title: str | None = None, explain: bool = False
+) -> ReportData:
     """Runs side by side on the same part of the data; those that differ only in their seed get one name."""
     twice = [path for path, times in Counter(run.path.resolve() for run in runs).items() if times > 1]
     if twice:
@@ -32,7 +34,7 @@ def from_runs(runs: Sequence[Run], part: str | None = None, title: str | None = 
         chosen = part or ("test" if "test" in parts else "validation")
         if chosen not in parts:
             raise ShortlistError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
-        results.append(_result(run, name, parts, chosen))
+        results.append(_result(run, name, parts, chosen, explain))
         run.release()
         if first is None:
             first, heading = parts[chosen], heading_of(run, parts)
@@ -79,8 +81,8 @@ def from_files(
     )
 
 
-def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str) -> RunResult:
-    config, explained = run.config, run.config.objective.name == "imcl"
+def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, explain: bool) -> RunResult:
+    config, explained = run.config, explain or run.config.objective.name == "imcl"
     learner = run.learner(parts["train"] if explained else None)
     link = learner.objective.link
     data = parts[chosen]
@@ -108,7 +110,7 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str) -> RunR
         seconds=sum(record["seconds"] for record in records),
         seed=config.seed,
         calibration=calibration,  # type: ignore[arg-type]
-        why=explain_run(learner, parts["train"]) if explained else None,
+        why=explain_run(learner, parts["train"], data, chosen) if explained else None,
         probabilities=not learner.objective.only_ranks,
         on=chosen,
         used_for=used_for(run, chosen),

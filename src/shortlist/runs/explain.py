@@ -1,0 +1,80 @@
+"""Explanations of predicted labels, written to a file: which training examples speak for each of them, and how much."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
+from shortlist.files import written_whole
+from shortlist.labels import LabelSets
+from shortlist.optional import require
+from shortlist.training.similar_examples import SimilarExamples
+
+ENDINGS = (".jsonl", ".parquet")
+_AT_ONCE = 10_000  # rows of a file
+
+
+def check_place(place: Path) -> None:
+    if place.suffix not in ENDINGS:
+        raise ShortlistError(f"--explain {place}: explanations are written as {' or '.join(ENDINGS)}")
+
+
+def write_explanations(
+    place: Path, similar: SimilarExamples, dataset: Dataset, sets: LabelSets, of_training: bool
+) -> int:
+    """A row for every label of the sets that is completed (of training examples: that was unknown): the example's id,
+    the label, its combined value, and lists of the same length: the training examples, the weight of each one's labels,
+    the share of the value that it brings, and the weight of its features. How many rows there are."""
+    if not similar.ready:
+        raise ShortlistError(
+            "there is nothing to explain with: no label of the training data is known to be present, or the best epoch "
+            "of imcl was one of its warm-up"
+        )
+    rows = explained_labels(similar, dataset, sets, of_training)
+    if place.suffix == ".parquet":
+        return _write_parquet(place, rows)
+    count = 0
+    with written_whole(place) as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+            count += 1
+    return count
+
+
+def explained_labels(
+    similar: SimilarExamples, dataset: Dataset, sets: LabelSets, of_training: bool
+) -> Iterator[dict[str, Any]]:
+    names = dataset.vocabulary if sets.vocabulary is None else sets.vocabulary
+    known = dataset.target if of_training and dataset.target.ndim == 2 else None
+    for row, why in similar.explain(dataset, of_training=of_training):
+        for label in sets[row]:
+            if known is not None and known[row, label] != -1:
+                continue
+            yield {
+                "id": dataset.ids[row] if dataset.ids is not None else str(row),
+                "label": names[label],
+                "value": round(float(why.combination[label]), 6),
+                "examples": [similar.name(example) for example in why.examples],
+                "weights": [round(weight, 6) for weight in why.label_coefficients],
+                "shares": [round(share, 6) for share in why.shares[:, label].tolist()],
+                "feature_weights": [round(weight, 6) for weight in why.feature_coefficients],
+            }
+
+
+def _write_parquet(place: Path, rows: Iterator[dict[str, Any]]) -> int:
+    pa, parquet = require("pyarrow"), require("pyarrow.parquet")
+    text, number = pa.string(), pa.float32()
+    lists = {"examples": text, "weights": number, "shares": number, "feature_weights": number}
+    columns = {"id": text, "label": text, "value": number} | {name: pa.list_(kind) for name, kind in lists.items()}
+    schema, count, waiting = pa.schema(list(columns.items())), 0, []
+    with written_whole(place) as file, parquet.ParquetWriter(file, schema) as writer:
+        for row in rows:
+            waiting.append(row)
+            count += 1
+            if len(waiting) == _AT_ONCE:
+                writer.write_table(pa.Table.from_pylist(waiting, schema))
+                waiting = []
+        writer.write_table(pa.Table.from_pylist(waiting, schema))
+    return count
