@@ -57,12 +57,12 @@ class AtomIndex:
         faiss: Any = require("faiss", "search")
         self.rows = rows
         self._weights = math.sqrt(label_weight), math.sqrt(feature_weight)
-        sides = [
+        y, f = (
             weight * side.float().cpu() / side.float().cpu().norm(dim=1, keepdim=True).clamp(min=1e-30)
             for weight, side in zip(self._weights, (labels, features), strict=True)
-        ]
-        self._projections = _projections(*sides, torch.Generator().manual_seed(seed))
-        projected = sides[0] @ self._projections[0] + sides[1] @ self._projections[1]
+        )
+        self._projections = _projections(y, f, torch.Generator().manual_seed(seed))
+        projected = y @ self._projections[0] + f @ self._projections[1]
         size = projected.shape[1]
         cells = max(1, min(round(math.sqrt(len(labels))), len(labels) // _PER_CELL))
         self._index = faiss.IndexIVFFlat(faiss.IndexFlatIP(size), size, cells, faiss.METRIC_INNER_PRODUCT)
