@@ -10,10 +10,10 @@ from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
-_DIMENSIONS = 256  # that rows are projected to: half along what they have most in common, half at random
+_DIMENSIONS = 512  # that rows are projected to: half along what they have most in common, half at random
 _SAMPLE = 4096  # rows that say what that is
 _ANGLES = 5  # between labels alone and features alone: some angle is within 11 degrees of any, and cos 11 is 0.98
-_PROBES = 16  # cells of the index that are looked through for each query
+_PROBES = 32  # cells of the index that are looked through for each query
 _PER_CELL = 39  # rows per cell, at least, as faiss wants them
 
 

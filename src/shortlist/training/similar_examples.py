@@ -28,7 +28,8 @@ class SimilarExamples:
     def __init__(self, learner: Learner, train_set: Dataset) -> None:
         self.learner, self.train_set = learner, train_set
         objective = learner.objective
-        if objective.only_ranks or objective.link == "none" or "scenes" in objective.accepts:
+        of_labels = {"indices", "label-matrix"} & {*objective.accepts}
+        if objective.only_ranks or objective.link == "none" or not of_labels:
             raise ShortlistError(
                 f"objective {objective.name!r} has no probabilities of labels: there is nothing that similar examples "
                 f"could explain"
