@@ -9,8 +9,7 @@ from torch import nn
 
 from shortlist.models import build_backbone
 from shortlist.objectives import build
-from shortlist.training.optimizers import make_optimizer, parameter_groups
-from shortlist.training.settings import OptimizerSettings
+from shortlist.training.optimizers import OptimizerSettings, make_optimizer, parameter_groups
 
 NAMES = ("sgd", "sgd-nesterov", "adam", "adamw", "rmsprop")
 

@@ -12,7 +12,10 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 from shortlist.errors import ShortlistError, nearest
 from shortlist.files import PathLike
 from shortlist.options import Named, in_our_words, unknown_key
-from shortlist.training.settings import OptimizerSettings, ScheduleSettings, Section, TrainSettings
+from shortlist.training.optimizers import OptimizerSettings
+from shortlist.training.schedules import ScheduleSettings
+from shortlist.training.sections import Section
+from shortlist.training.settings import TrainSettings
 
 CONFIG = "config.yaml"  # of a run
 Part = Literal["train", "validation", "calibration", "test"]
