@@ -11,7 +11,8 @@ from shortlist.data import Dataset
 from shortlist.runs.config import RunConfig
 from shortlist.runs.setup import resolve
 from shortlist.scenes import log_frequencies
-from shortlist.scenes.recall import found_at, image_recalls, predicate_recalls, scene_inputs
+from shortlist.scenes.found import found_relations
+from shortlist.scenes.recall import image_recalls, predicate_recalls
 from shortlist.training.history import Record
 from shortlist.training.learner import Learner, score
 from shortlist.training.loop import Quiet
@@ -179,11 +180,10 @@ class _Watched(Quiet):
 
 def recalls(scores: Tensor, dataset: Dataset, part: str) -> dict[str, float]:
     """Recall at every k, constrained and unconstrained, and the mean over predicates at 50."""
-    answers = dataset.inputs.answers()
-    inputs = scene_inputs(scores, answers.entries, answers.offsets)
     numbers = {}
     for kind, constrained in KINDS.items():
-        for k, found in zip(KS, found_at(inputs, KS, constrained), strict=True):
+        inputs, found_at_ks = found_relations(scores, dataset.answers, KS, constrained)
+        for k, found in zip(KS, found_at_ks, strict=True):
             numbers[f"{part} {kind} R@{k}"] = float(image_recalls(inputs, found).mean())
             if k == 50:
                 total, count = predicate_recalls(inputs, found)

@@ -9,7 +9,8 @@ from shortlist.scenes import RelationScorer, draw_predicates, lml_losses, softma
 from tests.scenes.made import made_scenes
 
 OBJECTIVES = [("scene-softmax", {}), ("scene-lml", {"k": 3}), ("scene-lml", {"k": 500}),
-              ("scene-truncated-entropy", {"k": 4})]  # fmt: skip
+              ("scene-lml", {"k": 0.3}), ("scene-truncated-entropy", {"k": 4}),
+              ("scene-truncated-entropy", {"k": 0.3})]  # fmt: skip
 every = pytest.mark.parametrize(("name", "options"), OBJECTIVES)
 
 
@@ -107,3 +108,13 @@ def test_of_several_predicates_each_is_drawn_equally_often():
     counts = torch.bincount(drawn[:, 2], minlength=6)
     assert counts[[2, 3, 5]].sum() == 0
     assert (counts[[0, 1, 4]] - 1000).abs().max() < 120
+
+
+def test_a_share_of_the_pairs_is_another_k_for_every_image():
+    scores = torch.randn(2 + 6 + 12, 5)
+    entries = torch.tensor([[1, 0], [4, 3], [12, 2]])
+    together = lml_losses(scores, entries, (2, 6, 12), 0.25)
+    for loss, rows, own, k in zip(
+        together, scores.split([2, 6, 12]), ([1, 0], [2, 3], [4, 2]), (1, 2, 3), strict=True
+    ):
+        assert loss == lml_losses(rows, torch.tensor([own]), (len(rows),), k)

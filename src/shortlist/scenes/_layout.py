@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from unicodedata import east_asian_width
 
-from shortlist.scenes.graphs import SceneGraph
+from shortlist.scenes.graphs import SceneGraph, agreement
 
 _COLORS = ("#0b62c4", "#c24e00", "#a3308f", "#7a6200", "#5b4bc9", "#b3223c", "#40606f")  # of objects; none is green
 _RIGHT, _OTHER, _INK = "#0b7a5c", "#545d69", "#16191d"
@@ -133,12 +133,9 @@ def _arrows(
     graph: SceneGraph, right: SceneGraph | None, dots: Sequence[Point], frame: Point, size: float
 ) -> Iterator[tuple[Arrow, str]]:
     """The predicates of a pair share an arrow, those that are recorded too another one, drawn last."""
-    known: Collection[tuple[int, str, int]] = (
-        {(one.subject, one.predicate, one.object) for one in right.relations} if right is not None else ()
-    )
+    known = [False] * len(graph.relations) if right is None else agreement(graph, right)[0]
     found: dict[tuple[int, int, bool], list[str]] = {}
-    for one in graph.relations:
-        is_right = (one.subject, one.predicate, one.object) in known
+    for one, is_right in zip(graph.relations, known, strict=True):
         found.setdefault((one.subject, one.object, is_right), []).append(one.predicate)
     drawn: Counter[tuple[int, int]] = Counter()
     for (subject, other, is_right), predicates in sorted(found.items(), key=lambda arrow: arrow[0][2]):

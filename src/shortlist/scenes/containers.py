@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +13,21 @@ from torch import Tensor
 from shortlist.data.dataset import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_set_inputs import as_positions
+from shortlist.scenes.matching import box_overlaps
+from shortlist.scenes.stored_rows import StoredRows
+
+SceneTaskName = Literal["predcls", "sgcls", "sgdet"]
+SAME_PLACE = 0.5  # overlap over union from which a box lies where another one does
+
+
+class Candidates(NamedTuple):
+    """Where the classes of objects have to be found too: which pairs lie where a recorded relation does."""
+
+    relation: Tensor  # int64 (C,): a row of ``classes``, ``predicate`` and ``image``
+    pair: Tensor  # int64 (C,): a row of the pairs of all images, both of whose boxes overlap those of the relation
+    classes: Tensor  # int64 (M, 2): of subject and object of every recorded relation
+    predicate: Tensor  # int64 (M,)
+    image: Tensor  # int64 (M,)
 
 
 class Relations(NamedTuple):
@@ -19,6 +35,7 @@ class Relations(NamedTuple):
 
     entries: Tensor  # int64 (M, 2): a pair's row among the pairs of all images, and a predicate; each once
     offsets: Tensor  # int64 (images + 1,): where the pairs of each image begin
+    candidates: Candidates | None = None  # where classes are not given: what ``entries`` do not say
 
 
 @dataclass(eq=False)  # not frozen: Fabric changes the type of its tensors
@@ -74,7 +91,13 @@ class Scenes:
         num_predicates: how many predicates there are.
         sizes: int64 (N, 2): width and height of each image; 0 or less where they are not known.
         word_vectors: float (classes, D), a vector for each object class.
-        features: float (objects, F), what a detector saw in each box.
+        features: float (objects, F), what a detector saw in each box; a tensor, or `StoredRows` of a file.
+        union_features: float (pairs, U), what it saw in the box around each pair, in the order of ``batch``.
+        class_scores: float (objects, classes + 1), what it says of each box; the last column is background.
+        classes_given: whether a scorer may see the classes (PredCls). Otherwise it has to find them (SGCls), and
+            ``classes`` may be background, the number of classes.
+        recorded: where boxes are those of a detector (SGDet), the recorded scenes of the same images. The classes and
+            relations of detected boxes are then those of the recorded ones that they lie on, to learn from.
 
     >>> boxes = torch.tensor([[0.0, 0, 10, 10], [5, 5, 9, 9], [0, 0, 4, 4]])
     >>> scenes = Scenes(
@@ -100,12 +123,15 @@ class Scenes:
     num_predicates: int
     sizes: Tensor
     word_vectors: Tensor | None = None
-    features: Tensor | None = None
-
-    in_memory = True
+    features: Any = None
+    union_features: Any = None
+    class_scores: Any = None
+    classes_given: bool = True
+    recorded: Scenes | None = None
 
     def __post_init__(self) -> None:
         objects, images = len(self.classes), len(self.sizes)
+        pairs = int(self.pair_offsets()[-1])
         for name, found, wanted in (
             ("boxes", self.boxes, (objects, 4)),
             ("sizes", self.sizes, (images, 2)),
@@ -114,6 +140,8 @@ class Scenes:
             ("relation_offsets", self.relation_offsets, (images + 1,)),
             ("word_vectors", self.word_vectors, (len(self.class_names), -1)),
             ("features", self.features, (objects, -1)),
+            ("union_features", self.union_features, (pairs, -1)),
+            ("class_scores", self.class_scores, (objects, len(self.class_names) + 1)),
         ):
             if found is not None and not _fits(tuple(found.shape), wanted):
                 raise ShortlistError(f"{name} must have the shape {wanted}, got {tuple(found.shape)}")
@@ -127,7 +155,7 @@ class Scenes:
         self._check_relations()
 
     def _check_objects(self) -> None:
-        bad = (self.classes < 0) | (self.classes >= len(self.class_names))
+        bad = (self.classes < 0) | (self.classes >= len(self.class_names) + (not self.classes_given))
         if bool(bad.any()):
             row = int(bad.nonzero()[0])
             number = int(self.classes[row])
@@ -154,10 +182,25 @@ class Scenes:
         return len(self.sizes)
 
     @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """Object classes, predicates, numbers per word vector and numbers per box's features (0: there are none)."""
-        words, features = (0 if x is None else int(x.shape[1]) for x in (self.word_vectors, self.features))
-        return len(self.class_names), self.num_predicates, words, features
+    def shape(self) -> tuple[int, ...]:
+        """Object classes, predicates, numbers per word vector and numbers per box's features (0: there are none); where
+        there is more to say, also numbers per union box's features, whether there are a detector's class scores, and
+        whether classes have to be found."""
+        words, features, unions = (
+            0 if x is None else int(x.shape[1]) for x in (self.word_vectors, self.features, self.union_features)
+        )
+        more = (unions, int(self.class_scores is not None), int(not self.classes_given))
+        return len(self.class_names), self.num_predicates, words, features, *(more if any(more) else ())
+
+    @property
+    def task(self) -> SceneTaskName:
+        """PredCls, SGCls or SGDet, by what is given."""
+        return "predcls" if self.classes_given else "sgcls" if self.recorded is None else "sgdet"
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether nothing has to be read from a file."""
+        return not any(isinstance(rows, StoredRows) for rows in (self.features, self.union_features))
 
     def batch(self, index: Tensor) -> tuple[SceneBatch, Tensor]:
         """These images, and their recorded relations as (pair, predicate) entries."""
@@ -172,18 +215,57 @@ class Scenes:
             objects=objects + chosen.object_offsets[:-1].repeat_interleave(first.diff()),
             counts=tuple(counts.tolist()),
             features=None if chosen.features is None else chosen.features.float(),
+            union_features=None if chosen.union_features is None else chosen.union_features.float(),
+            class_scores=None if chosen.class_scores is None else chosen.class_scores.float(),
+            classes_given=self.classes_given,
         )
-        return batch, chosen.answers().entries
+        return batch, chosen._entries(first)
+
+    def pair_offsets(self) -> Tensor:
+        """Where the pairs of each image begin, int64 (N + 1,)."""
+        counts = self.object_offsets.diff()
+        return _offsets(counts * (counts - 1))
 
     def answers(self) -> Relations:
         """The relations of all images, each once, as rows of the pairs of all images."""
+        first = self.pair_offsets()
+        return Relations(self._entries(first), first, None if self.classes_given else self._candidates)
+
+    def _entries(self, first: Tensor) -> Tensor:
         counts = self.object_offsets.diff()
-        first = _offsets(counts * (counts - 1))
         image = torch.arange(len(self)).repeat_interleave(self.relation_offsets.diff())
         subject, thing, predicate = self.relations.unbind(1)
         pair = first[image] + subject * (counts[image] - 1) + thing - (thing > subject).long()
         once = (pair * self.num_predicates + predicate).unique()
-        return Relations(torch.stack([once // self.num_predicates, once % self.num_predicates], 1), first)
+        return torch.stack([once // self.num_predicates, once % self.num_predicates], 1)
+
+    @cached_property
+    def _candidates(self) -> Candidates:
+        """Which pairs lie where each recorded relation does; the classes are compared when they have been found."""
+        truth = self.recorded or self
+        right = truth.answers_of_relations()
+        found: list[tuple[Tensor, Tensor]] = []
+        places = zip(_each(self.boxes, self.object_offsets), _each(truth.boxes, truth.object_offsets), strict=True)
+        first = self.pair_offsets()
+        begin = torch.searchsorted(right[:, 0].contiguous(), torch.arange(len(self) + 1))
+        for row, (boxes, recorded) in enumerate(places):
+            own = right[begin[row] : begin[row + 1]]
+            if not len(own) or not len(boxes):
+                continue
+            near = box_overlaps(boxes, recorded) >= SAME_PLACE
+            both = near.T[own[:, 1]][:, :, None] & near.T[own[:, 2]][:, None, :]
+            relation, subject, thing = (both & ~torch.eye(len(boxes), dtype=torch.bool)).nonzero().unbind(1)
+            pair = first[row] + subject * (len(boxes) - 1) + thing - (thing > subject).long()
+            found.append((begin[row] + relation, pair))
+        relation, pair = (torch.cat(part) for part in zip(*found, strict=True)) if found else (first[:0], first[:0])
+        image = right[:, 0]
+        ends = right[:, 1:3] + truth.object_offsets[image, None]
+        return Candidates(relation, pair, truth.classes[ends], right[:, 3], image)
+
+    def answers_of_relations(self) -> Tensor:
+        """Image, subject, object and predicate of every recorded relation, each once, in order, int64 (M, 4)."""
+        image = torch.arange(len(self)).repeat_interleave(self.relation_offsets.diff())
+        return torch.cat([image[:, None], self.relations], 1).unique(dim=0)
 
     def subset(self, rows: Any) -> Scenes:
         """The images at these positions, in this order."""
@@ -200,14 +282,25 @@ class Scenes:
             relation_offsets=relation_offsets,
             sizes=self.sizes[at],
             features=None if self.features is None else self.features[objects],
+            class_scores=None if self.class_scores is None else self.class_scores[objects],
+            recorded=None if self.recorded is None else self.recorded.subset(rows),
         )
+        if self.union_features is not None:
+            pairs, _ = _pieces(self.pair_offsets(), at)
+            chosen.__dict__["union_features"] = self.union_features[pairs]
+        chosen.__dict__.pop("_candidates", None)
         return chosen
+
+    def as_recorded(self) -> Scenes:
+        """The recorded scenes alone, without what a detector saw: what frequencies are counted in."""
+        truth = self.recorded or self
+        return replace(truth, features=None, union_features=None, class_scores=None, classes_given=True)
 
     def predicates_present(self) -> Tensor:
         """Which predicates occur in each image: a label matrix, int8 (N, predicates)."""
         found = torch.zeros(len(self), self.num_predicates, dtype=torch.int8)
-        image = torch.arange(len(self)).repeat_interleave(self.relation_offsets.diff())
-        found[image, self.relations[:, 2]] = 1
+        recorded = (self.recorded or self).answers_of_relations()
+        found[recorded[:, 0], recorded[:, 3]] = 1
         return found
 
     # ---- what a data set asks of its inputs
@@ -219,10 +312,11 @@ class Scenes:
         return self.answers()
 
     def facts(self) -> dict[str, Any]:
-        return {"objects": list(self.class_names)}
+        task = {} if self.classes_given else {"task": self.task}
+        return {"objects": list(self.class_names), **task}
 
     def counts(self) -> dict[str, int]:
-        relations = len(self.answers().entries)
+        relations = len((self.recorded or self).answers_of_relations())
         return {"object_classes": len(self.class_names), "objects": len(self.classes), "relations": relations}
 
     def in_words(self, num_labels: int, single: bool) -> str:
@@ -260,6 +354,10 @@ def _extents(scenes: Scenes) -> Tensor:
 
 def _offsets(counts: Tensor) -> Tensor:
     return torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
+
+
+def _each(rows: Tensor, offsets: Tensor) -> tuple[Tensor, ...]:
+    return rows.split(offsets.diff().tolist())
 
 
 def _pieces(offsets: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,11 @@ from shortlist.data import Dataset
 from shortlist.errors import ShortlistError, errors_name
 from shortlist.files import PathLike, written_whole
 from shortlist.metrics.top import top_labels
-from shortlist.scenes.containers import Scenes
+from shortlist.scenes.containers import SAME_PLACE, Scenes
+from shortlist.scenes.found import scored_pairs
+from shortlist.scenes.matching import box_overlaps
+
+_BACKGROUND = "(no object)"
 
 
 @dataclass(frozen=True)
@@ -97,24 +101,53 @@ def predicted_graphs(
         k: how many relations.
         constrained: a pair of objects has at most one relation.
     """
-    scenes = dataset.inputs
-    offsets = scenes.answers().offsets
-    if scores.shape != (int(offsets[-1]), dataset.num_labels):
+    scenes: Scenes = dataset.inputs
+    offsets = scenes.pair_offsets()
+    if scores.shape[0] != int(offsets[-1]) or scores.shape[1] not in (dataset.num_labels, dataset.num_labels + 2):
         raise ShortlistError(
             f"scores must have a row for each of the {int(offsets[-1])} pairs and a column for each of the "
             f"{dataset.num_labels} predicates, got {tuple(scores.shape)}"
         )
+    values, classes = scored_pairs(scores, dataset.num_labels)
     for image, (first, last) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-        yield _graph(dataset, image, _best(scores[first:last], k, constrained))
+        found = None if classes is None else _subjects(classes[first:last])
+        yield _graph(dataset, scenes, image, _best(values[first:last], k, constrained), found)
 
 
 def recorded_graphs(dataset: Dataset) -> Iterator[SceneGraph]:
     """What is recorded of each image of a scene data set."""
-    scenes = dataset.inputs
+    scenes: Scenes = dataset.inputs.recorded or dataset.inputs
     for image in range(len(dataset)):
         first, last = scenes.relation_offsets[image : image + 2].tolist()
         once = dict.fromkeys(map(tuple, scenes.relations[first:last].tolist()))
-        yield _graph(dataset, image, [(*relation, None) for relation in once])
+        yield _graph(dataset, scenes, image, [(*relation, None) for relation in once])
+
+
+def agreement(graph: SceneGraph, right: SceneGraph) -> tuple[list[bool], list[bool]]:
+    """Which relations of a graph are recorded too, and which recorded ones the graph has.
+
+    Objects of the same list are compared by their places in it. Those of a detector, or whose classes were found, are
+    the same if they have the same name and their boxes overlap (overlap over union of at least 0.5).
+
+    >>> man, hat = SceneObject("man", (10.0, 5.0, 50.0, 75.0)), SceneObject("hat", (20.0, 5.0, 40.0, 15.0))
+    >>> graph = SceneGraph("1.jpg", 60, 80, (man, hat), (SceneRelation(0, "wears", 1), SceneRelation(1, "on", 0)))
+    >>> agreement(graph, SceneGraph("1.jpg", 60, 80, (hat, man), (SceneRelation(1, "wears", 0),)))
+    ([True, False], [True])
+    """
+    if graph.objects == right.objects:
+        same = torch.eye(len(right.objects), dtype=torch.bool)
+    else:
+        boxes = (torch.tensor([one.box for one in each.objects]).reshape(-1, 4) for each in (graph, right))
+        same = box_overlaps(*boxes) >= SAME_PLACE
+        same &= torch.tensor([[a.name == b.name for b in right.objects] for a in graph.objects]).reshape(same.shape)
+
+    def are_one(a: SceneRelation, b: SceneRelation) -> bool:
+        return a.predicate == b.predicate and bool(same[a.subject, b.subject] and same[a.object, b.object])
+
+    return (
+        [any(are_one(a, b) for b in right.relations) for a in graph.relations],
+        [any(are_one(a, b) for a in graph.relations) for b in right.relations],
+    )
 
 
 def write_graphs(path: PathLike, graphs: Iterable[SceneGraph]) -> int:
@@ -146,17 +179,38 @@ def _best(scores: Tensor, k: int, constrained: bool) -> list[tuple[int, int, int
     chosen = top_labels(values[None].float(), min(k, len(values)))[0]
     pair = chosen if predicate is not None else chosen // predicates
     what = predicate[chosen] if predicate is not None else chosen % predicates
-    others = round((1 + (1 + 4 * pairs) ** 0.5) / 2) - 1  # pairs = objects * others
+    others = _others(pairs)
     subject, thing = pair // others, pair % others
     thing = thing + (thing >= subject).long()
     columns = (subject.tolist(), thing.tolist(), what.tolist(), values[chosen].tolist())
     return list(zip(*columns, strict=True))
 
 
-def _graph(dataset: Dataset, image: int, relations: Sequence[tuple[Any, ...]]) -> SceneGraph:
-    scenes: Scenes = dataset.inputs
+def _subjects(classes: Tensor) -> list[int]:
+    """The found class of every object of an image, of whose pairs these are the classes: each is a subject in turn."""
+    others = _others(len(classes))
+    found: list[int] = classes[::others, 0].tolist() if others else []
+    return found
+
+
+def _others(pairs: int) -> int:
+    """How many other objects there are: pairs = objects * others."""
+    return round((1 + (1 + 4 * pairs) ** 0.5) / 2) - 1 if pairs else 0
+
+
+def _graph(
+    dataset: Dataset,
+    scenes: Scenes,
+    image: int,
+    relations: Sequence[tuple[Any, ...]],
+    found: Sequence[int] | None = None,
+) -> SceneGraph:
+    """``found``: the classes of the objects, where they are not given; with a single object there is no pair to say."""
     first, last = scenes.object_offsets[image : image + 2].tolist()
-    boxes, classes = scenes.boxes[first:last].tolist(), scenes.classes[first:last].tolist()
+    boxes = scenes.boxes[first:last].tolist()
+    classes = scenes.classes[first:last].tolist() if found is None else found
+    names = [scenes.class_names[c] if c < len(scenes.class_names) else _BACKGROUND for c in classes]
+    names += [_BACKGROUND] * (len(boxes) - len(names))
     reach = torch.tensor(boxes).reshape(-1, 4)[:, 2:]
     size = scenes.sizes[image].clamp(min=1).float()
     width, height = (torch.cat([size[None], reach]).amax(0)).ceil().int().tolist()
@@ -164,6 +218,6 @@ def _graph(dataset: Dataset, image: int, relations: Sequence[tuple[Any, ...]]) -
         image=str(image) if dataset.ids is None else dataset.ids[image],
         width=width,
         height=height,
-        objects=tuple(SceneObject(scenes.class_names[c], tuple(box)) for c, box in zip(classes, boxes, strict=True)),
+        objects=tuple(SceneObject(name, tuple(box)) for name, box in zip(names, boxes, strict=True)),
         relations=tuple(SceneRelation(s, dataset.vocabulary[p], o, score) for s, o, p, score in relations),
     )

@@ -1,5 +1,6 @@
 """Losses of whole images: one row of candidates each, (pairs x predicates), however many pairs an image has."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -8,26 +9,31 @@ from torch import Tensor
 
 from shortlist.functional import lml_loss, truncated_entropy_loss
 
-RowLoss = Callable[[Tensor, Tensor], Tensor]  # scores and label matrix, (rows, candidates) -> (rows,)
+RowLoss = Callable[[Tensor, Tensor, int], Tensor]  # scores and label matrix, (rows, candidates), pairs -> (rows,)
 
 
-def lml_losses(scores: Tensor, entries: Tensor, pair_counts: Sequence[int], k: int) -> Tensor:
+def lml_losses(scores: Tensor, entries: Tensor, pair_counts: Sequence[int], k: float) -> Tensor:
     """The LML loss of each image, all of whose candidates are projected together: (images,).
 
     Args:
         scores: (pairs, predicates), image after image.
         entries: (M, 2): the recorded relations, a pair and a predicate each.
         pair_counts: how many pairs each image has.
-        k: how many relations are predicted per image; an image with no more candidates has loss 0.
+        k: how many relations are predicted per image; below 1, what share of the image's pairs (see `k_of`). An image
+            with no more candidates has loss 0.
 
     >>> scores = torch.tensor([[2.0, 1.0], [0.0, -1.0], [3.0, 3.0], [3.0, 3.0]])
     >>> lml_losses(scores, torch.tensor([[0, 1], [3, 0]]), [2, 2], k=2)
     tensor([0.4741, 0.6931])
     """
-    return _by_image(lambda rows, target: lml_loss(rows, target, k, reduction="none"), scores, entries, pair_counts)
+
+    def loss(rows: Tensor, target: Tensor, pairs: int) -> Tensor:
+        return lml_loss(rows, target, k_of(k, pairs), reduction="none")
+
+    return _by_image(loss, scores, entries, pair_counts)
 
 
-def truncated_entropy_losses(scores: Tensor, entries: Tensor, pair_counts: Sequence[int], k: int) -> Tensor:
+def truncated_entropy_losses(scores: Tensor, entries: Tensor, pair_counts: Sequence[int], k: float) -> Tensor:
     """The truncated top-k entropy of each image over all of its candidates; arguments as in `lml_losses`.
 
     >>> scores = torch.tensor([[2.0, 1.0], [0.0, -1.0]])
@@ -35,10 +41,21 @@ def truncated_entropy_losses(scores: Tensor, entries: Tensor, pair_counts: Seque
     tensor([0.4076])
     """
 
-    def loss(rows: Tensor, target: Tensor) -> Tensor:
-        return truncated_entropy_loss(rows, target, k, reduction="none")
+    def loss(rows: Tensor, target: Tensor, pairs: int) -> Tensor:
+        return truncated_entropy_loss(rows, target, k_of(k, pairs), reduction="none")
 
     return _by_image(loss, scores, entries, pair_counts)
+
+
+def k_of(k: float, pairs: int) -> int:
+    """How many relations are predicted of an image with so many pairs of objects: k, or that share of them, at least 1.
+
+    >>> k_of(20, 6), k_of(0.25, 6), k_of(0.25, 380)
+    (20, 2, 95)
+    """
+    if k >= 1:
+        return int(k)
+    return max(1, math.floor(k * pairs + 0.5))
 
 
 def softmax_losses(scores: Tensor, chosen: Tensor, pair_counts: Sequence[int]) -> Tensor:
@@ -94,7 +111,7 @@ def _by_image(loss: RowLoss, scores: Tensor, entries: Tensor, pair_counts: Seque
         sizes.tolist(), images.tolist(), scores.split(lengths), target.split(lengths), strict=True
     ):
         rows = own.reshape(number, size * predicates)
-        losses.append(loss(rows, marks.reshape(rows.shape)) if size else rows.sum(1))
+        losses.append(loss(rows, marks.reshape(rows.shape), size) if size else rows.sum(1))
     if not losses:
         return scores.sum(1)
     return torch.cat(losses)[torch.argsort(by_size).to(scores.device)]

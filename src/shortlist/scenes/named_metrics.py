@@ -3,20 +3,24 @@
 from torch import Tensor
 
 from shortlist.scenes.containers import Relations
-from shortlist.scenes.recall import scene_mean_recall_at_k, scene_recall_at_k
+from shortlist.scenes.found import found_relations
+from shortlist.scenes.recall import image_recalls, predicate_recalls
 
 
-def recall(scores: Tensor, relations: Relations, k: int) -> Tensor:
-    return scene_recall_at_k(scores, relations.entries, k, offsets=relations.offsets)
+def recall(scores: Tensor, relations: Relations, k: int, *, constrained: bool = True) -> Tensor:
+    inputs, found = found_relations(scores, relations, (k,), constrained)
+    return image_recalls(inputs, found[0]).mean().float()
 
 
 def recall_unconstrained(scores: Tensor, relations: Relations, k: int) -> Tensor:
-    return scene_recall_at_k(scores, relations.entries, k, offsets=relations.offsets, constrained=False)
+    return recall(scores, relations, k, constrained=False)
 
 
-def mean_recall(scores: Tensor, relations: Relations, k: int) -> Tensor:
-    return scene_mean_recall_at_k(scores, relations.entries, k, offsets=relations.offsets)
+def mean_recall(scores: Tensor, relations: Relations, k: int, *, constrained: bool = True) -> Tensor:
+    inputs, found = found_relations(scores, relations, (k,), constrained)
+    total, count = predicate_recalls(inputs, found[0])
+    return (total / count)[count > 0].mean().float()
 
 
 def mean_recall_unconstrained(scores: Tensor, relations: Relations, k: int) -> Tensor:
-    return scene_mean_recall_at_k(scores, relations.entries, k, offsets=relations.offsets, constrained=False)
+    return mean_recall(scores, relations, k, constrained=False)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
 from shortlist.objectives.base import Objective
+from shortlist.scenes.found import with_classes
 from shortlist.scenes.losses import draw_predicates, lml_losses, softmax_losses, truncated_entropy_losses
 from shortlist.scenes.pair_sampling import sample_pairs
 from shortlist.scenes.scorer import PairFeatures
@@ -19,7 +20,8 @@ class SceneObjective(Objective):
 
     ``forward`` gives (pairs, predicates), image after image, whose order within an image is the answer; ``loss`` takes
     the recorded relations as (pair, predicate) entries. Where the backbone decides the classes of objects, their
-    cross-entropy is added.
+    cross-entropy is added; scores are then those of triples, with the logarithms of both classes' probabilities, and
+    have the classes in two more columns (`found.with_classes`).
     """
 
     @dataclass(frozen=True)
@@ -50,8 +52,17 @@ class SceneObjective(Objective):
         scores: Tensor = self.head(features.values) + features.frequency[:, : self.head.out_features]
         return scores
 
-    def forward(self, features: Any) -> Tensor:
+    def predicate_scores(self, features: PairFeatures) -> Tensor:
+        """The scores of all predicates of every pair, (pairs, predicates)."""
         return self.columns(features)
+
+    def forward(self, features: Any) -> Tensor:
+        scores, decided = self.predicate_scores(features), features.decided
+        if decided is None:
+            return scores
+        certain = decided.scores.log_softmax(1).gather(1, decided.chosen[:, None])
+        scores = scores + certain[decided.subjects] + certain[decided.objects]
+        return with_classes(scores, decided.chosen[decided.subjects], decided.chosen[decided.objects])
 
     def image_losses(self, features: PairFeatures, entries: Tensor) -> tuple[Tensor, Tensor]:
         """The loss of each image, and which images count."""
@@ -92,7 +103,7 @@ class SceneSoftmax(SceneObjective):
     name, plain = "scene-softmax", "cross-entropy"
     has_none = True
 
-    def forward(self, features: Any) -> Tensor:
+    def predicate_scores(self, features: PairFeatures) -> Tensor:
         return self.columns(features).log_softmax(1)[:, :-1]
 
     def row_losses(self, scores: Tensor, entries: Tensor, pair_counts: tuple[int, ...]) -> Tensor:
@@ -105,14 +116,15 @@ class _OfK(SceneObjective):
 
     @dataclass(frozen=True)
     class Config(SceneObjective.Config):
-        """``k``: how many relations are predicted per image while training; ``others``: as in `SceneSoftmax`."""
+        """``k``: how many relations are predicted per image while training: a number, or a share (below 1) of its
+        pairs; ``others``: as in `SceneSoftmax`."""
 
-        k: int = 20
+        k: int | float = 20
 
         def __post_init__(self) -> None:
             super().__post_init__()
-            if self.k < 1:
-                raise ShortlistError(f"k must be at least 1, got {self.k}")
+            if self.k <= 0 or (self.k >= 1 and self.k != int(self.k)):
+                raise ShortlistError(f"k must be a whole number, or a share of an image's pairs below 1, got {self.k}")
 
 
 class SceneLML(_OfK):

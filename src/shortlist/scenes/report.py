@@ -25,13 +25,18 @@ from shortlist.reports.training import training_curves
 from shortlist.reports.words import fixed, percent
 from shortlist.reports.write import put
 from shortlist.scenes.drawing import to_png, to_svg
-from shortlist.scenes.graphs import SceneGraph, predicted_graphs, recorded_graphs
-from shortlist.scenes.recall import found_at, image_recalls, predicate_recalls, scene_inputs
+from shortlist.scenes.found import found_relations
+from shortlist.scenes.graphs import SceneGraph, agreement, predicted_graphs, recorded_graphs
+from shortlist.scenes.pictures import Pictures
+from shortlist.scenes.recall import image_recalls, predicate_recalls
 from shortlist.tasks import ScoredRun
 
 KS = (1, 2, 5, 10, 20, 50, 100)
 _TABLE = (20, 50, 100)
 _SHOWN_GRAPHS, _SHOWN_RELATIONS = 9, 10
+_LONGEST = 480  # pixels of an image on the page
+_PREDICATES_AT = 50  # relations per image, where predicates are looked at one by one
+_EXAMPLES = 2  # relations that are named of each predicate, recalled and missed
 _CURVES = ("loss", "scene-recall@50", "scene-recall-unconstrained@50")
 _KINDS = {"constrained": True, "unconstrained": False}
 
@@ -80,21 +85,22 @@ class _Measured:
     mean_recall: Mapping[int, float]  # constrained
     by_predicate: Tensor  # at 50, constrained; NaN where it does not occur
     images: Tensor  # that have each predicate
+    found: Tensor  # at 50, constrained: which of `Scenes.answers_of_relations`
 
 
 def _measured(run: ScoredRun, dataset: Dataset) -> _Measured:
-    answers = dataset.inputs.answers()
-    inputs = scene_inputs(run.scores, answers.entries, answers.offsets)
+    answers = dataset.answers
     recall, mean_recall = {}, {}
     for kind, constrained in _KINDS.items():
-        for k, found in zip(KS, found_at(inputs, KS, constrained), strict=True):
+        inputs, found_at_ks = found_relations(run.scores, answers, KS, constrained)
+        for k, found in zip(KS, found_at_ks, strict=True):
             recall[kind, k] = float(image_recalls(inputs, found).mean())
             if constrained:
                 total, count = predicate_recalls(inputs, found)
                 mean_recall[k] = float((total / count)[count > 0].mean())
-                if k == 50:
-                    by_predicate, images = total / count, count
-    return _Measured(recall, mean_recall, by_predicate, images)
+                if k == _PREDICATES_AT:
+                    by_predicate, images, hits = total / count, count, found
+    return _Measured(recall, mean_recall, by_predicate, images, hits)
 
 
 def _lead(measured: Mapping[str, Sequence[_Measured]]) -> str:
@@ -121,45 +127,65 @@ def _row(name: str, seeds: Sequence[_Measured]) -> dict[str, Any]:
 
 
 def _cards(name: str, run: ScoredRun, dataset: Dataset, count: int) -> list[dict[str, Any]]:
-    """Images spread evenly over the data, of those with at least two relations."""
-    enough = (dataset.inputs.relation_offsets.diff() >= 2).nonzero()[:, 0]
+    """Images spread evenly over the data, of those with at least two relations; drawn on, where they are known."""
+    recorded = dataset.inputs.recorded or dataset.inputs
+    enough = (recorded.relation_offsets.diff() >= 2).nonzero()[:, 0]
     places = torch.linspace(0, len(enough) - 1, min(count, len(enough))).long()
     wanted = enough[places].tolist() if len(enough) else []
-    offsets = dataset.inputs.answers().offsets.tolist()
+    offsets = dataset.inputs.pair_offsets().tolist()
     rows = [torch.arange(offsets[image], offsets[image + 1]) for image in wanted]
     part = dataset.subset(wanted)
     scores = run.scores[torch.cat(rows)] if rows else run.scores[:0]
+    pictures = Pictures(part, longest=_LONGEST)
     graphs = zip(predicted_graphs(part, scores, _SHOWN_RELATIONS), recorded_graphs(part), strict=True)
-    return [{"run": name, **_card(graph, right)} for graph, right in graphs]
-
-
-def _card(graph: SceneGraph, right: SceneGraph) -> dict[str, Any]:
-    def triples(of: SceneGraph) -> list[tuple[int, str, int]]:
-        return [(one.subject, one.predicate, one.object) for one in of.relations]
-
-    known, answered = set(triples(right)), set(triples(graph))
-    sentences = [
-        {"text": text, "right": triple in known}
-        for text, triple in zip(graph.sentences(), triples(graph), strict=True)
+    return [
+        {"run": name, **_card(*pictures.under(graph, row), right)} for row, (graph, right) in enumerate(graphs)
     ]
-    missed = [text for text, triple in zip(right.sentences(), triples(right), strict=True) if triple not in answered]
-    drawn = {"picture": to_svg(graph, right=right), "png": to_png(graph, right=right)}
+
+
+def _card(image: bytes | None, graph: SceneGraph, right: SceneGraph) -> dict[str, Any]:
+    are_right, are_found = agreement(graph, right)
+    sentences = [
+        {"text": text, "right": is_right} for text, is_right in zip(graph.sentences(), are_right, strict=True)
+    ]
+    missed = [text for text, is_found in zip(right.sentences(), are_found, strict=True) if not is_found]
+    drawn = {"picture": to_svg(graph, image=image, right=right), "png": to_png(graph, image=image, right=right)}
     return {"name": graph.image, **drawn, "sentences": sentences, "missed": missed}
 
 
 def _predicates(measured: Mapping[str, Sequence[_Measured]], dataset: Dataset) -> list[dict[str, Any]]:
-    """Recall at 50 of every predicate that occurs, the most frequent first."""
-    images = next(iter(measured.values()))[0].images
+    """Recall at 50 of every predicate that occurs, the most frequent first; and some of what the first run recalls and
+    misses."""
+    first = next(iter(measured.values()))[0]
+    images = first.images
     means = [torch.stack([one.by_predicate for one in seeds]).mean(0) for seeds in measured.values()]
+    relations = (dataset.inputs.recorded or dataset.inputs).answers_of_relations()
     return [
         {
             "name": dataset.vocabulary[predicate],
             "images": int(images[predicate]),
+            "relations": int((relations[:, 3] == predicate).sum()),
             "cells": [percent(float(mean[predicate])) for mean in means],
+            "recalled": _some(relations[(relations[:, 3] == predicate) & first.found], dataset),
+            "missed": _some(relations[(relations[:, 3] == predicate) & ~first.found], dataset),
         }
         for predicate in images.argsort(descending=True, stable=True).tolist()
         if images[predicate]
     ]
+
+
+def _some(relations: Tensor, dataset: Dataset) -> str:
+    """The first few of these relations in words, of different images where there are some, and how many there are."""
+    scenes = dataset.inputs.recorded or dataset.inputs
+    shown: dict[int, str] = {}
+    for image, subject, thing, predicate in relations[:200].tolist():
+        begin = int(scenes.object_offsets[image])
+        ends = [scenes.class_names[int(scenes.classes[begin + place])] for place in (subject, thing)]
+        name = image if dataset.ids is None else dataset.ids[image]
+        shown.setdefault(image, f"{ends[0]} {dataset.vocabulary[predicate]} {ends[1]} ({name})")
+        if len(shown) == _EXAMPLES:
+            break
+    return f"{len(relations):,}" + (f": {'; '.join(shown.values())}" if shown else "")
 
 
 def _recall_charts(measured: Mapping[str, Sequence[_Measured]]) -> list[Chart]:

@@ -22,6 +22,8 @@ class DecidedClasses:
     scores: Tensor  # (objects, classes + 1); the last column is background
     recorded: Tensor  # (objects,): what they are, for the loss; the number of classes stands for background
     chosen: Tensor  # (objects,)
+    subjects: Tensor  # (pairs,): which of them each pair is of
+    objects: Tensor  # (pairs,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,7 @@ class RelationScorer(nn.Module):
                 raise ShortlistError(f"{name} must be at least 1, got {value}")
         if not 0 <= dropout < 1:
             raise ShortlistError(f"dropout must be at least 0 and below 1, got {dropout!r}")
-        classes, predicates, words, features = in_shape[:4]  # the rest is for MotifNet
+        classes, predicates, words, features, _, _, decide = (*in_shape, 0, 0, 0)[:7]
         self.embedding = nn.Embedding(classes, words or embedding)
         own = self.embedding.embedding_dim + OBJECT_NUMBERS + features
         self.context = LeftRightContext(own, context)
@@ -97,6 +99,7 @@ class RelationScorer(nn.Module):
         self.frequency = nn.Parameter(
             torch.zeros(classes * classes, predicates + 1), requires_grad=learn_frequency
         )
+        self.decide = nn.Linear(whole, classes + 1) if decide else None  # the last is background
         self.features, self.out_features = features, hidden
 
     @torch.no_grad()
@@ -104,7 +107,7 @@ class RelationScorer(nn.Module):
         """Take word vectors and frequencies from the training images."""
         if scenes.word_vectors is not None:
             self.embedding.weight.copy_(scenes.word_vectors)
-        self.frequency.copy_(log_frequencies(scenes))
+        self.frequency.copy_(log_frequencies(scenes.as_recorded()))
 
     def forward(self, batch: SceneBatch) -> PairFeatures:
         if not isinstance(batch, SceneBatch):
@@ -112,7 +115,7 @@ class RelationScorer(nn.Module):
                 f"the backbone 'relations-light' takes scenes, got {type(batch).__name__}: see shortlist.scenes"
             )
         boxes = batch.boxes.to(self.place.weight.dtype)
-        parts = [self.embedding(batch.classes), object_geometry(boxes)]
+        parts = [self._class_vectors(batch), object_geometry(boxes)]
         if self.features:
             if batch.features is None:
                 raise ShortlistError(f"the scorer was built for {self.features} features per box, the images have none")
@@ -124,6 +127,25 @@ class RelationScorer(nn.Module):
         geometry = self.place(pair_geometry(boxes, batch.subjects, batch.objects))
         pairs = torch.relu(as_subject[batch.subjects] + as_object[batch.objects] + geometry)
         values = torch.relu(self.mix(self.dropout(pairs)))
-        classes = self.embedding.num_embeddings
-        kind = batch.classes[batch.subjects] * classes + batch.classes[batch.objects]
-        return PairFeatures(values, nn.functional.embedding(kind, self.frequency), batch.pair_counts)
+        decided = None if self.decide is None else self._decided(self.decide(objects), batch)
+        known = batch.classes if decided is None else decided.chosen
+        kind = known[batch.subjects] * self.embedding.num_embeddings + known[batch.objects]
+        return PairFeatures(values, nn.functional.embedding(kind, self.frequency), batch.pair_counts, decided)
+
+    def _class_vectors(self, batch: SceneBatch) -> Tensor:
+        """Of the given classes; else of those that a detector takes the objects for, by its probabilities."""
+        if self.decide is None:
+            vectors: Tensor = self.embedding(batch.classes)
+            return vectors
+        if batch.class_scores is None:
+            return self.embedding.weight.new_zeros(len(batch.classes), self.embedding.embedding_dim)
+        return batch.class_scores.to(self.embedding.weight.dtype).softmax(1)[:, :-1] @ self.embedding.weight
+
+    def _decided(self, scores: Tensor, batch: SceneBatch) -> DecidedClasses:
+        """What a detector says, corrected by what the context says; background is never chosen."""
+        scores = scores if batch.class_scores is None else scores + batch.class_scores.to(scores.dtype)
+        chosen = scores.detach()[:, :-1].argmax(1)
+        if self.training:  # frequencies are learned of the recorded classes
+            chosen = torch.where(batch.classes < self.embedding.num_embeddings, batch.classes, chosen)
+        return DecidedClasses(scores, batch.classes, chosen, batch.subjects, batch.objects)
+

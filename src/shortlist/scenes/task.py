@@ -1,7 +1,6 @@
 """The task of scenes: recall of relations, graphs in files and drawings, the report. See ``shortlist.tasks.Task``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from shortlist.options import Named
 from shortlist.scenes.drawing import to_svg
 from shortlist.scenes.graphs import SceneGraph, predicted_graphs, recorded_graphs, write_graphs
 from shortlist.scenes.motifnet import MotifNet
+from shortlist.scenes.pictures import Pictures
 from shortlist.scenes.report import write_scenes
 from shortlist.scenes.scorer import RelationScorer
 from shortlist.tasks import Predictions, ScoredRun
@@ -41,6 +41,11 @@ class SceneTask:
 
     def same_kind(self, facts: Mapping[str, Any], dataset: Dataset, what: str) -> None:
         check_same_names(facts["objects"], dataset.inputs.class_names, what, "object class")
+        trained = facts.get("task", "predcls")
+        if dataset.inputs.task != trained:
+            raise ShortlistError(
+                f"{what}: its task is {dataset.inputs.task}, that of the training data is {trained}: set task={trained}"
+            )
 
     def start(self, backbone: nn.Module, train_set: Dataset) -> None:
         if isinstance(backbone, RelationScorer | MotifNet):
@@ -51,7 +56,7 @@ class SceneTask:
     ) -> dict[str, Any]:
         """Recall of the k best relations of each image, and its mean over predicates."""
         relations = dataset.answers
-        if not len(relations.entries):
+        if not len((dataset.inputs.recorded or dataset.inputs).relations):
             raise ShortlistError("no image has a recorded relation: there is nothing to evaluate against")
         names = metrics or [*self.epoch_metrics(), *(f"scene-mean-recall@{k}" for k in _KS)]
         wanted = [find_metric(name, kind="scenes", allow_import=allow_import) for name in names]
@@ -85,7 +90,7 @@ def _relations_wanted(wanted: Predictions) -> tuple[int, bool]:
     """How many relations an image is answered with, and whether a pair has at most one: ``top-k:k=20``,
     ``top-k:k=20,constrained=false``; without a rule as many as the objective was trained for, else 20."""
     rule = wanted.rule or Named(name="top-k")
-    options = {"k": int(wanted.k or 20), "constrained": True, **rule.options}
+    options = {"k": int(wanted.k) if wanted.k and wanted.k >= 1 else 20, "constrained": True, **rule.options}
     k, constrained = options.pop("k"), options.pop("constrained")
     if rule.name != "top-k" or options or not isinstance(constrained, bool):
         given = f"{rule.name}:{','.join(f'{key}={value}' for key, value in rule.options.items())}"
@@ -97,20 +102,9 @@ def _relations_wanted(wanted: Predictions) -> tuple[int, bool]:
 
 def _draw(folder: Path, images: Path | None, graphs: Sequence[SceneGraph], dataset: Dataset) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for graph, right in zip(graphs, recorded_graphs(dataset), strict=True):
+    pictures = Pictures(dataset, images)
+    for row, (graph, right) in enumerate(zip(graphs, recorded_graphs(dataset), strict=True)):
         name = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in graph.image)
-        image, graph = (None, graph) if images is None else _on_its_image(graph, images)
+        image, graph = pictures.under(graph, row)
         with written_whole(folder / f"{name}.svg") as file:
             file.write(to_svg(graph, image=image, right=right if right.relations else None).encode())
-
-
-def _on_its_image(graph: SceneGraph, folder: Path) -> tuple[bytes, SceneGraph]:
-    """The image, and the graph in the image's own size: boxes are in its pixels."""
-    from PIL import Image
-
-    path = folder / graph.image
-    if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
-        raise ShortlistError(f"--images {folder}: there is no {graph.image} in it")
-    with Image.open(path) as image:
-        width, height = image.size
-    return path.read_bytes(), replace(graph, width=width, height=height)

@@ -16,7 +16,8 @@ from shortlist.data.readers.findings import DataError, Findings, PathLike
 from shortlist.data.readers.json_files import read_json
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
-from shortlist.scenes.containers import Scenes, scene_dataset
+from shortlist.scenes.containers import Scenes, SceneTaskName, scene_dataset
+from shortlist.scenes.readers.given import Features, with_given
 
 _LONG_SIDE = 1024  # boxes_1024: pixels of an image scaled to this length
 _LEFT_OUT = {1592, 1722, 4616, 4617}  # images of image_data.json that could not be opened and are not in the file
@@ -36,6 +37,11 @@ def read_visual_genome(
     part: Literal["train", "validation", "test"] = "train",
     validation: int = 5000,
     empty: bool = False,
+    task: SceneTaskName = "predcls",
+    features: Features = None,
+    detections: PathLike | None = None,
+    word_vectors: PathLike | None = None,
+    images: PathLike | None = None,
 ) -> Dataset:
     """Scenes from ``VG-SGG.h5`` with the published splits: 150 object classes and 50 predicates in the usual file.
 
@@ -47,6 +53,11 @@ def read_visual_genome(
         part: the validation images are the first of the file's training images, as in Zellers et al. 2018.
         validation: how many they are.
         empty: keep images without relations too.
+        task: ``predcls`` (boxes and classes are given), ``sgcls`` (boxes are given) or ``sgdet`` (boxes of a detector).
+        features: a file of what a detector saw in each box, or a backbone that looks at the images.
+        detections: the file of a detector's boxes, for the task ``sgdet``.
+        word_vectors: a text file of word vectors (GloVe), for the vectors of object classes.
+        images: the folder of the images, for such a backbone and to draw on.
 
     Example:
         ```yaml
@@ -79,7 +90,10 @@ def read_visual_genome(
     if part != "test":
         rows = rows[:validation] if part == "validation" else rows[validation:]
     scenes = _scenes(path, arrays, rows, sizes, classes, predicates, findings)
-    return scene_dataset(scenes, [ids[row] for row in rows], predicates, f"visual-genome-{part}")
+    dataset = scene_dataset(scenes, [ids[row] for row in rows], predicates, f"visual-genome-{part}")
+    return with_given(
+        dataset, task=task, features=features, detections=detections, word_vectors=word_vectors, images=images
+    )
 
 
 def _scenes(

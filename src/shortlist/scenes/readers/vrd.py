@@ -12,12 +12,24 @@ from shortlist.data.readers.arrays import get_array, open_arrays
 from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.data.readers.json_files import read_json
 from shortlist.errors import ShortlistError
+from shortlist.scenes.containers import SceneTaskName
+from shortlist.scenes.readers.given import Features, with_given
 from shortlist.scenes.readers.rows import SceneRows, scenes_of
 
 _OTHER_ORDER = [2, 0, 3, 1]  # VRD writes ymin, ymax, xmin, xmax
 
 
-def read_vrd(path: PathLike, *, objects: PathLike | None = None, predicates: PathLike | None = None) -> Dataset:
+def read_vrd(
+    path: PathLike,
+    *,
+    objects: PathLike | None = None,
+    predicates: PathLike | None = None,
+    task: SceneTaskName = "predcls",
+    features: Features = None,
+    detections: PathLike | None = None,
+    word_vectors: PathLike | None = None,
+    images: PathLike | None = None,
+) -> Dataset:
     """Scenes from ``annotations_train.json`` or ``annotations_test.json``: image -> its relations, each with a subject,
     an object (category and bbox: ymin, ymax, xmin, xmax) and a predicate.
 
@@ -28,6 +40,11 @@ def read_vrd(path: PathLike, *, objects: PathLike | None = None, predicates: Pat
         path: the annotations.
         objects: the list of class names; ``objects.json`` beside the annotations where not given.
         predicates: the list of predicates; ``predicates.json`` beside the annotations where not given.
+        task: ``predcls`` (boxes and classes are given), ``sgcls`` (boxes are given) or ``sgdet`` (boxes of a detector).
+        features: a file of what a detector saw in each box, or a backbone that looks at the images.
+        detections: the file of a detector's boxes, for the task ``sgdet``.
+        word_vectors: a text file of word vectors (GloVe), for the vectors of object classes.
+        images: the folder of the images, for such a backbone and to draw on.
 
     Example:
         ```yaml
@@ -67,7 +84,10 @@ def read_vrd(path: PathLike, *, objects: PathLike | None = None, predicates: Pat
     rows.check(path, places.__getitem__, len(class_names), len(vocabulary), findings)
     findings.stop_if_any()
     sizes = np.zeros((len(content), 2))
-    return scenes_of(rows, list(content), sizes, class_names, vocabulary, name=Path(path).stem)
+    dataset = scenes_of(rows, list(content), sizes, class_names, vocabulary, name=Path(path).stem)
+    return with_given(
+        dataset, task=task, features=features, detections=detections, word_vectors=word_vectors, images=images
+    )
 
 
 def read_vrd_pairs(
@@ -76,6 +96,11 @@ def read_vrd_pairs(
     part: Literal["train", "test"] = "train",
     objects: PathLike | None = None,
     predicates: PathLike | None = None,
+    task: SceneTaskName = "predcls",
+    features: Features = None,
+    detections: PathLike | None = None,
+    word_vectors: PathLike | None = None,
+    images: PathLike | None = None,
 ) -> Dataset:
     """Scenes from an .npz with one row per (image, subject box, object box) and a multi-hot row of predicates:
     ``train_image``, ``train_subj``, ``train_obj``, ``train_subj_box_ymin_ymax_xmin_xmax``,
@@ -87,6 +112,11 @@ def read_vrd_pairs(
         part: which of its parts.
         objects: the list of class names; ``objects.json`` beside the file where not given.
         predicates: the list of predicates; ``predicates.json`` beside the file where not given.
+        task: ``predcls`` (boxes and classes are given), ``sgcls`` (boxes are given) or ``sgdet`` (boxes of a detector).
+        features: a file of what a detector saw in each box, or a backbone that looks at the images.
+        detections: the file of a detector's boxes, for the task ``sgdet``.
+        word_vectors: a text file of word vectors (GloVe), for the vectors of object classes.
+        images: the folder of the images, for such a backbone and to draw on.
 
     Example:
         ```yaml
@@ -110,16 +140,16 @@ def read_vrd_pairs(
     found = {key: get_array(file, f"{part}_{key}", findings) for key in keys}
     vectors = get_array(file, "object_word2vec", findings) if file and "object_word2vec" in file.keys else None
     findings.stop_if_any()
-    pairs, images = len(found["image"]), len(found["image_names"])
-    shapes = [(pairs,), (pairs,), (pairs,), (pairs, 4), (pairs, 4), (pairs, len(vocabulary)), (images,), (images, 2)]
+    pairs, total = len(found["image"]), len(found["image_names"])
+    shapes = [(pairs,), (pairs,), (pairs,), (pairs, 4), (pairs, 4), (pairs, len(vocabulary)), (total,), (total, 2)]
     for key, shape in zip(keys, shapes, strict=True):
         if found[key].shape != shape:
             findings.add(path, f"{part}_{key} must have the shape {shape}, got {found[key].shape}")
     if vectors is not None and (vectors.ndim != 2 or len(vectors) != len(class_names)):
         findings.add(path, f"object_word2vec must have {len(class_names)} rows, got the shape {vectors.shape}")
     findings.stop_if_any()
-    outside = np.flatnonzero((found["image"] < 0) | (found["image"] >= images)).tolist()
-    findings.rows(path, outside, lambda row: f"the image {found['image'][row]} is none of 0..{images - 1}")
+    outside = np.flatnonzero((found["image"] < 0) | (found["image"] >= total)).tolist()
+    findings.rows(path, outside, lambda row: f"the image {found['image'][row]} is none of 0..{total - 1}")
     findings.stop_if_any()
     row, predicate = np.nonzero(found["Y"])
     rows = SceneRows(
@@ -133,8 +163,11 @@ def read_vrd_pairs(
         path, lambda at: f"row {row[at]}, image {names[rows.image[at]]!s}", len(class_names), len(vocabulary), findings
     )
     findings.stop_if_any()
-    return scenes_of(
+    dataset = scenes_of(
         rows, names.tolist(), found["image_wh"], class_names, vocabulary, name=f"vrd-{part}", word_vectors=vectors
+    )
+    return with_given(
+        dataset, task=task, features=features, detections=detections, word_vectors=word_vectors, images=images
     )
 
 
