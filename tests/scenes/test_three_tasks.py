@@ -39,7 +39,7 @@ def config(folder, path, task, **options):
 
     content = {
         "data": {"train": source("train"), "validation": source("val"), "test": source("test"), "calibration": None},
-        "backbone": {"name": "relations", "embedding": 8, "context": 8, "hidden": 16},
+        "backbone": {"name": "relations-light", "embedding": 8, "context": 8, "hidden": 16},
         "objective": {"name": "scene-lml", "k": 0.25},
         "optimizer": {"name": "adamw", "lr": 5e-3},
         "epochs": 1,

@@ -134,20 +134,19 @@ def agreement(graph: SceneGraph, right: SceneGraph) -> tuple[list[bool], list[bo
     >>> agreement(graph, SceneGraph("1.jpg", 60, 80, (hat, man), (SceneRelation(1, "wears", 0),)))
     ([True, False], [True])
     """
+    ours = [(one.subject, one.predicate, one.object) for one in graph.relations]
+    theirs = [(one.subject, one.predicate, one.object) for one in right.relations]
     if graph.objects == right.objects:
-        same = torch.eye(len(right.objects), dtype=torch.bool)
-    else:
-        boxes = (torch.tensor([one.box for one in each.objects]).reshape(-1, 4) for each in (graph, right))
-        same = box_overlaps(*boxes) >= SAME_PLACE
-        same &= torch.tensor([[a.name == b.name for b in right.objects] for a in graph.objects]).reshape(same.shape)
-
-    def are_one(a: SceneRelation, b: SceneRelation) -> bool:
-        return a.predicate == b.predicate and bool(same[a.subject, b.subject] and same[a.object, b.object])
-
-    return (
-        [any(are_one(a, b) for b in right.relations) for a in graph.relations],
-        [any(are_one(a, b) for a in graph.relations) for b in right.relations],
-    )
+        known, found = set(theirs), set(ours)
+        return [one in known for one in ours], [one in found for one in theirs]
+    boxes = (torch.tensor([one.box for one in each.objects]).reshape(-1, 4) for each in (graph, right))
+    near = (box_overlaps(*boxes) >= SAME_PLACE).tolist()
+    same = [
+        [is_near and mine.name == other.name for is_near, other in zip(row, right.objects, strict=True)]
+        for row, mine in zip(near, graph.objects, strict=True)
+    ]
+    both = [[said == q and same[s][t] and same[o][u] for t, q, u in theirs] for s, said, o in ours]
+    return [any(row) for row in both], [any(row[at] for row in both) for at in range(len(theirs))]
 
 
 def write_graphs(path: PathLike, graphs: Iterable[SceneGraph]) -> int:

@@ -146,7 +146,7 @@ class MotifNet(nn.Module):
             for table in (self.class_vectors, self.edge_vectors, self.decoder and self.decoder.before):
                 if isinstance(table, nn.Embedding):
                     table.weight[: self.classes] = scenes.word_vectors
-        self.frequency.copy_(overlap_frequencies(scenes))
+        self.frequency.copy_(overlap_frequencies(scenes.as_recorded()))
 
     def forward(self, batch: SceneBatch) -> PairFeatures:
         if not isinstance(batch, SceneBatch):
@@ -157,7 +157,11 @@ class MotifNet(nn.Module):
         seen = _wanted(batch.features, self.features, "box")
         around = _wanted(batch.union_features, self.union_features, "union box")
         if not len(boxes):
-            return PairFeatures(boxes.new_zeros(0, self.out_features), self.frequency[:0], batch.pair_counts)
+            none = None
+            if self.decoder is not None:
+                scores = boxes.new_zeros(0, self.classes + 1)
+                none = DecidedClasses(scores, batch.classes, batch.classes, batch.subjects, batch.objects)
+            return PairFeatures(boxes.new_zeros(0, self.out_features), self.frequency[:0], batch.pair_counts, none)
         objects, order = self._described(batch, boxes, seen)
         classes, decided = batch.classes, None
         if self.decoder is not None:
@@ -193,7 +197,7 @@ class MotifNet(nn.Module):
         scores, chosen = map(order.back, self.decoder(objects[order.rows], order.sizes, known))
         if self.apart is not None and not self.training:
             chosen = without_duplicates(scores, batch.boxes, batch.counts, self.apart)
-        return DecidedClasses(scores, batch.classes, chosen)
+        return DecidedClasses(scores, batch.classes, chosen, batch.subjects, batch.objects)
 
     def _edges(self, objects: Tensor, classes: Tensor, order: _Packed) -> Tensor | None:
         """Every object as the end of an edge, knowing all classes."""
