@@ -37,6 +37,7 @@ FEATURES = {
     "train": TRAIN + "sl.runs.train(config, 'run')\nsl.runs.evaluate('run', 'test')\n"
     "sl.runs.predict('run', 'flowers.csv', rule='top-k:k=2')",
     "train,tensorboard": TRAIN + "sl.runs.train(config | {'loggers': ['tensorboard']}, 'run')",
+    "export": TRAIN + "sl.runs.export(sl.runs.train(config, 'run')['run'], out='model.onnx', rule='top-k:k=2')",
     "report": "import torch\nfrom shortlist import reports\n"
     "scores, labels = torch.randn(40, 6), torch.arange(40) % 6\n"
     "reports.write(reports.from_scores(scores, labels), 'report')",

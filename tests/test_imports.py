@@ -14,7 +14,7 @@ ORDER = [
     ["cli"],
     ["runs", "estimators"],
     ["scenes"],
-    ["reports"],
+    ["reports", "exporting"],
     ["training"],
     ["objectives"],
     ["imcl"],
@@ -38,6 +38,8 @@ ONLY_IN = {
     "lightning": ("training",),
     "torchmetrics": ("metrics",),
     "sklearn": ("estimators", "data"),
+    "onnx": ("exporting",),
+    "onnxruntime": ("exporting",),
 }
 
 

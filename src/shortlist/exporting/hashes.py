@@ -25,9 +25,8 @@ def row_hashes(graph: Graph, scores: str, num_labels: int) -> str:
     scores = graph("Where", graph("Equal", scores, zero), zero, scores)  # -0.0 counts as 0.0
     bits = graph.cast(graph("BitCast", scores, to=12), "UINT64")  # 12 is uint32
     numbers = graph("BitwiseOr", mix(graph, _multiples(num_labels)), np.uint64(1))
-    products = graph.cast(graph("Mul", bits, numbers), "INT64")  # signed sums have the same bits
-    total = graph("ReduceSum", products, np.array([1], np.int64), keepdims=1)
-    return mix(graph, graph.cast(total, "UINT64"))
+    # not ReduceSum: that of onnxruntime adds whole numbers as doubles
+    return mix(graph, graph("MatMul", bits, graph("Unsqueeze", numbers, np.array([1], np.int64))))
 
 
 def label_hashes(graph: Graph, rows: str, num_labels: int) -> str:

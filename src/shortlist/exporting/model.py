@@ -20,6 +20,7 @@ from shortlist.optional import require
 from shortlist.sets import SetRule
 
 FEATURES, PIXELS, SCORES = "features", "pixels", "scores"
+_IR = 10  # the format of the file: runtimes refuse newer ones than they know
 
 
 def make_model(
@@ -43,7 +44,7 @@ def make_model(
     name, kind = (PIXELS, torch.uint8) if pixels else (FEATURES, torch.float32)
     model = network_model(network, torch.zeros(2, *in_shape, dtype=kind), name)
     before, after, inputs = Graph(), Graph(), list(model.graph.input)
-    described: list[dict[str, Any]] = [{"name": name, "type": str(kind).removeprefix("torch."), "shape": list(in_shape)}]
+    described: list[dict[str, Any]] = [{"name": name, "type": str(kind)[6:], "shape": list(in_shape)}]  # torch.uint8
     if preprocessor is not None:
         described = inputs_of(preprocessor)
         before.named(features_of(before, preprocessor), name)
@@ -73,7 +74,7 @@ def make_model(
         graph,
         opset_imports=[onnx.helper.make_opsetid(*one) for one in opsets],
         functions=list(model.functions),
-        ir_version=max(model.ir_version, 10) if after.opset == opsets[0][1] else model.ir_version,
+        ir_version=_IR,
         producer_name="shortlist",
         producer_version=__version__,
     )
@@ -88,7 +89,7 @@ def rule_model(rule: SetRule, num_labels: int) -> Any:
 
     >>> import torch, shortlist as sl
     >>> rule = sl.sets.TopK(2)
-    >>> run(rule_model(rule, 3), {"scores": np.array([[0.1, 3.0, 2.0]], np.float32)})["sets"]
+    >>> run_model(rule_model(rule, 3), {"scores": np.array([[0.1, 3.0, 2.0]], np.float32)})["sets"]
     array([[False,  True,  True]])
     """
     onnx = require("onnx")
@@ -98,10 +99,10 @@ def rule_model(rule: SetRule, num_labels: int) -> Any:
     inputs = [value(SCORES, onnx.TensorProto.FLOAT, shape)]
     outputs = [value("sets", onnx.TensorProto.BOOL, shape)]
     made = onnx.helper.make_graph(graph.nodes, "shortlist", inputs, outputs, graph.constants)
-    return onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", graph.opset)])
+    return onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", graph.opset)], ir_version=_IR)
 
 
-def run(model: Any, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def run_model(model: Any, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """What onnxruntime makes of these inputs, by the name of each output."""
     runtime = require("onnxruntime")
     session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])

@@ -1,7 +1,7 @@
 """Set rules as nodes: from scores (rows, labels) to membership, one small function for each rule.
 
-The graph repeats what the rule does, in the same types and in the same order. Only the link is computed anew: softmax and
-sigmoid in double, rounded to float32, which is at most a few roundings from what PyTorch and numpy give.
+The graph repeats what the rule does, in the same types and in the same order. Only the link is computed anew: softmax
+and sigmoid in double, rounded to float32, which is at most a few roundings from what PyTorch and numpy give.
 """
 
 from collections.abc import Callable
@@ -79,7 +79,8 @@ def _average_k(graph: Graph, rule: AverageK, scores: str, num_labels: int) -> st
         hashes = label_hashes(graph, row_hashes(graph, scores, num_labels), num_labels)
         limit = in_order_of_size(graph, np.uint64(rule.hash_limit))
         chosen = graph("LessOrEqual", in_order_of_size(graph, hashes), limit)
-        inside = graph("Where", graph("Equal", p, threshold), chosen, inside)
+        at, above = graph("Equal", p, threshold), graph("Greater", p, threshold)
+        inside = graph("Or", above, graph("And", at, chosen))
     if rule.min_size:
         inside = graph("Or", inside, best(graph, scores, rule.min_size, num_labels))
     return inside

@@ -1,4 +1,5 @@
-"""A run directory, and what the commands do with it: fit, train, calibrate, predict, evaluate, report.
+"""A run directory, and what the commands do with it: fit, train, calibrate, predict, evaluate, report,
+export.
 
 Each of these does what the command of its name does, and returns what that command prints as JSON.
 """
@@ -6,6 +7,7 @@ Each of these does what the command of its name does, and returns what that comm
 from shortlist.runs.calibrate import calibrate
 from shortlist.runs.config import RunConfig, load_config, parse_config
 from shortlist.runs.evaluate import evaluate
+from shortlist.runs.export import export
 from shortlist.runs.fit import fit
 from shortlist.runs.predict import predict
 from shortlist.runs.predictor import Predictor
@@ -21,6 +23,7 @@ __all__ = [
     "RunConfig",
     "calibrate",
     "evaluate",
+    "export",
     "fit",
     "load_config",
     "load_run",

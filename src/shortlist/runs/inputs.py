@@ -76,6 +76,15 @@ class Inputs:
             said = f"{what}: columns that were not there in training are ignored: {listed(names)}"
             warnings.warn(said, ShortlistWarning, stacklevel=3)
 
+    @property
+    def pixel_scale(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[int, int]]:
+        """Of a run that takes images: mean and standard deviation of each channel, and the size of an image."""
+        if self.encoder is not None:
+            return self.encoder.mean, self.encoder.std, self.encoder.size
+        assert self.pixels is not None, "asked for only where the run takes images"
+        mean, std = (tuple(self.pixels[key]) for key in ("mean", "std"))
+        return mean, std, (self.in_shape[1], self.in_shape[2])
+
     # ---- numbers and names
 
     def _of_array(self, X: Any) -> Dataset:
@@ -160,8 +169,7 @@ class Inputs:
             )
         if self.in_shape[0] != 3:
             raise ShortlistError(f"the run takes images of {self.in_shape[0]} channels, these have 3")
-        size = (self.in_shape[1], self.in_shape[2])
-        mean, std = (tuple(self.pixels[key]) for key in ("mean", "std"))
+        mean, std, size = self.pixel_scale
         return Images(source, size, self.pixels["crop"], mean=mean, std=std, broken=broken)
 
     # ---- files

@@ -166,6 +166,12 @@ class Predictor(nn.Module):
             self._weight_at = next(((self.model, *place) for place in own), None)
         return None if self._weight_at is None else getattr(*self._weight_at[1:])
 
+    def image_network(self) -> nn.Module | None:
+        """What looks at images, where the run takes them: the encoder that makes their features, or the backbone."""
+        if self.inputs is not None and self.inputs.encoder is not None:
+            return self._load_encoder()
+        return self.model.backbone if isinstance(self.model, Learner) else self.model
+
     def _load_encoder(self) -> nn.Module:
         if self.encoder is None:
             made_by = None if self.inputs is None else self.inputs.encoder

@@ -37,8 +37,10 @@ class SetRule:
     needs_target = False  # does fit learn from the target too?
     needs: tuple[str, ...] = ()  # of the rows, in fit and predict: "groups", "weights"
     fitted_on: str | None = None  # what the data it was fitted on is called, where whoever fitted it says so
+    fitted_at: str | None = None  # the day on which it was, 2026-11-16, likewise
     max_unpacked = 1 << 26  # bytes that an array in JSON may unfold to, where it is not 64 times its text
     block_size = BLOCK  # scores that are looked at together
+    _rows = 0
     _is_ours = False  # the sets of other people's rules are checked
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -57,7 +59,7 @@ class SetRule:
         ``groups`` (a number or a name for each row) and ``weights`` (a number for each row) are for the rules that
         ask for them; a batch brings its own as (scores, target, {"groups": ..., "weights": ...}).
         """
-        self.num_labels = self.fitted_on = None
+        self.num_labels = self.fitted_on = self.fitted_at = None
         self.reset()
         try:
             self.partial_fit(scores, target, groups=groups, weights=weights)
@@ -100,6 +102,7 @@ class SetRule:
                 merged._check_labels(other.num_labels)
                 merged.num_labels = other.num_labels
             merged.fitted_on = self.fitted_on if other.fitted_on == self.fitted_on else None
+            merged.fitted_at = self.fitted_at if other.fitted_at == self.fitted_at else None
             merged.absorb(other)
         if merged.is_fitted:
             merged.finish()
@@ -132,8 +135,7 @@ class SetRule:
         state = self.state() if self.is_fitted else None
         name = _in_json(type(self))
         data = {"rule": name, "settings": self._settings(), "num_labels": self.num_labels, "state": state}
-        if self.fitted_on is not None:
-            data["fitted_on"] = self.fitted_on
+        data |= {key: value for key in ("fitted_on", "fitted_at") if (value := getattr(self, key)) is not None}
         return json.dumps(data, allow_nan=False)
 
     @classmethod
@@ -155,7 +157,8 @@ class SetRule:
                 raise ShortlistError(f"it holds the rule {data['rule']!r}; allowed here: {', '.join(allowed)}")
             rule = rule_class(**data["settings"])
             rule.num_labels = _num_labels(data["num_labels"])
-            rule.fitted_on = None if data.get("fitted_on") is None else str(data["fitted_on"])
+            for key in ("fitted_on", "fitted_at"):
+                setattr(rule, key, None if data.get(key) is None else str(data[key]))
             if data["state"] is not None:
                 rule.reset()
                 rule.restore(data["state"])
@@ -168,6 +171,11 @@ class SetRule:
         usual = {name: option.default for name, option in inspect.signature(type(self)).parameters.items()}
         changed = [f"{name}={value!r}" for name, value in self._settings().items() if value != usual[name]]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    @property
+    def rows(self) -> int:
+        """How many calibration rows it has learned from; 0 where there was nothing to learn."""
+        return self._rows
 
     @property
     def promise(self) -> str:

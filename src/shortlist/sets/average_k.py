@@ -70,6 +70,16 @@ class AverageK(SetRule):
     def is_fitted(self) -> bool:
         return self._rows > 0
 
+    @property
+    def hash_limit(self) -> int | None:
+        """The largest hash of a row and label that lets a label exactly at the threshold in; None: every one does."""
+        return None if self._hash_limit == _EVERY else self._hash_limit
+
+    @property
+    def in_double(self) -> bool:
+        """Whether linked scores are compared with the threshold in float64."""
+        return bool(self._dtype == np.float64)
+
     def reset(self) -> None:
         self._rows = 0
         self._counts = ScoreCounts()

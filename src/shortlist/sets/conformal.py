@@ -127,6 +127,21 @@ class Conformal(SetRule):
         return self._rows > 0
 
     @property
+    def limits(self) -> NDArray[np.float64]:
+        """Single labels: the largest nonconformity score that gets in, (1, 1), or (1, labels) where classes have their
+        own. Several labels: the smallest linked score that does, (1, 1)."""
+        if self.labels == "multi":
+            return np.full((1, 1), self._threshold)
+        if self.needs:
+            raise ShortlistError(f"the limits of {self!r} depend on the row: on its {' and '.join(self.needs)}")
+        return self._limits(Block(np.zeros((1, self.num_labels or 1), np.float32), None, 0))
+
+    @property
+    def score_penalty(self) -> float:
+        """The penalty of the score, whether it was given or is the usual one; 0 where the score has none."""
+        return float(getattr(self._nonconformity.score, "penalty", 0.0))
+
+    @property
     def rows_needed(self) -> int:
         """The fewest calibration rows (of each class, cluster or group) from which sets can be smaller."""
         return math.ceil(1 / Fraction(repr(self.alpha)) - 1)

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from torch import Tensor
@@ -77,6 +78,7 @@ def fit_rules(
         name, learns = file_name(rule, allow_import), not made.is_fitted
         made.fit(scores, target if made.needs_target else None)
         made.fitted_on = fitted_on if learns else None
+        made.fitted_at = datetime.now(UTC).date().isoformat() if learns else None
         fitted[f"{name}-{number}" if name in fitted else name] = made
     return fitted
 

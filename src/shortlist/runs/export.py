@@ -1,0 +1,164 @@
+"""A run as one ONNX file: from what it takes to scores, probabilities and the sets of a rule."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from shortlist.data.preprocessing import Preprocessor
+from shortlist.errors import ShortlistError
+from shortlist.exporting.columns import inputs_of
+from shortlist.exporting.model import FEATURES, PIXELS, example_inputs, make_model, run_model
+from shortlist.exporting.networks import FromPixels
+from shortlist.exporting.nodes import HASH_OPSET
+from shortlist.exporting.rules import check_exportable
+from shortlist.files import PathLike, written_whole
+from shortlist.optional import require
+from shortlist.runs.inputs import Inputs
+from shortlist.runs.predictor import Predictor
+from shortlist.runs.run import Run, open_run
+from shortlist.sets import SetRule
+
+_CHECKED = 64  # made-up rows by which the file is compared with the run
+_TOLERANCE = 1e-3  # of a score, beside 1
+
+
+def export(
+    run: Run | PathLike, *, out: PathLike, rule: str | None = None, allow_import: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Write a run as an ONNX model with the outputs ``scores``, ``probabilities`` (not of an objective that only ranks)
+    and ``sets`` (True where the label is in the set), for any number of rows. It is what ``shortlist export`` does, and
+    prints as JSON.
+
+    A table's columns go in as they are written: ``numbers`` (double, NaN for blanks) and ``categories`` (text); images
+    as ``pixels``, uint8 (rows, height, width, 3), already resized; other runs take ``features``. ``rule`` is one that
+    was fitted, or one that needs no fitting, such as ``"top-k:k=3"``. The metadata of the file names labels and inputs,
+    the rule, what it promises and what it was calibrated on. What cannot be exported is refused before anything is
+    written.
+
+    >>> import tempfile, shortlist as sl
+    >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}, "epochs": 1}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = sl.runs.train(config, f"{folder}/first")["run"]
+    ...     done = export(run, out=f"{folder}/model.onnx", rule="threshold:value=0.1")
+    >>> done["inputs"], done["outputs"]
+    ([{'name': 'features', 'type': 'float32', 'shape': [128]}], ['scores', 'probabilities', 'sets'])
+    """
+    place = Path(out)
+    if place.suffix != ".onnx":
+        raise ShortlistError(f"--out {place}: the file of an ONNX model ends in .onnx")
+    for package in ("onnx", "onnxruntime", "onnxscript"):
+        require(package)
+    opened = open_run(run, allow_import)
+    if opened.task is not None:
+        kind = opened.task.kind
+        raise ShortlistError(f"{opened.path} is a run on {kind}: only those on features, tables or images are exported")
+    predictor = opened.predictor()
+    if predictor.crops > 1:
+        raise ShortlistError(
+            f"the run answers by {predictor.crops} crops of every image, which one graph cannot: set crops: 1 in its "
+            f"config.yaml, calibrate it again, and export"
+        )
+    name, chosen = predictor.rule(rule)
+    check_exportable(chosen)
+    inputs = opened.inputs
+    network, shape, pixels = _network(predictor, inputs)
+    model = make_model(
+        network,
+        shape,
+        pixels=pixels,
+        preprocessor=inputs.preprocessor,
+        link=None if predictor.only_ranks else predictor.link,
+        rule=chosen,
+        label_names=predictor.label_names,
+        facts=rule_facts(name, chosen) | {"run": opened.path.name, "objective": opened.config.objective.name},
+    )
+    checked = _compared(model, predictor, network, inputs, chosen)
+    with written_whole(place) as file:
+        file.write(model.SerializeToString())
+    return {
+        "written": os.fspath(out),
+        "rule": name,
+        "promise": chosen.promise,
+        "inputs": _described(model),
+        "outputs": [output.name for output in model.graph.output],
+        "opset": model.opset_import[0].version,
+        "breaks ties by hash": model.opset_import[0].version >= HASH_OPSET,
+        "checked": checked,
+    }
+
+
+def rule_facts(name: str, rule: SetRule) -> dict[str, Any]:
+    """What whoever gets its sets should know of a rule."""
+    return {
+        "rule": name,
+        "rule_settings": repr(rule),
+        "promise": rule.promise,
+        "calibrated_on": rule.fitted_on,
+        "calibrated_at": rule.fitted_at,
+        "calibration_rows": rule.rows,
+    }
+
+
+def _network(predictor: Predictor, inputs: Inputs) -> tuple[torch.nn.Module, tuple[int, ...], bool]:
+    """What makes scores, the shape of one of its inputs, and whether these are pixels."""
+    if inputs.preprocessor is not None or not inputs.takes_images:
+        return predictor, inputs.in_shape, False
+    looks = predictor.image_network()
+    mean, std, (height, width) = inputs.pixel_scale
+    mean, std = getattr(looks, "pixel_mean", None) or mean, getattr(looks, "pixel_std", None) or std
+    return FromPixels(predictor, tuple(mean), tuple(std)), (height, width, len(mean)), True
+
+
+def _described(model: Any) -> list[dict[str, Any]]:
+    known = {prop.key: prop.value for prop in model.metadata_props}
+    found: list[dict[str, Any]] = json.loads(known["shortlist.inputs"])
+    return found
+
+
+def _compared(
+    model: Any, predictor: Predictor, network: torch.nn.Module, inputs: Inputs, rule: SetRule
+) -> dict[str, Any]:
+    """Scores and sets of made-up rows by onnxruntime beside those of the run."""
+    given = example_inputs(model, inputs.preprocessor, _CHECKED)
+    found = run_model(model, given)
+    with torch.no_grad():
+        scores = network(_for_network(given, inputs)).float().numpy()
+    apart = np.abs(found["scores"] - scores)
+    if not (apart <= _TOLERANCE * (1 + np.abs(scores))).all():
+        raise ShortlistError(
+            f"nothing is written: on made-up rows the ONNX graph gives scores that differ from the run's by up to "
+            f"{apart.max():.3g}"
+        )
+    differ = (found["sets"] != rule.predict(scores).to_dense()).any(1)
+    return {
+        "rows": _CHECKED,
+        "largest difference of scores": float(apart.max()),
+        "rows whose sets differ": int(differ.sum()),
+    }
+
+
+def _for_network(given: dict[str, NDArray[Any]], inputs: Inputs) -> torch.Tensor:
+    if inputs.preprocessor is None:
+        return torch.from_numpy(given[PIXELS if PIXELS in given else FEATURES])
+    return _as_features(inputs.preprocessor, given)
+
+
+def _as_features(preprocessor: Preprocessor, given: dict[str, NDArray[Any]]) -> torch.Tensor:
+    """The features that the run itself makes of made-up columns."""
+    columns = {}
+    for one in inputs_of(preprocessor):
+        columns |= dict(zip(one["columns"], given[one["name"]].T, strict=True))
+    if preprocessor.column_names is None:
+        table = np.zeros((_CHECKED, preprocessor.num_columns))
+        for name, values in columns.items():
+            table[:, int(name)] = values
+        made = preprocessor.transform(table)
+    else:
+        made = preprocessor.transform(require("pandas").DataFrame(columns))
+    return torch.from_numpy(made.toarray() if hasattr(made, "tocsr") else made)
