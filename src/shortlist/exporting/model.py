@@ -42,16 +42,11 @@ def make_model(
     onnx = require("onnx")
     kinds = {"double": onnx.TensorProto.DOUBLE, "string": onnx.TensorProto.STRING}
     name, kind = (PIXELS, torch.uint8) if pixels else (FEATURES, torch.float32)
-    model = network_model(network, torch.zeros(2, *in_shape, dtype=kind), name)
-    before, after, inputs = Graph(), Graph(), list(model.graph.input)
+    before, after = Graph(), Graph()
     described: list[dict[str, Any]] = [{"name": name, "type": str(kind)[6:], "shape": list(in_shape)}]  # torch.uint8
     if preprocessor is not None:
         described = inputs_of(preprocessor)
         before.named(features_of(before, preprocessor), name)
-        inputs = [
-            onnx.helper.make_tensor_value_info(one["name"], kinds[one["type"]], [ROWS, len(one["columns"])])
-            for one in described
-        ]
     after.start_after(before)
     shape = [ROWS, len(label_names)]
     outputs = [onnx.helper.make_tensor_value_info(SCORES, onnx.TensorProto.FLOAT, shape)]
@@ -60,6 +55,13 @@ def make_model(
         outputs.append(onnx.helper.make_tensor_value_info("probabilities", onnx.TensorProto.FLOAT, shape))
     after.named(sets_of(after, rule, SCORES, len(label_names)), "sets")
     outputs.append(onnx.helper.make_tensor_value_info("sets", onnx.TensorProto.BOOL, shape))
+    model = network_model(network, torch.zeros(2, *in_shape, dtype=kind), name)
+    inputs = list(model.graph.input)
+    if preprocessor is not None:
+        inputs = [
+            onnx.helper.make_tensor_value_info(one["name"], kinds[one["type"]], [ROWS, len(one["columns"])])
+            for one in described
+        ]
     if after.opset > model.opset_import[0].version:
         model = onnx.version_converter.convert_version(model, after.opset)
     graph = onnx.helper.make_graph(

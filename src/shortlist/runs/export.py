@@ -112,7 +112,7 @@ def _network(predictor: Predictor, inputs: Inputs) -> tuple[torch.nn.Module, tup
     looks = predictor.image_network()
     mean, std, (height, width) = inputs.pixel_scale
     mean, std = getattr(looks, "pixel_mean", None) or mean, getattr(looks, "pixel_std", None) or std
-    return FromPixels(predictor, tuple(mean), tuple(std)), (height, width, len(mean)), True
+    return FromPixels(predictor, tuple(mean), tuple(std)).eval(), (height, width, len(mean)), True
 
 
 def _described(model: Any) -> list[dict[str, Any]]:
