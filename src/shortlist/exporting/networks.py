@@ -59,6 +59,9 @@ def _without_remarks() -> Iterator[None]:
 class FromPixels(nn.Module):
     """A network on pixels as an image file has them: uint8 (rows, height, width, channels)."""
 
+    mean: Tensor
+    std: Tensor
+
     def __init__(self, network: nn.Module, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
         super().__init__()
         self.network = network

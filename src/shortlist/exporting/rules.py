@@ -71,9 +71,9 @@ def _threshold(graph: Graph, rule: Threshold, scores: str, num_labels: int) -> s
 
 
 def _average_k(graph: Graph, rule: AverageK, scores: str, num_labels: int) -> str:
-    p, threshold = linked(graph, scores, rule.link), np.float32(rule.threshold)
-    if rule.in_double:
-        p, threshold = graph.cast(p, "DOUBLE"), np.float64(rule.threshold)
+    p = linked(graph, scores, rule.link)
+    p = graph.cast(p, "DOUBLE") if rule.in_double else p
+    threshold = (np.float64 if rule.in_double else np.float32)(rule.threshold)
     inside = graph("GreaterOrEqual", p, threshold)
     if rule.hash_limit is not None:
         hashes = label_hashes(graph, row_hashes(graph, scores, num_labels), num_labels)

@@ -23,6 +23,7 @@ from shortlist.runs.inputs import Inputs
 from shortlist.runs.predictor import Predictor
 from shortlist.runs.run import Run, open_run
 from shortlist.sets import SetRule
+from shortlist.tasks import kind_of_facts
 
 _CHECKED = 64  # made-up rows by which the file is compared with the run
 _TOLERANCE = 1e-3  # of a score, beside 1
@@ -56,7 +57,7 @@ def export(
         require(package)
     opened = open_run(run, allow_import)
     if opened.task is not None:
-        kind = opened.task.kind
+        kind = kind_of_facts(opened.facts)
         raise ShortlistError(f"{opened.path} is a run on {kind}: only those on features, tables or images are exported")
     predictor = opened.predictor()
     if predictor.crops > 1:
@@ -151,7 +152,7 @@ def _for_network(given: dict[str, NDArray[Any]], inputs: Inputs) -> torch.Tensor
 
 def _as_features(preprocessor: Preprocessor, given: dict[str, NDArray[Any]]) -> torch.Tensor:
     """The features that the run itself makes of made-up columns."""
-    columns = {}
+    columns: dict[str, NDArray[Any]] = {}
     for one in inputs_of(preprocessor):
         columns |= dict(zip(one["columns"], given[one["name"]].T, strict=True))
     if preprocessor.column_names is None:
