@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 from shortlist.errors import ShortlistError
 from shortlist.sets import AverageK, TopK
 from shortlist.sets import _score_counts as score_counts
+from shortlist.sets._bounds import hoeffding_bentkus_budget
 from tests.sets.oracles import average_k_threshold
 
 
@@ -316,3 +317,52 @@ def test_tied_scores_in_small_batches_let_in_about_as_many_as_wanted(seed):
         rule.partial_fit(part)
     assert rule._counts.find(rule._rank).unplaced  # seen before it was known where to look
     assert abs(rule.predict(scores).sizes.sum() - 3.2 * 400) <= 20  # all that are tied would be 200 too many
+
+
+# ---- the promise about new rows
+
+
+def test_max_size_bounds_every_set_and_keeps_the_mean():
+    scores = np.random.default_rng(0).normal(size=(400, 9)) * 3
+    for least in (0, 1):
+        rule = AverageK(2.5, min_size=least, max_size=3).fit(scores)
+        sizes = rule.predict(scores).sizes
+        assert sizes.sum() == 1000
+        assert sizes.max() == 3
+        assert sizes.min() >= least
+        third = np.sort(scores, -1)[:, -3]
+        assert not (rule.predict(scores).to_dense() & (scores < third[:, None])).any()
+    assert (AverageK(3, max_size=3).fit(scores).predict(scores).sizes == 3).all()
+
+
+def test_the_price_of_a_confidence_is_what_the_bound_asks_for_and_falls_with_the_rows():
+    rng, prices = np.random.default_rng(0), []
+    for rows in (50, 500, 5000):
+        scores = rng.normal(size=(rows, 9))
+        rule = AverageK(2, max_size=4, confidence=0.9).fit(scores)
+        budget = math.floor(4 * hoeffding_bentkus_budget(rows, 0.5, 1 - 0.9))
+        assert rule.predict(scores).sizes.sum() == budget
+        assert rule.price == pytest.approx(2 - budget / rows)
+        prices.append(rule.price)
+    assert prices[0] > 2 * prices[1] > 4 * prices[2] > 0
+    said = f"new sets have at most 2 labels on average, and never above 4; it costs {rule.price:.2g} labels"
+    assert rule.promise == f"with a confidence of 90.0%, {said}"
+
+
+def test_too_few_rows_for_a_confidence_give_the_fewest_labels_and_say_so():
+    rule = AverageK(1.1, min_size=1, max_size=5, confidence=0.99).fit(np.random.default_rng(0).normal(size=(8, 9)))
+    assert (rule.predict(np.zeros((3, 9))).sizes == 1).all()
+    assert rule.concern.startswith("8 calibration rows allow the promise of")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_size": 1}, "max_size must be at least k, the mean size, which is 2; got 1"),
+        ({"confidence": 0.9}, "a confidence needs a max_size"),
+        ({"confidence": 1.0, "max_size": 3}, "confidence must be between 0 and 1"),
+    ],
+)
+def test_promises_that_cannot_be_made_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        AverageK(2, **options)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shortlist.errors import ShortlistWarning
-from shortlist.sets import Conformal, OnlineConformal, RiskControl
+from shortlist.sets import AverageK, Conformal, OnlineConformal, RiskControl
 from shortlist.sets.risks import RISKS
 
 DRAWS, NEW, LABELS, ALPHA = 1000, 16, 5, 0.15
@@ -207,3 +207,15 @@ def test_the_promise_for_every_label_holds_for_each(delta):
         assert (found.mean(0) <= 0.2 + 4 * found.std(0) / np.sqrt(DRAWS)).all()
     else:
         assert ((found > 0.2).mean(0) <= delta + 4 * np.sqrt(delta * (1 - delta) / DRAWS)).all()
+
+
+def test_the_mean_size_of_new_sets_is_above_k_in_at_most_one_minus_confidence_of_the_calibrations():
+    scores, _ = population()
+    rng, found = np.random.default_rng(2), []
+    for i in range(DRAWS):
+        rows = rng.integers(0, len(scores), SOME_ROWS[i % len(SOME_ROWS)])
+        rule = fit(AverageK(1.8, link="sigmoid", max_size=3, confidence=0.8), scores[rows])
+        found.append(rule.predict(scores).sizes.mean())
+    above = (np.array(found) > 1.8).mean()
+    assert above <= 0.2 + 4 * np.sqrt(0.16 / DRAWS)
+    assert np.mean(found) > 1.2

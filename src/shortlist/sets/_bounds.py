@@ -5,6 +5,7 @@ probability at most delta? For the bound of Hoeffding and Bentkus the answer dep
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ def crc_budget(n: int, alpha: float, bound: float = 1.0) -> float:
     return alpha * (n + 1) - bound
 
 
+@lru_cache(maxsize=64)
 def hoeffding_bentkus_budget(n: int, alpha: float, delta: float, binary: bool = False) -> float:
     """The largest sum of n losses in [0, 1] from which a mean of at most alpha follows; below 0 if none does.
 
@@ -27,19 +29,20 @@ def hoeffding_bentkus_budget(n: int, alpha: float, delta: float, binary: bool = 
     """
     if alpha >= 1:
         return math.inf
-    below = np.arange(math.floor(n * alpha) + 1, dtype=np.float64)
+    low = max(0, math.floor(n * alpha - 40 * math.sqrt(n * alpha)))  # below it the binomial has no mass to speak of
+    below = np.arange(low, math.floor(n * alpha) + 1, dtype=np.float64)
     log_p = _log_choose(n, below) + below * math.log(alpha) + (n - below) * math.log1p(-alpha)
     factor = 1.0 if binary else math.e
-    bentkus = float((factor * np.exp(log_p).cumsum() <= delta).sum()) - 1
+    bentkus = float((factor * np.exp(log_p).cumsum() <= delta).sum()) - 1 + low
     if binary:
         return bentkus
-    low, high = 0.0, alpha  # h1 falls in the mean: bisect for exp(-n h1) = delta
+    least, most = 0.0, alpha  # h1 falls in the mean: bisect for exp(-n h1) = delta
     if -n * math.log1p(-alpha) < -math.log(delta):
         return bentkus
     for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if n * _entropy(middle, alpha) >= -math.log(delta) else (low, middle)
-    return max(bentkus, n * low)
+        middle = (least + most) / 2
+        least, most = (middle, most) if n * _entropy(middle, alpha) >= -math.log(delta) else (least, middle)
+    return max(bentkus, n * least)
 
 
 def betting_accepts(losses: NDArray[np.float64], alpha: float, delta: float) -> bool:

@@ -13,6 +13,7 @@ from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 from shortlist.links import Link, check_link, link_rows
 from shortlist.sets._blocks import Block, Scores, can_repeat, read_blocks
+from shortlist.sets._bounds import hoeffding_bentkus_budget
 from shortlist.sets._hash import Hashes, label_hashes, row_hashes
 from shortlist.sets._order import best_labels
 from shortlist.sets._rule import SetRule, members, number, pack_float
@@ -35,7 +36,15 @@ class AverageK(SetRule):
 
     ``min_size``: every set holds at least its row's so many best labels (ties by hash), and sets of the calibration
     rows still have k labels on average. The threshold is then found among the other n x (L - min_size) scores, with
-    n x min_size taken off M. It may not be above k; without it, sets may be empty.
+    n x min_size taken off M. It may not be above k; without it, sets may be empty. ``max_size``: no set holds more than
+    its row's so many best labels, and the threshold is found among these.
+
+    Without ``confidence``, k is what sets of the calibration rows have: on new rows they have a little more or less.
+    With it, and a ``max_size``, the promise is about new rows: with probability at least ``confidence`` over
+    calibrations, sets of rows like the calibration rows have at most k labels on average. M is then the largest sum of
+    sizes for which the bound of Hoeffding and Bentkus allows that, sizes lying between min_size and max_size; ``price``
+    is by how many labels that is below k, and falls as rows or as max_size / k permit. (One pass over the scores may
+    leave a ``rank_error``; the promise holds where it is 0.)
 
     ``fit`` is exact on scores that can be passed over again: arrays, memory maps, lists of batches, functions that
     return batches. One pass is all that ``partial_fit``, ``merge`` and ``fit`` on an iterator have. They keep counts
@@ -51,12 +60,22 @@ class AverageK(SetRule):
     >>> scores = torch.tensor([[4.0, 3.9, 0.0, 0.0], [0.1, 0.0, 0.0, -0.1]])
     >>> [AverageK(1, min_size=least).fit(scores).predict(scores).to_lists() for least in (0, 1)]
     [[[0, 1], []], [[0], [0]]]
+    >>> scores = torch.randn(1000, 10, generator=torch.Generator().manual_seed(0))
+    >>> print(AverageK(3, max_size=6, confidence=0.95).fit(scores).promise)
+    with a confidence of 95.0%, new sets have at most 3 labels on average, and never above 6; it costs 0.2 labels
     """
 
     threshold: float  # in linked scores
     rank_error: int  # how many calibration scores may be on the wrong side, at most
 
-    def __init__(self, k: float, link: Link = "softmax", min_size: int = 0) -> None:
+    def __init__(
+        self,
+        k: float,
+        link: Link = "softmax",
+        min_size: int = 0,
+        max_size: int | None = None,
+        confidence: float | None = None,
+    ) -> None:
         self.k = number(k, "k")
         self.link = check_link(link)
         self.min_size = whole(min_size, "min_size", 0)
@@ -64,6 +83,14 @@ class AverageK(SetRule):
             raise ShortlistError(f"k must be above 0 and at most the number of labels, got {k!r}")
         if self.min_size > self.k:
             raise ShortlistError(f"min_size must be at most k, the mean size, which is {self.k:g}; got {min_size}")
+        self.max_size = None if max_size is None else whole(max_size, "max_size", 1)
+        if self.max_size is not None and self.max_size < self.k:
+            raise ShortlistError(f"max_size must be at least k, the mean size, which is {self.k:g}; got {max_size}")
+        self.confidence = None if confidence is None else number(confidence, "confidence")
+        if self.confidence is not None and not 0 < self.confidence < 1:
+            raise ShortlistError(f"confidence must be between 0 and 1, both excluded, got {confidence!r}")
+        if self.confidence is not None and self.max_size is None:
+            raise ShortlistError("a confidence needs a max_size: nothing bounds a mean size that a few rows can exceed")
         self.reset()
 
     @property
@@ -190,12 +217,18 @@ class AverageK(SetRule):
             at, hashes = _hashes_at(block, linked, self.threshold)
             inside.reshape(-1)[at] = hashes <= np.uint64(self._hash_limit)
         if self.min_size:
-            inside |= np.isnan(linked)
+            np.put_along_axis(inside, best_labels(block.scores, self.min_size, block.first_row), True, -1)
         return members(inside)
 
     def _linked(self, block: Block, dtype: Any) -> NDArray[Any]:
-        """Linked scores, with NaN for the ``min_size`` best labels of each row: no threshold decides about these."""
+        """Linked scores, with NaN where no threshold decides: for the ``min_size`` best labels of each row, and for
+        those after the ``max_size`` best."""
         linked = _round(link_rows(block.scores, self.link, block.first_row), dtype)
+        if self._most < linked.shape[1]:
+            best = best_labels(block.scores, self._most, block.first_row)
+            open_to_choice = np.full_like(linked, np.nan)
+            np.put_along_axis(open_to_choice, best, np.take_along_axis(linked, best, -1), -1)
+            linked = open_to_choice
         if self.min_size:
             linked = linked.copy() if linked is block.scores else linked
             best = best_labels(block.scores, self.min_size, block.first_row)
@@ -205,16 +238,51 @@ class AverageK(SetRule):
     def _free(self, block: Block, dtype: Any) -> NDArray[Any]:
         """The linked scores about which the threshold decides, in one row."""
         linked = self._linked(block, dtype).reshape(-1)
-        return linked[~np.isnan(linked)] if self.min_size else linked
+        return linked[~np.isnan(linked)] if self.min_size or self.max_size is not None else linked
 
     @property
     def _rank(self) -> int:
         """How many of the scores about which the threshold decides are to reach it."""
-        return min(math.floor(self.k * self._rows + 0.5) - self._rows * self.min_size, self._total)
+        if self.confidence is None or self._total == 0:
+            return min(math.floor(self.k * self._rows + 0.5) - self._rows * self.min_size, self._total)
+        free = self._most - self.min_size  # sizes beyond min_size are from 0 to this
+        budget = hoeffding_bentkus_budget(self._rows, (self.k - self.min_size) / free, 1 - self.confidence)
+        return min(max(math.floor(free * budget + 1e-9), 0), self._total) if budget < math.inf else self._total
 
     @property
     def _total(self) -> int:
-        return self._rows * max((self.num_labels or 0) - self.min_size, 0)
+        return self._rows * max(self._most - self.min_size, 0)
+
+    @property
+    def _most(self) -> int:
+        """The most labels that a set may have."""
+        return min(self.num_labels or 0, self.num_labels or 0 if self.max_size is None else self.max_size)
+
+    # ---- what it promises
+
+    @property
+    def price(self) -> float:
+        """By how many labels the calibration sets are smaller than k on average, for the promise about new rows."""
+        reached = self._rank / self._rows + self.min_size if self._rows else self.k
+        return max(min(self.k, self._most or self.k) - reached, 0.0)
+
+    @property
+    def promise(self) -> str:
+        if self.confidence is None:
+            return ""
+        price = f"; it costs {self.price:.2g} labels" if self.is_fitted else ""
+        return (
+            f"with a confidence of {self.confidence:.1%}, new sets have at most {self.k:g} labels on average, "
+            f"and never above {self.max_size}{price}"
+        )
+
+    @property
+    def concern(self) -> str:
+        if self.confidence is None or not self.is_fitted or self._rank or not self._total:
+            return ""
+        return (
+            f"{self._rows} calibration rows allow the promise of {self!r} only with {self.min_size} labels in every set"
+        )
 
     def state(self) -> dict[str, Any]:
         return {
