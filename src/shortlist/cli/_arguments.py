@@ -56,6 +56,14 @@ Link = Annotated[
         "not given.",
     ),
 ]
+Groups = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The group of each row, for rules by_group: a column in npy, npz or parquet."),
+]
+Weights = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The weight of each row, for weighted rules: a column in npy, npz or parquet."),
+]
 Rules = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="With --scores: the rules that calibrate wrote (or one file of them)."),

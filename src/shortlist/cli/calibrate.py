@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, Json, Labels, Link, RunPath, Scores
+from shortlist.cli._arguments import AllowImport, Groups, Json, Labels, Link, RunPath, Scores, Weights
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, tell_skipped
 
 
@@ -24,13 +24,15 @@ def calibrate(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the rules go; RUN/rules if not given.")
     ] = None,
+    groups: Groups = None,
+    weights: Weights = None,
     allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
     """Fit set rules (how many labels to answer with, and which) on data that the model was not trained on.
 
-    Rules: top-k, average-k, conformal, threshold, pointwise-error, penalized. Without --rule: those of the run's
-    config, or else top-k, average-k and conformal. With --scores, of any model's scores.
+    Rules: top-k, average-k, conformal, online-conformal, risk-control, threshold, pointwise-error, penalized. Without
+    --rule: those of the run's config, or else top-k, average-k and conformal. With --scores, of any model's scores.
     """
     from shortlist import runs
 
@@ -42,6 +44,8 @@ def calibrate(
         labels=labels,
         link=link,
         out=out,
+        groups=groups,
+        weights=weights,
         allow_import=allow_import or (),
     )
     if as_json:

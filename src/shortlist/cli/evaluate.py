@@ -8,6 +8,7 @@ import typer
 from shortlist.cli._arguments import (
     AllowImport,
     DataName,
+    Groups,
     Json,
     Labels,
     Link,
@@ -15,6 +16,7 @@ from shortlist.cli._arguments import (
     Rules,
     RunPath,
     Scores,
+    Weights,
     split_overrides,
 )
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, tell_skipped
@@ -34,6 +36,8 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Also write the result as JSON.")
     ] = None,
+    groups: Groups = None,
+    weights: Weights = None,
     allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
@@ -58,6 +62,8 @@ def evaluate(
         rules=rules,
         link=link,
         out=out,
+        groups=groups,
+        weights=weights,
         allow_import=allow_import or (),
     )
     if as_json:

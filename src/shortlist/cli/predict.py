@@ -8,12 +8,14 @@ import typer
 from shortlist.cli._arguments import (
     AllowImport,
     DataName,
+    Groups,
     Json,
     Link,
     ReaderOptions,
     Rules,
     RunPath,
     Scores,
+    Weights,
     split_overrides,
 )
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_table, say, tell_skipped
@@ -45,6 +47,8 @@ def predict(
     scores: Scores = None,
     rules: Rules = None,
     link: Link = None,
+    groups: Groups = None,
+    weights: Weights = None,
     allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
@@ -72,6 +76,8 @@ def predict(
         scores=scores,
         rules=rules,
         link=link,
+        groups=groups,
+        weights=weights,
         allow_import=allow_import or (),
     )
     if as_json:

@@ -76,7 +76,7 @@ def cautions(rows: int, rules: Mapping[str, SetRule], used_for: Sequence[Use] = 
             f"The examples that judge here also calibrated {which}: size and coverage are closer to what was asked for "
             "than they would be on others."
         )
-    concerns = {name: rule.concern for name, rule in rules.items() if isinstance(rule, Conformal) and rule.concern}
+    concerns = {name: rule.concern for name, rule in rules.items() if rule.concern}
     return found + [f"{name}: {concern}." for name, concern in concerns.items()]
 
 

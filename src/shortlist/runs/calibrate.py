@@ -13,7 +13,8 @@ from shortlist.runs.given import scores_for_calibration
 from shortlist.runs.results import results_of, skipped_images
 from shortlist.runs.rule_files import save_rules
 from shortlist.runs.run import Run
-from shortlist.sets.named import fit_rules, usual_rules
+from shortlist.runs.scores import read_rows
+from shortlist.sets.named import fit_rules, needed, usual_rules
 
 
 def calibrate(
@@ -25,6 +26,8 @@ def calibrate(
     labels: PathLike | None = None,
     link: str | None = None,
     out: PathLike | None = None,
+    groups: PathLike | None = None,
+    weights: PathLike | None = None,
     allow_import: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Fit set rules on data that the model was not trained on. It is what ``shortlist calibrate`` does, and prints as
@@ -32,7 +35,8 @@ def calibrate(
 
     ``rules`` are such as ``"average-k:k=3"``; without any, those of the run's config, or the usual ones. ``data`` is a
     part of the run (its calibration data, else its validation data, if not given) or a data set. ``scores`` and
-    ``labels`` are files of any other model, ``out`` is where the rules go: ``RUN/rules`` for a run.
+    ``labels`` are files of any other model, ``out`` is where the rules go: ``RUN/rules`` for a run. ``groups`` and
+    ``weights`` are files with one value for each row, for rules such as ``"conformal:by_group=true"``.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}, "epochs": 1}
@@ -48,15 +52,20 @@ def calibrate(
         if given.target is None:
             raise ShortlistError("without --labels say which rule to fit, such as --rule average-k:k=5")
         wanted = usual_rules(given.target, given.scores.shape[1], given.k, given.link)
-    fitted = fit_rules(wanted, given.scores, given.target, given.link, given.name, allow_import)
+    rows = read_rows(groups, weights, len(given.scores))
+    fitted = fit_rules(wanted, given.scores, given.target, given.link, given.name, allow_import, rows)
     if out is None and given.run is None:
         raise ShortlistError("with --scores say where the rules go: --out DIR")
     folder = given.run.path / "rules" if out is None and given.run is not None else Path(out or "")
     save_rules(folder, fitted)
     if given.target is not None:
-        found = results_of(given.scores, given.target, given.link, fitted, truth=given.truth, k=given.k)
+        found: dict[str, Any] = results_of(
+            given.scores, given.target, given.link, fitted, truth=given.truth, k=given.k, rows=rows
+        )
     else:
-        sizes = {name: {"size": float(rule.predict(given.scores).sizes.mean())} for name, rule in fitted.items()}
-        found = {"rules": sizes, "metrics": {}, "examples": len(given.scores)}
+        sets = {name: rule.predict(given.scores, **needed(rule, rows)) for name, rule in fitted.items()}
+        sizes = {name: {"size": float(answered.sizes.mean())} for name, answered in sets.items()}
+        promises = {name: rule.promise for name, rule in fitted.items() if rule.promise}
+        found = {"rules": sizes, "metrics": {}, "examples": len(given.scores), "promises": promises}
     skipped = skipped_images(given.skipped)
     return {"written": str(folder), "objective": given.objective, "link": given.link, **found, "skipped": skipped}

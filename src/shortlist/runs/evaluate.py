@@ -11,6 +11,7 @@ from shortlist.runs.config import PARTS
 from shortlist.runs.given import scores_for_prediction
 from shortlist.runs.results import results_of, skipped_images
 from shortlist.runs.run import Run
+from shortlist.runs.scores import read_rows
 from shortlist.runs.used_for import used_for
 
 
@@ -25,6 +26,8 @@ def evaluate(
     rules: PathLike | None = None,
     link: str | None = None,
     out: PathLike | None = None,
+    groups: PathLike | None = None,
+    weights: PathLike | None = None,
     allow_import: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Measure a run, or any other model's ``scores`` and ``labels`` (files), on labelled data: metrics of the scores,
@@ -34,7 +37,7 @@ def evaluate(
 
     ``data`` is a part of the run (``"test"``), a file or folder, or a data set; ``overrides`` change the options of its
     reader. Images that cannot be decoded are left out and listed as ``skipped``. ``metrics`` are names such as
-    ``"topk-accuracy@3"``; the usual ones if none are given.
+    ``"topk-accuracy@3"``; the usual ones if none are given. ``groups`` and ``weights`` as for ``calibrate``.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
@@ -59,6 +62,7 @@ def evaluate(
             metrics=metrics,
             k=given.k,
             allow_import=allow_import,
+            rows=read_rows(groups, weights, len(given.scores)),
         )
         worth = {
             rule: {key: Estimate(value, *found["intervals"][rule][key]) for key, value in values.items()}

@@ -18,6 +18,8 @@ from shortlist.runs.explain import check_place, write_explanations
 from shortlist.runs.given import Given, scores_for_prediction
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run, open_run
+from shortlist.runs.scores import read_rows
+from shortlist.sets.named import needed
 from shortlist.tasks import Predictions
 from shortlist.training.similar_examples import SimilarExamples
 
@@ -38,6 +40,8 @@ def predict(
     scores: PathLike | None = None,
     rules: PathLike | None = None,
     link: str | None = None,
+    groups: PathLike | None = None,
+    weights: PathLike | None = None,
     allow_import: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write the predicted set of labels of every example, with their probabilities; scores, where the objective only
@@ -51,6 +55,7 @@ def predict(
     relations of each image are written, and with ``draw`` drawn into that folder, on the ``images`` of another.
     ``explain`` is a .jsonl or .parquet file: for every label of the sets, the training examples that speak for it and
     their weights (of the part ``"train"``, for those labels that were unknown).
+    ``groups`` and ``weights`` as for ``calibrate``.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
@@ -93,7 +98,7 @@ def predict(
             raise ShortlistError("with --scores say where the sets go: -o sets.csv")
         place = given.run.path / "predictions" / f"{given.name}-{name}.csv"
         place.parent.mkdir(exist_ok=True)
-    sets = chosen.predict(given.scores)
+    sets = chosen.predict(given.scores, **needed(chosen, read_rows(groups, weights, len(given.scores))))
     sets = sets if given.run is None else given.predictor.named(sets)
     beside = beside_labels(given, sets)
     write = {".csv": sets.to_csv, ".parquet": sets.to_parquet, ".jsonl": sets.to_jsonl}[place.suffix]

@@ -11,6 +11,7 @@ from shortlist.metrics.functional import set_summary
 from shortlist.metrics.functional.set_summary import judged
 from shortlist.metrics.named import find_metric, usual_metrics
 from shortlist.sets import SetRule
+from shortlist.sets.named import needed
 
 
 def skipped_images(*skipped: Mapping[str, str]) -> list[dict[str, str]]:
@@ -32,12 +33,14 @@ def results_of(
     metrics: Sequence[str] = (),
     k: float | None = None,
     allow_import: Sequence[str] = (),
+    rows: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Metrics of the scores, and of each rule's sets: the numbers of `set_summary`, and their 95 % intervals.
 
     ``coverage`` is the mean share of an example's recorded labels that its set holds. Where ``truth`` has all right
     labels of every example, ``truth-coverage`` and ``truth-exact`` are measured against these. ``judged`` says how many
-    rows and labels (entries of the label matrix) were known.
+    rows and labels (entries of the label matrix) were known; ``promises``, what rules promise of new rows. ``rows``:
+    their "groups" and "weights", for rules that need them.
 
     >>> import torch
     >>> from shortlist.sets import TopK
@@ -58,9 +61,10 @@ def results_of(
         "metrics": {metric.name: metric(scores, target, link) for metric in wanted},
         "rules": {},
         "intervals": {},
+        "promises": {name: rule.promise for name, rule in rules.items() if rule.promise},
     }
     for name, rule in rules.items():
-        sets = rule.predict(scores)
+        sets = rule.predict(scores, **needed(rule, rows))
         found = set_summary(sets, target)
         if truth is not None:
             of_truth = set_summary(sets, truth)

@@ -53,6 +53,22 @@ def read_labels(path: str | os.PathLike[str], scores: Tensor) -> Tensor:
         return torch.from_numpy(array.astype(np.int64 if array.ndim == 1 else np.int8))
 
 
+def read_rows(
+    groups: str | os.PathLike[str] | None, weights: str | os.PathLike[str] | None, rows: int
+) -> dict[str, NDArray[Any]]:
+    """What rules may want to know of each row beside its scores: its group and its weight, from files of one column."""
+    found = {}
+    for name, path in (("groups", groups), ("weights", weights)):
+        if path is not None:
+            values = _read(path, name)
+            found[name] = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+            if found[name].shape != (rows,):
+                raise ShortlistError(
+                    f"{os.fspath(path)}: {name} are one value for each of {rows} rows, got {values.shape}"
+                )
+    return found
+
+
 def _read(path: str | os.PathLike[str], key: str) -> NDArray[Any]:
     file = Path(path)
     if not file.is_file():

@@ -1,7 +1,7 @@
 """Set rules by name, fitted on held-out scores."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -60,9 +60,10 @@ def fit_rules(
     link: str,
     fitted_on: str | None = None,
     allow_import: Sequence[str] = (),
+    rows: Mapping[str, Any] | None = None,
 ) -> dict[str, SetRule]:
     """The rules, fitted on these scores, under the names of their files. ``fitted_on``: what the data is called, which
-    the rules that learn from it remember.
+    the rules that learn from it remember. ``rows``: the "groups" and "weights" of the rows, for rules that need them.
 
     >>> import torch
     >>> fitted = fit_rules([Named.of("average-k", k=2)], torch.randn(9, 5), None, "softmax")
@@ -76,11 +77,17 @@ def fit_rules(
         if made.needs_target and target is None:
             raise ShortlistError(f"rules.{number}: {rule.name} is fitted on labelled data: give the labels")
         name, learns = file_name(rule, allow_import), not made.is_fitted
-        made.fit(scores, target if made.needs_target else None)
+        with errors_at(f"rules.{number}"):
+            made.fit(scores, target if made.needs_target else None, **needed(made, rows))
         made.fitted_on = fitted_on if learns else None
         made.fitted_at = datetime.now(UTC).date().isoformat() if learns else None
         fitted[f"{name}-{number}" if name in fitted else name] = made
     return fitted
+
+
+def needed(rule: SetRule, rows: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the rule needs of the rows beside their scores, for its ``fit`` and ``predict``."""
+    return {name: (rows or {}).get(name) for name in rule.needs}
 
 
 def file_name(rule: Named, allow_import: Sequence[str] = ()) -> str:
