@@ -115,6 +115,7 @@ def _base_config(scale: Scale, data: Path) -> dict[str, Any]:
         folder = data / "visual-genome"
         source = {"reader": "visual-genome", "path": str(folder / "VG-SGG.h5")}
         source |= {"dicts": str(folder / "VG-SGG-dicts.json"), "image_data": str(folder / "image_data.json")}
+        source |= {"word_vectors": str(folder / "glove.6B.200d.txt"), "features": str(folder / "features.h5")}
         content |= {
             "data": _parts(source, ("train", "validation", "test")),
             "backbone": {"name": "motifnet"},
@@ -343,6 +344,9 @@ RECIPE = Recipe(
             "visual-genome/VG-SGG.h5": "Visual Genome with the splits of Xu et al. 2017 (scene-graph-TF-release)",
             "visual-genome/VG-SGG-dicts.json": "its object classes and predicates",
             "visual-genome/image_data.json": "numbers and sizes of its images",
+            "visual-genome/glove.6B.200d.txt": "GloVe's word vectors of 200 numbers",
+            "visual-genome/features.h5": "what a detector sees in each recorded box and around each pair; see the guide "
+            "to scene graphs",
         },
     },
     differences={
@@ -357,6 +361,6 @@ RECIPE = Recipe(
         "for vanilla and LML-20, one for all others. What is varied: *no context* leaves both LSTMs out; *SGD* is the "
         "published optimizer (lr 6e-3, momentum 0.9, clip 5); *sampled pairs* trains on three unrelated pairs for each "
         "related one. FREQ has no seed.",
-        "paper": "Boxes and classes without the visual features of a detector.",
+        "paper": "What a detector sees is read from a file; its last two layers are not trained on.",
     },
 )

@@ -156,12 +156,16 @@ VG = {
 @pytest.fixture
 def genome(tmp_path):
     dicts = {"label_to_idx": {"man": 1, "hat": 2, "dog": 3}, "predicate_to_idx": {"near": 2, "wears": 1}}
+    dicts |= {"idx_to_label": {"1": "man", "2": "hat", "3": "dog"}, "idx_to_predicate": {"1": "wears", "2": "near"}}
+    dicts |= {"object_count": {"man": 3, "hat": 3, "dog": 2}, "predicate_count": {"wears": 3, "near": 2}}
     (tmp_path / "VG-SGG-dicts.json").write_text(json.dumps(dicts))
     images = [{"image_id": 100 + row, "width": 400, "height": 800} for row in range(5)]
     (tmp_path / "image_data.json").write_text(json.dumps(images))
 
     def write(**changes):
         with h5py.File(tmp_path / "VG-SGG.h5", "w") as file:
+            file["boxes_512"] = np.array(VG["boxes_1024"], dtype=np.int32) // 2  # the file has these too
+            file["active_object_mask"] = np.ones((8, 1), dtype=bool)
             for name, values in {**VG, **changes}.items():
                 if values is not None:
                     file[name] = np.array(values, dtype=np.int32)
@@ -199,11 +203,46 @@ def test_images_without_relations_are_kept_on_request(genome):
         ({"img_to_last_box": [99, 3, 5, -1, 7]}, "image 0: img_to_first_box and img_to_last_box are 0 and 99"),
         ({"boxes_1024": None}, "there is no array 'boxes_1024'"),
         ({"labels": [1, 2]}, r"labels must have the shape \(rows, 1\), got \(2,\)"),
+        ({"labels": [[1], [2]]}, "boxes_1024 has 8 rows, labels has 2"),
+        ({"predicates": [[1]]}, "predicates has 1 rows, relationships has 5"),
+        ({"img_to_last_rel": [1, 2]}, "img_to_last_rel has 2 rows, split has 5"),
     ],
 )
 def test_what_is_wrong_with_the_file_names_image_and_row(genome, changes, message):
     with pytest.raises(DataError, match=message):
         read("visual-genome", path=genome(**changes), validation=0)
+
+
+def test_the_four_images_that_could_not_be_opened_are_in_the_list_and_not_in_the_file(genome):
+    path = genome()
+    listed = json.loads((path.parent / "image_data.json").read_text())
+    for place, number in ((0, 1592), (3, 1722), (4, 4616), (9, 4617)):
+        listed.insert(place, {"image_id": number, "width": 10, "height": 10})
+    (path.parent / "image_data.json").write_text(json.dumps(listed))
+    data = read("visual-genome", path=path, image_data=path.parent / "image_data.json", validation=0)
+    assert data.ids == ("100.jpg", "101.jpg", "104.jpg")
+
+
+@pytest.mark.parametrize("image", [{"image_id": 7, "width": 5}, {"image_id": 7, "width": 5, "height": 0}, 7])
+def test_an_image_of_the_list_without_a_size_is_named_with_its_row(genome, image):
+    path = genome()
+    listed = json.loads((path.parent / "image_data.json").read_text())
+    listed[2] = image
+    (path.parent / "image_data.json").write_text(json.dumps(listed))
+    with pytest.raises(DataError, match=r"image_data.json, row 2: an image has an image_id, a width and a height"):
+        read("visual-genome", path=path, image_data=path.parent / "image_data.json")
+
+
+def test_relations_of_boxes_that_do_not_overlap_are_left_out_on_request(genome):
+    boxes = [[50, 60, 40, 20]] * 8
+    boxes[3] = [150, 60, 40, 20]  # of the second image, whose only relation it has
+    path = genome(boxes_1024=boxes)
+    assert read("visual-genome", path=path, validation=0).ids == ("0", "1", "4")
+    train = read("visual-genome", path=path, validation=0, overlapping=True)
+    assert train.ids == ("0",)
+    assert triples(train, 0) == {("man", "wears", "hat"), ("man", "near", "hat")}
+    kept = read("visual-genome", path=path, validation=0, overlapping=True, empty=True)
+    assert (kept.ids, kept.inputs.relation_offsets.diff().tolist()) == (("0", "1", "4"), [2, 0, 0])
 
 
 def test_a_file_that_is_not_hdf5_is_an_error(genome):

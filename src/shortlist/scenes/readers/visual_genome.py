@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ _ARRAYS = {  # name -> columns (None: one number each)
     "split": None, "labels": 1, "boxes_1024": 4, "predicates": 1, "relationships": 2,
     "img_to_first_box": None, "img_to_last_box": None, "img_to_first_rel": None, "img_to_last_rel": None,
 }  # fmt: skip
+_OF_IMAGES = [name for name in _ARRAYS if name.startswith("img_to_")]
 Numbers = NDArray[Any]
 
 
@@ -37,6 +39,7 @@ def read_visual_genome(
     part: Literal["train", "validation", "test"] = "train",
     validation: int = 5000,
     empty: bool = False,
+    overlapping: bool = False,
     task: SceneTaskName = "predcls",
     features: Features = None,
     detections: PathLike | None = None,
@@ -53,6 +56,8 @@ def read_visual_genome(
         part: the validation images are the first of the file's training images, as in Zellers et al. 2018.
         validation: how many they are.
         empty: keep images without relations too.
+        overlapping: leave out relations between boxes that do not overlap, and images that have no others: the
+            published training images of SGDet.
         task: ``predcls`` (boxes and classes are given), ``sgcls`` (boxes are given) or ``sgdet`` (boxes of a detector).
         features: a file of what a detector saw in each box, or a backbone that looks at the images.
         detections: the file of a detector's boxes, for the task ``sgdet``.
@@ -65,7 +70,7 @@ def read_visual_genome(
           train: {reader: visual-genome, path: VG-SGG.h5}
           validation: {reader: visual-genome, path: VG-SGG.h5, part: validation}
           test: {reader: visual-genome, path: VG-SGG.h5, part: test}
-        backbone: relations
+        backbone: motifnet
         objective: scene-lml
         ```
     """
@@ -90,6 +95,10 @@ def read_visual_genome(
     if part != "test":
         rows = rows[:validation] if part == "validation" else rows[validation:]
     scenes = _scenes(path, arrays, rows, sizes, classes, predicates, findings)
+    if overlapping:
+        scenes = _of_overlapping(scenes)
+        kept = torch.ones(len(scenes), dtype=torch.bool) if empty else scenes.relation_offsets.diff() > 0
+        scenes, rows = scenes.subset(kept.nonzero()[:, 0]), rows[kept.numpy()]
     dataset = scene_dataset(scenes, [ids[row] for row in rows], predicates, f"visual-genome-{part}")
     return with_given(
         dataset, task=task, features=features, detections=detections, word_vectors=word_vectors, images=images
@@ -141,6 +150,15 @@ def _scenes(
     )
 
 
+def _of_overlapping(scenes: Scenes) -> Scenes:
+    """With the relations between boxes that overlap alone."""
+    begin = scenes.object_offsets[:-1].repeat_interleave(scenes.relation_offsets.diff())
+    first, second = (scenes.boxes[scenes.relations[:, end] + begin] for end in (0, 1))
+    kept = (torch.minimum(first[:, 2:], second[:, 2:]) > torch.maximum(first[:, :2], second[:, :2])).all(1)
+    number = torch.cat([torch.zeros(1, dtype=torch.int64), kept.cumsum(0)])
+    return replace(scenes, relations=scenes.relations[kept], relation_offsets=number[scenes.relation_offsets])
+
+
 def _members(
     path: PathLike, arrays: dict[str, Numbers], kind: str, rows: Numbers, total: int, findings: Findings
 ) -> tuple[Numbers, Numbers]:
@@ -173,6 +191,11 @@ def _arrays(path: PathLike) -> dict[str, Numbers]:
             wanted = "(images,)" if columns is None else f"(rows, {columns})"
             findings.add(path, f"{name} must have the shape {wanted}, got {found[name].shape}")
     findings.stop_if_any()
+    for same in (("labels", "boxes_1024"), ("relationships", "predicates"), ("split", *_OF_IMAGES)):
+        for name in same[1:]:
+            if len(found[name]) != len(found[same[0]]):
+                findings.add(path, f"{name} has {len(found[name])} rows, {same[0]} has {len(found[same[0]])}")
+    findings.stop_if_any()
     return found
 
 
@@ -193,7 +216,15 @@ def _images(
     """What the images are called, and their sizes in the scale of the boxes."""
     if listed is None:
         return [str(row) for row in range(total)], np.zeros((total, 2), dtype=np.int64)
-    kept = listed if len(listed) == total else [one for one in listed if one.get("image_id") not in _LEFT_OUT]
+    for row, one in enumerate(listed):
+        sides = (one.get("width"), one.get("height")) if isinstance(one, dict) and "image_id" in one else ()
+        if not sides or not all(isinstance(side, int) and side > 0 for side in sides):
+            wanted = "an image_id, a width and a height above 0"
+            findings.add(path, f"an image has {wanted}, got {str(one)[:80]}", row=row)
+            if len(findings.problems) >= 1000:
+                break
+    findings.stop_if_any()
+    kept = listed if len(listed) == total else [one for one in listed if one["image_id"] not in _LEFT_OUT]
     if len(kept) != total:
         findings.add(path, f"it lists {len(kept)} images, the HDF5 file has {total}")
         return [], np.zeros((0, 2), dtype=np.int64)
