@@ -345,8 +345,8 @@ RECIPE = Recipe(
             "visual-genome/VG-SGG-dicts.json": "its object classes and predicates",
             "visual-genome/image_data.json": "numbers and sizes of its images",
             "visual-genome/glove.6B.200d.txt": "GloVe's word vectors of 200 numbers",
-            "visual-genome/features.h5": "what a detector sees in each recorded box and around each pair; see the guide "
-            "to scene graphs",
+            "visual-genome/features.h5": "what a detector sees in each recorded box and around each pair; see the "
+            "guide to scene graphs",
         },
     },
     differences={
