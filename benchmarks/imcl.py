@@ -16,6 +16,8 @@ from shortlist.data import Dataset
 from shortlist.imcl import JointNonnegativePursuit
 from shortlist.models import build_backbone
 from shortlist.objectives import build
+from shortlist.training.checkpoints import Kept, Standing
+from shortlist.training.history import History
 from shortlist.training.learner import Learner
 from shortlist.training.loop import Quiet, make_fabric, train_epoch
 from shortlist.training.optimizers import make_optimizer
@@ -66,12 +68,14 @@ def training_step(objective: str) -> Step:
     target = (torch.rand(examples, labels, generator=generator) < 0.07).to(torch.int8)
     target = target.masked_fill(torch.rand(target.shape, generator=generator) < 0.6, -1)
     data = Dataset(torch.randn(examples, features, generator=generator).half(), target, tuple(map(str, range(labels))))
-    settings = TrainSettings(epochs=10, optimizer={"name": "adamw", "lr": 1e-3}, accelerator="cpu")
+    settings = TrainSettings(epochs=10, batch_size=128, optimizer={"name": "adamw", "lr": 1e-3}, accelerator="cpu")
     made = build(objective, in_features=features, num_labels=labels, train_target=target)
     learner = Learner(build_backbone("identity", in_shape=(features,)), made)
     fabric = make_fabric(settings)
-    model, optimizer = fabric.setup(learner, make_optimizer(learner.parameters(), settings.optimizer))
-    return lambda: train_epoch(fabric, model, optimizer, data, settings, 9, Quiet())
+    model, optimizer = fabric.setup(learner, make_optimizer(learner.backbone, made, settings.optimizer))
+    kept = Kept(fabric, learner, optimizer, None, None, settings.checkpoint_minutes)
+    past = [{"epoch": epoch, "loss": 0.0} for epoch in range(1, 10)]  # nine epochs, warm-up included
+    return lambda: train_epoch(kept, model, data, settings, History(records=list(past)), Standing(), Quiet())
 
 
 def cases(quick: bool = False) -> list[Case]:

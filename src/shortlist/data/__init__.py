@@ -22,6 +22,7 @@ from shortlist.data.readers import READERS, problems, read
 from shortlist.data.readers.beside import read_beside
 from shortlist.data.readers.cifar import read_cifar
 from shortlist.data.readers.coco import read_coco
+from shortlist.data.readers.coco_words import read_coco_words
 from shortlist.data.readers.cub import read_cub
 from shortlist.data.readers.features import read_features
 from shortlist.data.readers.findings import DataError, Problem
@@ -57,6 +58,7 @@ __all__ = [
     "read_beside",
     "read_cifar",
     "read_coco",
+    "read_coco_words",
     "read_cub",
     "read_features",
     "read_image_folder",

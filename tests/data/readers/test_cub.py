@@ -28,7 +28,7 @@ def cub(tmp_path):
 
 
 def test_attributes_are_labels_and_those_not_given_are_unknown(cub):
-    data = read_cub(cub)
+    data = read_cub(cub, certainty=1)
     assert data.vocabulary == ("has_bill_shape::dagger", "has_bill_shape::hooked_seabird", "has_wing_color::blue")
     assert data.ids == (NAMES[0], NAMES[2])
     assert data.target.tolist() == [[0, 1, 0], [1, 0, -1]]
@@ -48,10 +48,32 @@ def test_parts_are_those_of_the_authors(cub):
 
 @pytest.mark.parametrize(
     ("certainty", "target"),
-    [(2, [[0, 1, -1], [-1, 0, -1]]), (3, [[0, 1, -1], [-1, 0, -1]]), (4, [[-1, 1, -1], [-1, -1, -1]])],
+    [(2, [[0, 1, -1], [1, 0, -1]]), (3, [[0, 1, -1], [-1, 0, -1]]), (4, [[-1, 1, -1], [-1, -1, -1]])],
 )
 def test_labels_of_less_certainty_are_unknown(cub, certainty, target):
     assert read_cub(cub, certainty=certainty).target.tolist() == target
+
+
+def test_what_was_not_visible_is_unknown_or_absent(cub):
+    assert read_cub(cub).target.tolist() == [[0, 1, -1], [1, 0, -1]]
+    assert read_cub(cub, not_visible="absent").target.tolist() == [[0, 1, 0], [1, 0, -1]]
+    with pytest.raises(ValueError, match="not_visible must be 'unknown' or 'absent'"):
+        read_cub(cub, not_visible="maybe")
+
+
+@pytest.mark.parametrize(
+    ("line", "certainty", "label"),
+    [
+        ("3 3 1 0 4 9.5", 4, 1),  # a field too many before the certainty
+        ("3 3 1 3 0 9.5", 3, 1),  # or behind it
+        ("3 3 1 0 0 9.5", 2, 1),  # or no certainty at all: guessed
+        ("3 3 1 0 0 9.5", 3, -1),
+    ],
+)
+def test_lines_with_a_field_too_many_keep_their_certainty(cub, line, certainty, label):
+    with open(cub / "attributes" / "image_attribute_labels.txt", "a") as file:
+        file.write(f"{line}\n")
+    assert read_cub(cub, certainty=certainty).target[1, 2] == label
 
 
 def test_every_problem_is_found_in_one_pass(cub):

@@ -23,6 +23,7 @@ def test_every_reader_has_typed_keyword_options_and_returns_a_data_set(name):
 def test_every_reader_that_takes_a_path_reports_that_nothing_is_there(name, tmp_path):
     nowhere = tmp_path / "nowhere"
     needed = {"image-table": {"labels": "list"}, "stacked-images": {"labels": nowhere}, "coco": {"images": nowhere},
+              "coco-words": {"images": nowhere},
               "open-images": {"classes": nowhere, "images": nowhere}}  # fmt: skip
     if name in ("ambiguous-numbers", "placed-shapes"):
         assert problems(name) == []

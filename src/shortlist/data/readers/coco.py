@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,9 @@ def read_coco(
         ```
     """
     findings = Findings()
-    content = _content(Path(path), findings)
-    categories = _by_id(path, content["categories"], "categories", "name", findings)
-    listed = _by_id(path, content["images"], "images", "file_name", findings)
+    content = coco_content(Path(path), ("images", "annotations", "categories"), findings)
+    categories = by_id(path, content["categories"], "categories", "name", findings)
+    listed = by_id(path, content["images"], "images", "file_name", findings)
     folder = Path(images)
     for place, image in listed.values():
         findings.image(folder / image["file_name"], path, place)
@@ -81,10 +82,11 @@ def read_coco(
 _OBJECT = ("image_id", "category_id")
 
 
-def _content(path: Path, findings: Findings) -> dict[str, list[Any]]:
+def coco_content(path: Path, lists: Sequence[str], findings: Findings) -> dict[str, list[Any]]:
+    """The lists of one of COCO's JSON files."""
     content = read_json(path, dict, findings)
     findings.stop_if_any()
-    for key in ("images", "annotations", "categories"):
+    for key in lists:
         if not isinstance(content.get(key), list):
             findings.add(path, f"must be a JSON object with a list of {key!r}")
     findings.stop_if_any()
@@ -92,7 +94,7 @@ def _content(path: Path, findings: Findings) -> dict[str, list[Any]]:
     return found
 
 
-def _by_id(
+def by_id(
     path: str | os.PathLike[str], items: list[Any], what: str, key: str, findings: Findings
 ) -> dict[int, tuple[int, dict[str, Any]]]:
     """Items by their id, with their place in the list."""

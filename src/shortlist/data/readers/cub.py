@@ -19,7 +19,8 @@ def read_cub(
     path: str | os.PathLike[str],
     *,
     part: Literal["train", "test", "all"] = "train",
-    certainty: int = 1,
+    certainty: int = 2,
+    not_visible: Literal["unknown", "absent"] = "unknown",
     size: int = 224,
     crop: bool = False,
 ) -> Dataset:
@@ -34,6 +35,7 @@ def read_cub(
         part: "train" or "test", as the authors split it, or "all".
         certainty: labels given with less are unknown: 1 keeps all, 2 leaves out what was not visible, 3 also what was
             guessed, 4 all but what was definite.
+        not_visible: with a certainty of 2 and more, what was not visible is "unknown", or "absent".
         size, crop: how images are resized, as for ``read_image_folder``.
 
     Example:
@@ -49,6 +51,8 @@ def read_cub(
         raise ShortlistError(f"part must be 'train', 'test' or 'all', got {part!r}")
     if certainty not in (1, 2, 3, 4):
         raise ShortlistError(f"certainty must be 1 (not visible), 2 (guessing), 3 (probably) or 4, got {certainty!r}")
+    if not_visible not in ("unknown", "absent"):
+        raise ShortlistError(f"not_visible must be 'unknown' or 'absent', got {not_visible!r}")
     findings, root = Findings(), Path(path)
     images = numbered_names(root / "images.txt", findings)
     training = numbered_names(root / "train_test_split.txt", findings)
@@ -61,7 +65,7 @@ def read_cub(
     wanted = {"train": ("1",), "test": ("0",), "all": ("0", "1")}[part]
     kept = [identity for identity in images if identity in training and training[identity][1] in wanted]
     labels = root / "attributes" / "image_attribute_labels.txt"
-    target = _attribute_labels(labels, kept, set(images), list(attributes), certainty, findings)
+    target = _attribute_labels(labels, kept, set(images), list(attributes), certainty, not_visible, findings)
     findings.stop_if_any()
 
     names = [name for _, name in attributes.values()]
@@ -79,6 +83,9 @@ def read_cub(
     )
 
 
+_CERTAINTIES = (1, 2, 3, 4)  # not visible, guessing, probably, definitely
+
+
 def _species(names: list[str]) -> torch.Tensor:
     """The species of each image: the number that its folder's name begins with, ``001.Black_footed_Albatross``."""
     numbers = [name.partition(".")[0] for name in names]
@@ -86,16 +93,23 @@ def _species(names: list[str]) -> torch.Tensor:
 
 
 def _attribute_labels(
-    path: Path, kept: list[int], images: set[int], attributes: list[int], certainty: int, findings: Findings
+    path: Path,
+    kept: list[int],
+    images: set[int],
+    attributes: list[int],
+    certainty: int,
+    not_visible: str,
+    findings: Findings,
 ) -> torch.Tensor:
-    """The label matrix from lines ``image attribute present certainty ...``; what has no line is unknown."""
+    """The label matrix from lines ``image attribute present certainty time``; what has no line is unknown."""
     row = {identity: number for number, identity in enumerate(kept)}
     column = {identity: number for number, identity in enumerate(attributes)}
     matrix = [bytearray(b"\xff" * len(attributes)) for _ in kept]  # 255 is -1 in int8
     done = [bytearray(len(attributes)) for _ in kept]
     for line, text in text_lines(path, findings):
         try:  # some official lines have more fields than the five promised
-            image, attribute, present, sure = map(int, text.split(None, 4)[:4])
+            image, attribute, present, sure = map(int, (fields := text.split())[:4])
+            sure = sure if len(fields) < 6 or sure in _CERTAINTIES else int(fields[4])
         except ValueError:
             findings.add(path, f"a line must begin with four whole numbers, got {text!r}", line, "line")
             continue
@@ -107,8 +121,11 @@ def _attribute_labels(
             if done[place][label]:
                 findings.add(path, f"attribute {attribute} of image {image} is a duplicate", line, "line")
             done[place][label] = 1
-            if sure >= certainty or certainty == 1:  # some of the long lines say 0
+            sure = sure if sure in _CERTAINTIES else 2
+            if sure >= certainty:
                 matrix[place][label] = present
+            elif sure == 1 and not_visible == "absent":
+                matrix[place][label] = 0
     if not kept:
         return torch.empty((0, len(attributes)), dtype=torch.int8)
     return torch.frombuffer(bytearray(b"".join(matrix)), dtype=torch.int8).reshape(len(kept), len(attributes)).clone()

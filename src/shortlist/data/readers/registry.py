@@ -9,6 +9,7 @@ from shortlist.data.ambiguous_numbers import ambiguous_numbers
 from shortlist.data.dataset import Dataset
 from shortlist.data.readers.cifar import read_cifar
 from shortlist.data.readers.coco import read_coco
+from shortlist.data.readers.coco_words import read_coco_words
 from shortlist.data.readers.cub import read_cub
 from shortlist.data.readers.features import read_features
 from shortlist.data.readers.findings import DataError, Problem, thorough
@@ -34,6 +35,7 @@ READERS: Registry[Callable[..., Dataset]] = Registry(
         "cifar": read_cifar,
         "voc": read_voc,
         "coco": read_coco,
+        "coco-words": read_coco_words,
         "nus-wide": read_nus_wide,
         "open-images": read_open_images,
         "cub": read_cub,
