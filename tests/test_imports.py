@@ -137,6 +137,10 @@ def test_importing_the_package_imports_neither_torch_nor_numpy() -> None:
     assert not {"torch", "numpy"} & modules_after("import shortlist")
 
 
+def test_scenes_need_no_torchmetrics_until_a_metric_class_is_asked_for() -> None:
+    assert "torchmetrics" not in modules_after("import shortlist.scenes.task")
+
+
 def test_the_public_names_are_found_on_first_use() -> None:
     assert "torch" in modules_after("import shortlist; shortlist.functional.lml")
 

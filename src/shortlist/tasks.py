@@ -62,9 +62,14 @@ class Task(Protocol):
         ...
 
     def results(
-        self, dataset: Dataset, scores: Tensor, metrics: Sequence[str], allow_import: Sequence[str] = ()
+        self,
+        dataset: Dataset,
+        scores: Tensor,
+        metrics: Sequence[str],
+        facts: Mapping[str, Any],
+        allow_import: Sequence[str] = (),
     ) -> dict[str, Any]:
-        """What ``shortlist evaluate`` prints: examples, metrics and rules."""
+        """What ``shortlist evaluate`` prints: examples, metrics and rules; ``facts``: see ``same_kind``."""
         ...
 
     def write_predictions(self, dataset: Dataset, scores: Tensor, wanted: Predictions) -> dict[str, Any]:

@@ -28,6 +28,12 @@ METRICS = {  # task -> name -> a function of scores, answers and k
         "scene-recall-unconstrained": "shortlist.scenes.named_metrics:recall_unconstrained",
         "scene-mean-recall": "shortlist.scenes.named_metrics:mean_recall",
         "scene-mean-recall-unconstrained": "shortlist.scenes.named_metrics:mean_recall_unconstrained",
+        "scene-zero-shot-recall": "shortlist.scenes.named_metrics:zero_shot_recall",
+        "scene-zero-shot-recall-unconstrained": "shortlist.scenes.named_metrics:zero_shot_recall_unconstrained",
+        "scene-recall-public": "shortlist.scenes.named_metrics:recall_public",
+        "scene-recall-public-unconstrained": "shortlist.scenes.named_metrics:recall_public_unconstrained",
+        "scene-mean-recall-public": "shortlist.scenes.named_metrics:mean_recall_public",
+        "scene-mean-recall-public-unconstrained": "shortlist.scenes.named_metrics:mean_recall_public_unconstrained",
     }
 }
 METRIC_CLASSES = {"SceneRecallAtK": "shortlist.scenes.recall_metric:SceneRecallAtK"}

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from shortlist.metrics import SceneRecallAtK
-from shortlist.scenes.graph_recall import SceneGraphRecall, recorded_images, seen_triples
+from shortlist.scenes.graph_recall import SceneGraphRecall
 from shortlist.scenes.matching import RecordedGraph, ScoredGraph, best_triples, matches
+from shortlist.scenes.recorded import recorded_images, seen_triples
 from tests.scenes.made import made_scenes
 
 CLASSES, PREDICATES = 3, 4

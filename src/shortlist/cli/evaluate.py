@@ -44,9 +44,10 @@ def evaluate(
     """Measure a run, or any model's --scores, on labelled DATA: metrics of the scores, and of each fitted rule's sets.
 
     Metrics: topk-accuracy@k, average-k-accuracy@k, mean-average-precision, mean-average-precision-sample,
-    precision@k, recall@k, ndcg@k; of scenes scene-recall@k, scene-mean-recall@k and, with any number of relations per
-    pair, scene-recall-unconstrained@k and scene-mean-recall-unconstrained@k. Images that cannot be decoded are left out
-    and listed at the end, and the exit code is then 3.
+    precision@k, recall@k, ndcg@k. Of scenes: scene-recall@k, scene-mean-recall@k, scene-zero-shot-recall@k, and
+    scene-recall-public@k and scene-mean-recall-public@k, which count as the public evaluators do; with -unconstrained
+    before @k, any number of relations per pair. Images that cannot be decoded are left out and listed at the end, and
+    the exit code is then 3.
     """
     from shortlist import runs
 

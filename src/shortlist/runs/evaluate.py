@@ -48,8 +48,9 @@ def evaluate(
     (20, {'topk-accuracy@100': 1.0})
     """
     given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labels=labels)
-    if given.task is not None and given.dataset is not None:
-        found = given.task.results(given.dataset, given.scores, metrics, allow_import)
+    if given.task is not None and given.dataset is not None and given.run is not None:
+        facts = given.run.facts[given.dataset.kind]
+        found = given.task.results(given.dataset, given.scores, metrics, facts, allow_import)
     else:
         if given.target is None:
             raise AssertionError("labels were asked for above")

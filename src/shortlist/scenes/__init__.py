@@ -5,10 +5,11 @@ Data: `Scenes` (readers ``vrd``, ``vrd-pairs`` and ``visual-genome``). Models: t
 `metrics.SceneRecallAtK`, and `SceneGraph` as JSON or as a picture.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from shortlist.scenes.containers import Relations, SceneBatch, Scenes, scene_dataset
 from shortlist.scenes.drawing import to_png, to_svg
 from shortlist.scenes.frequency import log_frequencies
-from shortlist.scenes.graph_recall import SceneGraphRecall, recorded_images, seen_triples
 from shortlist.scenes.graphs import SceneGraph, predicted_graphs, read_graphs, recorded_graphs, write_graphs
 from shortlist.scenes.losses import draw_predicates, lml_losses, softmax_losses, truncated_entropy_losses
 from shortlist.scenes.matching import RecordedGraph, ScoredGraph
@@ -18,8 +19,12 @@ from shortlist.scenes.pair_sampling import sample_pairs
 from shortlist.scenes.readers.placed_shapes import placed_shapes
 from shortlist.scenes.readers.visual_genome import read_visual_genome
 from shortlist.scenes.readers.vrd import read_vrd, read_vrd_pairs
+from shortlist.scenes.recorded import recorded_images, seen_triples
 from shortlist.scenes.regions import RegionFeatures, region_features, roi_align
 from shortlist.scenes.scorer import PairFeatures, RelationScorer
+
+if TYPE_CHECKING:
+    from shortlist.scenes.graph_recall import SceneGraphRecall as SceneGraphRecall
 
 __all__ = [
     "MotifNet",
@@ -59,3 +64,11 @@ __all__ = [
     "truncated_entropy_losses",
     "write_graphs",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "SceneGraphRecall":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+    from shortlist.scenes.graph_recall import SceneGraphRecall  # needs torchmetrics
+
+    return SceneGraphRecall

@@ -36,6 +36,8 @@ class Relations(NamedTuple):
     entries: Tensor  # int64 (M, 2): a pair's row among the pairs of all images, and a predicate; each once
     offsets: Tensor  # int64 (images + 1,): where the pairs of each image begin
     candidates: Candidates | None = None  # where classes are not given: what ``entries`` do not say
+    scenes: Scenes | None = None  # whose relations they are, with every record
+    unseen: Tensor | None = None  # bool: of which of `Scenes.answers_of_relations` no training image has the like
 
 
 @dataclass(eq=False)  # not frozen: Fabric changes the type of its tensors
@@ -221,6 +223,10 @@ class Scenes:
         )
         return batch, chosen._entries(first)
 
+    def pairs(self) -> Tensor:
+        """Subject and object of every pair, as places within their image, int64 (pairs, 2)."""
+        return torch.stack(pairs_of(self.object_offsets.diff())[1:], 1)
+
     def pair_offsets(self) -> Tensor:
         """Where the pairs of each image begin, int64 (N + 1,)."""
         counts = self.object_offsets.diff()
@@ -229,7 +235,7 @@ class Scenes:
     def answers(self) -> Relations:
         """The relations of all images, each once, as rows of the pairs of all images."""
         first = self.pair_offsets()
-        return Relations(self._entries(first), first, None if self.classes_given else self._candidates)
+        return Relations(self._entries(first), first, None if self.classes_given else self._candidates, self)
 
     def _entries(self, first: Tensor) -> Tensor:
         counts = self.object_offsets.diff()
@@ -291,6 +297,12 @@ class Scenes:
         chosen.__dict__.pop("_candidates", None)
         return chosen
 
+    def kinds_of_relations(self) -> Tensor:
+        """A number for subject class, predicate and object class of each of `answers_of_relations`, int64 (M,)."""
+        image, subject, thing, predicate = self.answers_of_relations().unbind(1)
+        first, second = (self.classes[self.object_offsets[image] + place] for place in (subject, thing))
+        return (first * self.num_predicates + predicate) * len(self.class_names) + second
+
     def as_recorded(self) -> Scenes:
         """The recorded scenes alone, without what a detector saw: what frequencies are counted in."""
         truth = self.recorded or self
@@ -313,7 +325,8 @@ class Scenes:
 
     def facts(self) -> dict[str, Any]:
         task = {} if self.classes_given else {"task": self.task}
-        return {"objects": list(self.class_names), **task}
+        kinds = (self.recorded or self).kinds_of_relations().unique().tolist()
+        return {"objects": list(self.class_names), **task, "seen": kinds}
 
     def counts(self) -> dict[str, int]:
         relations = len((self.recorded or self).answers_of_relations())

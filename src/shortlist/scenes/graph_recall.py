@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import torch
@@ -11,7 +11,6 @@ from torch import Tensor
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 from shortlist.metrics.states import CountMetric
-from shortlist.scenes.containers import Scenes
 from shortlist.scenes.matching import RecordedGraph, ScoredGraph, best_triples, matches
 
 Counting = Literal["once", "public"]
@@ -122,25 +121,3 @@ class SceneGraphRecall(CountMetric):
             for name, values in names.items()
             for k, value in zip(self.ks, values, strict=True)
         }
-
-
-def seen_triples(scenes: Scenes) -> Tensor:
-    """Subject class, predicate and object class of every relation of some images, each once, int64 (T, 3).
-
-    >>> at = torch.tensor
-    >>> boxes = at([[0.0, 0, 9, 9], [5, 5, 9, 9]])
-    >>> scenes = Scenes(boxes, at([1, 0]), at([0, 2]), at([[0, 1, 2]]), at([0, 1]), ("hat", "man"), 3, at([[9, 9]]))
-    >>> seen_triples(scenes).tolist()
-    [[1, 2, 0]]
-    """
-    begin = scenes.object_offsets[:-1].repeat_interleave(scenes.relation_offsets.diff())
-    subject, thing = (scenes.classes[scenes.relations[:, end] + begin] for end in (0, 1))
-    return torch.stack([subject, scenes.relations[:, 2], thing], 1).unique(dim=0)
-
-
-def recorded_images(scenes: Scenes) -> Iterator[RecordedGraph]:
-    """What is recorded of each image."""
-    objects, relations = (offsets.diff().tolist() for offsets in (scenes.object_offsets, scenes.relation_offsets))
-    parts = (scenes.boxes.split(objects), scenes.classes.split(objects), scenes.relations.split(relations))
-    for boxes, classes, own in zip(*parts, strict=True):
-        yield RecordedGraph(boxes, classes, own)

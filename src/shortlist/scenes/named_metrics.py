@@ -2,9 +2,12 @@
 
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
 from shortlist.scenes.containers import Relations
-from shortlist.scenes.found import found_relations
+from shortlist.scenes.found import found_relations, scored_pairs
+from shortlist.scenes.matching import ScoredGraph
 from shortlist.scenes.recall import image_recalls, predicate_recalls
+from shortlist.scenes.recorded import recorded_images
 
 
 def recall(scores: Tensor, relations: Relations, k: int, *, constrained: bool = True) -> Tensor:
@@ -24,3 +27,56 @@ def mean_recall(scores: Tensor, relations: Relations, k: int, *, constrained: bo
 
 def mean_recall_unconstrained(scores: Tensor, relations: Relations, k: int) -> Tensor:
     return mean_recall(scores, relations, k, constrained=False)
+
+
+def zero_shot_recall(scores: Tensor, relations: Relations, k: int, *, constrained: bool = True) -> Tensor:
+    """Of relations whose classes and predicate no training image has together."""
+    if relations.unseen is None:
+        raise ShortlistError(
+            "zero-shot recall needs to know the relations of the training images: measure it with shortlist evaluate "
+            "RUN, of a run that this version has trained"
+        )
+    inputs, found = found_relations(scores, relations, (k,), constrained)
+    at = relations.unseen
+    inputs = inputs._replace(pair=inputs.pair[at], predicate=inputs.predicate[at], image=inputs.image[at])
+    return image_recalls(inputs, found[0][at]).mean().float()
+
+
+def zero_shot_recall_unconstrained(scores: Tensor, relations: Relations, k: int) -> Tensor:
+    return zero_shot_recall(scores, relations, k, constrained=False)
+
+
+def recall_public(scores: Tensor, relations: Relations, k: int) -> Tensor:
+    return _public(scores, relations, k, "recall", True)
+
+
+def recall_public_unconstrained(scores: Tensor, relations: Relations, k: int) -> Tensor:
+    return _public(scores, relations, k, "recall", False)
+
+
+def mean_recall_public(scores: Tensor, relations: Relations, k: int) -> Tensor:
+    return _public(scores, relations, k, "mean-recall", True)
+
+
+def mean_recall_public_unconstrained(scores: Tensor, relations: Relations, k: int) -> Tensor:
+    return _public(scores, relations, k, "mean-recall", False)
+
+
+def _public(scores: Tensor, relations: Relations, k: int, name: str, constrained: bool) -> Tensor:
+    """As the public evaluators count: every record, however often it is there."""
+    from shortlist.scenes.graph_recall import SceneGraphRecall  # needs torchmetrics
+
+    scenes = relations.scenes
+    if scenes is None:
+        raise ShortlistError("counting as the public evaluators do needs the scenes themselves: use Dataset.answers")
+    metric = SceneGraphRecall([k], constrained=constrained, counting="public")
+    values, classes = scored_pairs(scores, scenes.num_predicates)
+    batch_offsets = scenes.pair_offsets().tolist()
+    for image, truth in enumerate(recorded_images(scenes.recorded or scenes)):
+        own, rows = scenes.subset([image]), slice(batch_offsets[image], batch_offsets[image + 1])
+        pairs = own.pairs()
+        found = own.classes
+        if classes is not None:
+            found = own.classes.new_zeros(len(own.classes)).index_copy(0, pairs[:, 0], classes[rows, 0])
+        metric.update(ScoredGraph(own.boxes, found, pairs, values[rows]), truth)
+    return metric.compute()[f"{name}@{k}"]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from shortlist.checks import whole
@@ -52,12 +53,20 @@ class SceneTask:
             backbone.start_from(train_set.inputs)
 
     def results(
-        self, dataset: Dataset, scores: Tensor, metrics: Sequence[str], allow_import: Sequence[str] = ()
+        self,
+        dataset: Dataset,
+        scores: Tensor,
+        metrics: Sequence[str],
+        facts: Mapping[str, Any],
+        allow_import: Sequence[str] = (),
     ) -> dict[str, Any]:
         """Recall of the k best relations of each image, and its mean over predicates."""
-        relations = dataset.answers
-        if not len((dataset.inputs.recorded or dataset.inputs).relations):
+        relations, recorded = dataset.answers, dataset.inputs.recorded or dataset.inputs
+        if not len(recorded.relations):
             raise ShortlistError("no image has a recorded relation: there is nothing to evaluate against")
+        if "seen" in facts:
+            unseen = ~torch.isin(recorded.kinds_of_relations(), torch.tensor(facts["seen"]))
+            relations = relations._replace(unseen=unseen)
         names = metrics or [*self.epoch_metrics(), *(f"scene-mean-recall@{k}" for k in _KS)]
         wanted = [find_metric(name, kind="scenes", allow_import=allow_import) for name in names]
         values = {metric.name: metric(scores, relations, "none") for metric in wanted}
