@@ -139,10 +139,10 @@ def _parts(source: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
 def frequency_recall(config: RunConfig) -> Numbers:
     """FREQ: a pair's scores are how often each predicate joined its classes in the training images."""
     parts = parts_of(resolve(config))
-    table = log_frequencies(parts["train"].inputs)
+    table = log_frequencies(parts["train"].inputs.as_recorded())
     numbers: dict[str, Any] = {}
     for part in PARTS:
-        scenes = parts[part].inputs
+        scenes = parts[part].inputs.as_recorded()  # features are not looked at: their file is large
         scores = []
         for rows in torch.arange(len(scenes)).split(1024):
             batch, _ = scenes.batch(rows)
