@@ -18,11 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from shortlist.errors import ShortlistError, errors_name
 from shortlist.labels import label_set_files as files
 from shortlist.labels import label_set_inputs as inputs
+from shortlist.labels.label_set_files import WrittenSets
 from shortlist.optional import require
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
-class LabelSets:
+class LabelSets(WrittenSets):
     """One set of labels per example.
 
     Args:
@@ -307,29 +308,6 @@ class LabelSets:
 
     # ---- files
 
-    def to_parquet(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        ids: Sequence[str] | None = None,
-        beside: tuple[str, NDArray[Any]] | None = None,
-    ) -> None:
-        """Write a parquet file with a list column ``labels`` and, of the examples' names, a column ``id``; the file
-        appears whole or not at all.
-
-        ``beside``: a number for each label in the sets, one after the other as in ``indices``, and what they are
-        called: a further list column, with the labels' ``names`` in one more.
-
-        >>> import tempfile, pathlib
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.parquet"
-        >>> sets = LabelSets.from_lists([[0], []], vocabulary=["cat", "dog"])
-        >>> sets.to_parquet(path)
-        >>> LabelSets.from_parquet(path) == sets
-        True
-        """
-        self._check_beside(ids, beside)
-        files.write_parquet(path, self.offsets, self.indices, self.num_labels, self.vocabulary, ids, beside)
-
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str], *, max_labels: int = 1 << 28) -> LabelSets:
         """Read what ``to_parquet`` wrote; ids are left out.
@@ -346,50 +324,6 @@ class LabelSets:
         with errors_name(path):
             return cls(*files.read_parquet(path, max_labels))
 
-    def to_jsonl(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        ids: Sequence[str] | None = None,
-        beside: tuple[str, NDArray[Any]] | None = None,
-    ) -> None:
-        """Write a text file: a first line about the labels, then ``{"labels": [...]}`` for each example, by name where
-        there is a vocabulary, and with its ``"id"`` where ``ids`` are given. The file appears whole or not at all.
-        ``beside``: as for ``to_parquet``; the label with the largest number then comes first.
-
-        >>> import tempfile, pathlib
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.jsonl"
-        >>> LabelSets.from_lists([[0], []], vocabulary=["cat", "dog"]).to_jsonl(path)
-        >>> print(path.read_text())
-        {"num_sets": 2, "num_labels": 2, "vocabulary": ["cat", "dog"]}
-        {"labels": ["cat"]}
-        {"labels": []}
-        """
-        self._check_beside(ids, beside)
-        files.write_jsonl(path, self.offsets, self.indices, self.num_labels, self.vocabulary, ids, beside)
-
-    def to_csv(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        ids: Sequence[str] | None = None,
-        beside: tuple[str, NDArray[Any]] | None = None,
-    ) -> None:
-        """Write a table to look at: a line for each example with its id (or number), the names of its labels with "|"
-        between, and the numbers ``beside`` them, the largest first. The file appears whole or not at all.
-
-        >>> import tempfile, pathlib
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.csv"
-        >>> sets = LabelSets.from_lists([[0, 1], []], vocabulary=["cat", "dog"])
-        >>> sets.to_csv(path, ids=["a.jpg", "b.jpg"], beside=("probabilities", np.array([0.25, 0.75])))
-        >>> print(path.read_text())
-        id,labels,probabilities
-        a.jpg,dog|cat,0.75|0.25
-        b.jpg,,
-        """
-        self._check_beside(ids, beside)
-        files.write_csv(path, self.offsets, self.indices, self.num_labels, self.vocabulary, ids, beside)
-
     @classmethod
     def from_jsonl(cls, path: str | os.PathLike[str]) -> LabelSets:
         """Read what ``to_jsonl`` wrote; ids are left out.
@@ -404,14 +338,6 @@ class LabelSets:
             return cls.from_lists(*files.read_jsonl(path))
 
     # ---- inside
-
-    def _check_beside(self, ids: Sequence[str] | None, beside: tuple[str, NDArray[Any]] | None) -> None:
-        if beside is not None and beside[1].shape != self.indices.shape:
-            raise ShortlistError(
-                f"there must be a number beside each of the {len(self.indices)} labels, got {beside[1].shape}"
-            )
-        if ids is not None and len(ids) != len(self):
-            raise ShortlistError(f"there must be one id for each of the {len(self)} sets, got {len(ids)}")
 
     def __repr__(self) -> str:
         shown = [_short_set(labels, self.vocabulary) for labels in self[:3]]
