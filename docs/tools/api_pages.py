@@ -21,6 +21,8 @@ ROOMS = {
     "runs.predictor": "A trained model in a program: `sl.load_run`, `sl.calibrate` and what they return, a "
     "`sl.Predictor`.",
     "runs.config": "What a run is: the typed config behind `shortlist train`.",
+    "training.optimizers": "The optimizers, with their default learning rates.",
+    "training.schedules": "How the learning rate changes.",
     "training.settings": "The part of the config that the training loop reads.",
     "runs.setup": "From a config to data, backbone and objective.",
     "training.features_cache": "The features of a backbone, kept on disk.",
@@ -52,8 +54,16 @@ def _names(room: str) -> list[str]:
 
 
 def _page(room: str, above: str) -> str:
-    places = [_place(room, name) for name in sorted(_names(room), key=str.lower)]
-    return f"# shortlist.{room}\n\n{above}\n\n" + "\n".join(f"::: {place}\n" for place in places)
+    blocks = [f"::: {_place(room, name)}\n{_inherited(room, name)}" for name in sorted(_names(room), key=str.lower)]
+    return f"# shortlist.{room}\n\n{above}\n\n" + "\n".join(blocks)
+
+
+def _inherited(room: str, name: str) -> str:
+    """What a class has from a base class that no page describes, such as the files of LabelSets."""
+    thing = getattr(import_module(f"shortlist.{room}"), name)
+    bases = [base for base in getattr(thing, "__mro__", ())[1:] if base.__module__.startswith("shortlist.labels")]
+    members = [member for base in bases for member in vars(base) if not member.startswith("_")]
+    return f"    options:\n      inherited_members: [{', '.join(members)}]\n" if members else ""
 
 
 def _place(room: str, name: str) -> str:

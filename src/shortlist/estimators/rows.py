@@ -1,10 +1,13 @@
-"""Rows of features, dense tensors or sparse matrices alike."""
+"""Rows of features, dense tensors or sparse matrices alike, and which of them are held out."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from shortlist.data import Dataset, split
+from shortlist.objectives import count_labels
 
 _LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
 
@@ -14,6 +17,19 @@ def take(inputs: Any, rows: Tensor) -> Any:
     if len(rows) == inputs.shape[0]:
         return inputs
     return inputs[rows] if isinstance(inputs, Tensor) else inputs[rows.numpy()]
+
+
+def held_out(target: Tensor, count: int, names: tuple[str, ...], seed: int) -> tuple[Tensor, Tensor]:
+    """The rows to learn from, and so many others, drawn at random so that every label is left to learn from."""
+    everything = torch.arange(len(target))
+    numbered = Dataset(everything[:, None], target, names)
+    held = split(numbered, [count, len(target) - count], seed=seed, stratify=True)[0].inputs[:, 0]
+    rest = torch.ones(len(target), dtype=torch.bool)
+    rest[held] = False
+    missing = count_labels(target[rest], len(names)) == 0
+    needed = missing[target[held]] if target.ndim == 1 else ((target[held] == 1) & missing).any(1)
+    rest[held[needed]] = True
+    return everything[rest], held[~needed]
 
 
 def latest(parts: list[tuple[Any, Tensor]]) -> list[tuple[Any, Tensor]]:

@@ -18,32 +18,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 from torch import Tensor
 
-from shortlist.data import Dataset, split
+from shortlist.data import Dataset
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError
 from shortlist.estimators import files
 from shortlist.estimators.decisions import best_decision, log_odds
 from shortlist.estimators.learner import new_learner
-from shortlist.estimators.rows import joined, latest, take
-from shortlist.estimators.solvers import (
-    FULL_BATCH,
-    choose_training,
-    fits_full_batch,
-    loss_of,
-)
-from shortlist.estimators.strengths import FOLDS, USUAL, choose_strength, stretched, zero_weights
+from shortlist.estimators.linear_head import fit_head
+from shortlist.estimators.rows import held_out, joined, latest, take
+from shortlist.estimators.solvers import FULL_BATCH, choose_training, fits_full_batch
+from shortlist.estimators.strengths import FOLDS
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
 from shortlist.labels.counts import cardinality, usual_k
 from shortlist.labels.label_set_inputs import check_vocabulary
 from shortlist.links import link_tensor, usual_link
 from shortlist.metrics.functional import mean_average_precision
-from shortlist.objectives import OBJECTIVES, check_target, count_labels, make_config, objective_class
+from shortlist.objectives import OBJECTIVES, check_target, make_config, objective_class
 from shortlist.objectives.usual import unknown_as_absent, usual_objective
 from shortlist.options import Named, in_our_words
 from shortlist.sets import SetRule
 from shortlist.sets.named import make_rule
-from shortlist.training.full_batch import Curvature, fit_linear
 from shortlist.training.learner import score
 from shortlist.training.loop import train
 from shortlist.training.settings import TrainSettings
@@ -54,8 +49,6 @@ if TYPE_CHECKING:
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
 _SMALL = 64  # as many rows are scored at once, without making a data set of them
 _LR, _RATES, _DECAY = 0.005, (0.001, 0.003, 0.01), 0.01  # of adamw
-_TOLERANCE = 1e-4  # of the weights that stay
-_OWN_SCALE, _ONE_SCALE = "each column's own", "one for all columns"
 _RULE_OPTIONS = {"conformal": {"alpha": 0.1}, "threshold": {"value": 0.5}}
 
 
@@ -175,38 +168,17 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _train_full_batch(self, inputs: Any, target: Tensor) -> Tensor | None:
         """Choose the strength by folds and fit to all these rows; the rows' scores from when they were held out."""
         self._build(target)
-        target, objective, names = self._for_objective(target), self.learner_.objective, self._names
-        loss = loss_of(objective)
-        forms, factors = {_OWN_SCALE: inputs}, None
-        if self.weight_decay == "auto" and hasattr(self, "preprocessor_"):
-            factors = self.preprocessor_.common_scale()
-        if factors is not None:
-            forms[_ONE_SCALE] = inputs * torch.from_numpy(factors)
-        curvatures = {form: Curvature.of(columns) for form, columns in forms.items()}
-        form, strength, stretch, scores = _OWN_SCALE, self.weight_decay, 1.0, None
-        start = zero_weights((inputs, target), len(names))
-        base = start[-1].clone()
-        if strength == "auto" and len(target) < 2 * FOLDS:
-            strength = USUAL
-        if strength == "auto":
-            single = not self.is_multilabel_
-            found = choose_strength(forms, curvatures, target, names, loss, single, self._seed)
-            self.selection_ = found.tried
-            form, strength, stretch, scores = found.form, found.strength, found.stretch, found.scores
-            start = found.start
-        self.weight_decay_ = float(strength)
-        solution = fit_linear(
-            forms[form], target, start, loss, self.weight_decay_, curvatures[form], tolerance=_TOLERANCE
-        )
-        weights, bias = stretch * solution.weights[:-1].T, stretched(solution.weights[-1], base, stretch)
-        if factors is not None and form == _ONE_SCALE:
-            weights = weights * torch.from_numpy(factors)  # of the standardised columns again
-        state = {"head.weight": weights, "head.bias": bias}
-        objective.load_state_dict({**objective.state_dict(), **state})
+        auto = self.weight_decay == "auto" and hasattr(self, "preprocessor_")
+        fitted = fit_head(
+            self.learner_.objective, inputs, self._for_objective(target), self._names, self.weight_decay,
+            common_scale=self.preprocessor_.common_scale() if auto else None,
+            single=not self.is_multilabel_, seed=self._seed,
+        )  # fmt: skip
+        self.weight_decay_, self.selection_ = fitted.weight_decay, fitted.tried
         self.history_.append(
-            {"evaluations": solution.evaluations, "weight_decay": self.weight_decay_, "stretch": stretch}
+            {"evaluations": fitted.evaluations, "weight_decay": fitted.weight_decay, "stretch": fitted.stretch}
         )
-        return scores
+        return fitted.held_out_scores
 
     def _train_in_batches(self, inputs: Any, target: Tensor) -> None:
         """Choose learning rate and epochs on held-out rows, where they are left open, and train on all these rows."""
@@ -428,14 +400,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         nothing_to_learn = self._make_rule().is_fitted and (not self.is_multilabel_ or self.rule == "threshold")
         if share == 0 or held_count == 0 or nothing_to_learn:
             return everything, everything[:0]
-        numbered = Dataset(everything[:, None], target, self._names)
-        held = split(numbered, [held_count, count - held_count], seed=self._seed, stratify=True)[0].inputs[:, 0]
-        rest = torch.ones(count, dtype=torch.bool)
-        rest[held] = False
-        missing = count_labels(target[rest], len(self.classes_)) == 0
-        needed = missing[target[held]] if target.ndim == 1 else ((target[held] == 1) & missing).any(1)
-        rest[held[needed]] = True
-        return everything[rest], held[~needed]
+        return held_out(target, held_count, self._names, self._seed)
 
     def _train(self, inputs: Any, target: Tensor, lr: Any, epochs: Any, schedule: str) -> None:
         data = Dataset(inputs, self._for_objective(target), self._names)

@@ -1,0 +1,57 @@
+"""A linear head fitted to all rows at once: which scale of the columns, which strength, and the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from shortlist.estimators.solvers import loss_of
+from shortlist.estimators.strengths import FOLDS, USUAL, choose_strength, stretched, zero_weights
+from shortlist.objectives import Objective
+from shortlist.training.full_batch import Curvature, fit_linear
+
+_TOLERANCE = 1e-4  # of the weights that stay
+_OWN_SCALE, _ONE_SCALE = "each column's own", "one for all columns"
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What was used, and what was tried on held-out rows to choose it."""
+
+    weight_decay: float
+    stretch: float
+    evaluations: int
+    tried: list[dict[str, Any]]
+    held_out_scores: Tensor | None  # of every row, from when a fold held it out
+
+
+def fit_head(
+    objective: Objective, inputs: Any, target: Tensor, names: tuple[str, ...], weight_decay: float | str, *,
+    common_scale: NDArray[Any] | None, single: bool, seed: int,
+) -> Fitted:  # fmt: skip
+    """Fit the objective's head in place. A ``weight_decay`` of "auto" is chosen by folds, where there are rows enough;
+    with a ``common_scale``, so is whether columns are standardised or have, times it, one scale for all."""
+    loss = loss_of(objective)
+    forms = {_OWN_SCALE: inputs}
+    if common_scale is not None:
+        forms[_ONE_SCALE] = inputs * torch.from_numpy(common_scale)
+    curvatures = {form: Curvature.of(columns) for form, columns in forms.items()}
+    start = zero_weights((inputs, target), len(names))
+    base = start[-1].clone()
+    form, stretch, scores, tried = _OWN_SCALE, 1.0, None, []
+    if weight_decay == "auto" and len(target) >= 2 * FOLDS:
+        found = choose_strength(forms, curvatures, target, names, loss, single, seed)
+        form, strength, stretch, scores, tried = found.form, found.strength, found.stretch, found.scores, found.tried
+        start = found.start
+    else:
+        strength = USUAL if weight_decay == "auto" else float(weight_decay)
+    solution = fit_linear(forms[form], target, start, loss, strength, curvatures[form], tolerance=_TOLERANCE)
+    weights, bias = stretch * solution.weights[:-1].T, stretched(solution.weights[-1], base, stretch)
+    if common_scale is not None and form == _ONE_SCALE:
+        weights = weights * torch.from_numpy(common_scale)  # of the standardised columns again
+    objective.load_state_dict({**objective.state_dict(), "head.weight": weights, "head.bias": bias})
+    return Fitted(strength, stretch, solution.evaluations, tried, scores)
