@@ -141,6 +141,8 @@ def test_a_backbone_sees_what_is_in_the_boxes(tmp_path):
     assert data.pictures.source[1].endswith(plain.ids[1])
     features = data.inputs.subset([0]).features
     assert not torch.allclose(features[0], features[-1])
+    torch.manual_seed(1)  # the backbone has weights of its own
+    assert torch.equal(placed_shapes(2, features=options, images=tmp_path).inputs.features, data.inputs.features)
     with pytest.raises(DataError, match="there is no image 'train-2' in it"):
         placed_shapes(3, images=tmp_path)
 

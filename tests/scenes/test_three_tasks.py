@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def config(folder, path, task, **options):
+def config(folder, path, task, backbone=None, **options):
     """A config file of a small run."""
     def source(part):
         given = {"reader": "placed-shapes", "size": PARTS[part], "part": part, "task": task, "images": str(folder)}
@@ -39,7 +39,7 @@ def config(folder, path, task, **options):
 
     content = {
         "data": {"train": source("train"), "validation": source("val"), "test": source("test"), "calibration": None},
-        "backbone": {"name": "relations-light", "embedding": 8, "context": 8, "hidden": 16},
+        "backbone": backbone or {"name": "relations-light", "embedding": 8, "context": 8, "hidden": 16},
         "objective": {"name": "scene-lml", "k": 0.25},
         "optimizer": {"name": "adamw", "lr": 5e-3},
         "epochs": 1,
@@ -78,6 +78,26 @@ def test_a_task_goes_from_training_to_the_report(task, folder, tmp_path, capsys)
     assert page.count("data:image/jpeg;base64,") >= 3
     assert re.search(r'<td class="right">\d+(: [\w ]+ \(test-\d\))?', page)
     assert "<th scope=\"col\">missed</th>" in page
+
+
+@pytest.mark.parametrize("task", ["predcls", "sgcls", "sgdet"])
+def test_motifnet_has_all_three_tasks(task, folder, tmp_path, capsys):
+    backbone = {"name": "motifnet", "embedding": 8, "hidden": 8, "pooling": 16, "union_channels": 2}
+    options = {} if task == "sgdet" else {"features": "seen.h5"}
+    made = config(folder, tmp_path / "config.yaml", task, backbone, **options)
+    trained = run_here(capsys, "train", made, "--out", tmp_path / "run", "--json")
+    assert trained.code == 0, trained.err
+    assert 0 <= trained.json["best"]["scene-recall@50"] <= 1
+
+
+def test_a_backbone_looks_at_the_images_of_the_config(folder, tmp_path, capsys):
+    backbone = {"name": "motifnet", "embedding": 8, "hidden": 8, "pooling": 16, "union_channels": 4, "regions": True}
+    made = config(folder, tmp_path / "config.yaml", "sgcls", backbone)
+    seen = "{name: convnet, widths: [2, 4], size: 32, pooled: false}"
+    changes = [f"data.{part}.features={seen}" for part in ("train", "validation", "test")]
+    trained = run_here(capsys, "train", made, *changes, "--out", tmp_path / "run", "--json")
+    assert trained.code == 0, trained.err
+    assert Run(tmp_path / "run").facts["in_shape"] == [6, 6, 0, 4 * 49, 4 * 49, 0, 1]
 
 
 def test_data_of_another_task_is_refused(folder, tmp_path, capsys):

@@ -48,7 +48,7 @@ def with_given(
         dataset: scenes as they are recorded.
         task: ``predcls`` (boxes and classes are given), ``sgcls`` (boxes are given) or ``sgdet`` (those of a detector).
         features: a file of what a detector saw (`read_box_table`), or a backbone that looks at the images: its name and
-            options, and the ``size`` to which they are scaled.
+            options, the ``size`` to which images are scaled, and ``pooled: false`` for whole maps of each box.
         detections: the file of a detector's boxes, for sgdet.
         word_vectors: a file of word vectors, from which the vectors of object classes are taken.
         images: the folder of the images themselves.
@@ -216,10 +216,12 @@ def _pictures(folder: PathLike, ids: Sequence[str]) -> Images:
 def _seen_by(scenes: Scenes, pictures: Images, backbone: Mapping[str, Any]) -> Scenes:
     """What a backbone sees in every box and around every pair, by RoI align over its maps of the whole image."""
     options = dict(backbone)
-    size = options.pop("size", _SIZE)
+    size, pooled = options.pop("size", _SIZE), options.pop("pooled", True)
     if "name" not in options:
         raise ShortlistError(f"features of a backbone need its name, such as {{name: resnet50}}, got {dict(backbone)}")
-    network = build_backbone(options.pop("name"), in_shape=(3, size, size), **options).eval()
+    with torch.random.fork_rng([]):  # one without pretrained weights must be the same for every part and command
+        torch.manual_seed(0)
+        network = build_backbone(options.pop("name"), in_shape=(3, size, size), **options).eval()
     pictures = replace(pictures, size=(size, size))
     mean, std = getattr(network, "pixel_mean", None), getattr(network, "pixel_std", None)
     if mean is not None and std is not None:
@@ -228,8 +230,8 @@ def _seen_by(scenes: Scenes, pictures: Images, backbone: Mapping[str, Any]) -> S
     for rows in torch.arange(len(scenes)).split(_AT_ONCE):
         batch, _ = scenes.batch(rows)
         seen = region_features(
-            network, pictures.batch(rows), batch.boxes, batch.counts, batch.subjects, batch.objects
+            network, pictures.batch(rows), batch.boxes, batch.counts, batch.subjects, batch.objects, pooled=pooled
         )
-        objects.append(seen.boxes)
-        unions.append(seen.unions)
+        objects.append(seen.boxes.flatten(1))
+        unions.append(seen.unions.flatten(1))
     return replace(scenes, features=torch.cat(objects), union_features=torch.cat(unions))
