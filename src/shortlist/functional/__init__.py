@@ -5,6 +5,7 @@ from shortlist.functional.asymmetric import asymmetric_loss
 from shortlist.functional.average_k import average_k_loss
 from shortlist.functional.binary import binary_loss
 from shortlist.functional.expected_positive import expected_positive_loss
+from shortlist.functional.linear_loss import linear_loss
 from shortlist.functional.lml import lml, lml_loss
 from shortlist.functional.lsep import lsep_loss
 from shortlist.functional.multilabel_softmax import multilabel_softmax_loss
@@ -24,6 +25,7 @@ __all__ = [
     "average_k_loss",
     "binary_loss",
     "expected_positive_loss",
+    "linear_loss",
     "lml",
     "lml_loss",
     "log_subset_sum",

@@ -19,7 +19,7 @@ from shortlist.checks import (
 from shortlist.distributed import sum_over_processes, world_size
 from shortlist.functional._native import Eager, Native, Traced
 from shortlist.functional._targets import Reader
-from shortlist.functional.reduction import reduce_over_processes, spread_nan
+from shortlist.functional.reduction import NotedMean, reduce_over_processes, spread_nan
 from shortlist.kernels import native_serves, ops
 
 
@@ -141,6 +141,8 @@ class RowLoss:
             else:
                 kernel = self.kernel.op if torch.compiler.is_compiling() else self.kernel.run
                 loss, _, scale = kernel(scores, (target,), weight, *args[:own], reduction, 0, False, *numbers)
+                if isinstance(reduction, NotedMean):
+                    reduction.observed = _observed(scale, target, weight)
         except ops.BadTarget as bad:  # in terms of the target's own shape
             n = scores.shape[-1]
             if target.ndim == 1:
@@ -171,6 +173,8 @@ class _Call(Native):
         own, target = rest[: self.own], rest[self.own :]
         call = (self.reduction, self.groups, True, *self.numbers)
         results: tuple[Tensor, ...] = self.kernel(scores, target, weight, *own, *call)
+        if isinstance(self.reduction, NotedMean):
+            self.reduction.observed = _observed(results[2], target[0], weight)
         return results
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
@@ -201,10 +205,14 @@ def _share(
         return loss
     if reduction == "sum":
         return world * loss
-    if target.ndim == 1:  # class indices: their kernels have put the mean's divisor into the gradient already
-        rows = (target >= 0).to(loss.dtype)
-        observed = (rows if weight is None else rows * weight).sum()
-    else:
-        observed = torch.where(scale > 0, 1.0 / scale, 0.0)
+    observed = _observed(scale, target, weight)
     total = sum_over_processes(observed, world)
     return loss * (world * observed / torch.where(total > 0, total, 1.0))
+
+
+def _observed(scale: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
+    """What a kernel's mean was divided by."""
+    if target.ndim == 1:  # class indices: their kernels have put the mean's divisor into the gradient already
+        rows = (target >= 0).to(scale.dtype)
+        return (rows if weight is None else rows * weight).sum()
+    return torch.where(scale > 0, 1.0 / scale, 0.0)

@@ -13,7 +13,7 @@ from shortlist.functional.label_matrix import check_couples_batch
 from shortlist.functional.reduction import reduce_over_processes
 
 
-def _expected_positive_rows(scores: Tensor, index: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+def expected_positive_rows(scores: Tensor, index: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """-log p_y and the expected number of labels sum_j p_j of all rows."""
     known = (index >= 0).unsqueeze(-1)
     scores = torch.where(known if mask is None else known & mask, bounded(scores), 0.0)
@@ -34,7 +34,7 @@ def _expected_positive_twin(
     world: int = 1,
 ) -> Tensor:
     num_labels = scores.shape[-1]
-    positive, expected = _expected_positive_rows(scores, index, mask)
+    positive, expected = expected_positive_rows(scores, index, mask)
     total = sum_over_processes(counts.sum().detach(), world)
     mean_expected = sum_over_processes((counts * expected).sum(), world) / torch.where(total > 0, total, 1.0)
     regulariser = torch.where(total > 0, beta * (mean_expected - k) ** 2, 0.0)

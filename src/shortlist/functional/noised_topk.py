@@ -37,6 +37,11 @@ def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -
     return top.values[..., -1], top.indices[..., -1]
 
 
+def rows_of_a_draw(num_labels: int) -> int:
+    """How many rows draw their noise together: few enough for the cache, and the same however a batch is cut."""
+    return max(1, 2**16 // num_labels)
+
+
 def _smoothed_kth(
     scores: Tensor, k: int, epsilon: float, n_samples: int, generator: torch.Generator | None
 ) -> tuple[Tensor, Tensor]:
@@ -44,12 +49,14 @@ def _smoothed_kth(
 
     And whether a row has fewer than k usable labels: then the mean is 0, without a gradient.
     """
-    draws = []
-    for _ in range(max(n_samples, 1)):
-        # one draw at a time: the memory of one matrix of scores
-        noise = _normal(scores, generator) if n_samples and epsilon > 0 else None
-        draws.append(_kth_largest(scores, noise, epsilon, k))
-    values, labels = (torch.stack(parts, dim=-1) for parts in zip(*draws, strict=True))
+    found = []
+    for some in scores.split(rows_of_a_draw(scores.shape[-1])) or (scores,):
+        draws = []
+        for _ in range(max(n_samples, 1)):
+            noise = _normal(some, generator) if n_samples and epsilon > 0 else None
+            draws.append(_kth_largest(some, noise, epsilon, k))
+        found.append([torch.stack(parts, dim=-1) for parts in zip(*draws, strict=True)])
+    values, labels = (torch.cat(parts) for parts in zip(*found, strict=True))
     few = values == float("-inf")
     there = wide(torch.where(few, 0.0, finite(scores.gather(-1, labels))))
     drawn = wide(torch.where(few, 0.0, finite(values)))

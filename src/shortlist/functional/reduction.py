@@ -7,6 +7,15 @@ from shortlist.checks import values_visible
 from shortlist.distributed import sum_over_processes
 
 
+class NotedMean(str):
+    """The reduction "mean" that also notes what it has divided by, for whoever joins the means of parts to one."""
+
+    observed: Tensor
+
+    def __new__(cls) -> "NotedMean":
+        return super().__new__(cls, "mean")
+
+
 def reduce_loss(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     """Reduce losses with weights that say how much each counts (0: not observed, whatever its loss holds).
 
@@ -25,6 +34,8 @@ def reduce_loss(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
 
 def reduce_over_processes(loss: Tensor, weight: Tensor, reduction: str, world: int) -> Tensor:
     """`reduce_loss` over the global batch: "mean" divides by what all processes observed. "none" stays local."""
+    if isinstance(reduction, NotedMean):
+        reduction.observed = weight.sum().detach()
     if world == 1 or reduction == "none":
         return reduce_loss(loss, weight, reduction)
     local = world * reduce_loss(loss, weight, "sum")

@@ -1,0 +1,100 @@
+"""Linear scores by blocks: a head that is never applied to everything at once, and gathers its gradients block by block."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from shortlist.checks import in_compute_type
+
+ALL = slice(None)
+
+
+class Head:
+    """``features @ weight.T + bias`` and the gradients of the three, a block of rows or labels at a time.
+
+    Products are of the type that autocast asks for, where it is on, and summed in float32 or better. ``wanted`` says of
+    features, weight and bias whether a gradient is; nothing else is ever kept of a block.
+    """
+
+    def __init__(self, features: Tensor, weight: Tensor, bias: Tensor | None, wanted: tuple[bool, bool, bool]) -> None:
+        device = features.device.type
+        kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else features.dtype
+        self.features, self.weight = features.to(kind), weight.to(kind)
+        self.bias = None if bias is None else bias.to(kind)
+        self.kind, self.learns = kind, any(wanted)
+        self._like = (features, weight, bias)
+        self._sums = [
+            in_compute_type(part.new_empty(0)).new_zeros(part.shape) if want and part is not None else None
+            for part, want in zip(self._like, wanted, strict=True)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def num_labels(self) -> int:
+        return len(self.weight)
+
+    @property
+    def entry_bytes(self) -> int:
+        return self.unmade_scores().element_size()
+
+    def unmade_scores(self) -> Tensor:
+        """Stands for all scores where only their shape and type matter: takes no memory."""
+        return in_compute_type(self.features.new_empty(0)).new_zeros(()).expand(len(self), self.num_labels)
+
+    def scores(self, rows: slice = ALL, labels: slice = ALL) -> Tensor:
+        """A block of scores, in the type that losses compute in."""
+        bias = None if self.bias is None else self.bias[labels]
+        return in_compute_type(torch.nn.functional.linear(self.features[rows], self.weight[labels], bias))
+
+    def add(self, gradient: Tensor, rows: slice = ALL, labels: slice = ALL, factor: Tensor | float = 1.0) -> None:
+        """Take in ``factor`` times the gradient of a block of scores."""
+        of_features, of_weight, of_bias = self._sums
+        features, gradient = self.features[rows] * factor, gradient.to(self.kind)
+        if of_features is not None:
+            of_features[rows] += (gradient @ self.weight[labels]) * factor
+        if of_weight is not None:
+            if of_weight.dtype == self.kind:
+                of_weight[labels].addmm_(gradient.T, features.to(self.kind))
+            else:
+                of_weight[labels] += gradient.T @ features.to(self.kind)
+        if of_bias is not None:
+            of_bias[labels] += gradient.sum(0, dtype=of_bias.dtype) * factor
+
+    @contextmanager
+    def graph(self, scores: Tensor) -> Iterator[None]:
+        """Around a loss of a block of scores: differentiable where a gradient is wanted."""
+        with torch.set_grad_enabled(self.learns):
+            scores.requires_grad_(self.learns)
+            yield
+
+    def add_of(
+        self, loss: Tensor, scores: Tensor, rows: slice = ALL, labels: slice = ALL, factor: Tensor | float = 1.0
+    ) -> None:
+        """Take in ``factor`` times the gradient of a loss by its block of scores."""
+        if self.learns:
+            self.add(torch.autograd.grad(loss, scores)[0], rows, labels, factor)
+
+    def rescale(self, factor: Tensor) -> None:
+        """Multiply what was gathered so far."""
+        for total in self._sums:
+            if total is not None:
+                total.mul_(factor)
+
+    def gradients(self, factor: Tensor) -> tuple[Tensor | None, ...]:
+        """What was gathered, times ``factor``: given away."""
+        sums, self._sums = self._sums, [None, None, None]
+        return tuple(
+            None if total is None else total.mul_(factor).to(part.dtype)  # type: ignore[union-attr]
+            for total, part in zip(sums, self._like, strict=True)
+        )
+
+
+def blocks(count: int, bytes_each: int, memory: int, multiple: int = 1) -> Iterator[slice]:
+    """Slices of 0..count, as many at once as fit the memory: a multiple, at least one. An empty one of nothing."""
+    size = max(1, memory // max(1, bytes_each * multiple)) * multiple
+    for start in range(0, max(count, 1), size):
+        yield slice(start, min(start + size, count))
