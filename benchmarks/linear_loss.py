@@ -20,7 +20,7 @@ from benchmarks.run import parser, run
 MEMORY = "Memory of a linear layer's loss beyond its inputs"
 SPEED = "Time of a linear layer's loss"
 LABELS_A_ROW = 5
-MEGABYTES = {"two_way": 250}  # at most, at the usual size; the others 150
+MEGABYTES = {"two_way": 250, "average_k": 250}  # at most, at the usual size; the others 150
 
 Shape = tuple[int, int, int]  # rows, features, labels
 LOSSES: dict[str, tuple[Callable[..., Tensor], bool, dict[str, Any]]] = {  # function, of class indices, options

@@ -1,5 +1,6 @@
 """Linear scores by blocks: a head that is never applied to everything at once, and gathers its gradients block by block."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,6 +26,7 @@ class Head:
         self.bias = None if bias is None else bias.to(kind)
         self.kind, self.learns = kind, any(wanted)
         self._like = (features, weight, bias)
+        self._memory: Tensor | None = None  # of a block of scores
         self._sums = [
             in_compute_type(part.new_empty(0)).new_zeros(part.shape) if want and part is not None else None
             for part, want in zip(self._like, wanted, strict=True)
@@ -46,9 +48,13 @@ class Head:
         return in_compute_type(self.features.new_empty(0)).new_zeros(()).expand(len(self), self.num_labels)
 
     def scores(self, rows: slice = ALL, labels: slice = ALL) -> Tensor:
-        """A block of scores, in the type that losses compute in."""
-        bias = None if self.bias is None else self.bias[labels]
-        return in_compute_type(torch.nn.functional.linear(self.features[rows], self.weight[labels], bias))
+        """A block of scores, in the type that losses compute in; made in the memory of the block before."""
+        features, weight = self.features[rows], self.weight[labels]
+        shape = (len(features), len(weight))
+        if self._memory is None or self._memory.numel() < math.prod(shape):
+            self._memory = features.new_empty(math.prod(shape))
+        scores = torch.mm(features, weight.T, out=self._memory[: math.prod(shape)].view(shape))
+        return in_compute_type(scores if self.bias is None else scores.add_(self.bias[labels])).detach()
 
     def add(self, gradient: Tensor, rows: slice = ALL, labels: slice = ALL, factor: Tensor | float = 1.0) -> None:
         """Take in ``factor`` times the gradient of a block of scores."""
@@ -83,6 +89,10 @@ class Head:
         for total in self._sums:
             if total is not None:
                 total.mul_(factor)
+
+    def forget_block(self) -> None:
+        """Free the memory of the last block."""
+        self._memory = None
 
     def gradients(self, factor: Tensor) -> tuple[Tensor | None, ...]:
         """What was gathered, times ``factor``: given away."""

@@ -112,12 +112,8 @@ class ByRows(Plan):
             return torch.cat(parts).to(head.kind), torch.ones((), device=self.target.device)
         total = observed = wide(head.features.new_zeros(()))
         for rows in self.row_blocks(head, multiple):
-            noted = NotedMean()
-            scores = head.scores(rows)
-            with head.graph(scores):
-                loss = self.loss(scores, self.target[rows], **self.of_rows(rows, reduction=noted, sync=False))
-            head.add_of(loss, scores, rows, factor=noted.observed)
-            total, observed = total + wide(loss.detach()) * wide(noted.observed), observed + wide(noted.observed)
+            mean, count = self._together(head, rows)
+            total, observed = total + mean * count, observed + count
         factor = self.world / self.divisor(observed)
         return (total * factor).to(head.kind), factor
 
@@ -127,6 +123,14 @@ class ByRows(Plan):
             return torch.ones_like(observed)
         everywhere = sum_over_processes(observed, self.world)
         return torch.where(everywhere > 0, everywhere, 1.0)
+
+    def _together(self, head: Head, rows: slice) -> tuple[Tensor, Tensor]:
+        """The mean over a block and what it was divided by; its scores are gone when the next block's are made."""
+        scores, noted = head.scores(rows), NotedMean()
+        with head.graph(scores):
+            loss = self.loss(scores, self.target[rows], **self.of_rows(rows, reduction=noted, sync=False))
+        head.add_of(loss, scores, rows, factor=noted.observed)
+        return wide(loss.detach()), wide(noted.observed)
 
     def _apart(self, head: Head, rows: slice, upstream: Tensor | None) -> Tensor:
         scores = head.scores(rows)
@@ -150,12 +154,7 @@ class TwoWay(ByRows):
         has_present = torch.zeros_like(counts, dtype=torch.bool)
         for labels in blocks(head.num_labels, self.arrays * most_rows * head.entry_bytes, self.memory):
             target, part = self.target[:, labels], None if mask is None else mask[:, labels]
-            scores = head.scores(ALL, labels)
-            with head.graph(scores):
-                options = self.options | {"mask": part, "way": "class", "reduction": "sum"}
-                loss = self.loss(scores, target, **options)
-            head.add_of(loss, scores, ALL, labels)
-            value = value + wide(loss.detach())
+            value = value + self._columns(head, labels, target, part)
             present = target == 1 if part is None else (target == 1) & part
             has_present |= present.any(-1)
             columns = columns + max_over_processes((present & (counts > 0).unsqueeze(-1)).any(0).int(), self.world).sum()
@@ -168,6 +167,15 @@ class TwoWay(ByRows):
         rows = ByRows(self.loss, self.target, self.options | {"way": "sample"}, self.memory)
         sample, factor = rows.run(heads)
         return (value + wide(sample)).to(head.kind), factor
+
+
+    def _columns(self, head: Head, labels: slice, target: Tensor, mask: Tensor | None) -> Tensor:
+        """The sum of the class way over a block of labels."""
+        scores = head.scores(ALL, labels)
+        with head.graph(scores):
+            loss = self.loss(scores, target, **self.options | {"mask": mask, "way": "class", "reduction": "sum"})
+        head.add_of(loss, scores, ALL, labels)
+        return wide(loss.detach())
 
 
 class ExpectedPositive(Plan):
@@ -197,13 +205,13 @@ class ExpectedPositive(Plan):
         value = self.world * positives / divisor / scale + beta * excess**2 / scale**2
         factor = self.world / (divisor * scale)
         slope = (2 * beta * excess / scale).to(counts.dtype)
-        if head.learns:
-            for rows in parts:
-                scores = head.scores(rows)
-                with head.graph(scores):
-                    positive, chances = terms(rows, scores)
-                    loss = positive + slope * chances
-                head.add_of(loss, scores, rows)
+        for rows in parts if head.learns else ():
+            scores = head.scores(rows)
+            with head.graph(scores):
+                positive, chances = terms(rows, scores)
+                loss = positive + slope * chances
+            head.add_of(loss, scores, rows)
+            del scores, positive, chances, loss  # before the next block is made
         if self.reduction == "sum":
             value, factor = value * total, factor * total
         return value.to(head.kind), factor

@@ -15,7 +15,7 @@ from shortlist.functional._linear_plans import Plan, plan_of
 from shortlist.functional.average_k import average_k_loss
 from shortlist.functional.smooth_topk import smooth_topk_loss  # noqa: F401  (the docstring's example)
 
-MEMORY = 64 * 2**20
+MEMORY = 80 * 2**20
 _BY_ROW = ("mask", "sample_weight", "k")  # options that may have one entry per row
 
 
@@ -40,7 +40,7 @@ def linear_loss(
         features: (..., D). weight: (L, D). bias: (L,) or None. For `average_k_loss` weight and bias are pairs: those of
             the set scores and those of the proposals.
         target, options: as the loss takes them; its own ``weight``, one per class, is ``class_weight`` here.
-        memory: bytes that the scores of a block and their gradient may take; None means 64 MB. A loss without a kernel
+        memory: bytes that the scores of a block and their gradient may take; None means 80 MB. A loss without a kernel
             (`shortlist.kernels.info`), or on a device without one, takes several times as much.
 
     The gradients of features, weight and bias are computed with the loss. With ``reduction="none"`` the scores are
@@ -178,6 +178,8 @@ class _LinearLoss(torch.autograd.Function):
         ctx.save_for_backward(features, *heads)
         made = _heads(features, heads, wanted if plan.reduction != "none" else (False,) * len(wanted))
         value, factor = plan.run(made)
+        for head in made:
+            head.forget_block()
         ctx.found = (made, factor) if plan.reduction != "none" else None
         return value
 
