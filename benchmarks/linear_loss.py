@@ -67,8 +67,8 @@ def cases(quick: bool = False) -> list[Case]:
 
     def memory(name: str, shape: Shape, megabytes: float) -> Case:
         scores = 4e-6 * shape[0] * shape[2]
-        ours, warm_up = partial(step, name, shape), partial(step, name, small)
-        return MemoryCase(MEMORY, name, (shape[0], shape[2]), LOSSES[name][2].get("k"), ours, warm_up, megabytes / scores)
+        ours, warm_up, k = partial(step, name, shape), partial(step, name, small), LOSSES[name][2].get("k")
+        return MemoryCase(MEMORY, name, (shape[0], shape[2]), k, ours, warm_up, megabytes / scores)
 
     for name in LOSSES:
         found.append(memory(name, shape, MEGABYTES.get(name, 150.0)))

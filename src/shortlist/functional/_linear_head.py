@@ -1,4 +1,4 @@
-"""Linear scores by blocks: a head that is never applied to everything at once, and gathers its gradients block by block."""
+"""Linear scores by blocks: a head that is never applied to all at once, and gathers its gradients on the way."""
 
 import math
 from collections.abc import Iterator

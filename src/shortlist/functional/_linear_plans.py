@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import in_compute_type
 from shortlist.distributed import max_over_processes, sum_over_processes, world_size
 from shortlist.functional import _targets
 from shortlist.functional._frame import bounded, wide
@@ -62,9 +61,9 @@ class Plan:
 
     def index_and_weight(self, head: Head) -> tuple[Tensor, Tensor]:
         """Of a loss with one label per row: which (-1 for none), and how much each row counts."""
-        names = ("mask", "weight", "sample_weight")
+        mask, weight, sample_weight = (self.options.get(name) for name in ("mask", "weight", "sample_weight"))
         _, index, counts = _targets.single_positive(
-            head.unmade_scores(), self.target, *[self.options.get(name) for name in names], native=False
+            head.unmade_scores(), self.target, mask, weight, sample_weight, native=False
         )
         assert counts is not None
         return index, counts
@@ -157,7 +156,8 @@ class TwoWay(ByRows):
             value = value + self._columns(head, labels, target, part)
             present = target == 1 if part is None else (target == 1) & part
             has_present |= present.any(-1)
-            columns = columns + max_over_processes((present & (counts > 0).unsqueeze(-1)).any(0).int(), self.world).sum()
+            seen = (present & (counts > 0).unsqueeze(-1)).any(0).int()
+            columns = columns + max_over_processes(seen, self.world).sum()
         of_columns = torch.ones_like(columns) if self.reduction == "sum" else 1 / columns.clamp(min=1)
         value = value * of_columns
         if self.options.get("way", "both") == "class":
@@ -271,7 +271,8 @@ class AverageK(Plan):
             elif int(fits.sum()) > int(wanted):
                 fits = largest_entries(shares, fits, wanted, 1)
             here = fits.flatten().nonzero().squeeze(-1)
-            values, places = torch.cat([values, shares.flatten()[here]]), torch.cat([places, here + rows.start * labels])
+            values = torch.cat([values, shares.flatten()[here]])
+            places = torch.cat([places, here + rows.start * labels])
             if len(values) > int(wanted):
                 kept = largest_entries(values, torch.ones_like(places, dtype=torch.bool), wanted, 1)
                 values, places = values[kept], places[kept]

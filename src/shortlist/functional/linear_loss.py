@@ -8,12 +8,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_label_matrix, check_sample_weight, check_scores, check_tensor, transforms_active, whole
+from shortlist.checks import (
+    check_indices,
+    check_label_matrix,
+    check_sample_weight,
+    check_scores,
+    check_tensor,
+    transforms_active,
+    whole,
+)
 from shortlist.errors import ShortlistError
 from shortlist.functional._linear_head import Head
 from shortlist.functional._linear_plans import Plan, plan_of
 from shortlist.functional.average_k import average_k_loss
-from shortlist.functional.smooth_topk import smooth_topk_loss  # noqa: F401  (the docstring's example)
 
 MEMORY = 80 * 2**20
 _BY_ROW = ("mask", "sample_weight", "k")  # options that may have one entry per row
@@ -48,8 +55,9 @@ def linear_loss(
     scores are made at once; ``torch.compile`` leaves the call as it is.
 
     >>> features, weight = torch.tensor([[1.0, 0.5], [-1.0, 2.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> from shortlist.functional import smooth_topk_loss
     >>> linear_loss(smooth_topk_loss, features, weight, torch.tensor([2, 1]), k=1)
-    tensor(1.0024)
+    tensor(1.0265)
     """
     pairs = isinstance(weight, tuple | list)
     _check_pairs(loss, weight, bias)
@@ -81,14 +89,15 @@ def _by_blocks(
         raise ShortlistError(f"target must be a torch.Tensor, got {type(target).__name__}")
     if target.shape not in (shape, (*shape, labels)):
         raise ShortlistError(
-            f"target of shape {tuple(target.shape)} does not fit features of shape {tuple(features.shape)} and {labels} "
-            f"labels: allowed are class indices of shape {tuple(shape)} or a label matrix of {(*shape, labels)}"
+            f"target of shape {tuple(target.shape)} does not fit features of shape {tuple(features.shape)} and "
+            f"{labels} labels: allowed are class indices of shape {tuple(shape)} or a label matrix of "
+            f"{(*shape, labels)}"
         )
     check_tensor(features, target, "target")
     flat_target = target.reshape(-1) if target.shape == shape else target.reshape(-1, labels)
     flat_options = {name: _flat(name, value, shape, labels) for name, value in options.items()}
     plan = plan_of(loss, flat_target, flat_options, memory)
-    tensors = [features.reshape(-1, features.shape[-1])]
+    tensors: list[Tensor | None] = [features.reshape(-1, features.shape[-1])]
     for one, shift in zip(weights, biases, strict=True):
         tensors += [one, shift]
     try:
@@ -102,7 +111,7 @@ def _by_blocks(
 
 
 def _flat(name: str, value: Any, shape: torch.Size, labels: int) -> Any:
-    """An option with one entry per row for rows in one dimension; a mask as a view where it is the same for all rows."""
+    """An option with one entry per row for rows in one dimension; a mask that is the same for all rows stays one."""
     if not isinstance(value, Tensor) or name not in _BY_ROW or not value.ndim:
         return value
     if name != "mask":
@@ -124,6 +133,8 @@ def _check_whole(features: Tensor, target: Tensor, labels: int, options: dict[st
     check_sample_weight(scores, options.get("sample_weight"))
     if target.shape == scores.shape:
         check_label_matrix(scores, target)
+    else:
+        check_indices(scores, target)
 
 
 def _check_pairs(loss: Any, weight: Any, bias: Any) -> None:

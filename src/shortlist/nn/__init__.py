@@ -2,6 +2,7 @@
 
 from shortlist.memories import CurriculumLabelingLoss, ROLELoss
 from shortlist.nn.average_k_head import AverageKHead
+from shortlist.nn.linear_loss import LinearLoss
 from shortlist.nn.lml_layer import LML
 from shortlist.nn.losses import (
     AssumeNegativeLoss,
@@ -34,6 +35,7 @@ __all__ = [
     "ExpectedPositiveLoss",
     "LMLLoss",
     "LSEPLoss",
+    "LinearLoss",
     "MultilabelSoftmaxLoss",
     "NoisedTopKLoss",
     "PartialBinaryLoss",

@@ -1,0 +1,292 @@
+"""`linear_loss` and the same loss of whole scores: one value, one gradient of features, weight and bias."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import Tensor
+from torch.nn.functional import linear
+
+import shortlist.functional as F
+from shortlist import kernels
+from shortlist.errors import ShortlistError
+
+ROWS, SIZE, LABELS = 13, 5, 17
+FEW = 4 * 2 * LABELS * 8  # bytes: four rows of float64 at a time
+BY_LABELS = 2 * ROWS * 8 * 5  # five labels at a time
+Loss = Callable[..., Tensor]
+
+INDEX: dict[str, tuple[Loss, dict[str, Any]]] = {
+    "smooth_topk": (F.smooth_topk_loss, {"k": 3}),
+    "topk_hinge": (F.topk_hinge_loss, {"k": 2}),
+    "truncated_entropy": (F.truncated_entropy_loss, {"k": 2}),
+    "lml": (F.lml_loss, {"k": 3}),
+    "noised_topk": (F.noised_topk_loss, {"k": 2}),
+    "assume_negative": (F.assume_negative_loss, {}),
+    "average_k": (F.average_k_loss, {"k": 2.5, "alpha": 0.7}),
+    "expected_positive": (F.expected_positive_loss, {"k": 3.0, "beta": 0.3}),
+    "expected_positive_normalised": (F.expected_positive_loss, {"k": 3.0, "normalize": True}),
+}
+MATRIX: dict[str, tuple[Loss, dict[str, Any]]] = {
+    "truncated_entropy_matrix": (F.truncated_entropy_loss, {"k": 2}),
+    "lml_matrix": (F.lml_loss, {"k": 3}),
+    "lml_k_by_row": (F.lml_loss, {"k": torch.arange(ROWS) % 5 + 1}),
+    "binary": (F.binary_loss, {}),
+    "binary_weighted": (F.binary_loss, {"pos_weight": torch.linspace(0.5, 2, LABELS, dtype=torch.float64)}),
+    "partial_binary": (F.partial_binary_loss, {}),
+    "asymmetric": (F.asymmetric_loss, {}),
+    "partial_selective": (F.partial_selective_loss, {"likelihood_topk": 2}),
+    "two_way": (F.two_way_loss, {}),
+    "two_way_class": (F.two_way_loss, {"way": "class"}),
+    "two_way_sample": (F.two_way_loss, {"way": "sample"}),
+    "lsep": (F.lsep_loss, {}),
+    "multilabel_softmax": (F.multilabel_softmax_loss, {}),
+    "warp": (F.warp_loss, {}),
+    "warp_exact": (F.warp_loss, {"exact": True}),
+    "rml": (F.rml_loss, {}),
+}
+COUPLED = ("average_k", "expected_positive", "expected_positive_normalised", "two_way", "two_way_class")
+ALL = INDEX | MATRIX
+
+
+def numbers(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def target_of(name: str) -> Tensor:
+    generator = torch.Generator().manual_seed(3)
+    if name in INDEX:
+        return torch.randint(-1, LABELS, (ROWS,), generator=generator)
+    target = torch.randint(-1, 2, (ROWS, LABELS), generator=generator)
+    target[4], target[:, 6] = 0, -1  # a row with nothing present, a label that nobody knows
+    return target
+
+
+def both_ways(
+    name: str, memory: int | None = FEW, dtype: torch.dtype = torch.float64, **options: Any
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The value and the gradients of whole scores, and those by blocks."""
+    loss, own = ALL[name]
+    heads = 2 if loss is F.average_k_loss else 1
+    inputs = [numbers(ROWS, SIZE, dtype=dtype)]
+    for seed in range(heads):
+        inputs += [numbers(LABELS, SIZE, seed=10 + seed, dtype=dtype), numbers(LABELS, seed=20 + seed, dtype=dtype)]
+    target, found = target_of(name), []
+    for whole in (True, False):
+        x, *parts = [tensor.clone().requires_grad_() for tensor in inputs]
+        chosen = {**own, **options}
+        if "pos_weight" in chosen:
+            chosen["pos_weight"] = chosen["pos_weight"].to(dtype)
+        if name in ("warp", "noised_topk"):
+            chosen["generator"] = torch.Generator().manual_seed(5)
+        if whole:
+            scores = [linear(x, parts[2 * i], parts[2 * i + 1]) for i in range(heads)]
+            value = loss(*scores, target, **chosen)
+        else:
+            chosen["class_weight"] = chosen.pop("weight", None)
+            weight = tuple(parts[::2]) if heads == 2 else parts[0]
+            bias = tuple(parts[1::2]) if heads == 2 else parts[1]
+            value = F.linear_loss(loss, x, weight, target, bias=bias, memory=memory, **chosen)
+        upstream = numbers(*value.shape, seed=7, dtype=dtype)
+        found.append([value.detach(), *torch.autograd.grad(value, [x, *parts], upstream)])
+    return found[0], found[1]
+
+
+def assert_same(whole: list[Tensor], blocks: list[Tensor], tolerance: float) -> None:
+    for one, other in zip(whole, blocks, strict=True):
+        assert other.dtype == one.dtype
+        size = max(1.0, float(one.detach().abs().max()))
+        torch.testing.assert_close(other, one, rtol=tolerance, atol=tolerance * size)
+
+
+@pytest.mark.parametrize("given", ["plain", "sample_weight", "mask", "one_mask", "weight"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("name", ALL)
+def test_blocks_give_what_whole_scores_give(name: str, reduction: str, given: str) -> None:
+    if reduction == "none" and name in COUPLED:
+        pytest.skip("couples the rows of the batch")
+    if given == "weight" and name not in INDEX:
+        pytest.skip("class weights go with class indices")
+    sample_weight = numbers(ROWS, seed=30).abs()
+    sample_weight[3] = 0
+    mask = numbers(ROWS, LABELS, seed=31) > -1
+    options = {
+        "plain": {},
+        "sample_weight": {"sample_weight": sample_weight},
+        "mask": {"mask": mask},
+        "one_mask": {"mask": mask[0]},
+        "weight": {"weight": numbers(LABELS, seed=32).abs()},
+    }[given]
+    assert_same(*both_ways(name, reduction=reduction, **options), tolerance=1e-10)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("backend", ["native", "torch"])
+def test_in_float32_too_with_kernels_and_without(name: str, backend: str) -> None:
+    if backend == "native" and kernels.info()["in use"] == "torch":
+        pytest.skip("no native kernels here")
+    with kernels.use(kernels.info()["in use"] if backend == "native" else "torch"):
+        assert_same(*both_ways(name, dtype=torch.float32), tolerance=1e-5)
+
+
+@pytest.mark.parametrize("name", ["two_way", "two_way_class", "smooth_topk", "average_k"])
+@pytest.mark.parametrize("memory", [1, BY_LABELS, None])
+def test_any_memory_gives_the_same(name: str, memory: int | None) -> None:
+    assert_same(*both_ways(name, memory=memory), tolerance=1e-10)
+
+
+@pytest.mark.parametrize("name", ["warp", "noised_topk"])
+def test_the_same_noise_whatever_the_blocks(name: str) -> None:
+    values = [both_ways(name, memory=memory)[1] for memory in (1, FEW, 10**9)]
+    for other in values[1:]:
+        assert_same(values[0], other, tolerance=1e-12)
+
+
+def test_candidates_that_tie_are_those_of_whole_scores() -> None:
+    """All proposals are equal: the earliest entries are the candidates, wherever blocks end."""
+    loss, target = F.average_k_loss, torch.arange(ROWS)
+    features, weight = numbers(ROWS, SIZE), numbers(LABELS, SIZE, seed=1).requires_grad_()
+    proposals = torch.zeros(LABELS, SIZE, dtype=torch.float64)
+    whole = loss(linear(features, weight), linear(features, proposals), target, 3.3)
+    blocks = F.linear_loss(loss, features, (weight, proposals), target, k=3.3, memory=FEW)
+    assert_same([whole, *torch.autograd.grad(whole, weight)], [blocks, *torch.autograd.grad(blocks, weight)], 1e-12)
+
+
+def test_rows_in_several_dimensions_and_no_rows_at_all() -> None:
+    features, weight = numbers(2, 3, SIZE), numbers(LABELS, SIZE, seed=1)
+    target = torch.randint(LABELS, (2, 3), generator=torch.Generator().manual_seed(0))
+    mask = numbers(2, 1, LABELS, seed=2) > -1
+    losses = F.linear_loss(F.lml_loss, features, weight, target, k=2, mask=mask, reduction="none", memory=1)
+    torch.testing.assert_close(losses, F.lml_loss(linear(features, weight), target, 2, mask=mask, reduction="none"))
+    weight.requires_grad_()
+    nothing = F.linear_loss(F.smooth_topk_loss, features[:0, 0], weight, target[:0, 0], k=2)
+    assert nothing == 0
+    assert torch.equal(torch.autograd.grad(nothing, weight)[0], torch.zeros_like(weight))
+
+
+def test_a_second_backward_and_the_gradient_of_the_gradient() -> None:
+    features, weight = numbers(ROWS, SIZE).requires_grad_(), numbers(LABELS, SIZE, seed=1).requires_grad_()
+    target = target_of("binary")
+    value = F.linear_loss(F.binary_loss, features, weight, target, memory=FEW)
+    first = torch.autograd.grad(value, [features, weight], retain_graph=True)
+    second = torch.autograd.grad(value, [features, weight], retain_graph=True)
+    assert_same(list(first), list(second), 1e-14)
+    (slope,) = torch.autograd.grad(value, features, create_graph=True)
+    (curved,) = torch.autograd.grad(slope.square().sum(), weight)
+    whole = F.binary_loss(linear(features, weight), target)
+    (slope,) = torch.autograd.grad(whole, features, create_graph=True)
+    torch.testing.assert_close(curved, torch.autograd.grad(slope.square().sum(), weight)[0])
+
+
+def test_under_autocast_compile_and_func() -> None:
+    features, weight = numbers(ROWS, SIZE, dtype=torch.float32), numbers(LABELS, SIZE, seed=1, dtype=torch.float32)
+    weight.requires_grad_()
+    target = target_of("smooth_topk")
+
+    def loss(x: Tensor, w: Tensor) -> Tensor:
+        return F.linear_loss(F.smooth_topk_loss, x, w, target, k=3, memory=FEW)
+
+    plain = torch.autograd.grad(loss(features, weight), weight)[0]
+    with torch.autocast("cpu", torch.bfloat16):
+        value = loss(features, weight)
+        rough = torch.autograd.grad(value, weight)[0]
+    assert value.dtype == torch.bfloat16
+    assert rough.dtype == torch.float32
+    torch.testing.assert_close(rough, plain, rtol=0.05, atol=0.02)
+    compiled = torch.compile(loss, backend="aot_eager")
+    torch.testing.assert_close(torch.autograd.grad(compiled(features, weight), weight)[0], plain)
+    torch.testing.assert_close(torch.func.grad(loss, argnums=1)(features, weight.detach()), plain)
+
+
+def test_without_gradients_nothing_is_kept() -> None:
+    features, weight = numbers(ROWS, SIZE), numbers(LABELS, SIZE, seed=1).requires_grad_()
+    with torch.no_grad():
+        value = F.linear_loss(F.lml_loss, features, weight, target_of("lml"), k=2, memory=FEW)
+    assert not value.requires_grad
+    torch.testing.assert_close(value, F.lml_loss(linear(features, weight).detach(), target_of("lml"), 2))
+
+
+SHARED = ["smooth_topk", "binary", "partial_selective", "two_way", "average_k", "expected_positive", "warp_exact"]
+SPLIT = 9  # of the rows: unequal shares
+
+
+def weights_of(name: str) -> list[Tensor]:
+    return [numbers(LABELS, SIZE, seed=seed).requires_grad_() for seed in ((1, 2) if name == "average_k" else (1,))]
+
+
+def shares(rank: int, address: str) -> None:
+    """On one of two processes: the value and the gradients of its rows, under the global batch's loss."""
+    dist.init_process_group("gloo", init_method=f"file://{address}", rank=rank, world_size=2)
+    rows = slice(0, SPLIT) if rank == 0 else slice(SPLIT, ROWS)
+    found = {}
+    for name in SHARED:
+        loss, own = ALL[name]
+        weights = weights_of(name)
+        value = F.linear_loss(
+            loss,
+            numbers(ROWS, SIZE)[rows],
+            tuple(weights) if len(weights) == 2 else weights[0],
+            target_of(name)[rows],
+            memory=FEW,
+            **own,
+        )
+        found[name] = [value.detach(), *torch.autograd.grad(value, weights)]
+    torch.save(found, f"{address}-{rank}")
+    dist.destroy_process_group()
+
+
+def test_two_processes_share_the_loss_of_the_global_batch(tmp_path: Path) -> None:
+    address = str(tmp_path / "address")
+    mp.spawn(shares, args=(address,), nprocs=2)
+    one, other = (torch.load(f"{address}-{rank}", weights_only=True) for rank in (0, 1))
+    for name in SHARED:
+        loss, own = ALL[name]
+        weights = weights_of(name)
+        whole = loss(*[linear(numbers(ROWS, SIZE), weight) for weight in weights], target_of(name), **own)
+        means = [(a + b) / 2 for a, b in zip(one[name], other[name], strict=True)]  # as DDP averages
+        assert_same([whole.detach(), *torch.autograd.grad(whole, weights)], means, 1e-10)
+
+
+def given(**changes: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "loss": F.smooth_topk_loss,
+        "features": numbers(ROWS, SIZE),
+        "weight": numbers(LABELS, SIZE),
+        "target": torch.zeros(ROWS, dtype=torch.int64),
+        "k": 2,
+        "memory": FEW,
+    }
+    return plain | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"weight": numbers(LABELS, SIZE + 1)}, "does not fit features of shape"),
+        ({"bias": numbers(LABELS + 1)}, "bias must have shape"),
+        ({"target": torch.zeros(ROWS + 1, dtype=torch.int64)}, "allowed are class indices of shape"),
+        ({"target": torch.arange(ROWS) + 9}, r"target\[8\] is 17: allowed are 0..16"),
+        ({"sample_weight": torch.linspace(1, -0.1, ROWS)}, r"sample_weight\[11\]"),
+        ({"memory": 0}, "memory must be a whole number of at least 1"),
+        ({"sigma": 1}, "smooth_topk_loss has no option 'sigma'"),
+        ({"loss": torch.nn.functional.relu}, "takes a loss of shortlist.functional"),
+        ({"weight": (numbers(LABELS, SIZE),) * 2}, "one head"),
+        ({"loss": F.average_k_loss}, "weight must be a pair"),
+        ({"sample_weight": torch.ones(ROWS, requires_grad=True)}, "gives no gradient of sample_weight"),
+        ({"features": numbers(ROWS, SIZE, dtype=torch.float32)}, "they must be of one type"),
+    ],
+)
+def test_says_what_is_wrong_in_terms_of_the_whole_batch(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ShortlistError, match=words):
+        F.linear_loss(**given(**changes))
+
+
+def test_a_bad_label_is_named_by_its_place_in_the_whole_matrix() -> None:
+    target = torch.zeros(ROWS, LABELS, dtype=torch.int64)
+    target[9, 4] = 7
+    with pytest.raises(ShortlistError, match=r"target\[9, 4\] is 7"):
+        F.linear_loss(F.binary_loss, numbers(ROWS, SIZE), numbers(LABELS, SIZE), target, memory=FEW)
