@@ -51,9 +51,10 @@ class Loss:
 def public_losses() -> list[Loss]:
     """The losses of shortlist.functional with their modules, then the modules that have no function."""
     modules = {name.removesuffix("Loss").lower(): name for name in nn.__all__ if name.endswith("Loss")}
+    modules.pop("linear")  # takes any of the others
     losses = []
     for name in functional.__all__:
-        if name.endswith("_loss"):
+        if name.endswith("_loss") and name != "linear_loss":
             module = modules.pop(name.removesuffix("_loss").replace("_", ""))
             losses.append(read(name, f"shortlist.nn.{module}", getattr(functional, name)))
     return losses + [read(name, f"shortlist.nn.{name}", getattr(nn, name)) for name in modules.values()]

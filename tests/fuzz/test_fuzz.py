@@ -8,7 +8,7 @@ from tests.fuzz.functions import FUNCTIONS, draw_batch
 
 
 def test_every_function_has_a_generator() -> None:
-    assert set(FUNCTIONS) == set(F.__all__)
+    assert set(FUNCTIONS) == set(F.__all__) - {"linear_loss"}  # which takes any of the others
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.functional import average_k_loss
+from shortlist.functional import average_k_loss, linear_loss
 from shortlist.nn import AverageKHead
-from shortlist.objectives.base import Objective
+from shortlist.objectives.base import LARGE_SCORES, Objective
 from shortlist.objectives.imbalance import Imbalance
 from shortlist.objectives.loss_functions import config_of
 from shortlist.objectives.registry import register
@@ -42,7 +42,21 @@ class AverageK(Objective):
         scores: Tensor = self.head.sets(self.check_features(features))
         return scores
 
+    def by_blocks(self, rows: int) -> bool:
+        return 2 * rows * self.num_labels > LARGE_SCORES
+
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
+        if self.by_blocks(len(features)):
+            heads = (self.head.sets, self.head.proposals)
+            return linear_loss(
+                average_k_loss,
+                self.check_features(features),
+                (heads[0].weight, heads[1].weight),
+                target,
+                bias=(self.shifted(heads[0].bias), self.shifted(heads[1].bias)),
+                class_weight=self.weight,
+                **asdict(self.config),
+            )
         sets, proposals = self.shifted(self(features)), self.shifted(self.head.proposals(features))
         return average_k_loss(sets, proposals, target, weight=self.weight, **asdict(self.config))
 

@@ -12,6 +12,7 @@ from shortlist.errors import ShortlistError
 from shortlist.links import Link
 from shortlist.objectives.imbalance import Imbalance, class_weights, log_prior
 
+LARGE_SCORES = 2**26  # entries: 256 MB in float32, and as much again for their gradient
 Accepts = tuple[str, ...]  # "indices", "label-matrix" or both; or the kind of a vertical room's inputs alone
 
 
@@ -89,6 +90,10 @@ class Objective(nn.Module):
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
         """The training loss of a batch; ``index``: which training example each row is (only some objectives ask)."""
         raise NotImplementedError
+
+    def by_blocks(self, rows: int) -> bool:
+        """Whether the loss of so many rows is computed without ever making all of their scores: they would be large."""
+        return False
 
     def after_step(self, lr: float) -> None:
         """Called after every optimizer step, with the learning rate of that step."""
@@ -198,6 +203,10 @@ class LinearObjective(Objective):
     def forward(self, features: Tensor) -> Tensor:
         scores: Tensor = self.head(self.check_features(features))
         return scores
+
+    def head_bias(self) -> Tensor:
+        """The head's bias, in training moved by the labels' log prior where that is wanted."""
+        return self.shifted(self.head.bias)
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
         return self.score_loss(self.shifted(self(features)), target)

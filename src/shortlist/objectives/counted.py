@@ -46,10 +46,9 @@ class NoisedTopK(LossFunctionObjective):
         options["class_counts"] = self.class_counts if options.pop("balanced") and counted else None
         return options if self.training else options | {"n_samples": 0}
 
-    def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
+    def check_options(self) -> None:
         if self.config.balanced and not bool((self.class_counts > 0).any()):
             raise ShortlistError("noised-topk with balanced=True needs class_counts or train_target when it is built")
-        return super().score_loss(scores, target)
 
 
 @register

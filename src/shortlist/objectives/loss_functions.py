@@ -17,7 +17,7 @@ from shortlist.checks import check_indices, check_scores
 from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.links import Link
-from shortlist.objectives.base import Accepts, LinearObjective
+from shortlist.objectives.base import LARGE_SCORES, Accepts, LinearObjective
 from shortlist.objectives.imbalance import Imbalance
 from shortlist.objectives.registry import register
 
@@ -66,7 +66,30 @@ class LossFunctionObjective(LinearObjective):
         """Keep, as buffers, what the loss needs to know of the training set."""
 
     def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
+        self.check_options()
         return type(self).function(scores, target, **{**self.options(), **self.weighing(target)})
+
+    def by_blocks(self, rows: int) -> bool:
+        large = rows * self.num_labels > LARGE_SCORES
+        return large and "reduction" in inspect.signature(type(self).function).parameters
+
+    def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
+        if not self.by_blocks(len(features)):
+            return super().loss(features, target, index)
+        self.check_options()
+        options = {**self.options(), **self.weighing(target)}
+        options["class_weight"] = options.pop("weight", None)
+        return losses.linear_loss(
+            type(self).function,
+            self.check_features(features),
+            self.head.weight,
+            target,
+            bias=self.head_bias(),
+            **options,
+        )
+
+    def check_options(self) -> None:
+        """Called before a loss is computed: raise where something it needs was not given."""
 
     def balances_of(self, target: Tensor) -> tuple[Imbalance, ...]:
         taken = inspect.signature(type(self).function).parameters
@@ -161,6 +184,26 @@ class CrossEntropy(_TopK):
     """A linear head trained by `cross_entropy_loss`."""
 
     name, function = "cross-entropy", staticmethod(cross_entropy_loss)
+
+    def by_blocks(self, rows: int) -> bool:
+        return rows * self.num_labels > LARGE_SCORES and not self.config.label_smoothing
+
+    def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
+        if not self.by_blocks(len(features)):
+            return super().loss(features, target, index)
+        world = world_size(None)
+        total = losses.linear_loss(
+            losses.smooth_topk_loss,  # with k = 1 and no margin it is cross-entropy
+            self.check_features(features),
+            self.head.weight,
+            target,
+            bias=self.head_bias(),
+            class_weight=self.weight,
+            k=1,
+            alpha=0.0,
+            reduction="sum",
+        )
+        return total / sum_over_processes((target >= 0).sum(), world).clamp(min=1)
 
 
 @register

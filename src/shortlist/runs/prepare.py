@@ -59,6 +59,7 @@ def prepare(
     checked = settled(checked, len(train_set))
     facts = facts_of(train_set)
     learner = build_learner(checked, facts, allow_import, train_set=train_set)
+    facts["scores_by_blocks"] = learner.objective.by_blocks((checked.batch_size or 1) // checked.devices)
     choose_metrics(learner.objective, train_set, parts.get("validation"), checked, allow_import)
     augmentation(checked, train_set)
     batches(torch.arange(len(train_set)), checked.batch_size or 1, checked.devices)
