@@ -32,6 +32,7 @@ STYLE = {
     "svg.hashsalt": "shortlist",  # the same picture is the same file
     "mathtext.fontset": "dejavusans",
 }
+_PATIENCE = 1800  # seconds for the demo, which takes one or two minutes where nothing else runs
 
 
 def save(figure: Figure, name: str, folder: Path = PICTURES) -> None:
@@ -54,7 +55,8 @@ def main() -> None:
 
             with tempfile.TemporaryDirectory() as folder:
                 command = [sys.executable, "-m", "shortlist.cli", "demo", "--json", "--out", f"{folder}/demo"]
-                result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=_PATIENCE)
+                result = json.loads(done.stdout)
                 save(set_sizes_picture.draw(result), "set-sizes.svg")
                 screenshots.take(Path(result["report"]), PICTURES)
 

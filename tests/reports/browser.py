@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +19,15 @@ _FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars --remote-debugging-pipe"
 )
+# first away from 3 and 4, in case the pipes have these very numbers
+_AS_3_AND_4 = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+_PATIENCE = 120.0  # seconds for one answer
 
 
 class Browser:
@@ -30,16 +39,11 @@ class Browser:
         read_commands, self._out = os.pipe()
         self._in, write_answers = os.pipe()
 
-        def as_3_and_4() -> None:
-            # first away from 3 and 4, in case the pipes have these very numbers
-            ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (read_commands, write_answers)]
-            os.dup2(ends[0], 3)
-            os.dup2(ends[1], 4)
-
+        # not by preexec_fn, which may hang for ever where the process has threads, as PyTorch's
+        begin = [sys.executable, "-c", _AS_3_AND_4, str(read_commands), str(write_answers)]
         self._process = subprocess.Popen(
-            [CHROMIUM, *_FLAGS.split(), f"--user-data-dir={self._profile}", "about:blank"],
-            preexec_fn=as_3_and_4,
-            pass_fds=(3, 4),
+            [*begin, CHROMIUM, *_FLAGS.split(), f"--user-data-dir={self._profile}", "about:blank"],
+            pass_fds=(read_commands, write_answers),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -68,8 +72,9 @@ class Browser:
         if self._session:
             message["sessionId"] = self._session
         os.write(self._out, json.dumps(message).encode() + b"\0")
+        end = time.monotonic() + _PATIENCE
         while True:
-            answer = self._next()
+            answer = self._next(end, method)
             if answer.get("id") == self._number:
                 assert "error" not in answer, f"{method}: {answer['error']}"
                 result: dict[str, Any] = answer["result"]
@@ -82,8 +87,9 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.events.clear()
         self.call("Page.navigate", url=page.resolve().as_uri())
+        end = time.monotonic() + _PATIENCE
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
-            self.events.append(self._next())
+            self.events.append(self._next(end, str(page)))
 
     def run(self, script: str) -> Any:
         """The value of a JavaScript expression (of the promise, if it is one)."""
@@ -114,12 +120,12 @@ class Browser:
         sent = [event for event in self.events if event.get("method") == "Network.requestWillBeSent"]
         return [event["params"]["request"]["url"] for event in sent]
 
-    def _next(self, seconds: float = 60) -> dict[str, Any]:
-        end = time.monotonic() + seconds
+    def _next(self, end: float, wanted: str) -> dict[str, Any]:
+        """The next message, whatever it is about, before this time."""
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._in], [], [], max(0.0, end - time.monotonic()))
             data = os.read(self._in, 1 << 20) if ready else b""
-            assert data, f"the browser was silent for {seconds} s or ended"
+            assert data, f"{wanted}: the browser did not answer within {_PATIENCE:g} s, or ended"
             self._buffer += data
         message, _, self._buffer = self._buffer.partition(b"\0")
         found: dict[str, Any] = json.loads(message)
