@@ -8,7 +8,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import cross_entropy
 
-from shortlist.training.full_batch import Curvature, binary_columns, fit_linear, log_odds, times, whole
+from shortlist.training.full_batch import Curvature, binary_columns, fit_linear, log_odds, softmax_rows, times, whole
 
 X, Y = make_multilabel_classification(200, 10, n_classes=4, random_state=0)
 X = ((X - X.mean(0)) / X.std(0)).astype(np.float32)
@@ -51,6 +51,13 @@ def test_a_loss_of_all_labels_is_one_problem() -> None:
     scores = torch.from_numpy(X) @ found.weights[:-1] + found.weights[-1]
     model = LogisticRegression(C=1, tol=1e-8, max_iter=5000).fit(X, target)
     np.testing.assert_allclose(scores.softmax(1), model.predict_proba(X), atol=2e-3)
+
+
+def test_the_softmax_loss_and_its_gradient_are_those_of_autograd() -> None:
+    scores, target = 3 * torch.randn(50, 4, dtype=torch.float64), torch.arange(50) % 5 - 1
+    expected = whole(lambda scores, target: cross_entropy(scores, target, ignore_index=-1))(scores, target)
+    for found, wanted in zip(softmax_rows(scores, target), expected, strict=True):
+        torch.testing.assert_close(found, wanted)
 
 
 def test_unknown_labels_change_nothing() -> None:

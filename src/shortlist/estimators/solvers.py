@@ -12,7 +12,7 @@ from shortlist.data import Dataset, split
 from shortlist.estimators.rows import take
 from shortlist.metrics.functional import mean_average_precision, top_k_accuracy
 from shortlist.objectives import Objective
-from shortlist.training.full_batch import Loss, binary_columns, whole
+from shortlist.training.full_batch import Loss, binary_columns, softmax_rows, whole
 
 # one linear head and a smooth loss of its scores
 FULL_BATCH = (
@@ -34,9 +34,12 @@ def fits_full_batch(inputs: Any, num_labels: int) -> bool:
 
 
 def loss_of(objective: Objective) -> Loss:
-    """The objective's loss for the full-batch solver; label by label where it is a plain sum over labels."""
+    """The objective's loss for the full-batch solver; label by label where it is a plain sum over labels, and without
+    autograd where its gradient is known."""
     if objective.name == "binary" and objective.config.pos_weight is None:
         return binary_columns
+    if objective.name == "cross-entropy" and objective.config.label_smoothing == 0 and objective.weight is None:
+        return softmax_rows
     score_loss: Callable[[Tensor, Tensor], Tensor] = objective.score_loss  # type: ignore[assignment]
     return whole(score_loss)
 

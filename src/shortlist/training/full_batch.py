@@ -42,6 +42,18 @@ def binary_columns(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return losses.sum(0, dtype=torch.float64), gradient
 
 
+def softmax_rows(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Softmax cross-entropy of class indices as one problem: the mean over rows with a known label, times all rows."""
+    known = target >= 0
+    at = target.clamp(min=0)[:, None]
+    logs = scores.log_softmax(1)
+    losses, gradient = -logs.gather(1, at)[:, 0], logs.exp().scatter_add_(1, at, -torch.ones_like(logs[:, :1]))
+    if not bool(known.all()):
+        share = known * (len(target) / max(1, int(known.sum())))
+        losses, gradient = losses * share, gradient * share[:, None]
+    return losses.sum(dtype=torch.float64)[None], gradient
+
+
 def whole(loss: Callable[[Tensor, Tensor], Tensor]) -> Loss:
     """Any mean loss of scores as one problem: times the number of rows, with autograd's gradient."""
 
