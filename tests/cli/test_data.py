@@ -82,6 +82,12 @@ def test_of_a_path_that_fit_refuses_the_reason_is_told(cli: Cli) -> None:
     assert (folder.code, table.code) == (2, 2)
     assert "fruit: there are no images" in folder.err
     assert "labels.csv" in table.err
+    Path("far.csv").write_text("a,label\n" + "1,x\n2,y\n" * 20 + "inf,x\n")
+    assert "shortlist fit stops: far: the column 'a' holds infinity, first in row 40: leave such" in cli(
+        "data", "check", "far.csv"
+    ).err
+    Path("a.npy").touch()
+    assert "give the file of the labels, data.train.labels=FILE.npy" in cli("data", "check", "a.npy").err
     named = cli("data", "check", "features", "path=few.csv", "--labels", "label")
     assert (named.code, "--labels and --images go with the path of a table" in named.err) == (2, True)
 

@@ -15,6 +15,7 @@ from PIL import Image
 
 import shortlist as sl
 from shortlist import ShortlistError, ShortlistWarning, runs
+from shortlist.data.table_concerns import table_concerns
 from shortlist.runs.guess import guess_source
 from tests.cli.command import run_here
 
@@ -248,6 +249,21 @@ def test_one_class_alone_is_refused() -> None:
     assert not Path("run").exists()
 
 
+def test_lists_of_numbers_alone_are_the_features() -> None:
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(60, 4))
+    frame = pd.DataFrame({"id": range(60), "vector": list(vectors), "kind": np.where(vectors[:, 0] > 0, "a", "b")})
+    frame.to_parquet("t.parquet")
+    assert runs.fit("t.parquet", "run", overrides=["epochs=1"])["notes"][-1] == (
+        "features: the numbers in the lists of 'vector'"
+    )
+    frame.drop(columns="kind").to_parquet("new.parquet")
+    assert runs.predict("run", "new.parquet", rule="top-k:k=1")["examples"] == 60
+    frame.assign(size=1.5).to_parquet("both.parquet")
+    data = sl.data.read(**guess_source("both.parquet", labels=["kind"]).source)
+    assert "give inputs_key=vector if all features are in its lists" in table_concerns(data)[0]
+
+
 def test_a_column_that_counts_the_rows_is_their_id() -> None:
     write("t.csv", leaves().assign(leaf_id=range(100, 250)).rename(columns={"leaf_id": "No"}))
     assert guess_source("t.csv").source["ids_key"] == "No"
@@ -305,6 +321,7 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
         ("loose", {}, "there are 1 images that are in no label's folder"),
         ("loose", {"labels": ["x"]}, "the folders are the labels"),
         ("t.txt", {}, "is not told by its ending. Give a folder of images, a table .*csv.* or arrays"),
+        ("nameless.csv", {}, "the first line must name the columns, and holds only numbers"),
         ("t.xlsx", {}, "save it as CSV UTF-8"),
         ("two.csv", {}, r"Name them with --labels, such as --labels shape; the columns are 'kind', 'shape', 'a'"),
     ],
@@ -312,6 +329,7 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
 def test_what_cannot_be_guessed_is_an_error_that_says_what_to_give(source: str, options: dict, message: str) -> None:
     Path("t.csv").write_text("a,kind\n1,x\n2,y\n3,x\n")
     Path("t.txt").write_text("text")
+    Path("nameless.csv").write_text("1.5,2,0\n1,3,1\n2,4,0\n")
     Path("t.xlsx").write_text("text")
     Path("two.csv").write_text("kind,shape,a\nx,o,0.1\ny,u,0.2\nx,o,0.3\n")
     Path("open.csv").write_text("a,b\n1,0.1\n2,0.2\n3,0.3\n")

@@ -197,8 +197,13 @@ def _planned(plan: Any, dataset: Any) -> dict[str, Any]:
     """What `fit` would do with this data, or why it would not, and what it guessed."""
     if dataset is None:
         return {"notes": plan.notes, "config": None, "refused": "the data has problems"}
+    from shortlist.runs.setup import preprocessor_for
+
     try:
-        plan.decide(dataset)
+        config = plan.decide(dataset)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ShortlistWarning)  # told above
+            preprocessor_for(config, dataset)
     except ShortlistError as error:
         return {"notes": plan.notes, "config": None, "refused": str(error)}
     return {"notes": plan.notes, "config": plan.shown(), "refused": None}

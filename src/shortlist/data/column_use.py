@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 # why columns are ignored that perhaps should not be
+LISTS = "it holds lists"
 NO_NUMBERS, DECIMAL_COMMAS = "it holds no numbers", "it holds numbers with decimal commas"
 ALWAYS_BLANK = "it is always blank"
 

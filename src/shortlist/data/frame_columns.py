@@ -48,7 +48,8 @@ def read_column(series: Any, na_values: tuple[str, ...]) -> tuple[NDArray[Any], 
         found = np.full(len(names), np.nan)
         found[present] = parsed
     if np.isinf(found).any():
-        raise ShortlistError(f"the column {series.name!r} holds infinity, first in row {int(np.isinf(found).argmax())}")
+        row = int(np.isinf(found).argmax())
+        raise ShortlistError(f"the column {series.name!r} holds infinity, first in row {row}: leave such cells blank")
     return found, ""
 
 

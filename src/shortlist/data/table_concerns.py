@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data.cells import DECIMAL_COMMA, NA_VALUES, NUMBER, THOUSANDS, is_number
-from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, NO_NUMBERS, listed
+from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NUMBERS, listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.label_concerns import label_concerns
 from shortlist.data.table_rows import TableRows
@@ -47,12 +47,16 @@ def table_concerns(dataset: Dataset, na_values: Sequence[str] = NA_VALUES) -> li
     found = []
     for why in dict.fromkeys(use.ignored.values()):
         names = [name for name, reason in use.ignored.items() if reason == why and name]
-        if names and why in (NO_NUMBERS, DECIMAL_COMMAS, ALWAYS_BLANK):
+        if names and why in (NO_NUMBERS, DECIMAL_COMMAS, ALWAYS_BLANK, LISTS):
             one = len(names) == 1
             them, reason = (
                 ("it", why) if one else ("them", why.replace("it holds", "they hold").replace("it is", "they are"))
             )
-            remedies = {DECIMAL_COMMAS: "give decimal=',', or ", NO_NUMBERS: f"write {them} as numbers, or "}
+            remedies = {
+                DECIMAL_COMMAS: "give decimal=',', or ",
+                NO_NUMBERS: f"write {them} as numbers, or ",
+                LISTS: f"give inputs_key={names[0]} if all features are in its lists, or ",
+            }
             found.append(
                 f"{len(names)} column{'' if one else 's'} {'is' if one else 'are'} left out, because {reason}: "
                 f"{listed([repr(name) for name in names], 3)}: {remedies.get(why, '')}name {them} in other_columns"

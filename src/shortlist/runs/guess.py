@@ -147,6 +147,7 @@ class _Table:
         used = {key, *columns.get("label_columns", ())}
         self._ids(source, [name for name in rest if name not in used])
         self._texts([name for name in rest if name not in used])
+        self._embedding(source, [name for name in rest if name not in {*used, source.get("ids_key")}])
         return Guess({"reader": "features", **source}, False, self.notes)
 
     def cells(self, name: str) -> list[Any]:
@@ -291,6 +292,12 @@ class _Table:
             self.notes.append(
                 f"ids: the column {unique[0]!r}, which differs in every row (none: data.train.ids_key=null)"
             )
+
+    def _embedding(self, source: dict[str, Any], names: Sequence[str]) -> None:
+        """Where all features are in one column, lists of numbers of one length, it is that one."""
+        if len(names) == 1 and not self.table.is_flat(names[0]) and self.table.array(names[0]).ndim == 2:
+            source["inputs_key"] = names[0]
+            self.notes.append(f"features: the numbers in the lists of {names[0]!r}")
 
     def _counts(self, name: str) -> bool:
         """Whether these are the whole numbers from the first one on, one after the other."""

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -69,6 +70,8 @@ class Plan:
         for override in whole:
             apply_override(given, override)
         source = given.get("data", {}).get("train", {})
+        if Path(path).suffix.lower() == ".npy" and "labels" not in source:
+            raise ShortlistError(f"{path}: it holds one array: give the file of the labels, data.train.labels=FILE.npy")
         named = [source.get(key) for key in ("labels_key", "label_column", "label_columns") if key in source]
         columns = [name for one in named for name in (one if isinstance(one, list) else [one])]
         return cls(guess_source(path, images, labels, [str(name) for name in columns]), whole, allow_import)

@@ -180,7 +180,7 @@ class TextColumns:
             return self.texts(name)
         if bool((np.abs(found) >= _EXACT).any()) and _any(self._cells(name), r"^[+-]?\d{16}"):
             return self.texts(name)
-        whole = bool((found % 1 == 0).all())  # not where one is blank
+        whole = bool((np.isfinite(found) & (found == np.round(found))).all())  # not where one is blank
         return found.astype(np.int64) if whole else found
 
     def numbers(self, name: str) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from shortlist.data.cells import is_number
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._table_cache import cached
 from shortlist.data.readers.findings import Findings, PathLike
@@ -150,6 +151,9 @@ def _is_header(path: Path, header: list[str], mark: str, hint: str, findings: Fi
         with _opened(path) as file:
             blank = not file.read(1 << 20).strip()
         findings.add(path, "the file is empty" if blank else "the first line must name the columns, and is blank")
+        return False
+    if len(header) > 1 and all(map(is_number, header)):
+        findings.add(path, "the first line must name the columns, and holds only numbers: is it missing?")
         return False
     other = next((other for other in ";\t,|" if other != mark and other in header[0]), "") if len(header) == 1 else ""
     if other:

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, NO_NUMBERS, listed
+from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NUMBERS, listed
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import SparseColumns
 from shortlist.data.readers._columns import Columns, TextColumns
@@ -149,7 +149,7 @@ class ArrayFile:
         if self.table is not None and self.table.has_numbers(name):
             return f"the features are the columns {key}_*"
         if self.table is not None and not self.table.is_flat(name):
-            return "it holds lists"
+            return LISTS
         if self.table is not None and self.table.is_blank(name):
             return ALWAYS_BLANK
         return DECIMAL_COMMAS if self.table is not None and self.table.has_decimal_commas(name) else NO_NUMBERS
