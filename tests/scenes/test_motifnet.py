@@ -302,6 +302,20 @@ def test_a_loss_of_sampled_pairs_is_the_loss_of_these_alone(name):
     assert few.loss(features, entries) < whole
 
 
+@pytest.mark.parametrize("classes_are_found", [0, 1])
+def test_half_precision_where_it_will_do_gives_about_the_same(classes_are_found):
+    data = made_scenes((3, 5, 2))
+    torch.manual_seed(0)
+    net = MotifNet((*data.in_shape, 0, 0, classes_are_found), **SMALL).eval()
+    batch, entries = data.batch(torch.arange(3))
+    batch.classes_given = not classes_are_found
+    objective = build("scene-lml", {"k": 2}, in_features=8, num_labels=3)
+    with torch.autocast("cpu", torch.bfloat16):
+        features = net(batch)
+        objective.loss(features, entries).backward()
+    torch.testing.assert_close(features.values.float(), net(batch).values, atol=0.3, rtol=0.1)
+
+
 def test_an_image_is_scored_the_same_in_any_company():
     data = made_scenes(words=5)
     torch.manual_seed(0)

@@ -51,11 +51,11 @@ class HighwayCell(nn.Module):
         return nn.functional.linear(inputs, self.input, bias)
 
     def forward(self, projected: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """The next h and c of some rows from their projected inputs."""
+        """The next h and c of some rows from their projected inputs; in the precision of c, also under autocast."""
         wanted, way = projected.split([5 * self.hidden, self.hidden], 1)
-        i, f, g, o, r = torch.addmm(wanted, h, self.state.t()).chunk(5, 1)
+        i, f, g, o, r = torch.addmm(wanted, h, self.state.t()).to(c.dtype).chunk(5, 1)
         c = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * c
-        return torch.lerp(way, torch.sigmoid(o) * torch.tanh(c), torch.sigmoid(r)), c
+        return torch.lerp(way.to(c.dtype), torch.sigmoid(o) * torch.tanh(c), torch.sigmoid(r)), c
 
 
 class AlternatingHighwayLSTM(nn.Module):

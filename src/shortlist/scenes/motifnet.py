@@ -45,7 +45,8 @@ class MotifNet(nn.Module):
         edge_layers: layers of the edge context; 0 takes a vector of each class instead (the baseline NoContext, if
             there is no object context either).
         order: in which order the LSTMs read: ``left-right`` by the middle of the boxes, ``size`` largest first,
-            ``confidence`` of the classes, highest first, or ``random`` (in training; as listed otherwise).
+            ``confidence`` of a detector in its classes, highest first (as listed where there is none), or ``random``
+            (in training; as listed otherwise).
         union_channels: channels of the network that sees the two rectangles.
         dropout: of the LSTMs' states.
         apart: where classes have to be found, boxes that overlap as much cannot have the same class: 0.3 for those of
