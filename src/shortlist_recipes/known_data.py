@@ -24,6 +24,12 @@ COCO_NEEDS = {
     "mscoco/train2014": "MSCOCO 2014 training images",
     "mscoco/val2014": "MSCOCO 2014 validation images",
 }
+COCO_WORDS_NEEDS = {
+    "mscoco/annotations/captions_train2014.json": "MSCOCO 2014 captions (https://cocodataset.org)",
+    "mscoco/annotations/captions_val2014.json": "the same of the validation images",
+    "mscoco/train2014": "MSCOCO 2014 training images",
+    "mscoco/val2014": "MSCOCO 2014 validation images",
+}
 NUS_WIDE_NEEDS = {"nus-wide": "NUS-WIDE: ConceptsList, ImageList, Groundtruth and the images in Flickr"}
 
 
@@ -109,6 +115,17 @@ def coco(data: Path, *, validation: float = 0.1, **more: Any) -> dict[str, Any]:
     def part(name: str) -> dict[str, Any]:
         path = str(data / "mscoco" / "annotations" / f"instances_{name}2014.json")
         return {"reader": "coco", "path": path, "images": str(data / "mscoco" / f"{name}2014")}
+
+    return {"train": part("train"), "test": part("val"), "validation": validation, "calibration": None, **more}
+
+
+def coco_words(data: Path, *, validation: float = 0.1, **more: Any) -> dict[str, Any]:
+    """MSCOCO 2014 with the 1,000 most frequent words of the training captions as labels."""
+    captions = {name: str(data / "mscoco" / "annotations" / f"captions_{name}2014.json") for name in ("train", "val")}
+
+    def part(name: str) -> dict[str, Any]:
+        images = str(data / "mscoco" / f"{name}2014")
+        return {"reader": "coco-words", "path": captions[name], "images": images, "vocabulary": captions["train"]}
 
     return {"train": part("train"), "test": part("val"), "validation": validation, "calibration": None, **more}
 

@@ -95,10 +95,11 @@ def test_the_loss_is_the_definition(combine, c):
     torch.testing.assert_close(objective.loss(x, data.target[:16], INDEX[:16]), expected, rtol=1e-10, atol=1e-10)
 
 
-def test_fixed_features_leave_out_the_feature_term():
+@pytest.mark.parametrize("trained", [False, True])
+def test_fixed_features_and_those_of_the_search_alone_leave_out_the_feature_term(trained):
     data = tiny("label-matrix")
-    objective = active(balance="fixed", label_weight=1.0, feature_weight=100.0)
-    x = data.features[:16].double()
+    objective = active(balance="fixed", label_weight=1.0, feature_weight=100.0, feature_loss=not trained)
+    x = data.features[:16].double().requires_grad_(trained)
     labels, _ = by_definition(objective, x, data.target[:16], search(objective, x, data.target[:16], INDEX[:16]))
     expected = binary_loss(objective(x), data.target[:16]) + labels
     torch.testing.assert_close(objective.loss(x, data.target[:16], INDEX[:16]), expected, rtol=1e-10, atol=1e-10)

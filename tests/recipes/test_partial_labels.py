@@ -58,3 +58,18 @@ def test_a_config_at_paper_scale_leaves_later_ones_as_they_are() -> None:
     before = config("cpu", SHARED, "bibtex", 0.6, "imcl", seed=0)
     config("paper", SHARED, "cub", 0.6, "imcl", seed=0)
     assert config("cpu", SHARED, "bibtex", 0.6, "imcl", seed=0) == before
+
+
+def test_imcl_at_paper_scale_is_the_published_program() -> None:
+    names = ("cub", "mscoco", "open-images")
+    cub, coco, open_images = (config("paper", SHARED, name, 0.0, "imcl", 0) for name in names)
+    assert {run.objective.options["dictionary"] for run in (cub, coco, open_images)} == {"encoded"}
+    assert [run.backbone.name for run in (cub, coco, open_images)] == ["resnet101", "vgg16", "resnet101"]
+    assert [run.objective.options["graph"] for run in (cub, coco, open_images)] == ["none", "vectors", "vectors"]
+    assert cub.objective.options["per_label"] is None  # the whole of CUB is its dictionary
+    assert open_images.objective.options["search"] == "approximate"
+    assert coco.data.train.reader == "coco-words"
+    optimizer = cub.optimizer
+    assert (optimizer.name, optimizer.lr, optimizer.momentum, optimizer.decay, optimizer.eps) == (
+        "rmsprop", 0.01, 0.9, 0.9, 1.0,
+    )  # fmt: skip

@@ -43,10 +43,20 @@ def test_edges_are_the_strongest_of_the_graph():
     assert why["edges"][0] == (NAMES[strongest.source], NAMES[strongest.to], strongest.weight)
 
 
-def test_a_model_of_the_warm_up_has_no_cards():
+def test_a_model_of_the_warm_up_asks_the_dictionary_that_it_would_have_had():
     data = tiny("label-matrix")
     objective = build("imcl", {"warm_up": 1.0}, in_features=FEATURES, num_labels=LABELS, train_target=data.target)
+    train(objective, data, epochs=4)
     why = explain_run(Learner(torch.nn.Identity(), objective), Dataset(data.features, data.target, NAMES))
+    assert why["cards"]
+    assert why["edges"] == []
+
+
+def test_without_any_label_known_to_be_present_there_are_no_cards():
+    data = tiny("label-matrix")
+    target = data.target.clamp(max=0)
+    objective = build("imcl", in_features=FEATURES, num_labels=LABELS, train_target=target)
+    why = explain_run(Learner(torch.nn.Identity(), objective), Dataset(data.features, target, NAMES))
     assert why == {"cards": [], "predicted": [], "on": "train", "edges": []}
 
 

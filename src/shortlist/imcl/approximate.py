@@ -65,10 +65,12 @@ class AtomIndex:
         projected = y @ self._projections[0] + f @ self._projections[1]
         size = projected.shape[1]
         cells = max(1, min(round(math.sqrt(len(labels))), len(labels) // _PER_CELL))
-        self._index = faiss.IndexIVFFlat(faiss.IndexFlatIP(size), size, cells, faiss.METRIC_INNER_PRODUCT)
-        self._index.train(projected.numpy())
+        self._index = faiss.IndexFlatIP(size)
+        if cells > 1:
+            self._index = faiss.IndexIVFFlat(self._index, size, cells, faiss.METRIC_INNER_PRODUCT)
+            self._index.train(projected.numpy())
+            self._index.nprobe = _PROBES
         self._index.add(projected.numpy())
-        self._index.nprobe = _PROBES
 
     def candidates(self, label_residual: Tensor, feature_residual: Tensor) -> Tensor:
         """Rows that may have the largest gain for these residuals (B, L) and (B, D): int64 (B, rows), ascending, with

@@ -60,6 +60,7 @@ class Imcl(LinearObjective):
 
         neighbours: dictionary examples per example, at most (the k of the pursuit); threshold: the least gain of one.
         label_weight, feature_weight: of the two terms, in the search and in the loss.
+        feature_loss: whether features are a term of the loss, too, or (as published for MS-COCO) of the search alone.
         balance: "gradient" scales each term so that its gradient (by the head for labels, by the features for
             features) has its weight times the norm of the logistic one; "loss" so that its value is its weight times
             the logistic loss; "fixed" uses the weights as they are.
@@ -85,6 +86,7 @@ class Imcl(LinearObjective):
         threshold: float = 1e-6
         label_weight: float = 0.5
         feature_weight: float = 1.0
+        feature_loss: bool = True
         balance: Literal["gradient", "loss", "fixed"] = "gradient"
         c: float = 2.0
         combine: Literal["tanh", "linear"] = "tanh"
@@ -195,7 +197,7 @@ class Imcl(LinearObjective):
             found, _, labels, atoms = memory.similar(y, f, index, self.head, encode)
             apart = disagreement(y, found.label_coefficients, labels, found.indices, memory.combine)
             total = logistic + self._term("labels", logistic, apart, self.head.weight)
-            if features.requires_grad:
+            if features.requires_grad and self.config.feature_loss:
                 rebuilt = torch.einsum("bk,bkd->bd", found.feature_coefficients, atoms[found.indices.clamp(min=0)])
                 total = total + self._term("features", logistic, (f - rebuilt).square().sum(1), features)
         return total

@@ -28,10 +28,7 @@ def write_explanations(
     the label, its combined value, and lists of the same length: the training examples, the weight of each one's labels,
     the share of the value that it brings, and the weight of its features. How many rows there are."""
     if not similar.ready:
-        raise ShortlistError(
-            "there is nothing to explain with: no label of the training data is known to be present, or the best epoch "
-            "of imcl was one of its warm-up"
-        )
+        raise ShortlistError("there is nothing to explain with: no label of the training data is known to be present")
     rows = explained_labels(similar, dataset, sets, of_training)
     if place.suffix == ".parquet":
         return _write_parquet(place, rows)

@@ -45,13 +45,13 @@ class SimilarExamples:
             identity = LabelGraph(train_set.num_labels, torch.empty((2, 0), dtype=torch.int64))
             dictionary = Dictionary(target, objective.in_features, per_label)
             self.memory = SimilarityMemory(dictionary, identity, JointNonnegativePursuit(3, 0.5, 1.0), combine="linear")
-        if not isinstance(objective, Imcl) and len(self.memory.dictionary):
+        if not self.memory.dictionary.ready and len(self.memory.dictionary):  # of imcl: a warm-up epoch
             self.memory.remember(features_of(learner, train_set, self.memory.dictionary.rows))
 
     @property
     def ready(self) -> bool:
-        """False of an IMCL model of the warm-up, and where no label of the training set is known to be present."""
-        return self.memory.dictionary.ready and len(self.memory.dictionary) > 0
+        """False where no label of the training set is known to be present: the dictionary is then empty."""
+        return len(self.memory.dictionary) > 0
 
     def explain(
         self, dataset: Dataset, rows: Tensor | None = None, *, of_training: bool = False
