@@ -8,7 +8,7 @@ import pytest
 
 from shortlist.data import READERS
 from shortlist.metrics.named import find_metric
-from shortlist.objectives import objective_class
+from shortlist.objectives import OBJECTIVES
 from shortlist.registry import Registry
 from shortlist.sets import SetRule
 from tests.cli.command import run_here
@@ -211,7 +211,7 @@ def test_a_name_that_two_packages_give_to_different_things_is_an_error(own_packa
 def test_what_is_found_must_be_of_its_kind(own_module: Path) -> None:
     install(own_module, "wrong", {"rule": ("turned", "turned"), "objective": ("round", "Squared")})
     with pytest.raises(ValueError, match="the objective 'round' is Squared, whose name is 'squared'"):
-        objective_class("round")
+        OBJECTIVES.find("round")
     with pytest.raises(ValueError, match=r"must be a subclass of shortlist\.sets\.SetRule"):
         SetRule.from_json('{"rule": "at_home:turned", "settings": {}, "num_labels": null, "state": null}')
 

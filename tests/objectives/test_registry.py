@@ -12,7 +12,6 @@ from shortlist.objectives import (
     build,
     check_target,
     make_config,
-    objective_class,
     register,
 )
 
@@ -86,17 +85,17 @@ def test_a_module_that_was_not_allowed_is_not_imported(allowed):
 
 def test_a_class_that_is_no_objective_is_refused():
     with pytest.raises(ValueError, match=r"subclass of shortlist\.objectives\.Objective"):
-        objective_class("collections:OrderedDict", allow_import=("collections",))
+        OBJECTIVES.find("collections:OrderedDict", allow_import=("collections",))
 
 
 def test_a_missing_module_is_named():
     with pytest.raises(ValueError, match="No module named 'no_such_module_here'"):
-        objective_class("no_such_module_here:Thing", allow_import=("no_such_module_here",))
+        OBJECTIVES.find("no_such_module_here:Thing", allow_import=("no_such_module_here",))
 
 
 def test_allow_import_as_one_text_is_an_error_and_not_a_list_of_letters():
     with pytest.raises(ValueError, match="tuple of module names"):
-        objective_class("math:sqrt", allow_import="math")
+        OBJECTIVES.find("math:sqrt", allow_import="math")
 
 
 def test_a_taken_name_is_refused():
@@ -126,7 +125,7 @@ def test_an_incomplete_class_is_refused_with_what_is_missing(attributes, words):
 
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(ValueError, match=r"no objective 'smoth-topk'; did you mean 'smooth-topk'\?"):
-        objective_class("smoth-topk")
+        OBJECTIVES.find("smoth-topk")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shortlist.objectives import objective_class
+from shortlist.objectives import OBJECTIVES
 from shortlist.sets import AverageK
 from shortlist_recipes._average_k_page import BALANCED, LONG_TAILED
 from shortlist_recipes._average_k_sets import GROUPS, set_accuracies, weights_of_test
@@ -69,4 +69,4 @@ def test_cpu_scale_has_all_groups_of_shots() -> None:
 
 @pytest.mark.parametrize("name", CHOSEN[BALANCED])
 def test_every_objective_compares_rows_by_softmax_as_the_papers_algorithm_does(name: str) -> None:
-    assert objective_class(name).link == "softmax"
+    assert OBJECTIVES.find(name).link == "softmax"

@@ -34,7 +34,7 @@ from shortlist.labels.counts import cardinality, usual_k
 from shortlist.labels.label_set_inputs import check_vocabulary
 from shortlist.links import link_tensor, usual_link
 from shortlist.metrics.functional import mean_average_precision
-from shortlist.objectives import OBJECTIVES, check_target, make_config, objective_class
+from shortlist.objectives import OBJECTIVES, check_target, make_config
 from shortlist.objectives.usual import unknown_as_absent, usual_objective
 from shortlist.options import Named, in_our_words
 from shortlist.sets import SetRule
@@ -225,7 +225,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._start(inputs, target)
         elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
             raise ShortlistError(f"classes must be those of the first call, {self.classes_}, got {classes}")
-        if objective_class(self._model["objective"]).training_only:
+        if OBJECTIVES.find(self._model["objective"]).training_only:
             raise ShortlistError(
                 f"objective {self.objective_!r} remembers every training example and has no place for new ones: "
                 f"use fit, or another objective"
@@ -318,7 +318,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"k={self.k} with {num_labels} labels: every set will hold all of them; give a smaller k, or k=None",
                 stacklevel=3,
             )
-        kind = objective_class(self.objective_)
+        kind = OBJECTIVES.find(self.objective_)
         self._model: dict[str, Any] = {
             "objective": self.objective_,
             "options": self._objective_options(kind, num_labels),
@@ -383,7 +383,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _for_objective(self, target: Tensor) -> Tensor:
         """Class indices as a label matrix, where the objective only takes these."""
-        kind = objective_class(self._model["objective"])
+        kind = OBJECTIVES.find(self._model["objective"])
         if target.ndim == 1 and "indices" not in kind.accepts:
             target = from_indices(target, len(self.classes_))
         check_target(kind, target)
@@ -420,7 +420,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _link(self) -> str:
-        return objective_class(self._model["objective"]).link
+        return OBJECTIVES.find(self._model["objective"]).link
 
     # ---- predicting
 

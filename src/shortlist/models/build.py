@@ -18,6 +18,8 @@ from shortlist.models.vgg import VGG16
 from shortlist.options import check_call
 from shortlist.registry import Registry
 
+Maker = Callable[..., nn.Module]
+
 
 def _identity(in_shape: Sequence[int]) -> nn.Module:
     """The inputs as they are, flattened: the objective's head is then the whole, linear model. For features that
@@ -59,20 +61,17 @@ def _densenet(in_shape: Sequence[int], *, depth: int = 40, growth: int = 12, dro
     return DenseNet(depth=depth, growth=growth, dropout=dropout, in_channels=_channels("densenet", in_shape))
 
 
-def _resnet(
-    depth: int, in_shape: Sequence[int], stem: str | None, weights: str | None, fixed_norms: bool
-) -> nn.Module:
-    channels = _channels(f"resnet{depth}", in_shape)
-    resnet = ResNet(depth, stem=stem or _stem(in_shape), in_channels=channels, fixed_norms=fixed_norms)
-    if weights is not None:
-        load_weights(resnet, weights, resnet_names(resnet.state_dict()))
-    return resnet
+def _resnet(depth: int) -> Maker:
+    def make(
+        in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None, fixed_norms: bool = False
+    ) -> nn.Module:
+        channels = _channels(f"resnet{depth}", in_shape)
+        resnet = ResNet(depth, stem=stem or _stem(in_shape), in_channels=channels, fixed_norms=fixed_norms)
+        if weights is not None:
+            load_weights(resnet, weights, resnet_names(resnet.state_dict()))
+        return resnet
 
-
-def _resnet18(
-    in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None, fixed_norms: bool = False
-) -> nn.Module:
-    """ResNet-18 (He et al. 2016).
+    make.__doc__ = f"""ResNet-{depth} (He et al. 2016).
 
     Args:
         stem: "imagenet" (7x7 convolution and pooling, for images of about 224 pixels) or "small" (3x3 convolution, for
@@ -81,29 +80,7 @@ def _resnet18(
             Nothing is downloaded.
         fixed_norms: in training, too, batch norm uses its running statistics, and leaves them as they are.
     """
-    return _resnet(18, in_shape, stem, weights, fixed_norms)
-
-
-def _resnet50(
-    in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None, fixed_norms: bool = False
-) -> nn.Module:
-    """ResNet-50 (He et al. 2016).
-
-    Args:
-        stem, weights, fixed_norms: as for resnet18.
-    """
-    return _resnet(50, in_shape, stem, weights, fixed_norms)
-
-
-def _resnet101(
-    in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None, fixed_norms: bool = False
-) -> nn.Module:
-    """ResNet-101 (He et al. 2016).
-
-    Args:
-        stem, weights, fixed_norms: as for resnet18.
-    """
-    return _resnet(101, in_shape, stem, weights, fixed_norms)
+    return make
 
 
 def _vgg16(
@@ -133,8 +110,6 @@ def _efficientnet_lite0(in_shape: Sequence[int], *, pretrained: bool = True) -> 
     return EfficientNetLite0(pretrained=pretrained)
 
 
-Maker = Callable[..., nn.Module]
-
 BACKBONES: Registry[Maker] = Registry(
     "backbone",
     {
@@ -142,9 +117,9 @@ BACKBONES: Registry[Maker] = Registry(
         "mlp": _mlp,
         "convnet": _convnet,
         "densenet": _densenet,
-        "resnet18": _resnet18,
-        "resnet50": _resnet50,
-        "resnet101": _resnet101,
+        "resnet18": _resnet(18),
+        "resnet50": _resnet(50),
+        "resnet101": _resnet(101),
         "vgg16": _vgg16,
         "efficientnet-lite0": _efficientnet_lite0,
         **verticals.BACKBONES,

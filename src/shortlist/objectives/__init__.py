@@ -33,7 +33,6 @@ from shortlist.objectives.registry import (
     check_target,
     default_monitor,
     make_config,
-    objective_class,
     register,
 )
 from shortlist.objectives.role import Role
@@ -75,6 +74,5 @@ __all__ = [
     "count_labels",
     "default_monitor",
     "make_config",
-    "objective_class",
     "register",
 ]

@@ -72,11 +72,6 @@ def check_class(name: str, objective: Any) -> None:
 OBJECTIVES: Registry[type[Objective]] = Registry("objective", verticals.OBJECTIVES, check_class)
 
 
-def objective_class(name: str, *, allow_import: Sequence[str] = (), place: str = "") -> type[Objective]:
-    """The class of a registered name, of an installed package's, or of ``module:Class`` of an allowed module."""
-    return OBJECTIVES.find(name, allow_import, place)
-
-
 def make_config(objective: type[Objective], options: Mapping[str, Any] | None = None, place: str = "") -> Any:
     """The objective's ``Config`` with these options; an unknown name or a value of the wrong type is an error.
 
@@ -109,7 +104,7 @@ def build(
     >>> build("average-k", {"k": 2.5}, in_features=8, num_labels=5).link
     'softmax'
     """
-    objective = objective_class(name, allow_import=allow_import)
+    objective = OBJECTIVES.find(name, allow_import=allow_import)
     config = make_config(objective, options)
     if train_target is not None:
         check_target(objective, train_target)

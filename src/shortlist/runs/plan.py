@@ -10,7 +10,7 @@ import yaml
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
-from shortlist.objectives import objective_class
+from shortlist.objectives import OBJECTIVES
 from shortlist.objectives.usual import usual_objective
 from shortlist.runs.config import RunConfig, apply_override, check_config
 from shortlist.runs.guess import Guess, guess_source
@@ -140,7 +140,7 @@ def kind_of(data: Dataset) -> str:
 def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence[str]) -> list[dict[str, Any]]:
     """The rules to fit, the first of which `predict` uses: of single labels sets that hold the right one nine times in
     ten, of several as many as an example has on average."""
-    link = objective_class(config.objective.name, allow_import=allow_import).link
+    link = OBJECTIVES.find(config.objective.name, allow_import=allow_import).link
     k = config.objective.options.get("k")
     usual = [
         {"name": rule.name, **rule.options} for rule in usual_rules(whole.target, whole.num_labels, k, link)

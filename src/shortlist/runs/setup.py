@@ -19,7 +19,7 @@ from shortlist.errors import ShortlistError
 from shortlist.labels.same_names import check_same_names
 from shortlist.metrics.named import find_metric
 from shortlist.models import BACKBONES, build_backbone, check_backbone
-from shortlist.objectives import build, check_kind, check_target, make_config, objective_class
+from shortlist.objectives import OBJECTIVES, build, check_kind, check_target, make_config
 from shortlist.objectives.usual import unknown_as_absent
 from shortlist.options import Named, check_call, errors_at
 from shortlist.runs.config import PARTS, Column, Corruption, RunConfig, Source
@@ -51,7 +51,7 @@ def resolve(config: RunConfig, allow_import: Sequence[str] = ()) -> RunConfig:
     for place, name in (("stop.metric", config.stop.metric), *(("metrics", name) for name in config.metrics)):
         if name is not None:
             find_metric(name, allow_import=allow_import, place=place)
-    kind = objective_class(config.objective.name, allow_import=allow_import, place="objective.name")
+    kind = OBJECTIVES.find(config.objective.name, allow_import=allow_import, place="objective.name")
     complete = Named.of(config.objective.name, **asdict(make_config(kind, config.objective.options, "objective")))
     return config.model_copy(update={"objective": complete})
 
@@ -275,7 +275,7 @@ def build_learner(
     config: RunConfig, facts: Mapping[str, Any], allow_import: Sequence[str] = (), train_set: Dataset | None = None
 ) -> Learner:
     """Backbone and objective with weights drawn from the config's seed; for prediction only, without a training set."""
-    objective_kind = objective_class(config.objective.name, allow_import=allow_import)
+    objective_kind = OBJECTIVES.find(config.objective.name, allow_import=allow_import)
     kind = kind_of_facts(facts)
     task = None if kind is None else task_of(kind)
     check_kind(objective_kind, kind or "features")
