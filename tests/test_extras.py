@@ -38,7 +38,8 @@ FEATURES = {
     "sl.runs.predict('run', 'flowers.csv', rule='top-k:k=2')",
     "train,tensorboard": TRAIN + "sl.runs.train(config | {'loggers': ['tensorboard']}, 'run')",
     "export": TRAIN + "sl.runs.export(sl.runs.train(config, 'run')['run'], out='model.onnx', rule='top-k:k=2')",
-    "serve": "import fastapi, uvicorn",
+    "serve": TRAIN + "from shortlist.serving.app import make_app\nimport uvicorn\n"
+    "make_app(sl.load_run(sl.runs.train(config, 'run')['run']), 'flowers')",
     "report": "import torch\nfrom shortlist import reports\n"
     "scores, labels = torch.randn(40, 6), torch.arange(40) % 6\n"
     "reports.write(reports.from_scores(scores, labels), 'report')",

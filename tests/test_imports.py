@@ -12,6 +12,7 @@ RECIPES = PACKAGE.with_name("shortlist_recipes")  # a package of its own, which 
 # leftmost first; rooms in one entry stand side by side and do not import one another
 ORDER = [
     ["cli"],
+    ["serving"],
     ["runs", "estimators"],
     ["scenes"],
     ["reports", "exporting"],
@@ -38,6 +39,8 @@ ONLY_IN = {
     "lightning": ("training",),
     "torchmetrics": ("metrics",),
     "sklearn": ("estimators", "data"),
+    "fastapi": ("serving",),
+    "uvicorn": ("serving",),
     "onnx": ("exporting",),
     "onnxruntime": ("exporting",),
 }

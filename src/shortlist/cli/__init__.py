@@ -24,6 +24,7 @@ COMMANDS = {
     "evaluate": ("shortlist.cli.evaluate:evaluate", "Measure scores and sets against known labels."),
     "report": ("shortlist.cli.report:report", "Write the HTML report of one or more runs."),
     "export": ("shortlist.cli.export:export", "Write a run as one ONNX file: from inputs to sets of labels."),
+    "serve": ("shortlist.cli.serve:serve", "Answer with sets of labels over HTTP."),
     "recipe": ("shortlist.cli.recipe:recipe", "Reproduce an experiment of a paper, with its table."),
     "bench": ("shortlist.cli.bench:bench", "Measure the speed of the losses on this machine."),
     "data": ("shortlist.cli.data:app", "Check, describe and prepare data."),

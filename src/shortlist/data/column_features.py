@@ -34,7 +34,8 @@ class Numbers:
     def transform(self, values: NDArray[Any]) -> NDArray[np.float32]:
         blank = np.isnan(values)
         filled = np.where(blank, self.fill, values) if blank.any() else values
-        scaled = ((filled - self.centre) / self.scale).astype(np.float32)
+        with np.errstate(over="ignore"):  # beyond float32 is infinite: the scores will not be finite either
+            scaled = ((filled - self.centre) / self.scale).astype(np.float32)
         marks = blank[:, list(self.marked)].astype(np.float32)
         return np.concatenate([scaled, marks], axis=1) if self.marked else scaled
 

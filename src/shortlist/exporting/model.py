@@ -39,7 +39,7 @@ def make_model(
     The network takes features of ``in_shape``; with ``pixels``, uint8 (height, width, channels). A preprocessor makes
     the features of a table's columns. ``facts`` go into the metadata, as JSON.
     """
-    onnx = require("onnx")
+    onnx = require("onnx", "export")
     kinds = {"double": onnx.TensorProto.DOUBLE, "string": onnx.TensorProto.STRING}
     name, kind = (PIXELS, torch.uint8) if pixels else (FEATURES, torch.float32)
     before, after = Graph(), Graph()
@@ -94,7 +94,7 @@ def rule_model(rule: SetRule, num_labels: int) -> Any:
     >>> run_model(rule_model(rule, 3), {"scores": np.array([[0.1, 3.0, 2.0]], np.float32)})["sets"]
     array([[False,  True,  True]])
     """
-    onnx = require("onnx")
+    onnx = require("onnx", "export")
     graph, shape = Graph(), [ROWS, num_labels]
     graph.named(sets_of(graph, rule, SCORES, num_labels), "sets")
     value = onnx.helper.make_tensor_value_info
@@ -106,7 +106,7 @@ def rule_model(rule: SetRule, num_labels: int) -> Any:
 
 def run_model(model: Any, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """What onnxruntime makes of these inputs, by the name of each output."""
-    runtime = require("onnxruntime")
+    runtime = require("onnxruntime", "export")
     session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(inputs)), strict=True))

@@ -19,7 +19,7 @@ ROWS = "rows"  # the first dimension of every input, of any size
 def network_model(network: nn.Module, example: Tensor, name: str) -> Any:
     """The ONNX model of a network with one input, which is called ``name``, and one output, ``scores``. The number of
     rows is left open."""
-    require("onnxscript")  # what the exporter of PyTorch needs
+    require("onnxscript", "export")  # what the exporter of PyTorch needs
     was_training = network.training
     try:
         with _without_remarks(), torch.no_grad():

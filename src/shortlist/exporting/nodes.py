@@ -22,7 +22,7 @@ class Graph:
     """
 
     def __init__(self) -> None:
-        self._onnx = require("onnx")
+        self._onnx = require("onnx", "export")
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.opset = PLAIN_OPSET

@@ -23,7 +23,6 @@ from shortlist.runs.inputs import Inputs
 from shortlist.runs.predictor import Predictor
 from shortlist.runs.run import Run, open_run
 from shortlist.sets import SetRule
-from shortlist.tasks import kind_of_facts
 
 _CHECKED = 64  # made-up rows by which the file is compared with the run
 _TOLERANCE = 1e-3  # of a score, beside 1
@@ -54,11 +53,9 @@ def export(
     if place.suffix != ".onnx":
         raise ShortlistError(f"--out {place}: the file of an ONNX model ends in .onnx")
     for package in ("onnx", "onnxruntime", "onnxscript"):
-        require(package)
+        require(package, "export")
     opened = open_run(run, allow_import)
-    if opened.task is not None:
-        kind = kind_of_facts(opened.facts)
-        raise ShortlistError(f"{opened.path} is a run on {kind}: only those on features, tables or images are exported")
+    opened.check_predicts()
     predictor = opened.predictor()
     if predictor.crops > 1:
         raise ShortlistError(

@@ -134,6 +134,25 @@ class Predictor(nn.Module):
             raise ShortlistError("this model was trained to rank: its scores are no probabilities; use scores")
         return torch.from_numpy(link_rows(self.scores(X).numpy(), self.link))
 
+    def model_inputs(self, X: Any) -> Tensor:
+        """``X`` as the module itself takes it, all rows at once: features of columns, or scaled images, of which the
+        encoder has made no features yet."""
+        if self.inputs is None:
+            return _tensor(X, "inputs")
+        data = self.inputs.dataset(X).preprocessed(self.inputs.preprocessor)
+        if data.kind == "images":
+            data = data.normalised_for(self.image_network())
+            wanted = self.inputs.in_shape if self.inputs.encoder is None else (3, *self.inputs.encoder.size)
+        else:
+            wanted = self.inputs.in_shape
+        self._check_shape(data, wanted)
+        return data.batch(torch.arange(len(data)))[0]
+
+    @torch.no_grad()
+    def scores_of(self, inputs: Tensor) -> Tensor:
+        """Scores of what ``model_inputs`` gave, float32 on the CPU; ``scores`` does both."""
+        return self._in_batches(inputs)
+
     def _is_prepared(self, X: Tensor, inputs: Inputs) -> bool:
         if inputs.preprocessor is not None or not X.is_floating_point():
             return False

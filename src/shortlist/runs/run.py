@@ -151,6 +151,12 @@ class Run(SavedEpochs):
         kind = kind_of_facts(self.facts)
         return None if kind is None else task_of(kind)
 
+    def check_predicts(self) -> None:
+        """Raise a ShortlistError where the run does not answer with sets of labels."""
+        if self.task is not None:
+            kind = kind_of_facts(self.facts)
+            raise ShortlistError(f"{self.path} is a run on {kind}: this is for runs on features, tables or images")
+
     def check_resumable(self) -> None:
         """Raise a ShortlistError where config.yaml is no longer what training began with, but for what may change."""
         began = read_json(self.path / ENVIRONMENT).get("config")

@@ -1,0 +1,1 @@
+"""A run behind HTTP: ``shortlist serve``."""

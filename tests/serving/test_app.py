@@ -1,0 +1,174 @@
+"""What the addresses answer, and what they refuse."""
+
+import base64
+import io
+import re
+import threading
+import time
+
+import pandas as pd
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+import shortlist as sl
+from shortlist.serving.app import make_app
+from shortlist.serving.limits import Limits
+
+ROW = {"length": 7.5, "shore": "south"}
+
+
+def test_one_row_and_many_have_the_sets_of_the_predictor(client, predictor) -> None:
+    rows = [ROW, {"length": None, "shore": "north"}, {"length": "14", "shore": "east"}]
+    for some in (rows[:1], rows):
+        answer = client.post("/predict", json={"rows": some, "rule": "average-k-1.5"}).json()
+        wanted = predictor.predict_sets(pd.DataFrame(some), "average-k-1.5").names
+        assert [sorted(label["name"] for label in one["labels"]) for one in answer["sets"]] == wanted
+        for one in answer["sets"]:
+            chances = [label["probability"] for label in one["labels"]]
+            assert chances == sorted(chances, reverse=True)
+
+
+def test_an_answer_says_by_which_rule_and_what_it_promises(client) -> None:
+    rule = client.post("/predict", json={"rows": [ROW], "rule": "conformal-0.1"}).json()["rule"]
+    assert rule["calibration_rows"] == 60
+    assert rule["calibrated_on"] == "calibration"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", rule["calibrated_at"])
+    assert "at least 90.0%" in rule["promise"]
+
+
+def test_another_k_or_alpha_changes_the_sets(client) -> None:
+    def size(**changes) -> int:
+        answer = client.post("/predict", json={"rows": [ROW], **changes})
+        assert answer.status_code == 200, answer.text
+        return len(answer.json()["sets"][0]["labels"])
+
+    assert [size(rule="top-k-2", k=k) for k in (1, 2, 3)] == [1, 2, 3]
+    assert size(rule="average-k-1.5", k=3) == 3
+    assert size(rule="conformal-0.1", alpha=0.0001) == 3
+
+
+def test_columns_that_the_run_does_not_know_are_ignored_and_said(client) -> None:
+    answer = client.post("/predict", json={"rows": [{**ROW, "owner": "x"}]})
+    assert "owner" in answer.json()["remarks"][0]
+
+
+@pytest.mark.parametrize(("body", "said"), [
+    ({}, "one of rows, images and texts"),
+    ({"rows": [ROW], "texts": ["x"]}, "rows and texts"),
+    ({"rows": []}, "1 to 20 rows"),
+    ({"rows": [ROW] * 21}, "1 to 20 rows"),
+    ({"texts": ["a leaf"]}, "does not take texts"),
+    ({"images": ["aGVsbG8="]}, "does not take images"),
+    ({"rows": [{"length": 3}]}, "row 0 has no column 'shore'"),
+    ({"rows": [{"length": "long", "shore": "south"}]}, "was fitted with numbers"),
+    ({"rows": [[1.0]]}, "row 0 has 1 numbers"),
+    ({"rows": [ROW], "rule": "average-k-9"}, "there is no rule 'average-k-9'"),
+    ({"rows": [ROW], "rule": "top-k-2", "alpha": 0.1}, "has no alpha"),
+    ({"rows": [ROW], "rule": "top-k-2", "k": 9}, "k must be at most 3"),
+    ({"rows": [ROW], "rule": "conformal-0.1", "alpha": 2}, "alpha must be between 0 and 1"),
+    ({"rows": [ROW], "threshold": 1}, "threshold: Extra inputs"),
+    ({"rows": "many"}, "rows: Input should be a valid list"),
+])  # fmt: skip
+def test_a_wrong_request_is_told_what_is_allowed(client, body, said) -> None:
+    answer = client.post("/predict", json=body)
+    assert answer.status_code == 422
+    assert said in answer.json()["error"]
+
+
+def test_a_body_that_is_too_large_is_not_read(client) -> None:
+    stated = client.post("/predict", content=b" " * 10_001)
+    streamed = client.post("/predict", content=iter([b" " * 6000] * 2), headers={"Content-Type": "application/json"})
+    for answer in (stated, streamed):
+        assert answer.status_code == 413
+        assert "10000 bytes" in answer.json()["error"]
+
+
+def test_with_a_token_only_who_has_it_is_answered(predictor) -> None:
+    with TestClient(make_app(predictor, "leaves", token="secret")) as client:
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
+            answer = client.post("/predict", json={"rows": [ROW]}, headers=headers)
+            assert answer.status_code == 401
+            assert client.get("/metrics", headers=headers).status_code == 401
+        allowed = {"Authorization": "Bearer secret"}
+        assert client.post("/predict", json={"rows": [ROW]}, headers=allowed).status_code == 200
+        assert client.get("/healthz").json() == {"status": "ok"}
+        assert client.get("/").status_code == 200
+
+
+def test_a_name_from_elsewhere_is_refused(predictor) -> None:
+    with TestClient(make_app(predictor, "leaves", hosts=("localhost",)), base_url="http://localhost:8000") as client:
+        assert client.get("/healthz").status_code == 200
+        assert client.get("/healthz", headers={"Host": "evil.example:8000"}).status_code == 400
+
+
+def test_an_answer_that_takes_too_long_is_given_up(predictor) -> None:
+    app = make_app(SlowPredictor(predictor), "leaves", limits=Limits(seconds=0.05))
+    with TestClient(app) as client:
+        answer = client.post("/predict", json={"rows": [ROW]})
+        assert answer.status_code == 504
+        assert "0.05 seconds" in answer.json()["error"]
+
+
+def test_when_too_much_waits_more_is_refused(predictor) -> None:
+    app = make_app(SlowPredictor(predictor, 0.3), "leaves", limits=Limits(waiting=1))
+    codes = []
+    with TestClient(app) as client:
+        threads = [
+            threading.Thread(target=lambda: codes.append(client.post("/predict", json={"rows": [ROW]}).status_code))
+            for _ in range(6)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert set(codes) == {200, 503}
+
+
+class SlowPredictor:
+    """A predictor whose model takes its time."""
+
+    def __init__(self, predictor, seconds: float = 0.2) -> None:
+        self._predictor, self._seconds = predictor, seconds
+
+    def __getattr__(self, name):
+        return getattr(self._predictor, name)
+
+    def scores_of(self, inputs):
+        time.sleep(self._seconds)
+        return self._predictor.scores_of(inputs)
+
+
+def test_metrics_count_requests_and_rows(client) -> None:
+    client.post("/predict", json={"rows": [ROW] * 3})
+    client.post("/predict", json={})
+    text = client.get("/metrics").text
+    assert 'shortlist_requests_total{status="200"} 1' in text
+    assert 'shortlist_requests_total{status="422"} 1' in text
+    assert "shortlist_rows_total 3" in text
+    assert 'shortlist_request_seconds_bucket{le="+Inf"} 2' in text
+
+
+def test_the_model_says_what_it_takes(client) -> None:
+    model = client.get("/model").json()
+    assert (model["takes"], model["columns"]) == ("rows", ["length", "shore"])
+    assert model["rules"]["conformal-0.1"]["setting"] == {"name": "alpha", "value": 0.1}
+
+
+def encoded(image: Image.Image) -> str:
+    file = io.BytesIO()
+    image.save(file, "png")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def test_images_are_answered_as_the_predictor_does(photos) -> None:
+    predictor = sl.load_run(photos)
+    images = [Image.new("RGB", (20, 30), colour) for colour in ("white", "black")]
+    with TestClient(make_app(predictor, "photos", limits=Limits(pixels=5000))) as client:
+        sent = [encoded(images[0]), "data:image/png;base64," + encoded(images[1])]
+        answer = client.post("/predict", json={"images": sent}).json()
+        assert [one["labels"][0]["name"] for one in answer["sets"]] == predictor.predict(images)
+        large = client.post("/predict", json={"images": [encoded(Image.new("1", (100, 51)))]})
+        assert (large.status_code, "100 x 51 pixels" in large.json()["error"]) == (422, True)
+        broken = client.post("/predict", json={"images": [sent[0], sent[0][:60]]})
+        assert (broken.status_code, "image 1 cannot be decoded" in broken.json()["error"]) == (422, True)
