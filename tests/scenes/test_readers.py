@@ -279,3 +279,50 @@ def test_the_packed_vrd_has_the_counts_of_its_provenance():
     assert (len(train), len(test)) == (4000, 1000)
     assert (train.num_labels, len(train.inputs.class_names), train.in_shape[2]) == (70, 100, 300)
     assert (len(train.answers.entries), len(test.answers.entries)) == (29778, 7452)  # 83 and 26 with itself dropped
+
+
+# ---- what a detector says
+
+
+@pytest.mark.parametrize("reader", ["vrd", "vrd-pairs"])
+def test_vrd_takes_the_features_and_the_boxes_of_a_detector(reader, vrd, pairs, tmp_path):
+    packed, arrays = pairs
+    np.savez(packed, **arrays)
+    path = vrd if reader == "vrd" else packed
+    plain = read(reader, path=path)
+    images = np.repeat(plain.ids, plain.inputs.object_offsets.diff().numpy())
+    content = {"image": images, "box": plain.inputs.boxes.numpy(), "features": np.eye(len(images), 7)}
+    content["probabilities"] = np.eye(3)[plain.inputs.classes.numpy()] * 0.8 + 0.05  # no background
+    np.savez(tmp_path / "found.npz", **content)
+    seen = read(reader, path=path, features=tmp_path / "found.npz", task="sgcls").inputs
+    assert (seen.task, seen.shape[3]) == ("sgcls", 7)
+    assert torch.equal(seen.class_scores[:, :3].argmax(1), plain.inputs.classes)
+    found = read(reader, path=path, detections=tmp_path / "found.npz", task="sgdet")
+    assert triples_of_recorded(found, 0) == triples(plain, 0)
+    assert torch.equal(found.inputs.features, seen.features)
+    assert torch.equal(found.target, plain.target)
+
+
+def triples_of_recorded(data, image):
+    from dataclasses import replace
+
+    return triples(replace(data, inputs=data.inputs.recorded), image)
+
+
+def test_visual_genome_takes_features_of_boxes_and_of_pairs_from_hdf5(genome, tmp_path):
+    path = genome(boxes_1024=[[50 + 9 * row, 60, 40, 20] for row in range(8)])
+    plain = read("visual-genome", path=path, part="test")
+    names, boxes = [], []
+    for row, name in enumerate(plain.ids):
+        own = plain.inputs.subset([row])
+        around = [own.boxes[[s, o]] for s, o in own.pairs().tolist()]
+        around = [torch.cat([both[:, :2].amin(0), both[:, 2:].amax(0)]) for both in around]
+        names += [name] * (len(own.boxes) + len(around))
+        boxes += [*own.boxes, *around]
+    with h5py.File(tmp_path / "seen.h5", "w") as file:
+        file["image"], file["box"] = np.array(names, dtype="S"), torch.stack(boxes).numpy()
+        file["features"] = np.stack([box.numpy().sum(keepdims=True) for box in boxes]).astype(np.float16)
+    scenes = read("visual-genome", path=path, part="test", features=tmp_path / "seen.h5").inputs
+    batch, _ = scenes.batch(torch.arange(len(scenes)))
+    assert torch.allclose(batch.features[:, 0], plain.inputs.boxes.sum(1), rtol=1e-3)
+    assert batch.union_features.shape == (len(batch.subjects), 1)
