@@ -183,6 +183,7 @@ def test_detections_take_classes_and_relations_of_what_they_lie_on(name, tmp_pat
     assert torch.equal(scenes.answers_of_relations(), plain.inputs.answers_of_relations())
     assert torch.equal(scenes.recorded.boxes, plain.inputs.boxes)
     assert scenes.class_scores.shape == (len(scenes.classes), 7)
+    assert bool((scenes.class_scores[:, 6] == 0).all())  # no worse than the class that is least likely
 
 
 def test_only_the_best_boxes_of_an_image_are_kept(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -69,6 +69,18 @@ class SceneGraph:
         """Each relation in words."""
         names = self.names()
         return [f"{names[one.subject]} {one.predicate} {names[one.object]}" for one in self.relations]
+
+    def related(self) -> SceneGraph:
+        """Without the objects that are in no relation: a detector finds many, of which few are spoken of.
+
+        >>> objects = tuple(SceneObject(name, (0.0, 0.0, 9.0, 9.0)) for name in ("man", "tree", "hat"))
+        >>> SceneGraph("1.jpg", 9, 9, objects, (SceneRelation(0, "wears", 2),)).related().relations
+        (SceneRelation(subject=0, predicate='wears', object=1, score=None),)
+        """
+        kept = sorted({end for one in self.relations for end in (one.subject, one.object)})
+        new = {old: place for place, old in enumerate(kept)}
+        relations = tuple(replace(one, subject=new[one.subject], object=new[one.object]) for one in self.relations)
+        return replace(self, objects=tuple(self.objects[old] for old in kept), relations=relations)
 
     def to_json(self) -> str:
         """One line: image, width, height, objects (name, box) and relations (subject, predicate, object, score)."""

@@ -27,7 +27,9 @@ class Pictures:
 
     def under(self, graph: SceneGraph, row: int) -> tuple[bytes | None, SceneGraph]:
         """The image, and its graph in the image's size: boxes are in its pixels, unless the data says that they are in
-        those of the image in another size (Visual Genome's boxes are)."""
+        those of the image in another size (Visual Genome's boxes are). Of a detector's boxes those in a
+        relation are left."""
+        graph = graph if self.dataset.inputs.recorded is None else graph.related()
         path = self._path(graph, row)
         if path is None:
             return None, graph

@@ -28,7 +28,6 @@ Features = PathLike | Mapping[str, Any] | None
 _APART = 1.0  # pixels by which a box of a file of features may differ from the recorded one
 _LIES_ON = 0.5  # overlap over union from which a detected box is taken for a recorded one, to learn from
 _MOST = 64  # boxes of a detector that are kept of an image, as published
-_NEVER = -1e4  # the score of background where a detector has none
 _SIZE = 224  # of images that a backbone looks at
 _AT_ONCE = 8  # images
 
@@ -195,7 +194,7 @@ def _with_background(table: BoxTable, classes: int) -> Tensor:
         )
     if scores.shape[1] == classes + 1:
         return scores
-    return torch.cat([scores, torch.full((len(scores), 1), _NEVER)], 1)
+    return torch.cat([scores, scores.amin(1, keepdim=True)], 1)  # a scorer learns how likely background is
 
 
 def _ends(parts: Sequence[Any]) -> Tensor:
