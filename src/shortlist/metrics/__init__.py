@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from shortlist.metrics.label_sets import SetCoverage as SetCoverage
     from shortlist.metrics.label_sets import SetFScore as SetFScore
     from shortlist.metrics.label_sets import SetSize as SetSize
+    from shortlist.metrics.promises import CalibrationError as CalibrationError
+    from shortlist.metrics.promises import CoverageGap as CoverageGap
     from shortlist.metrics.ranking import NDCGAtK as NDCGAtK
     from shortlist.metrics.ranking import PrecisionAtK as PrecisionAtK
     from shortlist.metrics.ranking import RecallAtK as RecallAtK
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AverageKAccuracy": "shortlist.metrics.average_k:AverageKAccuracy",
+    "CalibrationError": "shortlist.metrics.promises:CalibrationError",
+    "CoverageGap": "shortlist.metrics.promises:CoverageGap",
     "ExactMatch": "shortlist.metrics.label_sets:ExactMatch",
     "MeanAveragePrecision": "shortlist.metrics.average_precision:MeanAveragePrecision",
     "NDCGAtK": "shortlist.metrics.ranking:NDCGAtK",

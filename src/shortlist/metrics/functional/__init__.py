@@ -4,7 +4,16 @@ from typing import Any
 
 from shortlist.metrics.functional.average_k import average_k_accuracy
 from shortlist.metrics.functional.average_precision import mean_average_precision
+from shortlist.metrics.functional.calibration_error import calibration_error, reliability
 from shortlist.metrics.functional.label_sets import exact_match, set_coverage, set_f_score, set_size
+from shortlist.metrics.functional.promises import (
+    coverage_by_class,
+    coverage_by_group,
+    coverage_by_size,
+    coverage_gap,
+    same_scores,
+    worst_slab_coverage,
+)
 from shortlist.metrics.functional.ranking import ndcg_at_k, precision_at_k, recall_at_k, top_k_accuracy
 from shortlist.metrics.functional.set_summary import set_summary
 from shortlist.metrics.functional.shot_groups import shot_group_of, shot_groups
@@ -13,11 +22,18 @@ from shortlist.verticals import METRIC_FUNCTIONS
 
 __all__ = [
     "average_k_accuracy",
+    "calibration_error",
+    "coverage_by_class",
+    "coverage_by_group",
+    "coverage_by_size",
+    "coverage_gap",
     "exact_match",
     "mean_average_precision",
     "ndcg_at_k",
     "precision_at_k",
     "recall_at_k",
+    "reliability",
+    "same_scores",
     "scene_mean_recall_at_k",  # of a vertical room: see __getattr__
     "scene_recall_at_k",
     "set_coverage",
@@ -27,6 +43,7 @@ __all__ = [
     "shot_group_of",
     "shot_groups",
     "top_k_accuracy",
+    "worst_slab_coverage",
 ]
 
 
