@@ -4,6 +4,8 @@ A threshold over raw logits compares numbers that mean nothing across rows; afte
 sigmoid (any number of labels) they mean the same in every row.
 """
 
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +17,79 @@ from shortlist.errors import ShortlistError
 
 Link = Literal["softmax", "sigmoid", "none"]
 LINKS = ("softmax", "sigmoid", "none")
+SCALINGS = ("temperature", "vector", "isotonic")
+
+
+@dataclass(frozen=True, repr=False)
+class ScaledLink:
+    """A link to calibrated probabilities, as ``sl.sets.fit_scaling`` finds it on held-out rows; rules take it as their
+    ``link``.
+
+    "temperature": base(scale * scores), one scale for all labels. "vector": base(scale * scores + shift), a scale and a
+    shift for each label. "isotonic": a rising map of base(scores), piecewise linear between ``knots``: for sigmoid one
+    for each label; for softmax one for all, and rows are made to sum to 1 again.
+
+    >>> sharper = ScaledLink("temperature", "softmax", scale=(2.0,))
+    >>> link_rows(np.array([[1.0, 0.0]]), sharper).round(3), sharper
+    (array([[0.881, 0.119]]), ScaledLink(temperature of softmax, 2))
+    """
+
+    kind: Literal["temperature", "vector", "isotonic"]
+    base: Literal["softmax", "sigmoid"]
+    scale: tuple[float, ...] = ()
+    shift: tuple[float, ...] = ()
+    knots: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] = ()  # (from, to), for all labels or for each
+
+    def __post_init__(self) -> None:
+        values = np.array([*self.scale, *self.shift, *(v for knot in self.knots for side in knot for v in side)])
+        rising = all(len(a) == len(b) > 0 and list(a) == sorted(a) and list(b) == sorted(b) for a, b in self.knots)
+        parts = {"temperature": len(self.scale) == 1, "vector": 0 < len(self.scale) == len(self.shift)}
+        if self.kind not in SCALINGS or self.base not in ("softmax", "sigmoid") or not np.isfinite(values).all():
+            raise ShortlistError(f"a scaling is one of {', '.join(SCALINGS)} of softmax or sigmoid, got {self.kind!r}")
+        if not parts.get(self.kind, bool(self.knots)) or not rising or min(self.scale, default=1.0) <= 0:
+            raise ShortlistError(f"the numbers of the {self.kind} scaling do not fit together")
+
+    def __repr__(self) -> str:
+        number = f", {self.scale[0]:.4g}" if self.kind == "temperature" else ""
+        return f"ScaledLink({self.kind} of {self.base}{number})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it; a rule's ``link`` takes it back."""
+        return asdict(self)
+
+    def rows(self, scores: NDArray[Any], first_row: int = 0) -> NDArray[Any]:
+        """The probabilities of a block of rows, in its own type."""
+        labels = scores.shape[-1]
+        for count in (len(self.shift), len(self.knots) if len(self.knots) > 1 else 0):
+            if count not in (0, labels):
+                raise ShortlistError(f"the scaling of the link has {count} labels, these scores have {labels}")
+        if self.kind != "isotonic":
+            kind = scores.dtype.type
+            scaled = scores * np.array(self.scale, kind)
+            return link_rows(scaled + np.array(self.shift, kind) if self.shift else scaled, self.base, first_row)
+        p = link_rows(scores, self.base, first_row)
+        if len(self.knots) == 1:
+            mapped = np.interp(p, *self.knots[0])
+        else:
+            mapped = np.stack([np.interp(p[:, label], *knot) for label, knot in enumerate(self.knots)], axis=1)
+        if self.base == "softmax":
+            total = mapped.sum(-1, keepdims=True)
+            mapped = np.where(total > 0, mapped / np.where(total > 0, total, 1), p)
+        return mapped.astype(scores.dtype)
+
+
+AnyLink = Link | ScaledLink
+
+
+def rule_link(link: Any, name: str = "link") -> AnyLink:
+    """The link of a rule: a name, a ``ScaledLink``, or what its ``to_dict`` gave."""
+    if isinstance(link, ScaledLink):
+        return link
+    if isinstance(link, Mapping):
+        knots = tuple((tuple(map(float, a)), tuple(map(float, b))) for a, b in link.get("knots", ()))
+        scale, shift = (tuple(map(float, link.get(part, ()))) for part in ("scale", "shift"))
+        return ScaledLink(link["kind"], link["base"], scale, shift, knots)
+    return check_link(link, name)
 
 
 def check_link(link: str, name: str = "link") -> Link:
@@ -46,11 +121,13 @@ def link_tensor(scores: Tensor, link: str, first_row: int = 0) -> Tensor:
     return linked
 
 
-def link_rows(scores: NDArray[Any], link: Link, first_row: int = 0) -> NDArray[Any]:
+def link_rows(scores: NDArray[Any], link: AnyLink, first_row: int = 0) -> NDArray[Any]:
     """Linked scores of a block of rows, in its own type (float32 or float64), without NaN.
 
     A row's result is the same, bit for bit, in any block: a prediction must not depend on the rest of its batch.
     """
+    if isinstance(link, ScaledLink):
+        return link.rows(scores, first_row)
     if link == "softmax":
         linked = torch.from_numpy(scores).softmax(-1).numpy()
     elif link == "sigmoid":

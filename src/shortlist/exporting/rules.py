@@ -21,7 +21,7 @@ from shortlist.exporting.hashes import (
     uniform,
 )
 from shortlist.exporting.nodes import Graph
-from shortlist.links import Link
+from shortlist.links import AnyLink, ScaledLink
 from shortlist.sets import AverageK, Conformal, Penalized, PointwiseError, RiskControl, SetRule, Threshold, TopK
 
 
@@ -35,6 +35,9 @@ def check_exportable(rule: SetRule) -> None:
     if isinstance(rule, Conformal) and (rule.by_group or rule.weighted):
         needed = "the group" if rule.by_group else "the weight"
         raise ShortlistError(f"the rule {rule!r} cannot be exported: it needs {needed} of every row beside its scores")
+    link = getattr(rule, "link", None)
+    if isinstance(link, ScaledLink) and link.kind == "isotonic":
+        raise ShortlistError(f"the rule {rule!r} cannot be exported: isotonic scaling is not written as a graph")
     if isinstance(rule, RiskControl) and rule.threshold is None:
         raise ShortlistError(f"the rule {rule!r} cannot be exported: {rule.concern}")
 
@@ -45,8 +48,12 @@ def sets_of(graph: Graph, rule: SetRule, scores: str, num_labels: int) -> str:
     return _RULES[type(rule)](graph, rule, scores, num_labels)
 
 
-def linked(graph: Graph, scores: str, link: Link) -> str:
+def linked(graph: Graph, scores: str, link: AnyLink) -> str:
     """Scores after the link, float32."""
+    if isinstance(link, ScaledLink):
+        scores = graph("Mul", scores, np.array([link.scale], np.float32))
+        scores = graph("Add", scores, np.array([link.shift], np.float32)) if link.shift else scores
+        link = link.base
     if link == "none":
         return scores
     doubled = graph.cast(scores, "DOUBLE")
@@ -81,6 +88,8 @@ def _average_k(graph: Graph, rule: AverageK, scores: str, num_labels: int) -> st
         chosen = graph("LessOrEqual", in_order_of_size(graph, hashes), limit)
         at, above = graph("Equal", p, threshold), graph("Greater", p, threshold)
         inside = graph("Or", above, graph("And", at, chosen))
+    if rule.max_size is not None and rule.max_size < num_labels:
+        inside = graph("And", inside, best(graph, scores, rule.max_size, num_labels))
     if rule.min_size:
         inside = graph("Or", inside, best(graph, scores, rule.min_size, num_labels))
     return inside

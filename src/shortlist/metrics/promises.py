@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.links import Link, check_link
+from shortlist.links import AnyLink, rule_link
 from shortlist.metrics.functional.calibration_error import bin_counts, error_of
 from shortlist.metrics.functional.label_sets import f_counts, predicted_and_truth
 from shortlist.metrics.functional.promises import gap_of
@@ -55,9 +55,9 @@ class CalibrationError(CountMetric):
     probability: Tensor
     right: Tensor
 
-    def __init__(self, *, link: str | Link = "softmax", bins: int = 15, **kwargs: Any) -> None:
+    def __init__(self, *, link: str | AnyLink = "softmax", bins: int = 15, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.link, self.bins = check_link(link), bins
+        self.link, self.bins = rule_link(link), bins
         self._start("rows", "probability", "right", default=torch.zeros(1, dtype=torch.float64))
 
     def update(self, scores: Any, target: Any) -> None:

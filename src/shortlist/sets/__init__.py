@@ -9,6 +9,7 @@ from shortlist.sets.penalized import Penalized
 from shortlist.sets.pointwise_error import PointwiseError
 from shortlist.sets.risk_control import RiskControl
 from shortlist.sets.risks import Risk, register_risk
+from shortlist.sets.scaling import fit_scaling
 from shortlist.sets.threshold import Threshold
 from shortlist.sets.top_k import TopK
 
@@ -25,5 +26,6 @@ __all__ = [
     "SetRule",
     "Threshold",
     "TopK",
+    "fit_scaling",
     "register_risk",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import ShortlistError
-from shortlist.links import Link, link_rows
+from shortlist.links import AnyLink, link_rows
 from shortlist.sets._blocks import Block
 from shortlist.sets._hash import mix, row_hashes
 from shortlist.sets._order import descending
@@ -20,7 +20,7 @@ from shortlist.sets.scores import RankScore, Score, ValueScore
 class Nonconformity:
     """A score, with the link that makes rows comparable and the seed of its random numbers (None: not randomised)."""
 
-    def __init__(self, score: Score, link: Link, seed: int | None) -> None:
+    def __init__(self, score: Score, link: AnyLink, seed: int | None) -> None:
         self.score, self.link, self.seed = score, link, seed
 
     def of_true(self, block: Block, row: NDArray[np.int64], label: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from shortlist.errors import ShortlistError
 from shortlist.files import parse_json
 from shortlist.labels import LabelSets
+from shortlist.links import ScaledLink
 from shortlist.registry import Registry
 from shortlist.sets._blocks import BLOCK, Block, Scores, read_blocks
 
@@ -136,7 +137,7 @@ class SetRule:
         name = _in_json(type(self))
         data = {"rule": name, "settings": self._settings(), "num_labels": self.num_labels, "state": state}
         data |= {key: value for key in ("fitted_on", "fitted_at") if (value := getattr(self, key)) is not None}
-        return json.dumps(data, allow_nan=False)
+        return json.dumps(data, allow_nan=False, default=_plain)
 
     @classmethod
     def from_json(cls, text: str, *, allow_import: Sequence[str] = ()) -> Self:
@@ -250,6 +251,13 @@ def _check_rule(name: str, rule: Any) -> None:
 
 
 RULES: Registry[type[SetRule]] = Registry("rule", check=_check_rule)  # by name: `shortlist.sets.named` adds ours
+
+
+def _plain(setting: Any) -> Any:
+    """A setting that is a thing of ours, as JSON can hold it."""
+    if isinstance(setting, ScaledLink):
+        return setting.to_dict()
+    raise TypeError(f"{type(setting).__name__} is not JSON")
 
 
 def _num_labels(value: Any) -> int | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError
-from shortlist.links import Link, check_link, link_rows
+from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.sets._blocks import Block, Scores, can_repeat, read_blocks
 from shortlist.sets._bounds import hoeffding_bentkus_budget
 from shortlist.sets._hash import Hashes, label_hashes, row_hashes
@@ -71,13 +71,13 @@ class AverageK(SetRule):
     def __init__(
         self,
         k: float,
-        link: Link = "softmax",
+        link: AnyLink = "softmax",
         min_size: int = 0,
         max_size: int | None = None,
         confidence: float | None = None,
     ) -> None:
         self.k = number(k, "k")
-        self.link = check_link(link)
+        self.link = rule_link(link)
         self.min_size = whole(min_size, "min_size", 0)
         if not 0 < self.k < math.inf:
             raise ShortlistError(f"k must be above 0 and at most the number of labels, got {k!r}")

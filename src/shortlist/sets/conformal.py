@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError, ShortlistWarning
-from shortlist.links import Link, check_link, link_rows, usual_link
+from shortlist.links import AnyLink, link_rows, rule_link, usual_link
 from shortlist.sets._blocks import Block, Scores, read_blocks
 from shortlist.sets._clusters import cluster_classes, forms_clusters
 from shortlist.sets._nonconformity import Nonconformity
@@ -83,7 +83,7 @@ class Conformal(SetRule):
         alpha: float = 0.1,
         score: Literal["lac", "aps", "raps", "saps", "top-k", "margin"] = "lac",
         labels: Literal["single", "multi"] = "single",
-        link: Link | None = None,
+        link: AnyLink | None = None,
         per_class: bool = False,
         penalty: float | None = None,
         free_rank: int = 5,
@@ -116,7 +116,7 @@ class Conformal(SetRule):
             )
         if self.per_class and self.clusters is not None:
             raise ShortlistError("per_class calibrates each class, clusters some together: choose one of them")
-        self.link: Link = check_link(link or usual_link(single=labels == "single"))
+        self.link: AnyLink = rule_link(link or usual_link(single=labels == "single"))
         self._nonconformity = Nonconformity(made, self.link, self.seed)
         self.reset()
 

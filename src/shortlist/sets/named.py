@@ -22,6 +22,7 @@ from shortlist.sets import (
     TopK,
 )
 from shortlist.sets._rule import RULES
+from shortlist.sets.scaling import fit_scaling
 
 RULES |= {
     "top-k": TopK,
@@ -65,6 +66,9 @@ def fit_rules(
     """The rules, fitted on these scores, under the names of their files. ``fitted_on``: what the data is called, which
     the rules that learn from it remember. ``rows``: the "groups" and "weights" of the rows, for rules that need them.
 
+    A rule's option ``scaling`` ("temperature", "vector", "isotonic") calibrates the probabilities of its link on every
+    other row, and the rule on the rest.
+
     >>> import torch
     >>> fitted = fit_rules([Named.of("average-k", k=2)], torch.randn(9, 5), None, "softmax")
     >>> list(fitted), fitted["average-k-2"].predict(torch.zeros(1, 5)).num_labels
@@ -72,17 +76,40 @@ def fit_rules(
     """
     single = target is None or target.ndim == 1
     fitted = {}
-    for number, rule in enumerate(rules):
+    for number, given in enumerate(rules):
+        rule, kind = _without_scaling(given)
         made = make_rule(f"rules.{number}", rule, link, single, allow_import)
         if made.needs_target and target is None:
             raise ShortlistError(f"rules.{number}: {rule.name} is fitted on labelled data: give the labels")
         name, learns = file_name(rule, allow_import), not made.is_fitted
+        name = name if kind is None else f"{name}-{kind}"
         with errors_at(f"rules.{number}"):
-            made.fit(scores, target if made.needs_target else None, **needed(made, rows))
+            own = needed(made, rows)
+            if kind is None:
+                made.fit(scores, target if made.needs_target else None, **own)
+            else:
+                made = _fit_scaled(made, kind, scores, target, own)
         made.fitted_on = fitted_on if learns else None
         made.fitted_at = datetime.now(UTC).date().isoformat() if learns else None
         fitted[f"{name}-{number}" if name in fitted else name] = made
     return fitted
+
+
+def _without_scaling(rule: Named) -> tuple[Named, str | None]:
+    """The rule without its option ``scaling``, which is the link's, and that option."""
+    options = dict(rule.options)
+    kind = options.pop("scaling", None)
+    return Named.of(rule.name, **options), kind
+
+
+def _fit_scaled(rule: SetRule, kind: Any, scores: Any, target: Any, rows: dict[str, Any]) -> SetRule:
+    """Every other row calibrates the probabilities, the others the rule: its promise needs rows of its own."""
+    if target is None or not hasattr(rule, "link"):
+        raise ShortlistError("scaling calibrates the link of a rule: it needs labels, and a rule that has a link")
+    rule.link = fit_scaling(kind, scores[::2], target[::2], rule.link)
+    made: SetRule = type(rule)(**rule._settings())
+    own = {name: values[1::2] for name, values in rows.items() if values is not None}
+    return made.fit(scores[1::2], target[1::2] if made.needs_target else None, **own)
 
 
 def needed(rule: SetRule, rows: Mapping[str, Any] | None) -> dict[str, Any]:

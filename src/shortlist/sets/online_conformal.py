@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
-from shortlist.links import Link
+from shortlist.links import AnyLink
 from shortlist.sets._blocks import Block, Scores, read_blocks
 from shortlist.sets._rule import members, number
 from shortlist.sets._targets import class_indices
@@ -48,7 +48,7 @@ class OnlineConformal(Conformal):
         self,
         alpha: float = 0.1,
         score: Literal["lac", "aps", "raps", "saps", "top-k", "margin"] = "lac",
-        link: Link | None = None,
+        link: AnyLink | None = None,
         step: float = 0.01,
         penalty: float | None = None,
         free_rank: int = 5,

@@ -5,7 +5,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from shortlist.errors import ShortlistError
-from shortlist.links import Link, check_link, link_rows
+from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.sets._blocks import Block
 from shortlist.sets._order import best_labels
 from shortlist.sets._rule import SetRule, members, number
@@ -24,9 +24,9 @@ class Penalized(SetRule):
     ([[0, 1], [0, 1, 2]], [[0], [0]])
     """
 
-    def __init__(self, cost: float, link: Link = "softmax") -> None:
+    def __init__(self, cost: float, link: AnyLink = "softmax") -> None:
         self.cost = number(cost, "cost")
-        self.link = check_link(link)
+        self.link = rule_link(link)
         if not 0 <= self.cost < float("inf"):
             raise ShortlistError(f"cost must be a finite number that is not negative, got {cost!r}")
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import ShortlistError
-from shortlist.links import Link, check_link, link_rows
+from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.sets._blocks import Block
 from shortlist.sets._nonconformity import check_masses, first_labels, sorted_rows
 from shortlist.sets._rule import SetRule, members, number
@@ -24,9 +24,9 @@ class PointwiseError(SetRule):
     [[0, 1], [0, 1, 2]]
     """
 
-    def __init__(self, eps: float, link: Link = "softmax") -> None:
+    def __init__(self, eps: float, link: AnyLink = "softmax") -> None:
         self.eps = number(eps, "eps")
-        self.link = check_link(link)
+        self.link = rule_link(link)
         if not 0 <= self.eps < 1:
             raise ShortlistError(f"eps must be at least 0 and below 1, got {eps!r}")
 

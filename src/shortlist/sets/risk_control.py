@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError, ShortlistWarning
-from shortlist.links import Link, check_link, link_rows
+from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.sets._blocks import Block, Scores
 from shortlist.sets._bounds import betting_accepts, crc_budget, hoeffding_bentkus_budget
 from shortlist.sets._order import best_labels
@@ -81,7 +81,7 @@ class RiskControl(SetRule):
         alpha: float | Sequence[float],
         delta: float | None = None,
         method: Literal["crc", "rcps", "ltt"] | None = None,
-        link: Link = "sigmoid",
+        link: AnyLink = "sigmoid",
         bound: Literal["hoeffding-bentkus", "waudby-smith-ramdas"] = "hoeffding-bentkus",
         per_label: bool = False,
         max_size: int | None = None,
@@ -95,7 +95,7 @@ class RiskControl(SetRule):
         self._levels = [number(one, "alpha") for one in levels]
         self.alpha = list(self._levels) if several else self._levels[0]
         self.delta = None if delta is None else number(delta, "delta")
-        self.link = check_link(link)
+        self.link = rule_link(link)
         self.bound, self.per_label = bound, bool(per_label)
         self.max_size = None if max_size is None else whole(max_size, "max_size", 1)
         monotone = len(self._risks) == 1 and self._risks[0].grows is not None

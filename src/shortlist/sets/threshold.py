@@ -5,7 +5,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from shortlist.errors import ShortlistError
-from shortlist.links import Link, check_link, link_rows
+from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.sets._blocks import Block
 from shortlist.sets._rule import SetRule, members, number
 
@@ -21,9 +21,9 @@ class Threshold(SetRule):
     [[0, 2], []]
     """
 
-    def __init__(self, value: float, link: Link = "softmax") -> None:
+    def __init__(self, value: float, link: AnyLink = "softmax") -> None:
         self.value = number(value, "value")
-        self.link = check_link(link)
+        self.link = rule_link(link)
         if link != "none" and not 0 <= self.value <= 1:
             raise ShortlistError(
                 f"value must be between 0 and 1 with link={link!r} (it is a probability), got {value!r}"

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from shortlist.checks import whole
-from shortlist.links import Link, check_link, link_rows
+from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.metrics._truth import label_matrix
 from shortlist.metrics.functional.set_summary import Estimate, share_interval
 from shortlist.metrics.inputs import as_scores
@@ -20,7 +20,7 @@ class Bin(NamedTuple):
     right: Estimate
 
 
-def calibration_error(scores: Any, target: Any, *, link: str | Link = "softmax", bins: int = 15) -> Tensor:
+def calibration_error(scores: Any, target: Any, *, link: str | AnyLink = "softmax", bins: int = 15) -> Tensor:
     """The expected calibration error: how far probabilities are from the share that is right, on average over bins of
     equal width, each weighted by its rows.
 
@@ -32,7 +32,7 @@ def calibration_error(scores: Any, target: Any, *, link: str | Link = "softmax",
     return error_of(*bin_counts(scores, target, link, bins))
 
 
-def reliability(scores: Any, target: Any, *, link: str | Link = "softmax", bins: int = 15) -> list[Bin]:
+def reliability(scores: Any, target: Any, *, link: str | AnyLink = "softmax", bins: int = 15) -> list[Bin]:
     """The bins of `calibration_error` that have rows.
 
     >>> found = reliability(torch.zeros(4, 2), torch.tensor([0, 0, 0, 1]))
@@ -47,12 +47,12 @@ def reliability(scores: Any, target: Any, *, link: str | Link = "softmax", bins:
     return found
 
 
-def bin_counts(scores: Any, target: Any, link: str | Link, bins: int) -> tuple[Tensor, Tensor, Tensor]:
+def bin_counts(scores: Any, target: Any, link: str | AnyLink, bins: int) -> tuple[Tensor, Tensor, Tensor]:
     """Of each bin: predictions, the sum of their probabilities, and how many were right."""
     rows = as_scores(scores).detach().cpu()
     rows = rows.reshape(-1, rows.shape[-1]).float()
     matrix = label_matrix(target, tuple(rows.shape))
-    p = torch.from_numpy(link_rows(rows.numpy(), check_link(link))).double()
+    p = torch.from_numpy(link_rows(rows.numpy(), rule_link(link))).double()
     if (target.ndim if hasattr(target, "ndim") else 2) == 1:
         known = (matrix >= 0).any(-1)
         best = rows.argmax(-1, keepdim=True)  # the first of equal ones, as the model's answer
