@@ -104,12 +104,14 @@ def _isotonic(p: NDArray[Any], known: NDArray[np.int8], pooled: bool) -> tuple[K
 def _rising(p: NDArray[Any], right: NDArray[np.bool_]) -> Knot:
     """The rising steps that are nearest to what happened (pool adjacent violators), as knots at their ends."""
     x, place = np.unique(p.astype(np.float64), return_inverse=True)
-    weight, y = np.bincount(place).astype(np.float64), np.bincount(place, right.astype(np.float64))
+    weight: NDArray[Any] = np.bincount(place)
+    y: NDArray[Any] = np.bincount(place, right)
     if len(x) > _MOST_POINTS:
         part = np.minimum((weight.cumsum() / weight.sum() * _MOST_POINTS).astype(int), _MOST_POINTS - 1)
         total = np.bincount(part, weight)
-        x, y, weight = np.bincount(part, x * weight)[total > 0], np.bincount(part, y)[total > 0], total[total > 0]
-        x = x / weight
+        used = total > 0
+        x, y = (np.bincount(part, x * weight) / np.maximum(total, 1))[used], np.bincount(part, y)[used]
+        weight = total[used]
     blocks: list[list[float]] = []  # sum, weight, first x, last x
     for value, rows, at in zip(y.tolist(), weight.tolist(), x.tolist(), strict=True):
         blocks.append([value, rows, at, at])
