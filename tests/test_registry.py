@@ -185,13 +185,15 @@ def test_module_and_name_is_refused_and_not_imported_where_it_is_not_allowed(
     assert "at_home" not in sys.modules
 
 
-@pytest.mark.usefixtures("own_module")
-def test_a_rule_in_a_file_is_found_again_where_its_module_is_allowed() -> None:
-    from at_home import WithinGap
-
-    text = WithinGap(0.5).to_json()
-    assert json.loads(text)["rule"] == "at_home:WithinGap"
-    assert repr(SetRule.from_json(text)) == "WithinGap(gap=0.5)"  # imported already
+def test_a_rule_in_a_file_is_found_again_where_its_module_is_allowed(own_module: Path) -> None:
+    (own_module / "at_work.py").write_text(MODULE)  # which nothing has imported yet
+    text = json.dumps({"rule": "at_work:WithinGap", "settings": {"gap": 0.5}, "num_labels": None, "state": None})
+    with pytest.raises(ValueError, match=r"'at_work:WithinGap' would run code.* --allow-import at_work"):
+        SetRule.from_json(text)
+    assert "at_work" not in sys.modules
+    rule = SetRule.from_json(text, allow_import=["at_work"])
+    assert repr(rule) == "WithinGap(gap=0.5)"
+    assert json.loads(rule.to_json())["rule"] == "at_work:WithinGap"
 
 
 @pytest.mark.usefixtures("own_package")
