@@ -196,8 +196,10 @@ def _size_at_zero(inputs: Any, target: Tensor, start: Tensor, loss: Loss, proble
 
 def _dot(left: Tensor, right: Tensor, like: Tensor) -> Tensor:
     """The inner product of each problem."""
-    products = (left * right).sum(0, dtype=torch.float64)
-    return products if len(like) == len(products) else products.sum(0, keepdim=True)
+    products = left * right
+    if len(like) == products.shape[1]:
+        return products.sum(0, dtype=torch.float64)
+    return products.sum(dtype=torch.float64)[None]
 
 
 def _norm(values: Tensor, like: Tensor) -> Tensor:
