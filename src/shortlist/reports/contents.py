@@ -15,6 +15,7 @@ from shortlist.reports.examples import pick
 from shortlist.reports.headline import headline, words_for
 from shortlist.reports.numbers import SHOTS, Examples, Measured, average_k_curve, k_grid, over_seeds, top_k_curve
 from shortlist.reports.per_label import label_columns
+from shortlist.reports.promises import promises
 from shortlist.reports.repeat import how_to_repeat
 from shortlist.reports.similarity import similarity
 from shortlist.reports.training import training_curves
@@ -50,6 +51,7 @@ def contents(data: ReportData) -> dict[str, Any]:
         ],
         "labels": _labels(by_name, start, data, examples),
         "examples": [{"name": name, **pick(runs[0], start, data, examples)} for name, runs in by_name.items()],
+        "promises": promises(by_name, data),
         "similarity": similarity(by_name),
         "training": training_curves(by_name),
         "reproduce": [

@@ -18,6 +18,7 @@ from shortlist.runs.rule_files import load_rules
 from shortlist.runs.run import ENVIRONMENT, Run
 from shortlist.runs.scores import read_labels, read_scores
 from shortlist.runs.used_for import used_for
+from shortlist.sets import SetRule
 from shortlist.sets.named import fit_rules, usual_rules
 
 
@@ -75,10 +76,17 @@ def from_files(
         k=k,
         name=Path(scores).stem,
         title=title or f"Report on {Path(scores).name}",
-        rules=None if rules is None else load_rules(rules, allow_import),
+        rules=None if rules is None else _answering(load_rules(rules, allow_import)),
         calibration=None if calibration is None else read_scores(calibration),
         commands=[shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])],
     )
+
+
+def _answering(rules: dict[str, SetRule]) -> dict[str, SetRule]:
+    """The rules that can answer from scores alone: others need groups or weights of the rows, or found no threshold."""
+    return {
+        name: rule for name, rule in rules.items() if not rule.needs and getattr(rule, "threshold", 0.0) is not None
+    }
 
 
 def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, explain: bool) -> RunResult:
@@ -89,7 +97,7 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, explain
     held_out = next((held for held in ("calibration", "validation") if held in parts and held != chosen), None)
     calibration = None if held_out is None else run.scores(parts[held_out])
     scores = run.scores(data)
-    rules = run.rules()
+    rules = _answering(run.rules())
     if not rules:  # not calibrated yet: as `shortlist calibrate` would
         fit_scores, fit_target = (scores, data.target) if held_out is None else (calibration, parts[held_out].target)
         wanted = list(config.rules)

@@ -1,0 +1,158 @@
+"""Whether rules keep their promise on these examples, for every label and every kind of set, and whether probabilities
+mean what they say: in sentences, with a reliability diagram."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from shortlist.metrics.functional import (
+    calibration_error,
+    coverage_by_class,
+    coverage_by_size,
+    coverage_gap,
+    reliability,
+    same_scores,
+    set_coverage,
+    set_summary,
+    worst_slab_coverage,
+)
+from shortlist.metrics.functional.set_summary import Estimate
+from shortlist.reports.charts import Chart
+from shortlist.reports.data import ReportData, RunResult
+from shortlist.reports.drawing import picture_of
+from shortlist.reports.words import fixed, percent
+from shortlist.sets import SetRule
+
+_ENOUGH = 20  # examples of a label or of a set size, to be named
+_SLAB = 200  # examples that are needed to look for the worst slab
+_DOUBT = 0.01  # a p-value below this says that the scores differ
+
+
+def promises(by_name: Mapping[str, Sequence[RunResult]], data: ReportData) -> list[dict[str, Any]]:
+    """For each run (its first seed): what each rule promises and how it is kept; and its probabilities."""
+    found = []
+    for place, (name, runs) in enumerate(by_name.items()):
+        run = runs[0]
+        rules = [{"rule": rule, "said": _said(run, made, data)} for rule, made in run.rules.items() if made.promise]
+        found.append({"name": name, "rules": rules, "alike": _alike(run), **_probabilities(run, place)})
+    return found
+
+
+def _said(run: RunResult, rule: SetRule, data: ReportData) -> list[str]:
+    sets = rule.predict(run.scores)
+    summary = set_summary(sets, run.target)
+    held, size = summary["coverage"], summary["size"]
+    said = [f"It promises: {rule.promise}."]
+    if not math.isfinite(held.value):
+        return said
+    said.append(
+        f"Here sets have {fixed(size.value, 2)} labels on average ({fixed(size.low, 2)} to {fixed(size.high, 2)}), and "
+        f"hold {_share(held)} of the right labels."
+    )
+    present = _present(run)
+    often = [
+        (label, one) for label, one in enumerate(coverage_by_class(sets, run.target)) if present[label] >= _ENOUGH
+    ]
+    if len(often) > 1:
+        label, worst = min(often, key=lambda pair: pair[1].value)
+        wanted = float(set_coverage(sets, run.target))
+        gap = float(coverage_gap(sets, run.target, coverage=min(max(wanted, 0.0), 1.0)))
+        name = data.names[label] if data.names else str(label)
+        said.append(
+            f"Of the labels with {_ENOUGH} examples or more, {name} is held least often: {_share(worst)}. On average "
+            f"the coverage of a label is {fixed(100 * gap, 1)} percentage points away from that of all."
+        )
+    by_size = coverage_by_size(sets, run.target)
+    counted = {name: one for name, one in by_size.items() if _rows(sets.sizes, name) >= _ENOUGH}
+    if len(counted) > 1:
+        worst_size = min(counted, key=lambda name: counted[name].value)
+        labels = "label" if worst_size == "1" else "labels"
+        said.append(f"By size, sets of {worst_size} {labels} do worst: they hold {_share(counted[worst_size])}.")
+    known = run.target >= 0 if run.is_single else (run.target >= 0).any(1)
+    if int(known.sum()) >= _SLAB:
+        slab = worst_slab_coverage(sets, run.target, _spread(run.scores), directions=50)
+        said.append(f"In the worst tenth of the examples that the scores can tell apart, {_share(slab)} are held.")
+    return said
+
+
+def _alike(run: RunResult) -> str:
+    """Whether the scores look like those of the calibration examples."""
+    if run.calibration is None:
+        return ""
+    p = same_scores(run.calibration, run.scores, link=run.link)
+    told = "p < 0.001" if p < 0.001 else f"p = {fixed(p, 3)}"
+    if p < _DOUBT:
+        return (
+            f"The scores do not look like those of the calibration examples ({told}): promises are about examples like "
+            "those, and may not hold here."
+        )
+    return f"The scores look like those of the calibration examples ({told}); promises are about examples like those."
+
+
+def _probabilities(run: RunResult, place: int) -> dict[str, Any]:
+    """The reliability diagram and what it says; nothing for scores that are no probabilities."""
+    known = bool((run.target >= 0).any())
+    if run.link == "none" or not run.probabilities or not known:
+        return {"reliability": "", "error": ""}
+    bins = reliability(run.scores, run.target, link=run.link)
+    error = float(calibration_error(run.scores, run.target, link=run.link))
+    above = sum(one.rows * (one.probability - one.right.value) for one in bins)
+    what = "its best label" if run.is_single else "a label"
+    leaning = "too sure" if above > 0 else "not sure enough"
+    said = (
+        f"The probability of {what} differs from how often it is right by {fixed(100 * error, 1)} percentage points on "
+        f"average (the expected calibration error); on the whole the model is {leaning}."
+    )
+    if error > 0.02:
+        said += " A rule with scaling=temperature, vector or isotonic calibrates the probabilities first."
+    return {"reliability": picture_of([_chart(bins, place, what)]).to_svg(in_page=True), "error": said}
+
+
+def _chart(bins: Sequence[Any], place: int, what: str) -> Chart:
+    points = [[one.probability, one.right.value] for one in bins]
+    band = [[one.probability, one.right.low] for one in bins]
+    band += [[one.probability, one.right.high] for one in reversed(bins)]
+    ticks = [[at / 5, f"{20 * at}\u202f%"] for at in range(6)]
+    axis = {"from": 0, "to": 1, "ticks": ticks}
+    described = "; ".join(f"at {percent(x)}, {percent(y)} are right" for x, y in points)
+    return {
+        "title": "Reliability",
+        "detail": "how often it is right, at each probability; the band is the 95 % interval",
+        "description": f"How often {what} is right at each probability: {described}.",
+        "height": 300,
+        "x": {**axis, "name": f"probability of {what}"},
+        "y": {**axis, "name": "how often it is right"},
+        "bands": [{"color": place, "points": band}],
+        "lines": [
+            {"color": None, "kind": "ideal", "points": [[0, 0], [1, 1]]},
+            {"color": place, "kind": "", "points": points},
+        ],
+        "dots": [{"color": place, "point": point} for point in points],
+    }
+
+
+def _present(run: RunResult) -> Any:
+    if run.is_single:
+        return np.bincount(run.target[run.target >= 0], minlength=run.scores.shape[1])
+    return (run.target == 1).sum(0)
+
+
+def _rows(sizes: Any, name: str) -> int:
+    """How many sets have a size of this name of `coverage_by_size`."""
+    low, _, high = name.partition(" to ")
+    return int(((sizes >= int(low)) & (sizes <= int(high or low))).sum())
+
+
+def _spread(scores: Any) -> Any:
+    """Scores without infinities, each label of the same spread."""
+    finite = np.clip(np.asarray(scores, np.float64), -1e6, 1e6)
+    spread = finite.std(0)
+    return (finite - finite.mean(0)) / np.where(spread > 0, spread, 1)
+
+
+def _share(estimate: Estimate) -> str:
+    return f"{percent(estimate.value)} ({fixed(100 * estimate.low, 1)} to {fixed(100 * estimate.high, 1)})"

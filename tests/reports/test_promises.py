@@ -1,0 +1,54 @@
+"""What the report says of promises and probabilities."""
+
+import numpy as np
+
+from shortlist.reports.contents import contents
+from shortlist.reports.data import from_scores
+from shortlist.reports.page import render
+from shortlist.reports.promises import promises
+from shortlist.sets import AverageK, Conformal
+
+
+def some_data(shift=0.0):
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(1000, 5)).astype(np.float32)
+    target = (scores + rng.gumbel(size=scores.shape)).argmax(-1)
+    sure = 3 * scores  # a model that is too sure
+    rules = {
+        "nine in ten": Conformal(0.1).fit(sure[:500], target[:500]),
+        "two at most": AverageK(2, max_size=4, confidence=0.9).fit(sure[:500]),
+        "two": AverageK(2).fit(sure[:500]),
+    }
+    new = sure[500:] + shift * np.eye(5, dtype=np.float32)[0]
+    names = ["<ant>", "bee", "cat", "dog", "eel"]
+    return from_scores(new, target[500:], names, rules=rules, calibration=sure[:500])
+
+
+def test_promises_and_how_they_are_kept_are_said_in_words():
+    data = some_data()
+    [found] = promises(data.seeds_by_name(), data)
+    assert [rule["rule"] for rule in found["rules"]] == ["nine in ten", "two at most"]
+    text = " ".join(found["rules"][0]["said"])
+    assert "It promises: the set holds the right label of at least 90.0% of the examples" in text
+    for part in ("Of the labels with 20 examples or more", "By size, sets of", "In the worst tenth of the examples"):
+        assert part in text
+    assert "it costs" in found["rules"][1]["said"][0]
+    assert found["alike"].startswith("The scores look like those of the calibration examples (p = ")
+
+
+def test_scores_that_differ_from_the_calibration_ones_are_told():
+    data = some_data(shift=3.0)
+    [found] = promises(data.seeds_by_name(), data)
+    assert found["alike"].startswith("The scores do not look like those of the calibration examples (p < 0.001)")
+
+
+def test_the_reliability_of_a_model_that_is_too_sure_is_drawn_and_said():
+    data = some_data()
+    [found] = promises(data.seeds_by_name(), data)
+    assert "on the whole the model is too sure" in found["error"]
+    assert "scaling=temperature" in found["error"]
+    assert found["reliability"].startswith("<svg")
+    page = render(contents(data), [])
+    assert "Promises and probabilities" in page
+    assert found["reliability"] in page
+    assert "<ant>" not in page
