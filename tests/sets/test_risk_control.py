@@ -206,6 +206,23 @@ def test_class_indices_are_a_label_matrix_with_one_label():
         assert one.to_json() == other.to_json()
 
 
+def test_recall_in_expectation_is_that_of_mapie_up_to_its_grid():
+    from mapie.risk_control import MultiLabelClassificationController
+
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        p = 1 / (1 + np.exp(-2 * rng.normal(size=(120, 4))))
+        target = (rng.random(p.shape) < p).astype(int)
+        p, target = p[target.any(-1)], target[target.any(-1)]  # mapie takes no rows without labels
+        grid = np.arange(0, 1, 0.01)
+        theirs = MultiLabelClassificationController(
+            lambda x: x, risk="recall", method="crc", target_level=0.8, predict_params=grid
+        )
+        theirs.calibrate(p, target)
+        ours = RiskControl("recall", 0.2, link="none").fit(p, target).threshold
+        assert theirs.best_predict_param[0] == grid[grid < ours].max()  # ours is the largest of all, not of a grid
+
+
 # ---- functions of the user
 
 

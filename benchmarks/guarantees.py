@@ -1,0 +1,127 @@
+"""Rules with a promise against MAPIE, on the same probabilities: conformal sets, and risk control of several labels.
+
+python -m benchmarks.guarantees
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from mapie.classification import SplitConformalClassifier
+from mapie.risk_control import MultiLabelClassificationController
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from benchmarks.harness import Case, MemoryCase, SpeedCase, Step
+from benchmarks.run import parser, run
+from shortlist.sets import Conformal, RiskControl
+
+ALPHA = 0.1
+
+
+class Given(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted classifier whose probabilities are its input."""
+
+    def __init__(self, labels: int = 2) -> None:
+        self.labels = labels
+        self.classes_ = np.arange(labels)
+        self.n_features_in_ = labels
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, x: Any, y: Any) -> "Given":
+        return self
+
+    def predict_proba(self, x: Any) -> Any:
+        return x
+
+    def predict(self, x: Any) -> Any:
+        return x.argmax(-1)
+
+
+def _single(rows: int, labels: int) -> tuple[Any, Any]:
+    generator = torch.Generator().manual_seed(0)
+    p = torch.softmax(3 * torch.randn(rows, labels, generator=generator, dtype=torch.float64), dim=-1)
+    return p.numpy(), torch.multinomial(p, 1, generator=generator)[:, 0].numpy()
+
+
+def _several(rows: int, labels: int) -> tuple[Any, Any]:
+    generator = torch.Generator().manual_seed(0)
+    p = torch.sigmoid(2 * torch.randn(rows, labels, generator=generator, dtype=torch.float64) - 4)
+    return p.numpy(), (torch.rand(p.shape, generator=generator, dtype=torch.float64) < p).int().numpy()
+
+
+def _ours(score: str, rows: int, labels: int) -> Step:
+    p, target = _single(rows, labels)
+    return lambda: Conformal(ALPHA, score, link="none").fit(p, target).predict(p)  # type: ignore[arg-type]
+
+
+def _mapie(score: str, rows: int, labels: int) -> Step:
+    p, target = _single(rows, labels)
+
+    def step() -> None:
+        rule = SplitConformalClassifier(Given(labels), 1 - ALPHA, conformity_score=score, prefit=True, random_state=0)
+        rule.conformalize(p, target)
+        rule.predict_set(p, conformity_score_params={"include_last_label": True} if score == "aps" else None)
+
+    return step
+
+
+def _our_risk(options: dict[str, Any], rows: int, labels: int) -> Step:
+    p, target = _several(rows, labels)
+    return lambda: RiskControl(link="none", **options).fit(p, target).predict(p)
+
+
+def _mapie_risk(options: dict[str, Any], rows: int, labels: int) -> Step:
+    p, target = _several(rows, labels)
+
+    def step() -> None:
+        rule = MultiLabelClassificationController(lambda x: x, target_level=1 - ALPHA, **options)
+        rule.calibrate(p, target)
+        rule.predict(p)
+
+    return step
+
+
+RECALL = {"risk": "recall", "alpha": ALPHA}
+
+
+def cases(quick: bool = False) -> list[Case]:
+    shape = (100, 50) if quick else (10_000, 1_000)
+    small = (100, 50) if quick else (2_000, 300)  # what MAPIE does in a time that can be waited for, and in its memory
+    found: list[Case] = []
+
+    def speed(name: str, at: tuple[int, int], ours: Any, theirs: Any, ratio: float) -> None:
+        goal = None if quick else ratio
+        found.append(SpeedCase("guarantees", name, at, None, partial(*ours, *at), "MAPIE", partial(*theirs, *at), goal))
+
+    speed("Conformal (lac)", shape, (_ours, "lac"), (_mapie, "lac"), 1.0)
+    speed("Conformal (aps)", shape, (_ours, "aps"), (_mapie, "aps"), 1.0)
+    risks: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("recall, CRC", RECALL, {"method": "crc", "risk": "recall"}),
+        ("recall, RCPS", {**RECALL, "delta": 0.1}, {"method": "rcps", "risk": "recall", "confidence_level": 0.9}),
+        (
+            "precision, LTT",
+            {"risk": "precision", "alpha": 0.6, "delta": 0.1},
+            {"method": "ltt", "risk": "precision", "confidence_level": 0.9},
+        ),
+    ]
+    for name, ours, theirs in risks:
+        speed(f"RiskControl ({name})", small, (_our_risk, ours), (_mapie_risk, theirs), 1 / 20)
+    for name, ours, _ in risks:
+        warm_up = partial(_our_risk, ours, 100, 50)
+        memory = None if quick else 2.0
+        step = partial(_our_risk, ours, *shape)
+        found.append(MemoryCase("guarantees", f"RiskControl ({name})", shape, None, step, warm_up, memory))
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parser("benchmarks.guarantees", __doc__ or "").parse_args(arguments)
+    run(cases(options.quick), options, "python -m benchmarks.guarantees")
+
+
+if __name__ == "__main__":
+    main()
