@@ -86,7 +86,8 @@ def labels_in_the_dictionary(objective, places=slice(None)):
 @pytest.mark.parametrize("c", [1.0, 2.0])
 def test_the_loss_is_the_definition(combine, c):
     data = tiny("label-matrix")
-    objective = active(balance="fixed", label_weight=0.7, feature_weight=0.3, combine=combine, c=c)
+    terms = {"label_weight": 0.7, "feature_weight": 0.3, "feature_loss": True}
+    objective = active(balance="fixed", **terms, combine=combine, c=c)
     x = data.features[:16].double().requires_grad_()
     found = search(objective, x, data.target[:16], INDEX[:16])
     assert (found.indices >= 0).any()
@@ -107,7 +108,7 @@ def test_fixed_features_and_those_of_the_search_alone_leave_out_the_feature_term
 
 def test_gradients_by_head_graph_and_features_match_differences_with_the_selection_held_fixed(monkeypatch):
     data = tiny("label-matrix")
-    objective = active(balance="fixed")
+    objective = active(balance="fixed", feature_loss=True)
     x, target, index = data.features[:4].double().requires_grad_(), data.target[:4], INDEX[:4]
     memory = objective.memory
     with torch.no_grad():
@@ -195,7 +196,7 @@ def test_after_the_warm_up_the_head_and_the_graph_learn_more():
 
 def test_balanced_terms_have_their_share_of_the_logistic_gradient():
     data = tiny("label-matrix")
-    objective = active(label_weight=0.5, feature_weight=0.25)
+    objective = active(label_weight=0.5, feature_weight=0.25, feature_loss=True)
     x, target, index = data.features[:16].double().requires_grad_(), data.target[:16], INDEX[:16]
     labels, apart = by_definition(objective, x, target, search(objective, x, target, index))
     logistic = binary_loss(objective(x), target)
@@ -305,7 +306,8 @@ def test_the_gradient_through_encoded_features_and_labels_is_that_of_the_exact_p
     data = tiny("label-matrix")
     torch.manual_seed(0)
     backbone = nn.Sequential(nn.Linear(FEATURES, FEATURES), nn.Tanh()).double()
-    objective = encoded(backbone, data, combine=combine, label_weight=0.7, feature_weight=0.3)
+    terms = {"label_weight": 0.7, "feature_weight": 0.3, "feature_loss": True}
+    objective = encoded(backbone, data, combine=combine, **terms)
     memory, target, index = objective.memory, data.target[:12], INDEX[:12]
     graph = objective.memory.graph
     wanted = [*backbone.parameters(), *objective.head.parameters(), graph.weight]
@@ -365,6 +367,21 @@ def test_the_loop_trains_through_the_dictionary_and_takes_its_encoder_back():
         assert objective.encode is None
         losses[way] = [record["loss"] for record in history.records]
     assert losses["encoded"] != losses["remembered"]
+
+
+def test_accumulation_bounds_how_many_examples_are_encoded_at_once():
+    train_set, _ = dataset()
+    largest = {}
+    for batch_size, accumulate in ((32, 1), (8, 4)):
+        backbone = build_backbone("mlp", in_shape=(FEATURES,), hidden=(12,))
+        sizes = []
+        backbone.register_forward_hook(lambda module, x, y: sizes.append(len(y)) if torch.is_grad_enabled() else None)  # noqa: B023
+        options = {"warm_up": 0.0, "dictionary": "encoded", "per_label": None}
+        objective = build("imcl", options, in_features=12, num_labels=LABELS, train_target=train_set.target)
+        settings = TrainSettings(epochs=1, batch_size=batch_size, accumulate=accumulate)
+        train_in_loop(backbone, objective, train_set, None, settings)
+        largest[batch_size] = max(sizes)
+    assert largest[8] <= 3 * 8 < largest[32] <= 3 * 32
 
 
 def test_encoding_without_an_encoder_says_what_to_set():

@@ -35,8 +35,9 @@ class Imcl(LinearObjective):
     refresh, and is faster.
 
     What the paper leaves open: the search is for vectors of length 1, so that the two weights and the threshold mean
-    the same for any number of labels and features; and the last term is left out where the features are fixed, as then
-    it teaches nothing. The dictionary's features come from the training loop (`wanted_rows`, `remember`).
+    the same for any number of labels and features. The last term is there only with ``feature_loss``, and where the
+    backbone trains: for fixed features it teaches nothing. The dictionary's features come from the training loop
+    (`wanted_rows`, `remember`, and ``encode``).
 
     >>> target = torch.tensor([[1, 0, -1], [-1, 1, 0], [1, -1, -1], [0, -1, 1]])
     >>> objective = Imcl(in_features=4, num_labels=3, train_target=target)
@@ -60,7 +61,8 @@ class Imcl(LinearObjective):
 
         neighbours: dictionary examples per example, at most (the k of the pursuit); threshold: the least gain of one.
         label_weight, feature_weight: of the two terms, in the search and in the loss.
-        feature_loss: whether features are a term of the loss, too, or (as published for MS-COCO) of the search alone.
+        feature_loss: whether features are a term of the loss, too, or (as published for MS-COCO) of the search alone:
+            the term draws the features of all examples together (see the guide for what that costs).
         balance: "gradient" scales each term so that its gradient (by the head for labels, by the features for
             features) has its weight times the norm of the logistic one; "loss" so that its value is its weight times
             the logistic loss; "fixed" uses the weights as they are.
@@ -86,7 +88,7 @@ class Imcl(LinearObjective):
         threshold: float = 1e-6
         label_weight: float = 0.5
         feature_weight: float = 1.0
-        feature_loss: bool = True
+        feature_loss: bool = False
         balance: Literal["gradient", "loss", "fixed"] = "gradient"
         c: float = 2.0
         combine: Literal["tanh", "linear"] = "tanh"
