@@ -156,10 +156,10 @@ def published_imcl(data: Path, name: str) -> dict[str, Any]:
     own: dict[str, Any] = {"warm_up": 0.5, "dictionary": "encoded"}
     words = {"graph": "vectors", "graph_file": str(data / _GLOVE), "graph_degree": 5, "graph_start": "given"}
     if name == "cub":
-        weights = {"label_weight": 2.0, "feature_weight": 0.5, "feature_loss": True}
-        return {**own, **weights, "graph": "none", "per_label": None, "refresh": 50}
+        birds = {"label_weight": 2.0, "feature_weight": 0.5, "feature_loss": True}
+        return {**own, **birds, "graph": "none", "per_label": None, "refresh": 50}
     if name == "mscoco":
-        weights = {"balance": "loss", "label_weight": 0.5, "feature_weight": 0.25, "c": 1.0}
+        weights: dict[str, Any] = {"balance": "loss", "label_weight": 0.5, "feature_weight": 0.25, "c": 1.0}
         return {**own, **words, **weights, "refresh": 100}
     if name == "open-images":
         return {**own, **words, "label_weight": 1.0, "search": "approximate", "refresh": 250}

@@ -12,8 +12,7 @@ from shortlist.optional import require
 
 _DIMENSIONS = 512  # that rows are projected to: half along what they have most in common, half at random
 _SAMPLE = 4096  # rows that say what that is
-_ANGLES = 5  # between labels alone and features alone: some angle is within 11 degrees of any, and cos 11 is 0.98
-_PROBES = 32  # cells of the index that are looked through for each query
+_ANGLES = 3  # labels alone, both alike, features alone: five find no more
 _PER_CELL = 39  # rows per cell, at least, as faiss wants them
 
 
@@ -31,6 +30,7 @@ class AtomIndex:
         labels, features: (N, L) and (N, D) of the dictionary.
         label_weight, feature_weight: of the pursuit.
         rows: how many rows to propose for each example, at most.
+        probes: how many cells to look through for each angle; there are about as many cells as the root of N.
         seed: of the projection.
 
     >>> generator = torch.Generator().manual_seed(0)
@@ -38,7 +38,7 @@ class AtomIndex:
     >>> index = AtomIndex(labels, features, rows=40)
     >>> proposed = index.candidates(labels[:3], features[:3])
     >>> proposed.shape, [row in proposed[row] for row in range(3)]
-    (torch.Size([3, 40]), [True, True, True])
+    (torch.Size([3, 39]), [True, True, True])
     """
 
     def __init__(
@@ -49,13 +49,15 @@ class AtomIndex:
         feature_weight: float = 1.0,
         *,
         rows: int = 80,
+        probes: int = 16,
         seed: int = 0,
     ) -> None:
         whole(rows, "rows", _ANGLES)
+        whole(probes, "probes", 1)
         if len(labels) != len(features):
             raise ShortlistError(f"labels are {len(labels)} rows and features {len(features)}: must be as many")
         faiss: Any = require("faiss", "search")
-        self.rows = rows
+        self.rows, self.probes = rows, probes
         self._weights = math.sqrt(label_weight), math.sqrt(feature_weight)
         y, f = (
             weight * side.float().cpu() / side.float().cpu().norm(dim=1, keepdim=True).clamp(min=1e-30)
@@ -69,7 +71,6 @@ class AtomIndex:
         if cells > 1:
             self._index = faiss.IndexIVFFlat(self._index, size, cells, faiss.METRIC_INNER_PRODUCT)
             self._index.train(projected.numpy())
-            self._index.nprobe = _PROBES
         self._index.add(projected.numpy())
 
     def candidates(self, label_residual: Tensor, feature_residual: Tensor) -> Tensor:
@@ -79,6 +80,8 @@ class AtomIndex:
         y, f = (residual @ projection for residual, projection in zip(residuals, self._projections, strict=True))
         angles = torch.linspace(0, math.pi / 2, _ANGLES).view(-1, 1, 1)
         queries = (angles.cos() * y + angles.sin() * f).flatten(0, 1)
+        if hasattr(self._index, "nprobe"):
+            self._index.nprobe = self.probes
         found = torch.from_numpy(self._index.search(queries.numpy(), self.rows // _ANGLES)[1])
         proposed = found.unflatten(0, (_ANGLES, len(y))).transpose(0, 1).flatten(1).sort(dim=1).values
         twice = proposed[:, 1:] == proposed[:, :-1]

@@ -254,7 +254,7 @@ def reduce_over_rows(rows: Tensor) -> Tensor:
 
 
 def _check(config: Any) -> None:
-    for name, least in (("neighbours", 1), ("refresh", 1), ("proposed", 5)):
+    for name, least in (("neighbours", 1), ("refresh", 1), ("proposed", 3)):
         if getattr(config, name) < least:
             raise ShortlistError(f"{name} of 'imcl' must be at least {least}, got {getattr(config, name)}")
     for name in ("threshold", "label_weight", "feature_weight", "side_weight"):
