@@ -22,6 +22,7 @@ from shortlist.serving.limits import Limits
 from shortlist.serving.messages import Answer, Label, LabelSet, Model, Request, Rule
 from shortlist.sets import SetRule
 
+_QUICK = 16
 _SETTINGS = ("k", "alpha")  # what a request may change of a rule
 
 
@@ -40,6 +41,10 @@ class Answers:
             predictor.image_network()  # now, rather than while someone waits
 
     # ---- in
+
+    def is_quick(self, request: Request) -> bool:
+        """Whether it takes less time to prepare than to hand over to a thread: a few lists of features."""
+        return self.takes == "features" and request.rows is not None and len(request.rows) <= _QUICK
 
     def prepared(self, request: Request) -> tuple[Tensor, list[str]]:
         """What the model takes, and remarks about what it does not."""

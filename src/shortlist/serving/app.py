@@ -67,15 +67,19 @@ def make_app(
     )
     app.add_middleware(_Guard, token=token, limits=limits, hosts=hosts)
 
-    @app.post("/predict", responses=_PROBLEMS, response_model_exclude_none=True)
-    async def predict(request: Request) -> Answer:
+    @app.post("/predict", responses=_PROBLEMS, response_model=Answer)
+    async def predict(request: Request) -> Response:
         """The set of labels of every example."""
         began, status = time.perf_counter(), 200
         try:
             async with asyncio.timeout(limits.seconds):
-                prepared, remarks = await asyncio.to_thread(answers.prepared, request)
+                if answers.is_quick(request):
+                    prepared, remarks = answers.prepared(request)
+                else:
+                    prepared, remarks = await asyncio.to_thread(answers.prepared, request)
                 scores = await batches.scores(prepared)
-            return answers.answer(request, scores, remarks)
+            answer = answers.answer(request, scores, remarks)
+            return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
         except TimeoutError:
             status = 504
             raise HTTPException(504, f"the answer took longer than {limits.seconds:g} seconds") from None
