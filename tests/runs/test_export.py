@@ -72,7 +72,8 @@ def test_the_file_says_what_it_is(exported) -> None:
     assert "promise" in " ".join(said)
 
 
-def test_images_go_in_as_pixels(tmp_path) -> None:
+@pytest.mark.parametrize("encoder", [None, "identity"], ids=["images", "features of images"])
+def test_images_go_in_as_pixels(tmp_path, encoder) -> None:
     random = np.random.default_rng(0)
     pixels = random.integers(0, 256, (24, 12, 12, 3), dtype=np.uint8)
     for row, image in enumerate(pixels):
@@ -81,6 +82,9 @@ def test_images_go_in_as_pixels(tmp_path) -> None:
         Image.fromarray(image).save(place)
     source = {"reader": "image-folder", "path": str(tmp_path / "images"), "size": 12}
     config = {"data": {"train": source}, "backbone": "convnet", "epochs": 1}
+    if encoder is not None:
+        made = {"encoder": encoder, "cache": str(tmp_path / "cache")}
+        config = {"data": {"train": source, **made}, "epochs": 1}
     run = sl.runs.train(config, tmp_path / "run")["run"]
     export(run, out=tmp_path / "model.onnx", rule="threshold:value=0.3")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])

@@ -39,7 +39,13 @@ def network_model(network: nn.Module, example: Tensor, name: str) -> Any:
     finally:
         network.train(was_training)
     assert made is not None
-    return made.model_proto
+    model = made.model_proto
+    if not model.graph.input[0].type.tensor_type.shape.dim[0].dim_param:
+        raise ShortlistError(
+            "PyTorch's exporter fixes the number of rows that this network takes, so nothing is written: its code asks "
+            "how many there are"
+        )
+    return model
 
 
 @contextmanager
