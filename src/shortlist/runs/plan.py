@@ -63,7 +63,7 @@ class Plan:
         ``data.train.separator=;``."""
         keys = [override.split("=", 1)[0].split(".", 1)[0] for override in overrides]
         whole = [
-            override if key in RunConfig.model_fields else f"data.train.{override}"
+            override if key in RunConfig.model_fields or "=" not in override else f"data.train.{override}"
             for key, override in zip(keys, overrides, strict=True)
         ]
         given: dict[str, Any] = {}
