@@ -10,7 +10,7 @@ tensor(1.3133)
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # name -> where it lives; "" marks a submodule of this package
 _PUBLIC = {
