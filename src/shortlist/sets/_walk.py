@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.sets._blocks import BLOCK
 from shortlist.sets.risks import Risk
 
-_CHUNK = 1 << 18  # entries that are sorted together
+_CHUNK = 1 << 17  # entries that are sorted together
 _SAMPLE = 1 << 16
 _CELLS = 1 << 24  # memberships that are looked at together
 
@@ -23,7 +24,7 @@ class Steps(NamedTuple):
     """Some entries (label of a row) in the order of the walk."""
 
     value: NDArray[Any]  # their linked scores
-    row: NDArray[np.int64]
+    row: NDArray[Any]
     change: NDArray[np.float64]  # of the row's loss as the label comes in, or goes out
 
     @property
@@ -37,10 +38,8 @@ def walk(values: NDArray[Any], target: NDArray[Any], risk: Risk, inwards: bool =
     if risk.of_counts is not None and not inwards:
         raise ValueError("losses of counts are walked inwards")
     hits, listed = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
-    present = (target == 1).sum(-1)
-    start = np.zeros(values.shape, bool) if inwards else np.ones(values.shape, bool)
-    loss = risk.losses(start, target)
-    del start
+    present = np.count_nonzero(target == 1, axis=-1)
+    loss = risk.at_start(target, inwards)
     for flat in _chunks(values, inwards, _CHUNK if risk.of_counts else max(1, _CELLS // values.shape[1])):
         value = values.reshape(-1)[flat]
         order = np.argsort(-value if inwards else value, kind="stable")
@@ -100,7 +99,11 @@ def _chunks(values: NDArray[Any], inwards: bool, size: int) -> Iterator[NDArray[
         bounds = np.unique(sample[(np.arange(1, parts) * len(sample)) // parts])
     parts_between = list(pairwise([None, *bounds.tolist(), None]))
     for low, high in reversed(parts_between) if inwards else parts_between:
-        inside = np.ones(len(flat), bool) if low is None else flat > low
-        if high is not None:
-            inside &= flat <= high
-        yield np.flatnonzero(inside)
+        found = []
+        for start in range(0, len(flat), BLOCK):  # block by block: masks of all entries would take much memory
+            block = flat[start : start + BLOCK]
+            inside = np.ones(len(block), bool) if low is None else block > low
+            if high is not None:
+                inside &= block <= high
+            found.append(np.flatnonzero(inside) + start)
+        yield np.concatenate(found)

@@ -183,16 +183,16 @@ class RiskControl(SetRule):
         linked = link_rows(block.scores, self.link, block.first_row)
         if self._sparse:
             row, label = np.nonzero(target[used] == 1)
-            self._values.append(linked[used[row], label].astype(np.float64))
-            self._entries.append(np.stack([row + self._rows, label]))
+            self._values.append(linked[used[row], label])
+            self._entries.append(np.stack([row + self._rows, label]).astype(np.int32))
         else:
             if self.max_size is not None and self.max_size < target.shape[1]:
                 listed = np.zeros(target.shape, bool)
                 np.put_along_axis(listed, best_labels(block.scores, self.max_size, block.first_row), True, -1)
                 target = np.where(listed, target, np.int8(-1))
             whole_block = len(used) == len(target)
-            self._values.append(linked.copy() if whole_block else linked[used])
-            self._entries.append(target.copy() if whole_block else target[used])
+            _extend(self._values, linked if whole_block else linked[used])
+            _extend(self._entries, target if whole_block else target[used])
         self._rows += len(used)
 
     def _target_of(self, block: Block) -> NDArray[np.int8]:
@@ -207,8 +207,6 @@ class RiskControl(SetRule):
     def finish(self) -> None:
         if self._sparse:
             self._values, self._entries = [np.concatenate(self._values)], [np.concatenate(self._entries, axis=1)]
-        elif len(self._values) > 1:
-            self._values, self._entries = [np.concatenate(self._values)], [np.concatenate(self._entries)]
         (values,), (entries,) = self._values, self._entries
         if self.per_label:
             self.threshold = self._thresholds_of_labels(values, entries)
@@ -238,8 +236,7 @@ class RiskControl(SetRule):
             losses = np.zeros(self._rows)
             steps: Iterable[Steps] = [_steps_of_right_labels(values, entries[0])] if len(values) else []
         else:
-            start = np.full(values.shape, not inwards)
-            losses, steps = risk.losses(start, entries), walk(values, entries, risk, inwards)
+            losses, steps = risk.at_start(entries, inwards), walk(values, entries, risk, inwards)
         by_betting = self.bound == _BOUNDS[1] and self.delta is not None
         accepts = (self._by_betting if by_betting else self._by_sum)(losses, risk)
         last = math.inf if inwards else -math.inf
@@ -295,7 +292,7 @@ class RiskControl(SetRule):
         own, truth = values[choosing], target[choosing]
         curves = []
         for risk in self._risks:
-            start = float(risk.losses(np.zeros(own.shape, bool), truth).sum())
+            start = float(risk.at_start(truth, inwards=True).sum())
             parts = list(walk(own, truth, risk))
             if not parts:
                 return None
@@ -346,9 +343,13 @@ class RiskControl(SetRule):
         return found
 
     def absorb(self, other: RiskControl) -> None:
-        for entries in other._entries:
-            self._entries.append(entries + np.array([[self._rows], [0]]) if self._sparse else entries)
-        self._values += other._values
+        for values, entries in zip(other._values, other._entries, strict=True):
+            if self._sparse:
+                self._values.append(values)
+                self._entries.append(entries + np.array([[self._rows], [0]], np.int32))
+            else:
+                _extend(self._values, values)
+                _extend(self._entries, entries)
         self._rows += other._rows
         self._has_unknown |= other._has_unknown
 
@@ -389,14 +390,14 @@ class RiskControl(SetRule):
             "threshold": threshold,
             "type": kind,
             "values": pack(values, kind),
-            "entries": pack(entries, "<i8" if self._sparse else "|i1"),
+            "entries": pack(entries, "<i4" if self._sparse else "|i1"),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         self._rows, self._has_unknown = int(state["rows"]), bool(state["unknown"])
         kind = {"<f4": "<f4", "<f8": "<f8"}[state["type"]]
         num_labels = self.num_labels or 0
-        values, entries = unpack(state["values"], kind), unpack(state["entries"], "<i8" if self._sparse else "|i1")
+        values, entries = unpack(state["values"], kind), unpack(state["entries"], "<i4" if self._sparse else "|i1")
         if self._sparse:
             entries = entries.reshape(2, -1)
             fits = entries.shape[1] == len(values) and (
@@ -415,7 +416,20 @@ class RiskControl(SetRule):
         self.threshold = threshold if threshold is None or self.per_label else float(threshold[0])
 
 
-def _steps_of_right_labels(values: NDArray[np.float64], row: NDArray[np.int64]) -> Steps:
+def _extend(parts: list[NDArray[Any]], more: NDArray[Any]) -> None:
+    """Add rows to the one array in ``parts``. It grows in place, so that there are never two copies of all rows."""
+    if not parts:
+        parts.append(more.copy())
+        return
+    kind = np.result_type(parts[0], more)
+    if parts[0].dtype != kind or not parts[0].flags.owndata:
+        parts[0] = parts[0].astype(kind, copy=True)
+    rows = len(parts[0])
+    parts[0].resize((rows + len(more), *more.shape[1:]), refcheck=False)
+    parts[0][rows:] = more
+
+
+def _steps_of_right_labels(values: NDArray[Any], row: NDArray[Any]) -> Steps:
     """The walk of recall from all labels outwards: only right labels cost, each its share of its row."""
     order = np.argsort(values, kind="stable")
     share = 1 / np.bincount(row)[row]

@@ -48,6 +48,13 @@ class Risk:
         assert self.of_counts is not None
         return self.of_counts(hits, listed, (target == 1).sum(-1))
 
+    def at_start(self, target: NDArray[Any], inwards: bool) -> NDArray[np.float64]:
+        """The loss of every row with an empty set (``inwards``), or with all labels."""
+        if self.of_counts is not None and inwards:
+            none = np.zeros(len(target), np.int64)
+            return self.of_counts(none, none, np.count_nonzero(target == 1, axis=-1))
+        return self.losses(np.full(target.shape, not inwards), target)
+
     def checked(self, losses: Any, rows: int) -> NDArray[np.float64]:
         """What a user's function returned, where it is what it should be."""
         found = np.asarray(losses, dtype=np.float64)
