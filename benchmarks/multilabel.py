@@ -88,6 +88,8 @@ STEPS: dict[str, tuple[Callable[[Shape], Step], float]] = {  # name -> (step, go
     "warp, many present": (partial(matrix_step, F.warp_loss, share=MANY), 8.0),
     "warp, exact": (partial(matrix_step, partial(F.warp_loss, exact=True)), 8.0),
     "warp, exact, many present": (partial(matrix_step, partial(F.warp_loss, exact=True), share=MANY), 8.0),
+    "rml": (partial(matrix_step, F.rml_loss), 4.0),
+    "rml, many present": (partial(matrix_step, F.rml_loss, share=MANY), 8.0),
 }
 
 

@@ -107,17 +107,17 @@ def _built_in(size: Size) -> list[Case]:
     many = size(16, 100_000)
     many_sorted = partial(layer_step, partial(F.lml, k=1000), many, ascending=True)
     return [
-        loss("smooth_topk", F.smooth_topk_loss, size(256, 100), 5, 2.0),
+        loss("smooth_topk", F.smooth_topk_loss, size(256, 100), 5, 1.4),
         loss("smooth_topk", F.smooth_topk_loss, shape, 5, 1.2),
         loss("smooth_topk", F.smooth_topk_loss, size(256, 10_000), 5, 1.0),
-        loss("smooth_topk", F.smooth_topk_loss, shape, 20, 3.0),
-        loss("smooth_topk", F.smooth_topk_loss, shape, 100, 20.0),
+        loss("smooth_topk", F.smooth_topk_loss, shape, 20, 1.8),
+        loss("smooth_topk", F.smooth_topk_loss, shape, 100, 8.0),
         # every label is a new largest one: the worst order for finding the top k in one pass
         replace(loss("smooth_topk, rows ascending", F.smooth_topk_loss, shape, 5, None), ours=sorted_rows),
         # labels in the order of their frequency: neighbours have neighbouring ranks
         layer("lml", F.lml, many, 1000, None),
         replace(layer("lml, rows ascending", F.lml, many, 1000, None), ours=many_sorted),
-        layer("lml", F.lml, shape, 5, 1.5),
+        layer("lml", F.lml, shape, 5, 1.25),
         layer("lml", F.lml, size(256, 10_000), 5, 1.5),
         layer("lml", F.lml, size(64, 100_000), 5, 1.5),
         loss("lml_loss", F.lml_loss, shape, 5, 1.5),
