@@ -3,16 +3,12 @@
 //   q = how wrong an entry is: 1 - p where present, max(p - clip, 0) where absent;  loss q^gamma (-log(1 - q))
 #pragma once
 
-#include "entries.h"
+#include "entry_losses.h"
 #include "select.h"
 
 namespace SHORTLIST_ISA {
 
-struct Focus {
-  double present, absent, assumed;  // gammas; `assumed`: of unknown labels that count as absent
-  double clip;
-  bool detach;
-};
+using shortlist::AsymmetricOptions;
 
 constexpr int kAssumed = 2;  // the code of an unknown label that counts as absent
 
@@ -26,11 +22,11 @@ template <class T> inline Vec<T> power(Vec<T> q, int gamma) {
 template <class T, bool clipped, bool whole> struct AsymmetricTerm {
   T gamma[3], slope_gamma[3], clip;  // present, absent, assumed
 
-  explicit AsymmetricTerm(const Focus& f) : clip(T(f.clip)) {
-    const double all[3] = {f.present, f.absent, f.assumed};
+  explicit AsymmetricTerm(const AsymmetricOptions& o) : clip(T(o.clip)) {
+    const double all[3] = {o.gamma_pos, o.gamma_neg, o.gamma_unknown};
     for (int i = 0; i < 3; ++i) {
       gamma[i] = T(all[i]);
-      slope_gamma[i] = f.detach ? T(0) : T(all[i]);  // the focus is a constant when detached
+      slope_gamma[i] = o.detach_focus ? T(0) : T(all[i]);  // the focus is a constant when detached
     }
   }
 
@@ -95,8 +91,11 @@ enum UnknownRule : int { kIgnore = 0, kNegative = 1, kSelective = 2 };
 
 // The row's codes, unknown labels turned into "assumed absent" where the rule says so.
 template <class T>
-void settle_unknown(const T* s, int64_t n, T* code, UnknownRule rule, int64_t likely, const uint8_t* frequent) {
-  if (rule == kSelective && likely > 0) {
+void settle_unknown(const T* s, int64_t n, T* code, const AsymmetricOptions& o) {
+  const bool selective = o.unknown_rule == kSelective;
+  const int64_t likely = o.likelihood_topk;
+  const uint8_t* frequent = selective ? o.frequent : nullptr;
+  if (selective && likely > 0) {
     static thread_local Scratch rows;
     T* x = rows.get<T>(padded(n));
     for (int64_t j = 0; j < n; ++j) x[j] = code[j] < T(0) ? bounded(s[j]) : kMinusInf<T>;
@@ -113,21 +112,20 @@ void settle_unknown(const T* s, int64_t n, T* code, UnknownRule rule, int64_t li
   for (int64_t j = 0; j < n; ++j) code[j] = code[j] == T(-1) && !(frequent && frequent[j]) ? T(kAssumed) : code[j];
 }
 
-template <class T, class F>
-void asymmetric_rows(LossCall& call, const F& term, UnknownRule rule, int64_t likely, const uint8_t* frequent) {
-  for_rows(call.rows, call.n * 16, call.threads, [&](int64_t row) {
+template <class T, class F> void asymmetric_rows(LossCall& call, const F& term, const AsymmetricOptions& o) {
+  for_rows(call.rows, call.n, 3, call.threads, [&](int64_t row) {
     static thread_local Scratch rows;
-    const T* s = static_cast<const T*>(call.scores) + row * call.n;
-    T* grad = call.grad ? static_cast<T*>(call.grad) + row * call.n : nullptr;
+    const T* s = row_of<const T>(call.scores, row, call.n);
+    T* grad = row_of<T>(call.grad, row, call.n);
     const double weight = weight_of(call, row);
     RowSum sum;
-    if (rule == kIgnore) {
+    if (o.unknown_rule == kIgnore) {
       const auto codes = [&](int64_t begin, int64_t count, T* out) { read_codes(call, row, begin, count, out); };
       sum = entry_sums(s, call.n, codes, term, T(weight), grad);
     } else {
       T* code = rows.get<T>(call.n);
       read_codes(call, row, 0, call.n, code);
-      settle_unknown(s, call.n, code, rule, rule == kSelective ? likely : 0, rule == kSelective ? frequent : nullptr);
+      settle_unknown(s, call.n, code, o);
       const auto codes = [&](int64_t begin, int64_t count, T* out) {
         std::memcpy(out, code + begin, size_t(count) * sizeof(T));
       };
@@ -137,17 +135,15 @@ void asymmetric_rows(LossCall& call, const F& term, UnknownRule rule, int64_t li
   });
 }
 
-// likely, frequent: which unknown labels the selective rule ignores (frequent: one flag per label, or null)
-template <class T>
-void asymmetric(LossCall& call, const Focus& f, int rule, int64_t likely, const uint8_t* frequent) {
+template <class T> void asymmetric(LossCall& call, const AsymmetricOptions& o) {
   const auto whole = [](double g) { return g <= 4 && g == double(int(g)); };
-  const auto run = [&](const auto& term) { asymmetric_rows<T>(call, term, UnknownRule(rule), likely, frequent); };
-  if (whole(f.present) && whole(f.absent) && whole(f.assumed)) {
-    if (f.clip > 0) run(AsymmetricTerm<T, true, true>(f));
-    else run(AsymmetricTerm<T, false, true>(f));
+  const auto run = [&](const auto& term) { asymmetric_rows<T>(call, term, o); };
+  if (whole(o.gamma_pos) && whole(o.gamma_neg) && whole(o.gamma_unknown)) {
+    if (o.clip > 0) run(AsymmetricTerm<T, true, true>(o));
+    else run(AsymmetricTerm<T, false, true>(o));
   } else {
-    if (f.clip > 0) run(AsymmetricTerm<T, true, false>(f));
-    else run(AsymmetricTerm<T, false, false>(f));
+    if (o.clip > 0) run(AsymmetricTerm<T, true, false>(o));
+    else run(AsymmetricTerm<T, false, false>(o));
   }
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "balance.h"
-#include "entries.h"
+#include "entry_losses.h"
 
 namespace SHORTLIST_ISA {
 
@@ -99,7 +99,7 @@ void choose(const T* share, int64_t rows, int64_t n, int64_t wanted, int threads
   for (double slack = 1;; slack *= 8) {
     const T bar = wanted ? guess_bar(share, rows * n, wanted, slack) : std::numeric_limits<T>::infinity();
     start[0] = 0;
-    for_rows(rows, n, threads, [&](int64_t row) {
+    for_rows(rows, n, 0.3, threads, [&](int64_t row) {
       start[row + 1] = entries_from(share + row * n, n, bar, static_cast<T*>(nullptr), nullptr);
     });
     for (int64_t row = 0; row < rows; ++row) start[row + 1] += start[row];
@@ -108,7 +108,7 @@ void choose(const T* share, int64_t rows, int64_t n, int64_t wanted, int threads
     T* value = values.get<T>(padded(listed) + 64);
     int32_t* label = chosen.label = labels.get<int32_t>(listed + 1);
     uint8_t* marked = chosen.marked = marks.get<uint8_t>(listed + 1);
-    for_rows(rows, n, threads, [&](int64_t row) {
+    for_rows(rows, n, 0.3, threads, [&](int64_t row) {
       entries_from(share + row * n, n, bar, value + start[row], label + start[row]);
     });
     fill(value + listed, padded(listed) - listed, kMinusInf<T>);
@@ -135,9 +135,9 @@ template <class T> struct SetTerm {
 };
 
 // Rows first..first+rows are one batch; returns its loss.
-template <class T> double average_k_batch(AverageKCall& call, int64_t first, int64_t rows) {
+template <class T> double average_k_batch(const Rows& all, const AverageKCall& call, int64_t first, int64_t rows) {
   static thread_local Scratch memory;
-  const int64_t n = call.n;
+  const int64_t n = all.n;
   const T* weights = static_cast<const T*>(call.weight) + first;
   const int64_t* index = call.index + first;
   T* share = static_cast<T*>(call.proposal_grad) + first * n;  // turned into the gradient at the end
@@ -150,8 +150,8 @@ template <class T> double average_k_batch(AverageKCall& call, int64_t first, int
       ++observed;
       total += double(weights[row]);
     }
-  for_rows(rows, n * 8, call.threads, [&](int64_t row) {
-    const T* z = static_cast<const T*>(call.proposals) + (first + row) * n;
+  for_rows(rows, n, 1, all.threads, [&](int64_t row) {
+    const T* z = row_of<const T>(call.proposal_scores, first + row, n);
     row_loss[row] = 0;
     if (weights[row] > 0) row_loss[row] = log_shares(z, n, index[row], share + row * n);
     else fill(share + row * n, n, kMinusInf<T>);
@@ -159,7 +159,7 @@ template <class T> double average_k_batch(AverageKCall& call, int64_t first, int
   const double exact_count = std::floor(double(observed) * (call.k - 1) + 0.5);
   const int64_t most = observed * (n - 1), wanted = exact_count < double(most) ? int64_t(exact_count) : most;
   Chosen chosen;
-  choose(share, rows, n, wanted, call.threads, chosen);
+  choose(share, rows, n, wanted, all.threads, chosen);
   double candidates = 0, negatives = 0;
   for (int64_t row = 0; row < rows; ++row) {
     if (!(weights[row] > 0)) continue;
@@ -172,7 +172,7 @@ template <class T> double average_k_batch(AverageKCall& call, int64_t first, int
   const double own_share = total > 0 ? scale / total : 0.0;
   const double candidate_share = candidates > 0 ? scale * call.alpha / candidates : 0.0;
   const double negative_share = negatives > 0 ? scale * call.alpha / negatives : 0.0;
-  for_rows(rows, n * 16, call.threads, [&](int64_t row) {
+  for_rows(rows, n, 2, all.threads, [&](int64_t row) {
     constexpr int W = kWidth<T>;
     const double weight = double(weights[row]);
     T *g = grad + row * n, *h = share + row * n;
@@ -181,7 +181,7 @@ template <class T> double average_k_batch(AverageKCall& call, int64_t first, int
       fill(h, n, T(0));
       return;
     }
-    const T* z = static_cast<const T*>(call.scores) + (first + row) * n;
+    const T* z = row_of<const T>(call.set_scores, first + row, n);
     int64_t next = chosen.start[row];
     const auto codes = [&](int64_t begin, int64_t count, T* out) {
       fill(out, count, T(0));
@@ -206,10 +206,10 @@ template <class T> double average_k_batch(AverageKCall& call, int64_t first, int
   return loss;
 }
 
-template <class T> void average_k(AverageKCall& call) {
-  const int64_t rows = call.groups ? call.rows / call.groups : 0;
+template <class T> void average_k(const Rows& all, const AverageKCall& call) {
+  const int64_t rows = call.groups ? all.rows / call.groups : 0;
   for (int64_t g = 0; g < call.groups; ++g)
-    static_cast<T*>(call.loss)[g] = T(average_k_batch<T>(call, g * rows, rows));
+    static_cast<T*>(call.loss)[g] = T(average_k_batch<T>(all, call, g * rows, rows));
 }
 
 }  // namespace SHORTLIST_ISA

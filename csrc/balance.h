@@ -46,9 +46,11 @@ inline int64_t pairs_of_vectors(int64_t k) {  // what of them has to be looked a
 template <class T> double leave_odds(const Top<T>& top, double pivot, double scale, double* v) {
   constexpr int W = kWidth<double>;
   for (int64_t i = 0; i < top.count; ++i) v[i] = (pivot - double(top.value[i])) * scale;
-  for (int64_t i = top.count; i < padded_odds(top.count); ++i) v[i] = kMinusInf<double>;
+  const int64_t wide = pairs_of_vectors(top.count);
+  for (int64_t i = top.count; i < wide; ++i) v[i] = kMinusInf<double>;
+  for (int64_t i = wide; i < padded_odds(top.count); ++i) v[i] = 0;
   Vec<double> sum{};
-  for (int64_t i = 0; i < padded_odds(top.count); i += W) {
+  for (int64_t i = 0; i < wide; i += W) {
     const Vec<double> e = exp<double>(load(v + i));
     store(v + i, e);
     sum += e;

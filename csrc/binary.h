@@ -1,7 +1,7 @@
 // Binary cross-entropy and its relatives: of known labels, of rows with few known labels, of one positive per row.
 #pragma once
 
-#include "entries.h"
+#include "entry_losses.h"
 
 namespace SHORTLIST_ISA {
 
@@ -21,35 +21,36 @@ template <class T> struct BinaryTerm {
   }
 };
 
-template <class T> void binary(LossCall& call, const T* pos_weight) {
+template <class T> void binary(LossCall& call, const shortlist::BinaryOptions& o) {
   static thread_local Scratch weights;
   T* padded_weight = nullptr;
-  if (pos_weight) {
+  if (o.pos_weight) {
     padded_weight = weights.get<T>(padded(call.n));
     fill(padded_weight + call.n, padded(call.n) - call.n, T(0));
-    std::memcpy(padded_weight, pos_weight, size_t(call.n) * sizeof(T));
+    std::memcpy(padded_weight, o.pos_weight, size_t(call.n) * sizeof(T));
   }
-  for_rows(call.rows, call.n * 16, call.threads, [&](int64_t row) {
-    const T* s = static_cast<const T*>(call.scores) + row * call.n;
-    T* grad = call.grad ? static_cast<T*>(call.grad) + row * call.n : nullptr;
+  for_rows(call.rows, call.n, 2, call.threads, [&](int64_t row) {
+    const T* s = row_of<const T>(call.scores, row, call.n);
+    T* grad = row_of<T>(call.grad, row, call.n);
     const double weight = weight_of(call, row);
     const auto codes = [&](int64_t begin, int64_t count, T* out) { read_codes(call, row, begin, count, out); };
-    finish_entries(call, row, entry_sums(s, call.n, codes, BinaryTerm<T>{padded_weight}, T(weight), grad), weight, grad);
+    const RowSum sum = entry_sums(s, call.n, codes, BinaryTerm<T>{padded_weight}, T(weight), grad);
+    finish_entries(call, row, sum, weight, grad);
   });
 }
 
 // g(share known)/L times the sum over known labels, g linear with g(0.1) = boost and g(1) = 1.
-template <class T> void partial_binary(LossCall& call, double boost) {
-  for_rows(call.rows, call.n * 16, call.threads, [&](int64_t row) {
+template <class T> void partial_binary(LossCall& call, const shortlist::PartialBinaryOptions& o) {
+  for_rows(call.rows, call.n, 2, call.threads, [&](int64_t row) {
     static thread_local Scratch rows;
-    const T* s = static_cast<const T*>(call.scores) + row * call.n;
-    T* grad = call.grad ? static_cast<T*>(call.grad) + row * call.n : nullptr;
+    const T* s = row_of<const T>(call.scores, row, call.n);
+    T* grad = row_of<T>(call.grad, row, call.n);
     T* code = rows.get<T>(call.n);
     read_codes(call, row, 0, call.n, code);
     int64_t known = 0;
     for (int64_t j = 0; j < call.n; ++j) known += code[j] >= T(0);
     const double share = double(known) / double(call.n);
-    const double factor = (boost + (1 - boost) * (share - 0.1) / 0.9) / double(call.n);
+    const double factor = (o.boost + (1 - o.boost) * (share - 0.1) / 0.9) / double(call.n);
     const double weight = known ? weight_of(call, row) : 0.0;
     const auto codes = [&](int64_t begin, int64_t count, T* out) {
       std::memcpy(out, code + begin, size_t(count) * sizeof(T));
@@ -62,16 +63,20 @@ template <class T> void partial_binary(LossCall& call, double boost) {
 }
 
 // The present label of each row: -1 where there is none, minus their number where there are several.
-inline void single_positive(LossCall& call, int64_t* index) {
-  for_rows(call.rows, call.n, call.threads, [&](int64_t row) {
+inline int64_t single_positive(const Rows& rows, const shortlist::SinglePositiveCall& labels) {
+  LossCall call{};
+  call.rows = rows.rows, call.n = rows.n, call.threads = rows.threads;
+  call.target = labels.target, call.target_kind = labels.target_kind;
+  for_rows(call.rows, call.n, 0.5, call.threads, [&](int64_t row) {
     const Present y = present(call, row);
-    index[row] = y.count == 0 ? -1 : y.count == 1 ? y.label[0] : -y.count;
+    labels.index[row] = y.count == 0 ? -1 : y.count == 1 ? y.label[0] : -y.count;
   });
+  return call.bad;
 }
 
 // Targets are class indices: label y is present, every other one absent and weighs `absent_weight`.
 template <class T> struct AssumeNegativeTerm {
-  T absent_weight, smoothing;  // targets are 1 - smoothing and smoothing
+  T absent_weight, smoothing;  // targets are 1 - smoothing and smoothing, half of label_smoothing
 
   Term<T> operator()(Vec<T> x, Vec<T> y, int64_t) const {
     const Int<T> present = y > T(0);
@@ -87,11 +92,11 @@ template <class T> struct AssumeNegativeTerm {
   }
 };
 
-template <class T> void assume_negative(LossCall& call, bool weighted, double smoothing) {
-  const T absent_weight = weighted ? T(1.0 / double(call.n > 1 ? call.n - 1 : 1)) : T(1);
-  for_rows(call.rows, call.n * 16, call.threads, [&](int64_t row) {
-    const T* s = static_cast<const T*>(call.scores) + row * call.n;
-    T* grad = call.grad ? static_cast<T*>(call.grad) + row * call.n : nullptr;
+template <class T> void assume_negative(LossCall& call, const shortlist::AssumeNegativeOptions& o) {
+  const T absent_weight = o.weighted ? T(1.0 / double(call.n > 1 ? call.n - 1 : 1)) : T(1);
+  for_rows(call.rows, call.n, 2, call.threads, [&](int64_t row) {
+    const T* s = row_of<const T>(call.scores, row, call.n);
+    T* grad = row_of<T>(call.grad, row, call.n);
     const int64_t y = index_of(call, row);
     const double weight = y < 0 ? 0.0 : weight_of(call, row);
     const auto codes = [&](int64_t begin, int64_t count, T* out) {
@@ -100,7 +105,7 @@ template <class T> void assume_negative(LossCall& call, bool weighted, double sm
     };
     RowSum sum;
     if (weight > 0) {
-      const AssumeNegativeTerm<T> term{absent_weight, T(smoothing / 2)};
+      const AssumeNegativeTerm<T> term{absent_weight, T(o.label_smoothing / 2)};
       sum = entry_sums(s, call.n, codes, term, T(weight), grad);
     }
     call.row_loss[row] = sum.loss;

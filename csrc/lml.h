@@ -177,29 +177,32 @@ template <class T> double lml_loss_row(const T* s, int64_t n, int64_t k, const P
   return loss;
 }
 
-template <class T>
-void lml(const T* scores, int64_t rows, int64_t n, int64_t k, const int64_t* k_rows, T* p, double* frame, int threads) {
-  for_rows(rows, n * 16, threads,
-           [&](int64_t row) { lml_row(scores + row * n, n, k_rows ? k_rows[row] : k, p + row * n, frame + 3 * row); });
-}
-
-template <class T>
-void lml_backward(const T* scores, const T* p, const double* frame, const T* g, int64_t rows, int64_t n, T* grad,
-                  int threads) {
-  for_rows(rows, n * 4, threads, [&](int64_t row) {
-    lml_backward_row(scores + row * n, p + row * n, frame + 3 * row, g + row * n, n, grad + row * n);
+template <class T> void lml(const Rows& rows, const shortlist::LmlCall& call) {
+  const int64_t n = rows.n;
+  for_rows(rows.rows, n, 1.5, rows.threads, [&](int64_t row) {
+    const int64_t k = call.k_rows ? call.k_rows[row] : call.k;
+    lml_row(row_of<const T>(call.scores, row, n), n, k, row_of<T>(call.p, row, n), call.frame + 3 * row);
   });
 }
 
-template <class T> void lml_loss(LossCall& call, int64_t k, const int64_t* k_rows) {
+template <class T> void lml_backward(const Rows& rows, const shortlist::LmlBackwardCall& call) {
+  const int64_t n = rows.n;
+  for_rows(rows.rows, n, 0.3, rows.threads, [&](int64_t row) {
+    lml_backward_row(row_of<const T>(call.scores, row, n), row_of<const T>(call.p, row, n), call.frame + 3 * row,
+                     row_of<const T>(call.upstream, row, n), n, row_of<T>(call.grad, row, n));
+  });
+}
+
+template <class T> void lml_loss(LossCall& call, const shortlist::LmlLossOptions& o) {
   call.complete = call.shares;
-  for_rows(call.rows, call.n * 16, call.threads, [&](int64_t row) {
-    const T* s = static_cast<const T*>(call.scores) + row * call.n;
-    T* grad = call.grad ? static_cast<T*>(call.grad) + row * call.n : nullptr;
+  for_rows(call.rows, call.n, 1.5, call.threads, [&](int64_t row) {
+    const T* s = row_of<const T>(call.scores, row, call.n);
+    T* grad = row_of<T>(call.grad, row, call.n);
     const Present y = present(call, row);
     const double weight = y.count ? weight_of(call, row) : 0.0;
     const double share = share_of(call, row, weight);
-    const double loss = weight > 0 ? lml_loss_row(s, call.n, k_rows ? k_rows[row] : k, y, share, grad) : 0.0;
+    const int64_t k = o.k_rows ? o.k_rows[row] : o.k;
+    const double loss = weight > 0 ? lml_loss_row(s, call.n, k, y, share, grad) : 0.0;
     finish(call, row, loss, weight, grad);
   });
 }

@@ -1,7 +1,7 @@
 // log of vectors, and what the logistic losses are made of.
 #pragma once
 
-#include "simd.h"
+#include "rows.h"
 
 namespace SHORTLIST_ISA {
 
@@ -13,7 +13,9 @@ template <> struct LogConstants<double> {
   static constexpr int64_t sqrt_half = 0x3fe6a09e667f3bcd;
 };
 
-// 2 atanh(s)/s - 2 over s^2 = z <= 0.0295, as a series
+// (2 atanh(s)/s - 2)/s^2 with s^2 = z <= 0.0295: its series, 2/3 + 2/5 z + 2/7 z^2 + ..., to as many terms as the type has
+// digits for. What is left out is below 2.1e-9 (float) and 7e-19 (double) of log m; rounded, log x is within 2 ulp. Measured
+// like exp (simd.h).
 inline Vec<float> atanh_tail(Vec<float> z) {
   Vec<float> p = z * (2.0f / 9) + 2.0f / 7;
   p = p * z + 2.0f / 5;
@@ -71,5 +73,20 @@ template <class T> struct Logistic {
   Vec<T> sigmoid() const { return negative ? small : large; }
   Vec<T> sigmoid_minus() const { return negative ? large : small; }
 };
+
+// For the tests: exp or log of every number. Below a whole vector the rest is padded with 1.
+template <class T> void exp_or_log(const Rows& rows, const shortlist::ExpOrLogCall& call) {
+  constexpr int W = kWidth<T>;
+  const int64_t count = rows.rows * rows.n;
+  const T* x = static_cast<const T*>(call.x);
+  T* out = static_cast<T*>(call.out);
+  for (int64_t j = 0; j < count; j += W) {
+    const int64_t here = count - j < W ? count - j : W;
+    Vec<T> v = splat<T>(1);
+    std::memcpy(&v, x + j, size_t(here) * sizeof(T));
+    v = call.logarithm ? log<T>(v) : exp<T>(v);
+    std::memcpy(out + j, &v, size_t(here) * sizeof(T));
+  }
+}
 
 }  // namespace SHORTLIST_ISA

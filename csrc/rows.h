@@ -8,12 +8,14 @@
 #include <omp.h>
 #endif
 
-#include "loss.h"
+#include "calls.h"
 #include "simd.h"
 
 namespace SHORTLIST_ISA {
 
-// A growing block of memory, one per thread and use; plain malloc, because templates of the standard library
+using shortlist::Rows;
+
+// A growing block of memory, one per thread and use, kept until the thread ends (csrc/README.md); plain malloc, because templates of the standard library
 // compiled for one instruction set could be linked into another's code. No memory is an exception, never an abort.
 class Scratch {
  public:
@@ -38,12 +40,25 @@ class Scratch {
 
 inline int64_t padded(int64_t n) { return (n + 63) / 64 * 64; }
 
-// Rows in parallel when there is enough work to pay for waking the threads. The one thing that a row can throw, that
-// there is no memory, is thrown again outside: an exception that leaves a parallel region ends the process.
-constexpr int64_t kSerialWork = 16384;
-template <class F> void for_rows(int64_t rows, int64_t work_per_row, int threads, F&& body) {
+// Row `row` of a matrix with n columns, or null where there is none.
+template <class T, class V> inline T* row_of(V* matrix, int64_t row, int64_t n) {
+  return matrix ? static_cast<T*>(matrix) + row * n : nullptr;
+}
+
+// When threads are woken. Where PyTorch wakes them for an operation on each number (from 32,768 numbers on), if one thread
+// would take 50 us: it wins half of that, and waking costs 5 to 15. Below that many, only for half a millisecond: a
+// training loop on small batches, beside data loaders that keep the cores busy, then never waits for a thread that is not
+// given a core (a whole time slice, some 10 ms). nanoseconds: of one number on one thread of a common machine, roughly.
+inline bool worth_waking(int64_t rows, int64_t numbers, double nanoseconds) {
+  const double all = double(rows) * double(numbers), time = all * nanoseconds;
+  return rows > 1 && time >= (all >= 32768 ? 5e4 : 5e5);
+}
+
+// Rows in parallel where that is worth it. The one thing that a row can throw, that there is no memory, is thrown again
+// outside: an exception that leaves a parallel region ends the process.
+template <class F> void for_rows(int64_t rows, int64_t numbers, double nanoseconds, int threads, F&& body) {
 #ifdef _OPENMP
-  if (threads > 1 && rows > 1 && rows * work_per_row >= kSerialWork) {
+  if (threads > 1 && worth_waking(rows, numbers, nanoseconds)) {
     bool failed = false;
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t row = 0; row < rows; ++row) {

@@ -64,33 +64,66 @@ template <class T> T just_below(T x) {
   return std::fabs(x) > tiny ? std::nextafter(x, kMinusInf<T>) : -2 * tiny;
 }
 
+// The k-th largest of the peaks: for each how many are larger, all at once.
+template <class T> T kth_peak(const Peaks<T>& peaks, int64_t k) {
+  constexpr int W = kWidth<T>;
+  alignas(64) T flat[4 * W];
+  std::memcpy(flat, peaks.part, sizeof flat);
+  Int<T> larger[4] = {};
+  for (int i = 0; i < 4 * W; ++i) {
+    const Vec<T> one = splat(flat[i]);
+    for (int q = 0; q < 4; ++q) larger[q] -= one > peaks.part[q];
+  }
+  Vec<T> least = splat(std::numeric_limits<T>::infinity());  // of those that fewer than k are larger than
+  const Vec<T> none = least;
+  for (int q = 0; q < 4; ++q) {
+    const Vec<T> among = larger[q] < Whole<T>(k) ? peaks.part[q] : none;
+    least = among < least ? among : least;
+  }
+  T out = least[0];
+  for (int l = 1; l < W; ++l) out = least[l] < out ? least[l] : out;
+  return out;
+}
+
+constexpr int64_t kFewPass = 96;  // entries above the threshold that are ranked at once
+constexpr int32_t kFree = -1;     // a place in the list that no label has yet
+
 template <class T> void select_by_peaks(const T* x, int64_t n_padded, int64_t k, const Peaks<T>& peaks, Top<T>& top) {
   constexpr int W = kWidth<T>;
-  // the larger of each lane first: once k are found, few of the others are looked at
-  const auto order = [](Vec<T>& a, Vec<T>& b) {
-    const Vec<T> high = a > b ? a : b;
-    b = a > b ? b : a;
-    a = high;
-  };
-  Vec<T> part[4] = {peaks.part[0], peaks.part[1], peaks.part[2], peaks.part[3]};
-  order(part[0], part[1]);
-  order(part[2], part[3]);
-  order(part[0], part[2]);
-  order(part[1], part[3]);
-  order(part[1], part[2]);
-  T best[4 * W];
-  int64_t count = 0;
-  for (const Vec<T>& peak : part)
-    for (unsigned m = count < k ? (1u << W) - 1 : bits<T>(peak > best[k - 1]); m; m &= m - 1) {
-      const T value = peak[__builtin_ctz(m)];
-      if (count == k && !(value > best[k - 1])) continue;
-      int64_t p = count < k ? count++ : k - 1;
-      for (; p > 0 && best[p - 1] < value; --p) best[p] = best[p - 1];
-      best[p] = value;
-    }
   // k entries reach the k-th largest peak; what does not is not among the k largest
-  T threshold = just_below(best[k - 1]);
-  for_each_above(x, n_padded, threshold, [&](int64_t i) {
+  T threshold = just_below(kth_peak(peaks, k));
+  alignas(64) T value[kFewPass + 4 * W];
+  int32_t index[kFewPass + 4 * W];
+  int64_t count = 0, j = 0;
+  const Vec<T> bar = splat(threshold);
+  for (; j < n_padded && count <= kFewPass; j += 4 * W) {
+    uint64_t hits = 0;
+    for (int q = 0; q < 4; ++q) hits |= uint64_t(bits<T>(load(x + j + q * W) > bar)) << (q * W);
+    for (; hits; hits &= hits - 1) {
+      const int64_t i = j + __builtin_ctzll(hits);
+      value[count] = x[i];
+      index[count++] = int32_t(i);
+    }
+  }
+  if (count <= kFewPass) {
+    for (int64_t i = count; i % W; ++i) value[i] = kMinusInf<T>;
+    fill(top.index, k + 1, kFree);
+    for (int64_t i = 0; i < count; i += W) {
+      const Vec<T> own = load(value + i);
+      Int<T> larger{};
+      for (int64_t h = 0; h < count; ++h) larger -= splat(value[h]) > own;
+      for (int64_t l = 0; l < W && i + l < count; ++l) {
+        int64_t rank = larger[l];
+        if (rank >= k) continue;
+        while (top.index[rank] != kFree) ++rank;  // a tie: the earlier one has this place
+        top.value[rank] = value[i + l];
+        top.index[rank] = rank < k ? index[i + l] : kFree;
+      }
+    }
+    top.count = count < k ? count : k;
+    return;
+  }
+  for_each_above(x, n_padded, threshold, [&](int64_t i) {  // many ties, or all large entries in one part
     insert(top, k, x[i], int32_t(i));
     if (top.count == k) threshold = top.smallest();
   });

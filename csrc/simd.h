@@ -20,13 +20,16 @@ template <class T> struct Types;
 template <> struct Types<float> {
   typedef float Vec __attribute__((vector_size(kVectorBytes)));
   typedef int32_t Int __attribute__((vector_size(kVectorBytes)));
+  typedef int32_t Whole;
 };
 template <> struct Types<double> {
   typedef double Vec __attribute__((vector_size(kVectorBytes)));
   typedef int64_t Int __attribute__((vector_size(kVectorBytes)));
+  typedef int64_t Whole;
 };
 template <class T> using Vec = typename Types<T>::Vec;
 template <class T> using Int = typename Types<T>::Int;
+template <class T> using Whole = typename Types<T>::Whole;  // an element of Int
 template <class T> constexpr int kWidth = kVectorBytes / sizeof(T);
 
 template <class T> inline Vec<T> load(const T* p) {
@@ -65,6 +68,13 @@ template <class T> inline double total(Vec<T> v) {
   return sum;
 }
 
+// e^x = 2^m e^r with m = round(x / ln 2) and |r| <= ln 2 / 2. ln 2 in two parts, of which m times the first is exact, is
+// Cody and Waite's split as in Cephes (expf.c, exp.c; Moshier 1984-2000). The polynomials:
+//   float   Cephes' expf: minimax for (e^r - 1 - r)/r^2, degree 5. Its own relative error is 2.7e-9.
+//   double  Taylor's series to degree 13. Its own relative error is 5.8e-18.
+// Rounded, e^x is within 1.3 units in the last place (ulp) of either type.
+// tests/kernels/test_elementary.py measures both against mpmath, for every instruction set; it fails where one is worse.
+//
 // Rounding to the nearest whole number by adding 1.5 * 2^(mantissa bits): the sum's low bits hold the integer.
 template <class T> struct ExpConstants;
 template <> struct ExpConstants<float> {
@@ -78,7 +88,7 @@ template <> struct ExpConstants<double> {
   static constexpr int mantissa = 52;
 };
 
-inline Vec<float> exp_polynomial(Vec<float> r) {  // degree 6 on |r| <= ln2/2: within one unit in the last place
+inline Vec<float> exp_polynomial(Vec<float> r) {
   Vec<float> p = r * 1.9875691500e-4f + 1.3981999507e-3f;
   p = p * r + 8.3334519073e-3f;
   p = p * r + 4.1665795894e-2f;
@@ -86,7 +96,7 @@ inline Vec<float> exp_polynomial(Vec<float> r) {  // degree 6 on |r| <= ln2/2: w
   p = p * r + 5.0000001201e-1f;
   return p * (r * r) + (r + 1.0f);
 }
-inline Vec<double> exp_polynomial(Vec<double> r) {  // Taylor to degree 13: 4e-18 on |r| <= ln2/2
+inline Vec<double> exp_polynomial(Vec<double> r) {
   Vec<double> p = r * (1.0 / 6227020800.0) + (1.0 / 479001600.0);
   p = p * r + 1.0 / 39916800.0;
   p = p * r + 1.0 / 3628800.0;

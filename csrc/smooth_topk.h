@@ -1,8 +1,7 @@
 // Smooth top-k SVM loss with its gradient, its hinge limit (tau = 0), and the subset sums themselves.
 #pragma once
 
-#include "swap.h"
-#include "target.h"
+#include "smooth_topk_short.h"
 
 namespace SHORTLIST_ISA {
 
@@ -88,11 +87,13 @@ template <class F> auto through_double(const float* s, int64_t n, float* out, F&
   return value;
 }
 
-template <class T> void smooth_topk(LossCall& call, int64_t k, double tau, double alpha) {
+template <class T> void smooth_topk(LossCall& call, const shortlist::SmoothTopKOptions& o) {
+  const auto [k, tau, alpha] = o;
   call.complete = call.shares;
-  for_rows(call.rows, call.n * (4 + k), call.threads, [&](int64_t row) {
-    const T* s = static_cast<const T*>(call.scores) + row * call.n;
-    T* grad = call.grad ? static_cast<T*>(call.grad) + row * call.n : nullptr;
+  if (tau > 0 && k <= kPlainDegree && call.n <= kShort) return smooth_topk_short<T>(call, k, tau, alpha);
+  for_rows(call.rows, call.n, 1.2 + 0.15 * double(k), call.threads, [&](int64_t row) {
+    const T* s = row_of<const T>(call.scores, row, call.n);
+    T* grad = row_of<T>(call.grad, row, call.n);
     const int64_t y = index_of(call, row);
     const double weight = y < 0 ? 0.0 : weight_of(call, row);
     double loss = 0;
@@ -112,20 +113,20 @@ template <class T> void smooth_topk(LossCall& call, int64_t k, double tau, doubl
   });
 }
 
-template <class T>
-void subset_sums(const T* scores, int64_t rows, int64_t n, int64_t k, double* log_sum, T* marginals, int threads) {
-  for_rows(rows, n * (4 + k), threads, [&](int64_t row) {
-    const T* s = scores + row * n;
-    T* p = marginals ? marginals + row * n : nullptr;
+template <class T> void subset_sums(const Rows& rows, const shortlist::SubsetSumsCall& call) {
+  const int64_t n = rows.n, k = call.k;
+  for_rows(rows.rows, n, 1.2 + 0.15 * double(k), rows.threads, [&](int64_t row) {
+    const T* s = row_of<const T>(call.scores, row, n);
+    T* p = call.with_marginals ? row_of<T>(call.marginals, row, n) : nullptr;
     if constexpr (sizeof(T) == 4) {
       if (k > kFloatDegree) {
-        log_sum[row] = through_double(s, n, p, [&](const double* wide, double* out) {
+        call.log_sum[row] = through_double(s, n, p, [&](const double* wide, double* out) {
           return subset_row(wide, n, k, out);
         });
         return;
       }
     }
-    log_sum[row] = subset_row(s, n, k, p);
+    call.log_sum[row] = subset_row(s, n, k, p);
   });
 }
 

@@ -25,8 +25,9 @@ template <int K, class T> void lanes_fixed(const T* x, int64_t n_padded, Vec<T>*
 }
 
 // Four labels at a time: a_i <- e0 (a_i + e1 a_{i-1} + e2 a_{i-2} + e3 a_{i-3} + e4 a_{i-4}). e0 = 1, or, to keep every
-// coefficient in [0, 1] at any degree, prod 1/(1 + x): a distribution of counts. Four zero vectors stand before `out`.
-template <bool Normalized, class T> void lanes_general(const T* x, int64_t n_padded, int64_t degree, Vec<T>* out) {
+// coefficient in [0, 1] at any degree, prod 1/(1 + x): a distribution of counts, whose tail below 1e-40 is left away.
+// Four zero vectors stand before `out`. Returns the degree reached; coefficients beyond are 0.
+template <bool Normalized, class T> int64_t lanes_general(const T* x, int64_t n_padded, int64_t degree, Vec<T>* out) {
   constexpr int W = kWidth<T>;
   for (int64_t i = -4; i <= degree; ++i) out[i] = Vec<T>{};
   out[0] = splat<T>(1);
@@ -42,7 +43,8 @@ template <bool Normalized, class T> void lanes_general(const T* x, int64_t n_pad
       e3 *= e0;
       e4 *= e0;
     }
-    reached = reached + 4 < degree ? reached + 4 : degree;
+    const Vec<T> last = (out[reached] + out[reached - 1]) + (out[reached - 2] + out[reached - 3]);  // what goes beyond
+    if (!Normalized || bits<T>(last > T(1e-40))) reached = reached + 4 < degree ? reached + 4 : degree;
     Vec<T> b1 = out[reached - 1], b2 = out[reached - 2], b3 = out[reached - 3];
     for (int64_t i = reached; i > 0; --i) {
       const Vec<T> b4 = out[i - 4];
@@ -54,10 +56,26 @@ template <bool Normalized, class T> void lanes_general(const T* x, int64_t n_pad
     }
     if constexpr (Normalized) out[0] *= e0;
   }
+  return reached;
 }
 
 // Lanes l and l + H multiplied, for l < H, the degree known when compiling.
-template <int H, int K> void merge_lanes(const double* a, double* out) {
+template <int H, int K> void merge_lanes(const double* __restrict a, double* __restrict out) {
+  constexpr int W = kWidth<double>;
+  if constexpr (H % W == 0) {
+    for (int l = 0; l < H; l += W) {
+      Vec<double> product[K + 1] = {}, right[K + 1];
+      for (int q = 0; q <= K; ++q) right[q] = load(a + q * 2 * H + H + l);
+#pragma GCC unroll 9
+      for (int p = 0; p <= K; ++p) {
+        const Vec<double> left = load(a + p * 2 * H + l);
+#pragma GCC unroll 9
+        for (int q = 0; q <= K - p; ++q) product[p + q] += left * right[q];
+      }
+      for (int i = 0; i <= K; ++i) store(out + i * H + l, product[i]);
+    }
+    return;
+  }
   for (int i = 0; i < (K + 1) * H; ++i) out[i] = 0;
 #pragma GCC unroll 9
   for (int p = 0; p <= K; ++p)
@@ -82,33 +100,51 @@ template <int K, class T> void merge_few(const Vec<T>* lanes, double* out) {
   }
 }
 
-// out = a * b up to `degree`
-inline void multiply(const double* a, const double* b, int64_t degree, double* out) {
+// out = a * b up to `degree`; the coefficients of a and b beyond `known` are 0. Four coefficients of a at a time.
+inline void multiply(const double* __restrict a, const double* __restrict b, int64_t known, int64_t degree,
+                     double* __restrict out) {
   for (int64_t i = 0; i <= degree; ++i) out[i] = 0;
-  for (int64_t p = 0; p <= degree; ++p) {
-    const double left = a[p];
-    double* to = out + p;
-    for (int64_t q = 0; q <= degree - p; ++q) to[q] += left * b[q];
+  int64_t p = 0;
+  for (; p + 4 <= known + 1; p += 4) {
+    const double a0 = a[p], a1 = a[p + 1], a2 = a[p + 2], a3 = a[p + 3];
+    double* __restrict to = out + p;
+    const int64_t last = known < degree - p ? known : degree - p;  // of the q in a[p] b[q]
+    for (int64_t q = 0; q < 3 && q <= last; ++q)
+      to[q] += a0 * b[q] + (q > 0 ? a1 * b[q - 1] : 0.0) + (q > 1 ? a2 * b[q - 2] : 0.0);
+    for (int64_t q = 3; q <= last; ++q) to[q] += (a0 * b[q] + a1 * b[q - 1]) + (a2 * b[q - 2] + a3 * b[q - 3]);
+    for (int64_t q = last + 1; q <= known + 3 && q <= degree - p; ++q) {
+      if (q >= 1 && q - 1 <= known) to[q] += a1 * b[q - 1];
+      if (q >= 2 && q - 2 <= known) to[q] += a2 * b[q - 2];
+      if (q >= 3 && q - 3 <= known) to[q] += a3 * b[q - 3];
+    }
+  }
+  for (; p <= known; ++p) {
+    const int64_t last = known < degree - p ? known : degree - p;
+    for (int64_t q = 0; q <= last; ++q) out[p + q] += a[p] * b[q];
   }
 }
 
-template <class T> void merge_many(const Vec<T>* lanes, int64_t degree, double* out) {
+// known: the degree that the lanes have reached
+template <class T> void merge_many(const Vec<T>* lanes, int64_t known, int64_t degree, double* out) {
   constexpr int W = kWidth<T>;
-  static thread_local Scratch memory, halves;
+  static thread_local Scratch memory, half_lanes;
   const int64_t size = degree + 1;
+  const auto grown = [degree](int64_t d) { return 2 * d < degree ? 2 * d : degree; };
   double* from = memory.get<double>(2 * size * W);
   double* to = from + size * W;
   int lanes_left = W;
   if constexpr (W == 2 * kWidth<double>) {  // float lanes: the first product for all of them side by side
     constexpr int H = kWidth<double>;
-    Vec<double>* low = halves.get<Vec<double>>(3 * size);
+    Vec<double>* low = half_lanes.get<Vec<double>>(3 * size);
     Vec<double>*high = low + size, *both = high + size;
-    for (int64_t i = 0; i < size; ++i) {
+    for (int64_t i = 0; i < size; ++i) both[i] = Vec<double>{};
+    for (int64_t i = 0; i <= known; ++i)
       for (int l = 0; l < H; ++l) low[i][l] = double(lanes[i][l]), high[i][l] = double(lanes[i][l + H]);
-      both[i] = Vec<double>{};
+    for (int64_t p = 0; p <= known; ++p) {
+      const int64_t last = known < degree - p ? known : degree - p;
+      for (int64_t q = 0; q <= last; ++q) both[p + q] += low[p] * high[q];
     }
-    for (int64_t p = 0; p < size; ++p)
-      for (int64_t q = 0; q < size - p; ++q) both[p + q] += low[p] * high[q];
+    known = grown(known);
     for (int64_t i = 0; i < size; ++i)
       for (int l = 0; l < H; ++l) from[l * size + i] = both[i][l];
     lanes_left = H;
@@ -117,12 +153,13 @@ template <class T> void merge_many(const Vec<T>* lanes, int64_t degree, double* 
       for (int l = 0; l < W; ++l) from[l * size + i] = double(lanes[i][l]);
   }
   for (int width = lanes_left / 2; width > 1; width /= 2) {
-    for (int l = 0; l < width; ++l) multiply(from + l * size, from + (l + width) * size, degree, to + l * size);
+    for (int l = 0; l < width; ++l) multiply(from + l * size, from + (l + width) * size, known, degree, to + l * size);
+    known = grown(known);
     double* swap = from;
     from = to;
     to = swap;
   }
-  multiply(from, from + size, degree, out);
+  multiply(from, from + size, known, degree, out);
 }
 
 template <int K, class T> void elementary_fixed(const T* x, int64_t n_padded, double* out) {
@@ -146,8 +183,8 @@ template <bool Normalized, class T> void elementary_block(const T* x, int64_t n_
   }
   static thread_local Scratch memory;
   Vec<T>* lanes = memory.get<Vec<T>>(degree + 6) + 4;
-  lanes_general<Normalized, T>(x, n_padded, degree, lanes);
-  merge_many<T>(lanes, degree, out);
+  const int64_t reached = lanes_general<Normalized, T>(x, n_padded, degree, lanes);
+  merge_many<T>(lanes, reached, degree, out);
 }
 
 // out[0..degree]; float lanes are merged in double every 8,192 labels, before their rounding adds up.
@@ -159,12 +196,13 @@ template <bool Normalized, class T> void elementary(const T* x, int64_t n_padded
     double* piece = pieces.get<double>(2 * (degree + 1));
     double* both = piece + (degree + 1);
     elementary_block<Normalized>(x + j, n_padded - j < block ? n_padded - j : block, degree, piece);
-    multiply(out, piece, degree, both);
+    multiply(out, piece, degree, degree, both);
     for (int64_t i = 0; i <= degree; ++i) out[i] = both[i];
   }
 }
 
-// out_j = x_j sum_{i<k} weight_i b_i with b = R without label j: b_i = R_i - x_j b_{i-1}, stable because x_j <= 1.
+// out_j = x_j sum_{i<k} weight_i b_i with b = R without label j: b_i = R_i - x_j b_{i-1}, stable because x_j <= 1. With
+// K = 0 for any k: R and weight then begin where the sum does (`first_that_counts`).
 template <int K, class T>
 void without_each_fixed(const T* x, int64_t from, int64_t to, int64_t k, const T* R, const T* weight, T* out) {
   constexpr int W = kWidth<T>;
@@ -217,6 +255,25 @@ template <class T> void without_each(const T* x, int64_t n, int64_t k, const T* 
     without_each_block(x + whole, 0, block, k, R, weight, tail);
     for (int64_t j = whole; j < n; ++j) out[j] = tail[j - whole];
   }
+}
+
+// Where the sum of without_each may begin: what comes before, and what b is off by if it starts there, is below `share` of
+// the whole. R holds more than b does, and an error of b shrinks by x <= most in every step. room: k numbers.
+inline int64_t first_that_counts(const double* R, const double* weight, int64_t k, double most, double share,
+                                 double* room) {
+  double total = 0;
+  for (int64_t i = k; i-- > 0;) {
+    room[i] = most * (std::fabs(weight[i]) + (i + 1 < k ? room[i + 1] : 0.0));  // what an error of 1 in b_{i-1} does
+    total += std::fabs(weight[i]) * R[i];
+  }
+  int64_t first = 0;
+  double skipped = 0;
+  for (int64_t i = 1; i < k; ++i) {
+    skipped += std::fabs(weight[i - 1]) * R[i - 1];
+    if (!(skipped <= share * total)) break;
+    if (skipped + R[i - 1] * room[i] <= share * total) first = i;
+  }
+  return first;
 }
 
 // ---- complete polynomials in double ----
@@ -390,10 +447,11 @@ template <class T> class Swap {
       for (int64_t i = 0; i <= k_; ++i) R_.c[i] = rare_[i];
       return;
     }
-    for (int64_t i = 0; i <= k_; ++i) {
-      double sum = 0;
-      for (int64_t t = 0; t <= i && t <= L_.degree; ++t) sum += L_.c[t] * rare_[i - t];
-      R_.c[i] = sum;
+    for (int64_t i = 0; i <= k_; ++i) R_.c[i] = 0;
+    for (int64_t t = 0; t <= k_ && t <= L_.degree; ++t) {
+      const double likely = L_.c[t];
+      double* __restrict to = R_.c + t;
+      for (int64_t i = 0; i <= k_ - t; ++i) to[i] += likely * rare_[i];
     }
     R_.log_scale += L_.log_scale;
   }
@@ -406,13 +464,24 @@ template <class T> class Swap {
       R[i] = T(R_.c[i]);
       w[i] = T(weight[i]);
     }
-    without_each(x_, n_, k_, R, w, out);
+    int64_t first = 0;
+    if (k_ > kPlainDegree) {
+      Vec<T> most{};
+      for (int64_t j = 0; j < padded(n_); j += kWidth<T>) most = load(x_ + j) > most ? load(x_ + j) : most;
+      double largest = 0;
+      for (int l = 0; l < kWidth<T>; ++l) largest = std::fmax(largest, double(most[l]));
+      first = first_that_counts(R_.c, weight, k_, largest, sizeof(T) == 4 ? 1e-10 : 1e-18, leaving_);
+      if (k_ - first <= kPlainDegree) first = k_ - kPlainDegree - 1;  // a shorter sum has its own code, for all of it
+    }
+    without_each(x_, n_, k_ - first, R + first, w + first, out);
     if (!likely_count_) return;
     double* u = mixed.get<double>(L_.degree + padded_odds(likely_count_));
     double* entering = u + L_.degree;
-    for (int64_t t = 0; t < L_.degree; ++t) {
-      u[t] = 0;
-      for (int64_t i = t; i < k_; ++i) u[t] += weight[i] * rare_[i - t];
+    for (int64_t t = 0; t < L_.degree; ++t) u[t] = 0;
+    for (int64_t i = 0; i < k_; ++i) {  // u_t = sum_i weight_(i + t) rare_i
+      const double rare = rare_[i];
+      const double* __restrict from = weight + i;
+      for (int64_t t = 0; t < L_.degree && t < k_ - i; ++t) u[t] += rare * from[t];
     }
     L_.weighted_without_each(likely_value_, likely_count_, u, entering);
     for (int64_t i = 0; i < likely_count_; ++i) out[likely_index_[i]] = T(entering[i]);

@@ -1,7 +1,7 @@
 // Targets of one row: the labels observed present, found and checked in one pass.
 #pragma once
 
-#include "loss.h"
+#include "calls.h"
 #include "rows.h"
 
 namespace SHORTLIST_ISA {
@@ -27,7 +27,7 @@ inline double weight_of(const LossCall& call, int64_t row) {
 
 // What the row's gradient is multiplied by: its weight, and where it is known beforehand its share of the reduced loss.
 inline double share_of(const LossCall& call, int64_t row, double weight) {
-  return call.shares ? weight * call.shares[row / call.group_rows] : weight;
+  return call.shares ? weight * call.shares[row / (call.rows / call.groups)] : weight;
 }
 
 // The row's class index, -1 for unknown; a value out of range is reported and treated as unknown.

@@ -1,10 +1,11 @@
-// The two-way loss: pairs.h along every row, and the same along every column, whose sums each row enters with its weight.
+// The two-way loss: pair_loss.h along every row, and the same along every column, whose sums each row enters with its
+// weight.
 //
 // Columns come first, in blocks narrow enough for all their rows to stay in the cache: peaks, then sums, and per column
 // what its gradient needs. The pass over rows then writes both gradients at once.
 #pragma once
 
-#include "pairs.h"
+#include "pair_loss.h"
 
 namespace SHORTLIST_ISA {
 
@@ -63,7 +64,7 @@ void column_block(LossCall& call, int64_t first, int64_t rows, int64_t begin, in
   for (int side = 0; side < 2; ++side)
     for (int64_t j = 0; j < wide; ++j)
       if (peak[side][j] == kMinusInf<T>) peak[side][j] = T(0);  // an empty side: no term will be taken relative to it
-  const T absent_scale = T(1 / o.absent_temperature), present_scale = T(1 / o.present_temperature);
+  const T absent_scale = T(1 / o.negative_temperature), present_scale = T(1 / o.positive_temperature);
   for (int64_t row = 0; row < rows; ++row) {
     const T weight = T(weight_of(call, first + row));
     if (weight > 0) {
@@ -104,7 +105,7 @@ template <class T>
 void column_gradient(const T* s, const T* code, int64_t n, const Columns<T>& columns, const PairOptions& o, T weight,
                      T* grad) {
   constexpr int W = kWidth<T>;
-  const T absent_scale = T(1 / o.absent_temperature), present_scale = T(1 / o.present_temperature);
+  const T absent_scale = T(1 / o.negative_temperature), present_scale = T(1 / o.positive_temperature);
   const Vec<T> none = splat(kMinusInf<T>);
   for (int64_t j = 0; j < n; j += W) {
     const Vec<T> c = load(code + j);
@@ -121,10 +122,9 @@ void column_gradient(const T* s, const T* code, int64_t n, const Columns<T>& col
   }
 }
 
-// One batch: rows first..first+rows. sample_way: rows too, not columns alone. mean: each way divided by what it
-// observed. Returns the loss.
+// One batch: rows first..first+rows. Returns the loss: its mean divides each way by what it observed.
 template <class T>
-double two_way_batch(LossCall& call, int64_t first, int64_t rows, const PairOptions& o, bool sample_way, bool mean) {
+double two_way_batch(LossCall& call, int64_t first, int64_t rows, const PairOptions& o, bool sample_way) {
   static thread_local Scratch memory, flags, results;
   const int64_t n = call.n, stride = padded(n) + 64;
   T* arrays = memory.get<T>(4 * stride);
@@ -135,7 +135,7 @@ double two_way_batch(LossCall& call, int64_t first, int64_t rows, const PairOpti
   const int64_t width = block_width<T>(rows), blocks = (n + width - 1) / width;
   double* result = results.get<double>(2 * blocks);
   fill(result, 2 * blocks, 0.0);
-  for_rows(blocks, rows * width * 8, call.threads, [&](int64_t b) {
+  for_rows(blocks, rows * width, 1.5, call.threads, [&](int64_t b) {
     const int64_t begin = b * width, here = n - begin < width ? n - begin : width;
     column_block(call, first, rows, begin, here, o, columns, seen, result[2 * b], result[2 * b + 1]);
   });
@@ -145,40 +145,41 @@ double two_way_batch(LossCall& call, int64_t first, int64_t rows, const PairOpti
   }
   double observed = 0;
   for (int64_t row = 0; row < rows; ++row) observed += seen[row] ? weight_of(call, first + row) : 0.0;
-  const auto share = [&](double total) { return !mean ? 1.0 : total > 0 ? 1 / total : 0.0; };
+  const auto share = [&](double total) { return !call.mean ? 1.0 : total > 0 ? 1 / total : 0.0; };
   const double row_share = sample_way ? share(observed) : 0.0, column_share = share(columns.count);
-  for_rows(rows, n * 8, call.threads, [&](int64_t row) {
+  for_rows(rows, n, 2, call.threads, [&](int64_t row) {
     const double weight = weight_of(call, first + row);
-    T* grad = call.grad ? static_cast<T*>(call.grad) + (first + row) * n : nullptr;
+    T* grad = row_of<T>(call.grad, first + row, n);
     call.row_loss[first + row] = 0;
     if (!(weight > 0)) {
       if (grad) fill(grad, n, T(0));
       return;
     }
     if (!sample_way && !grad) return;
-    const Halves<T> h = read_halves<T>(call, first + row);
-    const T* s = static_cast<const T*>(call.scores) + (first + row) * n;
-    if (grad) column_gradient(s, h.code, n, columns, o, T(weight * column_share), grad);
-    if (!sample_way || h.present == 0) return;  // no present label: not observed, whatever the absent scores are
-    if (h.nan) {
+    const LabelSides<T> sides = read_sides<T>(call, first + row);
+    const T* s = row_of<const T>(call.scores, first + row, n);
+    if (grad) column_gradient(s, sides.code, n, columns, o, T(weight * column_share), grad);
+    if (!sample_way || sides.present == 0) return;  // no present label: not observed, whatever the absent scores are
+    if (sides.nan) {
       call.row_loss[first + row] = kNaN<double>;
       if (grad) fill(grad, n, kNaN<T>);
       return;
     }
-    const PairSums sums = pair_sums(h, n, o);
+    const PairSums sums = pair_sums(sides, n, o);
     call.row_loss[first + row] = weight * sums.loss(o);
-    if (grad) pair_gradient(h, n, sums, o, weight * row_share, true, grad);
+    if (grad) pair_gradient(sides, n, sums, o, weight * row_share, true, grad);
   });
   double sample_loss = 0;
   for (int64_t row = 0; row < rows; ++row) sample_loss += call.row_loss[first + row];
   return (sample_way ? sample_loss * row_share : 0.0) + columns.loss * column_share;
 }
 
-// loss: one per group of rows, each a batch of its own.
-template <class T>
-void two_way(LossCall& call, const PairOptions& o, bool sample_way, bool mean, int64_t groups, double* loss) {
-  const int64_t rows = groups ? call.rows / groups : 0;
-  for (int64_t g = 0; g < groups; ++g) loss[g] = two_way_batch<T>(call, g * rows, rows, o, sample_way, mean);
+// Each group of rows is a batch of its own.
+template <class T> void two_way(LossCall& call, const shortlist::TwoWayOptions& o) {
+  const PairOptions pair{o.positive_temperature, o.negative_temperature, o.margin};
+  const int64_t rows = call.groups ? call.rows / call.groups : 0;
+  for (int64_t g = 0; g < call.groups; ++g)
+    call.group_loss[g] = two_way_batch<T>(call, g * rows, rows, pair, o.sample_way);
 }
 
 }  // namespace SHORTLIST_ISA

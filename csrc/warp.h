@@ -5,8 +5,8 @@
 // whatever the number of pairs.
 #pragma once
 
-#include "halves.h"
-#include "order.h"
+#include "label_sides.h"
+#include "sorting.h"
 
 namespace SHORTLIST_ISA {
 
@@ -30,24 +30,22 @@ inline double uniform(uint64_t seed, uint64_t label, uint64_t which) {
   return double((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
-struct Buckets {
-  Ranked* bar;      // the present labels' bars, highest first; label: position in Halves
+// Bars, sorted, and the cells by which a score finds the bars below it.
+struct Bars {
+  Ranked* bar;      // highest first; label: whose it is
   double* ascend;   // the bars again, lowest first
-  int64_t bars;
+  int64_t count;
   int32_t* cell;    // bars in the cells before this one; equal cells from the lowest bar to the highest
   int64_t cells;
   double per_unit;  // cells
-  int32_t* of;      // bucket of each label: how many bars it is above
-  int64_t* from;    // absent labels in bucket b and above, b = 0..bars + 1
-  double* sum;      // sum of their scores less `offset`
-  double offset, centre;  // centre: the known score of least magnitude, which all others are taken relative to
 
   // Rounded, but never out of order: a bar in an earlier cell than a score is below it.
   int64_t cell_of(double score) const {
     const double c = (score - ascend[0]) * per_unit;
     return c < double(cells - 1) ? int64_t(c) : cells - 1;
   }
-  int32_t bucket(double score) const {
+  // How many bars a score is above.
+  int32_t below(double score) const {
     if (!(score > ascend[0])) return 0;
     const int64_t c = cell_of(score);
     int32_t low = cell[c], high = cell[c + 1];
@@ -60,49 +58,81 @@ struct Buckets {
   }
 };
 
-// Of a score in double, what many can be added of.
-inline double summable(double score) { return score > 1e300 ? 1e300 : score < -1e300 ? -1e300 : score; }
-
-template <class T> Buckets fill_buckets(const Halves<T>& h, int64_t n) {
-  static thread_local Scratch bars, ascend, cells, of, from, sum;
-  Buckets b;
-  b.bars = h.present;
-  b.bar = bars.get<Ranked>(b.bars);
-  b.centre = INFINITY;
-  const auto nearer = [&b](double score) {
-    const double a = std::fabs(score), c = std::fabs(b.centre);
-    if (a < c || (a == c && score > b.centre)) b.centre = score;
-  };
-  for (int64_t i = 0; i < b.bars; ++i) nearer(-double(h.minus[i]));
-  for (int64_t j = 0; j < n; ++j)
-    if (h.code[j] == T(0)) nearer(double(h.x[j]));
-  b.centre = summable(b.centre);
-  for (int64_t i = 0; i < b.bars; ++i) b.bar[i] = {summable(-double(h.minus[i])) - b.centre - 1, int32_t(i)};
-  sort_ranked(b.bar, b.bars);
-  b.ascend = ascend.get<double>(b.bars);
-  for (int64_t i = 0; i < b.bars; ++i) b.ascend[i] = b.bar[b.bars - 1 - i].value;
-  b.cells = 4 * b.bars + 256;  // most hold no bar, and need no search
-  const double span = b.ascend[b.bars - 1] - b.ascend[0];
+// bar: count of them, in any order; sorted in place. Lives until the next call on this thread.
+inline Bars sort_bars(Ranked* bar, int64_t count) {
+  static thread_local Scratch ascend, cells;
+  Bars b;
+  b.bar = bar;
+  b.count = count;
+  sort_ranked(bar, count);
+  b.ascend = ascend.get<double>(count);
+  for (int64_t i = 0; i < count; ++i) b.ascend[i] = bar[count - 1 - i].value;
+  b.cells = 4 * count + 256;  // most hold no bar, and need no search
+  const double span = b.ascend[count - 1] - b.ascend[0];
   b.per_unit = span > 0 && double(b.cells) / span < INFINITY ? double(b.cells) / span : 0.0;
   b.cell = cells.get<int32_t>(b.cells + 1);
   for (int64_t i = 0, c = 0; c <= b.cells; ++c) {
-    while (i < b.bars && b.cell_of(b.ascend[i]) < c) ++i;
+    while (i < count && b.cell_of(b.ascend[i]) < c) ++i;
     b.cell[c] = int32_t(i);
   }
-  b.offset = summable(double(h.peak)) - b.centre;
+  return b;
+}
+
+// Of a score in double, what many can be added of.
+inline double summable(double score) { return score > 1e300 ? 1e300 : score < -1e300 ? -1e300 : score; }
+
+// The known score of least magnitude, which all others are taken relative to: an offset costs no digits.
+template <class T> double centre_of(const LabelSides<T>& sides, int64_t n) {
+  constexpr int W = kWidth<T>;
+  const Vec<T> none = splat(std::numeric_limits<T>::infinity());
+  Vec<T> above = none, below = none;  // the least distances from 0
+  const auto look = [&](Vec<T> x) {   // -inf: a label that takes no part
+    const Vec<T> up = x >= T(0) ? x : none, down = x < T(0) ? -x : none;
+    above = up < above ? up : above;
+    below = down < below ? down : below;
+  };
+  for (int64_t j = 0; j < padded(n); j += W) look(load(sides.scores + j));
+  for (int64_t i = 0; i < padded(sides.present); i += W) {
+    const Vec<T> minus = load(sides.minus_present + i);
+    look(minus > kMinusInf<T> ? -minus : splat(kMinusInf<T>));
+  }
+  T up = above[0], down = below[0];
+  for (int l = 1; l < W; ++l) {
+    up = above[l] < up ? above[l] : up;
+    down = below[l] < down ? below[l] : down;
+  }
+  return summable(up <= down ? double(up) : -double(down));
+}
+
+struct Buckets : Bars {
+  int32_t* of;      // bucket of each label: how many bars it is above
+  int64_t* from;    // absent labels in bucket b and above, b = 0..count + 1
+  double* sum;      // sum of their scores less `offset`
+  double offset, centre;
+};
+
+template <class T> Buckets fill_buckets(const LabelSides<T>& sides, int64_t n) {
+  static thread_local Scratch bars, of, from, sum;
+  const double centre = centre_of(sides, n);
+  Ranked* bar = bars.get<Ranked>(sides.present);
+  for (int64_t i = 0; i < sides.present; ++i)
+    bar[i] = {summable(-double(sides.minus_present[i])) - centre - 1, int32_t(i)};
+  Buckets b{sort_bars(bar, sides.present)};
+  b.centre = centre;
+  b.offset = summable(double(sides.peak)) - b.centre;
   b.of = of.get<int32_t>(n);
-  b.from = from.get<int64_t>(b.bars + 2);
-  b.sum = sum.get<double>(b.bars + 2);
-  fill(b.from, b.bars + 2, int64_t(0));
-  fill(b.sum, b.bars + 2, 0.0);
+  b.from = from.get<int64_t>(b.count + 2);
+  b.sum = sum.get<double>(b.count + 2);
+  fill(b.from, b.count + 2, int64_t(0));
+  fill(b.sum, b.count + 2, 0.0);
   for (int64_t j = 0; j < n; ++j) {
-    const double score = summable(double(h.x[j])) - b.centre;
-    const int32_t k = b.of[j] = h.code[j] == T(0) ? b.bucket(score) : 0;
+    const double score = summable(double(sides.scores[j])) - b.centre;
+    const int32_t k = b.of[j] = sides.code[j] == T(0) ? b.below(score) : 0;
     if (!k) continue;
     ++b.from[k];
     b.sum[k] += score - b.offset;
   }
-  for (int64_t k = b.bars - 1; k >= 0; --k) {
+  for (int64_t k = b.count - 1; k >= 0; --k) {
     b.from[k] += b.from[k + 1];
     b.sum[k] += b.sum[k + 1];
   }
@@ -110,13 +140,13 @@ template <class T> Buckets fill_buckets(const Halves<T>& h, int64_t n) {
 }
 
 template <class T>
-double exact_row(const Halves<T>& h, int64_t n, const double* harmonic, double weight, T* grad) {
+double exact_row(const LabelSides<T>& sides, int64_t n, const double* harmonic, double weight, T* grad) {
   static thread_local Scratch pushes;
-  const Buckets b = fill_buckets(h, n);
-  double* push = pushes.get<double>(b.bars + 1);  // by bucket: what each of its labels is pushed
+  const Buckets b = fill_buckets(sides, n);
+  double* push = pushes.get<double>(b.count + 1);  // by bucket: what each of its labels is pushed
   push[0] = 0;
   double loss = 0;
-  for (int64_t k = 0; k < b.bars; ++k) {  // from the lowest bar up: those above it are in buckets k + 1, ...
+  for (int64_t k = 0; k < b.count; ++k) {  // from the lowest bar up: those above it are in buckets k + 1, ...
     const int64_t rank = b.from[k + 1];
     const double bar = b.ascend[k], each = rank ? harmonic[rank] / double(rank) : 0.0;
     push[k + 1] = push[k] + each;
@@ -124,8 +154,8 @@ double exact_row(const Halves<T>& h, int64_t n, const double* harmonic, double w
   }
   if (grad) {
     for (int64_t j = 0; j < n; ++j) grad[j] = T(weight * push[b.of[j]]);
-    for (int64_t k = 0; k < b.bars; ++k)
-      grad[h.label[b.bar[b.bars - 1 - k].label]] = T(-weight * harmonic[b.from[k + 1]]);
+    for (int64_t k = 0; k < b.count; ++k)
+      grad[sides.present_label[b.bar[b.count - 1 - k].label]] = T(-weight * harmonic[b.from[k + 1]]);
   }
   return loss;
 }
@@ -133,26 +163,26 @@ double exact_row(const Halves<T>& h, int64_t n, const double* harmonic, double w
 // The absent labels above some bar, bucket by bucket from the highest; a bucket asked for often is sorted.
 template <class T> class Violators {
  public:
-  Violators(const Halves<T>& h, const Buckets& b, int64_t n) : b_(b) {
+  Violators(const LabelSides<T>& sides, const Buckets& b, int64_t n) : b_(b) {
     static thread_local Scratch values, labels, places, asks;
     value_ = values.get<T>(b.from[1]);
     label_ = labels.get<int32_t>(b.from[1]);
-    int64_t* place = places.get<int64_t>(b.bars + 1);
-    asked_ = asks.get<uint8_t>(b.bars + 1);
-    for (int64_t k = 1; k <= b.bars; ++k) {
+    int64_t* place = places.get<int64_t>(b.count + 1);
+    asked_ = asks.get<uint8_t>(b.count + 1);
+    for (int64_t k = 1; k <= b.count; ++k) {
       place[k] = b.from[k + 1];
       asked_[k] = 0;
     }
     for (int64_t j = 0; j < n; ++j)
       if (b.of[j]) {
-        value_[place[b.of[j]]] = h.x[j];
+        value_[place[b.of[j]]] = sides.scores[j];
         label_[place[b.of[j]]++] = int32_t(j);
       }
   }
 
   // The violator of rank `rank` (0: the largest).
   Ranked at(int64_t rank) {
-    int64_t low = 1, high = b_.bars;  // the bucket with from[bucket + 1] <= rank < from[bucket]
+    int64_t low = 1, high = b_.count;  // the bucket with from[bucket + 1] <= rank < from[bucket]
     while (low < high) {
       const int64_t middle = (low + high) / 2;
       if (b_.from[middle + 1] <= rank) high = middle;
@@ -189,14 +219,14 @@ template <class T> class Violators {
 // Drawing absent labels until one violates takes a geometric number of draws, and that one is uniform among the
 // violators: both are drawn directly.
 template <class T>
-double sampled_row(const Halves<T>& h, int64_t n, const double* harmonic, uint64_t seed, double weight, T* grad) {
+double sampled_row(const LabelSides<T>& sides, int64_t n, const double* harmonic, uint64_t seed, double weight, T* grad) {
   if (grad) fill(grad, n, T(0));
-  const Buckets b = fill_buckets(h, n);
-  Violators<T> violators(h, b, n);
-  const double candidates = double(h.absent), least = std::numeric_limits<double>::min();
+  const Buckets b = fill_buckets(sides, n);
+  Violators<T> violators(sides, b, n);
+  const double candidates = double(sides.absent), least = std::numeric_limits<double>::min();
   double loss = 0;
-  for (int64_t k = 0; k < b.bars; ++k) {
-    const int64_t count = b.from[k + 1], label = h.label[b.bar[b.bars - 1 - k].label];
+  for (int64_t k = 0; k < b.count; ++k) {
+    const int64_t count = b.from[k + 1], label = sides.present_label[b.bar[b.count - 1 - k].label];
     if (!count) continue;
     double patience = std::log1p(-double(count) / candidates);
     if (!(patience < -least)) patience = -least;
@@ -216,17 +246,16 @@ double sampled_row(const Halves<T>& h, int64_t n, const double* harmonic, uint64
   return loss;
 }
 
-// seeds: one per row for a sample, or null for exact ranks.
-template <class T> void warp(LossCall& call, const int64_t* seeds) {
+template <class T> void warp(LossCall& call, const shortlist::WarpOptions& o) {
   const double* harmonic = harmonic_numbers(call.n);
-  for_rows(call.rows, call.n * 32, call.threads, [&](int64_t row) {
-    T* grad = call.grad ? static_cast<T*>(call.grad) + row * call.n : nullptr;
-    const Halves<T> h = read_halves<T>(call, row);
-    const double weight = h.present ? weight_of(call, row) : 0.0;
-    double loss = h.nan ? kNaN<double> : 0.0;
-    if (weight > 0 && !h.nan)
-      loss = seeds ? sampled_row(h, call.n, harmonic, uint64_t(seeds[row]), weight, grad)
-                   : exact_row(h, call.n, harmonic, weight, grad);
+  for_rows(call.rows, call.n, 10, call.threads, [&](int64_t row) {
+    T* grad = row_of<T>(call.grad, row, call.n);
+    const LabelSides<T> sides = read_sides<T>(call, row);
+    const double weight = sides.present ? weight_of(call, row) : 0.0;
+    double loss = sides.nan ? kNaN<double> : 0.0;
+    if (weight > 0 && !sides.nan)
+      loss = o.seeds ? sampled_row(sides, call.n, harmonic, uint64_t(o.seeds[row]), weight, grad)
+                   : exact_row(sides, call.n, harmonic, weight, grad);
     finish(call, row, loss, weight, grad);
   });
 }

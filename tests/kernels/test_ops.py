@@ -20,6 +20,7 @@ LOSSES = {
     "two_way": (MATRIX, 1.0, 1.0, 0.0, True),
     "multilabel_softmax": (MATRIX,),
     "warp": (MATRIX,),
+    "rml": (MATRIX, -0.8, 1.0),
     "assume_negative": (INDEX, True, 0.0),
 }
 

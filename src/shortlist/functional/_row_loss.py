@@ -17,7 +17,7 @@ from shortlist.checks import (
     transforms_active,
 )
 from shortlist.distributed import sum_over_processes, world_size
-from shortlist.functional._native import Eager, Native, Traced
+from shortlist.functional._native import Native, Traced, eager
 from shortlist.functional._targets import Reader
 from shortlist.functional.reduction import NotedMean, reduce_over_processes, spread_nan
 from shortlist.kernels import native_serves, ops
@@ -131,18 +131,19 @@ class RowLoss:
         tensors, numbers = (scores, weight, *args[:own], target), args[own:]
         learns = scores.requires_grad and torch.is_grad_enabled()
         try:
-            if transforms_active() or (learns and (world > 1 or torch.compiler.is_compiling())):
+            traces = world > 1 or torch.compiler.is_compiling()
+            if transforms_active() or (learns and traces):
                 loss, _, scale = Traced.apply(_Call(self, self.kernel.op, reduction, own, numbers, groups=1), *tensors)
                 if reduction == "none":
                     return loss
                 loss, scale = loss.squeeze(0), scale.squeeze(0)
             elif learns:
-                return Eager.apply(_Call(self, self.kernel.run, reduction, own, numbers), *tensors)
+                return eager(_Call(self, self.kernel.run, reduction, own, numbers), *tensors)
             else:
-                kernel = self.kernel.op if torch.compiler.is_compiling() else self.kernel.run
+                kernel = self.kernel.op if traces else self.kernel.run
                 loss, _, scale = kernel(scores, (target,), weight, *args[:own], reduction, 0, False, *numbers)
                 if isinstance(reduction, NotedMean):
-                    reduction.observed = _observed(scale, target, weight)
+                    reduction.observed = _observed(loss, scale, target, weight)
         except ops.BadTarget as bad:  # in terms of the target's own shape
             n = scores.shape[-1]
             if target.ndim == 1:
@@ -174,7 +175,7 @@ class _Call(Native):
         call = (self.reduction, self.groups, True, *self.numbers)
         results: tuple[Tensor, ...] = self.kernel(scores, target, weight, *own, *call)
         if isinstance(self.reduction, NotedMean):
-            self.reduction.observed = _observed(results[2], target[0], weight)
+            self.reduction.observed = _observed(results[0], results[2], target[0], weight)
         return results
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
@@ -183,7 +184,7 @@ class _Call(Native):
             return (grad * (upstream.unsqueeze(-1) if self.reduction == "none" else upstream * scale),)
         if self.reduction == "none":
             grad.mul_(upstream.unsqueeze(-1))
-        elif (factor := upstream.item() * scale.item()) != 1:
+        elif (factor := upstream.item() * scale) != 1:
             grad.mul_(factor)
         return (grad,)
 
@@ -205,14 +206,16 @@ def _share(
         return loss
     if reduction == "sum":
         return world * loss
-    observed = _observed(scale, target, weight)
+    observed = _observed(loss, scale, target, weight)
     total = sum_over_processes(observed, world)
     return loss * (world * observed / torch.where(total > 0, total, 1.0))
 
 
-def _observed(scale: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
+def _observed(loss: Tensor, scale: Tensor | float, target: Tensor, weight: Tensor | None) -> Tensor:
     """What a kernel's mean was divided by."""
     if target.ndim == 1:  # class indices: their kernels have put the mean's divisor into the gradient already
-        rows = (target >= 0).to(scale.dtype)
+        rows = (target >= 0).to(loss.dtype)
         return (rows if weight is None else rows * weight).sum()
-    return torch.where(scale > 0, 1.0 / scale, 0.0)
+    if isinstance(scale, Tensor):
+        return torch.where(scale > 0, 1.0 / scale, 0.0)
+    return loss.new_tensor(1 / scale if scale > 0 else 0.0)

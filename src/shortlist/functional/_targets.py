@@ -43,7 +43,7 @@ def indices(
     if mask is not None or weight is not None or not native:  # a mask and class weights are looked up by them
         check_indices(scores, target)
     if mask is None and weight is None and sample_weight is None:
-        return scores, target.long(), None
+        return scores, target if target.dtype == torch.int64 else target.long(), None
     weight, rows = check_class_weight(scores, weight), check_sample_weight(scores, sample_weight)
     if weight is not None:
         weight = weight[target.long().clamp(min=0)]

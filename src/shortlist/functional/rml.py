@@ -9,7 +9,9 @@ from shortlist.checks import LARGEST, check_not_negative, check_number, values_v
 from shortlist.functional import _targets
 from shortlist.functional._frame import bounded, wide
 from shortlist.functional._row_loss import RowLoss
+from shortlist.functional.reduction import spread_nan
 from shortlist.functional.warp import AbsentScores, centred, harmonic_numbers
+from shortlist.kernels import ops
 
 
 def _rml_twin(scores: Tensor, target: Tensor, ramp: float, label_weight: float) -> tuple[Tensor, Tensor]:
@@ -24,11 +26,12 @@ def _rml_twin(scores: Tensor, target: Tensor, ramp: float, label_weight: float) 
     weight = harmonic_numbers(scores.shape[-1], x)[rank] / rank.clamp(min=1)
     pairs = torch.where(present, weight * (sloped + flat * (1.0 - ramp)), 0.0)
     signed = torch.where(present, x, -x)
-    labels = torch.where(present | absent, (1.0 - signed).clamp(0.0, 1.0 - ramp), 0.0)
-    return (pairs + label_weight * labels).sum(-1).to(scores.dtype), present.any(-1)
+    labels = torch.where(present | absent, 1.0 - signed.clamp(ramp, 1.0), 0.0)
+    rows, observed = (pairs + label_weight * labels).sum(-1).to(scores.dtype), present.any(-1)
+    return spread_nan(rows, torch.where(target == -1, 0.0, scores), observed), observed
 
 
-_LOSS = RowLoss(None, _rml_twin, _targets.label_matrix, spreads_nan=False)
+_LOSS = RowLoss(ops.rml, _rml_twin, _targets.label_matrix, linear=True, spreads_nan=False)
 
 
 def _gathered(x: Tensor, known: Tensor, far: float) -> Tensor:

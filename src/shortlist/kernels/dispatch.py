@@ -24,6 +24,8 @@ try:  # after torch: both then share torch's OpenMP runtime and its pool of thre
     native: Any = import_module("shortlist.kernels._native")
 except ImportError:  # a pure build (SHORTLIST_PURE=1)
     native = None
+if native is not None and not hasattr(native, "rml"):  # its arguments are others than this package passes
+    raise ShortlistError(f"{native.__file__} was built for another version of shortlist: install shortlist again")
 
 _SERVED = (torch.float32, torch.float64)
 

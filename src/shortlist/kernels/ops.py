@@ -1,9 +1,10 @@
 """The native kernels as PyTorch operators: they trace under ``torch.compile`` and batch under ``vmap``.
 
-All operators work on rows: tensors come first, numbers after them. A loss operator returns ``(loss, grad, scale)``:
-the gradient is computed together with the loss, and ``scale`` is what it has yet to be multiplied by. Its target is a
-list of plain tensors: one of class indices, or one that holds a label matrix. ``groups`` splits the rows into equal
-parts that are reduced apart; it is what ``vmap`` adds to. 0 groups: all rows are one, and loss and scale are numbers.
+All operators work on rows: tensors come first, numbers after them, named and ordered as in the structs of
+``csrc/calls.h``. A loss operator returns ``(loss, grad, scale)``: the gradient is computed together with the loss, and
+``scale`` is what it has yet to be multiplied by. Its target is a list of plain tensors: one of class indices, or one
+that holds a label matrix. ``groups`` splits the rows into equal parts that are reduced apart; it is what ``vmap`` adds
+to. 0 groups: all rows are one, and loss and scale are numbers; a direct call has the scale as a float.
 """
 
 from collections.abc import Callable, Sequence
@@ -63,12 +64,9 @@ def _address(tensor: Tensor | None) -> int:
     return 0 if tensor is None else tensor.data_ptr()
 
 
-def _loss_outputs(scores: Tensor, reduction: str, groups: int, with_grad: bool) -> _Results:
-    rows = scores.shape[0]
-    per_group = (groups,) if groups else ()
-    loss = scores.new_empty(rows if reduction == "none" else per_group)
-    grad = _like(scores) if with_grad else scores.new_empty((groups, 0))
-    return loss, grad, scores.new_empty(per_group)
+def _loss_outputs(scores: Tensor, reduction: str, groups: int, with_grad: bool) -> tuple[Tensor, Tensor | None]:
+    shape = scores.shape[:1] if reduction == "none" else (groups,) if groups else ()
+    return scores.new_empty(shape), _like(scores) if with_grad else None
 
 
 def _folded(value: Any, dim: Any, size: int) -> Any:
@@ -113,38 +111,57 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
     arguments += ["str reduction", "int groups", "bool with_grad", *([numbers] if numbers else [])]
     kernel = getattr(native, name, None)
 
-    def run(scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, *args: Any) -> _Results:
+    def run(
+        scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, *args: Any, scale: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None, float]:
         scores, labels = scores.contiguous(), target[0].contiguous()
-        weight = weight if weight is None else weight.contiguous()
-        own = [t if t is None else t.contiguous() for t in args[:extra]]
-        reduction, groups, with_grad = args[extra : extra + 3]
-        loss, grad, scale = _loss_outputs(scores, reduction, groups, with_grad)
+        own, (reduction, groups, with_grad, *values) = args[:extra], args[extra:]
+        if weight is not None:
+            weight = weight.contiguous()
+        if extra and own[0] is not None:
+            own = (own[0].contiguous(),)
+            values.append(own[0].data_ptr())
+        elif extra:
+            values.append(0)
+        loss, grad = _loss_outputs(scores, reduction, groups, with_grad)
         rows, n = scores.shape
-        bad = kernel(  # type: ignore[misc]
+        bad, factor = kernel(  # type: ignore[misc]
             scores.dtype == torch.float64,
             rows,
             n,
             scores.data_ptr(),
             labels.data_ptr(),
             LABEL_TYPES[labels.dtype] if labels.ndim == 2 else 0,
-            _address(weight),
+            0 if weight is None else weight.data_ptr(),
             loss.data_ptr(),
-            scale.data_ptr(),
-            grad.data_ptr() if with_grad else 0,
+            0 if scale is None else scale.data_ptr(),
+            0 if grad is None else grad.data_ptr(),
             groups or 1,
             reduction[0],
             torch.get_num_threads(),
-            *args[extra + 3 :],
-            *[_address(t) for t in own],
+            *values,
         )
         if bad >= 0:
             raise BadTarget(bad)
-        return loss, grad, scale
+        return loss, grad, factor
 
-    def fake(scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, *args: Any) -> _Results:
-        return _loss_outputs(scores, *args[extra : extra + 3])
+    def outputs(scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, *args: Any) -> _Results:
+        reduction, groups, with_grad = args[extra : extra + 3]
+        loss, grad = _loss_outputs(scores, reduction, groups, with_grad)
+        return loss, scores.new_empty((groups, 0)) if grad is None else grad, _scale(scores, groups)
 
-    return _define(f"{name}({', '.join(arguments)}) -> (Tensor, Tensor, Tensor)", run, fake)
+    def traceable(scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, *args: Any) -> _Results:
+        groups = args[extra + 1]
+        scale = _scale(scores, groups)
+        loss, grad, _ = run(scores, target, weight, *args, scale=scale)
+        return loss, scores.new_empty((groups, 0)) if grad is None else grad, scale
+
+    schema = f"{name}({', '.join(arguments)}) -> (Tensor, Tensor, Tensor)"
+    return Kernel(run, _define(schema, traceable, outputs).op)
+
+
+def _scale(scores: Tensor, groups: int) -> Tensor:
+    return scores.new_empty((groups,) if groups else ())
 
 
 smooth_topk = _define_loss("smooth_topk", "int k, float tau, float alpha")
@@ -165,137 +182,70 @@ two_way = _define_loss(
 )
 multilabel_softmax = _define_loss("multilabel_softmax")
 warp = _define_loss("warp", tensor="seeds")
+rml = _define_loss("rml", "float ramp, float label_weight")
 assume_negative = _define_loss("assume_negative", "bool weighted, float label_smoothing")
 
 
-def _run_lml(scores: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
-    scores, k_rows = scores.contiguous(), None if k_rows is None else k_rows.contiguous()
-    p, frame = _fake_lml(scores, k_rows, k)
-    rows, n = scores.shape
-    native.lml(
-        scores.dtype == torch.float64,
-        scores.data_ptr(),
+def _run(name: str, arguments: Sequence[Any], outputs: Sequence[Tensor]) -> Any:
+    """Call a function of rows: its arguments, the first of them a matrix that has these rows, then what it writes."""
+    held = [value.contiguous() if isinstance(value, Tensor) else value for value in arguments]
+    rows, n = held[0].shape
+    return getattr(native, name)(
+        held[0].dtype == torch.float64,
         rows,
         n,
-        k,
-        _address(k_rows),
-        p.data_ptr(),
-        frame.data_ptr(),
         torch.get_num_threads(),
+        *[_address(value) if value is None or isinstance(value, Tensor) else value for value in held],
+        *[output.data_ptr() for output in outputs],
     )
-    return p, frame
 
 
-def _fake_lml(scores: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
-    return _like(scores), scores.new_empty((scores.shape[0], 3), dtype=torch.float64)
+def _define_rows(schema: str, outputs: Callable[..., Any]) -> Kernel:
+    """Declare another function of rows; ``outputs`` makes the memory that it writes."""
+    name = schema.split("(")[0]
+
+    def run(*args: Any) -> Any:
+        results = outputs(*args)
+        _run(name, args, (results,) if isinstance(results, Tensor) else results)
+        return results
+
+    return _define(schema, run, outputs)
 
 
-lml = _define("lml(Tensor scores, Tensor? k_rows, int k) -> (Tensor, Tensor)", _run_lml, _fake_lml)
-
-
-def _run_lml_backward(scores: Tensor, p: Tensor, frame: Tensor, upstream: Tensor) -> Tensor:
-    scores, p, upstream = scores.contiguous(), p.contiguous(), upstream.contiguous()
-    grad = _like(scores)
-    native.lml_backward(
-        scores.dtype == torch.float64,
-        scores.data_ptr(),
-        p.data_ptr(),
-        frame.contiguous().data_ptr(),
-        upstream.data_ptr(),
-        scores.shape[0],
-        scores.shape[1],
-        grad.data_ptr(),
-        torch.get_num_threads(),
-    )
-    return grad
-
-
-lml_backward = _define(
+lml = _define_rows(
+    "lml(Tensor scores, Tensor? k_rows, int k) -> (Tensor, Tensor)",
+    lambda scores, k_rows, k: (_like(scores), scores.new_empty((scores.shape[0], 3), dtype=torch.float64)),
+)
+lml_backward = _define_rows(
     "lml_backward(Tensor scores, Tensor p, Tensor frame, Tensor upstream) -> Tensor",
-    _run_lml_backward,
     lambda scores, p, frame, upstream: _like(scores),
 )
-
-
-def _run_subset_sums(scores: Tensor, k: int, with_marginals: bool) -> tuple[Tensor, Tensor]:
-    scores = scores.contiguous()
-    log_sum, marginals = _fake_subset_sums(scores, k, with_marginals)
-    native.subset_sums(
-        scores.dtype == torch.float64,
-        scores.data_ptr(),
-        scores.shape[0],
-        scores.shape[1],
-        k,
-        log_sum.data_ptr(),
-        marginals.data_ptr() if with_marginals else 0,
-        torch.get_num_threads(),
-    )
-    return log_sum, marginals
-
-
-def _fake_subset_sums(scores: Tensor, k: int, with_marginals: bool) -> tuple[Tensor, Tensor]:
-    log_sum = scores.new_empty(scores.shape[0], dtype=torch.float64)
-    return log_sum, scores.new_empty(scores.shape if with_marginals else (scores.shape[0], 0))
-
-
-subset_sums = _define(
-    "subset_sums(Tensor scores, int k, bool with_marginals) -> (Tensor, Tensor)", _run_subset_sums, _fake_subset_sums
+subset_sums = _define_rows(
+    "subset_sums(Tensor scores, int k, bool with_marginals) -> (Tensor, Tensor)",
+    lambda scores, k, with_marginals: (
+        scores.new_empty(scores.shape[0], dtype=torch.float64),
+        scores.new_empty(scores.shape if with_marginals else (scores.shape[0], 0)),
+    ),
 )
-
-
 SLOPE_DEGREE = 8  # the largest k that subset_slopes takes
-
-
-def _run_subset_slopes(scores: Tensor, direction: Tensor, k: int) -> Tensor:
-    scores, direction = scores.contiguous(), direction.contiguous()
-    slopes = _like(scores)
-    native.subset_slopes(
-        scores.dtype == torch.float64,
-        scores.data_ptr(),
-        direction.data_ptr(),
-        scores.shape[0],
-        scores.shape[1],
-        k,
-        slopes.data_ptr(),
-        torch.get_num_threads(),
-    )
-    return slopes
-
-
-subset_slopes = _define(
-    "subset_slopes(Tensor scores, Tensor direction, int k) -> Tensor",
-    _run_subset_slopes,
-    lambda scores, direction, k: _like(scores),
+subset_slopes = _define_rows(
+    "subset_slopes(Tensor scores, Tensor direction, int k) -> Tensor", lambda scores, direction, k: _like(scores)
 )
-
-
-def _run_kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -> tuple[Tensor, Tensor]:
-    scores = scores.contiguous()
-    noise = None if noise is None else noise.contiguous()
-    values, indices = _fake_kth_largest(scores, noise, epsilon, k)
-    native.kth_largest(
-        scores.dtype == torch.float64,
-        scores.data_ptr(),
-        _address(noise),
-        epsilon,
-        scores.shape[0],
-        scores.shape[1],
-        k,
-        values.data_ptr(),
-        indices.data_ptr(),
-        torch.get_num_threads(),
-    )
-    return values, indices
-
-
-def _fake_kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -> tuple[Tensor, Tensor]:
-    return scores.new_empty(scores.shape[0]), scores.new_empty(scores.shape[0], dtype=torch.int64)
-
-
-kth_largest = _define(
+kth_largest = _define_rows(
     "kth_largest(Tensor scores, Tensor? noise, float epsilon, int k) -> (Tensor, Tensor)",
-    _run_kth_largest,
-    _fake_kth_largest,
+    lambda scores, noise, epsilon, k: (
+        scores.new_empty(scores.shape[0]),
+        scores.new_empty(scores.shape[0], dtype=torch.int64),
+    ),
+)
+average_k = _define_rows(
+    "average_k(Tensor set_scores, Tensor proposal_scores, Tensor index, Tensor weight, float k, float alpha, "
+    "bool mean, int groups) -> (Tensor, Tensor, Tensor)",
+    lambda sets, proposals, index, weight, k, alpha, mean, groups: (
+        sets.new_empty(groups),
+        _like(sets),
+        _like(proposals),
+    ),
 )
 
 
@@ -305,24 +255,11 @@ FIT_ATOMS = 8  # the most rows that nonnegative_fit combines
 def nonnegative_fit(target: Tensor, dictionary: Tensor, picked: Tensor, singular: float) -> tuple[Tensor, Tensor]:
     """Rows as nonnegative combinations of dictionary rows: coefficients in double precision, and what is left over.
 
-    Eager only: nothing of it is differentiated. ``picked`` (rows, t) holds rows of the dictionary, or -1.
+    Eager only: nothing of it is differentiated. ``picked`` (rows, atoms) holds rows of the dictionary, or -1.
     """
-    target, dictionary, picked = target.contiguous(), dictionary.contiguous(), picked.contiguous()
-    coefficients, residual = torch.empty(picked.shape, dtype=torch.float64), _like(target)
-    native.nonnegative_fit(
-        target.dtype == torch.float64,
-        target.data_ptr(),
-        dictionary.data_ptr(),
-        picked.data_ptr(),
-        singular,
-        target.shape[0],
-        target.shape[1],
-        picked.shape[1],
-        coefficients.data_ptr(),
-        residual.data_ptr(),
-        torch.get_num_threads(),
-    )
-    return coefficients, residual
+    results = torch.empty(picked.shape, dtype=torch.float64), _like(target)
+    _run("nonnegative_fit", (target, dictionary, picked, picked.shape[1], singular), results)
+    return results
 
 
 def single_positive(target: Tensor) -> Tensor:
@@ -330,51 +267,8 @@ def single_positive(target: Tensor) -> Tensor:
 
     Eager only: the values decide about errors. ``BadTarget`` says where a value is not allowed.
     """
-    target = target.contiguous()
-    rows, n = target.shape
-    index = torch.empty(rows, dtype=torch.int64)
-    bad = native.single_positive(
-        rows, n, target.data_ptr(), LABEL_TYPES[target.dtype], index.data_ptr(), torch.get_num_threads()
-    )
+    index = torch.empty(target.shape[0], dtype=torch.int64)
+    bad = _run("single_positive", (target, LABEL_TYPES[target.dtype]), (index,))
     if bad >= 0:
         raise BadTarget(bad)
     return index
-
-
-def _run_average_k(
-    scores: Tensor, proposals: Tensor, index: Tensor, weight: Tensor, k: float, alpha: float, mean: bool, groups: int
-) -> _Results:
-    scores, proposals, index, weight = (t.contiguous() for t in (scores, proposals, index, weight))
-    loss, set_grad, proposal_grad = _fake_average_k(scores, proposals, index, weight, k, alpha, mean, groups)
-    native.average_k(
-        scores.dtype == torch.float64,
-        scores.shape[0],
-        scores.shape[1],
-        groups,
-        scores.data_ptr(),
-        proposals.data_ptr(),
-        index.data_ptr(),
-        weight.data_ptr(),
-        k,
-        alpha,
-        mean,
-        loss.data_ptr(),
-        set_grad.data_ptr(),
-        proposal_grad.data_ptr(),
-        torch.get_num_threads(),
-    )
-    return loss, set_grad, proposal_grad
-
-
-def _fake_average_k(
-    scores: Tensor, proposals: Tensor, index: Tensor, weight: Tensor, k: float, alpha: float, mean: bool, groups: int
-) -> _Results:
-    return scores.new_empty(groups), _like(scores), _like(scores)
-
-
-average_k = _define(
-    "average_k(Tensor scores, Tensor proposals, Tensor index, Tensor weight, float k, float alpha, bool mean, "
-    "int groups) -> (Tensor, Tensor, Tensor)",
-    _run_average_k,
-    _fake_average_k,
-)

@@ -45,15 +45,15 @@ double truncated_entropy_row(const T* s, int64_t n, int64_t k, const Present& y,
   return loss;
 }
 
-template <class T> void truncated_entropy(LossCall& call, int64_t k) {
+template <class T> void truncated_entropy(LossCall& call, const shortlist::TruncatedEntropyOptions& o) {
   call.complete = call.shares;
-  for_rows(call.rows, call.n * 8, call.threads, [&](int64_t row) {
-    const T* s = static_cast<const T*>(call.scores) + row * call.n;
-    T* grad = call.grad ? static_cast<T*>(call.grad) + row * call.n : nullptr;
+  for_rows(call.rows, call.n, 1, call.threads, [&](int64_t row) {
+    const T* s = row_of<const T>(call.scores, row, call.n);
+    T* grad = row_of<T>(call.grad, row, call.n);
     const Present y = present(call, row);
     const double weight = y.count ? weight_of(call, row) : 0.0;
     const double share = share_of(call, row, weight);
-    const double loss = weight > 0 ? truncated_entropy_row(s, call.n, k, y, share, grad) : 0.0;
+    const double loss = weight > 0 ? truncated_entropy_row(s, call.n, o.k, y, share, grad) : 0.0;
     finish(call, row, loss, weight, grad);
   });
 }

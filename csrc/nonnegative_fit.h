@@ -69,21 +69,20 @@ struct Combination {
   }
 };
 
-// picked: rows x t numbers of dictionary rows, negative for none; t up to kMostAtoms.
-// coefficients: rows x t; residual: rows x n, what is left of the target.
-template <class T>
-void nonnegative_fit(const T* target, const T* dictionary, const int64_t* picked, double singular, int64_t rows,
-                     int64_t n, int64_t t, double* coefficients, T* residual, int threads) {
-  for_rows(rows, n * (t + 1) * (t + 1), threads, [&](int64_t row) {
-    const T* goal = target + row * n;
+// residual: what is left of the target.
+template <class T> void nonnegative_fit(const Rows& rows, const shortlist::NonnegativeFitCall& call) {
+  const int64_t n = rows.n, t = call.atoms;
+  for_rows(rows.rows, n, 0.3 * double((t + 1) * (t + 1)), rows.threads, [&](int64_t row) {
+    const T* goal = row_of<const T>(call.target, row, n);
+    T* residual = row_of<T>(call.residual, row, n);
     const T* atom[kMostAtoms];
     double norm[kMostAtoms];
     int place[kMostAtoms];
     Combination all;
     for (int j = 0; j < t; ++j) {
-      const int64_t number = picked[row * t + j];
+      const int64_t number = call.picked[row * t + j];
       if (number < 0) continue;
-      const T* vector = dictionary + number * n;
+      const T* vector = row_of<const T>(call.dictionary, number, n);
       const double length = std::sqrt(inner(vector, vector, n));
       if (!(length > 0)) continue;
       const int i = all.atoms++;
@@ -91,8 +90,8 @@ void nonnegative_fit(const T* target, const T* dictionary, const int64_t* picked
       for (int h = 0; h < i; ++h) all.gram[i][h] = all.gram[h][i] = inner(vector, atom[h], n) / length / norm[h];
       all.moment[i] = inner(vector, goal, n) / length;
     }
-    all.solve(singular);
-    double* x = coefficients + row * t;
+    all.solve(call.singular);
+    double* x = call.coefficients + row * t;
     for (int j = 0; j < t; ++j) x[j] = 0;
     for (int i = 0; i < all.atoms; ++i) all.best[i] /= norm[i], x[place[i]] = all.best[i];
     constexpr int kPart = 64;
@@ -102,7 +101,7 @@ void nonnegative_fit(const T* target, const T* dictionary, const int64_t* picked
       for (int64_t j = 0; j < size; ++j) left[j] = double(goal[start + j]);
       for (int i = 0; i < all.atoms; ++i)
         for (int64_t j = 0; j < size; ++j) left[j] -= all.best[i] * double(atom[i][start + j]);
-      for (int64_t j = 0; j < size; ++j) residual[row * n + start + j] = T(left[j]);
+      for (int64_t j = 0; j < size; ++j) residual[start + j] = T(left[j]);
     }
   });
 }

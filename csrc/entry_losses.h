@@ -29,7 +29,7 @@ RowSum entry_sums(const T* s, int64_t n, Codes&& codes, F&& term, T weight, T* g
     codes(begin, count, code);
     Vec<T> sum{};
     Int<T> counted{};
-    const auto entries = [&](Vec<T> x, Vec<T> y, int64_t j) {
+    const auto weighted_slope = [&](Vec<T> x, Vec<T> y, int64_t j) {
       const Int<T> in = y >= T(0);
       const Term<T> t = term(in ? bounded<T>(x) : splat<T>(0), y, j);
       sum += in ? t.loss : splat<T>(0);
@@ -38,11 +38,12 @@ RowSum entry_sums(const T* s, int64_t n, Codes&& codes, F&& term, T weight, T* g
     };
     int64_t i = 0;
     for (; i + W <= count; i += W) {
-      const Vec<T> g = entries(load(s + begin + i), load(code + i), begin + i);
+      const Vec<T> g = weighted_slope(load(s + begin + i), load(code + i), begin + i);
       if (grad) store(grad + begin + i, g);
     }
     if (i < count) {
-      const Vec<T> g = entries(load_part(s + begin + i, count - i, T(0)), load_part(code + i, count - i, T(-1)), begin + i);
+      const Vec<T> x = load_part(s + begin + i, count - i, T(0)), y = load_part(code + i, count - i, T(-1));
+      const Vec<T> g = weighted_slope(x, y, begin + i);
       if (grad) store_part(grad + begin + i, g, count - i);
     }
     out.loss += total<T>(sum);

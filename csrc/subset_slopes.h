@@ -132,10 +132,12 @@ template <class T> void subset_slope(const T* s, const T* direction, int64_t n, 
   for (int64_t j = 0; j < n; ++j) slope[j] = T(out[j]);
 }
 
-template <class T>
-void subset_slopes(const T* scores, const T* direction, int64_t rows, int64_t n, int64_t k, T* slope, int threads) {
-  for_rows(rows, n * (8 + 4 * k), threads,
-           [&](int64_t row) { subset_slope(scores + row * n, direction + row * n, n, k, slope + row * n); });
+template <class T> void subset_slopes(const Rows& rows, const shortlist::SubsetSlopesCall& call) {
+  const int64_t n = rows.n;
+  for_rows(rows.rows, n, 3 + double(call.k), rows.threads, [&](int64_t row) {
+    subset_slope(row_of<const T>(call.scores, row, n), row_of<const T>(call.direction, row, n), n, call.k,
+                 row_of<T>(call.slopes, row, n));
+  });
 }
 
 }  // namespace SHORTLIST_ISA
