@@ -6,10 +6,11 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
-from shortlist.reports.charts import nice_ticks, recall_chart, training_charts
+from shortlist.reports.charts import nice_ticks, training_charts
 from shortlist.reports.contents import contents
 from shortlist.reports.drawing import Picture, label_graph, picture_of
 from shortlist.reports.similarity import place_graph
+from shortlist.scenes.report import recall_chart
 from tests.reports.made_up import made_up_report
 
 NASTY = "<script>alert(1)</script> [/red] & \"'"

@@ -193,10 +193,10 @@ def _recall_charts(measured: Mapping[str, Sequence[_Measured]]) -> list[Chart]:
         kind: [[statistics.fmean(one.recall[kind, k] for one in seeds) for k in KS] for seeds in measured.values()]
         for kind in _KINDS
     }
-    return [_recall_chart(kind, KS, values) for kind, values in means.items()]
+    return [recall_chart(kind, KS, values) for kind, values in means.items()]
 
 
-def _recall_chart(title: str, ks: Sequence[int], recalls: Sequence[Sequence[float]]) -> Chart:
+def recall_chart(title: str, ks: Sequence[int], recalls: Sequence[Sequence[float]]) -> Chart:
     """Recall of scene graphs against K, a line for each run."""
     most = max([0.05, *(value for line in recalls for value in line)])
     low, high = 0.0, min(1.0, 1.05 * most)
