@@ -134,7 +134,9 @@ def link_rows(scores: NDArray[Any], link: AnyLink, first_row: int = 0) -> NDArra
         linked = _sigmoid(scores)
     else:
         linked = scores
-    if linked.size and (largest := linked.max()) != largest:
+    # one NaN in a row makes all of its softmax NaN: of a single row any entry tells
+    alike = link == "softmax" and len(linked) == 1
+    if linked.size and (worst := linked.item(0) if alike else linked.max()) != worst:
         row = int(np.isnan(linked).any(-1).argmax())
         _raise_undefined(scores[row], first_row + row)
     return linked

@@ -7,6 +7,7 @@ import pytest
 from shortlist.errors import ShortlistError
 from shortlist.exporting.model import rule_model, run_model
 from shortlist.exporting.nodes import HASH_OPSET, PLAIN_OPSET
+from shortlist.links import ScaledLink
 from shortlist.sets import (
     AverageK,
     Conformal,
@@ -20,12 +21,15 @@ from shortlist.sets import (
 )
 
 ROWS, LABELS = 10_000, 30
+VECTOR = ScaledLink("vector", "softmax", scale=tuple(np.linspace(0.5, 1.5, LABELS)), shift=(0.1,) * LABELS)
 RULES = [
     TopK(5),
     AverageK(3.5),
     AverageK(2, link="none"),
     AverageK(2.5, link="sigmoid", min_size=2),
+    AverageK(3.5, min_size=1, max_size=6),
     Threshold(0.1),
+    Threshold(0.1, link=VECTOR),
     Threshold(0.5, link="sigmoid"),
     Penalized(0.2),
     PointwiseError(0.1),

@@ -90,7 +90,8 @@ class LabelSets(WrittenSets):
     @classmethod
     def _of(cls, offsets: Any, indices: Any, num_labels: int, vocabulary: tuple[str, ...] | None) -> LabelSets:
         """From arrays that are right and belong to no one else, without any check."""
-        offsets.flags.writeable = indices.flags.writeable = False
+        offsets.setflags(write=False)
+        indices.setflags(write=False)
         sets = object.__new__(cls)
         sets.__dict__.update(offsets=offsets, indices=indices, num_labels=num_labels, vocabulary=vocabulary)
         return sets

@@ -41,14 +41,12 @@ def read_blocks(
 ) -> Iterator[Block]:
     """The rows of ``source`` in order, about ``size`` scores at a time. Batches of an iterable are scores or
     (scores, target) pairs, or (scores, target, {"groups": ..., "weights": ...})."""
-    if isinstance(source, Tensor) and source.dtype == torch.float32 and source.device.type == "cpu":
-        source = source.detach().numpy()
-    plain = target is None and groups is None and weights is None
-    if plain and isinstance(source, np.ndarray) and source.ndim == 2 and 0 < source.size <= size:
-        ready = source.dtype == np.float32 and source.flags.carray
-        if ready:  # a few rows are not kept waiting by what other inputs need
-            yield Block(source, None, 0)
-            return
+    if isinstance(source, Tensor) and source.dtype is torch.float32 and source.is_cpu and not source.requires_grad:
+        source = source.numpy()
+    plain = target is None and groups is None and weights is None and isinstance(source, np.ndarray)
+    if plain and source.dtype == np.float32 and source.ndim == 2 and 0 < source.size <= size and source.flags.carray:
+        yield Block(source, None, 0)  # a few rows are not kept waiting by what other inputs need
+        return
     if is_array(source):
         yield from _split(source, target, 0, size, groups, weights)
         return

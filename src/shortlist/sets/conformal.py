@@ -214,6 +214,7 @@ class Conformal(SetRule):
         self._facts: dict[str, list[NDArray[Any]]] = {"groups": [], "weights": []}  # of each row, where asked for
         self._cells: dict[str, dict[int, SortedScores]] = {}  # by group, then by class or cluster
         self._cluster_of: dict[int, int] = {}
+        self._same_limits: NDArray[np.float64] | None = None
 
     def learn(self, block: Block) -> None:
         (self._learn_multi if self.labels == "multi" else self._learn_single)(block)
@@ -236,6 +237,7 @@ class Conformal(SetRule):
         self._rows += int((target != -1).any(-1).sum())
 
     def finish(self) -> None:
+        self._same_limits = None
         self._values = [np.concatenate(self._values)]
         self._extras = [np.concatenate(self._extras)]
         self._facts = {name: [np.concatenate(kept)] if kept else [] for name, kept in self._facts.items()}
@@ -288,6 +290,13 @@ class Conformal(SetRule):
 
     def _limits(self, block: Block) -> NDArray[np.float64]:
         """The largest score that gets in: (rows or 1, labels or 1)."""
+        if self.needs:
+            return self._limits_now(block)
+        if self._same_limits is None:  # the same for every block: one row is not kept waiting for them again
+            self._same_limits = self._limits_now(block)
+        return self._same_limits
+
+    def _limits_now(self, block: Block) -> NDArray[np.float64]:
         rows, num_labels = block.scores.shape
         by_label = self.per_class or self.clusters is not None
         limits = np.full((rows if self.by_group or self.weighted else 1, num_labels if by_label else 1), math.inf)
