@@ -217,6 +217,22 @@ def test_the_same_seed_gives_the_same_sets_and_another_seed_others():
     assert sets[0] == sets[1] != sets[2]
 
 
+@pytest.mark.parametrize("score", ["aps", "raps", "saps", "top-k"])
+@pytest.mark.parametrize("seed", [None, 1])
+def test_sets_do_not_depend_on_how_many_ranks_are_looked_at_first(score, seed, monkeypatch):
+    rng = np.random.default_rng(0)
+    scores = (rng.normal(size=(200, 30)) * 3).round(1).astype(np.float32)
+    target = (scores + rng.gumbel(size=scores.shape)).argmax(-1)
+    for alpha in (0.05, 0.3):
+        rule = Conformal(alpha, score, seed=seed, free_rank=3).fit(scores, target)
+        expected = rule.predict(scores)
+        assert np.array_equal(rule.p_values(scores) > alpha, expected.to_dense())
+        for first in (1, 2, 17):
+            with monkeypatch.context() as patch:
+                patch.setattr("shortlist.sets._nonconformity._FIRST", first)
+                assert rule.predict(scores) == expected
+
+
 # ---- groups, weights, clusters, p-values, one row after the other
 
 

@@ -16,6 +16,8 @@ from shortlist.sets._hash import mix, row_hashes
 from shortlist.sets._order import descending
 from shortlist.sets.scores import RankScore, Score, ValueScore
 
+_FIRST = 128  # ranks that are looked at first: most sets end within them
+
 
 class Nonconformity:
     """A score, with the link that makes rows comparable and the seed of its random numbers (None: not randomised)."""
@@ -53,11 +55,24 @@ class Nonconformity:
         if limit.shape[1] > 1 or not isinstance(self.score, RankScore):
             return np.asarray(self.of_all(block) <= limit)
         p = self._linked(block)
-        ranked = sorted_rows(p)
-        inside = self._of_ranks(ranked, block.scores) <= limit
+        found, going_on = self._below_first(p, block.scores, limit, _FIRST)
+        if len(going_on):
+            own = limit[going_on] if len(limit) > 1 else limit
+            found[going_on] = self._below_first(p[going_on], block.scores[going_on], own, p.shape[1])[0]
+        return found
+
+    def _below_first(
+        self, p: NDArray[Any], scores: NDArray[Any], limit: NDArray[np.float64], ranks: int
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Membership as far as the first ranks tell it, and the rows whose sets go on beyond them."""
+        after = p.shape[1] - min(ranks, p.shape[1])
+        ranked = sorted_rows(np.partition(p, after, axis=-1)[:, after:] if after else p)
+        inside = self._of_ranks(ranked, scores) <= limit
         # up to the last rank below the limit: scores never fall along the ranks, up to rounding
         size = np.where(inside.any(-1), inside.shape[1] - inside[:, ::-1].argmax(-1), 0)
-        return first_labels(p, ranked, size, block.scores)
+        going_on = np.flatnonzero(inside[:, -1]) if after else np.zeros(0, np.int64)
+        size[going_on] = 0
+        return first_labels(p, ranked, size, scores), going_on
 
     def _linked(self, block: Block) -> NDArray[Any]:
         p = link_rows(block.scores, self.link, block.first_row)
@@ -79,14 +94,15 @@ def sorted_rows(p: NDArray[Any]) -> NDArray[Any]:
 def first_labels(
     p: NDArray[Any], ranked: NDArray[Any], size: NDArray[np.int64], scores: NDArray[Any]
 ) -> NDArray[np.bool_]:
-    """Membership of the ``size`` best labels of each row; ``ranked`` are the rows of ``p``, sorted."""
+    """Membership of the ``size`` best labels of each row; ``ranked`` are the rows of ``p``, sorted: all of them, or one
+    more at least than the size."""
     rows, num_labels = p.shape
     if not rows:
         return np.zeros(p.shape, bool)
     at = np.arange(rows)
     last = ranked[at, np.maximum(size, 1) - 1]
     inside = (p >= last[:, None]) & (size > 0)[:, None]
-    after = ranked[at, np.minimum(size, num_labels - 1)]
+    after = ranked[at, np.minimum(size, ranked.shape[1] - 1)]
     tied = np.flatnonzero((size > 0) & (size < num_labels) & (after == last))
     if len(tied):
         order = descending(p[tied], scores[tied])
