@@ -252,7 +252,7 @@ def overview(results: Results) -> list[Texts]:
 
 def _compared(results: Results) -> list[str]:
     found = [method for method in (*METHODS, *VARIANTS) if results.values("train constrained R@50", method=method)]
-    return [method for method in found if method != _baseline(method)]
+    return [method for method in found if method != _baseline(method) in found]
 
 
 def _names(part: str) -> list[str]:
