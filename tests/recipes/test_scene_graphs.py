@@ -40,7 +40,7 @@ def made_up(train: float, test: float) -> Results:
         more = {"train": train, "test": test, "validation": 0.0}
         gain = {part: 0.0 if method.startswith(("vanilla", FREQUENCY)) else more[part] for part in PARTS}
         numbers = {f"{part} {kind} R@{k}": 0.5 + gain[part] for part in PARTS for kind in KINDS for k in KS}
-        records.append(Record({"method": method, "seed": 0}, numbers, 1.0))
+        records += [Record({"method": method, "seed": seed}, numbers, 1.0) for seed in range(3)]
     return Results(records)
 
 
@@ -56,6 +56,14 @@ def test_the_findings_say_whether_the_claim_holds(train: float, test: float, sai
     first, second, _ = findings(made_up(train, test))
     assert said[0] in first
     assert said[1] in second
+
+
+def test_what_was_not_run_is_said() -> None:
+    records = [record for record in made_up(0.0, 0.0).records if record.keys["seed"] == 0]
+    few = Results([record for record in records if record.keys["method"] not in ("LML-50", "LML-20, SGD")])
+    assert findings(few)[-2:] == [
+        "Not run so far: LML-20, SGD; LML-50.", "vanilla and LML-20 were run with 1 of 3 seeds so far.",
+    ]  # fmt: skip
 
 
 def test_the_overview_has_the_differences_from_vanilla() -> None:
