@@ -657,3 +657,14 @@ def test_sets_of_all_labels_are_warned_of_and_none_is_fewer() -> None:
         assert classifier().fit(X, Y > 3).predict_sets(X).sizes.mean() == pytest.approx(1, abs=0.1)
         assert SetClassifier(random_state=0).fit(X, Y % 5).k_ == 3
         assert SetClassifier(random_state=0).fit(MX, MY).k_ == pytest.approx(MY.sum(1).mean(), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("rule", "options"),
+    [("risk-control", {"risk": "recall", "alpha": 0.2}), ("average-k", {"max_size": 5, "confidence": 0.9})],
+)
+def test_a_rule_that_promises_is_calibrated_on_rows_of_its_own(rule: str, options: dict[str, Any]) -> None:
+    X, Y = make_multilabel_classification(200, n_classes=6, random_state=0)
+    model = SetClassifier(k=2, rule=rule, rule_options=options, random_state=0).fit(X, Y)
+    assert model.rule_.promise
+    assert model._hold_out(torch.as_tensor(Y))[1].numel() == 20  # a tenth, which the model has not learned from

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
 _SMALL = 64  # as many rows are scored at once, without making a data set of them
 _LR, _RATES, _DECAY = 0.005, (0.001, 0.003, 0.01), 0.01  # of adamw
+_PROMISING = ("conformal", "online-conformal", "risk-control")
 _RULE_OPTIONS = {"conformal": {"alpha": 0.1}, "threshold": {"value": 0.5}}
 
 
@@ -69,7 +70,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         k: labels per set (on average, for "average-k"); also the objective's k where it has one. None: for single
             labels 5, or half of them where there are fewer than ten; else the mean number of labels in ``y``. More than
             there are labels means all of them (fit then warns).
-        rule: "average-k", "top-k", "conformal", "threshold", "pointwise-error" or "penalized".
+        rule: "average-k", "top-k", "conformal", "risk-control", "threshold", "pointwise-error" or another name of
+            docs/rules.md.
         objective_options, rule_options: further options of the two, as dicts.
         preprocess: "auto" standardises numbers, fills blanks and encodes the categories of a frame
             (`shortlist.data.preprocessing.Preprocessor`); None takes the numbers as they are.
@@ -88,8 +90,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         calibration: share of the data held out from training to calibrate the rule (at least 10 rows, or a quarter of
             tiny data); 0 calibrates on the training rows, which makes the sets of new data too small. "auto": with
             "lbfgs" the scores of the rows that a fold held out, and the final model learns from all rows; a tenth held
-            out with "adamw", and for "conformal", whose promise needs rows that nothing else has seen. A rule that
-            has nothing to learn ("top-k", "threshold", ...) holds nothing out for single labels.
+            out with "adamw", and for rules that promise something about new rows ("conformal", "risk-control",
+            "average-k" with a ``confidence``), which needs rows that nothing else has seen. A rule
+            that has nothing to learn ("top-k", "threshold", ...) holds nothing out for single labels.
         random_state: an int makes fit repeatable.
 
     Attributes:
@@ -393,7 +396,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Which rows to train on, and which to calibrate on: a random share that leaves every label to train on."""
         count = len(target)
         everything = torch.arange(count)
-        by_folds = self.solver_ == "lbfgs" and not in_batches and self.rule != "conformal"
+        promises = self.rule in _PROMISING or "confidence" in (self.rule_options or {})
+        by_folds = self.solver_ == "lbfgs" and not in_batches and not promises
         by_folds &= self.weight_decay == "auto" and count >= 2 * FOLDS
         share = (0.0 if by_folds else 0.1) if self.calibration == "auto" else float(self.calibration)
         held_count = max(round(share * count), min(_FEW, count // 4))
