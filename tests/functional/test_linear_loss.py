@@ -1,5 +1,6 @@
 """`linear_loss` and the same loss of whole scores: one value, one gradient of features, weight and bias."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from torch.nn.functional import linear
 import shortlist.functional as F
 from shortlist import kernels
 from shortlist.errors import ShortlistError
+from shortlist.functional._linear_head import Head
 
 ROWS, SIZE, LABELS = 13, 5, 17
 FEW = 4 * 2 * LABELS * 8  # bytes: four rows of float64 at a time
@@ -290,3 +292,101 @@ def test_a_bad_label_is_named_by_its_place_in_the_whole_matrix() -> None:
     target[9, 4] = 7
     with pytest.raises(ShortlistError, match=r"target\[9, 4\] is 7"):
         F.linear_loss(F.binary_loss, numbers(ROWS, SIZE), numbers(LABELS, SIZE), target, memory=FEW)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("smooth_topk", {"reduction": "median"}),
+        ("two_way", {"reduction": "none"}),
+        ("two_way_class", {"reduction": "none"}),
+        ("average_k", {"reduction": "none"}),
+        ("average_k", {"k": LABELS + 1}),
+        ("average_k", {"alpha": -1.0}),
+        ("expected_positive", {"k": 0}),
+        ("expected_positive", {"beta": -1.0}),
+        ("smooth_topk", {"sample_weight": torch.ones(())}),
+        ("smooth_topk", {"sample_weight": torch.ones(ROWS + 3)}),
+    ],
+)
+def test_refuses_what_the_loss_of_whole_scores_refuses(name: str, options: dict[str, Any]) -> None:
+    loss, own = ALL[name]
+    x, weight = numbers(ROWS, SIZE), numbers(LABELS, SIZE)
+    heads = 2 if loss is F.average_k_loss else 1
+    with pytest.raises(ShortlistError) as whole:
+        loss(*[linear(x, weight)] * heads, target_of(name), **own | options)
+    with pytest.raises(ShortlistError, match=re.escape(str(whole.value))):
+        F.linear_loss(loss, x, (weight, weight) if heads == 2 else weight, target_of(name), **own | options)
+
+
+def test_a_k_for_more_rows_than_there_are_is_refused() -> None:
+    ks = torch.ones(3, dtype=torch.long)
+    with pytest.raises(ShortlistError, match=r"one entry per row, shape \(2,\), got \(3,\)"):
+        F.linear_loss(F.lml_loss, numbers(2, SIZE), numbers(LABELS, SIZE), torch.zeros_like(ks[:2]), k=ks)
+
+
+@pytest.mark.parametrize("shape", [(SIZE,), (3, 0)])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_one_row_without_a_batch_and_rows_without_features(shape: tuple[int, ...], reduction: str) -> None:
+    x, weight, bias = numbers(*shape), numbers(LABELS, shape[-1]), numbers(LABELS)
+    target = torch.zeros(shape[:-1], dtype=torch.long)
+    whole = F.assume_negative_loss(linear(x, weight, bias), target, reduction=reduction)
+    blocks = F.linear_loss(F.assume_negative_loss, x, weight, target, bias=bias, reduction=reduction)
+    assert_same([whole], [blocks], 1e-12)
+
+
+def test_a_masked_label_has_no_gradient_in_a_row_with_a_nan() -> None:
+    mask = torch.ones(ROWS, LABELS, dtype=torch.bool)
+    mask[:, 2] = False
+    x, weight, bias = numbers(ROWS, SIZE), numbers(LABELS, SIZE), numbers(LABELS)
+    bias[5] = torch.nan
+    bias.requires_grad_()
+    F.linear_loss(
+        F.average_k_loss, x, (weight, weight), target_of("average_k"), bias=(numbers(LABELS), bias), k=2, mask=mask
+    ).backward()
+    assert bias.grad is not None
+    assert bias.grad.isnan().tolist() == [label != 2 for label in range(LABELS)]
+
+
+@pytest.mark.parametrize(("rows", "labels", "scale"), [(4096, 10, 20.0), (512, 3000, 0.1)])
+def test_gradients_in_float16_neither_overflow_nor_vanish(rows: int, labels: int, scale: float) -> None:
+    x, weight = (numbers(rows, 3) * scale).half(), (numbers(labels, 3, seed=1) * 0.1).half().requires_grad_()
+    target = torch.arange(rows) % 3
+    (F.linear_loss(F.lml_loss, x, weight, target, k=1).float() * 256).backward()
+    exact = weight.detach().double().requires_grad_()
+    (F.lml_loss(linear(x.double(), exact), target, k=1) * 256).backward()
+    torch.testing.assert_close(weight.grad.double()[3:], exact.grad[3:], rtol=0.01, atol=1e-4)  # type: ignore[index, union-attr]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_backward_computes_in_the_type_of_its_forward(reduction: str) -> None:
+    x, weight = numbers(ROWS, SIZE, dtype=torch.bfloat16), numbers(LABELS, SIZE, dtype=torch.float32).requires_grad_()
+    target = target_of("assume_negative")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        blocks = F.linear_loss(F.assume_negative_loss, x, weight, target, reduction=reduction)
+        whole = F.assume_negative_loss(linear(x, weight), target, reduction=reduction)
+    found = torch.autograd.grad(blocks.sum(), weight, create_graph=True)[0]
+    torch.testing.assert_close(found, torch.autograd.grad(whole.sum(), weight)[0])
+
+
+def test_losses_of_rows_keep_no_graph_of_their_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    add = Head.add
+
+    def noting(self: Head, *args: Any) -> None:
+        seen.append(torch.is_grad_enabled())
+        add(self, *args)
+
+    monkeypatch.setattr(Head, "add", noting)
+    weight = numbers(LABELS, SIZE).requires_grad_()
+    options = {"reduction": "none", "memory": FEW}
+    F.linear_loss(F.binary_loss, numbers(ROWS, SIZE), weight, target_of("binary"), **options).sum().backward()
+    assert seen == [False] * 4
+
+
+def test_inference_mode_and_no_grad_gather_no_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Head, "add")
+    weight = numbers(LABELS, SIZE).requires_grad_()
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            assert F.linear_loss(F.binary_loss, numbers(ROWS, SIZE), weight, target_of("binary")) > 0

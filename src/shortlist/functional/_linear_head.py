@@ -59,16 +59,26 @@ class Head:
     def add(self, gradient: Tensor, rows: slice = ALL, labels: slice = ALL, factor: Tensor | float = 1.0) -> None:
         """Take in ``factor`` times the gradient of a block of scores."""
         of_features, of_weight, of_bias = self._sums
-        features, gradient = self.features[rows] * factor, gradient.to(self.kind)
         if of_features is not None:
-            of_features[rows] += (gradient @ self.weight[labels]) * factor
+            of_features[rows] += self._product(gradient, self.weight[labels]) * factor
         if of_weight is not None:
             if of_weight.dtype == self.kind:
-                of_weight[labels].addmm_(gradient.T, features.to(self.kind))
+                of_weight[labels].addmm_(gradient.T, (self.features[rows] * factor).to(self.kind))
             else:
-                of_weight[labels] += gradient.T @ features.to(self.kind)
+                of_weight[labels] += self._product(gradient.T, self.features[rows]) * factor
         if of_bias is not None:
             of_bias[labels] += gradient.sum(0, dtype=of_bias.dtype) * factor
+
+    def _product(self, gradient: Tensor, other: Tensor) -> Tensor:
+        """Of the type of products. float16 has little room: its gradient is first made as large as that allows, since
+        a scaled loss (``torch.amp.GradScaler``) makes it so only afterwards."""
+        if self.kind != torch.float16 or not gradient.numel() or not other.numel():
+            return gradient.to(self.kind) @ other
+        # no entry of the product or of the gradient is larger
+        most = torch.linalg.vector_norm(gradient, 1, dim=1).max() * other.abs().max().clamp(min=1)
+        scale = torch.where((most > 0) & most.isfinite(), 2.0**15 / most, 1.0).clamp(max=2.0**64)
+        scaled = torch.mul(gradient, scale, out=torch.empty_like(gradient, dtype=self.kind))
+        return (scaled @ other).to(gradient.dtype) / scale
 
     @contextmanager
     def graph(self, scores: Tensor) -> Iterator[None]:

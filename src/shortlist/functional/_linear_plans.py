@@ -38,6 +38,10 @@ class Plan:
     def run(self, heads: list[Head], upstream: Tensor | None = None) -> tuple[Tensor, Tensor]:
         raise NotImplementedError
 
+    def check_options(self, no_rows: list[Tensor]) -> None:
+        """Let the loss itself say what is wrong with its options, of which a plan looks at a few only."""
+        self.loss(*no_rows, self.target[:0], **self.of_rows(slice(0, 0), sync=False))
+
     @property
     def reduction(self) -> str:
         reduction: str = self.options.get("reduction", "mean")
@@ -135,8 +139,9 @@ class ByRows(Plan):
         scores = head.scores(rows)
         with head.graph(scores):
             losses = self.loss(scores, self.target[rows], **self.of_rows(rows, sync=False))
-            if upstream is not None:
-                head.add_of((losses * upstream[rows]).sum(), scores, rows)
+            weighted = None if upstream is None else (losses * upstream[rows]).sum()
+        if weighted is not None:  # outside of the graph, which would keep what every block has added
+            head.add_of(weighted, scores, rows)
         return losses.detach()
 
 
@@ -167,7 +172,6 @@ class TwoWay(ByRows):
         rows = ByRows(self.loss, self.target, self.options | {"way": "sample"}, self.memory)
         sample, factor = rows.run(heads)
         return (value + wide(sample)).to(head.kind), factor
-
 
     def _columns(self, head: Head, labels: slice, target: Tensor, mask: Tensor | None) -> Tensor:
         """The sum of the class way over a block of labels."""
@@ -289,6 +293,8 @@ class AverageK(Plan):
             gradient = shares.exp_().mul_(torch.where(weight > 0, weight, 0.0).unsqueeze(-1))
             gradient.masked_fill_((weight == 0).unsqueeze(-1), 0.0)
             gradient[own] -= weight[own[0]]
+            if (mask := self.options.get("mask")) is not None:
+                gradient.masked_fill_(~mask[rows], 0.0)  # a NaN in the row, too, leaves what is masked alone
             head.add(gradient, rows)
         return wide(loss)
 

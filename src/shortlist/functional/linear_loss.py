@@ -95,18 +95,22 @@ def _by_blocks(
         )
     check_tensor(features, target, "target")
     flat_target = target.reshape(-1) if target.shape == shape else target.reshape(-1, labels)
+    check_sample_weight(_unmade(features, labels), options.get("sample_weight"))
     flat_options = {name: _flat(name, value, shape, labels) for name, value in options.items()}
     plan = plan_of(loss, flat_target, flat_options, memory)
-    tensors: list[Tensor | None] = [features.reshape(-1, features.shape[-1])]
+    tensors: list[Tensor | None] = [features.reshape(shape.numel(), features.shape[-1])]
     for one, shift in zip(weights, biases, strict=True):
         tensors += [one, shift]
+    if not torch.is_grad_enabled():  # a Function asks for gradients that nobody will
+        tensors = [None if tensor is None else tensor.detach() for tensor in tensors]
     try:
+        plan.check_options([features.new_empty(0, len(one)) for one in weights])
         result: Tensor = _LinearLoss.apply(plan, *tensors)
     except ShortlistError as error:  # a block counts from its own first row
-        _check_whole(features, target, labels, options)
+        _check_whole(features, target, labels)
         raise error
     if plan.reduction == "none":
-        result = result.reshape(*shape, *result.shape[1:])
+        result = result.reshape((*shape, *result.shape[1:]))
     return result
 
 
@@ -115,7 +119,9 @@ def _flat(name: str, value: Any, shape: torch.Size, labels: int) -> Any:
     if not isinstance(value, Tensor) or name not in _BY_ROW or not value.ndim:
         return value
     if name != "mask":
-        return value.reshape(-1) if value.shape == shape else value
+        if value.shape != shape:
+            raise ShortlistError(f"{name} must have one entry per row, shape {tuple(shape)}, got {tuple(value.shape)}")
+        return value.reshape(-1)
     try:
         same_for_all = value.expand(*value.shape[:-1], labels).reshape(-1, labels) if value.ndim > 1 else value[None]
         if len(same_for_all) == 1:
@@ -127,10 +133,14 @@ def _flat(name: str, value: Any, shape: torch.Size, labels: int) -> Any:
         ) from None
 
 
-def _check_whole(features: Tensor, target: Tensor, labels: int, options: dict[str, Any]) -> None:
-    """Raise what is wrong with target or weights in terms of the whole batch, if that is what was wrong."""
-    scores = features.new_empty(()).expand(*features.shape[:-1], labels)  # takes no memory
-    check_sample_weight(scores, options.get("sample_weight"))
+def _unmade(features: Tensor, labels: int) -> Tensor:
+    """Stands for all scores where only their shape and type matter: takes no memory."""
+    return features.new_empty(()).expand(*features.shape[:-1], labels)
+
+
+def _check_whole(features: Tensor, target: Tensor, labels: int) -> None:
+    """Raise what is wrong with the target in terms of the whole batch, if that is what was wrong."""
+    scores = _unmade(features, labels)
     if target.shape == scores.shape:
         check_label_matrix(scores, target)
     else:
@@ -186,6 +196,8 @@ class _LinearLoss(torch.autograd.Function):
     def forward(ctx: Any, plan: Plan, features: Tensor, *heads: Any) -> Tensor:
         wanted = ctx.needs_input_grad[1:]
         ctx.plan, ctx.state = plan, plan.random_state()
+        device = features.device.type
+        ctx.autocast = (device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device), False)
         ctx.save_for_backward(features, *heads)
         made = _heads(features, heads, wanted if plan.reduction != "none" else (False,) * len(wanted))
         value, factor = plan.run(made)
@@ -199,11 +211,11 @@ class _LinearLoss(torch.autograd.Function):
         features, *heads = ctx.saved_tensors
         wanted, plan = ctx.needs_input_grad[1:], ctx.plan
         if torch.is_grad_enabled():
-            with plan.random_state_set(ctx.state):
+            with plan.random_state_set(ctx.state), torch.autocast(*ctx.autocast):
                 return None, *_with_graph(plan, upstream, wanted, features, heads)
         if ctx.found is None:  # losses of rows; or somebody asks a second time
-            made = _heads(features, heads, wanted)
-            with plan.random_state_set(ctx.state):
+            with plan.random_state_set(ctx.state), torch.autocast(*ctx.autocast):
+                made = _heads(features, heads, wanted)
                 ctx.found = made, plan.run(made, upstream if plan.reduction == "none" else None)[1]
         (made, factor), ctx.found = ctx.found, None
         factor = factor if plan.reduction == "none" else factor * upstream
