@@ -63,6 +63,12 @@ def test_stretching_keeps_the_edges_and_cropping_the_middle(tmp_path):
     assert cropped.min() == 255
 
 
+def test_a_file_that_is_no_image_is_called_that(tmp_path):
+    (tmp_path / "x.png").write_bytes(b"hello")
+    with pytest.raises(ValueError, match=r"the image .*x.png: it is no image, or damaged at its beginning$"):
+        decode(tmp_path / "x.png")
+
+
 @pytest.mark.parametrize("suffix", ["jpg", "png", "webp", "gif"])
 def test_a_truncated_image_is_an_error_that_names_the_file(tmp_path, suffix):
     path = truncated(tmp_path / f"half.{suffix}")

@@ -60,6 +60,15 @@ def test_a_table_in_which_not_every_label_occurs_can_be_evaluated(run: runs.Run)
         runs.evaluate(run, "lift.csv")
 
 
+def test_evaluating_on_the_file_of_the_training_data_is_a_warning(run: runs.Run) -> None:
+    Path("test.csv").write_text(Path("table.csv").read_text())  # whatever a file is called, it is no part of the run
+    warned = {name: " ".join(runs.evaluate(run, name)["warnings"]) for name in ("./table.csv", "test.csv")}
+    assert {name: "was trained on the examples" in text for name, text in warned.items()} == {
+        "./table.csv": True,
+        "test.csv": False,
+    }
+
+
 def test_the_runs_own_parts_keep_its_columns_when_the_table_is_rewritten(run: runs.Run) -> None:
     before, _ = find_data(run, "test")
     lines = Path("table.csv").read_text().splitlines()

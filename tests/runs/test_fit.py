@@ -17,6 +17,7 @@ import shortlist as sl
 from shortlist import ShortlistError, ShortlistWarning, runs
 from shortlist.data.table_concerns import table_concerns
 from shortlist.runs.guess import guess_source
+from shortlist.runs.plan import Plan
 from tests.cli.command import run_here
 
 CIFAR = Path(os.environ.get("SHORTLIST_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "cifar100"
@@ -284,6 +285,14 @@ def test_columns_of_yes_or_no_that_become_features_beside_the_label_are_told() -
     Path("t.csv").write_text("a,new,sold\n1,1,0\n2,0,1\n3,1,1\n")
     note = "yes or no as well, and features: 'new'; if they are labels, name all with --labels"
     assert note in guess_source("t.csv").notes
+
+
+def test_it_is_told_that_blanks_among_several_labels_are_examples_without_labels_and_how_they_become_unknown() -> None:
+    Path("t.csv").write_text("a,tags\n1,new;sold\n2,\n3,sold\n4,new\n")
+    note = "1 of 4 cells of 'tags' are blank: examples without labels (unknown ones: data.train.unknown_names='[\"\"]')"
+    assert note in guess_source("t.csv").notes
+    plan = Plan.of("t.csv", None, (), ['data.train.unknown_names=[""]'], ())
+    assert plan.reading().data.train.options["unknown_names"] == [""]
 
 
 def test_the_columns_of_yes_or_no_in_a_table_of_images_are_its_labels() -> None:

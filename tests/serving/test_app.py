@@ -67,13 +67,25 @@ def test_columns_that_the_run_does_not_know_are_ignored_and_said(client) -> None
     ({"rows": [ROW], "rule": "top-k-2", "alpha": 0.1}, "has no alpha"),
     ({"rows": [ROW], "rule": "top-k-2", "k": 9}, "k must be at most 3"),
     ({"rows": [ROW], "rule": "conformal-0.1", "alpha": 2}, "alpha must be between 0 and 1"),
-    ({"rows": [ROW], "threshold": 1}, "threshold: Extra inputs"),
+    ({"rows": [ROW], "threshold": 1}, "'threshold' is not known: a request may have rows, images"),
+    ({"rows": [["south", 3.0]]}, "row 0 must be an object (column -> text, number, true, false or null) or a list"),
+    ({"rows": [ROW, {"length": [3], "shore": "south"}]}, "row 1 must be an object (column -> text, number"),
     ({"rows": "many"}, "rows: Input should be a valid list"),
 ])  # fmt: skip
 def test_a_wrong_request_is_told_what_is_allowed(client, body, said) -> None:
     answer = client.post("/predict", json=body)
     assert answer.status_code == 422
     assert said in answer.json()["error"]
+
+
+@pytest.mark.parametrize(("kind", "content", "said"), [
+    ("application/x-www-form-urlencoded", b'{"rows": []}', "sent with the header Content-Type: application/json"),
+    ("application/json", b"[1]", "a request is a JSON object"),
+    ("application/json", b'{"rows": }', "the body is no JSON from character 9 on"),
+])  # fmt: skip
+def test_a_body_that_is_no_request_is_told_what_one_is(client, kind, content, said) -> None:
+    answer = client.post("/predict", content=content, headers={"Content-Type": kind})
+    assert (answer.status_code, said in answer.json()["error"]) == (422, True)
 
 
 def test_a_body_that_is_too_large_is_not_read(client) -> None:
@@ -172,3 +184,6 @@ def test_images_are_answered_as_the_predictor_does(photos) -> None:
         assert (large.status_code, "100 x 51 pixels" in large.json()["error"]) == (422, True)
         broken = client.post("/predict", json={"images": [sent[0], sent[0][:60]]})
         assert (broken.status_code, "image 1 cannot be decoded" in broken.json()["error"]) == (422, True)
+        no_image = client.post("/predict", json={"images": [base64.b64encode(b"hello").decode()]})
+        said = "image 0 cannot be decoded: it is no image, or damaged at its beginning"
+        assert no_image.json()["error"] == said

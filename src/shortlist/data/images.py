@@ -185,8 +185,14 @@ def decode(
     except FileNotFoundError:
         raise ShortlistError(f"no such image: {os.fspath(path)}") from None
     except (OSError, SyntaxError, ValueError, pil.DecompressionBombError) as error:
-        reason = str(error).replace(repr(os.fspath(path)), "it")
+        reason = why_not_decoded(error).replace(repr(os.fspath(path)), "it")
         raise ShortlistError(f"cannot decode the image {os.fspath(path)}: {reason}") from error
+
+
+def why_not_decoded(error: Exception) -> str:
+    """What Pillow says, in words that name no object of its own."""
+    no_image = isinstance(error, require("PIL.Image").UnidentifiedImageError)
+    return "it is no image, or damaged at its beginning" if no_image else str(error)
 
 
 def as_pixels(image: Any, size: tuple[int, int] | None = None, crop: bool = False, zoom: float = ZOOM) -> Pixels:

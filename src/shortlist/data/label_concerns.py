@@ -9,6 +9,7 @@ from shortlist.data.column_use import listed
 from shortlist.data.dataset import Dataset
 
 _SEPARATORS = "|;,/"
+_UNKNOWN = ("unknown", "not known", "unlabelled", "unlabeled", "missing", "unbekannt", "inconnu", "desconocido")
 _ONCE = 100  # classes that occur once, and most of them do
 
 
@@ -24,7 +25,8 @@ def label_concerns(dataset: Dataset, columns: tuple[str, ...]) -> list[str]:
         return []
     found = _alike(dataset)
     if not dataset.is_single:
-        return found + (_never_absent(dataset) if len(columns) == dataset.num_labels else [])
+        of_lists = len(columns) != dataset.num_labels
+        return found + (_blanks(dataset) if of_lists else _never_absent(dataset))
     return _several(dataset) or found + _once(dataset, columns[0]) + _blanks(dataset) + _only_one(dataset)
 
 
@@ -54,11 +56,13 @@ def _once(dataset: Dataset, column: str) -> list[str]:
 
 
 def _blanks(dataset: Dataset) -> list[str]:
-    blank = [name for name in dataset.vocabulary if name in NA_VALUES]
+    blank = [name for name in dataset.vocabulary if name in NA_VALUES or name.casefold() in _UNKNOWN]
     if not blank:
         return []
     shown = listed([repr(name) for name in blank], 3)
-    return [f"{shown} is taken as a label: give unknown_names=[{', '.join(blank)}] if it means that nothing is known"]
+    names = ", ".join(blank)
+    taken = f"{shown} is taken as a label" if len(blank) == 1 else f"{shown} are taken as labels"
+    return [f'{taken}: give unknown_names="[{names}]" if that means that nothing is known']
 
 
 def _only_one(dataset: Dataset) -> list[str]:

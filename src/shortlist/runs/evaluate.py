@@ -1,18 +1,19 @@
 """Scores and sets against known labels."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from shortlist.data import Dataset
 from shortlist.files import PathLike, write_json
 from shortlist.metrics.functional.set_summary import Estimate
-from shortlist.reports.advice import advise, cautions
+from shortlist.reports.advice import Use, advise, cautions
 from shortlist.runs.config import PARTS
 from shortlist.runs.given import scores_for_prediction
 from shortlist.runs.results import results_of, skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.scores import read_rows
-from shortlist.runs.used_for import used_for
+from shortlist.runs.used_for import file_used_for, used_for
 
 
 def evaluate(
@@ -69,7 +70,7 @@ def evaluate(
             rule: {key: Estimate(value, *found["intervals"][rule][key]) for key, value in values.items()}
             for rule, values in found["rules"].items()
         }
-        uses = [] if given.run is None or given.name not in PARTS else used_for(given.run, given.name)
+        uses = [] if given.run is None else _uses(given.run, data, overrides)
         found["advice"] = [wish._asdict() for wish in advise(given.fitted, worth)]
         found["warnings"] = cautions(found["judged"]["rows"], given.fitted, uses, given.name)
     result = {"objective": given.objective, "data": given.name, "link": given.link, **found}
@@ -77,3 +78,11 @@ def evaluate(
     if out is not None:
         write_json(out, result)
     return result
+
+
+def _uses(run: Run, data: Dataset | PathLike | None, overrides: Sequence[str]) -> list[Use]:
+    """What the data was used for before, as far as its name tells; options of the reader may choose other rows."""
+    if data is None or isinstance(data, Dataset) or overrides:
+        return []
+    part = os.fspath(data)
+    return used_for(run, part) if part in PARTS else file_used_for(run, part)

@@ -67,7 +67,9 @@ def fit(
     progress = None if steps is None else (lambda done, total: steps.reach(done / total))
     whole = read_parts(reading, allow_import=allow_import, progress=progress)["train"]
     config = plan.decide(whole)
-    left_out = f" ({len(whole.skipped)} images cannot be decoded and are left out)" if whole.skipped else ""
+    left = len(whole.skipped)
+    images_are = f"{left} images cannot be decoded and are" if left > 1 else "1 image cannot be decoded and is"
+    left_out = f" ({images_are} left out)" if left else ""
     tell(f"{len(whole)} examples{left_out}, {kind_of(whole)}; what is done with them:\n\n{plan.shown()}")
     place = Path(out) if out is not None else free_path(Path("runs") / (name_of(Path(path).resolve())))
     _begin(steps, "training")

@@ -185,6 +185,13 @@ class _Table:
             self.notes.append(
                 f"several labels in a cell of {key!r}, with {mark!r} between (one label: data.train.separator=null)"
             )
+            cells = self.table.array(key)
+            blank = sum(cell is None or not str(cell).strip() for cell in cells.tolist())
+            if blank:
+                self.notes.append(
+                    f"{blank} of {len(cells)} cells of {key!r} are blank: examples without labels "
+                    f"""(unknown ones: data.train.unknown_names='[""]')"""
+                )
         return key, {} if mark is None else {"separator": mark}
 
     def _mulan_names(self) -> Path | None:

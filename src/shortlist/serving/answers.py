@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data.column_use import listed
+from shortlist.data.images import why_not_decoded
 from shortlist.errors import ShortlistError, nearest
 from shortlist.labels import LabelSets
 from shortlist.links import link_rows
@@ -118,7 +119,7 @@ class Answers:
                 )
             return image.convert(image.mode)  # decodes it: a damaged file fails here
         except (OSError, SyntaxError, ValueError, binascii.Error, pil.DecompressionBombError) as error:
-            raise ShortlistError(f"image {place} cannot be decoded: {error}") from error
+            raise ShortlistError(f"image {place} cannot be decoded: {why_not_decoded(error)}") from error
 
     # ---- out
 

@@ -138,11 +138,22 @@ async def _http(request: HttpRequest, error: Exception) -> Response:
 
 async def _invalid(request: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    said = []
-    for one in error.errors()[:3]:
-        place = ".".join(str(part) for part in one["loc"][1:]) or "the body"
-        said.append(f"{place}: {one['msg']}")
-    return JSONResponse({"error": "; ".join(said)}, 422)
+    said = dict.fromkeys(_in_words(one) for one in error.errors())  # each once: a row has a line for each type it is not
+    return JSONResponse({"error": "; ".join(list(said)[:3])}, 422)
+
+
+def _in_words(one: dict[str, Any]) -> str:
+    """What is wrong with a request, and what is allowed there."""
+    place = [str(part) for part in one["loc"][1:]]
+    if not place:
+        return "a request is a JSON object, sent with the header Content-Type: application/json"
+    if one["type"] == "json_invalid":
+        return f"the body is no JSON from character {place[0]} on"
+    if one["type"] == "extra_forbidden":
+        return f"{place[0]!r} is not known: a request may have {', '.join(Request.model_fields)}"
+    if place[0] == "rows" and len(place) > 1:
+        return f"row {place[1]} must be an object (column -> text, number, true, false or null) or a list of numbers"
+    return f"{'.'.join(place)}: {one['msg']}"
 
 
 class _Guard:

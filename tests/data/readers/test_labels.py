@@ -211,3 +211,23 @@ def test_numbers_are_names_where_the_vocabulary_has_them_among_others(read: Read
     data = read({"kind": [1, 5, 1]}, vocabulary=["5", "A", "1"], separator=separator)
     present = data.target if data.is_single else data.target.argmax(1)
     assert [data.vocabulary[label] for label in present.tolist()] == ["1", "5", "1"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "options"),
+    [
+        (["joy;love", "NA", "", "joy;NA"], {"separator": ";"}),
+        (['["joy","love"]', "NA", "[]", '["joy","NA"]'], {}),
+    ],
+)
+def test_an_unknown_name_says_that_the_labels_that_are_not_beside_it_are_unknown(
+    read: Read, cells: list[str], options: dict[str, Any]
+) -> None:
+    found = read({"kind": cells}, unknown_names=["NA"], **options)
+    assert found.vocabulary == ("joy", "love")
+    assert found.target.tolist() == [[1, 1], [-1, -1], [0, 0], [1, -1]]
+
+
+def test_blank_lists_are_unknown_if_a_blank_is_an_unknown_name(read: Read) -> None:
+    found = read({"kind": ["joy;love", "", "love"]}, separator=";", unknown_names=[""])
+    assert found.target.tolist() == [[1, 1], [-1, -1], [0, 1]]

@@ -90,7 +90,7 @@ def labels_of(written: Any, given: Given, file: PathLike, findings: Findings) ->
             return None
         if given.separator is not None:
             return _listed(_split(cells, given.separator, file, findings), given, file, findings)
-        lists = _as_lists(cells, file, findings)
+        lists = _as_lists(cells, given.unknown_names, file, findings)
         if given.unknown_names and lists is None:
             cells = [None if cell in given.unknown_names else cell for cell in cells]
         return _names(cells, given, file, findings) if lists is None else _listed(lists, given, file, findings)
@@ -321,15 +321,18 @@ def _split(cells: Sequence[Any], separator: str, file: PathLike, findings: Findi
     return [[name.strip() for name in (cell or "").split(separator) if name.strip()] for cell in cells]
 
 
-def _as_lists(cells: Sequence[Any], file: PathLike, findings: Findings) -> list[list[Any]] | None:
-    """The lists that the cells hold, or that are written in them, empty where blank; None where they are none."""
+def _as_lists(
+    cells: Sequence[Any], unknown: Sequence[str], file: PathLike, findings: Findings
+) -> list[list[Any]] | None:
+    """The lists that the cells hold, or that are written in them, empty where blank; None where they are none. A cell
+    that is an unknown name is a list of it."""
     if list in set(map(type, cells)):
         return [[] if cell is None else cell for cell in cells]
-    there = {cell for cell in cells if cell is not None}
+    there = {cell for cell in cells if cell is not None and cell not in unknown}
     written = [cell for cell in there if cell.startswith("[") and cell.endswith("]")]
     if 2 * len(written) <= len(there) or not any(map(_parsed_list, written)):
         return None
-    lists = [[] if cell is None else _parsed_list(cell) for cell in cells]
+    lists = [[] if cell is None else [cell] if cell in unknown else _parsed_list(cell) for cell in cells]
     bad = [row for row, found in enumerate(lists) if found is None]
     findings.rows(file, bad, lambda row: f"the label is {cells[row]!r}: most others are lists, ['joy', 'love']")
     return [found or [] for found in lists]
@@ -348,7 +351,8 @@ def _parsed_list(text: str) -> list[Any] | None:
 
 
 def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findings: Findings) -> Labels | None:
-    """A label matrix of lists of names or of class numbers."""
+    """A label matrix of lists of names or of class numbers. An unknown name in a list says that the labels that are not
+    in it are unknown; as a blank one, that those of an empty list are."""
     names = given.vocabulary
     if names is None and given.num_labels is not None:
         names = default_names(given.num_labels)
@@ -363,11 +367,15 @@ def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findin
         if by_index and names is not None:
             texts = [names[int(text)] if text.isdecimal() and int(text) < len(names) else text for text in texts]
         rows.append(texts)
+    unknown = set(given.unknown_names)
+    unsure = [row for row, written in enumerate(rows) if unknown.intersection(written or [""])]
+    rows = [[name for name in row if name not in unknown] for row in rows] if unsure else rows
     occur = {name for row in rows for name in row}
     order = (lambda name: (int(name), name)) if _are_numbers(occur) else None
     known = tuple(sorted(occur, key=order)) if names is None else tuple(names)
     number = {name: label for label, name in enumerate(known)}
     matrix = np.full((len(rows), len(known)), 0 if given.rest == "absent" else -1, dtype=np.int8)
+    matrix[unsure] = -1
     outside: dict[str, list[int]] = {}
     for row, written in enumerate(rows):
         for name in written:

@@ -111,7 +111,9 @@ def read_features(
         uncertain: in CheXpert's coding, what -1 becomes: "unknown", "present" or "absent"; or for each label by name.
         separator: of a column of names, what stands between several labels of one example.
         rest: of lists and names with a separator, what the labels are that are not listed: "absent" or "unknown".
-        unknown_names: of a column of names, those that mean that the label is unknown, as blank does.
+        unknown_names: of a column of names, those that mean that the label is unknown, as blank does. In a list, or
+            between separators, such a name says that all labels that are not beside it are unknown; "" says so of blank
+            cells, which otherwise are examples without labels.
         decimal: of .csv and .tsv, what stands before the digits of a fraction. The other mark may stand between
             thousands: with "," 1.234,5 is a number.
         delimiter: of .csv and .tsv, what stands between cells, if it is not the comma or the tab.
