@@ -138,7 +138,7 @@ async def _http(request: HttpRequest, error: Exception) -> Response:
 
 async def _invalid(request: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    said = dict.fromkeys(_in_words(one) for one in error.errors())  # each once: a row has a line for each type it is not
+    said = dict.fromkeys(_in_words(one) for one in error.errors())  # a row has a line for each type it is not
     return JSONResponse({"error": "; ".join(list(said)[:3])}, 422)
 
 
