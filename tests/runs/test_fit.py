@@ -1,6 +1,7 @@
 """From files as users have them to a judged run, by one call; and what is guessed of the files."""
 
 import gzip
+import json
 import os
 import warnings
 from importlib.util import find_spec
@@ -131,6 +132,10 @@ def test_a_table_of_images_is_trained_on_their_features(capsys: pytest.CaptureFi
     assert predictor.predict(["photos/3.png", "photos/4.png"]) == ["yes", "no"]
     assert predictor.predict(Image.open("photos/3.png")) == ["yes"]
     assert len(list(Path(".features").iterdir())) == 1
+    Path("new.csv").write_text("file\n4.png\n3.png\n")
+    done = runs.predict("run", "new.csv", rule="top-k:k=1", out="new.jsonl")
+    lines = Path(done["written"][0]).read_text().splitlines()[1:]
+    assert [json.loads(line)["id"] for line in lines] == ["4.png", "3.png"]  # as the table calls them
 
 
 @pytest.mark.skipif(not CIFAR.is_dir(), reason="the shared data is not here")

@@ -182,22 +182,22 @@ class Inputs:
         is_image = path.suffix.lower() in IMAGE_ENDINGS and path.is_file()
         if is_image or path.is_dir():
             files = [path] if is_image else images_under(path)
+            ids = tuple(os.path.relpath(file, path if path.is_dir() else path.parent) for file in files)
         elif names_table(path) and self.takes_images:
             column, root = self.options.get("path_column", "path"), self.options.get("root")
             how = self.options.get("delimiter"), self.options.get("encoding")
-            files = listed_images(path, column, root, *how)
+            names, files = listed_images(path, column, root, *how)
+            ids = tuple(names)
         elif self.pixels is not None:
             raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
         else:
-            inputs, ids, use = read_inputs(path, self._options_of(path))
+            inputs, row_names, use = read_inputs(path, self._options_of(path))
             self.mention_ignored({} if use is None else use.ignored, str(path))
             if self.preprocessor is not None and not isinstance(inputs, TableRows):
                 inputs = self._of_array(inputs).inputs  # arrays, or a sparse table
-            return self._unlabelled(inputs, ids=ids, name=name_of(path), columns=use)
+            return self._unlabelled(inputs, ids=row_names, name=name_of(path), columns=use)
         if not files:
             raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
-        folder = path if path.is_dir() else path.parent
-        ids = tuple(os.path.relpath(file, folder) for file in files)
         return self._unlabelled(self._images(tuple(map(str, files)), broken), ids=ids, name=name_of(path))
 
     def _options_of(self, path: Path) -> dict[str, Any]:

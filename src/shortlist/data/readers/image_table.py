@@ -134,14 +134,14 @@ def listed_images(
     root: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
-) -> list[Path]:
-    """The images that a table lists, whatever else is in it; arguments as in `read_image_table`. Whether they are
-    there, and once, is not looked at: who decodes them will see."""
+) -> tuple[list[str], list[Path]]:
+    """The images that a table lists, as it names them, and where they are, whatever else is in it; arguments as in
+    `read_image_table`. Whether they are there, and once, is not looked at: who decodes them will see."""
     findings = Findings()
     table = open_table(path, findings, delimiter=delimiter, encoding=encoding)
-    paths = [] if table is None else _image_paths(table, path, path_column, root, findings, look=False)[1]
+    found = ([], []) if table is None else _image_paths(table, path, path_column, root, findings, look=False)
     findings.stop_if_any()
-    return paths
+    return found
 
 
 def _image_paths(
