@@ -75,7 +75,7 @@ def test_the_file_says_what_it_is(exported) -> None:
 @pytest.mark.parametrize("encoder", [None, "identity"], ids=["images", "features of images"])
 def test_images_go_in_as_pixels(tmp_path, encoder) -> None:
     random = np.random.default_rng(0)
-    pixels = random.integers(0, 256, (24, 12, 12, 3), dtype=np.uint8)
+    pixels = random.integers(0, 256, (24, 18, 15, 3), dtype=np.uint8)
     for row, image in enumerate(pixels):
         place = tmp_path / "images" / SPECIES[row % 3] / f"{row:02}.png"
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -88,8 +88,11 @@ def test_images_go_in_as_pixels(tmp_path, encoder) -> None:
     run = sl.runs.train(config, tmp_path / "run")["run"]
     export(run, out=tmp_path / "model.onnx", rule="threshold:value=0.3")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
-    scores = session.run(["scores"], {"pixels": pixels})[0]
     images = [Image.fromarray(image) for image in pixels]
+    resized = np.stack([np.asarray(image.resize((12, 12))) for image in images])  # as the guide says
+    scores = session.run(["scores"], {"pixels": resized})[0]
+    resizing = json.loads(session.get_modelmeta().custom_metadata_map["shortlist.resizing"])
+    assert resizing == {"filter": "bicubic", "crop": False}
     assert np.abs(scores - sl.load_run(run).scores(images).numpy()).max() < 1e-4
 
 

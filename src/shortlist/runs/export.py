@@ -74,7 +74,9 @@ def export(
         link=None if predictor.only_ranks else predictor.link,
         rule=chosen,
         label_names=predictor.label_names,
-        facts=rule_facts(name, chosen) | {"run": opened.path.name, "objective": opened.config.objective.name},
+        facts=rule_facts(name, chosen)
+        | {"run": opened.path.name, "objective": opened.config.objective.name}
+        | ({"resizing": inputs.resizing} if pixels else {}),
     )
     checked = _compared(model, predictor, network, inputs, chosen)
     with written_whole(place) as file:

@@ -85,6 +85,12 @@ class Inputs:
         mean, std = (tuple(self.pixels[key]) for key in ("mean", "std"))
         return mean, std, (self.in_shape[1], self.in_shape[2])
 
+    @property
+    def resizing(self) -> dict[str, Any]:
+        """Of a run that takes images: how another program resizes them as the run does (see ``Images``)."""
+        images = self._images(())
+        return {"filter": "bicubic", "crop": images.crop, **({"zoom": images.zoom} if images.crop else {})}
+
     # ---- numbers and names
 
     def _of_array(self, X: Any) -> Dataset:
