@@ -107,7 +107,7 @@ def test_what_looks_like_numbers_is_a_warning_that_its_advice_ends(
 def test_slips_among_numbers_are_a_warning_whose_advice_names_all_blanks(read: Any) -> None:
     table = "a,y\n" + rows(lambda row: {3: "missing", 5: "NA"}.get(row % 20, row % 7))
     (found,) = table_concerns(read(table, as_table=True))
-    assert "3 of 57 cells are no numbers: 'missing': mend them, or give data.na_values=[missing, NA]" in found
+    assert "3 of 57 cells are no numbers: 'missing': mend them, or give data.na_values='[\"missing\", \"NA\"]'" in found
     assert table_concerns(read(table, as_table=True), ["missing", "NA"]) == []
 
 
@@ -121,7 +121,7 @@ def test_cells_that_never_hold_one_label_alone_are_several_labels(read: Any) -> 
 def test_a_label_that_means_blank_is_a_warning_that_unknown_names_ends(read: Any) -> None:
     table = "a,y\n1,cat\n2,NA\n3,dog\n"
     (found,) = table_concerns(read(table))
-    assert found == "'NA' is taken as a label: give unknown_names=\"[NA]\" if that means that nothing is known"
+    assert found == "'NA' is taken as a label: give unknown_names='[\"NA\"]' if that means that nothing is known"
     mended = read(table, unknown_names=["NA"])
     assert (table_concerns(mended), mended.target.tolist()) == ([], [0, -1, 1])
 
@@ -129,7 +129,7 @@ def test_a_label_that_means_blank_is_a_warning_that_unknown_names_ends(read: Any
 def test_a_name_for_unknown_among_several_labels_is_a_warning_that_unknown_names_ends(read: Any) -> None:
     table = "a,y\n1,cat;dog\n2,Unknown\n3,dog\n4,?\n"
     (found,) = table_concerns(read(table, separator=";"))
-    assert found.startswith("'?', 'Unknown' are taken as labels: give unknown_names=\"[?, Unknown]\"")
+    assert found.startswith("'?', 'Unknown' are taken as labels: give unknown_names='[\"?\", \"Unknown\"]' if")
     mended = read(table, separator=";", unknown_names=["?", "Unknown"])
     assert (table_concerns(mended), mended.target[1].tolist()) == ([], [-1, -1])
 

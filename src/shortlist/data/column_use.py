@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -57,3 +59,12 @@ def listed(texts: Sequence[str], most: int = 12) -> str:
     'a, b, ... (3 in all)'
     """
     return ", ".join(texts[:most]) + (f", ... ({len(texts)} in all)" if len(texts) > most else "")
+
+
+def as_option(texts: Sequence[str]) -> str:
+    """The texts as a list in YAML, in quotes for a shell: an option that can be copied.
+
+    >>> print(as_option(["NA", "?"]))
+    '["NA", "?"]'
+    """
+    return shlex.quote(json.dumps(list(texts), ensure_ascii=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from shortlist.data.cells import NA_VALUES
-from shortlist.data.column_use import listed
+from shortlist.data.column_use import as_option, listed
 from shortlist.data.dataset import Dataset
 
 _SEPARATORS = "|;,/"
@@ -60,9 +60,8 @@ def _blanks(dataset: Dataset) -> list[str]:
     if not blank:
         return []
     shown = listed([repr(name) for name in blank], 3)
-    names = ", ".join(blank)
     taken = f"{shown} is taken as a label" if len(blank) == 1 else f"{shown} are taken as labels"
-    return [f'{taken}: give unknown_names="[{names}]" if that means that nothing is known']
+    return [f"{taken}: give unknown_names={as_option(blank)} if that means that nothing is known"]
 
 
 def _only_one(dataset: Dataset) -> list[str]:

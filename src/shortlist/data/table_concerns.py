@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data.cells import DECIMAL_COMMA, NA_VALUES, NUMBER, THOUSANDS, is_number
-from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NUMBERS, listed
+from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NUMBERS, as_option, listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.label_concerns import label_concerns
 from shortlist.data.table_rows import TableRows
@@ -85,10 +85,11 @@ def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]
         if look is not None:
             alike[look].append(name)
         elif others and 2 * (wrong := sum(cells[cell] for cell in others)) < total:
-            known = listed([*others, *sorted(blanks)], 20)
+            known = [*others, *sorted(blanks)]
+            option = f"data.na_values={as_option(known)}" if len(known) <= 20 else "all of them in data.na_values"
             found.append(
                 f"the column {name!r} is taken as names, because {wrong} of {total} cells are no numbers: "
-                f"{listed([repr(cell) for cell in others], 3)}: mend them, or give data.na_values=[{known}] if they "
+                f"{listed([repr(cell) for cell in others], 3)}: mend them, or give {option} if they "
                 f"mean blank"
             )
     return found + [f"{_columns(names)} {kind}: {_LOOKS[kind][1]}" for kind, names in alike.items() if names]

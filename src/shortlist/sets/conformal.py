@@ -111,8 +111,8 @@ class Conformal(SetRule):
             score != "lac" or per_class or clusters is not None or by_group or weighted or seed is not None
         ):
             raise ShortlistError(
-                "labels='multi' thresholds the linked scores: score, per_class, clusters, by_group, weighted and seed "
-                "do not apply"
+                "where examples have several labels (labels='multi'), only a threshold is calibrated: "
+                "score, per_class, clusters, by_group, weighted and seed do not apply; risk-control has more promises"
             )
         if self.per_class and self.clusters is not None:
             raise ShortlistError("per_class calibrates each class, clusters some together: choose one of them")
