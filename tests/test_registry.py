@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from shortlist.data import READERS
+from shortlist.errors import ShortlistError
 from shortlist.metrics.named import find_metric
 from shortlist.objectives import OBJECTIVES
-from shortlist.registry import Registry
+from shortlist.registry import Registry, import_allowed
 from shortlist.sets import SetRule
 from tests.cli.command import run_here
 
@@ -225,3 +226,10 @@ def test_without_any_recipes_the_command_says_what_to_do(
     result = run_here(capsys, "recipe", "--list")
     assert result.code == 2
     assert "no recipes are installed" in result.err
+
+
+@pytest.mark.parametrize("name", ["at_home:json.loads", "at_home:json", "at_home:__loader__.get_source"])
+@pytest.mark.usefixtures("own_module")
+def test_a_name_does_not_lead_out_of_the_module_that_was_allowed(name: str) -> None:
+    with pytest.raises(ShortlistError, match=r"must be what the module 'at_home' defines: .* leads out of it"):
+        import_allowed(name, ["at_home"], f"backbone {name!r}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 from typing import Any, TypeVar
 
 from shortlist.errors import ShortlistError, nearest
@@ -121,4 +122,6 @@ def import_allowed(path: str, allow_import: Sequence[str], what: str) -> Any:
         if not hasattr(found, part):
             raise ShortlistError(f"{what}: the module {module!r} has no {name!r}")
         found = getattr(found, part)
+        if isinstance(found, ModuleType) or part.startswith("__"):  # numpy:os.system is not numpy's own
+            raise ShortlistError(f"{what} must be what the module {module!r} defines: {part!r} leads out of it")
     return found

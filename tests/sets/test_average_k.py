@@ -366,3 +366,15 @@ def test_too_few_rows_for_a_confidence_give_the_fewest_labels_and_say_so():
 def test_promises_that_cannot_be_made_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         AverageK(2, **options)
+
+
+def test_a_confidence_with_min_size_equal_to_k_has_sets_of_that_size() -> None:
+    scores = np.random.default_rng(0).normal(size=(40, 5))
+    rule = AverageK(2, min_size=2, max_size=3, confidence=0.9).fit(scores)
+    assert rule.predict(scores).sizes.tolist() == [2] * 40
+
+
+def test_with_a_confidence_identical_rows_have_fewer_labels_rather_than_more() -> None:
+    scores = np.zeros((40, 5))
+    sizes = AverageK(1.5, min_size=1, max_size=3, confidence=0.9).fit(scores).predict(scores).sizes
+    assert sizes.max() <= 1.5

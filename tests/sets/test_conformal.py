@@ -427,3 +427,18 @@ def test_settings_out_of_range_are_refused(options, message):
 def test_a_target_that_does_not_fit_is_refused(labels, target, message):
     with pytest.raises(ValueError, match=message):
         Conformal(labels=labels).fit(np.zeros((3, 4)), target)
+
+
+def test_where_nothing_weighs_anything_no_label_is_left_out() -> None:
+    scores, target = np.log([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2]]), np.array([0, 0, 1])
+    rule = Conformal(0.5, weighted=True).fit(scores, target, weights=np.zeros(3))
+    assert rule.predict(scores[:1], weights=np.zeros(1)).to_lists() == [[0, 1]]
+    assert rule.p_values(scores[:1], weights=np.zeros(1)).tolist() == [[1.0, 1.0]]
+
+
+def test_a_group_is_the_same_as_a_whole_number_and_as_a_float() -> None:
+    scores, target = np.log([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2]]), np.array([0, 0, 0])
+    rule = Conformal(0.5, by_group=True).fit(scores, target, groups=np.array([1, 1, 1]))
+    assert rule.predict(scores[:1], groups=np.array([1.0])).to_lists() == [[0]]
+    others = np.array([np.nan, np.inf, 1.5, 1e300])
+    assert rule.predict(scores[[0, 0, 0, 0]], groups=others).sizes.tolist() == [2] * 4  # not met in calibration

@@ -1,11 +1,14 @@
 """Calibrated probabilities as links: against independent fits, on a model that is too sure, and to JSON and back."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
+from shortlist.errors import ShortlistError
 from shortlist.links import ScaledLink, link_rows
 from shortlist.metrics import functional as M
 from shortlist.options import Named
@@ -107,3 +110,11 @@ def test_what_cannot_be_scaled_is_refused():
         ScaledLink("vector", "softmax", (1.0,), (0.0, 0.0))
     with pytest.raises(ValueError, match=r"rules\.0: scaling calibrates the link of a rule"):
         fit_rules([Named.of("top-k", k=2, scaling="vector")], scores, target, "softmax")
+
+
+@pytest.mark.parametrize("kind", ["temperature", "vector", "isotonic"])
+def test_a_nan_among_the_scores_is_named(kind: Any) -> None:
+    scores = np.zeros((3, 2))
+    scores[1, 1] = np.nan
+    with pytest.raises(ShortlistError, match="row 1, label 1 is NaN"):
+        fit_scaling(kind, scores, np.array([0, 1, 0]))

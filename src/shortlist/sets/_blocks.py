@@ -117,8 +117,12 @@ def _array(given: Any) -> NDArray[Any]:
 
 
 def _flat_groups(groups: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """One group per row, a number or a name, as text."""
-    return _one_per_row(_array(groups), shape, "groups").astype(str)
+    """One group per row, a number or a name, as text; 1 and 1.0 are one group."""
+    flat = _one_per_row(_array(groups), shape, "groups")
+    if flat.dtype.kind != "f":
+        return flat.astype(str)
+    is_whole = (np.floor(flat) == flat) & (np.abs(flat) < 2**53)
+    return np.where(is_whole, np.where(is_whole, flat, 0).astype(np.int64).astype(str), flat.astype(str))
 
 
 def _flat_weights(weights: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:

@@ -29,11 +29,13 @@ class SortedScores:
         return float(self.values[rank - 1]) if rank <= len(self.values) else math.inf
 
     def limits(self, alpha: float, new: NDArray[np.float64]) -> NDArray[np.float64]:
-        """For each weight of a new row: the smallest score v where the scores up to v weigh (1 - alpha) (all + new)."""
+        """For each weight of a new row: the smallest score v where the scores up to v weigh (1 - alpha) (all + new);
+        infinity where nothing weighs anything."""
         assert self.reached is not None
         total = self.reached[-1] if len(self.reached) else 0.0
         wanted = (1 - alpha) * (total + new)
         place = np.searchsorted(self.reached, wanted - _ROUNDING * (total + new))
+        place = np.where(total + new > 0, place, len(self.values))
         return np.concatenate([self.values, [math.inf]])[place]
 
     def p_values(self, scores: NDArray[np.float64], new: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
@@ -43,5 +45,6 @@ class SortedScores:
             result: NDArray[np.float64] = (len(self.values) - below + 1) / (len(self.values) + 1)
             return result
         reached = np.concatenate([[0.0], self.reached])
-        result = (reached[-1] - reached[below] + new) / (reached[-1] + new)
+        total = reached[-1] + new
+        result = np.where(total > 0, (reached[-1] - reached[below] + new) / np.where(total > 0, total, 1.0), 1.0)
         return result

@@ -196,6 +196,9 @@ class AverageK(SetRule):
         place = min(max(wanted - below - 1, 0), len(hashes) - 1)
         self._hash_limit = int(hashes[place]) if len(hashes) else low
         inside = below + int(np.searchsorted(hashes, np.uint64(self._hash_limit), side="right"))
+        if self.confidence is not None and inside > wanted and self._hash_limit > 0:  # the promise is an upper bound
+            self._hash_limit -= 1
+            inside = below + int(np.searchsorted(hashes, np.uint64(self._hash_limit), side="right"))
         self.rank_error = abs(inside - wanted)
 
     def _again(self, scores: Scores) -> Iterator[Block]:
@@ -243,7 +246,7 @@ class AverageK(SetRule):
     @property
     def _rank(self) -> int:
         """How many of the scores about which the threshold decides are to reach it."""
-        if self.confidence is None or self._total == 0:
+        if self.confidence is None or self._total == 0 or self.k == self.min_size:
             return min(math.floor(self.k * self._rows + 0.5) - self._rows * self.min_size, self._total)
         free = self._most - self.min_size  # sizes beyond min_size are from 0 to this
         budget = hoeffding_bentkus_budget(self._rows, (self.k - self.min_size) / free, 1 - self.confidence)

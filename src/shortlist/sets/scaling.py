@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
-from shortlist.links import SCALINGS, Link, ScaledLink, link_rows, usual_link
+from shortlist.links import SCALINGS, Link, ScaledLink, link_rows, raise_nan, usual_link
 from shortlist.sets._blocks import read_blocks
 from shortlist.sets._targets import class_indices, label_matrix
 
@@ -54,6 +54,8 @@ def fit_scaling(
             matrix = label_matrix(block).astype(np.int8)
         matrices.append(matrix)
     rows, known = np.concatenate([block.scores for block in blocks]), np.concatenate(matrices)
+    if np.isnan(rows).any():
+        raise_nan(rows, 0)
     if not (known == 1).any():
         raise ShortlistError("a scaling is fitted on labelled rows: no row has a known present label")
     if kind == "isotonic":
