@@ -5,6 +5,7 @@ import io
 import re
 import threading
 import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -187,3 +188,13 @@ def test_images_are_answered_as_the_predictor_does(photos) -> None:
         no_image = client.post("/predict", json={"images": [base64.b64encode(b"hello").decode()]})
         said = "image 0 cannot be decoded: it is no image, or damaged at its beginning"
         assert no_image.json()["error"] == said
+
+
+def test_a_run_on_features_of_images_that_is_given_columns_says_that_it_takes_images(photos, tmp_path) -> None:
+    images = {"reader": "image-folder", "path": str(Path(photos).parent / "images"), "size": 2}
+    made = {"encoder": "identity", "cache": str(tmp_path / "cache")}
+    run = sl.runs.train({"data": {"train": images, **made}, "epochs": 1}, tmp_path / "run")["run"]
+    with TestClient(make_app(sl.load_run(run), "features")) as client:
+        answer = client.post("/predict", json={"rows": [{"length": 3}]})
+    said = "the run takes images, or their features: each row is a list of 12 numbers"
+    assert (answer.status_code, answer.json()["error"]) == (422, said)

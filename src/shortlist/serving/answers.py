@@ -78,7 +78,8 @@ class Answers:
             raise ShortlistError("rows are all objects (column -> value) or all lists, not both")
         columns = self.inputs.columns
         if columns is None:
-            raise ShortlistError(f"the run knows no columns: each row is a list of {self.inputs.in_shape[0]} numbers")
+            takes = "takes images, or their features" if self.inputs.takes_images else "knows no columns"
+            raise ShortlistError(f"the run {takes}: each row is a list of {self.inputs.in_shape[0]} numbers")
         known = set(columns)
         unknown = sorted({name for row in rows for name in row} - known)
         needed = set(columns) - set(getattr(self.inputs.preprocessor, "columns_left_out", {}))
