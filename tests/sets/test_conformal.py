@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.errors import ShortlistWarning
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.sets import Conformal, OnlineConformal, SetRule
 from tests.sets.oracles import (
     aps,
@@ -442,3 +442,8 @@ def test_a_group_is_the_same_as_a_whole_number_and_as_a_float() -> None:
     assert rule.predict(scores[:1], groups=np.array([1.0])).to_lists() == [[0]]
     others = np.array([np.nan, np.inf, 1.5, 1e300])
     assert rule.predict(scores[[0, 0, 0, 0]], groups=others).sizes.tolist() == [2] * 4  # not met in calibration
+
+
+def test_weights_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(ShortlistError, match="weights must be numbers, one for each row, got dtype <U5"):
+        Conformal(0.5, weighted=True).fit(np.zeros((1, 2)), np.array([0]), weights=["heavy"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from shortlist.errors import ShortlistWarning
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.sets import Conformal, Risk, RiskControl, SetRule, register_risk
 from shortlist.sets._bounds import betting_accepts, hoeffding_bentkus_budget
 
@@ -294,3 +294,9 @@ def test_the_promise_is_said_in_words():
     few = RiskControl("recall", 0.05, 0.05).fit(scores[:10], target[:10])
     assert few.concern == f"9 calibration rows allow the promise of {few!r} only with sets of every label"
     assert few.predict(scores - 99).sizes.min() == 4
+
+
+def test_no_option_is_named_that_would_not_help_to_find_a_risk() -> None:
+    with pytest.raises(ShortlistError, match="the name that register_risk gave it") as refused:
+        RiskControl("json:loads", 0.1)
+    assert "allow" not in str(refused.value)

@@ -127,7 +127,10 @@ def _flat_groups(groups: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 
 def _flat_weights(weights: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """One weight per row: finite, and not negative."""
-    flat = _one_per_row(_array(weights), shape, "weights").astype(np.float64)
+    given = _one_per_row(_array(weights), shape, "weights")
+    if given.dtype.kind not in "biuf":
+        raise ShortlistError(f"weights must be numbers, one for each row, got dtype {given.dtype}")
+    flat = given.astype(np.float64)
     bad = ~((flat >= 0) & (flat < np.inf))
     if bad.any():
         row = int(np.argmax(bad))

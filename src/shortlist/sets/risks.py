@@ -125,4 +125,9 @@ def find_risk(risk: Any) -> Risk:
         return Risk(getattr(risk, "__name__", "risk"), of_sets=risk)
     if not isinstance(risk, str):
         raise ShortlistError(f"risk must be one of {', '.join(map(repr, RISKS))}, a function or a Risk; got {risk!r}")
+    if ":" in risk and all(entry.value != risk for entry in RISKS.installed().values()):  # no module is imported for it
+        raise ShortlistError(
+            f"risk {risk!r} is none of {', '.join(map(repr, RISKS))}: one of your own is a function, a Risk, or the "
+            "name that register_risk gave it"
+        )
     return RISKS.find(risk)
