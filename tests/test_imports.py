@@ -28,7 +28,7 @@ ORDER = [
     ["kernels"],
     # shared ground, open to every room
     ["labels"],
-    ["distributed", "checks", "links", "files", "options"],
+    ["distributed", "checks", "links", "files", "options", "named"],
     ["optional", "text", "registry", "verticals"],
     ["errors"],
 ]

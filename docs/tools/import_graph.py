@@ -11,7 +11,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 PAGE = Path(__file__).resolve().parents[1] / "floor-plan.md"
 BEGIN, END = "<!-- the import graph, written by docs/tools/import_graph.py -->", "<!-- end of the import graph -->"
 SHARED = {"labels", "checks", "links", "errors", "options", "registry", "distributed", "files", "optional", "text"}
-SHARED |= {"verticals"}
+SHARED |= {"named", "verticals"}
 
 
 def page() -> str:

@@ -5,36 +5,9 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, get_type_hints
-
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
+from typing import Any, get_type_hints
 
 from shortlist.errors import ShortlistError, nearest
-
-if TYPE_CHECKING:
-    from typing import Self
-
-
-def name_alone(value: Any) -> Any:
-    """The name alone, without options, as a section with a name."""
-    return {"name": value} if isinstance(value, str) else value
-
-
-class Named(BaseModel):
-    """A name and its options, side by side: ``{name: smooth-topk, k: 5}``; or the name alone."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-    name: str
-
-    _name_alone = model_validator(mode="before")(name_alone)
-
-    @classmethod
-    def of(cls, name: str, **options: Any) -> "Self":
-        return cls.model_validate({"name": name, **options})
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
 
 
 def unknown_key(place: str, key: str, known: Iterable[str]) -> str:
@@ -84,7 +57,8 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def check_value(place: str, value: Any, wanted: Any) -> Any:
-    """The value as the wanted type, or a ValueError that names the place. Neither text nor True is a number.
+    """The value as the wanted type, or a ValueError that names the place. Neither text nor True is a number. Without
+    pydantic, which only configs need, the function is left to check it.
 
     >>> check_value("k", 3, float), check_value("widths", [8, 16], tuple[int, ...])
     (3.0, (8, 16))
@@ -94,6 +68,10 @@ def check_value(place: str, value: Any, wanted: Any) -> Any:
     """
     if isinstance(value, Real) and not isinstance(value, bool):  # numpy's numbers, too
         value = int(value) if isinstance(value, Integral) else float(value)
+    try:
+        from pydantic import ConfigDict, TypeAdapter, ValidationError
+    except ModuleNotFoundError:
+        return value
     try:
         adapter = TypeAdapter(wanted, config=ConfigDict(arbitrary_types_allowed=True))
     except Exception:  # a section of its own settings, or a type pydantic cannot describe: the function will check it

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from shortlist import verticals
 from shortlist.data import Dataset
-from shortlist.options import Named
+from shortlist.named import Named
 from shortlist.registry import Registry
 
 

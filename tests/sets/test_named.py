@@ -5,7 +5,7 @@ import torch
 
 from shortlist.labels import LabelSets
 from shortlist.labels.counts import cardinality
-from shortlist.options import Named
+from shortlist.named import Named
 from shortlist.runs.results import results_of
 from shortlist.sets import AverageK, Conformal, Threshold, TopK
 from shortlist.sets.named import fit_rules, make_rule, usual_rules

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from shortlist.errors import ShortlistError
 from shortlist.links import ScaledLink, link_rows
 from shortlist.metrics import functional as M
-from shortlist.options import Named
+from shortlist.named import Named
 from shortlist.sets import AverageK, Conformal, RiskControl, SetRule, fit_scaling
 from shortlist.sets.named import fit_rules
 

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import typer
-
 from shortlist.text import STEERING, visible
 
 _SKIPPED = 3  # the exit code where something was left out
@@ -89,6 +87,8 @@ def tell_skipped(result: Mapping[str, Any], quiet: bool = False) -> None:
         say(f"\nskipped: {len(skipped)} image{'s' * (len(skipped) > 1)} that cannot be decoded")
         for image in skipped:
             say(f"  {image['id']}: {image['reason']}")
+    import typer  # not above: this file is imported before the current directory has left Python's path
+
     raise typer.Exit(_SKIPPED)
 
 

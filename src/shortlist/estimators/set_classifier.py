@@ -34,9 +34,10 @@ from shortlist.labels.counts import cardinality, usual_k
 from shortlist.labels.label_set_inputs import check_vocabulary
 from shortlist.links import link_tensor, usual_link
 from shortlist.metrics.functional import mean_average_precision
+from shortlist.named import Named
 from shortlist.objectives import OBJECTIVES, check_target, make_config
 from shortlist.objectives.usual import unknown_as_absent, usual_objective
-from shortlist.options import Named, in_our_words
+from shortlist.options import in_our_words
 from shortlist.sets import SetRule
 from shortlist.sets.named import make_rule
 from shortlist.training.learner import score

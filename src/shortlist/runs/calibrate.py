@@ -7,7 +7,7 @@ from typing import Any
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
-from shortlist.options import Named
+from shortlist.named import Named
 from shortlist.runs.config import parse_named
 from shortlist.runs.given import scores_for_calibration
 from shortlist.runs.results import results_of, skipped_images

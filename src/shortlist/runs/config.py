@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 
 from shortlist.errors import ShortlistError, nearest
 from shortlist.files import PathLike
-from shortlist.options import Named, in_our_words, unknown_key
+from shortlist.named import Named
+from shortlist.options import in_our_words, unknown_key
 from shortlist.training.optimizers import OptimizerSettings
 from shortlist.training.schedules import ScheduleSettings
 from shortlist.training.sections import Section

@@ -12,7 +12,7 @@ from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.links import check_link, usual_link
-from shortlist.options import Named
+from shortlist.named import Named
 from shortlist.runs.find_data import find_data
 from shortlist.runs.predictor import Predictor
 from shortlist.runs.rule_files import load_rules

@@ -16,7 +16,7 @@ from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets, from_sets
 from shortlist.labels.label_set_inputs import check_vocabulary
 from shortlist.links import Link, check_link, link_rows, usual_link
-from shortlist.options import Named
+from shortlist.named import Named
 from shortlist.runs.config import parse_named
 from shortlist.runs.inputs import Inputs
 from shortlist.sets import SetRule

@@ -19,9 +19,10 @@ from shortlist.errors import ShortlistError
 from shortlist.labels.same_names import check_same_names
 from shortlist.metrics.named import find_metric
 from shortlist.models import BACKBONES, build_backbone, check_backbone
+from shortlist.named import Named
 from shortlist.objectives import OBJECTIVES, build, check_kind, check_target, make_config
 from shortlist.objectives.usual import unknown_as_absent
-from shortlist.options import Named, check_call, errors_at
+from shortlist.options import check_call, errors_at
 from shortlist.runs.config import PARTS, Column, Corruption, RunConfig, Source
 from shortlist.sets.named import make_rule
 from shortlist.tasks import kind_of_facts, task_of

@@ -13,7 +13,7 @@ from shortlist.errors import ShortlistError
 from shortlist.files import written_whole
 from shortlist.labels.same_names import check_same_names
 from shortlist.metrics.named import find_metric
-from shortlist.options import Named
+from shortlist.named import Named
 from shortlist.scenes.drawing import to_svg
 from shortlist.scenes.graphs import SceneGraph, predicted_graphs, recorded_graphs, write_graphs
 from shortlist.scenes.motifnet import MotifNet

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from shortlist.errors import ShortlistError
 from shortlist.labels.counts import cardinality, usual_k
-from shortlist.options import Named, check_call, errors_at
+from shortlist.named import Named
+from shortlist.options import check_call, errors_at
 from shortlist.sets import (
     AverageK,
     Conformal,

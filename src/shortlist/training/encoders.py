@@ -12,7 +12,7 @@ from shortlist.data import Dataset, Encoder
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.models import build_backbone
-from shortlist.options import Named
+from shortlist.named import Named
 from shortlist.training.features_cache import cached_features, weights_digest
 
 

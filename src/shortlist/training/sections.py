@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from shortlist.errors import ShortlistError
-from shortlist.options import name_alone
+from shortlist.named import name_alone
 
 
 class Section(BaseModel):
