@@ -7,14 +7,16 @@ object for its kind of inputs: its metrics, the files of its predictions and its
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor, nn
 
 from shortlist import verticals
 from shortlist.data import Dataset
-from shortlist.named import Named
 from shortlist.registry import Registry
+
+if TYPE_CHECKING:
+    from shortlist.named import Named
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Predictions:
     folder: Path  # where the file goes, if none is named
     data: str  # the name of the data, for the name of that file
     out: Path | None = None
-    rule: Named | None = None
+    rule: "Named | None" = None
     k: float | None = None  # the objective's
     draw: Path | None = None
     images: Path | None = None
