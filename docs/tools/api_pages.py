@@ -67,7 +67,10 @@ def _inherited(room: str, name: str) -> str:
 
 
 def _place(room: str, name: str) -> str:
-    """Where mkdocstrings finds it: a function may have the name of the file it is in."""
+    """Where mkdocstrings finds it: a vertical room brings it, or a function may have the name of the file it is in."""
+    home = str(getattr(getattr(import_module(f"shortlist.{room}"), name), "__module__", ""))
+    if room != "scenes" and home.startswith("shortlist.scenes."):
+        return f"{home}.{name}"
     place = f"shortlist.{room}.{name}"
     package = find_spec(f"shortlist.{room}")
     is_file = package is not None and package.submodule_search_locations is not None and find_spec(place) is not None
