@@ -124,7 +124,7 @@ def _chart(bins: Sequence[Any], place: int, what: str) -> Chart:
         "detail": "how often it is right, at each probability; the band is the 95 % interval",
         "description": f"How often {what} is right at each probability: {described}.",
         "height": 300,
-        "x": {**axis, "name": f"probability of {what}"},
+        "x": {**axis, "to": 1.04, "name": f"probability of {what}"},  # room for the last tick's words
         "y": {**axis, "name": "how often it is right"},
         "bands": [{"color": place, "points": band}],
         "lines": [
