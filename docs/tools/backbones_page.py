@@ -70,8 +70,9 @@ def page() -> str:
 
 def _row(name: str) -> list[str]:
     row = [f"[`{name}`](#{name})", summary(BACKBONES[name])]
-    if name in ("identity", "mlp", "relations-light", "motifnet"):  # sizes that depend on the inputs
-        return [*row, "features or images" if name in ("identity", "mlp") else "scenes", "", ""]
+    takes = {"identity": "features or images", "mlp": "features or images", "tf-idf": "texts"}
+    if name in (*takes, "relations-light", "motifnet"):  # sizes that depend on the inputs
+        return [*row, takes.get(name, "scenes"), "", ""]
     with torch.device("meta"):  # counted, not filled
         made = build_backbone(name, in_shape=IMAGE, **({"pretrained": False} if name == "efficientnet-lite0" else {}))
     parameters = sum(value.numel() for value in made.parameters())

@@ -32,8 +32,10 @@ from shortlist.data.readers.nus_wide import read_nus_wide
 from shortlist.data.readers.open_images import read_open_images
 from shortlist.data.readers.plantnet import read_plantnet
 from shortlist.data.readers.stacked_images import read_stacked_images
+from shortlist.data.readers.text_table import read_text_table
 from shortlist.data.readers.voc import read_voc
 from shortlist.data.splits import split
+from shortlist.data.texts import Texts
 
 __all__ = [
     "CORRUPTIONS",
@@ -46,6 +48,7 @@ __all__ = [
     "MappedRows",
     "Problem",
     "Shared",
+    "Texts",
     "ambiguous_numbers",
     "augment",
     "corrupt",
@@ -67,6 +70,7 @@ __all__ = [
     "read_open_images",
     "read_plantnet",
     "read_stacked_images",
+    "read_text_table",
     "read_voc",
     "relabelled",
     "shared_examples",

@@ -17,6 +17,8 @@ from shortlist.data.images import Images
 from shortlist.data.inputs import Inputs, as_inputs
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.table_rows import TableRows
+from shortlist.data.texts import Texts
+from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError
 from shortlist.labels import check_label_matrix
 from shortlist.labels.label_set_inputs import as_positions, check_vocabulary
@@ -29,8 +31,8 @@ class Dataset:
 
     Args:
         inputs: features (N, D), a float tensor, ``MappedRows`` of a file, a scipy CSR matrix or ``TableRows``; or
-            ``Images``; or what a vertical room brings, such as ``scenes.Scenes``, whose images have the predicates that
-            occur in them as labels. `data.inputs.Inputs` says what is asked of them.
+            ``Images``; or ``Texts``; or what a vertical room brings, such as ``scenes.Scenes``, whose images have the
+            predicates that occur in them as labels. `data.inputs.Inputs` says what is asked of them.
         target: class indices, int64 (N,) with -1 unknown; or a label matrix, int8 (N, L) of 1 present, 0 absent,
             -1 unknown.
         vocabulary: the L labels' names.
@@ -45,6 +47,7 @@ class Dataset:
         encoder: what made the features, where they are of images and it is known.
         notes: what the reader decided that the files do not say.
         pictures: the images that features are of, where they are known; only for looking at.
+        texts: the texts that features are of, or the inputs themselves where these are texts.
         skipped: examples that were left out because their images cannot be decoded: id or path -> reason.
 
     >>> data = Dataset(torch.eye(3), torch.tensor([0, 1, 1]), ("cat", "dog"))
@@ -70,12 +73,15 @@ class Dataset:
     encoder: Encoder | None = None
     notes: tuple[str, ...] = ()
     pictures: Images | None = None
+    texts: Texts | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = check_vocabulary(self.vocabulary, len(self.vocabulary))
         object.__setattr__(self, "vocabulary", names)
         labels = self.num_labels
+        if isinstance(self.inputs, Texts) and self.texts is None:
+            object.__setattr__(self, "texts", self.inputs)
         object.__setattr__(self, "target", _checked_target(self.target, labels))
         if self.groups is not None:
             self._check_groups(self.groups)
@@ -85,6 +91,7 @@ class Dataset:
             ("ids", None if self.ids is None else len(self.ids)),
             ("side", None if self.side is None else len(self.side)),
             ("pictures", None if self.pictures is None else len(self.pictures)),
+            ("texts", None if self.texts is None else len(self.texts)),
         ):
             if size not in (None, len(self)):
                 raise ShortlistError(f"{what} has {size} rows for {len(self)} inputs")
@@ -119,12 +126,12 @@ class Dataset:
 
     @property
     def kind(self) -> str:
-        """``"features"``, ``"images"``, or the kind of a vertical room's inputs: ``"scenes"``."""
+        """``"features"``, ``"images"``, ``"texts"``, or the kind of a vertical room's inputs: ``"scenes"``."""
         return self._inputs.kind
 
     @property
     def in_shape(self) -> tuple[int, ...]:
-        """The shape of one input: (D,) or (C, H, W); of scenes see ``Scenes.shape``."""
+        """The shape of one input: (D,) or (C, H, W), of texts (); of scenes see ``Scenes.shape``."""
         return self._inputs.shape
 
     @property
@@ -157,6 +164,7 @@ class Dataset:
             ids=None if self.ids is None else tuple(self.ids[row] for row in rows.tolist()),
             side=None if self.side is None else self.side[at],
             pictures=None if self.pictures is None else self.pictures.subset(rows),
+            texts=None if self.texts is None else self.texts.subset(rows),
         )
 
     @property
@@ -199,7 +207,8 @@ class Dataset:
 
     def normalised_for(self, backbone: Any) -> Dataset:
         """With images scaled as the backbone says in ``pixel_mean`` and ``pixel_std``, if it says so (pretrained ones
-        do); otherwise as it is. Whatever runs a backbone on a data set prepares it here.
+        do), and texts cut into tokens by its ``tokens``; otherwise as it is. Whatever runs a backbone on a data set
+        prepares it here.
 
         >>> class Backbone:
         ...     pixel_mean, pixel_std = (0.0,), (1.0,)
@@ -208,16 +217,21 @@ class Dataset:
         >>> data.normalised_for(Backbone()).batch(torch.tensor([0]))[0].item()
         1.0
         """
+        if isinstance(self.inputs, Texts):
+            return replace(self, inputs=replace(self.inputs, tokens=getattr(backbone, "tokens", None)))
         mean, std = getattr(backbone, "pixel_mean", None), getattr(backbone, "pixel_std", None)
         if not isinstance(self.inputs, Images) or mean is None or std is None:
             return self
         return replace(self, inputs=self.inputs.normalised(mean, std))
 
-    def preprocessed(self, preprocessor: Preprocessor | None) -> Dataset:
-        """With the columns of a table as numbers, as the preprocessor was fitted to make them; other data as it is."""
+    def preprocessed(self, preprocessor: Preprocessor | TfIdf | None) -> Dataset:
+        """With the columns of a table, or texts, as numbers, as the preprocessor was fitted to make them; other data as
+        it is."""
+        if isinstance(self.inputs, Texts) and isinstance(preprocessor, TfIdf):
+            return replace(self, inputs=preprocessor.transform(self.inputs.source))
         if not isinstance(self.inputs, TableRows):
             return self
-        if preprocessor is None:
+        if not isinstance(preprocessor, Preprocessor):
             raise ShortlistError(f"{self.name}: the columns of a table need a preprocessor to become numbers")
         columns = self.columns
         if columns is not None:

@@ -31,8 +31,8 @@ class Shared(NamedTuple):
 def shared_examples(parts: Mapping[str, Dataset]) -> list[Shared]:
     """Examples whose inputs are the same, byte for byte, in two parts, whatever their labels.
 
-    Features and pixels are compared by their content, image files by the file's; only files of the same length are
-    read. Scenes and features that stay on disk are left out: it would take reading all of them.
+    Features, texts and pixels are compared by their content, image files by the file's; only files of the same length
+    are read. Scenes and features that stay on disk are left out: it would take reading all of them.
 
     >>> import torch
     >>> one = Dataset(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([0, 1]), ("cat", "dog"))
@@ -77,6 +77,9 @@ def _marks(dataset: Dataset, lengths: Counter[int]) -> Iterator[tuple[int, bytes
             if path in known and lengths[known[path]] > 1:
                 with open(path, "rb") as file:
                     yield row, _mark(file.read())
+    elif dataset.texts is not None:  # features of texts may be alike where the texts are not
+        for row, text in enumerate(dataset.texts.source):
+            yield row, _mark(text.encode("utf-8", "surrogatepass"))
     elif hasattr(inputs, "tocsr"):
         ends = inputs.indptr
         for row in range(inputs.shape[0]):

@@ -26,6 +26,7 @@ from shortlist.data.column_features import (
 from shortlist.data.column_use import listed
 from shortlist.data.frame_columns import MISSING, as_names, column_names, read_column
 from shortlist.data.preprocessing_facts import facts_of, fields_of
+from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError, ShortlistWarning
 
 
@@ -268,3 +269,9 @@ class Preprocessor:
         return isinstance(other, Preprocessor) and self.to_json() == other.to_json()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def read_preprocessing(facts: Any) -> Preprocessor | TfIdf:
+    """What ``to_json`` of either wrote."""
+    kind = facts.get("kind") if isinstance(facts, dict) else None
+    return TfIdf.from_json(facts) if kind == TfIdf.kind else Preprocessor.from_json(facts)

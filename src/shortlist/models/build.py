@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
@@ -110,11 +110,35 @@ def _efficientnet_lite0(in_shape: Sequence[int], *, pretrained: bool = True) -> 
     return EfficientNetLite0(pretrained=pretrained)
 
 
+def _tf_idf(
+    in_shape: Sequence[int],
+    *,
+    ngram_range: tuple[int, int] = (1, 2),
+    analyzer: Literal["word", "char_wb"] = "word",
+    min_df: int = 2,
+    max_features: int | None = 50_000,
+    lowercase: bool = True,
+) -> nn.Module:
+    """The words of texts, weighted by tf-idf, as scikit-learn counts them: the objective's head is then the whole,
+    linear model. It is fitted on the training texts, and kept in the run as JSON.
+
+    Args:
+        ngram_range: of how many words, or letters, a term is: from, to.
+        analyzer: "word", or "char_wb" for groups of letters within words, which slips of the pen harm less; give it
+            with ngram_range: [2, 4]. A sign such as ! or an emoji counts as a word.
+        min_df: in how many training texts a term has to be.
+        max_features: how many terms there are at most: the most frequent ones.
+        lowercase: take capital letters as small ones.
+    """
+    return Identity(flat_size(in_shape))
+
+
 BACKBONES: Registry[Maker] = Registry(
     "backbone",
     {
         "identity": _identity,
         "mlp": _mlp,
+        "tf-idf": _tf_idf,
         "convnet": _convnet,
         "densenet": _densenet,
         "resnet18": _resnet(18),

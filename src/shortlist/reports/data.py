@@ -111,6 +111,7 @@ class ReportData:
         group_names: the names of the coarse groups.
         truth: all right labels of each example where that is known (``LabelSets``), for evaluation only.
         images: a function from the index of an example to its picture: PNG or JPEG bytes, uint8 (H, W[, C]), or None.
+        texts: the examples' texts, where they are of texts.
         ids: the examples' names, such as file names.
         about: facts to state at the top: what was trained on what.
     """
@@ -122,6 +123,7 @@ class ReportData:
     group_names: Sequence[str] | None = None
     truth: LabelSets | None = None
     images: Callable[[int], Image | None] | None = None
+    texts: Sequence[str] | None = None
     ids: Sequence[str] | None = None
     about: Mapping[str, str] = field(default_factory=dict)
 
@@ -144,6 +146,7 @@ class ReportData:
             ("groups", self.groups, num_labels),
             ("truth", self.truth, n),
             ("ids", self.ids, n),
+            ("texts", self.texts, n),
         ):
             if given is not None and len(given) != wanted:
                 raise ShortlistError(

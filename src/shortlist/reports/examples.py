@@ -17,6 +17,7 @@ from shortlist.reports.words import percent
 
 SHOWN = 12  # examples of each kind
 _BARS = 5  # labels shown of each
+_LONGEST = 400  # letters of a text
 _LARGEST = 192  # pixels; larger pictures are made smaller, so that the page stays small
 _KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
 
@@ -65,6 +66,16 @@ def image_uri(image: Image | None) -> str | None:
     file = io.BytesIO()
     picture.save(file, "PNG", optimize=True)
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def shortened(text: str) -> str:
+    """The beginning of a long text, as a page may show it; a blank one is said to be so.
+
+    >>> shortened("  "), shortened("a" * 500)[-5:]
+    ('(blank)', 'aa...')
+    """
+    text = text.strip()
+    return (text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "...") or "(blank)"
 
 
 def _margin(shown: NDArray[np.float32], run: RunResult, examples: Examples) -> NDArray[np.float64]:
@@ -116,6 +127,7 @@ def _card_maker(
         return {
             "name": data.ids[row] if data.ids is not None else f"Example {row}",
             "image": None if data.images is None else image_uri(data.images(row)),
+            "text": None if data.texts is None else shortened(data.texts[row]),
             "right": [data.names[label] for label in sorted(right)],
             "known": _known(data, examples, row),
             "truth": None if data.truth is None else [data.names[label] for label in data.truth[row]],

@@ -11,7 +11,7 @@ import torch
 from shortlist.data import Dataset
 from shortlist.objectives import Imcl
 from shortlist.reports.data import RunResult
-from shortlist.reports.examples import image_uri
+from shortlist.reports.examples import image_uri, shortened
 from shortlist.training.learner import Learner
 from shortlist.training.similar_examples import SimilarExamples
 
@@ -96,6 +96,7 @@ def _picture(dataset: Dataset, row: int) -> dict[str, Any]:
     return {
         "name": dataset.ids[row] if dataset.ids is not None else f"Example {row}",
         "image": None if dataset.images is None else image_uri(dataset.images.thumbnail(row)),
+        "text": None if dataset.texts is None else shortened(dataset.texts.source[row]),
     }
 
 

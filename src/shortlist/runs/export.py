@@ -56,6 +56,8 @@ def export(
         require(package, "export")
     opened = open_run(run, allow_import)
     opened.check_predicts()
+    if opened.inputs.takes_texts:
+        raise ShortlistError(f"{opened.path} is a run on texts, and ONNX has no words: serve it with shortlist serve")
     predictor = opened.predictor()
     if predictor.crops > 1:
         raise ShortlistError(
@@ -70,7 +72,7 @@ def export(
         network,
         shape,
         pixels=pixels,
-        preprocessor=inputs.preprocessor,
+        preprocessor=_columns(inputs),
         link=None if predictor.only_ranks else predictor.link,
         rule=chosen,
         label_names=predictor.label_names,
@@ -115,6 +117,11 @@ def _network(predictor: Predictor, inputs: Inputs) -> tuple[torch.nn.Module, tup
     return FromPixels(predictor, tuple(mean), tuple(std)).eval(), (height, width, len(mean)), True
 
 
+def _columns(inputs: Inputs) -> Preprocessor | None:
+    """What makes numbers of a table's columns; texts, which are counted, were refused before."""
+    return inputs.preprocessor if isinstance(inputs.preprocessor, Preprocessor) else None
+
+
 def _described(model: Any) -> list[dict[str, Any]]:
     known = {prop.key: prop.value for prop in model.metadata_props}
     found: list[dict[str, Any]] = json.loads(known["shortlist.inputs"])
@@ -125,7 +132,7 @@ def _compared(
     model: Any, predictor: Predictor, network: torch.nn.Module, inputs: Inputs, rule: SetRule
 ) -> dict[str, Any]:
     """Scores and sets of made-up rows by onnxruntime beside those of the run."""
-    given = example_inputs(model, inputs.preprocessor, _CHECKED)
+    given = example_inputs(model, _columns(inputs), _CHECKED)
     found = run_model(model, given)
     with torch.no_grad():
         scores = network(_for_network(given, inputs)).float().numpy()
@@ -144,9 +151,10 @@ def _compared(
 
 
 def _for_network(given: dict[str, NDArray[Any]], inputs: Inputs) -> torch.Tensor:
-    if inputs.preprocessor is None:
+    preprocessor = _columns(inputs)
+    if preprocessor is None:
         return torch.from_numpy(given[PIXELS if PIXELS in given else FEATURES])
-    return _as_features(inputs.preprocessor, given)
+    return _as_features(preprocessor, given)
 
 
 def _as_features(preprocessor: Preprocessor, given: dict[str, NDArray[Any]]) -> torch.Tensor:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shortlist.data import Dataset, Images
+from shortlist.data import Dataset, Images, Texts
 from shortlist.data.readers.tables import name_of, names_table
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
@@ -64,7 +64,7 @@ def find_data(
     dataset = read_source(same_names(source, run.facts["vocabulary"]), data, run.allow_import)
     check_like(dataset, run.facts, data)
     run.inputs.mention_ignored({} if dataset.columns is None else dataset.columns.ignored, data)
-    if run.preprocessor is not None and not isinstance(dataset.inputs, TableRows):  # arrays, or a sparse table
+    if run.preprocessor is not None and not isinstance(dataset.inputs, TableRows | Texts):  # arrays, or a sparse table
         dataset = replace(dataset, inputs=run.inputs.dataset(dataset.inputs).inputs)
     if isinstance(dataset.inputs, Images) and not dataset.inputs.in_memory:
         dataset = replace(dataset, inputs=replace(dataset.inputs, broken=broken))

@@ -24,6 +24,9 @@ from shortlist.errors import MissingFileError, ShortlistError, nearest
 from shortlist.files import PathLike
 
 _LABELS = ("label", "labels", "class", "classes", "target", "targets", "category", "categories", "tag", "tags", "y")
+_TEXTS = ("text", "texts", "sentence", "review", "tweet", "headline", "abstract", "utterance", "document")
+_REMARKS = ("comment", "comments", "message", "post", "question", "content", "body")  # texts, or beside other columns
+_MOST_OTHERS = 3  # columns beside a remark, its labels and ids, where it is the remark that counts
 _ARRAYS = (".npz", ".npy")
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _LOOKED_AT = 1000  # cells of a column
@@ -37,20 +40,28 @@ _ENCODING = "cp1252"  # what Excel writes as CSV in Western Europe, if not asked
 
 @dataclass
 class Guess:
-    """A reader with its options, whether it reads images, and what was guessed, to be told."""
+    """A reader with its options, whether it reads images or texts, and what was guessed, to be told."""
 
     source: dict[str, Any]
     images: bool = False
+    texts: bool = False
     notes: list[str] = field(default_factory=list)
 
 
 def guess_source(
-    path: PathLike, images: PathLike | None = None, labels: Sequence[str] = (), options: Sequence[str] = ()
+    path: PathLike,
+    images: PathLike | None = None,
+    labels: Sequence[str] = (),
+    options: Sequence[str] = (),
+    reader: str | None = None,
+    text: str | None = None,
+    column_names: Sequence[str] | None = None,
 ) -> Guess:
     """The reader for a table, a folder of images or a file of arrays.
 
     ``images`` is the folder that the paths in a table of images start from; ``labels`` are the columns of the labels,
-    and so are those of a table that ``options`` of its reader name.
+    and so are those of a table that ``options`` of its reader name. ``reader`` and ``text``, the column of texts, are
+    given where the user has chosen; ``column_names`` where the first line of the table does not name them.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +87,7 @@ def guess_source(
             f"{place}: what it holds is not told by its ending. Give a folder of images, a table "
             f"({', '.join(TABLE_ENDINGS)}) or arrays ({', '.join(_ARRAYS)}){excel}"
         )
-    return _Table(place, images, labels, options).guess()
+    return _Table(place, images, labels, options, reader, text, column_names).guess()
 
 
 def _folder(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess:
@@ -88,7 +99,7 @@ def _folder(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
         raise ShortlistError(
             f"{path}: there are {found}: sort them into a folder for each label, or give a table that lists them"
         )
-    return Guess({"reader": "image-folder", "path": str(path)}, True, ["labels: the names of the folders"])
+    return Guess({"reader": "image-folder", "path": str(path)}, True, notes=["labels: the names of the folders"])
 
 
 def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess:
@@ -106,15 +117,22 @@ def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
 
 class _Table:
     def __init__(
-        self, path: Path, images: PathLike | None, labels: Sequence[str], options: Sequence[str] = ()
+        self,
+        path: Path,
+        images: PathLike | None,
+        labels: Sequence[str],
+        options: Sequence[str] = (),
+        reader: str | None = None,
+        text: str | None = None,
+        column_names: Sequence[str] | None = None,
     ) -> None:
-        self.path, self.images = path, images
+        self.path, self.images, self.reader, self.text = path, images, reader, text
         self.notes: list[str] = []
         self.written = _how_written(path)
         if "encoding" in self.written:
             self.notes.append(f"text: it is not UTF-8, and read as {_ENCODING} (another one: data.train.encoding=NAME)")
         findings = Findings()
-        table = open_table(path, findings, **self.written)
+        table = open_table(path, findings, column_names=column_names, **self.written)
         findings.stop_if_any()
         if table is None:
             raise AssertionError("a table that cannot be read is a problem, and was raised")
@@ -124,14 +142,15 @@ class _Table:
         self.labels = [part for name in labels for part in ([name] if name in known else name.split(","))]
 
     def guess(self) -> Guess:
-        for name in self.labels:
+        for name in [*self.labels, *([] if self.text is None else [self.text])]:
             if name not in self.names:
                 there = listed([repr(column) for column in self.names])
                 raise ShortlistError(
                     f"{self.path}: there is no column {name!r}{nearest(name, self.names)}; the columns are {there}"
                 )
         pictures = self._pictures()
-        rest = [name for name in self.names if name != pictures]
+        text = self._text() if pictures is None else None
+        rest = [name for name in self.names if name not in (pictures, text)]
         source: dict[str, Any] = {"path": str(self.path), **self.written}
         key, columns = self._label_options(rest, pictures is not None)
         source |= columns
@@ -141,14 +160,21 @@ class _Table:
             source.pop("decimal", None)  # only paths and labels are read
             source |= {"path_column": pictures, **({} if self.images is None else {"root": os.fspath(self.images)})}
             self.notes.append(f"images: the column {pictures!r}; other columns than it and the labels are not used")
-            return Guess({"reader": "image-table", **source}, True, self.notes)
+            return Guess({"reader": "image-table", **source}, True, notes=self.notes)
         if key is not None:
             source["labels_key"] = key
         used = {key, *columns.get("label_columns", ())}
         self._ids(source, [name for name in rest if name not in used])
+        if text is not None:
+            source.pop("decimal", None)  # only texts and labels are read
+            others = [name for name in rest if name not in {*used, source.get("ids_key")}]
+            more = f"; not used: {listed([repr(name) for name in others])}" if others else ""
+            numbers = " (numbers and categories instead: data.train.reader=features)" if others else ""
+            self.notes.append(f"texts: the column {text!r}{more}{numbers}")
+            return Guess({"reader": "text-table", "text_column": text, **source}, False, True, self.notes)
         self._texts([name for name in rest if name not in used])
         self._embedding(source, [name for name in rest if name not in {*used, source.get("ids_key")}])
-        return Guess({"reader": "features", **source}, False, self.notes)
+        return Guess({"reader": "features", **source}, notes=self.notes)
 
     def cells(self, name: str) -> list[Any]:
         """The first cells that are not blank."""
@@ -324,15 +350,50 @@ class _Table:
             " " in word or len(word) > _LONG or is_number(word) or DATE.fullmatch(word) for word in words
         )
 
+    def _text(self) -> str | None:
+        """The column of texts that is to be read: one that is called so, or of long texts where nothing else is there
+        to learn from but labels and ids."""
+        if self.text is not None or self.reader not in (None, "text-table"):
+            return self.text
+        names = [name for name in self.names if name not in self.labels]
+        called = {name.lower(): name for name in reversed(names) if self._has_words(name)}
+        long = [name for name in names if self._has_long_texts(name)]
+        others = [name for name in names if name not in long and not self._are_ids(name) and not self._is_answer(name)]
+        for word in (*_TEXTS, *(_REMARKS if len(others) <= _MOST_OTHERS + 1 else ())):
+            if word in called:
+                return called[word]
+        if len(long) == 1 and (self.reader == "text-table" or len(others) <= (0 if self.labels else 1)):
+            return long[0]  # the one other column holds the labels, unless they are named
+        if self.reader == "text-table":
+            raise ShortlistError(
+                f"{self.path}: which column holds the texts? Name it with text_column=NAME; the columns are "
+                f"{listed([repr(name) for name in names])}"
+            )
+        return None
+
+    def _has_words(self, name: str) -> bool:
+        """Whether most cells are of several words, and few come twice."""
+        cells = [str(cell) for cell in self._written_cells(name)]
+        several = sum(" " in cell.strip() or len(cell) > _LONG for cell in cells)
+        return 2 * several > len(cells) and 2 * len(set(cells)) > len(cells)
+
+    def _has_long_texts(self, name: str) -> bool:
+        cells = self._written_cells(name)
+        return bool(cells) and sum(len(str(cell)) > _LONG for cell in cells) > len(cells) / 2
+
+    def _written_cells(self, name: str) -> list[Any]:
+        """Of a column without numbers, the first cells."""
+        return self.cells(name) if self.table.is_flat(name) and not self.table.has_numbers(name) else []
+
+    def _are_ids(self, name: str) -> bool:
+        return self._counts(name) or (self.table.is_flat(name) and self._are_codes(name, self.cells(name)))
+
     def _texts(self, names: Sequence[str]) -> None:
-        texts = []
-        for name in names:
-            cells = self.cells(name) if self.table.is_flat(name) and not self.table.has_numbers(name) else []
-            if cells and sum(len(str(cell)) > _LONG for cell in cells) > len(cells) / 2:
-                texts.append(name)
+        texts = [name for name in names if self._has_long_texts(name)]
         if texts:
             self.notes.append(
-                f"text is not used: {listed([repr(name) for name in texts])}; numbers, categories and images are"
+                f"text is not used: {listed([repr(name) for name in texts])}; numbers and categories are (the text "
+                f"instead: data.train.text_column={texts[0]})"
             )
 
 

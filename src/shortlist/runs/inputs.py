@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data import Dataset, Encoder, Images
+from shortlist.data import Dataset, Encoder, Images, Texts
 from shortlist.data.column_use import listed
 from shortlist.data.images import as_pixels
 from shortlist.data.preprocessing import Preprocessor
@@ -19,7 +19,9 @@ from shortlist.data.readers.features import read_inputs
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
 from shortlist.data.readers.image_table import listed_images
 from shortlist.data.readers.tables import name_of, names_table
+from shortlist.data.readers.text_table import read_texts
 from shortlist.data.table_rows import TableRows
+from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.optional import require
 
@@ -39,16 +41,18 @@ class Inputs:
         encoder: what made the features that the run was trained on, where they are of images and it is known.
         options: of the reader of the training data.
         left_out: columns of the training table that are no features, which nobody has to be told again.
+        texts: of a run on texts, what is known of those that it was trained on.
     """
 
     in_shape: tuple[int, ...]
     vocabulary: tuple[str, ...]
     columns: tuple[str, ...] | None = None
-    preprocessor: Preprocessor | None = None
+    preprocessor: Preprocessor | TfIdf | None = None
     pixels: Mapping[str, Any] | None = None
     encoder: Encoder | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    texts: Mapping[str, Any] | None = None
 
     def dataset(self, X: Any, broken: dict[str, str] | None = None) -> Dataset:
         """The inputs with every label unknown. ``broken``: where images that cannot be decoded are noted, path ->
@@ -57,6 +61,8 @@ class Inputs:
             return X
         if isinstance(X, str | os.PathLike):
             return self._of_path(Path(X), broken)
+        if self.takes_texts:
+            return self._of_texts(X)
         if hasattr(X, "columns") and hasattr(X, "iloc"):
             return self._of_frame(X)
         if _is_image(X):
@@ -68,6 +74,10 @@ class Inputs:
     @property
     def takes_images(self) -> bool:
         return self.pixels is not None or self.encoder is not None
+
+    @property
+    def takes_texts(self) -> bool:
+        return self.texts is not None
 
     def mention_ignored(self, ignored: Iterable[str], what: str) -> None:
         """A warning of the columns of a table that are new to the run, which does not use them."""
@@ -154,6 +164,27 @@ class Inputs:
             raise ShortlistError(f"the columns of the frame must be numbers: {error}") from None
         return self._unlabelled(torch.from_numpy(np.require(values, requirements=["C", "W"])), ids=ids)
 
+    # ---- texts
+
+    def _of_texts(self, X: Any) -> Dataset:
+        """A frame with the column of texts, or texts in a list, an array or a series."""
+        column, ids = self.options.get("text_column", "text"), None
+        if hasattr(X, "columns") and hasattr(X, "iloc"):
+            if column not in X.columns:
+                there = listed([repr(name) for name in X.columns])
+                raise ShortlistError(f"there is no column {column!r} with the texts: the columns are {there}")
+            ids_key = self.options.get("ids_key")
+            ids = tuple(map(str, X[ids_key])) if ids_key in X.columns else None
+            X = ["" if text is None or text != text else text for text in X[column]]
+        texts = tuple(X) if isinstance(X, list | tuple) else tuple(X.tolist()) if hasattr(X, "tolist") else (X,)
+        wrong = next((row for row, text in enumerate(texts) if not isinstance(text, str)), None)
+        if wrong is not None:
+            raise ShortlistError(
+                f"the run takes texts, a list of them, a frame with the column {column!r}, or the path of a table; "
+                f"text {wrong} is {type(texts[wrong]).__name__}"
+            )
+        return self._unlabelled(Texts(texts), ids=ids)
+
     # ---- images
 
     def _of_images(self, images: Sequence[Any], broken: dict[str, str] | None) -> Dataset:
@@ -183,8 +214,13 @@ class Inputs:
     def _of_path(self, path: Path, broken: dict[str, str] | None) -> Dataset:
         """Features from a file, the images of a folder in the order of their names, those that a table lists in its
         column ``path``, or one image."""
-        if not path.exists():
-            raise ShortlistError(f"there is no file or folder {path}")
+        if not os.path.exists(path):  # also of a name that no file can have
+            of_texts = ': texts are given in a list, ["..."]' if self.takes_texts else ""
+            raise ShortlistError(f"there is no file or folder {str(path)[:200]}{of_texts}")
+        if self.takes_texts:
+            texts, row_names, use = read_texts(path, self.options)
+            self.mention_ignored({} if use is None else use.ignored, str(path))
+            return self._unlabelled(texts, ids=row_names, name=name_of(path), columns=use)
         is_image = path.suffix.lower() in IMAGE_ENDINGS and path.is_file()
         if is_image or path.is_dir():
             files = [path] if is_image else images_under(path)
@@ -217,7 +253,7 @@ class Inputs:
         return options
 
     def _unlabelled(self, inputs: Any, **known: Any) -> Dataset:
-        count = len(inputs) if isinstance(inputs, Images) else int(inputs.shape[0])
+        count = len(inputs) if isinstance(inputs, Images | Texts) else int(inputs.shape[0])
         return Dataset(inputs, torch.full((count,), -1), self.vocabulary, **known)
 
 

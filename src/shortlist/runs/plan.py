@@ -17,7 +17,7 @@ from shortlist.runs.guess import Guess, guess_source
 from shortlist.runs.setup import resolve
 from shortlist.sets.named import usual_rules
 
-_ENCODER = "efficientnet-lite0"
+_ENCODER, _TEXT_ENCODER = "efficientnet-lite0", "tf-idf"
 _FEW = 1000  # examples, below which more of them calibrate and judge
 _FEWEST = 20  # labelled examples of which a fifth judges
 _ALPHA = 0.1
@@ -49,6 +49,9 @@ class Plan:
             self.content["data"]["encoder"] = _ENCODER
             from_pixels = "data.encoder=null backbone=convnet data.train.size=64"
             self.notes.append(f"images are seen through {_ENCODER} (from their pixels: {from_pixels})")
+        if guess.texts and not str(_name(self.given.get("backbone"))).startswith("hf:"):
+            self.content["data"]["encoder"] = _TEXT_ENCODER
+            self.notes.append("texts are counted word by word, by tf-idf (read by a network: data.encoder=hf:NAME)")
 
     @classmethod
     def of(
@@ -74,7 +77,11 @@ class Plan:
             raise ShortlistError(f"{path}: it holds one array: give the file of the labels, data.train.labels=FILE.npy")
         named = [source.get(key) for key in ("labels_key", "label_column", "label_columns") if key in source]
         columns = [name for one in named for name in (one if isinstance(one, list) else [one])]
-        return cls(guess_source(path, images, labels, [str(name) for name in columns]), whole, allow_import)
+        chosen = {"reader": source.get("reader"), "text": source.get("text_column")}
+        guess = guess_source(
+            path, images, labels, list(map(str, columns)), **chosen, column_names=source.get("column_names")
+        )
+        return cls(guess, whole, allow_import)
 
     def reading(self) -> RunConfig:
         """How all the data is read, before any of it is held out."""
@@ -100,7 +107,7 @@ class Plan:
         share = 0.2 if len(whole) < _FEW else 0.1
         held = {**_ALONE, "calibration": share, "test": share}  # the rate ends at zero: the last epoch is best
         content["data"] |= {part: value for part, value in held.items() if part not in given.get("data", {})}
-        name, unknown_is_absent = ("", False) if _named(given.get("objective")) else usual_objective(whole.target)
+        name, unknown_is_absent = ("", False) if _name(given.get("objective")) else usual_objective(whole.target)
         if name:
             content["objective"] = {"name": name}
         if unknown_is_absent:
@@ -158,5 +165,6 @@ def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence
     return sorted(usual, key=lambda rule: rule["name"] != "conformal")
 
 
-def _named(objective: Any) -> bool:
-    return isinstance(objective, str) or (isinstance(objective, Mapping) and "name" in objective)
+def _name(section: Any) -> Any:
+    """The name in a section, which may stand alone; None where there is none."""
+    return section.get("name") if isinstance(section, Mapping) else section

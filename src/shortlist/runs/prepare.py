@@ -10,6 +10,7 @@ from shortlist.data import Dataset
 from shortlist.data.cells import NA_VALUES
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.table_concerns import table_concerns
+from shortlist.data.tf_idf import TfIdf
 from shortlist.files import PathLike
 from shortlist.runs.config import RunConfig, as_config
 from shortlist.runs.setup import build_learner, facts_of, preprocessor_for, read_parts, resolve
@@ -22,13 +23,13 @@ from shortlist.training.loop import choose_metrics
 @dataclass(frozen=True)
 class Prepared:
     """A config, its data by part, what prediction has to know of the training data, the model to train, what makes
-    numbers of a table, what there is to remark on it, and the modules whose code may run."""
+    numbers of a table or of texts, what there is to remark on it, and the modules whose code may run."""
 
     config: RunConfig
     parts: Mapping[str, Dataset]
     facts: Mapping[str, Any]
     learner: Learner
-    preprocessor: Preprocessor | None = None
+    preprocessor: Preprocessor | TfIdf | None = None
     remarks: tuple[str, ...] = ()
     allow_import: tuple[str, ...] = ()
 
@@ -38,7 +39,7 @@ def prepare(
     *,
     overrides: Sequence[str] = (),
     parts: Mapping[str, Dataset] | None = None,
-    preprocessor: Preprocessor | None = None,
+    preprocessor: Preprocessor | TfIdf | None = None,
     allow_import: Sequence[str] = (),
 ) -> Prepared:
     """Check the config, read its data, settle what follows from their size, build its model. Whatever can be wrong with

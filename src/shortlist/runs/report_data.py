@@ -50,6 +50,7 @@ def from_runs(
         group_names=first.group_names,
         truth=first.truth,
         images=None if first.images is None else first.images.thumbnail,
+        texts=None if first.texts is None else first.texts.source,
         ids=first.ids,
         about=about,
     )

@@ -3,7 +3,7 @@
 config.yaml         the resolved config: written last, so that a directory with it is a run
 format.json         the version of this format, and which shortlist wrote it; a run without it is of version 1
 environment.json    versions, machine, command, and the config that training began with
-preprocessing.json  of a run on a table, what was fitted on its training part to make numbers of its columns
+preprocessing.json  of a run on a table or on texts, what was fitted on its training part to make numbers of them
 facts.json          what prediction needs to know about the training data: labels, columns, shapes, counts
 metrics.jsonl       one record per epoch
 checkpoint.json     which epoch is the last and which the best; what it does not name does not count
@@ -25,8 +25,10 @@ from torch import Tensor
 
 from shortlist import __version__
 from shortlist.data import Dataset, Encoder
-from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.preprocessing import Preprocessor, read_preprocessing
 from shortlist.data.table_rows import TableRows
+from shortlist.data.texts import Texts
+from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import PathLike, is_draft, parse_json, read_json, write_json, write_text
 from shortlist.runs.config import CONFIG, RunConfig, check_config, in_todays_words, parse_config, read_yaml
@@ -76,7 +78,11 @@ class Run(SavedEpochs):
 
     @classmethod
     def create(
-        cls, path: PathLike, config: RunConfig, facts: Mapping[str, Any], preprocessor: Preprocessor | None = None
+        cls,
+        path: PathLike,
+        config: RunConfig,
+        facts: Mapping[str, Any],
+        preprocessor: Preprocessor | TfIdf | None = None,
     ) -> "Run":
         """A new run in a directory that is new or empty."""
         cls.check_new(path)
@@ -121,13 +127,13 @@ class Run(SavedEpochs):
         return found
 
     @cached_property
-    def preprocessor(self) -> Preprocessor | None:
-        """What makes numbers of a table's columns; None where the run is not on a table, or takes it as it is."""
+    def preprocessor(self) -> Preprocessor | TfIdf | None:
+        """What makes numbers of a table's columns, or counts the words of texts; None where nothing does."""
         file = self.path / PREPROCESSING
         if not file.exists():
             return None
         with errors_name(file):
-            return Preprocessor.from_json(parse_json(file.read_bytes()))
+            return read_preprocessing(parse_json(file.read_bytes()))
 
     @cached_property
     def inputs(self) -> Inputs:
@@ -143,6 +149,7 @@ class Run(SavedEpochs):
             None if encoder is None else Encoder.from_json(encoder),
             self.config.data.train.options,
             tuple(facts.get("columns_left_out", ())),
+            facts.get("texts"),
         )
 
     @cached_property
@@ -180,8 +187,9 @@ class Run(SavedEpochs):
         return {part: self.preprocessed(data) for part, data in parts.items()}
 
     def preprocessed(self, dataset: Dataset) -> Dataset:
-        """With a table's columns made numbers as in training; other data as it is."""
-        if isinstance(dataset.inputs, TableRows) and self.preprocessor is None:
+        """With a table's columns, or texts, made numbers as in training; other data as it is."""
+        counted = isinstance(dataset.inputs, Texts) and bool(self.facts["in_shape"]) and self.inputs.encoder is None
+        if (counted or isinstance(dataset.inputs, TableRows)) and self.preprocessor is None:
             raise MissingFileError(f"there is no file {self.path / PREPROCESSING}: is the run complete?")
         return dataset.preprocessed(self.preprocessor)
 

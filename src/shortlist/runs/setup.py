@@ -15,6 +15,8 @@ from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.registry import find_reader
 from shortlist.data.readers.tables import names_table
 from shortlist.data.table_rows import TableRows
+from shortlist.data.texts import Texts
+from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError
 from shortlist.labels.same_names import check_same_names
 from shortlist.metrics.named import find_metric
@@ -88,11 +90,11 @@ def read_parts(
 
     def read_part(source: Source, place: str) -> Dataset:
         found = read_source(source, place, allow_import) if read is None else read(source, place)
-        if data.encoder is None:
-            return found
-        if found.kind != "images":
+        if data.encoder is None or (found.kind == "texts" and data.encoder.name == TfIdf.kind):
+            return found  # tf-idf is fitted on the training part
+        if found.kind not in ("images", "texts"):
             raise ShortlistError(
-                f"data.encoder makes features of images, {place} has {found.kind}: set data.encoder=null"
+                f"data.encoder makes features of images and texts, {place} has {found.kind}: set data.encoder=null"
             )
         return encode(found, data.encoder, data.cache, allow_import=allow_import, progress=progress, broken={})
 
@@ -147,7 +149,7 @@ def _beside(whole: Dataset, source: Source, column: Column, place: str) -> NDArr
                 f"the column {column.key!r} of {path} is taken as a feature too: "
                 f"set data.train.other_columns=[{column.key}]"
             )
-        how = {key: source.options.get(key) for key in ("delimiter", "encoding")} if own else {}
+        how = {key: source.options.get(key) for key in ("delimiter", "encoding", "column_names")} if own else {}
         return read_beside(path, column.key, whole, ids_key=column.ids, **how)
 
 
@@ -182,8 +184,12 @@ def as_table(source: Source, preprocess: str) -> Source:
     return source.model_copy(update={"as_table": True})
 
 
-def preprocessor_for(config: RunConfig, train_set: Dataset) -> Preprocessor | None:
-    """Fitted on the training part of a table; None for other data."""
+def preprocessor_for(config: RunConfig, train_set: Dataset) -> Preprocessor | TfIdf | None:
+    """Fitted on the training part of a table, or on its texts where they are counted by tf-idf; None for other data."""
+    counted = [one for one in (config.data.encoder, config.backbone) if one is not None and one.name == TfIdf.kind]
+    if isinstance(train_set.inputs, Texts) and counted:
+        with errors_at(train_set.name):
+            return TfIdf.fit(train_set.inputs.source, **counted[0].options)
     if not isinstance(train_set.inputs, TableRows):
         return None
     blank = NA_VALUES if config.data.na_values is None else config.data.na_values
@@ -203,10 +209,10 @@ def same_columns(source: Source, features: Sequence[str] | None) -> Source:
 
 
 def same_names(source: Source, vocabulary: Sequence[str]) -> Source:
-    """A source of features or of a table of images that, where it does not say what the labels are called, has these:
-    not every label need occur in it, and columns of labels may have another order."""
+    """A source of features, or of a table of images or texts, that has these names of labels where it does not say what
+    they are called: not every label need occur in it, and columns of labels may have another order."""
     says = {"vocabulary", "vocabulary_key", "num_labels", "label_columns"} & source.options.keys()
-    if source.reader not in ("features", "image-table") or says:
+    if source.reader not in ("features", "image-table", "text-table") or says:
         return source
     return source.model_copy(update={"vocabulary": list(vocabulary)})
 
@@ -262,7 +268,8 @@ def facts_of(train_set: Dataset) -> dict[str, Any]:
 def _facts_of_kind(dataset: Dataset) -> dict[str, Any]:
     """What the inputs have to say, under their kind; of features there is nothing."""
     facts = dataset.input_facts()
-    return {**dict.fromkeys([*TASKS, "images"]), **({} if facts is None else {dataset.kind: facts})}
+    of_texts = None if dataset.texts is None else dataset.texts.facts()
+    return {**dict.fromkeys([*TASKS, "images"]), "texts": of_texts, **({} if facts is None else {dataset.kind: facts})}
 
 
 def _facts_to_compare(dataset: Dataset) -> dict[str, Any]:
@@ -283,6 +290,13 @@ def build_learner(
     name = config.backbone.name
     if task is not None and name in BACKBONES and name not in task.backbones:
         raise ShortlistError(f"backbone {name!r} does not take {kind}: set backbone.name={task.backbones[0]}")
+    of_texts = facts.get("texts") is not None
+    if of_texts and not facts["in_shape"] and name in BACKBONES:
+        raise ShortlistError(
+            f"backbone {name!r} does not read texts: set data.encoder=tf-idf, data.encoder=hf:NAME or backbone=hf:NAME"
+        )
+    if name == TfIdf.kind and not of_texts:
+        raise ShortlistError("backbone 'tf-idf' counts the words of texts: read them with the reader text-table")
     train_target = None if train_set is None or task is not None else train_set.target
     if train_target is not None:
         check_target(objective_kind, train_target)

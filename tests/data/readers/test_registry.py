@@ -48,7 +48,7 @@ def test_a_path_instead_of_a_reader_is_refused_with_the_reader_to_try(tmp_path, 
     (tmp_path / "labels.csv").touch()
     with pytest.raises(ValueError, match="'fruit' is no reader but a path: try image-folder path=fruit"):
         read("fruit")
-    with pytest.raises(ValueError, match=r"try features path=labels\.csv, or image-table path=labels\.csv labels="):
+    with pytest.raises(ValueError, match=r"try features path=labels\.csv, or text-table for texts, or image-table"):
         problems("labels.csv")
 
 

@@ -57,11 +57,16 @@ def encoding_of(path: PathLike, other: str | None) -> str:
 
 
 def csv_table(
-    path: Path, findings: Findings, delimiter: str | None = None, hint: str = "", encoding: str | None = None
+    path: Path,
+    findings: Findings,
+    delimiter: str | None = None,
+    hint: str = "",
+    encoding: str | None = None,
+    columns: Sequence[str] | None = None,
 ) -> tuple[list[str], Any] | None:
     """The column names, and a pyarrow table of texts (null where blank) whose columns are called "0", "1", ...; None,
     and noted with the line, where there is something wrong. ``hint``: what else to say where cells are separated by
-    semicolons. ``encoding``: of a text that is not UTF-8."""
+    semicolons. ``encoding``: of a text that is not UTF-8. ``columns``: their names, where the first line is a row."""
     try:
         encoding = encoding_of(path, encoding)
     except (OSError, EOFError, zlib.error, ShortlistError) as error:
@@ -69,8 +74,8 @@ def csv_table(
         return None
     mark = delimiter_of(path) if delimiter is None else delimiter
     noted = len(findings.problems)
-    _, header = next(csv_rows(path, findings, delimiter=mark, encoding=encoding), (0, []))
-    if len(findings.problems) > noted or not _is_header(path, header, mark, hint, findings):
+    _, header = next(csv_rows(path, findings, columns, mark, encoding), (0, []))
+    if len(findings.problems) > noted or (columns is None and not _is_header(path, header, mark, hint, findings)):
         return None
 
     def is_right() -> bool:  # otherwise wrong rows, which are skipped, would be missing without a word next time
@@ -78,9 +83,10 @@ def csv_table(
 
     try:
         how = mark if encoding == "utf-8-sig" else f"{mark} {encoding}"
-        table = cached(path, how, lambda: _parsed(path, mark, encoding, len(header), findings), is_right)
+        how = how if columns is None else f"{how} without names"
+        table = cached(path, how, lambda: _parsed(path, mark, encoding, header, columns, findings), is_right)
     except (require("pyarrow").ArrowException, OSError, EOFError, UnicodeError, zlib.error, ShortlistError) as error:
-        _note_all(path, mark, encoding, findings)
+        _note_all(path, mark, encoding, columns, findings)
         if len(findings.problems) == noted:
             findings.add(path, f"is not a CSV file: {error}")
         return None
@@ -89,7 +95,7 @@ def csv_table(
     if not table.num_rows:
         findings.add(path, f"no rows: the file only names the columns {', '.join(map(repr, header))}")
         return None
-    rows = partial(csv_rows, path, Findings(), delimiter=mark, encoding=encoding)
+    rows = partial(csv_rows, path, Findings(), columns, mark, encoding)
     findings.number_lines(path, lambda: [line for line, _ in rows()][1:])
     return header, table
 
@@ -153,7 +159,8 @@ def _is_header(path: Path, header: list[str], mark: str, hint: str, findings: Fi
         findings.add(path, "the file is empty" if blank else "the first line must name the columns, and is blank")
         return False
     if len(header) > 1 and all(map(is_number, header)):
-        findings.add(path, "the first line must name the columns, and holds only numbers: is it missing?")
+        remedy = "is it missing? Then give column_names"
+        findings.add(path, f"the first line must name the columns, and holds only numbers: {remedy}")
         return False
     other = next((other for other in ";\t,|" if other != mark and other in header[0]), "") if len(header) == 1 else ""
     if other:
@@ -162,12 +169,14 @@ def _is_header(path: Path, header: list[str], mark: str, hint: str, findings: Fi
     return not other
 
 
-def _note_all(path: Path, mark: str, encoding: str, findings: Findings) -> None:
-    for _ in csv_rows(path, findings, delimiter=mark, encoding=encoding):
+def _note_all(path: Path, mark: str, encoding: str, columns: Sequence[str] | None, findings: Findings) -> None:
+    for _ in csv_rows(path, findings, columns, mark, encoding):
         pass
 
 
-def _parsed(path: Path, mark: str, encoding: str, width: int, findings: Findings) -> Any:
+def _parsed(
+    path: Path, mark: str, encoding: str, header: Sequence[str], columns: Sequence[str] | None, findings: Findings
+) -> Any:
     """The cells as pyarrow finds them; where quotes are not as they should be, Python's stricter reader has a look."""
     pyarrow, reader = require("pyarrow"), require("pyarrow.csv")
     with content_of(path) as read:
@@ -175,10 +184,10 @@ def _parsed(path: Path, mark: str, encoding: str, width: int, findings: Findings
         quotes = _quotes(content, mark)
         if quotes is None:
             noted = len(findings.problems)
-            _note_all(path, mark, encoding, findings)
+            _note_all(path, mark, encoding, columns, findings)
             if len(findings.problems) > noted:
                 return pyarrow.table({})
-        names = [str(place) for place in range(width)]
+        names, named = [str(place) for place in range(len(header))], columns is None
         wrong = []
 
         def skip(row: Any) -> str:
@@ -187,7 +196,7 @@ def _parsed(path: Path, mark: str, encoding: str, width: int, findings: Findings
 
         table = reader.read_csv(
             _Counted(content, str(path), 0.5 if is_packed(path) else 0.0),
-            read_options=reader.ReadOptions(column_names=names, skip_rows_after_names=1, block_size=_BLOCK),
+            read_options=reader.ReadOptions(column_names=names, skip_rows_after_names=named, block_size=_BLOCK),
             # only where there are quotes may a cell have several lines, which keeps two cores from sharing the work
             parse_options=reader.ParseOptions(delimiter=mark, newlines_in_values=quotes != 0, invalid_row_handler=skip),
             convert_options=reader.ConvertOptions(
@@ -195,7 +204,7 @@ def _parsed(path: Path, mark: str, encoding: str, width: int, findings: Findings
             ),
         )
     if wrong:
-        _note_all(path, mark, encoding, findings)  # with their lines
+        _note_all(path, mark, encoding, columns, findings)  # with their lines
     return table
 
 

@@ -196,11 +196,13 @@ def open_arrays(
     decimal: str = ".",
     delimiter: str | None = None,
     encoding: str | None = None,
+    column_names: Sequence[str] | None = None,
 ) -> ArrayFile | None:
     """The file, or None with the reason noted."""
     table = None
     if names_table(path):
-        table = open_table(path, findings, decimal=decimal, delimiter=delimiter, encoding=encoding)
+        how = {"decimal": decimal, "delimiter": delimiter, "encoding": encoding}
+        table = open_table(path, findings, column_names=column_names, **how)
         if table is None:
             return None
     try:

@@ -1,5 +1,6 @@
 """A value of each example that stands beside the data: a column of groups or of dates."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ def read_beside(
     ids_key: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    column_names: Sequence[str] | None = None,
 ) -> NDArray[Any]:
     """One value for each example of a data set, from a .npy or .npz file or a table.
 
@@ -28,7 +30,7 @@ def read_beside(
         dataset: whose examples they are.
         ids_key: the column with the examples' names, by which their rows are found; without it the rows are in the data
             set's order.
-        delimiter, encoding: how a table is written, as for ``read_features``.
+        delimiter, encoding, column_names: how a table is written, as for ``read_features``.
 
     >>> import pathlib, tempfile, torch
     >>> data = Dataset(torch.eye(2), torch.tensor([0, 1]), ("cat", "dog"), ids=("b.png", "a.png"))
@@ -38,7 +40,7 @@ def read_beside(
     ['Bob', 'Ann']
     """
     findings = Findings()
-    file = open_arrays(path, findings, delimiter=delimiter, encoding=encoding)
+    file = open_arrays(path, findings, delimiter=delimiter, encoding=encoding, column_names=column_names)
     values = get_array(file, key, findings)
     names = get_array(file, ids_key, findings, as_text=True)
     findings.stop_if_any()

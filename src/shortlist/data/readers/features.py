@@ -62,6 +62,7 @@ def read_features(
     decimal: Literal[".", ","] = ".",
     delimiter: str | None = None,
     encoding: str | None = None,
+    column_names: Sequence[str] | None = None,
     as_table: bool = False,
     memory_map: bool = False,
 ) -> Dataset:
@@ -119,6 +120,7 @@ def read_features(
         delimiter: of .csv and .tsv, what stands between cells, if it is not the comma or the tab.
         encoding: of .csv and .tsv, how text is written that is neither UTF-8 nor UTF-16 with its mark: "cp1252" is what
             Excel calls CSV. UTF-8 is read as that whatever is given here.
+        column_names: of .csv and .tsv whose first line is a row already, what the columns are called.
         as_table: of a table, take columns of names as features too and leave everything as it is written, blanks
             included: inputs are ``TableRows``, of which ``Dataset.preprocessed`` makes numbers. Runs read tables so,
             unless ``data.preprocess`` is none.
@@ -169,11 +171,11 @@ def read_features(
         "side": side_key,
         "truth": truth_key,
     }
-    inputs_file = open_arrays(path, findings, memory_map, decimal, delimiter, encoding)
+    inputs_file = open_arrays(path, findings, memory_map, decimal, delimiter, encoding, column_names)
     if labels is None:
         labels_file = inputs_file
     else:
-        labels_file = open_arrays(labels, findings, False, decimal, delimiter, encoding)
+        labels_file = open_arrays(labels, findings, False, decimal, delimiter, encoding, column_names)
     label_columns = label_columns_of(labels_file, label_columns, labels_key)
     if label_columns is not None:
         label_columns = in_order(label_columns, names_of(labels_key, label_columns), vocabulary)
@@ -242,7 +244,7 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     """
     findings = Findings()
     options = resolved(options, needed=False)
-    how = options.get("decimal", "."), options.get("delimiter"), options.get("encoding")
+    how = options.get("decimal", "."), *(options.get(key) for key in ("delimiter", "encoding", "column_names"))
     file = open_arrays(path, findings, bool(options.get("memory_map")), *how)
     labels_key = options.get("labels_key", "y")
     options["label_columns"] = label_columns_of(file, options.get("label_columns"), labels_key)

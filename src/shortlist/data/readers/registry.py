@@ -20,6 +20,7 @@ from shortlist.data.readers.open_images import read_open_images
 from shortlist.data.readers.plantnet import read_plantnet
 from shortlist.data.readers.stacked_images import read_stacked_images
 from shortlist.data.readers.tables import TABLE_ENDINGS
+from shortlist.data.readers.text_table import read_text_table
 from shortlist.data.readers.voc import read_voc
 from shortlist.errors import ShortlistError
 from shortlist.registry import Registry
@@ -29,6 +30,7 @@ READERS: Registry[Callable[..., Dataset]] = Registry(
     {
         "ambiguous-numbers": ambiguous_numbers,
         "features": read_features,
+        "text-table": read_text_table,
         "image-table": read_image_table,
         "image-folder": read_image_folder,
         "stacked-images": read_stacked_images,
@@ -82,12 +84,12 @@ def reader_for(path: str) -> str:
     """Which reader, with which options, may be meant by someone who names a file or folder instead.
 
     >>> reader_for("labels.csv")
-    'features path=labels.csv, or image-table path=labels.csv labels=... for a table of images'
+    'features path=labels.csv, or text-table for texts, or image-table with labels=... for a table of images'
     """
     if os.path.isdir(path):
         return f"image-folder path={path}"
     if path.lower().endswith(TABLE_ENDINGS):
-        return f"features path={path}, or image-table path={path} labels=... for a table of images"
+        return f"features path={path}, or text-table for texts, or image-table with labels=... for a table of images"
     return f"features path={path}"
 
 

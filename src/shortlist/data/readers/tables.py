@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,10 @@ def open_table(
     decimal: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    column_names: Sequence[str] | None = None,
 ) -> Columns | None:
     """The columns of a table; None, and noted, where it cannot be read or holds no rows. ``decimal`` is for readers of
-    numbers."""
+    numbers, ``column_names`` for text whose first line does not name the columns."""
     file = Path(path)
     if decimal not in (None, ".", ","):
         raise ShortlistError(f"decimal must be '.' or ',', got {decimal!r}")
@@ -65,7 +67,7 @@ def open_table(
         findings.add(file, f"a table must be one of {', '.join(TABLE_ENDINGS)}, by its name")
     elif _kind(file) in (".csv", ".tsv"):
         hint = "" if decimal is None else " (and decimal=',' if numbers are written 1,5)"
-        found = csv_table(file, findings, delimiter, hint, encoding)
+        found = csv_table(file, findings, delimiter, hint, encoding, column_names)
         if found is not None:
             return TextColumns(file, *found, findings, decimal or ".")
     elif _kind(file) == ".arff":

@@ -1,0 +1,183 @@
+"""Runs on texts: guessed, counted word by word, kept, asked again."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import shortlist as sl
+from shortlist import ShortlistError, runs
+from shortlist.runs.guess import guess_source
+from shortlist.runs.plan import Plan
+from tests.cli.command import run_here
+from tests.runs.made_texts import comments, write_comments
+
+NEW = ["i am happy, great", "what a terrible, awful day", "so scared and afraid"]
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("texts")
+    table = comments()
+    table["comment"] += " <script>alert(1)</script> & more"
+    table.to_csv(folder / "comments.csv", index=False)
+    said: list[str] = []
+    options = ["epochs=12", "optimizer.lr=0.05", f"data.cache={folder}", "data.test=40", "seed=1"]
+    done = runs.fit(folder / "comments.csv", folder / "run", overrides=options, say=said.append)
+    assert "texts: the column 'comment'" in said
+    assert any(line.startswith("tf-idf features") for line in said)
+    assert done["evaluation"]["rules"]["top-k-1"]["coverage"] > 0.9
+    return Path(done["run"])
+
+
+def test_texts_are_answered_from_lists_frames_series_and_arrays(fitted: Path) -> None:
+    predictor = sl.load_run(fitted)
+    expected = ["joy", "anger", "fear"]
+    frame = pd.DataFrame({"comment": NEW, "mood": ["", "", ""]})
+    for given in (NEW, tuple(NEW), frame, frame["comment"], frame["comment"].to_numpy(dtype=object)):
+        assert predictor.predict(given) == expected
+    assert predictor.predict_sets(NEW, "top-k:k=1").names == [["joy"], ["anger"], ["fear"]]
+    assert predictor.scores([]).shape == (0, 3)
+    assert predictor.probabilities(["", "words never seen"]).isfinite().all()
+
+
+def test_a_text_alone_is_taken_for_a_path_and_the_error_says_how_texts_are_given(fitted: Path) -> None:
+    predictor = sl.load_run(fitted)
+    for text in ("i am happy", "long " * 2000):
+        with pytest.raises(ShortlistError, match=r"there is no file or folder .*texts are given in a list"):
+            predictor.predict(text)
+    with pytest.raises(ShortlistError, match="text 1 is int"):
+        predictor.predict(["a", 3])
+    with pytest.raises(ShortlistError, match="there is no column 'comment' with the texts"):
+        predictor.predict(pd.DataFrame({"words": NEW}))
+
+
+def test_new_tables_are_predicted_by_the_command(
+    fitted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    comments(5, seed=1).drop(columns="mood").to_csv(tmp_path / "new.csv", index=False)
+    done = run_here(capsys, "predict", fitted, tmp_path / "new.csv", "--rule", "top-k:k=1", "--json")
+    assert done.code == 0, done.err
+    assert [one["id"] for one in done.json["first"]][:2] == ["c000", "c001"]
+    (tmp_path / "lines.txt").write_text("\n".join(NEW))
+    done = run_here(capsys, "predict", fitted, tmp_path / "lines.txt", "--rule", "top-k:k=1", "--json")
+    assert [one["labels"] for one in done.json["first"]] == [["joy"], ["anger"], ["fear"]]
+    pd.DataFrame({"words": NEW, "more": NEW}).to_csv(tmp_path / "other.csv", index=False)
+    done = run_here(capsys, "predict", fitted, tmp_path / "other.csv")
+    assert done.code == 2
+    assert "there is no column 'comment': the columns are 'words', 'more'" in done.err
+
+
+def test_labelled_tables_are_evaluated_with_the_labels_of_the_run(fitted: Path, tmp_path: Path) -> None:
+    new = comments(60, seed=2)
+    new[new["mood"] != "fear"].to_csv(tmp_path / "new.csv", index=False)
+    found = runs.evaluate(fitted, tmp_path / "new.csv")
+    assert found["rules"]["top-k-1"]["coverage"] > 0.9
+
+
+def test_the_report_shows_the_texts_escaped(fitted: Path) -> None:
+    page = (fitted / "report" / "index.html").read_text()
+    shown = page.split('<blockquote class="text">')[1].split("</blockquote>")[0]
+    assert shown.startswith("well, i am ")
+    assert shown.endswith("&lt;script&gt;alert(1)&lt;/script&gt; &amp; more")
+    assert "<script>alert(1)" not in page
+
+
+def test_what_was_counted_is_kept_as_json_and_a_damaged_file_is_named(fitted: Path) -> None:
+    file = fitted / "preprocessing.json"
+    whole = file.read_text()
+    assert json.loads(whole)["kind"] == "tf-idf"
+    try:
+        file.write_text(whole.replace('"word"', '"evil"'))
+        with pytest.raises(ShortlistError, match=r"preprocessing\.json: this is no tf-idf"):
+            sl.load_run(fitted).predict(NEW)
+        file.unlink()
+        with pytest.raises(ShortlistError, match=r"there is no file .*preprocessing\.json"):
+            runs.evaluate(fitted, "test")
+    finally:
+        file.write_text(whole)
+
+
+def test_a_run_on_texts_is_not_exported(fitted: Path, tmp_path: Path) -> None:
+    with pytest.raises(ShortlistError, match="is a run on texts"):
+        runs.export(fitted, out=tmp_path / "model.onnx", rule="top-k:k=1")
+
+
+def test_words_are_counted_in_the_training_part_alone(tmp_path: Path) -> None:
+    path = write_comments(tmp_path / "all.csv", 60)
+    source = {"reader": "text-table", "path": str(path), "text_column": "comment", "labels_key": "mood"}
+    config = {"data": {"train": source, "test": 10}, "backbone": {"name": "tf-idf", "min_df": 1}, "epochs": 1}
+    run = runs.Run(runs.train(config, tmp_path / "run")["run"])
+    train, test = (run.parts()[part].texts.source for part in ("train", "test"))
+    numbers = {word for text in test for word in text.split() if word.isdecimal()}
+    assert numbers.isdisjoint(run.preprocessor.terms)
+    assert {word for text in train for word in text.split() if word.isdecimal()} <= set(run.preprocessor.terms)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({}, "backbone 'identity' does not read texts: set data.encoder=tf-idf"),
+        ({"backbone": "convnet"}, "backbone 'convnet' does not read texts"),
+        ({"augment": {"flip": True}, "backbone": "tf-idf"}, "augment is for images"),
+        ({"backbone": {"name": "tf-idf", "min_df": 1000}}, "no word is in 1000 of the"),
+        ({"backbone": {"name": "tf-idf", "ngrams": 2}}, "backbone.ngrams: there is no such key"),
+    ],
+)
+def test_configs_that_cannot_read_texts_are_refused(change: dict, message: str, tmp_path: Path) -> None:
+    path = write_comments(tmp_path / "all.csv", 60)
+    source = {"reader": "text-table", "path": str(path), "text_column": "comment", "labels_key": "mood"}
+    with pytest.raises(ShortlistError, match=message):
+        runs.train({"data": {"train": source}, "epochs": 1, **change}, tmp_path / "run")
+
+
+def test_counted_words_need_texts(tmp_path: Path) -> None:
+    data = {"train": {"reader": "ambiguous-numbers", "size": 100}}
+    with pytest.raises(ShortlistError, match="backbone 'tf-idf' counts the words of texts"):
+        runs.train({"data": data, "backbone": "tf-idf"}, tmp_path / "run")
+    with pytest.raises(ShortlistError, match=r"data\.encoder makes features of images and texts"):
+        runs.train({"data": data | {"encoder": "tf-idf"}}, tmp_path / "run")
+
+
+# ---- what is guessed
+
+
+def guessed(tmp_path: Path, frame: pd.DataFrame, **given: object) -> dict:
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    return guess_source(tmp_path / "all.csv", **given).source
+
+
+def test_a_column_of_texts_is_found_by_its_name_or_where_nothing_else_is_there(tmp_path: Path) -> None:
+    table = comments()
+    assert guessed(tmp_path, table)["text_column"] == "comment"
+    assert guessed(tmp_path, table.rename(columns={"comment": "what_they_said"}))["text_column"] == "what_they_said"
+    table["stars"] = range(len(table))
+    named = guessed(tmp_path, table.rename(columns={"comment": "TEXT"}), labels=["mood"])
+    assert (named["reader"], named["text_column"], named["labels_key"]) == ("text-table", "TEXT", "mood")
+
+
+def test_a_remark_beside_many_numbers_is_no_text_to_learn_from_unless_it_is_named(tmp_path: Path) -> None:
+    table = comments()
+    for number in range(6):
+        table.insert(1, f"x{number}", [row * 0.5 + number for row in range(len(table))])
+    assert guessed(tmp_path, table)["reader"] == "features"
+    assert guessed(tmp_path, table, text="comment")["reader"] == "text-table"
+    assert guessed(tmp_path, comments(), reader="features")["reader"] == "features"
+    with pytest.raises(ShortlistError, match="there is no column 'coment'; did you mean 'comment'"):
+        guessed(tmp_path, table, text="coment")
+
+
+def test_an_option_chooses_the_text_or_the_numbers(tmp_path: Path) -> None:
+    path = write_comments(tmp_path / "all.csv")
+    assert Plan.of(path, overrides=["reader=features"]).reading().data.train.reader == "features"
+    plan = Plan.of(path, overrides=["text_column=comment", "backbone=hf:somewhere"])
+    assert plan.content["data"]["train"]["text_column"] == "comment"
+    assert "encoder" not in plan.content["data"]
+
+
+def test_a_table_without_a_line_of_names_is_fitted_with_them(tmp_path: Path) -> None:
+    comments().to_csv(tmp_path / "all.csv", index=False, header=False)
+    plan = Plan.of(tmp_path / "all.csv", overrides=["column_names=[id, comment, mood]"])
+    assert plan.reading().data.train.options["column_names"] == ["id", "comment", "mood"]
+    assert plan.content["data"]["train"]["labels_key"] == "mood"
