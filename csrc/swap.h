@@ -276,6 +276,63 @@ inline int64_t first_that_counts(const double* R, const double* weight, int64_t 
   return first;
 }
 
+// The same for many k, at a cost a label that does not grow with k. h(x) = sum_i weight_i b_i(x) is one smooth function of x for
+// the whole row (about 1/(1 + x), averaged): it is computed at a few Chebyshev points of [0, most] and interpolated. Its
+// Chebyshev coefficients fall geometrically; where the last of them have not become nothing, the answer is false.
+constexpr int kNodes = 32;
+
+struct Cosines {  // cos(pi m (j + 1/2) / kNodes)
+  double at[kNodes][kNodes];
+  Cosines() {
+    for (int m = 0; m < kNodes; ++m)
+      for (int j = 0; j < kNodes; ++j) at[m][j] = std::cos(M_PI / kNodes * m * (j + 0.5));
+  }
+};
+
+template <class T>
+bool without_each_smooth(const T* x, int64_t n, int64_t k, const double* R, const double* weight, double most, T* out) {
+  constexpr int W = kWidth<T>;
+  static const Cosines cosines;
+  double node[kNodes], value[kNodes], c[kNodes];
+  for (int j = 0; j < kNodes; ++j) node[j] = most * (0.5 + 0.5 * cosines.at[1][j]);
+  without_each_block(node, 0, kNodes, k, R, weight, value);
+  for (int j = 0; j < kNodes; ++j) value[j] /= node[j];
+  double size = 0;
+  for (int m = 0; m < kNodes; ++m) {
+    double sum = 0;
+    for (int j = 0; j < kNodes; ++j) sum += value[j] * cosines.at[m][j];
+    c[m] = sum * (m ? 2.0 : 1.0) / kNodes;
+    size += std::fabs(c[m]);
+  }
+  // what rounding has left of the values is about 8 units of double, in every coefficient
+  const double nothing = size * (sizeof(T) == 4 ? 1e-8 : 4e-15);
+  int terms = kNodes;
+  while (terms > 2 && std::fabs(c[terms - 1]) <= nothing) --terms;
+  if (terms > kNodes - 4) return false;  // also where something is not finite
+  T narrow[kNodes];
+  for (int m = 0; m < kNodes; ++m) narrow[m] = T(c[m]);
+  const T scale = T(2 / most);
+  const auto block = [&](const T* from, T* to) {  // Clenshaw, for four vectors at a time
+    Vec<T> u[4], b[4] = {}, before[4] = {};
+    for (int q = 0; q < 4; ++q) u[q] = (load(from + q * W) * scale - T(1)) * T(2);
+    for (int m = terms - 1; m > 0; --m)
+      for (int q = 0; q < 4; ++q) {
+        const Vec<T> next = u[q] * b[q] + (narrow[m] - before[q]);
+        before[q] = b[q];
+        b[q] = next;
+      }
+    for (int q = 0; q < 4; ++q) store(to + q * W, load(from + q * W) * (u[q] * T(0.5) * b[q] + (narrow[0] - before[q])));
+  };
+  const int64_t whole = n / (4 * W) * (4 * W);
+  for (int64_t j = 0; j < whole; j += 4 * W) block(x + j, out + j);
+  if (whole < n) {
+    T tail[4 * W];
+    block(x + whole, tail);
+    for (int64_t j = whole; j < n; ++j) out[j] = tail[j - whole];
+  }
+  return true;
+}
+
 // ---- complete polynomials in double ----
 
 // log of a product of many numbers >= 1, one logarithm for every few dozen of them
@@ -355,6 +412,7 @@ struct Polynomial {
 
 constexpr int64_t kPlainDegree = 8;   // up to here c >= 1 is tilt enough, and no rest label exceeds it
 constexpr int64_t kFloatDegree = 60;  // beyond, coefficients leave float's range: normalised, in double
+constexpr int64_t kSmoothDegree = 32;  // beyond, interpolating costs less than a sum for every label
 
 template <class T> class Swap {
  public:
@@ -436,9 +494,15 @@ template <class T> class Swap {
     L_.product(likely_value_, likely_count_, true);
   }
 
-  double log_norm() const {
+  double log_norm() const {  // every odd is at most 1: a lane's product of 64 of them is at most 2^64
+    constexpr int W = kWidth<T>;
     LogProduct norm;
-    for (int64_t j = 0; j < padded(n_); ++j) norm.times(1 + double(x_[j]));
+    for (int64_t block = 0; block < padded(n_); block += 64 * W) {
+      const int64_t end = block + 64 * W < padded(n_) ? block + 64 * W : padded(n_);
+      Vec<T> product = splat<T>(1);
+      for (int64_t j = block; j < end; j += W) product *= load(x_ + j) + T(1);
+      for (int l = 0; l < W; ++l) norm.times(double(product[l]));
+    }
     return norm.value();
   }
 
@@ -465,15 +529,16 @@ template <class T> class Swap {
       w[i] = T(weight[i]);
     }
     int64_t first = 0;
+    double largest = 0;
     if (k_ > kPlainDegree) {
       Vec<T> most{};
       for (int64_t j = 0; j < padded(n_); j += kWidth<T>) most = load(x_ + j) > most ? load(x_ + j) : most;
-      double largest = 0;
       for (int l = 0; l < kWidth<T>; ++l) largest = std::fmax(largest, double(most[l]));
       first = first_that_counts(R_.c, weight, k_, largest, sizeof(T) == 4 ? 1e-10 : 1e-18, leaving_);
       if (k_ - first <= kPlainDegree) first = k_ - kPlainDegree - 1;  // a shorter sum has its own code, for all of it
     }
-    without_each(x_, n_, k_ - first, R + first, w + first, out);
+    if (k_ - first <= kSmoothDegree || !without_each_smooth(x_, n_, k_ - first, R_.c + first, weight + first, largest, out))
+      without_each(x_, n_, k_ - first, R + first, w + first, out);
     if (!likely_count_) return;
     double* u = mixed.get<double>(L_.degree + padded_odds(likely_count_));
     double* entering = u + L_.degree;
