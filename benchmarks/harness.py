@@ -97,7 +97,7 @@ def _one_busy_core() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class MemoryCase:
-    """The memory one step takes beyond its inputs, against the size of the scores (float32).
+    """The memory one step takes beyond its inputs, against the size of the scores (float32), or of what `against` is.
 
     `warm_up` makes the same step on small inputs; both it and `ours` must be picklable.
     """
@@ -109,6 +109,7 @@ class MemoryCase:
     ours: Setup
     warm_up: Setup
     goal: float | None = None
+    against: str = "the scores"
 
     def run(self, seconds: float = SECONDS) -> Row:
         """Measure, in a process of its own; with 0 seconds, only see that it runs."""
@@ -118,7 +119,7 @@ class MemoryCase:
         else:
             self.ours()()
         return Row(
-            self.group, self.name, self.shape, self.k, extra / 1e6, "the scores", scores / 1e6, "MB", self.goal
+            self.group, self.name, self.shape, self.k, extra / 1e6, self.against, scores / 1e6, "MB", self.goal
         )
 
 

@@ -1,4 +1,5 @@
-"""IMCL: the pursuit beside its own matrix products, its memory, and a training step beside one of logistic regression.
+"""IMCL: the pursuit beside its own matrix products, its memory, a training step beside one of logistic regression, and
+what the gradient through the dictionary takes of memory.
 
 python -m benchmarks.imcl
 """
@@ -18,17 +19,19 @@ from shortlist.models import build_backbone
 from shortlist.objectives import build
 from shortlist.training.checkpoints import Kept, Standing
 from shortlist.training.history import History
-from shortlist.training.learner import Learner
+from shortlist.training.learner import Learner, encoding, features_of
 from shortlist.training.loop import Quiet, make_fabric, train_epoch
 from shortlist.training.optimizers import make_optimizer
 from shortlist.training.settings import TrainSettings
 
 GROUP = "IMCL"
 MEMORY = "IMCL: memory, dictionary included"
+STEP_MEMORY = "IMCL: memory of a training step of ResNet-18"
 BATCH, K = 32, 3
 Sizes = tuple[int, int, int]  # dictionary, labels, features
 LIMIT = 4e9  # bytes
 VOC = (1024, 512, 20)  # examples of an epoch here; features and labels as of VOC2012
+IMAGES = (32, 3, 64, 64)  # of an optimizer step
 
 
 def _problem(sizes: Sizes) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -78,6 +81,28 @@ def training_step(objective: str) -> Step:
     return lambda: train_epoch(kept, model, data, settings, History(records=list(past)), Standing(), Quiet())
 
 
+def image_step(dictionary: str, batch: int, images: int = IMAGES[0]) -> Step:
+    """The gradient of some images, in batches: the backbone trains, and each may find three of eight times as many."""
+    generator = torch.Generator().manual_seed(0)
+    known = torch.rand(8 * images, 20, generator=generator)
+    target = torch.where(known < 0.07, 1, torch.where(known < 0.4, 0, -1)).to(torch.int8)
+    inputs = torch.rand(len(target), *IMAGES[1:], generator=generator)
+    data = Dataset(inputs, target, tuple(map(str, range(20))))
+    backbone = build_backbone("resnet18", in_shape=IMAGES[1:])
+    options = {"per_label": None, "dictionary": dictionary}
+    made = build("imcl", options, in_features=backbone.out_features, num_labels=20, train_target=target)
+    learner = Learner(backbone, made)
+    made.start_epoch(9, 10)  # past the warm-up
+    made.remember(features_of(learner, data, torch.arange(len(data)), batch_size=batch))
+
+    def step() -> None:
+        with encoding(learner, data):
+            for rows in torch.arange(images).split(batch):
+                learner(*data.batch(rows), rows).backward()
+
+    return step
+
+
 def cases(quick: bool = False) -> list[Case]:
     """Every row of the table; `quick` shrinks the sizes and drops the goals."""
     searched: Sizes = (200, 30, 40) if quick else (10_000, 1000, 2048)
@@ -95,6 +120,11 @@ def cases(quick: bool = False) -> list[Case]:
         MemoryCase(MEMORY, "pursuit", whole, K, partial(everything_step, huge), partial(everything_step, (50, 5, 4)),
                    goal),
     ]  # fmt: skip
+    images = 2 if quick else IMAGES[0]
+    for dictionary, batch in (("remembered", images), ("encoded", images), ("encoded", images // 4 or 1)):
+        name = f"{dictionary}, {images // batch} batches of {batch}" if batch < images else dictionary
+        ours, warm_up = partial(image_step, dictionary, batch, images), partial(image_step, dictionary, 2, 2)
+        found.append(MemoryCase(STEP_MEMORY, name, (images, *IMAGES[1:]), K, ours, warm_up, against="the images"))
     return [replace(case, goal=None) for case in found] if quick else found
 
 

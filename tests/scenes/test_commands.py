@@ -123,6 +123,8 @@ def test_the_graphs_of_runs_side_by_side_are_those_of_the_same_images(run, confi
         (("calibrate", "RUN"), "there is nothing to calibrate"),
         (("predict", "RUN", "test", "--rule", "average-k-5"), "--rule for scenes is top-k:k=20"),
         (("predict", "RUN", "test", "-o", "graphs.parquet"), "graphs are written as .jsonl"),
+        (("predict", "RUN", "test", "--explain", "why.jsonl"), "--explain is for labels: the answers of 'scene-lml'"),
+        (("report", "RUN", "--explain"), "--explain is for labels: the answers of 'scene-lml'"),
         (("evaluate", "RUN", "test", "--metric", "topk-accuracy@1"), "not for scenes: use one of scene-recall@k"),
         (("train", "CONFIG", "objective={name: lml}", "--dry-run"), "use one of scene-softmax, scene-lml"),
         (("train", "CONFIG", "backbone={name: mlp}", "--dry-run"), "set backbone.name=relations-light"),

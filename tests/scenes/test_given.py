@@ -9,8 +9,11 @@ import torch
 from PIL import Image
 
 from shortlist.data import DataError, read
+from shortlist.data.readers.findings import Findings
 from shortlist.errors import ShortlistError
-from shortlist.scenes import placed_shapes
+from shortlist.scenes import Scenes, placed_shapes
+from shortlist.scenes.readers.box_table import read_box_table
+from shortlist.scenes.readers.given import detected
 from shortlist.scenes.stored_rows import StoredRows
 from shortlist.scenes.union_boxes import union_boxes
 
@@ -98,6 +101,7 @@ def test_some_union_boxes_are_not_enough(tmp_path):
         (lambda c: c["box"].__setitem__((1, 2), 0.0), "xmin < xmax and ymin < ymax must hold"),
         (lambda c: c.update(features=c["features"][1:]), "'features' must be"),
         (lambda c: c.update(scores=np.full((len(c["box"]), 3), np.nan)), "must be finite"),
+        (lambda c: c.update(image=c["image"][:, None]), "'image' must be the name or number of one image in each row"),
     ],
 )
 @pytest.mark.parametrize("name", ["seen.npz", "seen.h5"])
@@ -107,6 +111,15 @@ def test_what_is_wrong_with_a_file_of_boxes_is_said(name, change, message, tmp_p
     path = written(content, tmp_path / name)
     with pytest.raises(DataError, match=f"{name}.*{message}"):
         placed_shapes(SIZE, features=path)
+
+
+@pytest.mark.parametrize("name", ["seen.npz", "seen.h5", "seen.parquet"])
+def test_features_that_are_not_finite_are_found(name, tmp_path):
+    content = rows_of(placed_shapes(SIZE))
+    content["features"][3, 1] = np.nan
+    path = written(content, tmp_path / name)
+    with pytest.raises(ShortlistError, match=f"{name}, row 3: the features must be finite numbers"):
+        placed_shapes(SIZE, features=path).inputs.batch(torch.arange(SIZE))
 
 
 def test_the_tasks_say_what_they_need(tmp_path):
@@ -186,11 +199,42 @@ def test_detections_take_classes_and_relations_of_what_they_lie_on(name, tmp_pat
     assert bool((scenes.class_scores[:, 6] == 0).all())  # no worse than the class that is least likely
 
 
-def test_only_the_best_boxes_of_an_image_are_kept(tmp_path):
+@pytest.mark.parametrize(("options", "most"), [({}, 64), ({"most_boxes": 9}, 9)])
+def test_only_the_best_boxes_of_an_image_are_kept(options, most, tmp_path):
     plain = placed_shapes(SIZE)
     path = detections(plain, tmp_path / "found.npz", extra=100)
-    counts = placed_shapes(SIZE, task="sgdet", detections=path).inputs.object_offsets.diff()
-    assert counts.tolist() == [64] * SIZE
+    scenes = placed_shapes(SIZE, task="sgdet", detections=path, **options).inputs
+    assert scenes.object_offsets.diff().tolist() == [most] * SIZE
+    assert (scenes.classes < 6).sum() == len(plain.inputs.classes)  # those that are rather sure
+    with pytest.raises(ShortlistError, match="most_boxes must be at least 1, got 0"):
+        placed_shapes(SIZE, task="sgdet", detections=path, most_boxes=0)
+
+
+def test_a_detection_stands_for_all_boxes_of_its_class_on_which_it_lies(tmp_path):
+    boxes = torch.tensor([[0.0, 0, 10, 10], [0, 0, 10, 9], [20, 0, 30, 10], [0, 1, 10, 10]])  # two men, a hat, a hat
+    relations = torch.tensor([[0, 2, 0], [1, 2, 1], [3, 2, 0]])
+    recorded = Scenes(boxes, torch.tensor([0, 0, 1, 1]), torch.tensor([0, 4]), relations, torch.tensor([0, 3]),
+                      ("man", "hat"), 2, torch.tensor([[40, 40]]))  # fmt: skip
+    found = {"image": np.array(["1.jpg"] * 2), "box": boxes[[0, 2]].numpy(), "scores": np.eye(2)}
+    table = read_box_table(written(found, tmp_path / "found.npz"), Findings())
+    scenes = detected(recorded, ["1.jpg"], table, most=64)
+    assert scenes.classes.tolist() == [0, 1]
+    assert scenes.relations.tolist() == [[0, 1, 0], [0, 1, 1]]  # not that of the hat under the man
+
+
+@pytest.mark.parametrize("option", ["detections", "features"])
+def test_a_file_of_other_images_is_told_by_the_names_on_both_sides(option, tmp_path):
+    path = detections(placed_shapes(SIZE, part="test"), tmp_path / "found.npz")
+    task = "sgdet" if option == "detections" else "predcls"
+    with pytest.raises(ShortlistError, match=r"it calls its images 'test-0', .*, the data has 'train-0', 'train-1'"):
+        placed_shapes(SIZE, task=task, **{option: path})
+
+
+def test_images_are_found_by_their_numbers_whatever_kind_of_number_that_is(tmp_path):
+    box = np.array([[0.0, 0, 4, 4]] * 3)
+    for number, kind in enumerate((np.int32, np.float64, str)):
+        path = written({"image": np.array([2343729] * 3).astype(kind), "box": box}, tmp_path / f"{number}.npz")
+        assert list(read_box_table(path, Findings()).rows_of_images()) == ["2343729"]
 
 
 def test_detections_need_scores_of_these_classes(tmp_path):

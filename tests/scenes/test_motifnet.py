@@ -272,6 +272,17 @@ def test_boxes_of_one_object_get_different_classes():
     assert len(set(chosen[:3].tolist())) == 3
 
 
+@pytest.mark.parametrize("name", ["scene-softmax", "scene-lml"])
+def test_pairs_that_do_not_overlap_can_come_last(name):
+    net, batch = found_classes(made_scenes((3, 4)), overlapping=True)
+    batch.boxes[1] = batch.boxes[0]  # the only two that overlap
+    batch.boxes[2:, 0::2] += 2 * torch.arange(1, 6)[:, None]
+    objective = build(name, in_features=8, num_labels=3)
+    scores = objective(net.eval()(batch))[:, :3]
+    assert scores[[0, 2]].min() > scores[[1, *range(3, 18)]].max()
+    assert net.train()(batch).last is None
+
+
 def test_sampled_pairs_are_all_related_ones_and_some_others():
     torch.manual_seed(0)
     data = made_scenes((5, 2, 4, 0), relations=1)

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from shortlist.data import split
-from shortlist.scenes import Scenes
+from shortlist.scenes import RelationScorer, SceneLML, Scenes
+from shortlist.training.learner import Learner, score
 from tests.scenes.made import made_scenes
 
 
@@ -87,3 +88,12 @@ def test_what_does_not_fit_together_is_an_error(change, message):
     Scenes(**arguments)
     with pytest.raises(ValueError, match=message):
         Scenes(**{**arguments, **change})
+
+
+def test_images_with_many_boxes_are_scored_few_at_a_time():
+    data = made_scenes((40,) * 6, relations=0)
+    learner = Learner(RelationScorer(data.inputs.shape, embedding=2, context=2, hidden=2), SceneLML(2, 3))
+    pairs = []
+    learner.backbone.register_forward_pre_hook(lambda _, given: pairs.append(len(given[0].subjects)))
+    assert len(score(learner, data)) == sum(pairs) == 6 * 40 * 39
+    assert max(pairs) <= 4096

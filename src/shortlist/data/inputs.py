@@ -23,9 +23,13 @@ class Inputs(Protocol):
     """
 
     kind: ClassVar[str]
-    rows_each: ClassVar[int]  # about how many rows of features the work on one input is like
 
     def __len__(self) -> int: ...
+
+    @property
+    def rows_each(self) -> int:
+        """About how many rows of features the work on one input is like."""
+        ...
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from shortlist.errors import ShortlistError
 from shortlist.files import written_whole
 from shortlist.labels import LabelSets
 from shortlist.optional import require
+from shortlist.runs.run import Run
 from shortlist.training.similar_examples import SimilarExamples
 
 ENDINGS = (".jsonl", ".parquet")
@@ -19,6 +20,13 @@ _AT_ONCE = 10_000  # rows of a file
 def check_place(place: Path) -> None:
     if place.suffix not in ENDINGS:
         raise ShortlistError(f"--explain {place}: explanations are written as {' or '.join(ENDINGS)}")
+
+
+def check_has_labels(run: Run) -> None:
+    """Raise a ShortlistError where a run answers with something else than labels."""
+    if run.task is not None:
+        objective = run.config.objective.name
+        raise ShortlistError(f"--explain is for labels: the answers of {objective!r} are not explained by examples")
 
 
 def write_explanations(

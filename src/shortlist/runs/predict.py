@@ -14,7 +14,7 @@ from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.links import check_link, link_rows
 from shortlist.runs.config import parse_named
-from shortlist.runs.explain import check_place, write_explanations
+from shortlist.runs.explain import check_has_labels, check_place, write_explanations
 from shortlist.runs.given import Given, scores_for_prediction
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run, open_run
@@ -71,6 +71,7 @@ def predict(
         if run is None:
             raise ShortlistError("--explain is for runs: scores of another model say nothing of similar examples")
         run = open_run(run, allow_import)
+        check_has_labels(run)
         train_set = run.parts()["train"]
         run.learner(train_set)  # with what its objective keeps of the training data
     if images is not None and draw is None:

@@ -7,6 +7,7 @@ from typing import Any
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.reports import write
+from shortlist.runs.explain import check_has_labels
 from shortlist.runs.report_data import from_files, from_runs
 from shortlist.runs.run import Run, open_run
 from shortlist.runs.task_report import only_task, write_task_report
@@ -58,6 +59,8 @@ def report(
         folder = opened[0].path / "report" if out is None else Path(out)
         task = only_task(opened)
         if task is not None:
+            if explain:
+                check_has_labels(opened[0])
             return write_task_report(task, opened, part, title, folder)
         data = from_runs(opened, part, title, explain)
     else:

@@ -6,8 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from unicodedata import east_asian_width
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shortlist.scenes.graphs import SceneGraph, agreement
 
@@ -16,11 +18,15 @@ _RIGHT, _OTHER, _INK = "#0b7a5c", "#545d69", "#16191d"
 _BEND = 0.16  # how far an arrow bends, as a share of its length
 _ALONG = (0.35, 0.45, 0.25, 0.55, 0.65, 0.15)  # where on an arrow its label may stand, best first: near its subject
 _TRIES = 400  # places around the best one, where none of the usual ones is free
+_TURN = 2.399963  # between one place and the next, further away: a sunflower's spiral
+_SPIRAL = np.stack([turned(_TURN * np.arange(_TRIES)) for turned in (np.cos, np.sin)], 1)
+_SPIRAL *= 0.6 * np.sqrt(np.arange(_TRIES))[:, None]  # in heights of letters
 
 Point = tuple[float, float]
+Points = NDArray[np.float64]  # (points, 2)
 
 
-@dataclass(slots=True)  # not frozen, which is slow to make
+@dataclass(frozen=True)
 class Area:
     """A rectangle around its middle."""
 
@@ -37,14 +43,6 @@ class Area:
 
     def holds(self, point: Point) -> bool:
         return abs(point[0] - self.x) <= self.width / 2 and abs(point[1] - self.y) <= self.height / 2
-
-    def shared_with(self, other: Area) -> float:
-        """The area that both cover."""
-        wide = (self.width + other.width) / 2 - abs(self.x - other.x)
-        high = (self.height + other.height) / 2 - abs(self.y - other.y)
-        if wide <= 0 or high <= 0:
-            return 0.0
-        return min(wide, self.width, other.width) * min(high, self.height, other.height)
 
 
 @dataclass(frozen=True)
@@ -102,8 +100,10 @@ def lay_out(graph: SceneGraph, right: SceneGraph | None, frame: Point, size: flo
     dots: list[Point] = []
     for thing in graph.objects:
         middle = (thing.box[0] + thing.box[2]) / 2, (thing.box[1] + thing.box[3]) / 2
-        free = (p for p in _around(middle, size) if all(math.dist(p, dot) > 1.5 * size for dot in dots))
-        dots.append(next(free, middle))
+        places = np.array(middle) + size * _SPIRAL
+        away = np.linalg.norm(places[:, None] - np.array(dots).reshape(-1, 2), axis=2)
+        free = places[(away > 1.5 * size).all(1)]
+        dots.append((float(free[0, 0]), float(free[0, 1])) if len(free) else middle)
     taken = [Area(*dot, size, size) for dot in dots]
     names = [
         _label(name, _COLORS[number % len(_COLORS)], _corners(thing.box, name, size), frame, size, taken)
@@ -170,26 +170,23 @@ def _label(text: str, color: str, usual: Iterable[Point], frame: Point, size: fl
     while len(text) > 1 and _wide(text, size) > frame[0]:
         text = text[:-2] + "…"
     width, height = _wide(text, size), _high(size)
-    first, *others = usual
-    best, least = None, math.inf
-    for x, y in chain([first], others, islice(_around(first, size), 1, None)):
-        x, y = _within(x, width / 2, frame[0] - width / 2), _within(y, height / 2, frame[1] - height / 2)
-        area = Area(x, y, width, height)
-        covered = sum(map(area.shared_with, taken))
-        if covered < least:
-            best, least = area, covered
-        if not covered:
-            break
-    assert best is not None
-    taken.append(best)
-    return Label(text, color, best)
+    best = np.array(list(usual))
+    half = np.array([width, height]) / 2
+    places = np.concatenate([best, best[0] + size * _SPIRAL[1:]])
+    places = np.maximum(np.minimum(places, np.array(frame) - half), half)
+    x, y = places[_covered(places, width, height, taken).argmin()].tolist()  # the first of those that are covered least
+    taken.append(Area(x, y, width, height))
+    return Label(text, color, taken[-1])
 
 
-def _around(middle: Point, size: float) -> Iterator[Point]:
-    """The point, and points around it, further and further away: a sunflower's spiral."""
-    for place in range(_TRIES):
-        angle, radius = 2.399963 * place, 0.6 * size * math.sqrt(place)
-        yield middle[0] + radius * math.cos(angle), middle[1] + radius * math.sin(angle)
+def _covered(places: Points, width: float, height: float, taken: Sequence[Area]) -> NDArray[np.float64]:
+    """How much of an area of this size others cover, were it at each of these places."""
+    x, y, wide, high = np.array([(area.x, area.y, area.width, area.height) for area in taken]).T
+    across = (width + wide) / 2 - np.abs(places[:, :1] - x)
+    down = (height + high) / 2 - np.abs(places[:, 1:] - y)
+    shared = np.minimum(across, np.minimum(width, wide)) * np.minimum(down, np.minimum(height, high))
+    covered: NDArray[np.float64] = np.where((across > 0) & (down > 0), shared, 0.0).sum(1)
+    return covered
 
 
 def _within(value: float, low: float, high: float) -> float:

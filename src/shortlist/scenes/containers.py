@@ -114,7 +114,6 @@ class Scenes:
     """
 
     kind: ClassVar[str] = "scenes"
-    rows_each: ClassVar[int] = 16  # every pair of objects is a row
 
     boxes: Tensor
     classes: Tensor
@@ -182,6 +181,11 @@ class Scenes:
 
     def __len__(self) -> int:
         return len(self.sizes)
+
+    @property
+    def rows_each(self) -> int:
+        """So many that the pairs of all images that are looked at together are a few thousand."""
+        return max(16, int(self.pair_offsets()[-1]) // max(1, 4 * len(self)))
 
     @property
     def shape(self) -> tuple[int, ...]:

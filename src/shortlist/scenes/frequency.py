@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from shortlist.scenes.containers import Scenes
+from shortlist.scenes.matching import overlap
 
 PRIOR_PAIRS = 1.0  # the weight of what holds for any two classes, in pairs
 FLOOR = 1e-3  # of Neural Motifs' shares
@@ -58,16 +59,15 @@ def overlap_frequencies(scenes: Scenes, floor: float = FLOOR) -> Tensor:
     """
     classes, columns = len(scenes.class_names) + 1, scenes.num_predicates + 1
     batch, _ = scenes.batch(torch.arange(len(scenes)))
-    first, second = batch.boxes[batch.subjects], batch.boxes[batch.objects]
-    overlap = (torch.minimum(first[:, 2:], second[:, 2:]) > torch.maximum(first[:, :2], second[:, :2])).all(1)
+    beside = overlap(batch.boxes[batch.subjects], batch.boxes[batch.objects])
     pairs = torch.tensor(batch.pair_counts)
     image = torch.arange(len(pairs)).repeat_interleave(pairs)
-    overlap |= torch.bincount(image[overlap], minlength=len(pairs))[image] == 0
+    beside |= torch.bincount(image[beside], minlength=len(pairs))[image] == 0
     kind = batch.classes[batch.subjects] * classes + batch.classes[batch.objects]
     begin = scenes.object_offsets[:-1].repeat_interleave(scenes.relation_offsets.diff())
     subject, thing = (scenes.classes[scenes.relations[:, end] + begin] for end in (0, 1))
     related = (subject * classes + thing) * columns + scenes.relations[:, 2]
-    cells = torch.cat([related, kind[overlap] * columns + columns - 1])
+    cells = torch.cat([related, kind[beside] * columns + columns - 1])
     counts = torch.bincount(cells, minlength=classes**2 * columns).view(-1, columns).double()
     counts[:, -1] += 1
     return (counts / counts.sum(1, keepdim=True) + floor).log().float()

@@ -26,6 +26,15 @@ def box_overlaps(first: Tensor, second: Tensor, *, whole_pixels: bool = False) -
     return shared / (areas[0][:, None] + areas[1][None] - shared)
 
 
+def overlap(first: Tensor, second: Tensor) -> Tensor:
+    """Whether each box has more than an edge in common with the one beside it, bool (boxes,).
+
+    >>> overlap(torch.tensor([[0.0, 0, 2, 2], [0, 0, 2, 2]]), torch.tensor([[1.0, 0, 3, 2], [2, 0, 3, 2]]))
+    tensor([ True, False])
+    """
+    return (torch.minimum(first[:, 2:], second[:, 2:]) > torch.maximum(first[:, :2], second[:, :2])).all(1)
+
+
 @dataclass(frozen=True, eq=False)
 class RecordedGraph:
     """What is recorded of an image."""

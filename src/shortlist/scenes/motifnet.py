@@ -17,6 +17,7 @@ from shortlist.scenes.context import packed_order
 from shortlist.scenes.frequency import overlap_frequencies
 from shortlist.scenes.highway import AlternatingHighwayLSTM
 from shortlist.scenes.label_decoder import LabelDecoder, without_duplicates
+from shortlist.scenes.matching import overlap
 from shortlist.scenes.regions import SIDE
 from shortlist.scenes.scorer import DecidedClasses, PairFeatures
 from shortlist.scenes.union_boxes import union_masks
@@ -51,6 +52,7 @@ class MotifNet(nn.Module):
         dropout: of the LSTMs' states.
         apart: where classes have to be found, boxes that overlap as much cannot have the same class: 0.3 for those of
             a detector (SGDet); None lets them (SGCls).
+        overlapping: pairs of boxes that do not overlap come last in an answer, as published for SGDet.
         regions: what was seen in a box is a map of union_channels x 7 x 7 and not a vector; two layers follow it.
         region_dropout: between those layers, and those of the union box.
         learn_frequency: whether training changes the frequencies.
@@ -82,6 +84,7 @@ class MotifNet(nn.Module):
         union_channels: int = 512,
         dropout: float = 0.1,
         apart: float | None = None,
+        overlapping: bool = False,
         regions: bool = False,
         region_dropout: float = 0.5,
         learn_frequency: bool = True,
@@ -108,7 +111,8 @@ class MotifNet(nn.Module):
         self.classes, predicates, words, features, union_features, _, decode = (*in_shape, 0, 0, 0)[:7]
         if decode and not object_layers:
             raise ShortlistError("classes are found from the object context: set object_layers to 1 or more")
-        self.order, self.apart, self.features, self.union_features = order, apart, features, union_features
+        self.order, self.apart, self.overlapping = order, apart, overlapping
+        self.features, self.union_features = features, union_features
         if regions and not features == union_features == union_channels * SIDE**2:
             raise ShortlistError(
                 f"regions of boxes and of union boxes must be {union_channels} x {SIDE} x {SIDE} numbers, "
@@ -174,7 +178,10 @@ class MotifNet(nn.Module):
         if len(values):
             values = values * self.union(union_masks(boxes, batch.subjects, batch.objects), around)
         kind = classes[batch.subjects] * (self.classes + 1) + classes[batch.objects]
-        return PairFeatures(values, F.embedding(kind, self.frequency), batch.pair_counts, decided)
+        last = None
+        if self.overlapping and not self.training:
+            last = ~overlap(boxes[batch.subjects], boxes[batch.objects])
+        return PairFeatures(values, F.embedding(kind, self.frequency), batch.pair_counts, decided, last)
 
     def _described(self, batch: SceneBatch, boxes: Tensor, seen: Tensor | None) -> tuple[Tensor, _Packed]:
         """Every object in its context, and the order in which the LSTMs read."""

@@ -14,6 +14,8 @@ from shortlist.scenes.losses import draw_predicates, lml_losses, softmax_losses,
 from shortlist.scenes.pair_sampling import sample_pairs
 from shortlist.scenes.scorer import PairFeatures
 
+_LAST = 1e4  # below the scores of all pairs that may come first
+
 
 class SceneObjective(Objective):
     """A linear head on the features of pairs; scores start from the frequencies that the backbone brings along.
@@ -58,6 +60,8 @@ class SceneObjective(Objective):
 
     def forward(self, features: Any) -> Tensor:
         scores, decided = self.predicate_scores(features), features.decided
+        if features.last is not None:
+            scores = scores - _LAST * features.last[:, None]
         if decided is None:
             return scores
         certain = decided.scores.log_softmax(1).gather(1, decided.chosen[:, None])

@@ -34,6 +34,7 @@ class PairFeatures:
     frequency: Tensor  # (pairs, predicates + 1): the starting scores; the last column is "no relation"
     pair_counts: tuple[int, ...]  # pairs of each image
     decided: DecidedClasses | None = None  # None: the classes were given
+    last: Tensor | None = None  # bool (pairs,): those that come after all others in an answer
 
 
 class RelationScorer(nn.Module):

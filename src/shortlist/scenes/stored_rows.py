@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
 
@@ -47,4 +48,7 @@ class StoredRows:
             for end in ends.tolist():
                 found[begin:end] = file[self.key][wanted[begin] : wanted[end - 1] + 1]
                 begin = end
+        if not np.isfinite(found).all():
+            row = wanted[~np.isfinite(found).all(1)][0]
+            raise ShortlistError(f"{self.path}, row {row}: the {self.key} must be finite numbers")
         return torch.from_numpy(found[place])

@@ -48,7 +48,10 @@ def read_box_table(path: PathLike, findings: Findings) -> BoxTable:
         has = ", ".join(key for key, value in found.items() if value is not None)
         findings.add(path, f"it must have 'image' and 'box', one row for each box; it has {has or 'neither'}")
         findings.stop_if_any()
-    image = np.array([name.decode() if isinstance(name, bytes) else str(name) for name in np.asarray(image).tolist()])
+    if np.ndim(image) != 1:
+        findings.add(path, f"'image' must be the name or number of one image in each row, got {np.shape(image)}")
+        findings.stop_if_any()
+    image = np.array([_name(name) for name in np.asarray(image).tolist()], dtype=str)
     boxes = np.asarray(boxes, dtype=np.float64)
     if boxes.shape != (len(image), 4):
         findings.add(path, f"'box' must be (rows, 4) for the {len(image)} rows of 'image', got {boxes.shape}")
@@ -66,13 +69,23 @@ def read_box_table(path: PathLike, findings: Findings) -> BoxTable:
         scores = np.log(np.clip(np.asarray(found["probabilities"], dtype=np.float64), _LEAST, None))
     if scores is not None and not np.isfinite(scores).all():
         findings.add(path, "the scores of classes must be finite numbers")
-    findings.stop_if_any()
     features = found.get("features")
+    if isinstance(features, np.ndarray):  # those of an .h5 are looked at when they are read
+        lost = np.flatnonzero(~np.isfinite(features).all(1)).tolist()
+        findings.rows(path, lost, lambda row: "the features must be finite numbers")
+    findings.stop_if_any()
     return BoxTable(
         str(path), image, boxes,
         torch.from_numpy(np.asarray(features, dtype=np.float32)) if isinstance(features, np.ndarray) else features,
         None if scores is None else torch.from_numpy(np.asarray(scores, dtype=np.float32)),
     )  # fmt: skip
+
+
+def _name(image: Any) -> str:
+    """What an image is called: text, or a number, which some files write as 2343729.0."""
+    if isinstance(image, bytes):
+        return image.decode()
+    return str(int(image)) if isinstance(image, float) and image.is_integer() else str(image)
 
 
 def _of_arrays(path: PathLike, findings: Findings) -> dict[str, Any]:

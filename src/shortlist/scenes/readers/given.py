@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ParamSpec, TypedDict, get_args, get_type_hints
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.checks import whole
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings, PathLike
@@ -27,9 +29,32 @@ from shortlist.scenes.union_boxes import union_boxes
 Features = PathLike | Mapping[str, Any] | None
 _APART = 1.0  # pixels by which a box of a file of features may differ from the recorded one
 _LIES_ON = 0.5  # overlap over union from which a detected box is taken for a recorded one, to learn from
-_MOST = 64  # boxes of a detector that are kept of an image, as published
 _SIZE = 224  # of images that a backbone looks at
 _AT_ONCE = 8  # images
+_Own = ParamSpec("_Own")
+
+
+class Given(TypedDict, total=False):
+    """The options of `with_given`, which every reader of scenes takes; `read_vrd` says what they are."""
+
+    task: SceneTaskName
+    features: Features
+    detections: PathLike | None
+    most_boxes: int
+    word_vectors: PathLike | None
+    images: PathLike | None
+
+
+def lists_given(read: Callable[_Own, Dataset]) -> Callable[_Own, Dataset]:
+    """Decorates a reader that takes ``**given: Unpack[Given]``: its signature lists the options one by one, as configs,
+    commands and the documentation want it."""
+    own = inspect.signature(read)
+    options = [p for p in inspect.signature(with_given).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    parameters = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    read.__signature__ = own.replace(parameters=[*parameters, *options])  # type: ignore[attr-defined]
+    read.__annotations__ = {name: kind for name, kind in read.__annotations__.items() if name != "given"}
+    read.__annotations__ |= get_type_hints(Given)
+    return read
 
 
 def with_given(
@@ -38,20 +63,13 @@ def with_given(
     task: SceneTaskName = "predcls",
     features: Features = None,
     detections: PathLike | None = None,
+    most_boxes: int = 64,
     word_vectors: PathLike | None = None,
     images: PathLike | None = None,
 ) -> Dataset:
-    """The data set with what the options of every reader of scenes name.
-
-    Args:
-        dataset: scenes as they are recorded.
-        task: ``predcls`` (boxes and classes are given), ``sgcls`` (boxes are given) or ``sgdet`` (those of a detector).
-        features: a file of what a detector saw (`read_box_table`), or a backbone that looks at the images: its name and
-            options, the ``size`` to which images are scaled, and ``pooled: false`` for whole maps of each box.
-        detections: the file of a detector's boxes, for sgdet.
-        word_vectors: a file of word vectors, from which the vectors of object classes are taken.
-        images: the folder of the images themselves.
-    """
+    """The data set of scenes as they are recorded, with what the options of every reader of scenes name; `read_vrd`
+    says what they are."""
+    whole(most_boxes, "most_boxes", 1)
     if task not in get_args(SceneTaskName):
         known = get_args(SceneTaskName)
         raise ShortlistError(f"task must be one of {', '.join(known)}, got {task!r}{nearest(str(task), known)}")
@@ -65,7 +83,7 @@ def with_given(
     if word_vectors is not None:
         scenes = replace(scenes, word_vectors=label_vectors(word_vectors, scenes.class_names))
     if detections is not None:
-        scenes = detected(scenes, ids, read_box_table(detections, Findings()))
+        scenes = detected(scenes, ids, read_box_table(detections, Findings()), most_boxes)
     elif task == "sgcls":
         scenes = replace(scenes, classes_given=False)
     if isinstance(features, Mapping):
@@ -77,11 +95,13 @@ def with_given(
     return replace(dataset, inputs=scenes)
 
 
-def detected(scenes: Scenes, ids: Sequence[str], table: BoxTable, most: int = _MOST) -> Scenes:
-    """The boxes of a detector, the ``most`` with the highest scores of each image, in place of the recorded ones.
+def detected(scenes: Scenes, ids: Sequence[str], table: BoxTable, most: int) -> Scenes:
+    """The boxes of a detector, the ``most`` with the highest scores of each image, in place of the recorded ones, none
+    of which is added (as in Neural Motifs' public code).
 
     To learn from, a box has the class of the recorded one on which it lies best (overlap over union of at least 0.5),
-    or else background; and relations hold between the boxes that lie on theirs.
+    or else background. It stands for all recorded boxes of its class on which it lies, and relations hold between boxes
+    that stand for those of the relation.
     """
     if table.class_scores is None:
         raise ShortlistError(f"{table.path}: detections need 'scores' or 'probabilities' of the object classes")
@@ -95,14 +115,14 @@ def detected(scenes: Scenes, ids: Sequence[str], table: BoxTable, most: int = _M
         rows = _rows(by_image, name)
         rows = np.sort(rows[np.argsort(-best[rows], kind="stable")[:most]])
         boxes = torch.from_numpy(table.boxes[rows]).float()
-        first, last = scenes.object_offsets[image : image + 2].tolist()
-        on, own = _lies_on(boxes, scenes.boxes[first:last].float())
-        background = torch.tensor(len(scenes.class_names))
-        classes.append(torch.where(own, scenes.classes[first:last][on], background) if last > first
-                       else background.expand(len(rows)))  # fmt: skip
-        relations.append(_relations_of(recorded[begin[image] : begin[image + 1], 1:], on, own))
+        own = slice(*scenes.object_offsets[image : image + 2].tolist())
+        found, stands_for = _lies_on(boxes, scenes.boxes[own].float(), scenes.classes[own], len(scenes.class_names))
+        classes.append(found)
+        relations.append(_relations_of(recorded[begin[image] : begin[image + 1], 1:], stands_for))
         chosen.append(rows)
-    at = np.concatenate(chosen).astype(np.int64)
+    at = np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
+    if len(ids) and not len(at):
+        raise ShortlistError(f"{table.path} has no boxes of these images: {_called(by_image, ids)}")
     return replace(
         scenes,
         boxes=torch.from_numpy(table.boxes[at]).float(),
@@ -117,26 +137,35 @@ def detected(scenes: Scenes, ids: Sequence[str], table: BoxTable, most: int = _M
     )
 
 
-def _lies_on(boxes: Tensor, recorded: Tensor) -> tuple[Tensor, Tensor]:
-    """On which recorded box each one lies best, and whether it does."""
+def _lies_on(boxes: Tensor, recorded: Tensor, classes: Tensor, background: int) -> tuple[Tensor, Tensor]:
+    """The class of each box, and for which recorded boxes it stands, bool (boxes, recorded)."""
     if not len(recorded) or not len(boxes):
-        return torch.zeros(len(boxes), dtype=torch.int64), torch.zeros(len(boxes), dtype=torch.bool)
-    shared, on = box_overlaps(boxes, recorded).max(1)
-    return on, shared >= _LIES_ON
+        return torch.full((len(boxes),), background), torch.zeros(len(boxes), len(recorded), dtype=torch.bool)
+    shared = box_overlaps(boxes, recorded)
+    most, on = shared.max(1)
+    found = torch.where(most >= _LIES_ON, classes[on], background)
+    return found, (shared >= _LIES_ON) & (found[:, None] == classes)
 
 
-def _relations_of(recorded: Tensor, on: Tensor, own: Tensor) -> Tensor:
-    """Subject, object and predicate between boxes, of the relations between the recorded ones on which they lie."""
-    subjects = (recorded[:, :1] == on) & own
-    objects = (recorded[:, 1:2] == on) & own
-    both = subjects[:, :, None] & objects[:, None, :] & ~torch.eye(len(on), dtype=torch.bool)
+def _relations_of(recorded: Tensor, stands_for: Tensor) -> Tensor:
+    """Subject, object and predicate between boxes, of the relations between the recorded ones that they stand for."""
+    subjects, objects = (stands_for.T[recorded[:, end]] for end in (0, 1))
+    both = subjects[:, :, None] & objects[:, None, :] & ~torch.eye(len(stands_for), dtype=torch.bool)
     relation, subject, thing = both.nonzero().unbind(1)
     return torch.stack([subject, thing, recorded[relation, 2]], 1)
+
+
+def _called(by_image: Mapping[str, Any], ids: Sequence[str]) -> str:
+    """How file and data call the first of their images."""
+    theirs, ours = (", ".join(map(repr, list(names)[:3])) for names in (by_image, ids))
+    return f"it calls its images {theirs or 'nothing'}, the data has {ours}"
 
 
 def _with_features(scenes: Scenes, ids: Sequence[str], table: BoxTable) -> Scenes:
     """Features, and scores of classes, of the boxes that the file has; of the boxes around pairs where it has them."""
     by_image, findings = table.rows_of_images(), Findings()
+    if ids and not any(len(_rows(by_image, name)) for name in ids):
+        raise ShortlistError(f"{table.path} has no boxes of these images: {_called(by_image, ids)}")
     objects, unions = [], []
     boxes_of = scenes.boxes.float().split(scenes.object_offsets.diff().tolist())
     for name, boxes in zip(ids, boxes_of, strict=True):

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from shortlist.data.dataset import Dataset
-from shortlist.data.readers.findings import PathLike
 from shortlist.data.seeded import random_for
 from shortlist.errors import ShortlistError
-from shortlist.scenes.containers import Scenes, SceneTaskName, scene_dataset
-from shortlist.scenes.readers.given import Features, with_given
+from shortlist.scenes.containers import Scenes, scene_dataset
+from shortlist.scenes.readers.given import Given, lists_given, with_given
 
 SHAPES = ("circle", "square", "star", "frame", "table", "lamp")
 SAYINGS = ("left of", "above", "inside", "larger than", "overlaps", "stands on")
@@ -22,17 +21,14 @@ _CANVAS = 240
 _FRAME, _TABLE, _LAMP = 3, 4, 5
 
 
+@lists_given
 def placed_shapes(
     size: int = 400,
     *,
     part: Literal["train", "val", "test"] = "train",
     seed: int = 0,
     recorded: float = 0.5,
-    task: SceneTaskName = "predcls",
-    features: Features = None,
-    detections: PathLike | None = None,
-    word_vectors: PathLike | None = None,
-    images: PathLike | None = None,
+    **given: Unpack[Given],
 ) -> Dataset:
     """Images of 2 to 7 shapes with the relations that hold between them, of which only some are recorded.
 
@@ -44,11 +40,7 @@ def placed_shapes(
         part: parts of one seed are drawn apart.
         seed: the same seed gives the same images.
         recorded: the share of the relations that is recorded.
-        task: ``predcls`` (boxes and classes are given), ``sgcls`` (boxes are given) or ``sgdet`` (boxes of a detector).
-        features: a file of what a detector saw in each box, or a backbone that looks at the images.
-        detections: the file of a detector's boxes, for the task ``sgdet``.
-        word_vectors: a text file of word vectors (GloVe), for the vectors of object classes.
-        images: the folder of the images, for such a backbone and to draw on.
+        task, features, detections, most_boxes, word_vectors, images: as for ``read_vrd``.
 
     >>> placed_shapes(100)
     Dataset('placed-shapes': Scenes(100 images, 450 objects, 461 relations), 6 predicates)
@@ -83,9 +75,7 @@ def placed_shapes(
         sizes=torch.full((size, 2), _CANVAS),
     )
     dataset = scene_dataset(scenes, [f"{part}-{row}" for row in range(size)], SAYINGS, "placed-shapes")
-    return with_given(
-        dataset, task=task, features=features, detections=detections, word_vectors=word_vectors, images=images
-    )
+    return with_given(dataset, **given)
 
 
 def _relations(boxes: NDArray[np.float32], classes: NDArray[np.int64]) -> NDArray[np.int64]:

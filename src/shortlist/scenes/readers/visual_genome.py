@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import torch
@@ -17,8 +17,9 @@ from shortlist.data.readers.findings import DataError, Findings, PathLike
 from shortlist.data.readers.json_files import read_json
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
-from shortlist.scenes.containers import Scenes, SceneTaskName, scene_dataset
-from shortlist.scenes.readers.given import Features, with_given
+from shortlist.scenes.containers import Scenes, scene_dataset
+from shortlist.scenes.matching import overlap
+from shortlist.scenes.readers.given import Given, lists_given, with_given
 
 _LONG_SIDE = 1024  # boxes_1024: pixels of an image scaled to this length
 _LEFT_OUT = {1592, 1722, 4616, 4617}  # images of image_data.json that could not be opened and are not in the file
@@ -31,6 +32,7 @@ _OF_IMAGES = [name for name in _ARRAYS if name.startswith("img_to_")]
 Numbers = NDArray[Any]
 
 
+@lists_given
 def read_visual_genome(
     path: PathLike,
     *,
@@ -40,11 +42,7 @@ def read_visual_genome(
     validation: int = 5000,
     empty: bool = False,
     overlapping: bool = False,
-    task: SceneTaskName = "predcls",
-    features: Features = None,
-    detections: PathLike | None = None,
-    word_vectors: PathLike | None = None,
-    images: PathLike | None = None,
+    **given: Unpack[Given],
 ) -> Dataset:
     """Scenes from ``VG-SGG.h5`` with the published splits: 150 object classes and 50 predicates in the usual file.
 
@@ -58,11 +56,7 @@ def read_visual_genome(
         empty: keep images without relations too.
         overlapping: leave out relations between boxes that do not overlap, and images that have no others: the
             published training images of SGDet.
-        task: ``predcls`` (boxes and classes are given), ``sgcls`` (boxes are given) or ``sgdet`` (boxes of a detector).
-        features: a file of what a detector saw in each box, or a backbone that looks at the images.
-        detections: the file of a detector's boxes, for the task ``sgdet``.
-        word_vectors: a text file of word vectors (GloVe), for the vectors of object classes.
-        images: the folder of the images, for such a backbone and to draw on.
+        task, features, detections, most_boxes, word_vectors, images: as for ``read_vrd``.
 
     Example:
         ```yaml
@@ -100,9 +94,7 @@ def read_visual_genome(
         kept = torch.ones(len(scenes), dtype=torch.bool) if empty else scenes.relation_offsets.diff() > 0
         scenes, rows = scenes.subset(kept.nonzero()[:, 0]), rows[kept.numpy()]
     dataset = scene_dataset(scenes, [ids[row] for row in rows], predicates, f"visual-genome-{part}")
-    return with_given(
-        dataset, task=task, features=features, detections=detections, word_vectors=word_vectors, images=images
-    )
+    return with_given(dataset, **given)
 
 
 def _scenes(
@@ -154,7 +146,7 @@ def _of_overlapping(scenes: Scenes) -> Scenes:
     """With the relations between boxes that overlap alone."""
     begin = scenes.object_offsets[:-1].repeat_interleave(scenes.relation_offsets.diff())
     first, second = (scenes.boxes[scenes.relations[:, end] + begin] for end in (0, 1))
-    kept = (torch.minimum(first[:, 2:], second[:, 2:]) > torch.maximum(first[:, :2], second[:, :2])).all(1)
+    kept = overlap(first, second)
     number = torch.cat([torch.zeros(1, dtype=torch.int64), kept.cumsum(0)])
     return replace(scenes, relations=scenes.relations[kept], relation_offsets=number[scenes.relation_offsets])
 

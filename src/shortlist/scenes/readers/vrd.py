@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -12,23 +12,19 @@ from shortlist.data.readers.arrays import get_array, open_arrays
 from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.data.readers.json_files import read_json
 from shortlist.errors import ShortlistError
-from shortlist.scenes.containers import SceneTaskName
-from shortlist.scenes.readers.given import Features, with_given
+from shortlist.scenes.readers.given import Given, lists_given, with_given
 from shortlist.scenes.readers.rows import SceneRows, scenes_of
 
 _OTHER_ORDER = [2, 0, 3, 1]  # VRD writes ymin, ymax, xmin, xmax
 
 
+@lists_given
 def read_vrd(
     path: PathLike,
     *,
     objects: PathLike | None = None,
     predicates: PathLike | None = None,
-    task: SceneTaskName = "predcls",
-    features: Features = None,
-    detections: PathLike | None = None,
-    word_vectors: PathLike | None = None,
-    images: PathLike | None = None,
+    **given: Unpack[Given],
 ) -> Dataset:
     """Scenes from ``annotations_train.json`` or ``annotations_test.json``: image -> its relations, each with a subject,
     an object (category and bbox: ymin, ymax, xmin, xmax) and a predicate.
@@ -41,8 +37,10 @@ def read_vrd(
         objects: the list of class names; ``objects.json`` beside the annotations where not given.
         predicates: the list of predicates; ``predicates.json`` beside the annotations where not given.
         task: ``predcls`` (boxes and classes are given), ``sgcls`` (boxes are given) or ``sgdet`` (boxes of a detector).
-        features: a file of what a detector saw in each box, or a backbone that looks at the images.
+        features: a file of what a detector saw in each box, or a backbone that looks at the images: its name and
+            options, the ``size`` to which images are scaled, and ``pooled: false`` for whole maps of each box.
         detections: the file of a detector's boxes, for the task ``sgdet``.
+        most_boxes: how many of these are kept of each image, those with the highest scores.
         word_vectors: a text file of word vectors (GloVe), for the vectors of object classes.
         images: the folder of the images, for such a backbone and to draw on.
 
@@ -85,22 +83,17 @@ def read_vrd(
     findings.stop_if_any()
     sizes = np.zeros((len(content), 2))
     dataset = scenes_of(rows, list(content), sizes, class_names, vocabulary, name=Path(path).stem)
-    return with_given(
-        dataset, task=task, features=features, detections=detections, word_vectors=word_vectors, images=images
-    )
+    return with_given(dataset, **given)
 
 
+@lists_given
 def read_vrd_pairs(
     path: PathLike,
     *,
     part: Literal["train", "test"] = "train",
     objects: PathLike | None = None,
     predicates: PathLike | None = None,
-    task: SceneTaskName = "predcls",
-    features: Features = None,
-    detections: PathLike | None = None,
-    word_vectors: PathLike | None = None,
-    images: PathLike | None = None,
+    **given: Unpack[Given],
 ) -> Dataset:
     """Scenes from an .npz with one row per (image, subject box, object box) and a multi-hot row of predicates:
     ``train_image``, ``train_subj``, ``train_obj``, ``train_subj_box_ymin_ymax_xmin_xmax``,
@@ -112,11 +105,7 @@ def read_vrd_pairs(
         part: which of its parts.
         objects: the list of class names; ``objects.json`` beside the file where not given.
         predicates: the list of predicates; ``predicates.json`` beside the file where not given.
-        task: ``predcls`` (boxes and classes are given), ``sgcls`` (boxes are given) or ``sgdet`` (boxes of a detector).
-        features: a file of what a detector saw in each box, or a backbone that looks at the images.
-        detections: the file of a detector's boxes, for the task ``sgdet``.
-        word_vectors: a text file of word vectors (GloVe), for the vectors of object classes.
-        images: the folder of the images, for such a backbone and to draw on.
+        task, features, detections, most_boxes, word_vectors, images: as for ``read_vrd``.
 
     Example:
         ```yaml
@@ -166,9 +155,7 @@ def read_vrd_pairs(
     dataset = scenes_of(
         rows, names.tolist(), found["image_wh"], class_names, vocabulary, name=f"vrd-{part}", word_vectors=vectors
     )
-    return with_given(
-        dataset, task=task, features=features, detections=detections, word_vectors=word_vectors, images=images
-    )
+    return with_given(dataset, **given)
 
 
 def _row(path: PathLike, place: str, relation: Any, findings: Findings) -> list[float] | None:
