@@ -206,7 +206,7 @@ def test_only_the_best_boxes_of_an_image_are_kept(options, most, tmp_path):
     scenes = placed_shapes(SIZE, task="sgdet", detections=path, **options).inputs
     assert scenes.object_offsets.diff().tolist() == [most] * SIZE
     assert (scenes.classes < 6).sum() == len(plain.inputs.classes)  # those that are rather sure
-    with pytest.raises(ShortlistError, match="most_boxes must be at least 1, got 0"):
+    with pytest.raises(ShortlistError, match="most_boxes must be a whole number of at least 1, got 0"):
         placed_shapes(SIZE, task="sgdet", detections=path, most_boxes=0)
 
 

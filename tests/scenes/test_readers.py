@@ -8,8 +8,10 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from shortlist.data import DataError, problems, read
+from shortlist.errors import ShortlistError
 from shortlist.scenes import placed_shapes
 
 SHARED = Path(os.environ.get("SHORTLIST_SHARED", Path(__file__).parents[3] / "shared")) / "data"
@@ -42,6 +44,17 @@ def triples(data, image):
     scenes = data.inputs.subset([image])
     names = [scenes.class_names[number] for number in scenes.classes]
     return {(names[s], data.vocabulary[p], names[o]) for s, o, p in scenes.relations.tolist()}
+
+
+def test_boxes_of_vrd_are_shares_of_the_images_where_these_are_there(vrd, tmp_path):
+    for name in ("1.jpg", "2.jpg", "3.jpg"):
+        Image.new("RGB", (400, 200)).save(tmp_path / name)
+    data = read("vrd", path=vrd, images=tmp_path)
+    assert data.inputs.sizes.tolist() == [[400, 200]] * 3
+    torch.testing.assert_close(data.batch(torch.arange(3))[0].boxes, data.inputs.boxes / torch.tensor([400, 200] * 2))
+    (tmp_path / "2.jpg").write_bytes(b"no image")
+    with pytest.raises(ShortlistError, match=r"2\.jpg cannot be read: it is no image, or damaged at its beginning"):
+        read("vrd", path=vrd, images=tmp_path)
 
 
 def test_vrd_annotations_become_objects_and_relations(vrd):

@@ -15,11 +15,12 @@ from torch import Tensor
 
 from shortlist.checks import whole
 from shortlist.data.dataset import Dataset
-from shortlist.data.images import Images
+from shortlist.data.images import Images, why_not_decoded
 from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.errors import ShortlistError, nearest
 from shortlist.labels.word_vectors import label_vectors
 from shortlist.models import build_backbone
+from shortlist.optional import require
 from shortlist.scenes.containers import Scenes, SceneTaskName, pairs_of
 from shortlist.scenes.matching import box_overlaps
 from shortlist.scenes.readers.box_table import BoxTable, read_box_table
@@ -80,6 +81,7 @@ def with_given(
     ids = dataset.ids or tuple(map(str, range(len(scenes))))
     if images is not None:
         dataset = replace(dataset, pictures=_pictures(images, ids))
+        scenes = _with_sizes(scenes, dataset.pictures)
     if word_vectors is not None:
         scenes = replace(scenes, word_vectors=label_vectors(word_vectors, scenes.class_names))
     if detections is not None:
@@ -238,6 +240,18 @@ def _pictures(folder: PathLike, ids: Sequence[str]) -> Images:
                 findings.add(folder, f"there is no image {name!r} in it")
     findings.stop_if_any()
     return Images.from_files([Path(folder) / name for name in ids], _SIZE, crop=False)
+
+
+def _with_sizes(scenes: Scenes, pictures: Any) -> Scenes:
+    """Where the data has no sizes, those of the images, in whose pixels the boxes are."""
+    sizes, pil = scenes.sizes.clone(), require("PIL.Image")
+    for row in (sizes <= 0).any(1).nonzero()[:, 0].tolist():
+        try:
+            with pil.open(pictures.source[row]) as image:
+                sizes[row] = torch.tensor(image.size)
+        except (OSError, pil.DecompressionBombError) as error:
+            raise ShortlistError(f"{pictures.source[row]} cannot be read: {why_not_decoded(error)}") from None
+    return replace(scenes, sizes=sizes)
 
 
 @torch.no_grad()

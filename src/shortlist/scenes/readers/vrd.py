@@ -30,7 +30,7 @@ def read_vrd(
     an object (category and bbox: ymin, ymax, xmin, xmax) and a predicate.
 
     Only annotated objects are known: those of some relation, the same class and box being the same object. The file
-    has no image sizes; an image is taken to reach as far as its boxes do.
+    has no image sizes: they are those of the ``images``, or else an image is taken to reach as far as its boxes do.
 
     Args:
         path: the annotations.
