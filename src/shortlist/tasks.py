@@ -59,6 +59,10 @@ class Task(Protocol):
         """Raise a ShortlistError where the data is not of the kind that ``Inputs.facts`` kept of the training data."""
         ...
 
+    def answers(self, dataset: Dataset, facts: Mapping[str, Any]) -> Any:
+        """What the scores of the data are measured against; ``facts``: see ``same_kind``."""
+        ...
+
     def start(self, backbone: nn.Module, train_set: Dataset) -> None:
         """Give a new backbone what it takes from the training data before training."""
         ...

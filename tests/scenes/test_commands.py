@@ -4,10 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
+from torch import nn
 
+from shortlist.errors import ShortlistError
 from shortlist.runs.run import Run
 from shortlist.scenes import read_graphs
+from shortlist.scenes.task import SceneTask
 from tests.cli.command import run_here
+from tests.scenes.made import made_scenes
 
 CONFIG = """
 data:
@@ -167,3 +171,18 @@ def test_predicted_graphs_are_drawn_on_their_images(run, tmp_path, capsys):
     drawn = (tmp_path / "pictures" / f"{graph.image}.svg").read_text()
     assert "data:image/png;base64," in drawn
     assert 'viewBox="0 0 123 45"' in drawn
+
+
+def test_data_without_relations_is_refused_in_training_and_in_the_report(tmp_path):
+    data = made_scenes(relations=0)
+    with pytest.raises(ShortlistError, match="no image has a recorded relation: there is nothing to learn from"):
+        SceneTask().start(nn.Identity(), data)
+    with pytest.raises(ShortlistError, match="no image has a recorded relation: there is nothing to report on"):
+        SceneTask().write_report("", [], data, tmp_path, {})
+
+
+def test_training_data_without_examples_is_refused(config, tmp_path, capsys):
+    for name in ("annotations", "objects", "predicates"):
+        (tmp_path / f"{name}.json").write_text("{}" if name == "annotations" else "[]")
+    found = run_here(capsys, "train", config, f"data.train={{reader: vrd, path: {tmp_path}/annotations.json}}")
+    assert (found.code, "data.train has no examples" in found.err) == (2, True)

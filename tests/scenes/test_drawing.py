@@ -131,6 +131,11 @@ def test_a_pages_rules_for_text_do_not_reach_the_letters():
     assert [node.get("style") for node in texts] == ["font:14.4px sans-serif;fill:#ffffff"] * 2
 
 
+def test_names_with_characters_that_a_page_may_not_have_are_written_out():
+    graph = pair(SceneRelation(0, "walks\x00\x1b[31m", 1))
+    assert r"walks\x00\x1b[31m" in "".join(ElementTree.fromstring(to_svg(graph)).itertext())
+
+
 def test_many_labels_are_written_smaller():
     few, many = (
         float(to_svg(crowded(0, objects, relations)).split("font:")[1].split("px")[0])

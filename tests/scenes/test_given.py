@@ -101,6 +101,8 @@ def test_some_union_boxes_are_not_enough(tmp_path):
         (lambda c: c["box"].__setitem__((1, 2), 0.0), "xmin < xmax and ymin < ymax must hold"),
         (lambda c: c.update(features=c["features"][1:]), "'features' must be"),
         (lambda c: c.update(scores=np.full((len(c["box"]), 3), np.nan)), "must be finite"),
+        (lambda c: c.update(features=c["features"].astype("S8")), r"'features' must be numbers, got \|S8"),
+        (lambda c: c.update(probabilities=np.full((len(c["box"]), 3), 1.5)), "row 0: the probabilities .* from 0 to 1"),
         (lambda c: c.update(image=c["image"][:, None]), "'image' must be the name or number of one image in each row"),
     ],
 )
@@ -228,6 +230,10 @@ def test_a_file_of_other_images_is_told_by_the_names_on_both_sides(option, tmp_p
     task = "sgdet" if option == "detections" else "predcls"
     with pytest.raises(ShortlistError, match=r"it calls its images 'test-0', .*, the data has 'train-0', 'train-1'"):
         placed_shapes(SIZE, task=task, **{option: path})
+    with np.load(path) as found:
+        np.savez(tmp_path / "none.npz", **{key: values[:0] for key, values in found.items()})
+    with pytest.raises(ShortlistError, match=r"none.npz has no boxes of these images: it calls its images nothing"):
+        placed_shapes(SIZE, task=task, **{option: tmp_path / "none.npz"})
 
 
 def test_images_are_found_by_their_numbers_whatever_kind_of_number_that_is(tmp_path):

@@ -272,6 +272,22 @@ def test_boxes_of_one_object_get_different_classes():
     assert len(set(chosen[:3].tolist())) == 3
 
 
+@pytest.mark.parametrize("name", ["motifnet", "relations-light"])
+@pytest.mark.parametrize("counts", [(0, 0), (1, 0)])
+def test_a_batch_in_which_a_detector_found_next_to_nothing_gives_every_weight_a_gradient(name, counts):
+    data = made_scenes((3, 4))
+    options = SMALL if name == "motifnet" else {"embedding": 5, "context": 6, "hidden": 8}
+    net = build_backbone(name, in_shape=(*data.in_shape, 0, 1, 1), **options)
+    objective = build("scene-lml", {"k": 2}, in_features=8, num_labels=3)
+    batch = batch_of(made_scenes(counts), [0, 1])
+    batch.class_scores, batch.classes_given = torch.zeros(len(batch.classes), 5), False
+    loss = objective.loss(net(batch), torch.zeros(0, 2, dtype=torch.int64))
+    loss.backward()
+    assert bool(loss.isfinite())
+    weights = [*net.named_parameters(), *objective.named_parameters()]
+    assert [name for name, weight in weights if weight.grad is None] == []
+
+
 @pytest.mark.parametrize("name", ["scene-softmax", "scene-lml"])
 def test_pairs_that_do_not_overlap_can_come_last(name):
     net, batch = found_classes(made_scenes((3, 4)), overlapping=True)

@@ -76,6 +76,8 @@ def test_vrd_annotations_become_objects_and_relations(vrd):
         (lambda r: r["subject"].update(bbox=[1, 2, "x", 3]), "relation 1: the subject has no bbox of four numbers"),
         (lambda r: r.update(predicate=7), r"relation 1: the predicate 7 is none of 0\.\.2"),
         (lambda r: r["object"].update(category=-1), r"relation 1: the object's class -1 is none of 0\.\.2"),
+        (lambda r: r.update(predicate=1.5), r"relation 1: the predicate must be a whole number, got 1\.5"),
+        (lambda r: r["object"].update(category=1e300), "relation 1: the object's category must be a whole number"),
         (lambda r: r.pop("subject"), "relation 1: a relation has a predicate, a subject and an object"),
     ],
 )
@@ -84,6 +86,14 @@ def test_what_is_wrong_with_an_annotation_names_image_and_relation(vrd, change, 
     change(content["1.jpg"][1])
     vrd.write_text(json.dumps(content))
     with pytest.raises(DataError, match=f"annotations_train.json: .*{message}"):
+        read("vrd", path=vrd)
+
+
+@pytest.mark.parametrize("names", [["man", "hat", "man"], [1, 2, 3]])
+@pytest.mark.parametrize("file", ["objects.json", "predicates.json"])
+def test_names_are_different_texts(vrd, file, names):
+    (vrd.parent / file).write_text(json.dumps(names))
+    with pytest.raises(DataError, match=f"{file}: must be a list of different names, got "):
         read("vrd", path=vrd)
 
 
@@ -181,7 +191,7 @@ def genome(tmp_path):
             file["active_object_mask"] = np.ones((8, 1), dtype=bool)
             for name, values in {**VG, **changes}.items():
                 if values is not None:
-                    file[name] = np.array(values, dtype=np.int32)
+                    file[name] = values if isinstance(values, np.ndarray) else np.array(values, dtype=np.int32)
         return tmp_path / "VG-SGG.h5"
 
     return write
@@ -219,11 +229,23 @@ def test_images_without_relations_are_kept_on_request(genome):
         ({"labels": [[1], [2]]}, "boxes_1024 has 8 rows, labels has 2"),
         ({"predicates": [[1]]}, "predicates has 1 rows, relationships has 5"),
         ({"img_to_last_rel": [1, 2]}, "img_to_last_rel has 2 rows, split has 5"),
+        ({"labels": np.array([[b"man"]] * 8)}, r"labels must be whole numbers, got \|S3"),
+        ({"boxes_1024": np.array([[50, np.nan, 40, 20.0]] * 8)}, "image 0: box 0 has the size 40 x 20"),
     ],
 )
 def test_what_is_wrong_with_the_file_names_image_and_row(genome, changes, message):
     with pytest.raises(DataError, match=message):
         read("visual-genome", path=genome(**changes), validation=0)
+
+
+def test_options_that_do_not_go_with_the_file_are_told(genome, tmp_path):
+    path = genome()
+    with pytest.raises(ShortlistError, match="all of its 3 training images are validation images: lower validation"):
+        read("visual-genome", path=path)
+    with pytest.raises(ShortlistError, match="validation must be a whole number of at least 0, got -1"):
+        read("visual-genome", path=path, validation=-1)
+    with pytest.raises(ShortlistError, match=r"which are in image_data\.json: set image_data"):
+        read("visual-genome", path=path, validation=0, images=tmp_path)
 
 
 def test_the_four_images_that_could_not_be_opened_are_in_the_list_and_not_in_the_file(genome):

@@ -85,9 +85,11 @@ def test_motifnet_has_all_three_tasks(task, folder, tmp_path, capsys):
     backbone = {"name": "motifnet", "embedding": 8, "hidden": 8, "pooling": 16, "union_channels": 2}
     options = {} if task == "sgdet" else {"features": "seen.h5"}
     made = config(folder, tmp_path / "config.yaml", task, backbone, **options)
-    trained = run_here(capsys, "train", made, "--out", tmp_path / "run", "--json")
+    unseen = "metrics=[scene-zero-shot-recall-unconstrained@50]"
+    trained = run_here(capsys, "train", made, unseen, "--out", tmp_path / "run", "--json")
     assert trained.code == 0, trained.err
     assert 0 <= trained.json["best"]["scene-recall@50"] <= 1
+    assert 0 <= trained.json["best"]["scene-zero-shot-recall-unconstrained@50"] <= 1
 
 
 def test_a_backbone_looks_at_the_images_of_the_config(folder, tmp_path, capsys):

@@ -25,6 +25,8 @@ def label_vectors(path: str | os.PathLike[str], names: Sequence[str]) -> Tensor:
     words = [_words_of(name) for name in names]
     wanted = {word for name, parts in zip(names, words, strict=True) for word in (name, name.lower(), *parts)}
     dimensions, found = word_vectors(path, wanted)
+    if names and not found:
+        raise ShortlistError(f"{path} has no vector for any of {len(names)} names, such as {names[0]!r}")
     vectors = torch.zeros(len(names), dimensions)
     for row, (name, parts) in enumerate(zip(names, words, strict=True)):
         whole = found.get(name, found.get(name.lower()))
@@ -43,7 +45,9 @@ def word_vectors(path: str | os.PathLike[str], words: Collection[str]) -> tuple[
         if not dimensions:
             if line == 1 and re.fullmatch(r"\d+ \d+", text):
                 continue
-            dimensions = len(rest.split(" "))
+            dimensions = len(rest.split())
+            if not dimensions:
+                raise ShortlistError(f"{path}, line {line}: a line is a word and its numbers, with blanks between them")
         if first not in words:
             continue
         word, *numbers = text.rsplit(" ", dimensions)  # a few of GloVe's words have a blank in them

@@ -100,6 +100,8 @@ def read_parts(
 
     seed = config.seed if data.seed is None else data.seed
     whole = read_part(as_table(same_columns(data.train, columns), data.preprocess), "data.train")
+    if not len(whole):
+        raise ShortlistError("data.train has no examples")
     held = {part: getattr(data, part) for part in PARTS[1:]}
     counts = {
         part: _count(f"data.{part}", value, len(whole)) for part, value in held.items() if isinstance(value, float)

@@ -23,11 +23,17 @@ class LeftRightContext(nn.Module):
 
     def forward(self, objects: Tensor, middle: Tensor, counts: Sequence[int]) -> Tensor:
         if not len(objects):
-            return objects.new_zeros(0, self.out_features)
+            return with_all_weights(objects.new_zeros(0, self.out_features), self.lstm)
         order, sizes = packed_order(middle, counts)
         packed = PackedSequence(objects[order], sizes)
         found = self.lstm(packed)[0].data
         return torch.empty_like(found).index_copy(0, order, found)
+
+
+def with_all_weights(values: Tensor, network: nn.Module) -> Tensor:
+    """Values that a network had nothing to do with, so that each of its weights has a gradient nevertheless, which is
+    0: processes that train together, and fused optimizers, want one of every weight in every step."""
+    return values + 0.0 * sum(weight.sum() for weight in network.parameters())
 
 
 def packed_order(middle: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:

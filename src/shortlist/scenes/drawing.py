@@ -10,6 +10,7 @@ from html import escape
 from shortlist.errors import ShortlistError
 from shortlist.scenes._layout import Label, lay_out
 from shortlist.scenes.graphs import SceneGraph
+from shortlist.text import visible
 
 _PAPER, _TIE = "#ffffff", "#8a929c"
 _TEXT, _LABELS = 0.036, 20  # height of letters, as a share of the longer side; less with more than so many labels
@@ -59,7 +60,7 @@ def to_svg(graph: SceneGraph, *, image: bytes | None = None, right: SceneGraph |
     for label in layout.predicates:  # what is beneath shows through, arrows above all
         paper = _rectangle(label.area.corners, f'fill="{_PAPER}" fill-opacity="0.7"')
         parts.append(paper + _written(label, text, label.color))
-    return "".join([*parts, "</svg>"])
+    return visible("".join([*parts, "</svg>"]))
 
 
 def to_png(graph: SceneGraph, *, image: bytes | None = None, right: SceneGraph | None = None) -> bytes:

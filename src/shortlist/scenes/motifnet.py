@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from shortlist.errors import ShortlistError, nearest
 from shortlist.scenes.containers import SceneBatch, Scenes
-from shortlist.scenes.context import packed_order
+from shortlist.scenes.context import packed_order, with_all_weights
 from shortlist.scenes.frequency import overlap_frequencies
 from shortlist.scenes.highway import AlternatingHighwayLSTM
 from shortlist.scenes.label_decoder import LabelDecoder, without_duplicates
@@ -166,7 +166,8 @@ class MotifNet(nn.Module):
             if self.decoder is not None:
                 scores = boxes.new_zeros(0, self.classes + 1)
                 none = DecidedClasses(scores, batch.classes, batch.classes, batch.subjects, batch.objects)
-            return PairFeatures(boxes.new_zeros(0, self.out_features), self.frequency[:0], batch.pair_counts, none)
+            nothing = with_all_weights(boxes.new_zeros(0, self.out_features), self)
+            return PairFeatures(nothing, self.frequency[:0], batch.pair_counts, none)
         objects, order = self._described(batch, boxes, seen)
         classes, decided = batch.classes, None
         if self.decoder is not None:
@@ -177,6 +178,8 @@ class MotifNet(nn.Module):
         values = as_subject[batch.subjects] * as_object[batch.objects]
         if len(values):
             values = values * self.union(union_masks(boxes, batch.subjects, batch.objects), around)
+        else:
+            values = with_all_weights(values, self.union)
         kind = classes[batch.subjects] * (self.classes + 1) + classes[batch.objects]
         last = None
         if self.overlapping and not self.training:

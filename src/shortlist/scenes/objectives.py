@@ -87,7 +87,8 @@ class SceneObjective(Objective):
         mean = (losses * counted).sum() / counted.sum().clamp(min=1)
         if features.decided is None:
             return mean
-        return mean + F.cross_entropy(features.decided.scores, features.decided.recorded)
+        of_classes = F.cross_entropy(features.decided.scores, features.decided.recorded, reduction="sum")
+        return mean + of_classes / max(1, len(features.decided.recorded))  # a detector may find nothing in a batch
 
     def row_losses(self, scores: Tensor, entries: Tensor, pair_counts: tuple[int, ...]) -> Tensor:
         raise NotImplementedError

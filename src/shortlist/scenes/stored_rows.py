@@ -23,12 +23,14 @@ class StoredRows:
         key: the data set, (rows, numbers).
         numbers: of a row.
         rows: which rows, in which order.
+        dtype: of the numbers in the file.
     """
 
     path: str
     key: str
     numbers: int
     rows: NDArray[np.int64]
+    dtype: np.dtype[Any]
 
     @property
     def shape(self) -> tuple[int, int]:

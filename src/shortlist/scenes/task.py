@@ -14,6 +14,7 @@ from shortlist.files import written_whole
 from shortlist.labels.same_names import check_same_names
 from shortlist.metrics.named import find_metric
 from shortlist.named import Named
+from shortlist.scenes.containers import Relations
 from shortlist.scenes.drawing import to_svg
 from shortlist.scenes.graphs import SceneGraph, predicted_graphs, recorded_graphs, write_graphs
 from shortlist.scenes.motifnet import MotifNet
@@ -48,7 +49,17 @@ class SceneTask:
                 f"{what}: its task is {dataset.inputs.task}, that of the training data is {trained}: set task={trained}"
             )
 
+    def answers(self, dataset: Dataset, facts: Mapping[str, Any]) -> Relations:
+        """The recorded relations, and of which of them no training image has the like."""
+        recorded = dataset.inputs.recorded or dataset.inputs
+        if "seen" not in facts:  # of a run of an earlier version
+            relations: Relations = dataset.answers
+            return relations
+        unseen = ~torch.isin(recorded.kinds_of_relations(), torch.tensor(facts["seen"], dtype=torch.int64))
+        return dataset.answers._replace(unseen=unseen)
+
     def start(self, backbone: nn.Module, train_set: Dataset) -> None:
+        _check_relations(train_set, "learn from")
         if isinstance(backbone, RelationScorer | MotifNet):
             backbone.start_from(train_set.inputs)
 
@@ -61,12 +72,8 @@ class SceneTask:
         allow_import: Sequence[str] = (),
     ) -> dict[str, Any]:
         """Recall of the k best relations of each image, and its mean over predicates."""
-        relations, recorded = dataset.answers, dataset.inputs.recorded or dataset.inputs
-        if not len(recorded.relations):
-            raise ShortlistError("no image has a recorded relation: there is nothing to evaluate against")
-        if "seen" in facts:
-            unseen = ~torch.isin(recorded.kinds_of_relations(), torch.tensor(facts["seen"]))
-            relations = relations._replace(unseen=unseen)
+        _check_relations(dataset, "evaluate against")
+        relations = self.answers(dataset, facts)
         names = metrics or [*self.epoch_metrics(), *(f"scene-mean-recall@{k}" for k in _KS)]
         wanted = [find_metric(name, kind="scenes", allow_import=allow_import) for name in names]
         values = {metric.name: metric(scores, relations, "none") for metric in wanted}
@@ -92,7 +99,13 @@ class SceneTask:
     def write_report(
         self, title: str, runs: Sequence[ScoredRun], dataset: Dataset, folder: Path, about: Mapping[str, str]
     ) -> Path:
+        _check_relations(dataset, "report on")
         return write_scenes(title, runs, dataset, folder, about)
+
+
+def _check_relations(dataset: Dataset, use: str) -> None:
+    if not len((dataset.inputs.recorded or dataset.inputs).relations):
+        raise ShortlistError(f"no image has a recorded relation: there is nothing to {use}")
 
 
 def _relations_wanted(wanted: Predictions) -> tuple[int, bool]:

@@ -101,6 +101,7 @@ def train(
         objective.see_side_labels(train_set.side)
     objective.balance(settings.imbalance, train_set.target)
     metric, metrics = choose_metrics(objective, train_set, val_set, settings, allow_import)
+    answers = None if val_set is None else answers_of(val_set, train_set)
     history, best_weights, warned = History(metric), None, False
 
     with ExitStack() as during:
@@ -131,7 +132,7 @@ def train(
                     share_buffers(backbone)  # their averages
                 if val_set is not None:
                     scores = gathered_scores(fabric, learner, val_set)
-                    record |= {one.name: one(scores, val_set.answers, objective.link) for one in metrics}
+                    record |= {one.name: one(scores, answers, objective.link) for one in metrics}
                 record["seconds"] = round(time.perf_counter() - standing.started, 3)
                 is_best = history.add(record)
                 standing = Standing()
@@ -287,6 +288,12 @@ def choose_metrics(
     watched = settings.stop.metric or with_k(monitor, k, labels, allow_import)
     names = dict.fromkeys([watched, *(settings.metrics or usual)])
     return watched, [find_metric(name, labels, kind, allow_import=allow_import) for name in names]
+
+
+def answers_of(dataset: Dataset, train_set: Dataset) -> Any:
+    """What the scores of the data are measured against, for a model of this training set."""
+    task = task_of(dataset.kind)
+    return dataset.answers if task is None else task.answers(dataset, train_set.input_facts() or {})
 
 
 def gathered_scores(fabric: Fabric, learner: Learner, dataset: Dataset) -> Tensor:

@@ -34,7 +34,7 @@ class BoxTable:
         """Which rows each image has, in the order of the file."""
         order = np.argsort(self.image, kind="stable")
         names, first = np.unique(self.image[order], return_index=True)
-        return dict(zip(names.tolist(), np.split(order, first[1:]), strict=True))
+        return dict(zip(names.tolist(), np.split(order, first)[1:], strict=True))
 
 
 def read_box_table(path: PathLike, findings: Findings) -> BoxTable:
@@ -51,6 +51,10 @@ def read_box_table(path: PathLike, findings: Findings) -> BoxTable:
     if np.ndim(image) != 1:
         findings.add(path, f"'image' must be the name or number of one image in each row, got {np.shape(image)}")
         findings.stop_if_any()
+    for key in ("box", "features", "scores", "probabilities"):
+        if found.get(key) is not None and found[key].dtype.kind not in "iuf":
+            findings.add(path, f"{key!r} must be numbers, got {found[key].dtype}")
+    findings.stop_if_any()
     image = np.array([_name(name) for name in np.asarray(image).tolist()], dtype=str)
     boxes = np.asarray(boxes, dtype=np.float64)
     if boxes.shape != (len(image), 4):
@@ -66,6 +70,8 @@ def read_box_table(path: PathLike, findings: Findings) -> BoxTable:
     findings.rows(path, bad, lambda row: f"the box {boxes[row].tolist()}: xmin < xmax and ymin < ymax must hold")
     scores = found.get("scores")
     if scores is None and found.get("probabilities") is not None:
+        lost = np.flatnonzero(~((found["probabilities"] >= 0) & (found["probabilities"] <= 1)).all(1)).tolist()
+        findings.rows(path, lost, lambda row: "the probabilities of classes must be from 0 to 1")
         scores = np.log(np.clip(np.asarray(found["probabilities"], dtype=np.float64), _LEAST, None))
     if scores is not None and not np.isfinite(scores).all():
         findings.add(path, "the scores of classes must be finite numbers")
@@ -107,8 +113,8 @@ def _of_h5(path: PathLike, findings: Findings) -> dict[str, Any]:
                     check_unpacked(path, int(file[key].size) * max(1, file[key].dtype.itemsize))
                     found[key] = file[key][:]
             if "features" in file and file["features"].ndim == 2:
-                rows, numbers = file["features"].shape
-                found["features"] = StoredRows(str(path), "features", int(numbers), np.arange(rows))
+                kind, (rows, numbers) = file["features"].dtype, file["features"].shape
+                found["features"] = StoredRows(str(path), "features", int(numbers), np.arange(rows), kind)
             elif "features" in file:
                 findings.add(path, f"'features' must be (rows, numbers), got {file['features'].shape}")
             return found

@@ -21,6 +21,7 @@ from shortlist.errors import ShortlistError, nearest
 from shortlist.labels.word_vectors import label_vectors
 from shortlist.models import build_backbone
 from shortlist.optional import require
+from shortlist.options import check_value
 from shortlist.scenes.containers import Scenes, SceneTaskName, pairs_of
 from shortlist.scenes.matching import box_overlaps
 from shortlist.scenes.readers.box_table import BoxTable, read_box_table
@@ -258,7 +259,8 @@ def _with_sizes(scenes: Scenes, pictures: Any) -> Scenes:
 def _seen_by(scenes: Scenes, pictures: Images, backbone: Mapping[str, Any]) -> Scenes:
     """What a backbone sees in every box and around every pair, by RoI align over its maps of the whole image."""
     options = dict(backbone)
-    size, pooled = options.pop("size", _SIZE), options.pop("pooled", True)
+    size = check_value("features.size", options.pop("size", _SIZE), int)
+    pooled = check_value("features.pooled", options.pop("pooled", True), bool)
     if "name" not in options:
         raise ShortlistError(f"features of a backbone need its name, such as {{name: resnet50}}, got {dict(backbone)}")
     with torch.random.fork_rng([]):  # one without pretrained weights must be the same for every part and command

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from shortlist.checks import whole
 from shortlist.data.dataset import Dataset
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers.findings import DataError, Findings, PathLike
@@ -70,6 +71,9 @@ def read_visual_genome(
     """
     if part not in _PARTS:
         raise ShortlistError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")
+    whole(validation, "validation", 0)
+    if given.get("images") is not None and image_data is None:
+        raise ShortlistError("images are found by their numbers, which are in image_data.json: set image_data")
     findings = Findings()
     findings.file(path)
     findings.stop_if_any()
@@ -87,6 +91,11 @@ def read_visual_genome(
     if not empty:
         rows = rows[arrays["img_to_first_rel"][rows] >= 0]
     if part != "test":
+        if part == "train" and 0 < len(rows) <= validation:
+            raise ShortlistError(
+                f"{path}: all of its {len(rows)} training images are validation images: lower validation, which is "
+                f"{validation}, for every part"
+            )
         rows = rows[:validation] if part == "validation" else rows[validation:]
     scenes = _scenes(path, arrays, rows, sizes, classes, predicates, findings)
     if overlapping:
@@ -121,9 +130,9 @@ def _scenes(
     centre, extent = np.hsplit(arrays["boxes_1024"][boxes_at].astype(np.float64), 2)
     label = arrays["labels"][boxes_at, 0].astype(np.int64) - 1
     owner = np.repeat(rows, np.diff(object_offsets))
-    for at in np.flatnonzero((extent <= 0).any(1)):
+    for at in np.flatnonzero(~(extent > 0).all(1) | ~np.isfinite(centre + extent).all(1)):
         size = " x ".join(f"{side:g}" for side in extent[at])
-        _note(path, owner[at], f"box {boxes_at[at]} has the size {size}: both must be above 0", findings)
+        _note(path, owner[at], f"box {boxes_at[at]} has the size {size}: both must be above 0 and finite", findings)
     for at in np.flatnonzero((label < 0) | (label >= len(classes))):
         message = f"box {boxes_at[at]} has the label {label[at] + 1}: allowed are 1..{len(classes)}"
         _note(path, owner[at], message, findings)
@@ -182,6 +191,8 @@ def _arrays(path: PathLike) -> dict[str, Numbers]:
         elif found[name].ndim != (1 if columns is None else 2) or columns not in (None, found[name].shape[-1]):
             wanted = "(images,)" if columns is None else f"(rows, {columns})"
             findings.add(path, f"{name} must have the shape {wanted}, got {found[name].shape}")
+        elif found[name].dtype.kind not in "iu" and not (name == "boxes_1024" and found[name].dtype.kind == "f"):
+            findings.add(path, f"{name} must be whole numbers, got {found[name].dtype}")
     findings.stop_if_any()
     for same in (("labels", "boxes_1024"), ("relationships", "predicates"), ("split", *_OF_IMAGES)):
         for name in same[1:]:

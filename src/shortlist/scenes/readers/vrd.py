@@ -57,8 +57,8 @@ def read_vrd(
     folder = Path(path).parent
     content = read_json(path, dict, findings)
     findings.stop_if_any()
-    class_names = read_json(objects or folder / "objects.json", list, findings)
-    vocabulary = read_json(predicates or folder / "predicates.json", list, findings)
+    class_names = _names(objects or folder / "objects.json", findings)
+    vocabulary = _names(predicates or folder / "predicates.json", findings)
     findings.stop_if_any()
     numbers, places = [], []
     for image, (name, relations) in enumerate(content.items()):
@@ -122,8 +122,8 @@ def read_vrd_pairs(
     folder = Path(path).parent
     file = open_arrays(path, findings)
     findings.stop_if_any()
-    class_names = read_json(objects or folder / "objects.json", list, findings)
-    vocabulary = read_json(predicates or folder / "predicates.json", list, findings)
+    class_names = _names(objects or folder / "objects.json", findings)
+    vocabulary = _names(predicates or folder / "predicates.json", findings)
     keys = ["image", "subj", "obj", *(f"{x}_box_ymin_ymax_xmin_xmax" for x in ("subj", "obj"))]
     keys += ["Y", "image_names", "image_wh"]
     found = {key: get_array(file, f"{part}_{key}", findings) for key in keys}
@@ -163,8 +163,8 @@ def _row(path: PathLike, place: str, relation: Any, findings: Findings) -> list[
     if not isinstance(relation, dict) or not {"predicate", "subject", "object"} <= relation.keys():
         findings.add(path, f"{place}: a relation has a predicate, a subject and an object, got {_short(relation)}")
         return None
-    if not _is_number(relation["predicate"]):
-        findings.add(path, f"{place}: the predicate must be a number, got {_short(relation['predicate'])}")
+    if not _is_whole(relation["predicate"]):
+        findings.add(path, f"{place}: the predicate must be a whole number, got {_short(relation['predicate'])}")
         return None
     values = [relation["predicate"]]
     for role in ("subject", "object"):
@@ -173,8 +173,8 @@ def _row(path: PathLike, place: str, relation: Any, findings: Findings) -> list[
         if not isinstance(box, list) or len(box) != 4 or not all(map(_is_number, box)):
             findings.add(path, f"{place}: the {role} has no bbox of four numbers, got {_short(thing)}")
             return None
-        if not _is_number(thing.get("category")):
-            findings.add(path, f"{place}: the {role}'s category must be a number, got {_short(thing)}")
+        if not _is_whole(thing.get("category")):
+            findings.add(path, f"{place}: the {role}'s category must be a whole number, got {_short(thing)}")
             return None
         values += [thing["category"], *box]
     return values
@@ -182,6 +182,18 @@ def _row(path: PathLike, place: str, relation: Any, findings: Findings) -> list[
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return _is_number(value) and abs(value) < 2**53 and int(value) == value
+
+
+def _names(path: PathLike, findings: Findings) -> list[str]:
+    """A list of different names."""
+    names: list[str] = read_json(path, list, findings)
+    if names is not None and (not all(isinstance(name, str) for name in names) or len({*names}) < len(names)):
+        findings.add(path, f"must be a list of different names, got {_short(names)}")
+    return names
 
 
 def _short(value: Any) -> str:
