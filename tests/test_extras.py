@@ -23,6 +23,17 @@ open("flowers.csv", "w").write("\\n".join(["a,b,c,d,label", *rows]))
 data = {"train": {"reader": "features", "path": "flowers.csv", "labels_key": "label"}, "test": 40}
 config = {"data": data, "objective": "cross-entropy", "epochs": 2, "batch_size": 16}
 """
+TEXT = """
+import transformers, tokenizers, shortlist as sl
+open("said.csv", "w").write("\\n".join(["text,label", *["so happy,joy", "so sad,grief"] * 40]))
+made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0, "so": 1, "happy": 2, "sad": 3}, unk_token="?"))
+made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+sizes = dict(vocab_size=4, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+transformers.BertModel(transformers.BertConfig(**sizes)).save_pretrained("tiny")
+made.save("tiny/tokenizer.json")
+data = {"train": {"reader": "text-table", "path": "said.csv"}}
+config = {"data": data, "backbone": "hf:tiny", "objective": "cross-entropy", "epochs": 1, "batch_size": 16}
+"""
 # extra -> what a user does with it
 FEATURES = {
     "": "import torch, shortlist as sl\n"
@@ -40,6 +51,7 @@ FEATURES = {
     "export": TRAIN + "sl.runs.export(sl.runs.train(config, 'run')['run'], out='model.onnx', rule='top-k:k=2')",
     "serve": TRAIN + "from shortlist.serving.app import make_app\nimport uvicorn\n"
     "make_app(sl.load_run(sl.runs.train(config, 'run')['run']), 'flowers')",
+    "text": TEXT + "sl.runs.train(config, 'run')\nassert sl.load_run('run').scores(['so happy']).shape == (1, 2)",
     "report": "import torch\nfrom shortlist import reports\n"
     "scores, labels = torch.randn(40, 6), torch.arange(40) % 6\n"
     "reports.write(reports.from_scores(scores, labels), 'report')",

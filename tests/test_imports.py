@@ -43,6 +43,9 @@ ONLY_IN = {
     "uvicorn": ("serving",),
     "onnx": ("exporting",),
     "onnxruntime": ("exporting",),
+    "transformers": ("models",),
+    "tokenizers": ("models",),
+    "timm": ("models",),
 }
 
 

@@ -1,11 +1,14 @@
 """Backbones: what a config's ``backbone`` can name, with options and defaults."""
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from docstring_parts import readable, summary, table, written_by
 
 from shortlist.models import BACKBONES, build_backbone
+from shortlist.registry import imported
 
 INTRODUCTION = f"""\
 # Backbones
@@ -60,12 +63,18 @@ def page() -> str:
     names = [name for name in BACKBONES if name != "relations"]  # an old name of relations-light
     parts = [
         INTRODUCTION,
-        table(["backbone", "what it is", "takes", "parameters", "features"], [_row(name) for name in names]),
+        table(["backbone", "what it is", "takes", "parameters", "features"], [*map(_row, names), *_other_rows()]),
         f"{SIZES}\n",
     ]
-    for name in names:
-        parts.append(f"## {name}\n\n{_options(name)}\n\n{readable(_docstring(name)).rstrip()}\n")
+    makers = {name: BACKBONES[name] for name in names} | _families()
+    for name, maker in makers.items():
+        parts.append(f"## {name}\n\n{_options(maker)}\n\n{readable(_docstring(maker)).rstrip()}\n")
     return "\n".join(parts)
+
+
+def _families() -> dict[str, Callable[..., Any]]:
+    """Names that begin alike -> what makes them."""
+    return {f"{family}:NAME": imported(path) for family, path in BACKBONES.families.items()}
 
 
 def _row(name: str) -> list[str]:
@@ -79,8 +88,17 @@ def _row(name: str) -> list[str]:
     return [*row, "images", f"{parameters / 1e6:.1f} million", f"{made.out_features:,}"]
 
 
-def _options(name: str) -> str:
-    options = list(inspect.signature(BACKBONES[name]).parameters.values())[1:]
+def _other_rows() -> list[list[str]]:
+    takes = {"hf:NAME": "texts or images", "timm:NAME": "images"}
+    return [
+        [f"[`{name}`](#{name.lower().replace(':', '')})", summary(maker), takes[name], "", ""]
+        for name, maker in _families().items()
+    ]
+
+
+def _options(maker: Callable[..., Any]) -> str:
+    known = inspect.signature(maker).parameters.values()
+    options = [option for option in known if option.name not in ("model", "in_shape")]
     if not options:
         return "No options."
     return "Options: " + ", ".join(f"`{option.name}={_written(option.default)}`" for option in options) + "."
@@ -95,8 +113,8 @@ def _written(default: object) -> str:
     return str(list(default)) if isinstance(default, tuple) else str(default)
 
 
-def _docstring(name: str) -> str:
-    docstring = inspect.cleandoc(BACKBONES[name].__doc__ or "")
+def _docstring(maker: Callable[..., Any]) -> str:
+    docstring = inspect.cleandoc(maker.__doc__ or "")
     return "\n".join(
         line for line in docstring.split("\n>>> ")[0].rstrip().splitlines() if not line.startswith("    in_shape: ")
     )

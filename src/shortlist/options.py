@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, get_type_hints
 
@@ -48,6 +49,7 @@ def check_call(place: str, function: Callable[..., Any], options: Mapping[str, A
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """The types of a function's parameters; of a class, those of its constructor."""
+    function = function.func if isinstance(function, partial) else function
     if isinstance(function, type) and not dataclasses.is_dataclass(function):
         function = function.__init__  # type: ignore[misc]
     try:

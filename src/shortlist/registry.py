@@ -6,7 +6,7 @@ user has allowed by name.
 
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
@@ -26,6 +26,8 @@ class Registry(UserDict[str, T]):
         things: ours. One that is costly to import, or that an earlier room may not import, is given as the text
             ``module:name`` and imported when it is first asked for.
         check: is given a name and the thing that was found, and raises a `ShortlistError` where it is not of this kind.
+        families: names that begin alike, ``hf:NAME`` for the key ``hf``, and the function ``module:name`` that is given
+            what follows, and then what the things are called with.
 
     >>> roots = Registry("root", {"square": "math:sqrt"})
     >>> roots["square"](9.0), roots.find("math:exp", allow_import=["math"])(0.0)
@@ -36,9 +38,13 @@ class Registry(UserDict[str, T]):
     """
 
     def __init__(
-        self, kind: str, things: Mapping[str, T | str] | None = None, check: Callable[[str, Any], None] | None = None
+        self,
+        kind: str,
+        things: Mapping[str, T | str] | None = None,
+        check: Callable[[str, Any], None] | None = None,
+        families: Mapping[str, str] | None = None,
     ) -> None:
-        self.kind, self.group = kind, f"shortlist.{kind}s"
+        self.kind, self.group, self.families = kind, f"shortlist.{kind}s", dict(families or {})
         self._check = self._is_callable if check is None else check
         super().__init__(things)  # type: ignore[arg-type]  # texts stand for things
 
@@ -56,6 +62,9 @@ class Registry(UserDict[str, T]):
         that module; nothing else is imported. ``place``, where the name stands, begins the message of an error."""
         if name in self.data:
             return self[name]
+        family, _, member = name.partition(":")
+        if family in self.families and member:
+            return self._checked(name, partial(imported(self.families[family]), member))
         installed = self.installed()
         entry = installed.get(name) or next((entry for entry in installed.values() if entry.value == name), None)
         if entry is not None:
@@ -64,6 +73,7 @@ class Registry(UserDict[str, T]):
         if ":" in name:
             return self._checked(name, import_allowed(name, allow_import, f"{where}{self.kind} {name!r}"))
         known = [*self.data, *(other for other in installed if other not in self.data)]
+        known += [f"{family}:NAME" for family in self.families]
         raise ShortlistError(
             f"{where}there is no {self.kind} {name!r}{nearest(name, known)}; there are {', '.join(known)}, "
             f"and 'module:name'"

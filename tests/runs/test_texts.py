@@ -1,6 +1,7 @@
 """Runs on texts: guessed, counted word by word, kept, asked again."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +11,9 @@ import shortlist as sl
 from shortlist import ShortlistError, runs
 from shortlist.runs.guess import guess_source
 from shortlist.runs.plan import Plan
+from shortlist.runs.report_data import described
 from tests.cli.command import run_here
+from tests.models.tiny_networks import text_network
 from tests.runs.made_texts import comments, write_comments
 
 NEW = ["i am happy, great", "what a terrible, awful day", "so scared and afraid"]
@@ -181,3 +184,44 @@ def test_a_table_without_a_line_of_names_is_fitted_with_them(tmp_path: Path) -> 
     plan = Plan.of(tmp_path / "all.csv", overrides=["column_names=[id, comment, mood]"])
     assert plan.reading().data.train.options["column_names"] == ["id", "comment", "mood"]
     assert plan.content["data"]["train"]["labels_key"] == "mood"
+
+
+# ---- read by a network
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    words = ["happy", "great", "lovely", "hate", "awful", "terrible", "scared", "afraid", "am", "about"]
+    return text_network(tmp_path_factory.mktemp("tiny") / "network", words)
+
+
+@pytest.mark.parametrize("how", ["encoder", "backbone"])
+def test_a_network_reads_texts_still_or_trained_and_the_run_keeps_its_tokenizer(
+    how: str, tiny: Path, tmp_path: Path
+) -> None:
+    network = tmp_path / "network"
+    shutil.copytree(tiny, network)
+    path, said = write_comments(tmp_path / "all.csv", 60), []
+    source = {"reader": "text-table", "path": str(path), "text_column": "comment", "labels_key": "mood"}
+    data = {"train": source, "validation": None, "calibration": None, "cache": str(tmp_path / "kept")}
+    named = {"name": f"hf:{network}", "max_length": 8}
+    chosen = {"data": data | {"encoder": named}} if how == "encoder" else {"data": data, "backbone": named}
+    config = {**chosen, "epochs": 12, "batch_size": 20, "optimizer": {"name": "adamw", "lr": 0.02}}
+    run = runs.Run(runs.train(config, tmp_path / "run", say=said.append)["run"])
+    reads = "of each text the first 8 tokens are read: 100.0 % of the texts have more (max_length)"
+    assert reads in said
+    assert described(run, run.parts(), "train")["Texts"] == reads
+    losses = [record["loss"] for record in run.records()]
+    assert losses[-1] < 0.9 * losses[0]
+    assert sorted(file.name for file in (run.path / "network").iterdir()) == ["config.json", "tokenizer.json"]
+    before = sl.load_run(run.path).scores(NEW)
+    # another tokenizer where it was trained, or nothing at all: the run has its own
+    (network / "tokenizer.json").write_text("{}")
+    if how == "backbone":
+        shutil.rmtree(network)
+    predictor = sl.load_run(run.path)
+    assert predictor.scores(NEW).equal(before)
+    assert predictor.scores([]).shape == (0, 3)
+    prepared = predictor.model_inputs(NEW)
+    assert not prepared.is_floating_point()
+    assert predictor.scores_of(prepared).allclose(before, atol=1e-5)

@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 import shortlist as sl
 from shortlist.serving.app import make_app
 from shortlist.serving.limits import Limits
+from tests.runs.made_texts import write_comments
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +52,15 @@ def predictor(leaves):
 def client(predictor):
     with TestClient(make_app(predictor, "leaves", limits=Limits(rows=20, body=10_000, pixels=5000))) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def sayings(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sayings")
+    path = write_comments(folder / "comments.csv", 60)
+    source = {"reader": "text-table", "path": str(path), "text_column": "comment", "labels_key": "mood"}
+    config = {"data": {"train": source, "calibration": 15}, "backbone": "tf-idf", "epochs": 12}
+    config["optimizer"] = {"name": "adamw", "lr": 0.1}
+    run = sl.runs.train(config, folder / "sayings")["run"]
+    sl.runs.calibrate(run, rules=["top-k:k=1"])
+    return run

@@ -104,3 +104,13 @@ def test_a_page_with_a_token_asks_for_it(browser: Browser, leaves) -> None:
         browser.run(UNTIL.format("!document.querySelector('#token-line').hidden"))
         put(browser, "#token", "secret")
         browser.run(UNTIL.format("document.querySelectorAll('#columns input').length == 2"))
+
+
+def test_a_text_is_answered_as_it_is_written(browser: Browser, sayings: str) -> None:
+    with served(sayings) as address:
+        browser.open(address)
+        browser.run(UNTIL.format("!document.querySelector('#words').hidden"))
+        assert browser.run("document.querySelector('#row').hidden && document.querySelector('#drop').hidden")
+        put(browser, "#text", "i am so happy, great")
+        browser.run(UNTIL.format("document.querySelectorAll('#labels li').length === 1"))
+        assert labels(browser) == ["joy"]

@@ -15,7 +15,7 @@ from shortlist.data.corruptions import (
 from shortlist.data.dataset import Dataset
 from shortlist.data.draws import Draws
 from shortlist.data.duplicates import Shared, shared_examples
-from shortlist.data.encoder import Encoder
+from shortlist.data.encoder import Encoder, TextEncoder
 from shortlist.data.images import Images
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.readers import READERS, problems, read
@@ -48,6 +48,7 @@ __all__ = [
     "MappedRows",
     "Problem",
     "Shared",
+    "TextEncoder",
     "Texts",
     "ambiguous_numbers",
     "augment",

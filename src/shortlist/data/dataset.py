@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data.column_use import ColumnUse
-from shortlist.data.encoder import Encoder
+from shortlist.data.encoder import Encoder, TextEncoder
 from shortlist.data.images import Images
 from shortlist.data.inputs import Inputs, as_inputs
 from shortlist.data.preprocessing import Preprocessor
@@ -44,7 +44,7 @@ class Dataset:
         name: what the data set is called.
         corruptions: what was done to the labels since they were read, in order.
         columns: what each column is used for, where the data was read from a table.
-        encoder: what made the features, where they are of images and it is known.
+        encoder: what made the features, where they are of images or texts and it is known.
         notes: what the reader decided that the files do not say.
         pictures: the images that features are of, where they are known; only for looking at.
         texts: the texts that features are of, or the inputs themselves where these are texts.
@@ -70,7 +70,7 @@ class Dataset:
     name: str = "data"
     corruptions: tuple[dict[str, Any], ...] = ()
     columns: ColumnUse | None = None
-    encoder: Encoder | None = None
+    encoder: Encoder | TextEncoder | None = None
     notes: tuple[str, ...] = ()
     pictures: Images | None = None
     texts: Texts | None = None

@@ -1,9 +1,9 @@
-"""Which backbone made features of images, and of which pixels."""
+"""Which backbone made features of images, and of which pixels; or of texts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from shortlist.data.images import Images
@@ -47,3 +47,35 @@ class Encoder:
             return cls(name, dict(content["options"]), digest, (height, width), bool(content["crop"]), mean, std)
         except (KeyError, TypeError, ValueError) as error:
             raise ShortlistError(f"this does not say which encoder made the features: {error!r}") from error
+
+
+@dataclass(frozen=True)
+class TextEncoder:
+    """What has to be repeated to make the same features of other texts: the backbone's name and options, and a digest
+    of its weights.
+
+    ``files`` are what a run keeps of it, name -> content: its tokenizer. ``folder`` is where the run has them.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    digest: str
+    files: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    folder: str | None = field(default=None, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"of": "texts", "name": self.name, "options": dict(self.options), "digest": self.digest}
+
+
+def read_encoder(content: Any) -> Encoder | TextEncoder:
+    """What ``to_json`` of either wrote.
+
+    >>> read_encoder(TextEncoder("hf:minilm", {}, "9f2c").to_json())
+    TextEncoder(name='hf:minilm', options={}, digest='9f2c', folder=None)
+    """
+    if not isinstance(content, dict) or content.get("of") != "texts":
+        return Encoder.from_json(content)
+    name, options, digest = (content.get(key) for key in ("name", "options", "digest"))
+    if not isinstance(name, str) or not isinstance(digest, str) or not isinstance(options, dict):
+        raise ShortlistError(f"this does not say which encoder made the features: {content!r}")
+    return TextEncoder(name, options, digest)

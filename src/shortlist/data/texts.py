@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -20,6 +20,7 @@ class Texts(OwnTarget):
     Args:
         source: the texts.
         tokens: what a network reads of a batch of texts, a tensor (B, T); see ``Dataset.normalised_for``.
+        known: what a network found out about them: how many tokens it reads, and the share of texts that have more.
 
     >>> texts = Texts(("so happy", "so sad", "happy"))
     >>> len(texts), texts.subset([2, 0]).source
@@ -32,6 +33,7 @@ class Texts(OwnTarget):
 
     source: Sequence[str]
     tokens: Callable[[Sequence[str]], Tensor] | None = None
+    known: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.source, str):
@@ -62,7 +64,7 @@ class Texts(OwnTarget):
         return replace(self, source=tuple(self.source[row] for row in rows))
 
     def facts(self) -> dict[str, Any]:
-        return {}
+        return dict(self.known)
 
     def each_in_words(self) -> str:
         return "a text each"

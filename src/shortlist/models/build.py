@@ -148,6 +148,10 @@ BACKBONES: Registry[Maker] = Registry(
         "efficientnet-lite0": _efficientnet_lite0,
         **verticals.BACKBONES,
     },
+    families={
+        "hf": "shortlist.models.huggingface:huggingface",
+        "timm": "shortlist.models.pytorch_image_models:image_model",
+    },
 )
 
 

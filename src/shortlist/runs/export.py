@@ -111,7 +111,7 @@ def _network(predictor: Predictor, inputs: Inputs) -> tuple[torch.nn.Module, tup
     """What makes scores, the shape of one of its inputs, and whether these are pixels."""
     if inputs.preprocessor is not None or not inputs.takes_images:
         return predictor, inputs.in_shape, False
-    looks = predictor.image_network()
+    looks = predictor.first_network()
     mean, std, (height, width) = inputs.pixel_scale
     mean, std = getattr(looks, "pixel_mean", None) or mean, getattr(looks, "pixel_std", None) or std
     return FromPixels(predictor, tuple(mean), tuple(std)).eval(), (height, width, len(mean)), True

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shortlist.data import Dataset, Images, Texts
+from shortlist.data import Dataset, Images, TextEncoder, Texts
 from shortlist.data.readers.tables import name_of, names_table
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
@@ -93,6 +93,7 @@ def _images_at(run: Run, path: Path) -> dict[str, Any]:
     the training data."""
     reader = "image-table" if names_table(path) else "image-folder"
     trained, encoder = run.config.data.train, run.inputs.encoder
+    assert not isinstance(encoder, TextEncoder), "asked for only where the run takes images"
     if trained.reader == reader:
         return {"reader": reader, **trained.options, "path": str(path)}
     shown = {"size": run.inputs.in_shape[1], "crop": run.facts["images"]["crop"]} if encoder is None else {

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data import Dataset, Encoder, Images, Texts
+from shortlist.data import Dataset, Encoder, Images, TextEncoder, Texts
 from shortlist.data.column_use import listed
 from shortlist.data.images import as_pixels
 from shortlist.data.preprocessing import Preprocessor
@@ -38,7 +38,7 @@ class Inputs:
         columns: the names of a table's columns, in the order in which an array has them.
         preprocessor: makes numbers of these columns.
         pixels: of a run on images, how they are scaled: ``mean``, ``std`` and ``crop``.
-        encoder: what made the features that the run was trained on, where they are of images and it is known.
+        encoder: what made the features that the run was trained on, where they are of images or texts and it is known.
         options: of the reader of the training data.
         left_out: columns of the training table that are no features, which nobody has to be told again.
         texts: of a run on texts, what is known of those that it was trained on.
@@ -49,7 +49,7 @@ class Inputs:
     columns: tuple[str, ...] | None = None
     preprocessor: Preprocessor | TfIdf | None = None
     pixels: Mapping[str, Any] | None = None
-    encoder: Encoder | None = None
+    encoder: Encoder | TextEncoder | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     texts: Mapping[str, Any] | None = None
@@ -73,11 +73,11 @@ class Inputs:
 
     @property
     def takes_images(self) -> bool:
-        return self.pixels is not None or self.encoder is not None
+        return self.pixels is not None or isinstance(self.encoder, Encoder)
 
     @property
     def takes_texts(self) -> bool:
-        return self.texts is not None
+        return self.texts is not None or isinstance(self.encoder, TextEncoder)
 
     def mention_ignored(self, ignored: Iterable[str], what: str) -> None:
         """A warning of the columns of a table that are new to the run, which does not use them."""
@@ -89,7 +89,7 @@ class Inputs:
     @property
     def pixel_scale(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[int, int]]:
         """Of a run that takes images: mean and standard deviation of each channel, and the size of an image."""
-        if self.encoder is not None:
+        if isinstance(self.encoder, Encoder):
             return self.encoder.mean, self.encoder.std, self.encoder.size
         assert self.pixels is not None, "asked for only where the run takes images"
         mean, std = (tuple(self.pixels[key]) for key in ("mean", "std"))
@@ -197,7 +197,7 @@ class Inputs:
         return self._unlabelled(self._images(np.stack([as_pixels(image, size, crop) for image in images])))
 
     def _images(self, source: Any, broken: dict[str, str] | None = None) -> Images:
-        if self.encoder is not None:
+        if isinstance(self.encoder, Encoder):
             return self.encoder.images(source, broken)
         if self.pixels is None:
             raise ShortlistError(

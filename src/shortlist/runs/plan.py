@@ -23,6 +23,7 @@ _FEWEST = 20  # labelled examples of which a fifth judges
 _ALPHA = 0.1
 # of a linear model on standardised columns or a network's features: the best of five on four small data sets
 _OPTIMIZER = {"name": "adamw", "lr": 0.01, "weight_decay": 0.3}
+_FINE_TUNING = {"name": "adamw", "lr": 0.001, "backbone_lr": 0.05, "weight_decay": 0.01}  # of a pretrained network
 _ALONE = {"validation": None, "calibration": None}
 
 
@@ -49,9 +50,11 @@ class Plan:
             self.content["data"]["encoder"] = _ENCODER
             from_pixels = "data.encoder=null backbone=convnet data.train.size=64"
             self.notes.append(f"images are seen through {_ENCODER} (from their pixels: {from_pixels})")
-        if guess.texts and not str(_name(self.given.get("backbone"))).startswith("hf:"):
+        self.fine_tunes = str(_name(self.given.get("backbone"))).startswith("hf:")
+        if guess.texts and not self.fine_tunes:
             self.content["data"]["encoder"] = _TEXT_ENCODER
-            self.notes.append("texts are counted word by word, by tf-idf (read by a network: data.encoder=hf:NAME)")
+            if "encoder" not in self.given.get("data", {}):
+                self.notes.append("texts are counted word by word, by tf-idf (read by a network: data.encoder=hf:NAME)")
 
     @classmethod
     def of(
@@ -113,7 +116,7 @@ class Plan:
         if unknown_is_absent:
             content["data"]["unknown"] = "absent"
         if "optimizer" not in given:
-            content["optimizer"] = dict(_OPTIMIZER)
+            content["optimizer"] = dict(_FINE_TUNING if self.fine_tunes else _OPTIMIZER)
         if "schedule" not in given:
             content["schedule"] = "cosine"
         if "rules" not in given:

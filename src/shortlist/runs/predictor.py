@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shortlist.data import Dataset
+from shortlist.data import Dataset, Encoder, TextEncoder
 from shortlist.data.column_use import listed
 from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
@@ -25,14 +25,16 @@ from shortlist.training.encoders import features_by, load_encoder
 from shortlist.training.learner import Learner, score
 
 _BATCH = 1024
+_TEXTS = 64  # of which every token has a vector in every layer
 
 
 class Predictor(nn.Module):
     """A trained model with its set rules. `shortlist.load_run` makes one of a run, `shortlist.calibrate` of any model.
 
     ``X`` below is what a user has: an array, a tensor, a data frame (columns are found by name, and prepared as in
-    training), the path of a table, of a folder of images or of one image, a Pillow image, a list of paths or images, or
-    a `shortlist.data.Dataset`. As a module it takes prepared inputs, a batch of float32, and gives their scores.
+    training), the path of a table, of a folder of images or of one image, a Pillow image, a list of paths or images, of
+    a run on texts a list of them, or a `shortlist.data.Dataset`. As a module it takes prepared inputs, a batch of
+    float32 or of tokens, and gives their scores.
 
     Attributes:
         label_names: what the scores are of, in their order.
@@ -89,7 +91,7 @@ class Predictor(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Scores (B, L) of prepared inputs: features, or images scaled as the backbone wants them."""
-        if self.encoder is not None and inputs.ndim == 4:
+        if self.encoder is not None and (inputs.ndim == 4 or not inputs.is_floating_point()):  # pixels, or tokens
             inputs = self.encoder(inputs)
         if self.model is None:
             return inputs
@@ -116,14 +118,14 @@ class Predictor(nn.Module):
         return score(self.model, data, crops=self.crops)
 
     def prepared(self, X: Any, broken: dict[str, str] | None = None) -> Dataset:
-        """``X`` as the model of a run takes it: a table's columns made numbers, and images made features where it takes
-        features of images."""
+        """``X`` as the model of a run takes it: a table's columns, or words, made numbers, and images or texts made
+        features where it takes features of them."""
         inputs = self.inputs
         if inputs is None:
             raise ShortlistError("only the model of a run knows what is done to its inputs")
         data = inputs.dataset(X, broken).preprocessed(inputs.preprocessor)
-        if data.kind == "images" and inputs.encoder is not None:
-            self._check_shape(data, (3, *inputs.encoder.size))
+        if data.kind in ("images", "texts") and inputs.encoder is not None:
+            self._check_shape(data, _encoded_shape(inputs.encoder))
             data = replace(data, inputs=features_by(self._load_encoder(), data))
         self._check_shape(data, inputs.in_shape)
         return data
@@ -135,14 +137,14 @@ class Predictor(nn.Module):
         return torch.from_numpy(link_rows(self.scores(X).numpy(), self.link))
 
     def model_inputs(self, X: Any) -> Tensor:
-        """``X`` as the module itself takes it, all rows at once: features of columns, or scaled images, of which the
-        encoder has made no features yet."""
+        """``X`` as the module itself takes it, all rows at once: features of columns, or scaled images or tokens, of
+        which the encoder has made no features yet."""
         if self.inputs is None:
             return _tensor(X, "inputs")
         data = self.inputs.dataset(X).preprocessed(self.inputs.preprocessor)
-        if data.kind == "images":
-            data = data.normalised_for(self.image_network())
-            wanted = self.inputs.in_shape if self.inputs.encoder is None else (3, *self.inputs.encoder.size)
+        if data.kind in ("images", "texts"):
+            data = data.normalised_for(self.first_network())
+            wanted = self.inputs.in_shape if self.inputs.encoder is None else _encoded_shape(self.inputs.encoder)
         else:
             wanted = self.inputs.in_shape
         self._check_shape(data, wanted)
@@ -156,7 +158,7 @@ class Predictor(nn.Module):
     def _is_prepared(self, X: Tensor, inputs: Inputs) -> bool:
         if inputs.preprocessor is not None or not X.is_floating_point():
             return False
-        if inputs.encoder is not None and X.ndim == 4:
+        if isinstance(inputs.encoder, Encoder) and X.ndim == 4:
             self._load_encoder()
             return tuple(X.shape[2:]) == inputs.encoder.size
         return tuple(X.shape[1:]) == inputs.in_shape
@@ -170,9 +172,10 @@ class Predictor(nn.Module):
         if was_training:
             self.eval()
         try:
-            if len(X) <= _BATCH:
+            size = _BATCH if X.is_floating_point() else _TEXTS
+            if len(X) <= size:
                 return self(X if X.device == device else X.to(device)).float().cpu()
-            return torch.cat([self(batch.to(device)).float().cpu() for batch in X.split(_BATCH)])
+            return torch.cat([self(batch.to(device)).float().cpu() for batch in X.split(size)])
         finally:
             if was_training:
                 self.train()
@@ -185,8 +188,9 @@ class Predictor(nn.Module):
             self._weight_at = next(((self.model, *place) for place in own), None)
         return None if self._weight_at is None else getattr(*self._weight_at[1:])
 
-    def image_network(self) -> nn.Module | None:
-        """What looks at images, where the run takes them: the encoder that makes their features, or the backbone."""
+    def first_network(self) -> nn.Module | None:
+        """What looks at images or reads texts, where the run takes them: the encoder that makes their features, or the
+        backbone."""
         if self.inputs is not None and self.inputs.encoder is not None:
             return self._load_encoder()
         return self.model.backbone if isinstance(self.model, Learner) else self.model
@@ -266,6 +270,11 @@ class Predictor(nn.Module):
     def extra_repr(self) -> str:
         rules = ", ".join(self.rules) or "no rules"
         return f"{len(self.label_names)} labels, {rules}, link={self.link!r}"
+
+
+def _encoded_shape(encoder: Encoder | TextEncoder) -> tuple[int, ...]:
+    """Of what an encoder makes features of."""
+    return () if isinstance(encoder, TextEncoder) else (3, *encoder.size)
 
 
 def calibrate(

@@ -1,7 +1,7 @@
 """Everything that training needs, ready: the config checked, the data read, the model built."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from shortlist.runs.config import RunConfig, as_config
 from shortlist.runs.setup import build_learner, facts_of, preprocessor_for, read_parts, resolve
 from shortlist.training.auto_settings import settled
 from shortlist.training.batches import augmentation, batches
+from shortlist.training.encoders import reading, reading_in_words
 from shortlist.training.learner import Learner, encoding, features_of
 from shortlist.training.loop import choose_metrics
 
@@ -60,6 +61,11 @@ def prepare(
     checked = settled(checked, len(train_set))
     facts = facts_of(train_set)
     learner = build_learner(checked, facts, allow_import, train_set=train_set)
+    if train_set.kind == "texts":
+        read = reading(learner.backbone, train_set)
+        facts["texts"] = read
+        train_set = replace(train_set, notes=(*train_set.notes, *reading_in_words(read)))
+        parts = {**parts, "train": train_set}
     facts["scores_by_blocks"] = learner.objective.by_blocks((checked.batch_size or 1) // checked.devices)
     choose_metrics(learner.objective, train_set, parts.get("validation"), checked, allow_import)
     augmentation(checked, train_set)
@@ -88,7 +94,7 @@ def try_out(
     wanted = objective.wanted_rows(changing=False)
     if wanted is not None:
         objective.remember(features_of(learner, train_set, wanted))
-    inputs, target = train_set.batch(steps[0])
+    inputs, target = train_set.normalised_for(learner.backbone).batch(steps[0])
     with encoding(learner, train_set):
         loss = learner.train()(inputs, target, steps[0])
         loss.backward()

@@ -20,6 +20,7 @@ from shortlist.runs.scores import read_labels, read_scores
 from shortlist.runs.used_for import used_for
 from shortlist.sets import SetRule
 from shortlist.sets.named import fit_rules, usual_rules
+from shortlist.training.encoders import reading_in_words
 
 
 def from_runs(
@@ -166,6 +167,8 @@ def heading_of(run: Run, parts: dict[str, Dataset]) -> str:
 def described(run: Run, parts: dict[str, Dataset], chosen: str) -> dict[str, str]:
     about = {"Data": _data(parts), "Shown here": chosen}
     about["Backbone"] = run.config.backbone.name
+    if run.facts.get("texts"):
+        about["Texts"] = reading_in_words(run.facts["texts"])[0]
     if run.facts["corruptions"]:
         about["Training labels changed by"] = ", ".join(str(done.get("name")) for done in run.facts["corruptions"])
     return about

@@ -4,6 +4,7 @@ config.yaml         the resolved config: written last, so that a directory with 
 format.json         the version of this format, and which shortlist wrote it; a run without it is of version 1
 environment.json    versions, machine, command, and the config that training began with
 preprocessing.json  of a run on a table or on texts, what was fitted on its training part to make numbers of them
+network/            of a run on texts by a network of Hugging Face's, its config and tokenizer
 facts.json          what prediction needs to know about the training data: labels, columns, shapes, counts
 metrics.jsonl       one record per epoch
 checkpoint.json     which epoch is the last and which the best; what it does not name does not count
@@ -17,6 +18,7 @@ tensorboard/, csv/  the records again, where the config has such loggers
 
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,13 +26,15 @@ from typing import Any
 from torch import Tensor
 
 from shortlist import __version__
-from shortlist.data import Dataset, Encoder
+from shortlist.data import Dataset, Encoder, TextEncoder
+from shortlist.data.encoder import read_encoder
 from shortlist.data.preprocessing import Preprocessor, read_preprocessing
 from shortlist.data.table_rows import TableRows
 from shortlist.data.texts import Texts
 from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import PathLike, is_draft, parse_json, read_json, write_json, write_text
+from shortlist.named import Named
 from shortlist.runs.config import CONFIG, RunConfig, check_config, in_todays_words, parse_config, read_yaml
 from shortlist.runs.environment import environment
 from shortlist.runs.inputs import Inputs
@@ -46,7 +50,7 @@ from shortlist.training.learner import Learner
 
 FORMAT = 1  # what this program writes, and the newest that it reads
 ENVIRONMENT, FACTS, FORMAT_FILE = "environment.json", "facts.json", "format.json"
-PREPROCESSING = "preprocessing.json"
+PREPROCESSING, NETWORK = "preprocessing.json", "network"
 # what a resumed run may do otherwise than it began: none of it changes what the epochs so far mean
 MAY_CHANGE = (
     "epochs", "stop.patience", "rules", "crops", "accelerator", "devices", "workers", "checkpoint_minutes", "loggers",
@@ -83,8 +87,10 @@ class Run(SavedEpochs):
         config: RunConfig,
         facts: Mapping[str, Any],
         preprocessor: Preprocessor | TfIdf | None = None,
+        network: Mapping[str, str] | None = None,
     ) -> "Run":
-        """A new run in a directory that is new or empty."""
+        """A new run in a directory that is new or empty. ``network``: what it keeps of a network of Hugging Face's, by
+        file name."""
         cls.check_new(path)
         folder = Path(path)
         for part in ("checkpoints", "rules", "predictions"):
@@ -93,6 +99,9 @@ class Run(SavedEpochs):
         write_json(folder / FACTS, facts)
         if preprocessor is not None:
             write_json(folder / PREPROCESSING, preprocessor.to_json())
+        for name, content in (network or {}).items():
+            (folder / NETWORK).mkdir(exist_ok=True)
+            write_text(folder / NETWORK / name, content)
         write_json(folder / FORMAT_FILE, {"format": FORMAT, "shortlist": __version__})
         write_text(folder / CONFIG, config.to_yaml())
         return cls(folder)
@@ -146,11 +155,17 @@ class Run(SavedEpochs):
             None if columns is None else tuple(columns),
             self.preprocessor,
             facts["images"],
-            None if encoder is None else Encoder.from_json(encoder),
+            self._encoder(encoder),
             self.config.data.train.options,
             tuple(facts.get("columns_left_out", ())),
             facts.get("texts"),
         )
+
+    def _encoder(self, facts: Any) -> Encoder | TextEncoder | None:
+        """What made the features of the training data; of texts with the tokenizer that this run keeps."""
+        found = None if facts is None else read_encoder(facts)
+        kept = self.path / NETWORK
+        return replace(found, folder=str(kept)) if isinstance(found, TextEncoder) and kept.is_dir() else found
 
     @cached_property
     def task(self) -> Task | None:
@@ -199,7 +214,7 @@ class Run(SavedEpochs):
         """The best model, ready to predict. On first use it is built and its weights are read: with ``train_set``
         (the run's own training data) an objective also has what it keeps of that data, to explain its answers."""
         if self._learner is None:
-            learner = build_learner(self.config, self.facts, self.allow_import, train_set)
+            learner = build_learner(self._as_kept(), self.facts, self.allow_import, train_set)
             try:
                 learner.load_state_dict(self.weights("best"))
             except RuntimeError as error:
@@ -208,6 +223,14 @@ class Run(SavedEpochs):
                 ) from None
             self._learner = learner.eval()
         return self._learner
+
+    def _as_kept(self) -> RunConfig:
+        """The config with a backbone of Hugging Face's as this run keeps it, without the weights it began with."""
+        backbone, kept = self.config.backbone, self.path / NETWORK
+        if not backbone.name.startswith("hf:") or not kept.is_dir():
+            return self.config
+        options = {**backbone.options, "pretrained": False, "tokenizer": None}
+        return self.config.model_copy(update={"backbone": Named.of(f"hf:{kept}", **options)})
 
     def predictor(self) -> Predictor:
         """The best model with the fitted rules and all that prediction does to its inputs. It is made once; the rules
@@ -308,6 +331,8 @@ def _is_leftover(path: Path) -> bool:
     """What an interrupted `Run.create` can leave behind."""
     if is_draft(path):
         return True
+    if path.is_dir() and path.name == NETWORK:
+        return all(file.name in ("config.json", "tokenizer.json") or is_draft(file) for file in path.iterdir())
     if path.is_dir():
         return path.name in ("checkpoints", "rules", "predictions") and not any(path.iterdir())
     return path.name in (ENVIRONMENT, FACTS, PREPROCESSING, FORMAT_FILE, LOCK)

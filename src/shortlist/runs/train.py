@@ -7,9 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from shortlist.data import Dataset
+from shortlist.data import Dataset, TextEncoder
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import PathLike, read_json
+from shortlist.models.huggingface import TextNetwork
 from shortlist.runs.config import CONFIG, RunConfig, as_config
 from shortlist.runs.environment import environment
 from shortlist.runs.lock import locked
@@ -119,7 +120,9 @@ def train_prepared(
     run, held = None, ExitStack()
     if out is not None:
         if fabric.is_global_zero:
-            run = Run(out) if resume else Run.create(out, ready.config, ready.facts, ready.preprocessor)
+            run = Run(out) if resume else Run.create(
+                out, ready.config, ready.facts, ready.preprocessor, _network_files(ready)
+            )
             held.enter_context(locked(run.path))
             run.clear_leftovers()
         path = fabric.broadcast(str(run.path) if run else "")
@@ -151,6 +154,14 @@ def train_prepared(
     finally:
         held.close()
     return run, history
+
+
+def _network_files(ready: Prepared) -> Mapping[str, str]:
+    """What a run keeps of a network of Hugging Face's that reads its texts: of the encoder, or of the backbone."""
+    train_set, backbone = ready.parts["train"], ready.learner.backbone
+    if isinstance(train_set.encoder, TextEncoder):
+        return train_set.encoder.files
+    return backbone.files() if isinstance(backbone, TextNetwork) else {}
 
 
 def is_restart_of(out: PathLike) -> bool:

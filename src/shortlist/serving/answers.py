@@ -37,9 +37,10 @@ class Answers:
             raise ShortlistError(f"the run answers by {predictor.crops} crops of every image: serve it with crops: 1")
         self.predictor, self.run, self.limits, self.inputs = predictor, run, limits, predictor.inputs
         self.rule_of = lru_cache(64)(self._rule_of)
-        self.takes_table = self.inputs.preprocessor is not None and self.inputs.columns is not None
-        if self.inputs.takes_images:
-            predictor.image_network()  # now, rather than while someone waits
+        has_columns = self.inputs.preprocessor is not None and self.inputs.columns is not None
+        self.takes_table = has_columns and not self.inputs.takes_texts
+        if self.inputs.takes_images or self.inputs.takes_texts:
+            predictor.first_network()  # now, rather than while someone waits
 
     # ---- in
 
@@ -56,8 +57,8 @@ class Answers:
         count = len(getattr(request, given[0]))
         if not 1 <= count <= self.limits.rows:
             raise ShortlistError(f"a request holds 1 to {self.limits.rows} {given[0]}, this one {count}")
-        if given[0] == "texts":
-            raise ShortlistError(f"the run does not take texts: it takes {self.takes}")
+        if request.texts is not None:
+            return self._of_texts(request.texts)
         if request.images is not None:
             return self._of_images(request.images), []
         assert request.rows is not None
@@ -67,11 +68,20 @@ class Answers:
     def takes(self) -> str:
         if self.takes_table:
             return "rows"
+        if self.inputs.takes_texts:
+            return "texts"
         return "images" if self.inputs.takes_images else "features"
 
+    def _of_texts(self, texts: list[str]) -> tuple[Tensor, list[str]]:
+        if not self.inputs.takes_texts:
+            raise ShortlistError(f"the run does not take texts: it takes {self.takes}")
+        blank = [str(place) for place, text in enumerate(texts) if not text.strip()]
+        remarks = [f"blank texts, which say nothing: {listed(blank)}"] if blank else []
+        return self.predictor.model_inputs(texts), remarks
+
     def _of_rows(self, rows: list[Any]) -> tuple[Tensor, list[str]]:
-        if self.inputs.pixels is not None:
-            raise ShortlistError("the run takes images, not rows")
+        if self.inputs.pixels is not None or self.inputs.takes_texts:
+            raise ShortlistError(f"the run takes {self.takes}, not rows")
         if all(isinstance(row, list) for row in rows):
             return self._of_lists(rows), []
         if not all(isinstance(row, dict) for row in rows):

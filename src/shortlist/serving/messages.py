@@ -60,7 +60,7 @@ class Model(BaseModel):
     """What the run takes and gives."""
 
     run: str
-    takes: str = Field(description="rows, features or images")
+    takes: str = Field(description="rows, features, images or texts")
     labels: list[str]
     columns: list[str] | None
     features: int | None

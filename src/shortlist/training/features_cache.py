@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shortlist.data import Dataset, Images
+from shortlist.data import Dataset, Images, Texts
 from shortlist.data.column_use import listed
 from shortlist.errors import ShortlistError
 from shortlist.files import written_whole
+
+_TEXT_BATCHES = 64  # that are sorted by length
 
 
 def cached_features(
@@ -36,7 +38,7 @@ def cached_features(
     image or weight gives new features. It appears whole or not at all.
 
     Args:
-        dataset: images or features.
+        dataset: images, texts or features.
         backbone: takes a batch of inputs and returns (B, D). It is run in evaluation mode and left as it was;
             images are scaled by its ``pixel_mean`` and ``pixel_std`` if it has them.
         folder: where the files go; made if it is not there.
@@ -97,10 +99,14 @@ def _compute(
     backbone.eval()
     try:
         with torch.inference_mode(), written_whole(path) as file:
-            for begin in range(0, len(dataset), batch_size):
-                index = torch.arange(begin, min(begin + batch_size, len(dataset)))
-                found = backbone(dataset.batch(index)[0].to(device)).float().cpu()
+            step = batch_size * (_TEXT_BATCHES if isinstance(dataset.inputs, Texts) else 1)
+            for begin in range(0, len(dataset), step):
+                index = torch.arange(begin, min(begin + step, len(dataset)))
+                order = _by_length(dataset.inputs, index)
+                parts = [backbone(dataset.batch(rows)[0].to(device)) for rows in index[order].split(batch_size)]
+                found = torch.cat(parts).float().cpu()
                 _check_features(found, len(index))
+                found = found[order.argsort()]
                 if broken:
                     found[[files[row] in broken for row in index.tolist()]] = torch.nan
                 if begin == 0:
@@ -110,6 +116,13 @@ def _compute(
                     progress(begin + len(index), len(dataset))
     finally:
         backbone.train(training)
+
+
+def _by_length(inputs: Any, index: Tensor) -> Tensor:
+    """An order in which texts of like length come together: a batch is as long as its longest one."""
+    if not isinstance(inputs, Texts):
+        return torch.arange(len(index))
+    return torch.tensor([len(inputs.source[row]) for row in index.tolist()]).argsort()
 
 
 def _header(rows: int, columns: int) -> dict[str, Any]:
@@ -147,6 +160,10 @@ def _add_weights(digest: Any, backbone: nn.Module) -> None:
 
 
 def _add_inputs(digest: Any, inputs: Any) -> None:
+    if isinstance(inputs, Texts):
+        for text in inputs.source:
+            digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+        return
     if isinstance(inputs, Images):
         digest.update(f"images {inputs.size} {inputs.crop} {inputs.mean} {inputs.std} {len(inputs)}\n".encode())
         if not isinstance(inputs.source, np.ndarray):

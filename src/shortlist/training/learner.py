@@ -54,9 +54,9 @@ def score(
     asked = getattr(learner.objective.config, "k", None)
     k = int(asked) if asked is not None and float(asked).is_integer() else 1
     batch_size = max(1, batch_size // dataset.rows_each)
-    for rows in torch.arange(len(dataset)).split(batch_size):
+    for rows in torch.arange(len(dataset)).split(batch_size) if len(dataset) else ():
         inputs = dataset.batch(rows)[0].to(device)
-        inputs = inputs.to(kind) if isinstance(inputs, Tensor) else inputs
+        inputs = inputs.to(kind) if isinstance(inputs, Tensor) and inputs.is_floating_point() else inputs
         with context():
             if crops == 1:
                 parts.append(learner.scores(inputs).float().cpu())
@@ -91,7 +91,8 @@ def encoding(learner: Learner, dataset: Dataset, context: Any = nullcontext) -> 
 
     def encode(rows: Tensor) -> Tensor:
         weight = next(learner.parameters())
-        inputs = dataset.batch(rows.cpu())[0].to(weight.device, weight.dtype)
+        inputs = dataset.batch(rows.cpu())[0].to(weight.device)
+        inputs = inputs.to(weight.dtype) if inputs.is_floating_point() else inputs  # tokens are numbers of words
         with context():
             features: Tensor = learner.backbone(inputs)
         return features

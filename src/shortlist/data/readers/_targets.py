@@ -11,7 +11,7 @@ from torch import Tensor
 
 from shortlist.data.column_use import ColumnUse
 from shortlist.data.dataset import Dataset
-from shortlist.data.encoder import Encoder
+from shortlist.data.encoder import Encoder, TextEncoder
 from shortlist.data.images import Images
 from shortlist.data.readers._labels import indices_of_names
 from shortlist.data.readers.findings import DataError, Findings, PathLike, Problem
@@ -58,7 +58,7 @@ def dataset_of(
     side: Tensor | None = None,
     truth: LabelSets | None = None,
     columns: ColumnUse | None = None,
-    encoder: Encoder | None = None,
+    encoder: Encoder | TextEncoder | None = None,
     notes: tuple[str, ...] = (),
     pictures: Images | None = None,
 ) -> Dataset:

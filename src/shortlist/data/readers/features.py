@@ -11,7 +11,7 @@ from torch import Tensor
 
 from shortlist.data.column_use import ColumnUse, listed
 from shortlist.data.dataset import Dataset
-from shortlist.data.encoder import Encoder
+from shortlist.data.encoder import Encoder, TextEncoder, read_encoder
 from shortlist.data.images import Images
 from shortlist.data.readers._checked_inputs import checked_inputs
 from shortlist.data.readers._labels import (
@@ -274,13 +274,13 @@ def _text_in(file: ArrayFile, key: str) -> Any:
     return None if written is None or written.dtype.kind != "U" else written
 
 
-def _encoder_in(file: ArrayFile) -> Encoder | None:
+def _encoder_in(file: ArrayFile) -> Encoder | TextEncoder | None:
     """What made the features of an .npz; None where it does not say."""
     written = _text_in(file, ENCODER_KEY)
     if written is None or written.ndim:
         return None
     with errors_name(file.path):
-        return Encoder.from_json(parse_json(str(written)))
+        return read_encoder(parse_json(str(written)))
 
 
 def _labels(file: ArrayFile | None, key: str, columns: Sequence[str] | None, coding: Coding, findings: Findings) -> Any:
