@@ -1,5 +1,6 @@
 """``shortlist data`` on tables and paths: what it proposes, and what it writes for the features reader."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def test_a_column_that_is_left_out_is_never_no_problems_alone(cli: Cli) -> None:
         "ignored (1): city (it holds no numbers)",
         "warning: 1 column is left out, because it holds no numbers: 'city': write it as numbers, or name it in "
         "other_columns",
+        "labels in 2 examples: 'cat' 1, 'dog' 0; 2 of 4 answers are unknown",
         "no problems, 1 warning",
     ]
     assert "ignored (1): city (it holds no numbers)" in described.out.splitlines()
@@ -161,6 +163,26 @@ def test_advice_can_be_given_as_it_is_written(cli: Cli) -> None:
         assert f"give {advice}" in checked.out + checked.err
         options.append(advice.replace("'", ""))  # as a shell passes it on
     assert cli("data", "check", *options).err.splitlines()[-1] == "no problems"
+
+
+def test_advice_on_columns_with_any_name_can_be_copied_into_a_shell(cli: Cli) -> None:
+    for name in ("no", "the row's number", "a: [b] #1", "$HOME"):
+        rows = "".join(f"{900 - row},{row % 7},{'cat' if row % 2 else 'dog'}\n" for row in range(60))
+        Path("table.csv").write_text(f'"{name}",a,y\n{rows}')
+        checked = cli("data", "check", "features", "path=table.csv").err
+        advice = checked.split("if it is an id, give ")[1].split("\n")[0]
+        for one in shlex.split(advice)[::2]:  # this or that
+            assert "warning" not in cli("data", "check", "features", "path=table.csv", one).err
+
+
+def test_the_labels_that_were_found_are_shown_with_their_counts(cli: Cli) -> None:
+    Path("table.csv").write_text("a,y\n" + "1,owl\n2,cat\n3,cat\n4,\n" * 3)
+    checked = cli("data", "check", "features", "path=table.csv")
+    assert "labels in 12 examples: 'cat' 6, 'owl' 3; 3 examples have no known label" in checked.err.splitlines()
+    assert cli("data", "check", "features", "path=table.csv", "--json").json["labels"] == {"cat": 6, "owl": 3}
+    Path("table.csv").write_text("a,cat,dog\n1,1,\n2,1,0\n")
+    checked = cli("data", "check", "features", "path=table.csv", "label_columns=[cat,dog]")
+    assert "labels in 2 examples: 'cat' 2, 'dog' 0; 1 of 4 answers are unknown" in checked.err.splitlines()
 
 
 def test_cells_that_mean_blank_and_preprocessing_can_be_given(cli: Cli) -> None:

@@ -57,7 +57,7 @@ def test_labels_with_a_separator_are_a_warning_that_separator_ends(read: Any) ->
 def test_an_id_among_the_features_is_a_warning_that_ids_key_ends(read: Any) -> None:
     table = "key,a,y\n" + "".join(f"{900 - row},{row % 7},{'owl' if row % 2 else 'cat'}\n" for row in range(30))
     (concern,) = table_concerns(read(table))
-    assert concern.endswith("if it is an id, give ids_key=key or other_columns=[key]")
+    assert concern.endswith("if it is an id, give ids_key=key or other_columns='[\"key\"]'")
     assert table_concerns(read(table, ids_key="key")) == table_concerns(read(table, other_columns=["key"])) == []
 
 

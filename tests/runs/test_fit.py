@@ -58,6 +58,8 @@ def test_one_command_goes_from_a_table_to_a_report(capsys: pytest.CaptureFixture
         "objective: {name: cross-entropy}",
         "run: runs/leaves",
         "shortlist predict runs/leaves NEW-DATA",
+        "shortlist serve runs/leaves\n",
+        "shortlist export runs/leaves -o leaves.onnx\n",
     ):
         assert told in result.err
     assert "topk-accuracy@1" in result.out

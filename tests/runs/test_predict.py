@@ -62,8 +62,8 @@ def test_every_form_has_ids_names_and_probabilities(run: Path) -> None:
 def test_without_an_out_it_is_a_csv_in_the_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = run_here(capsys, "predict", run, "new.csv", "--rule", "top-k:k=1")
     assert result.code == 0
-    assert "sets: run/predictions/new-top-k-1.csv" in result.err
-    assert len(pd.read_csv("run/predictions/new-top-k-1.csv")) == 4
+    assert "sets: run/predictions/new-csv-top-k-1.csv" in result.err
+    assert len(pd.read_csv("run/predictions/new-csv-top-k-1.csv")) == 4
     assert "  r0: " in result.err
 
 
@@ -160,6 +160,36 @@ def test_fit_train_and_evaluate_leave_broken_images_out_and_say_so(
     for name in lost:
         Path("images", name).write_bytes(mended[name])
     assert {part: set(data.ids) for part, data in runs.Run("run").parts().items()} == whole
+
+
+def test_training_on_pixels_leaves_broken_images_out_and_the_run_knows_them(
+    photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also after they are mended: the run's parts stay what they were in training."""
+    options = ["backbone=identity", "data.train.size=8", "epochs=1", "data.calibration=4", "data.test=4"]
+    options += ["data.validation=4", "data.encoder=null", "rules=[{name: top-k, k: 1}]"]
+    for label in ("dark", "light"):
+        for number in range(8, 12):
+            Path(f"images/{label}/{number}.png").write_bytes(Path(f"images/{label}/{number - 8}.png").read_bytes())
+    whole = Path("images/dark/3.png").read_bytes()
+    Path("images/dark/3.png").write_bytes(whole[:40])
+    result = run_here(capsys, "fit", "images", "-o", "run", *options, "--json")
+    assert result.code == 3, result.err
+    assert ([image["id"] for image in result.json["skipped"]], result.json["examples"]) == (["dark/3.png"], 23)
+    Path("images/dark/3.png").write_bytes(whole)
+    assert "dark/3.png" not in {name for part in runs.Run("run").parts().values() for name in part.ids}
+    assert run_here(capsys, "train", "run/config.yaml", "--out", "mended").code == 0
+    assert [image["id"] for image in runs.train(resume="run")["skipped"]] == ["dark/3.png"]
+
+
+def test_folders_tables_and_parts_of_one_name_have_files_of_their_own(photos: Path) -> None:
+    data = {"train": {"reader": "image-folder", "path": "images", "size": 8}, "validation": None, "calibration": None}
+    runs.train({"data": {**data, "test": 4}, "epochs": 1}, "run")
+    Path("test").mkdir()
+    Image.new("RGB", (8, 8)).save("test/one.png")
+    Path("test.csv").write_text("path\ntest/one.png\n")
+    written = [runs.predict("run", data, rule="top-k:k=1")["written"][0] for data in ("test", "./test", "test.csv")]
+    assert [Path(file).name for file in written] == [f"test{of}-top-k-1.csv" for of in ("", "-folder", "-csv")]
 
 
 def test_images_that_a_table_lists_may_be_elsewhere_missing_or_listed_twice(photos: Path) -> None:

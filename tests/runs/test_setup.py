@@ -84,7 +84,7 @@ def test_a_column_of_another_file_is_found_by_the_examples_names(tmp_path: Path)
     ("overrides", "message"),
     [
         (["data.groups=patent"], "data.groups: .*there is no column 'patent'"),
-        (["data.groups=patient", "data.train.other_columns=[]"], r"set data.train.other_columns=\[patient\]"),
+        (["data.groups=patient", "data.train.other_columns=[]"], r"""set data.train.other_columns='\["patient"\]'"""),
         (["data.groups=patient", "data.train.reader=ambiguous-numbers"], "data.groups"),
         (["data.groups=patient", "data.time=day"], "data: parts are cut by groups or by time, not by both"),
     ],

@@ -7,6 +7,7 @@ import typer
 
 from shortlist.cli._arguments import AllowImport, Groups, Json, Labels, Link, RunPath, Scores, Weights
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, tell_skipped
+from shortlist.text import command
 
 
 def calibrate(
@@ -53,5 +54,5 @@ def calibrate(
         tell_skipped(result, quiet=True)
         return
     print_results(f"{result['objective'] or GIVEN_SCORES} on the calibration data", result)
-    say(f"\nrules: {result['written']}" + (f"\nnext: shortlist evaluate {run} test" if run else ""))
+    say(f"\nrules: {result['written']}" + (f"\nnext: {command('shortlist', 'evaluate', run, 'test')}" if run else ""))
     tell_skipped(result)

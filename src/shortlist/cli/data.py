@@ -10,6 +10,7 @@ import typer
 from shortlist.cli._arguments import AllowImport, ImagesFolder, Json, LabelColumns, Quiet, ReaderOptions
 from shortlist.cli._output import print_json, print_line, print_table, say, tell_skipped
 from shortlist.errors import ShortlistError, ShortlistWarning
+from shortlist.text import command
 
 app = typer.Typer(no_args_is_help=True)
 Reader = Annotated[
@@ -48,12 +49,16 @@ def check(
         listed = [{name: getattr(problem, name) for name in fields} for problem in found]
         notes = [] if dataset is None else list(dataset.notes)
         planned = {} if plan is None else {"fit": _planned(plan, dataset)}
-        print_json({"problems": listed, "columns": use, "notes": notes, "warnings": warned, **planned})
+        counts = None if dataset is None else dataset.describe()["label_counts"]
+        content = {"problems": listed, "columns": use, "labels": counts, "notes": notes, "warnings": warned}
+        print_json({**content, **planned})
     else:
         _tell_notes(plan)
         for line in grouped(found):
             print_line(line)
         concerns = _show_columns(dataset, blanks)
+        if dataset is not None:
+            say(_labels_found(dataset))
         _tell_plan(plan, dataset)
         known = f"{len(found)} problem{'s' * (len(found) != 1)}" if found else "no problems"
         say(known + (f", {concerns} warning{'s' * (concerns > 1)}" if concerns else ""))
@@ -138,7 +143,7 @@ def features(
         tell_skipped(left_out, quiet=True)
         return
     print_table(backbone, ["", ""], list(result.items()))
-    say(f"read it with: features path={out} {' '.join(f'{key}={name}' for key, name in keys.items())}")
+    say("read it with: " + command("features", f"path={out}", *(f"{key}={name}" for key, name in keys.items())))
     tell_skipped(left_out)
 
 
@@ -186,6 +191,17 @@ def _show_columns(dataset: Any, blanks: Sequence[str], show: Callable[[str], Non
     for concern in concerns:
         say(f"warning: {concern}")
     return len(concerns)
+
+
+def _labels_found(dataset: Any) -> str:
+    """The labels by how often they are present, and how much is unknown of them."""
+    from shortlist.data.column_use import listed
+
+    counts = dict(zip(dataset.vocabulary, dataset.label_counts().tolist(), strict=True))
+    shown = listed([f"{name!r} {count}" for name, count in sorted(counts.items(), key=lambda item: -item[1])], 10)
+    unknown = int((dataset.target == -1).sum())
+    of = "examples have no known label" if dataset.is_single else f"of {dataset.target.numel()} answers are unknown"
+    return f"labels in {len(dataset)} examples: {shown}" + (f"; {unknown} {of}" if unknown else "")
 
 
 def _tell_notes(plan: Any) -> None:

@@ -20,6 +20,7 @@ from shortlist.cli._arguments import (
     split_overrides,
 )
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, tell_skipped
+from shortlist.text import command
 
 
 def evaluate(
@@ -73,8 +74,6 @@ def evaluate(
         return
     print_results(f"{result['objective'] or GIVEN_SCORES} on {result['data']}", result)
     if not result["rules"] and not (opened and opened.task):
-        command = (
-            f"shortlist calibrate {run}" if run else "shortlist calibrate --scores ... --out DIR, then --rules DIR"
-        )
-        say(f"\nno sets: no rule is fitted yet ({command})")
+        of_files = "shortlist calibrate --scores ... --out DIR, then --rules DIR"
+        say(f"\nno sets: no rule is fitted yet ({command('shortlist', 'calibrate', run) if run else of_files})")
     tell_skipped(result)

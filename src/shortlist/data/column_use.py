@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,9 @@ from typing import Any
 LISTS = "it holds lists"
 NO_NUMBERS, DECIMAL_COMMAS = "it holds no numbers", "it holds numbers with decimal commas"
 ALWAYS_BLANK = "it is always blank"
+
+_PLAIN = re.compile(r"[^\W\d](?:[\w .()/-]*[\w)])?")  # what YAML takes as text without quotes, but for the next
+_NO_TEXTS = {"yes", "no", "true", "false", "on", "off", "null"}
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,11 @@ def listed(texts: Sequence[str], most: int = 12) -> str:
     return ", ".join(texts[:most]) + (f", ... ({len(texts)} in all)" if len(texts) > most else "")
 
 
-def as_option(texts: Sequence[str]) -> str:
-    """The texts as a list in YAML, in quotes for a shell: an option that can be copied.
+def as_option(value: str | Sequence[str]) -> str:
+    """A text, or texts as a list, in YAML and in quotes for a shell: the value of an option that can be copied.
 
-    >>> print(as_option(["NA", "?"]))
-    '["NA", "?"]'
+    >>> print(as_option("width"), as_option("my width"), as_option("no"), as_option(["NA", "?"]))
+    width 'my width' '"no"' '["NA", "?"]'
     """
-    return shlex.quote(json.dumps(list(texts), ensure_ascii=False))
+    plain = isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _NO_TEXTS
+    return shlex.quote(str(value) if plain else json.dumps(value, ensure_ascii=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -24,6 +24,7 @@ Pixels = NDArray[np.uint8]
 
 # means and standard deviations of the channels of photographs (ImageNet), the convention of most backbones
 ZOOM = 8 / 7  # 256 / 224, the convention of the same
+_LOOKED_AT = 64  # files at once, where only whether they can be decoded matters
 PHOTO_MEAN, PHOTO_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -137,6 +138,14 @@ class Images(OwnTarget):
             for place, row in enumerate(rows.tolist()):
                 out[place] = self[row]
         return out
+
+    def look_at_all(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Decode every file once, so that those that cannot be are known in ``broken``."""
+        for begin in range(0, len(self), _LOOKED_AT):
+            end = min(begin + _LOOKED_AT, len(self))
+            self.pixels(np.arange(begin, end))
+            if progress is not None:
+                progress(end, len(self))
 
     def batch(self, index: Any) -> Tensor:
         """These images as a network takes them: float32 (B, C, H, W), normalised."""

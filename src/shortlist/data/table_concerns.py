@@ -55,7 +55,7 @@ def table_concerns(dataset: Dataset, na_values: Sequence[str] = NA_VALUES) -> li
             remedies = {
                 DECIMAL_COMMAS: "give decimal=',', or ",
                 NO_NUMBERS: f"write {them} as numbers, or ",
-                LISTS: f"give inputs_key={names[0]} if all features are in its lists, or ",
+                LISTS: f"give inputs_key={as_option(names[0])} if all features are in its lists, or ",
             }
             found.append(
                 f"{len(names)} column{'' if one else 's'} {'is' if one else 'are'} left out, because {reason}: "
@@ -120,6 +120,7 @@ def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool) -> list[str]
         else:
             continue
         if bool((values % 1 == 0).all()) and len(torch.unique(values)) == total:
-            remedy = f"ids_key={name} or other_columns=[{name}]" if no_ids else f"other_columns=[{name}]"
+            other = f"other_columns={as_option([name])}"
+            remedy = f"ids_key={as_option(name)} or {other}" if no_ids else other
             found.append(f"the feature {name!r} is another whole number in every row: if it is an id, give {remedy}")
     return found

@@ -16,6 +16,7 @@ from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.setup import read_parts
 from shortlist.runs.train import Interrupted, free_path, train
+from shortlist.text import command
 from shortlist.training.loop import Progress
 
 
@@ -74,9 +75,10 @@ def fit(
     place = Path(out) if out is not None else free_path(Path("runs") / (name_of(Path(path).resolve())))
     _begin(steps, "training")
     try:
-        train(config, place, progress=steps, say=say, allow_import=allow_import)
+        trained = train(config, place, progress=steps, say=say, allow_import=allow_import)
     except Interrupted as interrupted:
-        raise Interrupted(f"{interrupted}, then: shortlist calibrate {place}, shortlist report {place}") from None
+        then = (command("shortlist", verb, place) for verb in ("calibrate", "report"))
+        raise Interrupted(f"{interrupted}, then: {', '.join(then)}") from None
     run = Run(place, allow_import)
     _begin(steps, "calibrating")
     calibrated = calibrate(run)
@@ -84,20 +86,24 @@ def fit(
     _begin(steps, "evaluating and reporting")
     evaluated = None if judged_on is None else evaluate(run, judged_on)
     written = None if judged_on is None else report(run)["written"]
+    # without an encoder nobody has looked at the images before training
+    skipped = skipped_images(whole.skipped) or trained.get("skipped", [])
     return {
         "run": str(place),
         "config": str(place / CONFIG),
         "notes": plan.notes,
         "objective": config.objective.name,
         "labels": len(whole.vocabulary),
-        "examples": len(whole),
+        "examples": len(whole) + len(whole.skipped) - len(skipped),
         "calibration": calibrated,
         "evaluation": evaluated,
         "report": written,
-        "skipped": skipped_images(whole.skipped),
+        "skipped": skipped,
         "next": [
-            f"shortlist predict {place} {'NEW-IMAGES' if plan.images else 'NEW-DATA'}",
-            f"shortlist train {place / CONFIG} --out {place}-again",
+            command("shortlist", "predict", place, "NEW-IMAGES" if plan.images else "NEW-DATA"),
+            command("shortlist", "serve", place),
+            command("shortlist", "export", place, "-o", f"{place.name}.onnx"),
+            command("shortlist", "train", place / CONFIG, "--out", f"{place}-again"),
             f"python: shortlist.load_run({os.fspath(place)!r}).predict(...)",
         ],
     }

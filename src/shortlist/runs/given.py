@@ -20,6 +20,7 @@ from shortlist.runs.run import Run, open_run
 from shortlist.runs.scores import read_labels, read_scores
 from shortlist.sets import SetRule
 from shortlist.tasks import Task
+from shortlist.text import command
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,10 @@ def scores_for_prediction(
         if labelled and labels is None:
             raise ShortlistError("--scores are evaluated against --labels: give both")
         if rules is not None and not Path(rules).exists():
-            raise ShortlistError(f"there are no rules in {rules}: write them with shortlist calibrate --out {rules}")
+            raise ShortlistError(
+                f"there are no rules in {rules}: write them with "
+                + command("shortlist", "calibrate", "--out", rules)
+            )
         return _from_files(scores, labels, link, load_rules(rules, allow) if rules is not None else {})
     if rules is not None:
         raise ShortlistError("--rules goes with --scores: a run has its own rules")

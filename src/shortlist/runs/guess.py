@@ -4,6 +4,7 @@ told, with the option that changes it."""
 import gzip
 import os
 import re
+import shlex
 import zipfile
 import zlib
 from collections import Counter
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from shortlist.data.cells import DATE, DECIMAL_COMMA, NO, THOUSANDS, YES, is_number
-from shortlist.data.column_use import listed
+from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
 from shortlist.data.readers.tables import TABLE_ENDINGS, encoding_of, names_table, open_table
@@ -264,7 +265,7 @@ class _Table:
         if len(likely) == 1:
             self.notes.append(f"labels: the only column of names, {likely[0]!r} (another one: --labels COLUMN)")
             return likely[0]
-        such = f", such as --labels {likely[-1]}" if likely else ""
+        such = f", such as --labels {shlex.quote(likely[-1])}" if likely else ""
         raise ShortlistError(
             f"{self.path}: which columns are labels? Name them with --labels{such}; the columns are "
             f"{listed([repr(name) for name in names])}"
@@ -317,7 +318,7 @@ class _Table:
                     return
                 self.notes.append(
                     f"the column {name!r} is called an id and repeats: if its rows belong together, "
-                    f"data.groups={name} data.train.other_columns=[{name}]"
+                    f"data.groups={as_option(name)} data.train.other_columns={as_option([name])}"
                 )
         unique = unique or [name for name in names[:1] if self._counts(name)]
         if unique:

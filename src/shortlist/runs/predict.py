@@ -13,7 +13,7 @@ from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.links import check_link, link_rows
-from shortlist.runs.config import parse_named
+from shortlist.runs.config import PARTS, parse_named
 from shortlist.runs.explain import check_has_labels, check_place, write_explanations
 from shortlist.runs.given import Given, scores_for_prediction
 from shortlist.runs.results import skipped_images
@@ -51,8 +51,9 @@ def predict(
     change the options of its reader. A run on features of images takes the images themselves, where it knows what made
     the features. Images that cannot be decoded are left out and listed as ``skipped``. ``rule`` is one that was fitted,
     or one that needs no fitting, such as ``"top-k:k=3"``. ``out`` ends in .csv, .parquet or .jsonl; it is a .csv in
-    ``RUN/predictions`` if not given. ``scores`` and ``rules`` are files of any other model. Of scenes the k best
-    relations of each image are written, and with ``draw`` drawn into that folder, on the ``images`` of another.
+    ``RUN/predictions`` if not given, named after the data and the rule. ``scores`` and ``rules`` are files of any other
+    model. Of scenes the k best relations of each image are written, and with ``draw`` drawn into that folder, on the
+    ``images`` of another.
     ``explain`` is a .jsonl or .parquet file: for every label of the sets, the training examples that speak for it and
     their weights (of the part ``"train"``, for those labels that were unknown).
     ``groups`` and ``weights`` as for ``calibrate``.
@@ -86,7 +87,8 @@ def predict(
     if given.task is not None and given.run is not None and given.dataset is not None:
         folders = [None if folder is None else Path(folder) for folder in (draw, images)]
         chosen_rule = None if rule is None else parse_named(rule)
-        wanted = Predictions(given.run.path / "predictions", given.name, place, chosen_rule, given.k, *folders)
+        called = _called(data, given.name)
+        wanted = Predictions(given.run.path / "predictions", called, place, chosen_rule, given.k, *folders)
         return {"objective": given.objective, **given.task.write_predictions(given.dataset, given.scores, wanted)}
     if draw is not None:
         raise ShortlistError("--draw is for scenes: other data has no graphs to draw")
@@ -97,7 +99,7 @@ def predict(
     if place is None:
         if given.run is None:
             raise ShortlistError("with --scores say where the sets go: -o sets.csv")
-        place = given.run.path / "predictions" / f"{given.name}-{name}.csv"
+        place = given.run.path / "predictions" / f"{_called(data, given.name)}-{name}.csv"
         place.parent.mkdir(exist_ok=True)
     sets = chosen.predict(given.scores, **needed(chosen, read_rows(groups, weights, len(given.scores))))
     sets = sets if given.run is None else given.predictor.named(sets)
@@ -120,6 +122,19 @@ def predict(
         "first": _first(sets, beside, given.ids),
         "skipped": skipped_images(given.skipped),
     }
+
+
+def _called(data: Dataset | PathLike | None, name: str) -> str:
+    """What the file of the sets begins with: a folder, a file and a part of the run that have one name have files of
+    their own.
+
+    >>> _called("test", "test"), _called("new/test.csv", "test"), _called("leaves.csv.gz", "leaves")
+    ('test', 'test-csv', 'leaves-csv-gz')
+    """
+    if not isinstance(data, str | os.PathLike) or os.fspath(data) in PARTS:
+        return name
+    path = Path(data).resolve()
+    return f"{path.name}-folder" if path.is_dir() else f"{name}{path.name.removeprefix(name).replace('.', '-')}"
 
 
 def beside_labels(given: Given, sets: LabelSets) -> tuple[str, NDArray[Any]]:

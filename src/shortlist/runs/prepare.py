@@ -41,18 +41,22 @@ def prepare(
     overrides: Sequence[str] = (),
     parts: Mapping[str, Dataset] | None = None,
     preprocessor: Preprocessor | TfIdf | None = None,
+    broken: Mapping[str, str] | None = None,
     allow_import: Sequence[str] = (),
 ) -> Prepared:
     """Check the config, read its data, settle what follows from their size, build its model. Whatever can be wrong with
     them is found here, before anything is written. ``parts``: the data, where it is read already; ``preprocessor``:
-    what makes numbers of a table, where it is fitted already.
+    what makes numbers of a table, where it is fitted already; ``broken``: the images that cannot be decoded, path ->
+    reason, where that is known already; otherwise each image is decoded once to know it.
 
     >>> ready = prepare({"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}})
     >>> {part: len(data) for part, data in ready.parts.items()}, ready.learner.objective.name
     ({'train': 160, 'validation': 20, 'calibration': 20}, 'cross-entropy')
     """
     checked = resolve(as_config(config, overrides), allow_import)
-    parts = read_parts(checked, allow_import=allow_import) if parts is None else parts
+    left_out = dict(broken or {})
+    if parts is None:
+        parts = read_parts(checked, allow_import=allow_import, broken=left_out, look=broken is None)
     remarks = table_concerns(parts["train"], NA_VALUES if checked.data.na_values is None else checked.data.na_values)
     if preprocessor is None:
         preprocessor = preprocessor_for(checked, parts["train"])
@@ -67,6 +71,7 @@ def prepare(
         train_set = replace(train_set, notes=(*train_set.notes, *reading_in_words(read)))
         parts = {**parts, "train": train_set}
     facts["scores_by_blocks"] = learner.objective.by_blocks((checked.batch_size or 1) // checked.devices)
+    facts["broken_images"] = left_out
     choose_metrics(learner.objective, train_set, parts.get("validation"), checked, allow_import)
     augmentation(checked, train_set)
     batches(torch.arange(len(train_set)), checked.batch_size or 1, checked.devices)

@@ -46,6 +46,7 @@ from shortlist.runs.setup import build_learner, read_parts
 from shortlist.sets import SetRule
 from shortlist.sets.named import file_name
 from shortlist.tasks import Task, kind_of_facts, task_of
+from shortlist.text import command
 from shortlist.training.learner import Learner
 
 FORMAT = 1  # what this program writes, and the newest that it reads
@@ -117,8 +118,8 @@ class Run(SavedEpochs):
         folder = Path(path)
         if (folder / CONFIG).exists():
             raise ShortlistError(
-                f"{folder} is a run already: continue it with shortlist train --resume {folder}, or choose another "
-                f"--out"
+                f"{folder} is a run already: continue it with {command('shortlist', 'train', '--resume', folder)}, or "
+                f"choose another --out"
             )
         if folder.exists() and (not folder.is_dir() or any(not _is_leftover(file) for file in folder.iterdir())):
             raise ShortlistError(f"{folder} exists and is not an empty directory: choose another --out")
@@ -167,6 +168,12 @@ class Run(SavedEpochs):
         kept = self.path / NETWORK
         return replace(found, folder=str(kept)) if isinstance(found, TextEncoder) and kept.is_dir() else found
 
+    @property
+    def broken_images(self) -> Mapping[str, str]:
+        """The images that training left out, path -> reason, where it saw images as they are."""
+        found: Mapping[str, str] = self.facts.get("broken_images", {})
+        return found
+
     @cached_property
     def task(self) -> Task | None:
         """What is done with the inputs of a vertical room; None where the run answers with sets of labels."""
@@ -193,12 +200,17 @@ class Run(SavedEpochs):
             raise ShortlistError(
                 f"{self.path / CONFIG} was edited since training began: {'; '.join(said)}. A run is resumed as it "
                 f"began: only {', '.join(MAY_CHANGE)} may change. Change it back, or train a new run: "
-                f"shortlist train {self.path / CONFIG} --out {self.path}-new"
+                + command("shortlist", "train", self.path / CONFIG, "--out", f"{self.path}-new")
             )
 
     def parts(self) -> dict[str, Dataset]:
         """The data of the config, with the columns that the run was trained with."""
-        parts = read_parts(self.config, columns=self.facts.get("columns"), allow_import=self.allow_import)
+        parts = read_parts(
+            self.config,
+            columns=self.facts.get("columns"),
+            allow_import=self.allow_import,
+            broken=dict(self.broken_images),
+        )
         return {part: self.preprocessed(data) for part, data in parts.items()}
 
     def preprocessed(self, dataset: Dataset) -> Dataset:
@@ -303,7 +315,8 @@ def _check_format(path: Path) -> None:
     if isinstance(found, bool) or not isinstance(found, int) or found < 1:
         raise ShortlistError(
             f"{file}: a format is a whole number from 1, got {found!r}; if the run is otherwise whole, remove the file "
-            f"and it counts as format 1, else train it again: shortlist train {path / CONFIG} --out {path}-again"
+            f"and it counts as format 1, else train it again: "
+            + command("shortlist", "train", path / CONFIG, "--out", f"{path}-again")
         )
     if found > FORMAT:
         writer = content.get("shortlist", "a newer version")

@@ -23,6 +23,7 @@ from shortlist.files import (
     written_whole,
 )
 from shortlist.runs.config import CONFIG
+from shortlist.text import command
 
 METRICS, CHECKPOINT = "metrics.jsonl", "checkpoint.json"
 
@@ -85,7 +86,8 @@ class SavedEpochs:
         file = self._state_file(checkpoint["last"])
         damaged = (
             f"{file} is missing or damaged: training cannot go on from here. The weights are kept apart and still "
-            f"serve to predict; to train again: shortlist train {self.path / CONFIG} --out {self.path}-again"
+            f"serve to predict; to train again: "
+            + command("shortlist", "train", self.path / CONFIG, "--out", f"{self.path}-again")
         )
         if not file.exists():
             raise ShortlistError(damaged)
@@ -112,7 +114,8 @@ class SavedEpochs:
         checkpoint = self.checkpoint
         if not checkpoint:
             raise ShortlistError(
-                f"{self.path} has no checkpoint yet: train it with shortlist train --resume {self.path}"
+                f"{self.path} has no checkpoint yet: train it with "
+                + command("shortlist", "train", "--resume", self.path)
             )
         epoch = checkpoint["last"] if which == "last" or checkpoint["best"] is None else checkpoint["best"]
         file = self._weights_file(epoch)

@@ -9,8 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from shortlist.data import CORRUPTIONS, Dataset, corrupt, read_beside, shared_examples, split
+from shortlist.data import CORRUPTIONS, Dataset, Images, corrupt, read_beside, shared_examples, split
 from shortlist.data.cells import NA_VALUES
+from shortlist.data.column_use import as_option
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.registry import find_reader
 from shortlist.data.readers.tables import names_table
@@ -78,18 +79,28 @@ def read_parts(
     read: Callable[[Source, str], Dataset] | None = None,
     allow_import: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
+    broken: dict[str, str] | None = None,
+    look: bool = False,
 ) -> dict[str, Dataset]:
     """The data of each part that the config has: read, cut from the training data, and corrupted; always the same.
 
     ``columns`` are the features of a table, by name, where a run knows them already; without them all parts have those
     of the training data. ``read`` takes a source and its place in the config; whoever reads the same sources often
     gives one that keeps them. ``progress`` is told of how many images there are features by now, where an encoder makes
-    them; images that it cannot decode are left out of their parts, which note them as ``skipped``.
+    them; images that it cannot decode are left out of their parts, which note them as ``skipped``. So are those in
+    ``broken``, path -> reason, where images are seen as they are; with ``look`` each is decoded once, and noted there
+    if that fails.
     """
     data = config.data
+    broken = {} if broken is None else broken
 
     def read_part(source: Source, place: str) -> Dataset:
         found = read_source(source, place, allow_import) if read is None else read(source, place)
+        if data.encoder is None and isinstance(found.inputs, Images) and not found.inputs.in_memory:
+            images = replace(found.inputs, broken=broken)
+            if look:
+                images.look_at_all(progress)
+            return replace(found, inputs=images)
         if data.encoder is None or (found.kind == "texts" and data.encoder.name == TfIdf.kind):
             return found  # tf-idf is fitted on the training part
         if found.kind not in ("images", "texts"):
@@ -124,12 +135,12 @@ def read_parts(
         else (whole,)
     )
     # after the split: an image that is mended later changes nothing else
-    parts = {part: piece.without_broken() for part, piece in zip(counts, pieces, strict=True)}
+    parts = {part: _whole_images(piece) for part, piece in zip(counts, pieces, strict=True)}
     for part, value in held.items():
         if isinstance(value, Source):
             same = same_columns(value, None if whole.columns is None else whole.columns.features)
             same = as_table(same, "auto" if isinstance(whole.inputs, TableRows) else "none")
-            parts[part] = read_part(same_names(same, whole.vocabulary), f"data.{part}").without_broken()
+            parts[part] = _whole_images(read_part(same_names(same, whole.vocabulary), f"data.{part}"))
             check_like(parts[part], _facts_to_compare(whole), f"data.{part}")
     parts = {part: parts[part] for part in PARTS if part in parts}
     corrupted = {part: _corrupted(found, part, data.corruptions, seed, allow_import) for part, found in parts.items()}
@@ -137,6 +148,12 @@ def read_parts(
         train_set = corrupted["train"]
         corrupted["train"] = replace(train_set, target=unknown_as_absent(train_set.target))
     return corrupted
+
+
+def _whole_images(part: Dataset) -> Dataset:
+    """Without the broken images; another one that breaks later is an error, and not seen as black."""
+    part = part.without_broken()
+    return replace(part, inputs=replace(part.inputs, broken=None)) if isinstance(part.inputs, Images) else part
 
 
 def _beside(whole: Dataset, source: Source, column: Column, place: str) -> NDArray[Any]:
@@ -149,7 +166,7 @@ def _beside(whole: Dataset, source: Source, column: Column, place: str) -> NDArr
         if own and whole.columns is not None and column.key in whole.columns.features:
             raise ShortlistError(
                 f"the column {column.key!r} of {path} is taken as a feature too: "
-                f"set data.train.other_columns=[{column.key}]"
+                f"set data.train.other_columns={as_option([column.key])}"
             )
         how = {key: source.options.get(key) for key in ("delimiter", "encoding", "column_names")} if own else {}
         return read_beside(path, column.key, whole, ids_key=column.ids, **how)

@@ -18,6 +18,7 @@ from shortlist.runs.prepare import Prepared, prepare
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import ENVIRONMENT, Run, open_run
 from shortlist.runs.setup import repeated, resolve
+from shortlist.text import command
 from shortlist.training import loop
 from shortlist.training.auto_settings import steps_per_epoch
 from shortlist.training.concerns import concerns
@@ -54,13 +55,14 @@ def train(
     >>> done["epochs"], done["metric"], done["objective"]
     (2, 'topk-accuracy@1', 'cross-entropy')
     """
-    fitted = None
+    fitted, broken = None, None
     if resume is not None:
         if config is not None or out is not None or overrides:
             raise ShortlistError("resume continues a run as it is: give no config, overrides or out")
         old = open_run(resume, allow_import)
         old.check_resumable()
         settings, place, fitted = resolve(old.config, old.allow_import), old.path, old.preprocessor
+        broken = old.broken_images
     elif config is None:
         raise ShortlistError("give a config, or a run to resume")
     else:
@@ -73,7 +75,7 @@ def train(
             Run.check_new(out)  # before any work
     fabric = loop.make_fabric(settings, place)
     fabric.launch()
-    ready = prepare(settings, parts=parts, preprocessor=fitted, allow_import=allow_import)
+    ready = prepare(settings, parts=parts, preprocessor=fitted, broken=broken, allow_import=allow_import)
     if fabric.is_global_zero:
         examples, chosen = len(ready.parts["train"]), ready.config
         if say is not None and (settings.epochs, settings.batch_size) != (chosen.epochs, chosen.batch_size):
@@ -145,7 +147,7 @@ def train_prepared(
             raise
         done = run.checkpoint.get("last", 0)
         raise Interrupted(
-            f"interrupted after epoch {done}; continue with: shortlist train --resume {run.path}"
+            f"interrupted after epoch {done}; continue with: " + command("shortlist", "train", "--resume", run.path)
         ) from None
     except Exception:
         if run is not None and not resume and fabric.is_global_zero:

@@ -1,4 +1,5 @@
-"""What the training loop reads: optimizer and schedule, batches, precision, devices, seed, when to stop."""
+"""What the training loop reads: optimizer and schedule, batches, precision, devices, seed, when to stop. The default
+learning rates are in `optimizers.py`, beside the optimizers that they are of."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
