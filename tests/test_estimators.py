@@ -29,6 +29,7 @@ from shortlist.estimators.decisions import Decision, best_decision, log_odds
 from shortlist.estimators.strengths import best_stretch
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets
+from shortlist.metrics.functional import calibration_error
 from shortlist.objectives import OBJECTIVES
 from shortlist.training.full_batch import binary_columns
 from tests.data.readers.made_files import SHARED
@@ -668,3 +669,40 @@ def test_a_rule_that_promises_is_calibrated_on_rows_of_its_own(rule: str, option
     model = SetClassifier(k=2, rule=rule, rule_options=options, random_state=0).fit(X, Y)
     assert model.rule_.promise
     assert model._hold_out(torch.as_tensor(Y))[1].numel() == 20  # a tenth, which the model has not learned from
+
+
+# ---- calibrated probabilities
+
+
+@pytest.mark.parametrize("kind", ["temperature", "vector", "isotonic"])
+@pytest.mark.parametrize("several", [False, True])
+def test_scaling_makes_probabilities_right_also_after_saving(kind: str, several: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1500, 4))
+    chances = softmax(x @ rng.normal(size=(4, 3)), axis=1)
+    drawn = rng.random(chances.shape) < chances, (chances.cumsum(1) > rng.random((1500, 1))).argmax(1)
+    y = drawn[0].astype(int) if several else drawn[1]
+    weak = {"weight_decay": 1000.0, "solver": "lbfgs", "calibration": 0.3, "random_state": 0}  # far too unsure
+    plain, scaled = (SetClassifier(scaling=one, k=1.0, **weak).fit(x[:1000], y[:1000]) for one in (None, kind))
+    truth = torch.from_numpy(y[1000:])
+
+    def error(model: SetClassifier) -> float:
+        p = torch.from_numpy(model.predict_proba(x[1000:]))
+        return float(calibration_error(p.log() if not several else p.logit(), truth))
+
+    assert error(scaled) < 0.6 * error(plain)
+    assert np.array_equal(scaled.predict(x), plain.predict(x)) or several
+    assert scaled.rule_.link == scaled.link_
+    scaled.save(tmp_path / "model.safetensors")
+    again = SetClassifier.load(tmp_path / "model.safetensors")
+    assert np.array_equal(again.predict_proba(x), scaled.predict_proba(x))
+    if not several:
+        np.testing.assert_allclose(scaled.predict_proba(x).sum(1), 1, rtol=1e-6)
+
+
+def test_scaling_of_an_unknown_kind_is_refused_and_goes_with_rules_that_learn_nothing() -> None:
+    with pytest.raises(ShortlistError, match="scaling must be one of 'temperature', 'vector', 'isotonic', got 'platt'"):
+        classifier(scaling="platt").fit(X, Y)
+    model, plain = (classifier(rule="top-k", k=2, scaling=kind).fit(X, Y) for kind in ("temperature", None))
+    assert set(model.predict_sets(X).sizes.tolist()) == {2}
+    assert not np.allclose(model.predict_proba(X), plain.predict_proba(X))

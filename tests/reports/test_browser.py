@@ -196,3 +196,12 @@ def test_on_a_phone_every_figure_of_the_results_is_in_sight(browser: Browser, pa
 def test_a_narrow_window_needs_no_sideways_scrolling(browser: Browser, page: Path, width: int) -> None:
     browser.open(page, width=width)
     assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+def test_the_reliability_diagram_is_as_large_as_the_other_charts(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    reliability, accuracy = (
+        browser.run(f"document.querySelector('{box} svg').getBoundingClientRect().width")
+        for box in (".reliability", "#chart-accuracy")
+    )
+    assert 0.8 < reliability / accuracy < 1.25

@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shortlist import runs
+import shortlist as sl
+from shortlist import ShortlistError, ShortlistWarning, runs
 from shortlist.labels import LabelSets
+from shortlist.links import link_rows
 from shortlist.sets import Conformal
+from tests.cli.command import run_here
 
 
 def files(folder: Path) -> dict[str, Path]:
@@ -62,3 +65,69 @@ def test_risks_are_controlled_by_name(tmp_path: Path) -> None:
     assert "it costs" in found["promises"]["average-k-2"]
     assert found["rules"]["average-k-2"]["size"] < 2
     json.dumps(found)
+
+
+def test_a_rule_that_cannot_answer_is_left_out_and_it_is_said_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = files(tmp_path)
+    common = {"scores": given["scores"], "labels": given["labels"]}
+    rules = ["conformal:by_group=true,weighted=true", "top-k:k=2", "risk-control:risk=f1,alpha=0.01,delta=0.1"]
+    rows = {"groups": given["groups"], "weights": given["weights"]}
+    with pytest.warns(ShortlistWarning, match="no threshold keeps the promise"):
+        found = runs.calibrate(**common, rules=rules, out=tmp_path / "rules", **rows)
+    assert list(found["left_out"]) == ["risk-control-f1"]
+    arguments = [f"--{name}={path}" for name, path in common.items()]
+    result = run_here(capsys, "evaluate", *arguments, f"--rules={tmp_path / 'rules'}")
+    assert result.code == 0
+    needs = "it needs the groups and weights of the rows: give --groups FILE --weights FILE"
+    assert f"warning: no sets by conformal: {needs}" in result.err
+    assert "warning: no sets by risk-control-f1: no threshold keeps the promise" in result.err
+    result = run_here(capsys, "report", *arguments, f"--rules={tmp_path / 'rules'}", "-o", tmp_path / "report")
+    assert f"warning: the report has no sets by conformal: {needs}" in result.err
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert f"<li>conformal: {needs}" in page
+    assert "<li>risk-control-f1: no threshold keeps the promise" in page
+
+
+# ---- calibrated probabilities
+
+
+@pytest.mark.parametrize("kind", ["temperature", "vector", "isotonic"])
+def test_a_config_may_scale_probabilities_which_are_then_those_beside_the_labels(kind: str, tmp_path: Path) -> None:
+    data = {"train": {"reader": "ambiguous-numbers", "size": 300}, "calibration": 80, "test": 20}
+    rules = [{"name": "conformal", "alpha": 0.2, "scaling": kind}, {"name": "top-k", "k": 3}]
+    run = runs.train({"data": data, "epochs": 1, "rules": rules}, tmp_path / "run")["run"]
+    assert list(runs.calibrate(run)["rules"]) == [f"conformal-0.2-{kind}", "top-k-3"]
+    done = runs.predict(run, "test", out=tmp_path / "sets.jsonl")
+    assert done["rule"] == f"conformal-0.2-{kind}"  # the first that the config names
+    opened = runs.Run(run)
+    scores, rule = opened.scores(opened.parts()["test"]).numpy(), opened.rules()[done["rule"]]
+    written = json.loads((tmp_path / "sets.jsonl").read_text().splitlines()[1])["probabilities"]
+    expected = np.sort(link_rows(scores[:1], rule.link)[0, rule.predict(scores[:1])[0]])[::-1]
+    np.testing.assert_allclose(written, expected, rtol=1e-5)
+
+
+def test_a_scaling_that_there_is_not_is_found_before_training(tmp_path: Path) -> None:
+    config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 300}}}
+    for rule, message in (
+        ({"name": "conformal", "scaling": "platt"}, r"rules\.0: scaling must be one of 'temperature'"),
+        ({"name": "top-k", "k": 3, "scaling": "vector"}, r"rules\.0: scaling calibrates the link of a rule"),
+    ):
+        with pytest.raises(ShortlistError, match=message):
+            runs.train({**config, "rules": [rule]}, tmp_path / "run")
+
+
+# ---- in a program
+
+
+def test_a_predictor_takes_groups_and_weights(tmp_path: Path) -> None:
+    given = {name: np.load(path) for name, path in files(tmp_path).items()}
+    rows = {"groups": given["groups"], "weights": given["weights"]}
+    predictor = sl.calibrate(given["scores"], given["labels"], "conformal:by_group=true,weighted=true", **rows)
+    rule = Conformal(by_group=True, weighted=True).fit(given["scores"], given["labels"], **rows)
+    expected = rule.predict(given["scores"], **rows)
+    assert predictor.predict_sets(given["scores"], **rows).to_lists() == expected.to_lists()
+    again = sl.calibrate(given["scores"], given["labels"], Conformal(by_group=True), groups=given["groups"])
+    with pytest.raises(ShortlistError, match=r"Conformal needs the groups of the rows: .*in Python groups="):
+        again.predict_sets(given["scores"])

@@ -71,6 +71,8 @@ def print_results(title: str, results: Mapping[str, Any]) -> None:
         print_table(f"{title}: sets, with 95 % intervals{_judged(results)}", ["rule", *columns], rows)
     for name, promise in results.get("promises", {}).items():
         print_line(f"{name} promises: {promise}")
+    for name, why in results.get("left_out", {}).items():
+        say(f"warning: no sets by {name}: {why}")
     for wish in results.get("advice", ()):
         sys.stdout.write("\n" if wish is results["advice"][0] else "")
         print_line(f"If you want {wish['wish']}: {wish['rule']}: {wish['why']}")

@@ -15,6 +15,8 @@ from shortlist.errors import ShortlistError, errors_name
 from shortlist.estimators.decisions import Decision
 from shortlist.estimators.learner import new_learner
 from shortlist.files import parse_json, read_tensors, write_tensors
+from shortlist.links import ScaledLink, rule_link, usual_link
+from shortlist.objectives import OBJECTIVES
 from shortlist.sets import SetRule
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def write(path: str | os.PathLike[str], classifier: SetClassifier) -> None:
         "seed": classifier._seed,
         "history": classifier.history_,
         "rule": classifier.rule_.to_json(),
+        "link": link.to_dict() if isinstance(link := classifier.link_, ScaledLink) else link,
         "preprocessor": classifier.preprocessor_.to_json() if hasattr(classifier, "preprocessor_") else None,
         "decision": dataclasses.asdict(classifier.decision_) if hasattr(classifier, "decision_") else None,
         "chosen": {name: getattr(classifier, name) for name in _CHOSEN if hasattr(classifier, name)},
@@ -106,6 +109,7 @@ def _rebuilt(kind: type[Classifier], facts: dict[str, Any], weights: dict[str, A
         "is_multilabel_": facts["is_multilabel"],
         "history_": facts["history"],
         "rule_": SetRule.from_json(facts["rule"]),
+        "link_": rule_link(facts["link"] if "link" in facts else _link_of_before(facts)),
         "_model": facts["model"],
         "k_": facts["k"],
         "_seed": facts["seed"],
@@ -121,6 +125,12 @@ def _rebuilt(kind: type[Classifier], facts: dict[str, Any], weights: dict[str, A
         state["feature_names_in_"] = np.array(facts["feature_names_in"], dtype=object)
     classifier.__setstate__(state)
     return classifier
+
+
+def _link_of_before(facts: dict[str, Any]) -> str:
+    """Of a file that has no link, because there was no scaling yet."""
+    sigmoid = facts["is_multilabel"] and OBJECTIVES.find(facts["model"]["objective"]).link == "sigmoid"
+    return usual_link(single=not sigmoid)
 
 
 def _without_numpy(value: Any) -> Any:

@@ -32,14 +32,15 @@ from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
 from shortlist.labels.counts import cardinality, usual_k
 from shortlist.labels.label_set_inputs import check_vocabulary
-from shortlist.links import link_tensor, usual_link
+from shortlist.links import AnyLink, link_rows, link_tensor, usual_link
 from shortlist.metrics.functional import mean_average_precision
 from shortlist.named import Named
 from shortlist.objectives import OBJECTIVES, check_target, make_config
 from shortlist.objectives.usual import unknown_as_absent, usual_objective
 from shortlist.options import in_our_words
 from shortlist.sets import SetRule
-from shortlist.sets.named import make_rule
+from shortlist.sets.named import fit_scaled, make_rule
+from shortlist.sets.scaling import check_scaling, fit_scaling
 from shortlist.training.learner import score
 from shortlist.training.loop import train
 from shortlist.training.settings import TrainSettings
@@ -74,6 +75,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rule: "average-k", "top-k", "conformal", "risk-control", "threshold", "pointwise-error" or another name of
             docs/rules.md.
         objective_options, rule_options: further options of the two, as dicts.
+        scaling: "temperature", "vector" or "isotonic" calibrates the probabilities of ``predict_proba`` and of the rule
+            on every other held-out row, and the rule on the rest (`shortlist.sets.fit_scaling`); ``predict`` and
+            ``decision_function`` stay those of the model. None: probabilities are the model's.
         preprocess: "auto" standardises numbers, fills blanks and encodes the categories of a frame
             (`shortlist.data.preprocessing.Preprocessor`); None takes the numbers as they are.
         solver: "lbfgs" fits a linear model to all rows at once, "adamw" trains in batches. "auto" is "lbfgs" for a
@@ -98,6 +102,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes:
         classes_: the labels; rule_: the fitted set rule; decision_: the threshold of ``predict`` for several labels;
+        link_: what makes probabilities of scores;
         objective_, k_, solver_, weight_decay_, lr_, epochs_: what was used; selection_: what was tried on held-out rows
         to choose it; preprocessor_: what became of the columns; history_: loss of every epoch; learner_: the PyTorch
         module.
@@ -126,6 +131,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         objective_options: dict[str, Any] | None = None,
         rule_options: dict[str, Any] | None = None,
+        scaling: str | None = None,
         preprocess: str | None = "auto",
         solver: str = "auto",
         hidden: tuple[int, ...] = (),
@@ -142,6 +148,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.rule = rule
         self.objective_options = objective_options
         self.rule_options = rule_options
+        self.scaling = scaling
         self.preprocess = preprocess
         self.solver = solver
         self.hidden = hidden
@@ -295,7 +302,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.history_, self.selection_ = [], []
         self._held = []
-        for fitted in ("learner_", "rule_", "decision_", "weight_decay_", "lr_", "epochs_"):
+        for fitted in ("learner_", "rule_", "link_", "decision_", "weight_decay_", "lr_", "epochs_"):
             self.__dict__.pop(fitted, None)
         chosen = usual_objective(target) if self.objective == "auto" else (self.objective, False)
         self.objective_, self._unknown_is_absent = chosen
@@ -333,6 +340,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         self._settings(len(target), *self._choices(len(target))[0], "constant")
         self._make_rule()
+        if self.scaling is not None:
+            check_scaling(self.scaling)
         self.solver_ = self._choose_solver(inputs)
 
     def _known(self, target: Tensor) -> Tensor:
@@ -403,6 +412,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         share = (0.0 if by_folds else 0.1) if self.calibration == "auto" else float(self.calibration)
         held_count = max(round(share * count), min(_FEW, count // 4))
         nothing_to_learn = self._make_rule().is_fitted and (not self.is_multilabel_ or self.rule == "threshold")
+        nothing_to_learn &= self.scaling is None
         if share == 0 or held_count == 0 or nothing_to_learn:
             return everything, everything[:0]
         return held_out(target, held_count, self._names, self._seed)
@@ -417,7 +427,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _calibrate(self, scores: Tensor, target: Tensor) -> None:
         rule = self._make_rule()
-        if not rule.is_fitted:
+        # of single labels: sigmoid probabilities, given that exactly one label is present, are the softmax too
+        self.link_: AnyLink = usual_link(single=not (self.is_multilabel_ and self._link == "sigmoid"))
+        if self.scaling is not None:
+            self.link_ = fit_scaling(self.scaling, scores[::2], target[::2], self.link_)  # type: ignore[arg-type]
+        if self.scaling is not None and hasattr(rule, "link"):
+            rule = fit_scaled(rule, self.scaling, scores.numpy(), target)
+        elif not rule.is_fitted:
             rule.fit(scores.numpy(), target if rule.needs_target else None)
         if self.is_multilabel_:
             self.decision_ = best_decision(link_tensor(scores, self._link), target)
@@ -452,10 +468,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities (N, L). For single labels each row sums to 1; with several, each label has its own (where the
         objective's scores are made for softmax, a row sums to 1 all the same)."""
-        scores = torch.from_numpy(self._scores(X)).double()
-        # of single labels: sigmoid probabilities, given that exactly one label is present, are the softmax too
-        sigmoid = self.is_multilabel_ and self._link == "sigmoid"
-        return link_tensor(scores, usual_link(single=not sigmoid)).numpy()
+        return link_rows(self._scores(X).astype(np.float64), self.link_)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """With several labels, their scores (N, L). For single labels the log-odds of every class, (N, L), or of the

@@ -15,7 +15,7 @@ from shortlist.exporting.columns import NAMES, NUMBERS, features_of, inputs_of
 from shortlist.exporting.networks import ROWS, network_model
 from shortlist.exporting.nodes import Graph
 from shortlist.exporting.rules import linked, sets_of
-from shortlist.links import Link
+from shortlist.links import AnyLink
 from shortlist.optional import require
 from shortlist.sets import SetRule
 
@@ -29,7 +29,7 @@ def make_model(
     *,
     pixels: bool,
     preprocessor: Preprocessor | None,
-    link: Link | None,
+    link: AnyLink | None,
     rule: SetRule,
     label_names: Sequence[str],
     facts: Mapping[str, Any],

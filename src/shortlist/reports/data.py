@@ -15,6 +15,7 @@ from shortlist.labels import LabelSets, check_label_matrix
 from shortlist.links import check_link, usual_link
 from shortlist.reports.advice import Use
 from shortlist.sets import AverageK, SetRule, TopK
+from shortlist.sets.named import no_answer
 
 Image = bytes | NDArray[np.uint8]
 
@@ -41,6 +42,7 @@ class RunResult:
         probabilities: are linked scores probabilities? Not those of a loss that only ranks: they are shown as scores.
         on: what the examples are called (`SetRule.fitted_on` says on which a rule was fitted).
         used_for: what else these examples were used for, of which the page warns.
+        left_out: fitted rules that cannot answer here, and why.
     """
 
     name: str
@@ -60,8 +62,12 @@ class RunResult:
     probabilities: bool = True
     on: str | None = None
     used_for: Sequence[Use] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        able = {rule: no_answer(made) for rule, made in self.rules.items()}
+        _put(self, "left_out", {**self.left_out, **{rule: why for rule, why in able.items() if why}})
+        _put(self, "rules", {rule: made for rule, made in self.rules.items() if not able[rule]})
         scores = _scores(self.scores, f"scores of run {self.name!r}")
         num_labels = scores.shape[1]
         check_link(self.link, f"run {self.name!r}: link")

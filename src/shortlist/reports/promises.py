@@ -38,7 +38,9 @@ def promises(by_name: Mapping[str, Sequence[RunResult]], data: ReportData) -> li
     for place, (name, runs) in enumerate(by_name.items()):
         run = runs[0]
         rules = [{"rule": rule, "said": _said(run, made, data)} for rule, made in run.rules.items() if made.promise]
-        found.append({"name": name, "rules": rules, "alike": _alike(run), **_probabilities(run, place)})
+        left_out = [{"rule": rule, "why": why} for rule, why in run.left_out.items()]
+        told = {"rules": rules, "left_out": left_out, "alike": _alike(run)}
+        found.append({"name": name, **told, **_probabilities(run, place)})
     return found
 
 

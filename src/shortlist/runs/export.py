@@ -73,7 +73,7 @@ def export(
         shape,
         pixels=pixels,
         preprocessor=_columns(inputs),
-        link=None if predictor.only_ranks else predictor.link,
+        link=None if predictor.only_ranks else predictor.link_beside(chosen),
         rule=chosen,
         label_names=predictor.label_names,
         facts=rule_facts(name, chosen)

@@ -12,13 +12,14 @@ from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets
-from shortlist.links import check_link, link_rows
+from shortlist.links import link_rows
 from shortlist.runs.config import PARTS, parse_named
 from shortlist.runs.explain import check_has_labels, check_place, write_explanations
 from shortlist.runs.given import Given, scores_for_prediction
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run, open_run
 from shortlist.runs.scores import read_rows
+from shortlist.sets import SetRule
 from shortlist.sets.named import needed
 from shortlist.tasks import Predictions
 from shortlist.training.similar_examples import SimilarExamples
@@ -103,7 +104,7 @@ def predict(
         place.parent.mkdir(exist_ok=True)
     sets = chosen.predict(given.scores, **needed(chosen, read_rows(groups, weights, len(given.scores))))
     sets = sets if given.run is None else given.predictor.named(sets)
-    beside = beside_labels(given, sets)
+    beside = beside_labels(given, chosen, sets)
     write = {".csv": sets.to_csv, ".parquet": sets.to_parquet, ".jsonl": sets.to_jsonl}[place.suffix]
     # where ids stood before there was one file of both: gone before they could be beside other sets
     place.with_suffix(".ids.json").unlink(missing_ok=True)
@@ -137,13 +138,13 @@ def _called(data: Dataset | PathLike | None, name: str) -> str:
     return f"{path.name}-folder" if path.is_dir() else f"{name}{path.name.removeprefix(name).replace('.', '-')}"
 
 
-def beside_labels(given: Given, sets: LabelSets) -> tuple[str, NDArray[Any]]:
+def beside_labels(given: Given, rule: SetRule, sets: LabelSets) -> tuple[str, NDArray[Any]]:
     """What stands beside each label of the sets: its probability, or its score where that is none."""
     rows = np.repeat(np.arange(len(sets)), sets.sizes)
     scores = given.scores.numpy()
     if given.predictor.only_ranks:
         return "scores", scores[rows, sets.indices]
-    return "probabilities", link_rows(scores, check_link(given.link))[rows, sets.indices]
+    return "probabilities", link_rows(scores, given.predictor.link_beside(rule))[rows, sets.indices]
 
 
 def _first(

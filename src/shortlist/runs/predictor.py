@@ -15,12 +15,12 @@ from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets, from_sets
 from shortlist.labels.label_set_inputs import check_vocabulary
-from shortlist.links import Link, check_link, link_rows, usual_link
+from shortlist.links import AnyLink, Link, ScaledLink, check_link, link_rows, usual_link
 from shortlist.named import Named
 from shortlist.runs.config import parse_named
 from shortlist.runs.inputs import Inputs
 from shortlist.sets import SetRule
-from shortlist.sets.named import file_name, fit_rules, make_rule, usual_rules
+from shortlist.sets.named import file_name, fit_rules, make_rule, needed, usual_rules
 from shortlist.training.encoders import features_by, load_encoder
 from shortlist.training.learner import Learner, score
 
@@ -220,14 +220,16 @@ class Predictor(nn.Module):
         _check_numbers(scores)
         return [self.label_names[label] for label in scores.argmax(1).tolist()]
 
-    def predict_sets(self, X: Any, rule: str | SetRule | None = None) -> LabelSets:
+    def predict_sets(
+        self, X: Any, rule: str | SetRule | None = None, *, groups: Any = None, weights: Any = None
+    ) -> LabelSets:
         """The set of labels of each example, by the fitted rule of this name, or one that needs no fitting, such as
         ``"top-k:k=3"``. If not given: the only one that is fitted, the first that the run's config names, or the
-        average-k one."""
+        average-k one. ``groups`` and ``weights``: one of each example, for the rules that need them."""
         chosen = rule if isinstance(rule, SetRule) else self.rule(rule)[1]
         scores = self._scores_of_labels(X)
         try:
-            return self.named(chosen.predict(scores))
+            return self.named(chosen.predict(scores, **needed(chosen, {"groups": groups, "weights": weights})))
         except ShortlistError:
             _check_numbers(scores)
             raise
@@ -263,6 +265,11 @@ class Predictor(nn.Module):
         made = make_rule("--rule", named, self.link, self.single, self._allow_import)
         return file_name(named, self._allow_import), made
 
+    def link_beside(self, rule: SetRule) -> AnyLink:
+        """What makes the probabilities beside the labels of this rule's sets: calibrated ones, where the rule's are."""
+        own = getattr(rule, "link", None)
+        return own if isinstance(own, ScaledLink) else self.link
+
     def named(self, sets: LabelSets) -> LabelSets:
         """The same sets with the labels' names."""
         return sets.named(self.label_names)
@@ -284,6 +291,8 @@ def calibrate(
     *,
     link: Link | None = None,
     label_names: Sequence[str] | None = None,
+    groups: Any = None,
+    weights: Any = None,
 ) -> Predictor:
     """A `Predictor` of any model, its set rules fitted on data that the model was not trained on.
 
@@ -297,6 +306,7 @@ def calibrate(
             not given.
         link: what makes probabilities of scores; softmax for class indices, sigmoid for a label matrix if not given.
         label_names: what the labels are called; their numbers if not given.
+        groups, weights: one of each row, for rules that need them, such as ``"conformal:by_group=true"``.
 
     >>> import shortlist as sl
     >>> network = nn.Linear(8, 3)
@@ -340,7 +350,7 @@ def calibrate(
         names,
         link=link,
         single=single,
-        rules=_fitted(rule, scores, target, link, scorer._allow_import),
+        rules=_fitted(rule, scores, target, link, scorer._allow_import, {"groups": groups, "weights": weights}),
         inputs=scorer.inputs,
         crops=scorer.crops,
         allow_import=scorer._allow_import,
@@ -348,7 +358,12 @@ def calibrate(
 
 
 def _fitted(
-    rule: Any, scores: Tensor, target: Tensor | None, link: Link, allow_import: Sequence[str]
+    rule: Any,
+    scores: Tensor,
+    target: Tensor | None,
+    link: Link,
+    allow_import: Sequence[str],
+    rows: Mapping[str, Any],
 ) -> dict[str, SetRule]:
     if rule is None and target is None:
         raise ShortlistError("without labels say which rule to fit, such as rule='average-k:k=5'")
@@ -357,12 +372,13 @@ def _fitted(
     for one in given:
         if isinstance(one, SetRule):
             copied = copy.deepcopy(one)  # the same rule may be fitted on other scores, too
-            made = {type(one).__name__: copied.fit(scores, target if one.needs_target else None)}
+            labels = target if one.needs_target else None
+            made = {type(one).__name__: copied.fit(scores, labels, **needed(one, rows))}
         elif one is None:
             assert target is not None
             made = fit_rules(usual_rules(target, scores.shape[1], None, link), scores, target, link)
         else:
-            made = fit_rules([parse_named(one)], scores, target, link, allow_import=allow_import)
+            made = fit_rules([parse_named(one)], scores, target, link, allow_import=allow_import, rows=rows)
         fitted |= {f"{name}-{len(fitted)}" if name in fitted else name: rule for name, rule in made.items()}
     return fitted
 

@@ -1,10 +1,11 @@
 """The HTML page of one or several runs, or of the scores of any other model."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import PathLike
 from shortlist.reports import write
 from shortlist.runs.explain import check_has_labels
@@ -74,5 +75,8 @@ def report(
             raise ShortlistError("--part is a part of a run's data: it does not go with --scores")
         data = from_files(scores, labels, link, rules, calibration, names, k, title, allow_import)
         folder = Path(out)
+    for run in data.runs:
+        for rule, why in run.left_out.items():
+            warnings.warn(f"the report has no sets by {rule}: {why}", ShortlistWarning, stacklevel=2)
     page = write(data, folder)
     return {"written": str(page), "runs": [run.name for run in data.runs], "examples": data.shape[0]}

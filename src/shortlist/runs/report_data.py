@@ -18,7 +18,6 @@ from shortlist.runs.rule_files import load_rules
 from shortlist.runs.run import ENVIRONMENT, Run
 from shortlist.runs.scores import read_labels, read_scores
 from shortlist.runs.used_for import used_for
-from shortlist.sets import SetRule
 from shortlist.sets.named import fit_rules, usual_rules
 from shortlist.training.encoders import reading_in_words
 
@@ -78,17 +77,10 @@ def from_files(
         k=k,
         name=Path(scores).stem,
         title=title or f"Report on {Path(scores).name}",
-        rules=None if rules is None else _answering(load_rules(rules, allow_import)),
+        rules=None if rules is None else load_rules(rules, allow_import),
         calibration=None if calibration is None else read_scores(calibration),
         commands=[shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])],
     )
-
-
-def _answering(rules: dict[str, SetRule]) -> dict[str, SetRule]:
-    """The rules that can answer from scores alone: others need groups or weights of the rows, or found no threshold."""
-    return {
-        name: rule for name, rule in rules.items() if not rule.needs and getattr(rule, "threshold", 0.0) is not None
-    }
 
 
 def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, explain: bool) -> RunResult:
@@ -99,12 +91,14 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, explain
     held_out = next((held for held in ("calibration", "validation") if held in parts and held != chosen), None)
     calibration = None if held_out is None else run.scores(parts[held_out])
     scores = run.scores(data)
-    rules = _answering(run.rules())
+    rules = run.rules()
+    left_out: dict[str, str] = {}
     if not rules:  # not calibrated yet: as `shortlist calibrate` would
         fit_scores, fit_target = (scores, data.target) if held_out is None else (calibration, parts[held_out].target)
         wanted = list(config.rules)
         wanted = wanted or usual_rules(fit_target, data.num_labels, config.objective.options.get("k"), link)
-        rules = fit_rules(wanted, fit_scores, fit_target, link, held_out or chosen, run.allow_import)
+        on = held_out or chosen
+        rules = fit_rules(wanted, fit_scores, fit_target, link, on, run.allow_import, left_out=left_out)
     records = run.records()
     return RunResult(
         name=name,
@@ -124,6 +118,7 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, explain
         probabilities=not learner.objective.only_ranks,
         on=chosen,
         used_for=used_for(run, chosen),
+        left_out=left_out,
     )
 
 

@@ -11,7 +11,7 @@ from shortlist.metrics.functional import set_summary
 from shortlist.metrics.functional.set_summary import judged
 from shortlist.metrics.named import find_metric, usual_metrics
 from shortlist.sets import SetRule
-from shortlist.sets.named import needed
+from shortlist.sets.named import needed, no_answer
 
 
 def skipped_images(*skipped: Mapping[str, str]) -> list[dict[str, str]]:
@@ -39,8 +39,8 @@ def results_of(
 
     ``coverage`` is the mean share of an example's recorded labels that its set holds. Where ``truth`` has all right
     labels of every example, ``truth-coverage`` and ``truth-exact`` are measured against these. ``judged`` says how many
-    rows and labels (entries of the label matrix) were known; ``promises``, what rules promise of new rows. ``rows``:
-    their "groups" and "weights", for rules that need them.
+    rows and labels (entries of the label matrix) were known; ``promises``, what rules promise of new rows; ``left_out``
+    the rules that cannot answer, and why. ``rows``: their "groups" and "weights", for rules that need them.
 
     >>> import torch
     >>> from shortlist.sets import TopK
@@ -62,8 +62,13 @@ def results_of(
         "rules": {},
         "intervals": {},
         "promises": {name: rule.promise for name, rule in rules.items() if rule.promise},
+        "left_out": {},
     }
     for name, rule in rules.items():
+        why = no_answer(rule, rows)
+        if why:
+            result["left_out"][name] = why
+            continue
         sets = rule.predict(scores, **needed(rule, rows))
         found = set_summary(sets, target)
         if truth is not None:

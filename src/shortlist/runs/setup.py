@@ -27,7 +27,7 @@ from shortlist.objectives import OBJECTIVES, build, check_kind, check_target, ma
 from shortlist.objectives.usual import unknown_as_absent
 from shortlist.options import check_call, errors_at
 from shortlist.runs.config import PARTS, Column, Corruption, RunConfig, Source
-from shortlist.sets.named import make_rule
+from shortlist.sets.named import check_rule
 from shortlist.tasks import kind_of_facts, task_of
 from shortlist.training.encoders import encode
 from shortlist.training.learner import Learner
@@ -51,7 +51,7 @@ def resolve(config: RunConfig, allow_import: Sequence[str] = ()) -> RunConfig:
             maker = BACKBONES.find(backbone.name, allow_import, f"{place}.name")
             check_backbone(place, maker, backbone.options)
     for number, rule in enumerate(config.rules):
-        make_rule(f"rules.{number}", rule, "softmax", single=True, allow_import=allow_import)
+        check_rule(f"rules.{number}", rule, allow_import)
     for place, name in (("stop.metric", config.stop.metric), *(("metrics", name) for name in config.metrics)):
         if name is not None:
             find_metric(name, allow_import=allow_import, place=place)

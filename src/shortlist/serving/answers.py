@@ -141,11 +141,11 @@ class Answers:
             row = int((~np.isfinite(found).all(1)).argmax())
             raise ShortlistError(f"the scores of row {row} are not finite: are its values blank or very large?")
         sets = rule.predict(found)
-        return Answer(sets=self._label_sets(found, sets), rule=Rule(**_facts(name, rule)), remarks=remarks)
+        return Answer(sets=self._label_sets(found, rule, sets), rule=Rule(**_facts(name, rule)), remarks=remarks)
 
-    def _label_sets(self, scores: Any, sets: LabelSets) -> list[LabelSet]:
+    def _label_sets(self, scores: Any, rule: SetRule, sets: LabelSets) -> list[LabelSet]:
         ranks = self.predictor.only_ranks
-        numbers = scores if ranks else link_rows(scores, self.predictor.link)
+        numbers = scores if ranks else link_rows(scores, self.predictor.link_beside(rule))
         kind, names = ("score" if ranks else "probability"), self.predictor.label_names
         answers = []
         for row, labels in enumerate(sets.to_lists()):

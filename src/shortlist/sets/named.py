@@ -23,7 +23,7 @@ from shortlist.sets import (
     TopK,
 )
 from shortlist.sets._rule import RULES
-from shortlist.sets.scaling import fit_scaling
+from shortlist.sets.scaling import check_scaling, fit_scaling
 
 RULES |= {
     "top-k": TopK,
@@ -55,6 +55,22 @@ def make_rule(place: str, rule: Named, link: str, single: bool, allow_import: Se
         return kind(**options)
 
 
+def check_rule(place: str, rule: Named, allow_import: Sequence[str] = ()) -> None:
+    """Raise a ShortlistError where a config asks for a rule that there is not, or with options that it does not have.
+
+    >>> check_rule("rules.0", Named.of("conformal", alpha=0.2, scaling="temperature"))
+    >>> check_rule("rules.0", Named.of("top-k", k=3, scaling="temperature"))
+    Traceback (most recent call last):
+    shortlist.errors.ShortlistError: rules.0: scaling calibrates the link of a rule: it needs labels, and ...
+    """
+    bare, kind = _without_scaling(rule)
+    made = make_rule(place, bare, "softmax", single=True, allow_import=allow_import)
+    with errors_at(place):
+        if kind is not None:
+            check_scaling(kind)
+            _check_link(made)
+
+
 def fit_rules(
     rules: Sequence[Named],
     scores: Any,
@@ -63,9 +79,11 @@ def fit_rules(
     fitted_on: str | None = None,
     allow_import: Sequence[str] = (),
     rows: Mapping[str, Any] | None = None,
+    left_out: dict[str, str] | None = None,
 ) -> dict[str, SetRule]:
     """The rules, fitted on these scores, under the names of their files. ``fitted_on``: what the data is called, which
     the rules that learn from it remember. ``rows``: the "groups" and "weights" of the rows, for rules that need them.
+    ``left_out``: where rules are noted that need some which are not there, name -> why; without it they are an error.
 
     A rule's option ``scaling`` ("temperature", "vector", "isotonic") calibrates the probabilities of its link on every
     other row, and the rule on the rest.
@@ -82,14 +100,17 @@ def fit_rules(
         made = make_rule(f"rules.{number}", rule, link, single, allow_import)
         if made.needs_target and target is None:
             raise ShortlistError(f"rules.{number}: {rule.name} is fitted on labelled data: give the labels")
-        name, learns = file_name(rule, allow_import), not made.is_fitted
-        name = name if kind is None else f"{name}-{kind}"
+        name, learns = file_name(given, allow_import), not made.is_fitted
+        lacking = _lacking(made, rows)
+        if lacking and left_out is not None:
+            left_out[name] = f"it {lacking}"
+            continue
         with errors_at(f"rules.{number}"):
             own = needed(made, rows)
             if kind is None:
                 made.fit(scores, target if made.needs_target else None, **own)
             else:
-                made = _fit_scaled(made, kind, scores, target, own)
+                made = fit_scaled(made, kind, scores, target, own)
         made.fitted_on = fitted_on if learns else None
         made.fitted_at = datetime.now(UTC).date().isoformat() if learns else None
         fitted[f"{name}-{number}" if name in fitted else name] = made
@@ -103,27 +124,64 @@ def _without_scaling(rule: Named) -> tuple[Named, str | None]:
     return Named.of(rule.name, **options), kind
 
 
-def _fit_scaled(rule: SetRule, kind: Any, scores: Any, target: Any, rows: dict[str, Any]) -> SetRule:
-    """Every other row calibrates the probabilities, the others the rule: its promise needs rows of its own."""
+def _check_link(rule: SetRule, target: Any = ()) -> None:
     if target is None or not hasattr(rule, "link"):
         raise ShortlistError("scaling calibrates the link of a rule: it needs labels, and a rule that has a link")
-    rule.link = fit_scaling(kind, scores[::2], target[::2], rule.link)
+
+
+def fit_scaled(rule: SetRule, kind: Any, scores: Any, target: Any, rows: Mapping[str, Any] | None = None) -> SetRule:
+    """The rule with its link scaled (``kind``: see `fit_scaling`). Every other row calibrates the probabilities, the
+    others the rule: its promise needs rows of its own.
+
+    >>> import torch
+    >>> scores, labels = torch.randn(200, 3), torch.randint(3, (200,))
+    >>> fit_scaled(Conformal(0.2), "vector", scores, labels).link
+    ScaledLink(vector of softmax)
+    """
+    _check_link(rule, target)
+    rule.link = fit_scaling(kind, scores[::2], target[::2], rule.link)  # type: ignore[attr-defined]
     made: SetRule = type(rule)(**rule._settings())
-    own = {name: values[1::2] for name, values in rows.items() if values is not None}
+    own = {name: values[1::2] for name, values in (rows or {}).items()}
     return made.fit(scores[1::2], target[1::2] if made.needs_target else None, **own)
 
 
 def needed(rule: SetRule, rows: Mapping[str, Any] | None) -> dict[str, Any]:
     """What the rule needs of the rows beside their scores, for its ``fit`` and ``predict``."""
+    lacking = _lacking(rule, rows)
+    if lacking:
+        raise ShortlistError(f"{type(rule).__name__} {lacking}")
     return {name: (rows or {}).get(name) for name in rule.needs}
 
 
+def _lacking(rule: SetRule, rows: Mapping[str, Any] | None) -> str:
+    lacking = [name for name in rule.needs if (rows or {}).get(name) is None]
+    if not lacking:
+        return ""
+    options, arguments = (" ".join(form.format(name) for name in lacking) for form in ("--{} FILE", "{}="))
+    return f"needs the {' and '.join(lacking)} of the rows: give {options} (in Python {arguments})"
+
+
+def no_answer(rule: SetRule, rows: Mapping[str, Any] | None = None) -> str:
+    """Why the rule cannot answer: it needs groups or weights of the rows, or no threshold keeps its promise. Nothing
+    where it can.
+
+    >>> no_answer(Conformal(0.1, by_group=True)), no_answer(TopK(2))
+    ('it needs the groups of the rows: give --groups FILE (in Python groups=)', '')
+    """
+    lacking = _lacking(rule, rows)
+    if lacking:
+        return f"it {lacking}"
+    return rule.concern if rule.is_fitted and getattr(rule, "threshold", 0.0) is None else ""
+
+
 def file_name(rule: Named, allow_import: Sequence[str] = ()) -> str:
-    """The rule's name and its main setting, where it is given: ``average-k-5``, ``risk-control-recall``."""
+    """The rule's name, its main setting, where it is given, and its scaling, likewise: ``average-k-5``,
+    ``risk-control-recall``, ``conformal-0.1-temperature``."""
     name = rule.name.rpartition(":")[2]
     main = next(iter(inspect.signature(RULES.find(rule.name, allow_import)).parameters), "")
     value = rule.options.get(main)
-    parts = value if isinstance(value, list | tuple) else [] if value is None else [value]
+    parts = list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
+    parts += [rule.options["scaling"]] if rule.options.get("scaling") is not None else []
     return "-".join([name, *(f"{part:g}" if isinstance(part, int | float) else str(part) for part in parts)])
 
 

@@ -17,6 +17,11 @@ _RIDGE = 1e-3  # pulls scales to 1 and shifts to 0, against labels that few rows
 _MOST_POINTS = 20_000  # of an isotonic fit: more are averaged over this many quantiles first
 
 
+def check_scaling(kind: Any) -> None:
+    if kind not in SCALINGS:
+        raise ShortlistError(f"scaling must be one of {', '.join(map(repr, SCALINGS))}, got {kind!r}")
+
+
 def fit_scaling(
     kind: Literal["temperature", "vector", "isotonic"], scores: Any, target: Any, link: Link | None = None
 ) -> ScaledLink:
@@ -34,8 +39,7 @@ def fit_scaling(
     >>> 2.8 < link.scale[0] < 3.2
     True
     """
-    if kind not in SCALINGS:
-        raise ShortlistError(f"scaling must be one of {', '.join(map(repr, SCALINGS))}, got {kind!r}")
+    check_scaling(kind)
     blocks = [block for block in read_blocks(scores, target) if len(block.scores)]
     if not blocks or any(block.target is None for block in blocks):
         raise ShortlistError("a scaling is fitted on rows and their labels: fit_scaling(kind, scores, target)")
