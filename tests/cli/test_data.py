@@ -34,9 +34,9 @@ def test_a_column_that_is_left_out_is_never_no_problems_alone(cli: Cli) -> None:
         "features (1): a",
         "labels (2): cat, dog",
         "ignored (1): city (it holds no numbers)",
+        "labels in 2 examples: 'cat' 1, 'dog' 0; 2 of 4 answers are unknown",
         "warning: 1 column is left out, because it holds no numbers: 'city': write it as numbers, or name it in "
         "other_columns",
-        "labels in 2 examples: 'cat' 1, 'dog' 0; 2 of 4 answers are unknown",
         "no problems, 1 warning",
     ]
     assert "ignored (1): city (it holds no numbers)" in described.out.splitlines()

@@ -88,6 +88,11 @@ def test_a_rule_that_cannot_answer_is_left_out_and_it_is_said_why(
     page = (tmp_path / "report" / "index.html").read_text()
     assert f"<li>conformal: {needs}" in page
     assert "<li>risk-control-f1: no threshold keeps the promise" in page
+    with_rows = [f"--{name}={path}" for name, path in rows.items()]
+    run_here(capsys, "report", *arguments, f"--rules={tmp_path / 'rules'}", *with_rows, "-o", tmp_path / "report")
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert needs not in page
+    assert "<li>Of 2 groups, " in page
 
 
 # ---- calibrated probabilities

@@ -56,9 +56,7 @@ def check(
         _tell_notes(plan)
         for line in grouped(found):
             print_line(line)
-        concerns = _show_columns(dataset, blanks)
-        if dataset is not None:
-            say(_labels_found(dataset))
+        concerns = _show_columns(dataset, blanks, labels=True)
         _tell_plan(plan, dataset)
         known = f"{len(found)} problem{'s' * (len(found) != 1)}" if found else "no problems"
         say(known + (f", {concerns} warning{'s' * (concerns > 1)}" if concerns else ""))
@@ -177,7 +175,9 @@ def _prepared(dataset: Any, blanks: Sequence[str]) -> tuple[list[str], list[str]
     return [*dataset.columns.without(left).lines(), *prepared.describe(left_out=False).splitlines()], warned
 
 
-def _show_columns(dataset: Any, blanks: Sequence[str], show: Callable[[str], None] = say) -> int:
+def _show_columns(
+    dataset: Any, blanks: Sequence[str], show: Callable[[str], None] = say, *, labels: bool = False
+) -> int:
     """Say what the columns of a table are used for, what the reader decided, and what to look at again; returns how
     much that is."""
     from shortlist.data.table_concerns import table_concerns
@@ -185,7 +185,7 @@ def _show_columns(dataset: Any, blanks: Sequence[str], show: Callable[[str], Non
     if dataset is None:
         return 0
     lines, warned = _prepared(dataset, blanks)
-    for line in (*lines, *dataset.notes):
+    for line in (*lines, *dataset.notes, *([_labels_found(dataset)] if labels else [])):
         show(line)
     concerns = [*table_concerns(dataset, blanks), *warned]
     for concern in concerns:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, Json, Labels, Link, Rules, Scores
+from shortlist.cli._arguments import AllowImport, Groups, Json, Labels, Link, Rules, Scores, Weights
 from shortlist.cli._output import print_json, say
 
 
@@ -35,6 +35,8 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the report goes; RUN/report for one run.")
     ] = None,
+    groups: Groups = None,
+    weights: Weights = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also show which training examples speak for the labels of some examples.")
     ] = False,
@@ -62,6 +64,8 @@ def report(
         calibration=calibration,
         names=names,
         k=k,
+        groups=groups,
+        weights=weights,
         explain=explain,
         allow_import=allow_import or (),
     )

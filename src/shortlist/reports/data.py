@@ -15,7 +15,7 @@ from shortlist.labels import LabelSets, check_label_matrix
 from shortlist.links import check_link, usual_link
 from shortlist.reports.advice import Use
 from shortlist.sets import AverageK, SetRule, TopK
-from shortlist.sets.named import no_answer
+from shortlist.sets.named import needed, no_answer
 
 Image = bytes | NDArray[np.uint8]
 
@@ -43,6 +43,7 @@ class RunResult:
         on: what the examples are called (`SetRule.fitted_on` says on which a rule was fitted).
         used_for: what else these examples were used for, of which the page warns.
         left_out: fitted rules that cannot answer here, and why.
+        rows: the "groups" and "weights" of the examples, for rules that need them; coverage is told by group.
     """
 
     name: str
@@ -63,9 +64,10 @@ class RunResult:
     on: str | None = None
     used_for: Sequence[Use] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        able = {rule: no_answer(made) for rule, made in self.rules.items()}
+        able = {rule: no_answer(made, self.rows) for rule, made in self.rules.items()}
         _put(self, "left_out", {**self.left_out, **{rule: why for rule, why in able.items() if why}})
         _put(self, "rules", {rule: made for rule, made in self.rules.items() if not able[rule]})
         scores = _scores(self.scores, f"scores of run {self.name!r}")
@@ -92,6 +94,10 @@ class RunResult:
     def is_single(self) -> bool:
         """One label per example (class indices), rather than a label matrix?"""
         return self.target.ndim == 1
+
+    def sets_by(self, rule: str) -> LabelSets:
+        """The sets of one of the rules."""
+        return self.rules[rule].predict(self.scores, **needed(self.rules[rule], self.rows))
 
     def average_k(self, k: float) -> AverageK:
         """``AverageK`` fitted for this k, on the calibration scores where there are any."""
@@ -218,6 +224,7 @@ def from_scores(
     calibration: Any = None,
     train_counts: Any = None,
     commands: Sequence[str] = (),
+    rows: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> ReportData:
     """A report's data from the scores of any model.
@@ -230,6 +237,7 @@ def from_scores(
         k: the average set size to start from; 5 by default.
         rules: fitted set rules by name, instead of ``TopK`` and ``AverageK`` of k labels.
         calibration: (M, L) held-out scores for the thresholds.
+        rows: the "groups" and "weights" of the examples, for rules that need them.
         more: other fields of ``ReportData`` (truth, images, groups, ...).
 
     >>> import numpy as np
@@ -251,6 +259,7 @@ def from_scores(
         train_counts=train_counts,
         commands=commands,
         on=name,
+        rows=rows or {},
     )
     if k is not None and not rules:
         _put(run, "rules", run.usual_rules(k))

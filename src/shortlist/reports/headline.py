@@ -62,7 +62,7 @@ _ESTIMATES = ("size", "coverage", "precision", "recall", "f1")
 
 def _measured(run: RunResult, rule: str, examples: Examples) -> Measured:
     """What `measure` finds, and the numbers of `set_summary` with their intervals (of several seeds: their mean)."""
-    sets = run.rules[rule].predict(run.scores)
+    sets = run.sets_by(rule)
     found, summary = measure(sets, examples), set_summary(sets, run.target)
     for key in _ESTIMATES:
         found[key], found[f"{key}_interval"] = np.float64(summary[key].value), np.array(summary[key][1:])

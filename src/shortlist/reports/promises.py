@@ -12,6 +12,7 @@ import numpy as np
 from shortlist.metrics.functional import (
     calibration_error,
     coverage_by_class,
+    coverage_by_group,
     coverage_by_size,
     coverage_gap,
     reliability,
@@ -25,7 +26,6 @@ from shortlist.reports.charts import Chart
 from shortlist.reports.data import ReportData, RunResult
 from shortlist.reports.drawing import picture_of
 from shortlist.reports.words import fixed, percent
-from shortlist.sets import SetRule
 
 _ENOUGH = 20  # examples of a label or of a set size, to be named
 _SLAB = 200  # examples that are needed to look for the worst slab
@@ -37,18 +37,18 @@ def promises(by_name: Mapping[str, Sequence[RunResult]], data: ReportData) -> li
     found = []
     for place, (name, runs) in enumerate(by_name.items()):
         run = runs[0]
-        rules = [{"rule": rule, "said": _said(run, made, data)} for rule, made in run.rules.items() if made.promise]
+        rules = [{"rule": rule, "said": _said(run, rule, data)} for rule, made in run.rules.items() if made.promise]
         left_out = [{"rule": rule, "why": why} for rule, why in run.left_out.items()]
         told = {"rules": rules, "left_out": left_out, "alike": _alike(run)}
         found.append({"name": name, **told, **_probabilities(run, place)})
     return found
 
 
-def _said(run: RunResult, rule: SetRule, data: ReportData) -> list[str]:
-    sets = rule.predict(run.scores)
+def _said(run: RunResult, rule: str, data: ReportData) -> list[str]:
+    sets = run.sets_by(rule)
     summary = set_summary(sets, run.target)
     held, size = summary["coverage"], summary["size"]
-    said = [f"It promises: {rule.promise}."]
+    said = [f"It promises: {run.rules[rule].promise}."]
     if not math.isfinite(held.value):
         return said
     said.append(
@@ -68,6 +68,11 @@ def _said(run: RunResult, rule: SetRule, data: ReportData) -> list[str]:
             f"Of the labels with {_ENOUGH} examples or more, {name} is held least often: {_share(worst)}. On average "
             f"the coverage of a label is {fixed(100 * gap, 1)} percentage points away from that of all."
         )
+    groups = run.rows.get("groups")
+    if groups is not None:
+        of_groups = coverage_by_group(sets, run.target, groups)
+        name = min(of_groups, key=lambda group: of_groups[group].value)
+        said.append(f"Of {len(of_groups)} groups, {name} does worst: sets hold {_share(of_groups[name])}.")
     by_size = coverage_by_size(sets, run.target)
     counted = {name: one for name, one in by_size.items() if _rows(sets.sizes, name) >= _ENOUGH}
     if len(counted) > 1:

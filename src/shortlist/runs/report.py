@@ -28,6 +28,8 @@ def report(
     names: PathLike | None = None,
     k: float | None = None,
     explain: bool = False,
+    groups: PathLike | None = None,
+    weights: PathLike | None = None,
     allow_import: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write one HTML page that opens offline, and its figures beside it. It is what ``shortlist report`` does, and
@@ -37,7 +39,7 @@ def report(
     given. ``out`` is the folder: ``RUN/report`` for one run. ``explain`` shows for some examples the training examples
     that speak for their labels; of imcl it is always shown. The other options are for files of another model's
     ``scores`` and ``labels``: held-out scores that set the thresholds, the labels' names, the mean set size to start
-    from.
+    from. ``groups`` and ``weights`` as for ``calibrate``, of the examples that are shown; coverage is told by group.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
@@ -63,7 +65,7 @@ def report(
             if explain:
                 check_has_labels(opened[0])
             return write_task_report(task, opened, part, title, folder)
-        data = from_runs(opened, part, title, explain)
+        data = from_runs(opened, part, title, explain, groups, weights)
     else:
         if scores is None or labels is None:
             raise ShortlistError("--scores are reported on with their --labels: give both")
@@ -73,7 +75,7 @@ def report(
             raise ShortlistError("--explain is for runs: scores of another model say nothing of similar examples")
         if part is not None:
             raise ShortlistError("--part is a part of a run's data: it does not go with --scores")
-        data = from_files(scores, labels, link, rules, calibration, names, k, title, allow_import)
+        data = from_files(scores, labels, link, rules, calibration, names, k, title, allow_import, groups, weights)
         folder = Path(out)
     for run in data.runs:
         for rule, why in run.left_out.items():

@@ -16,14 +16,19 @@ from shortlist.reports.similarity import explain_run
 from shortlist.runs.config import CONFIG
 from shortlist.runs.rule_files import load_rules
 from shortlist.runs.run import ENVIRONMENT, Run
-from shortlist.runs.scores import read_labels, read_scores
+from shortlist.runs.scores import read_labels, read_rows, read_scores
 from shortlist.runs.used_for import used_for
 from shortlist.sets.named import fit_rules, usual_rules
 from shortlist.training.encoders import reading_in_words
 
 
 def from_runs(
-    runs: Sequence[Run], part: str | None = None, title: str | None = None, explain: bool = False
+    runs: Sequence[Run],
+    part: str | None = None,
+    title: str | None = None,
+    explain: bool = False,
+    groups: PathLike | None = None,
+    weights: PathLike | None = None,
 ) -> ReportData:
     """Runs side by side on the same part of the data; those that differ only in their seed get one name."""
     twice = [path for path, times in Counter(run.path.resolve() for run in runs).items() if times > 1]
@@ -35,7 +40,8 @@ def from_runs(
         chosen = part or ("test" if "test" in parts else "validation")
         if chosen not in parts:
             raise ShortlistError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
-        results.append(_result(run, name, parts, chosen, explain))
+        rows = read_rows(groups, weights, len(parts[chosen]))
+        results.append(_result(run, name, parts, chosen, explain, rows))
         run.release()
         if first is None:
             first, heading = parts[chosen], heading_of(run, parts)
@@ -66,6 +72,8 @@ def from_files(
     k: float | None,
     title: str | None,
     allow_import: Sequence[str] = (),
+    groups: PathLike | None = None,
+    weights: PathLike | None = None,
 ) -> ReportData:
     """The scores of any model."""
     values = read_scores(scores)
@@ -79,11 +87,14 @@ def from_files(
         title=title or f"Report on {Path(scores).name}",
         rules=None if rules is None else load_rules(rules, allow_import),
         calibration=None if calibration is None else read_scores(calibration),
+        rows=read_rows(groups, weights, len(values)),
         commands=[shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])],
     )
 
 
-def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, explain: bool) -> RunResult:
+def _result(
+    run: Run, name: str, parts: dict[str, Dataset], chosen: str, explain: bool, rows: dict[str, Any]
+) -> RunResult:
     config, explained = run.config, explain or run.config.objective.name == "imcl"
     learner = run.learner(parts["train"] if explained else None)
     link = learner.objective.link
@@ -119,6 +130,7 @@ def _result(run: Run, name: str, parts: dict[str, Dataset], chosen: str, explain
         on=chosen,
         used_for=used_for(run, chosen),
         left_out=left_out,
+        rows=rows,
     )
 
 
