@@ -120,7 +120,7 @@ template <class T, class F> void asymmetric_rows(LossCall& call, const F& term, 
     const double weight = weight_of(call, row);
     RowSum sum;
     if (o.unknown_rule == kIgnore) {
-      const auto codes = [&](int64_t begin, int64_t count, T* out) { read_codes(call, row, begin, count, out); };
+      const auto codes = [&](int64_t begin, int64_t count, T* out) { return read_piece(call, row, begin, count, out); };
       sum = entry_sums(s, call.n, codes, term, T(weight), grad);
     } else {
       T* code = rows.get<T>(call.n);
@@ -128,6 +128,7 @@ template <class T, class F> void asymmetric_rows(LossCall& call, const F& term, 
       settle_unknown(s, call.n, code, o);
       const auto codes = [&](int64_t begin, int64_t count, T* out) {
         std::memcpy(out, code + begin, size_t(count) * sizeof(T));
+        return kMixed;
       };
       sum = entry_sums(s, call.n, codes, term, T(weight), grad);
     }

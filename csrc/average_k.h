@@ -188,6 +188,7 @@ template <class T> double average_k_batch(const Rows& all, const AverageKCall& c
       for (; next < chosen.start[row + 1] && chosen.label[next] < begin + count; ++next)
         if (chosen.marked[next]) out[chosen.label[next] - begin] = T(1);
       if (index[row] >= begin && index[row] < begin + count) out[index[row] - begin] = T(-1);
+      return kMixed;
     };
     const SetTerm<T> term{T(candidate_share), T(negative_share)};
     const double sets = entry_sums(z, n, codes, term, T(weight), g).loss;

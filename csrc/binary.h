@@ -33,7 +33,7 @@ template <class T> void binary(LossCall& call, const shortlist::BinaryOptions& o
     const T* s = row_of<const T>(call.scores, row, call.n);
     T* grad = row_of<T>(call.grad, row, call.n);
     const double weight = weight_of(call, row);
-    const auto codes = [&](int64_t begin, int64_t count, T* out) { read_codes(call, row, begin, count, out); };
+    const auto codes = [&](int64_t begin, int64_t count, T* out) { return read_piece(call, row, begin, count, out); };
     const RowSum sum = entry_sums(s, call.n, codes, BinaryTerm<T>{padded_weight}, T(weight), grad);
     finish_entries(call, row, sum, weight, grad);
   });
@@ -54,6 +54,7 @@ template <class T> void partial_binary(LossCall& call, const shortlist::PartialB
     const double weight = known ? weight_of(call, row) : 0.0;
     const auto codes = [&](int64_t begin, int64_t count, T* out) {
       std::memcpy(out, code + begin, size_t(count) * sizeof(T));
+      return kMixed;
     };
     const RowSum sum = entry_sums(s, call.n, codes, BinaryTerm<T>{nullptr}, T(weight * factor), grad);
     call.row_loss[row] = weight > 0 ? factor * sum.loss : 0.0;
@@ -102,6 +103,7 @@ template <class T> void assume_negative(LossCall& call, const shortlist::AssumeN
     const auto codes = [&](int64_t begin, int64_t count, T* out) {
       fill(out, count, T(0));
       if (y >= begin && y < begin + count) out[y - begin] = T(1);
+      return kMixed;
     };
     RowSum sum;
     if (weight > 0) {

@@ -10,13 +10,22 @@ namespace shortlist {
 
 // ---- losses ----
 
-enum TargetKind : int { kIndices = 0, kInt8 = 1, kInt32 = 2, kInt64 = 3, kFloat32 = 4, kFloat64 = 5 };
+enum TargetKind : int { kIndices = 0, kInt8 = 1, kInt32 = 2, kInt64 = 3, kFloat32 = 4, kFloat64 = 5, kSparse32 = 6, kSparse64 = 7 };
+
+// A label matrix of which some entries are stored: those of a row from offsets[row] to offsets[row + 1]. Python hands over
+// its address as the target. Nothing is trusted: whatever the numbers, no memory is touched that is not the matrix's.
+struct SparseTarget {
+  const int64_t* offsets;  // rows + 1
+  const void* indices;     // labels, increasing within a row; of 32 or 64 bits, as the kind says
+  const int8_t* values;    // 1, 0 or -1 of each, and last that of all entries that are not stored
+  int64_t stored;
+};
 
 struct LossArguments {
   bool is_double;           // type of scores, weight, loss, scale and grad
   int64_t rows, n;          // scores are rows x n, contiguous
   const void* scores;
-  const void* target;       // int64 class indices (rows), or a label matrix (rows x n)
+  const void* target;       // int64 class indices (rows), or a label matrix (rows x n), or a SparseTarget
   int target_kind;
   const void* weight;       // one per row, or null for 1
   void* loss;               // out: one per group, or one per row where nothing is reduced

@@ -24,16 +24,39 @@ template <class T, class U> void read_as(LossCall& call, int64_t start, int64_t 
   report_bad(call, start + i);
 }
 
-// Codes of `count` labels of a row from `begin` on.
-template <class T> void read_codes(LossCall& call, int64_t row, int64_t begin, int64_t count, T* code) {
+// What all codes of a piece are, where it is known that they are alike; only those of the first vector are then written.
+enum Alike : int { kMixed, kAllAbsent, kAllUnknown };
+
+template <class T, class I> Alike read_stored(const LossCall& call, int64_t row, int64_t begin, int64_t count, T* code, bool all) {
+  const StoredEntries<I> y(call, row, begin, begin + count);
+  if (!all && y.count == 0) {
+    fill(code, kWidth<T>, T(y.rest));
+    return y.rest == 0 ? kAllAbsent : kAllUnknown;
+  }
+  fill(code, count, T(y.rest == 0 ? 0 : -1));
+  for (int64_t i = 0; i < y.count; ++i)
+    code[int64_t(y.label[i]) - begin] = y.value[i] == 1 ? T(1) : y.value[i] == 0 ? T(0) : T(-1);
+  return kMixed;
+}
+
+// Codes of `count` labels of a row from `begin` on, unless they are alike.
+template <class T> Alike read_piece(LossCall& call, int64_t row, int64_t begin, int64_t count, T* code, bool all = false) {
   const int64_t start = row * call.n + begin;
   switch (call.target_kind) {
-    case shortlist::kInt8: return read_as<T, int8_t>(call, start, count, code);
-    case shortlist::kInt32: return read_as<T, int32_t>(call, start, count, code);
-    case shortlist::kInt64: return read_as<T, int64_t>(call, start, count, code);
-    case shortlist::kFloat32: return read_as<T, float>(call, start, count, code);
-    default: return read_as<T, double>(call, start, count, code);
+    case shortlist::kInt8: read_as<T, int8_t>(call, start, count, code); break;
+    case shortlist::kInt32: read_as<T, int32_t>(call, start, count, code); break;
+    case shortlist::kInt64: read_as<T, int64_t>(call, start, count, code); break;
+    case shortlist::kFloat32: read_as<T, float>(call, start, count, code); break;
+    case shortlist::kSparse32: return read_stored<T, int32_t>(call, row, begin, count, code, all);
+    case shortlist::kSparse64: return read_stored<T, int64_t>(call, row, begin, count, code, all);
+    default: read_as<T, double>(call, start, count, code);
   }
+  return kMixed;
+}
+
+// The same, always written.
+template <class T> void read_codes(LossCall& call, int64_t row, int64_t begin, int64_t count, T* code) {
+  read_piece(call, row, begin, count, code, true);
 }
 
 // The first `count` elements of a vector, at the end of a row.

@@ -17,8 +17,9 @@ struct RowSum {
   int64_t count = 0;  // entries that count: those whose code is not negative
 };
 
-// codes(begin, count, out) writes label codes; term(x, code, j) gives the loss of the entries from j on and its slope.
-// Entries of negative code are left out, whatever their score. grad (or null) receives slope * weight.
+// codes(begin, count, out) writes label codes, or says that they are alike; term(x, code, j) gives the loss of the entries
+// from j on and its slope. Entries of negative code are left out, whatever their score. grad (or null) receives
+// slope * weight.
 template <class T, class Codes, class F>
 RowSum entry_sums(const T* s, int64_t n, Codes&& codes, F&& term, T weight, T* grad) {
   constexpr int W = kWidth<T>;
@@ -26,7 +27,11 @@ RowSum entry_sums(const T* s, int64_t n, Codes&& codes, F&& term, T weight, T* g
   RowSum out;
   for (int64_t begin = 0; begin < n; begin += kChunk) {
     const int64_t count = n - begin < kChunk ? n - begin : kChunk;
-    codes(begin, count, code);
+    const Alike alike = codes(begin, count, code);
+    if (alike == kAllUnknown) {
+      if (grad) fill(grad + begin, count, T(0));
+      continue;
+    }
     Vec<T> sum{};
     Int<T> counted{};
     const auto weighted_slope = [&](Vec<T> x, Vec<T> y, int64_t j) {
@@ -37,6 +42,16 @@ RowSum entry_sums(const T* s, int64_t n, Codes&& codes, F&& term, T weight, T* g
       return in ? t.slope * weight : splat<T>(0);
     };
     int64_t i = 0;
+    if (alike == kAllAbsent) {  // the same arithmetic, of which the compiler leaves out what is of other codes
+      const Int<T> in = load(code) >= T(0);  // all: without it, product and sum would be rounded as one
+      for (; i + W <= count; i += W) {
+        const Term<T> t = term(bounded<T>(load(s + begin + i)), splat<T>(0), begin + i);
+        sum += in ? t.loss : splat<T>(0);
+        if (grad) store(grad + begin + i, t.slope * weight);
+      }
+      out.count += i;
+      fill(code + i, count - i, T(0));
+    }
     for (; i + W <= count; i += W) {
       const Vec<T> g = weighted_slope(load(s + begin + i), load(code + i), begin + i);
       if (grad) store(grad + begin + i, g);

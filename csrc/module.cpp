@@ -140,6 +140,7 @@ NB_MODULE(_native, m) {
   m.def("use_isa", [](const std::string& name) { chosen = find(name); });  // in this thread
   m.def("use_isa_usually", [](const std::string& name) { usual = find(name); });
   m.def("looked_at", [] { return active().looked_at(); });
+  m.attr("sparse_targets") = true;  // this build reads a SparseTarget
   def_loss(m, "smooth_topk", &Kernels::smooth_topk);
   def_loss(m, "assume_negative", &Kernels::assume_negative);
   def_loss(m, "truncated_entropy", &Kernels::truncated_entropy);

@@ -66,6 +66,37 @@ template <class U> Present scan(LossCall& call, int64_t row, int32_t* label, uin
   return {label, count};
 }
 
+// What a sparse target stores of a row, from label `begin` up to label `end`.
+template <class I> struct StoredEntries {
+  const I* label;
+  const int8_t* value;
+  int64_t count = 0;
+  int8_t rest;
+
+  StoredEntries(const LossCall& call, int64_t row, int64_t begin, int64_t end) {
+    const auto& t = *static_cast<const shortlist::SparseTarget*>(call.target);
+    rest = t.values[t.stored];
+    int64_t low = t.offsets[row], high = t.offsets[row + 1];
+    low = low < 0 ? 0 : low, high = high > t.stored ? t.stored : high;
+    const I* all = static_cast<const I*>(t.indices);
+    for (int64_t last = high; begin > 0 && low < last;) {  // the first that is not below begin
+      const int64_t middle = low + (last - low) / 2;
+      if (int64_t(all[middle]) < begin) low = middle + 1;
+      else last = middle;
+    }
+    label = all + low, value = t.values + low;
+    while (low + count < high && int64_t(label[count]) >= begin && int64_t(label[count]) < end) ++count;
+  }
+};
+
+template <class I> Present stored_present(const LossCall& call, int64_t row, int32_t* label) {
+  const StoredEntries<I> y(call, row, 0, call.n);
+  int64_t count = 0;
+  for (int64_t i = 0; i < y.count && count < call.n; ++i)
+    if (y.value[i] == 1) label[count++] = int32_t(y.label[i]);
+  return {label, count};
+}
+
 // The labels observed present in a row, whatever the target's form. Lives until the next call on this thread.
 inline Present present(LossCall& call, int64_t row) {
   static thread_local Scratch labels, flags;
@@ -75,6 +106,8 @@ inline Present present(LossCall& call, int64_t row) {
     label[0] = int32_t(y);
     return {label, y >= 0};
   }
+  if (call.target_kind == shortlist::kSparse32) return stored_present<int32_t>(call, row, label);
+  if (call.target_kind == shortlist::kSparse64) return stored_present<int64_t>(call, row, label);
   uint8_t* flag = flags.get<uint8_t>(call.n + 8);
   switch (call.target_kind) {
     case shortlist::kInt8: return scan<int8_t>(call, row, label, flag);

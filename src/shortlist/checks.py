@@ -238,9 +238,13 @@ def check_label_matrix_shape(scores: Tensor, target: Tensor) -> None:
 
 
 def raise_bad_label(target: Tensor, flat: int) -> None:
-    raise ShortlistError(
-        f"target{_position(target, flat)} is {target.flatten()[flat].item()}: a label matrix holds 1 (present), "
-        f"0 (absent) and -1 (unknown); shortlist.labels has converters for other codings"
+    raise bad_label(_position(target, flat), target.flatten()[flat].item())
+
+
+def bad_label(position: str, value: float) -> ShortlistError:
+    return ShortlistError(
+        f"target{position} is {value}: a label matrix holds 1 (present), 0 (absent) and -1 (unknown); "
+        f"shortlist.labels has converters for other codings"
     )
 
 

@@ -4,16 +4,19 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import shortlist.functional as F
 from shortlist.distributed import world_size
+from shortlist.labels import SparseLabels
 from shortlist.memories import ROLELoss
 from shortlist.nn.average_k_head import AverageKHead
 from shortlist.objectives.loss_functions import cross_entropy_loss
@@ -33,9 +36,9 @@ TOP_K: dict[str, Loss] = {
 }
 
 
-def losses() -> dict[str, tuple[type[nn.Module], Loss, Tensor]]:
+def losses() -> dict[str, tuple[type[nn.Module], Loss, Tensor | SparseLabels]]:
     """name -> (model, loss(model output, target, rows, **options), target of the whole batch)."""
-    table: dict[str, tuple[type[nn.Module], Loss, Tensor]] = {}
+    table: dict[str, tuple[type[nn.Module], Loss, Any]] = {}
     for name, case in CASES.items():
         for reduction in REDUCTIONS if not case.topk else ():
 
@@ -54,6 +57,10 @@ def losses() -> dict[str, tuple[type[nn.Module], Loss, Tensor]]:
             for form, target in {"indices": unknown, "matrix": matrix}.items():
                 if form == "indices" or name in ("lml", "truncated_entropy"):
                     table[f"{name}-{reduction}-{form}"] = (nn.Linear, partial(loss, reduction=reduction), target)
+
+    for name in ("binary-mean", "two_way-mean", "rml-sum", "lml-mean-matrix"):  # what is stored of the same matrix
+        kind, sparse_loss, target = table[name]
+        table[f"{name}-sparse"] = (kind, sparse_loss, SparseLabels.of(csr_array(target.numpy())))
 
     def weighted(scores: Tensor, target: Tensor, **options: bool) -> Tensor:
         weight = torch.arange(1.0, LABELS + 1, dtype=scores.dtype)
@@ -75,7 +82,7 @@ def losses() -> dict[str, tuple[type[nn.Module], Loss, Tensor]]:
     return table
 
 
-def gradient_error(kind: type[nn.Module], loss: Loss, target: Tensor, mine: slice) -> dict[str, float]:
+def gradient_error(kind: type[nn.Module], loss: Loss, target: Tensor | SparseLabels, mine: slice) -> dict[str, float]:
     features = some_scores(ROWS, FEATURES, seed=11)
     torch.manual_seed(0)
     model = kind(FEATURES, LABELS).double()

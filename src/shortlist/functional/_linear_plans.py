@@ -19,6 +19,7 @@ from shortlist.functional.expected_positive import expected_positive_loss, expec
 from shortlist.functional.noised_topk import noised_topk_loss, rows_of_a_draw
 from shortlist.functional.reduction import NotedMean
 from shortlist.functional.two_way import two_way_loss
+from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 
 _BY_ROW = ("mask", "sample_weight")
 
@@ -29,7 +30,7 @@ class Plan:
     heads have gathered are to be multiplied by. ``upstream``: of each row's loss, where they stay apart."""
 
     loss: Callable[..., Tensor]
-    target: Tensor
+    target: Tensor | SparseLabels
     options: dict[str, Any]
     memory: int
 
@@ -157,7 +158,7 @@ class TwoWay(ByRows):
         value = columns = wide(head.features.new_zeros(()))
         has_present = torch.zeros_like(counts, dtype=torch.bool)
         for labels in blocks(head.num_labels, self.arrays * most_rows * head.entry_bytes, self.memory):
-            target, part = self.target[:, labels], None if mask is None else mask[:, labels]
+            target, part = dense_labels(self.target[:, labels]), None if mask is None else mask[:, labels]
             value = value + self._columns(head, labels, target, part)
             present = target == 1 if part is None else (target == 1) & part
             has_present |= present.any(-1)
@@ -331,7 +332,9 @@ class AverageK(Plan):
 _COUPLED = {average_k_loss: AverageK, expected_positive_loss: ExpectedPositive}
 
 
-def plan_of(loss: Callable[..., Tensor], target: Tensor, options: dict[str, Any], memory: int) -> Plan:
+def plan_of(
+    loss: Callable[..., Tensor], target: Tensor | SparseLabels, options: dict[str, Any], memory: int
+) -> Plan:
     if loss is two_way_loss:
         kind: type[Plan] = ByRows if options.get("way") == "sample" else TwoWay
     else:

@@ -21,6 +21,7 @@ from shortlist.functional._native import Native, Traced, eager
 from shortlist.functional._targets import Reader
 from shortlist.functional.reduction import NotedMean, reduce_over_processes, spread_nan
 from shortlist.kernels import native_serves, ops
+from shortlist.labels.sparse_labels import SparseLabels, Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class RowLoss:
     def __call__(
         self,
         scores: Tensor,
-        target: Tensor,
+        target: Target,
         *args: Any,
         mask: Tensor | None = None,
         weight: Tensor | None = None,
@@ -78,6 +79,7 @@ class RowLoss:
         x, target, rows = self.read(x, target, mask, weight, sample_weight, native)
         shape = x.shape[:-1]
         if x.ndim != 2:
+            assert isinstance(target, Tensor)  # sparse labels go with two dimensions
             x = x.reshape(-1, x.shape[-1])
             target = target.reshape(-1) if target.ndim == len(shape) else target.reshape(x.shape)
             rows = None if rows is None else rows.reshape(-1)
@@ -86,6 +88,7 @@ class RowLoss:
         if native:
             loss = self._native(x, target, rows, reduction, args, shape, world)
         else:
+            assert isinstance(target, Tensor)
             if self.minds_mask and mask is not None:
                 args = (*args, mask.expand(*shape, x.shape[-1]).reshape(x.shape))
             loss = self.reduced_twin(x, target, rows, reduction, args, world)
@@ -116,7 +119,7 @@ class RowLoss:
     def _native(
         self,
         scores: Tensor,
-        target: Tensor,
+        target: Tensor | SparseLabels,
         weight: Tensor | None,
         reduction: str,
         args: tuple[Any, ...],
@@ -128,7 +131,8 @@ class RowLoss:
         own = 0
         while own < len(args) and (args[own] is None or isinstance(args[own], Tensor)):
             own += 1
-        tensors, numbers = (scores, weight, *args[:own], target), args[own:]
+        labels = (target,) if isinstance(target, Tensor) else target.tensors
+        tensors, numbers = (scores, weight, *args[:own], *labels), args[own:]
         learns = scores.requires_grad and torch.is_grad_enabled()
         try:
             traces = world > 1 or torch.compiler.is_compiling()
@@ -141,16 +145,17 @@ class RowLoss:
                 return eager(_Call(self, self.kernel.run, reduction, own, numbers), *tensors)
             else:
                 kernel = self.kernel.op if traces else self.kernel.run
-                loss, _, scale = kernel(scores, (target,), weight, *args[:own], reduction, 0, False, *numbers)
+                loss, _, scale = kernel(scores, labels, weight, *args[:own], reduction, 0, False, *numbers)
                 if isinstance(reduction, NotedMean):
-                    reduction.observed = _observed(loss, scale, target, weight)
+                    reduction.observed = _observed(loss, scale, labels, weight)
         except ops.BadTarget as bad:  # in terms of the target's own shape
+            assert isinstance(target, Tensor)  # what is sparse was checked when it was made
             n = scores.shape[-1]
             if target.ndim == 1:
                 raise_bad_index(target.reshape(shape), bad.position, n)
             raise_bad_label(target.reshape(*shape, n), bad.position)
             raise
-        return loss if world == 1 else _share(loss, scale, target, weight, reduction, world)
+        return loss if world == 1 else _share(loss, scale, labels, weight, reduction, world)
 
 
 @dataclass(eq=False, slots=True)
@@ -175,7 +180,7 @@ class _Call(Native):
         call = (self.reduction, self.groups, True, *self.numbers)
         results: tuple[Tensor, ...] = self.kernel(scores, target, weight, *own, *call)
         if isinstance(self.reduction, NotedMean):
-            self.reduction.observed = _observed(results[0], results[2], target[0], weight)
+            self.reduction.observed = _observed(results[0], results[2], target, weight)
         return results
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
@@ -189,7 +194,8 @@ class _Call(Native):
         return (grad,)
 
     def formula(self, upstream: Tensor, scores: Tensor, weight: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
-        own, (target,) = rest[: self.own], rest[self.own :]
+        own, labels = rest[: self.own], rest[self.own :]
+        target = labels[0] if len(labels) == 1 else SparseLabels.made(*labels, scores.shape[-1]).to_dense()
 
         def loss(s: Tensor) -> Tensor:
             reduced = self.loss.reduced_twin(s, target, weight, self.reduction, (*own, *self.numbers))
@@ -199,7 +205,7 @@ class _Call(Native):
 
 
 def _share(
-    loss: Tensor, scale: Tensor, target: Tensor, weight: Tensor | None, reduction: str, world: int
+    loss: Tensor, scale: Tensor, target: tuple[Tensor, ...], weight: Tensor | None, reduction: str, world: int
 ) -> Tensor:
     """This process's share of the loss of the global batch, as in `reduce_over_processes`."""
     if reduction == "none":
@@ -211,10 +217,10 @@ def _share(
     return loss * (world * observed / torch.where(total > 0, total, 1.0))
 
 
-def _observed(loss: Tensor, scale: Tensor | float, target: Tensor, weight: Tensor | None) -> Tensor:
+def _observed(loss: Tensor, scale: Tensor | float, target: tuple[Tensor, ...], weight: Tensor | None) -> Tensor:
     """What a kernel's mean was divided by."""
-    if target.ndim == 1:  # class indices: their kernels have put the mean's divisor into the gradient already
-        rows = (target >= 0).to(loss.dtype)
+    if len(target) == 1 and target[0].ndim == 1:  # class indices: their kernels put it into the gradient already
+        rows = (target[0] >= 0).to(loss.dtype)
         return (rows if weight is None else rows * weight).sum()
     if isinstance(scale, Tensor):
         return torch.where(scale > 0, 1.0 / scale, 0.0)

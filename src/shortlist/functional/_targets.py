@@ -2,9 +2,13 @@
 
 ``reader(scores, target, mask, weight, sample_weight, native)`` returns the scores, the target, and the weight of each
 row (or None). ``native``: a kernel will check the target's values on its way; else they are checked here.
+
+A label matrix of which only some entries are stored comes as `SparseLabels`, and stays one where a kernel reads it. It
+becomes a whole one where a mask, which is a whole matrix too, changes it, and for the twin.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,19 +24,48 @@ from shortlist.checks import (
     is_index_target,
     mask_indices,
     raise_bad_label,
+    transforms_active,
     values_visible,
     without_denormals,
 )
 from shortlist.errors import ShortlistError
 from shortlist.kernels import native_serves, ops
+from shortlist.labels.sparse_labels import SparseLabels, is_sparse
 
-Rows = tuple[Tensor, Tensor, Tensor | None]
-Reader = Callable[[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None, bool], Rows]
+Rows = tuple[Tensor, Tensor | SparseLabels, Tensor | None]
+Reader = Callable[[Tensor, Any, Tensor | None, Tensor | None, Tensor | None, bool], Rows]
+
+
+def at_the_door(scores: Tensor, target: Any) -> Any:
+    """Labels that are sparse in one of their forms as `SparseLabels`, of the scores' shape and where they are."""
+    if (isinstance(target, Tensor) and target.layout == torch.strided) or not is_sparse(target):
+        return target  # its reader says what is wrong with it
+    given = target.device if isinstance(target, Tensor | SparseLabels) else None
+    labels = SparseLabels.of(target, scores.device if given is None else None)
+    if labels.device != scores.device:
+        raise ShortlistError(
+            f"target is on device {labels.device}, the scores are on {scores.device}: move one of them with .to(device)"
+        )
+    if labels.shape != scores.shape:
+        raise ShortlistError(
+            f"sparse target of shape {tuple(labels.shape)} does not fit scores of shape {tuple(scores.shape)}: "
+            f"a label matrix has the shape of the scores"
+        )
+    return labels
+
+
+def _for_kernel(scores: Tensor, target: Any, mask: Tensor | None, native: bool) -> Any:
+    """The same, as a whole matrix where no kernel reads what is stored."""
+    target = at_the_door(scores, target)
+    if not isinstance(target, SparseLabels):
+        return target
+    stays = native and ops.READS_SPARSE and mask is None and not transforms_active()
+    return target if stays else target.to_dense()
 
 
 def indices(
     scores: Tensor,
-    target: Tensor,
+    target: Any,
     mask: Tensor | None,
     weight: Tensor | None,
     sample_weight: Tensor | None,
@@ -55,17 +88,21 @@ def indices(
 
 def indices_or_matrix(
     scores: Tensor,
-    target: Tensor,
+    target: Any,
     mask: Tensor | None,
     weight: Tensor | None,
     sample_weight: Tensor | None,
     native: bool,
 ) -> Rows:
     """Class indices, or a label matrix of which only the present labels count. What the mask takes out is at -inf."""
-    if is_index_target(scores, target):
+    target = _for_kernel(scores, target, mask, native)
+    sparse = isinstance(target, SparseLabels)
+    if not sparse and is_index_target(scores, target):
         return indices(scores, target, mask, weight, sample_weight, native)
     if weight is not None:
         raise ShortlistError("weight (one per class) goes with class indices; a label matrix takes sample_weight")
+    if sparse:
+        return scores, target, check_sample_weight(scores, sample_weight)
     check_label_matrix(scores, target, values=mask is not None or not native)
     if mask is not None:
         target = torch.where(mask, target, 0)
@@ -74,13 +111,16 @@ def indices_or_matrix(
 
 def label_matrix(
     scores: Tensor,
-    target: Tensor,
+    target: Any,
     mask: Tensor | None,
     weight: Tensor | None,
     sample_weight: Tensor | None,
     native: bool,
 ) -> Rows:
     """A label matrix: 1 present, 0 absent, -1 unknown. Labels that the mask takes out become unknown."""
+    target = _for_kernel(scores, target, mask, native)
+    if isinstance(target, SparseLabels):
+        return scores, target, check_sample_weight(scores, sample_weight)
     check_label_matrix(scores, target, values=mask is not None or not native)
     if mask is not None:
         check_mask(scores, mask)
@@ -90,7 +130,7 @@ def label_matrix(
 
 def single_positive(
     scores: Tensor,
-    target: Tensor,
+    target: Any,
     mask: Tensor | None,
     weight: Tensor | None,
     sample_weight: Tensor | None,
@@ -100,7 +140,10 @@ def single_positive(
 
     -1 marks a row that is not observed, and has weight 0: an unknown index, no present label, or one that is masked.
     """
-    if is_index_target(scores, target):
+    target = at_the_door(scores, target)
+    if isinstance(target, SparseLabels):
+        index = _stored_label(target)
+    elif is_index_target(scores, target):
         check_indices(scores, target)
         index = target.long()
     elif native_serves(scores) and values_visible(scores, target):
@@ -131,6 +174,19 @@ def _present_label(scores: Tensor, target: Tensor) -> Tensor:
         row = int((index < -1).nonzero()[0])
         _raise_several(row, -int(index[row]))
     return index.reshape(scores.shape[:-1])
+
+
+def _stored_label(target: SparseLabels) -> Tensor:
+    """The same of what is stored."""
+    offsets, labels, values = target.tensors
+    present = values[:-1] == 1
+    before = torch.cat([offsets.new_zeros(1), present.cumsum(0)])[offsets]  # of each row, and of all
+    count = before.diff()
+    if values_visible(count) and bool((count > 1).any()):
+        row = int((count > 1).nonzero()[0])
+        _raise_several(row, int(count[row]))
+    index = labels.new_full((len(count) + 1,), -1, dtype=torch.int64)
+    return index.scatter(0, torch.where(present, target.rows(), len(count)), labels.long())[:-1]
 
 
 def _raise_several(row: int, count: int) -> None:

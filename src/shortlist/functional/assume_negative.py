@@ -10,6 +10,7 @@ from shortlist.functional._frame import bounded
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import is_label
 from shortlist.kernels import ops
+from shortlist.labels.sparse_labels import Target
 
 
 def _assume_negative_twin(
@@ -36,7 +37,7 @@ _LOSS = RowLoss(
 
 def assume_negative_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     *,
     weighted: bool = True,
     label_smoothing: float = 0.0,

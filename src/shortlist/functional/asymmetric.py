@@ -13,6 +13,7 @@ from shortlist.functional._frame import bounded
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import largest_members
 from shortlist.kernels import ops
+from shortlist.labels.sparse_labels import Target
 
 IGNORE, NEGATIVE, SELECTIVE = range(3)  # what becomes of unknown labels; `partial_selective_loss` has all three
 
@@ -80,7 +81,7 @@ SELECTIVE_LOSS = replace(_LOSS, per_label=True, minds_mask=True)
 
 def asymmetric_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     *,
     gamma_neg: float = 4.0,
     gamma_pos: float = 1.0,

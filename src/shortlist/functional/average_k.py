@@ -15,6 +15,7 @@ from shortlist.functional._frame import bounded, wide
 from shortlist.functional._native import Native
 from shortlist.functional.label_matrix import check_couples_batch, is_label
 from shortlist.kernels import ops
+from shortlist.labels.sparse_labels import Target
 
 _DIGIT = 8  # bits settled per pass of the selection
 
@@ -131,7 +132,7 @@ class _AverageK(Native):
 def average_k_loss(
     set_scores: Tensor,
     proposal_scores: Tensor,
-    target: Tensor,
+    target: Target,
     k: float,
     *,
     alpha: float = 1.0,

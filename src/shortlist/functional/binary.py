@@ -10,6 +10,7 @@ from shortlist.functional import _targets
 from shortlist.functional._frame import bounded
 from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import ops
+from shortlist.labels.sparse_labels import Target
 
 
 def _binary_entries(scores: Tensor, present: Tensor, absent: Tensor, pos_weight: Tensor | None) -> Tensor:
@@ -32,7 +33,7 @@ _LOSS = RowLoss(
 
 def binary_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     *,
     pos_weight: Tensor | float | None = None,
     mask: Tensor | None = None,

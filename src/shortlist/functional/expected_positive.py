@@ -11,6 +11,7 @@ from shortlist.functional._frame import bounded
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import check_couples_batch
 from shortlist.functional.reduction import reduce_over_processes
+from shortlist.labels.sparse_labels import Target
 
 
 def expected_positive_rows(scores: Tensor, index: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -48,7 +49,7 @@ _LOSS = RowLoss(None, _expected_positive_twin, _targets.single_positive, of="bat
 
 def expected_positive_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     k: float,
     *,
     beta: float = 0.01,

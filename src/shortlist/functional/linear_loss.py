@@ -20,7 +20,9 @@ from shortlist.checks import (
 from shortlist.errors import ShortlistError
 from shortlist.functional._linear_head import Head
 from shortlist.functional._linear_plans import Plan, plan_of
+from shortlist.functional._targets import at_the_door
 from shortlist.functional.average_k import average_k_loss
+from shortlist.labels.sparse_labels import SparseLabels, Target
 
 MEMORY = 80 * 2**20
 _BY_ROW = ("mask", "sample_weight", "k")  # options that may have one entry per row
@@ -30,7 +32,7 @@ def linear_loss(
     loss: Callable[..., Tensor],
     features: Tensor,
     weight: Tensor | tuple[Tensor, Tensor],
-    target: Tensor,
+    target: Target,
     *,
     bias: Tensor | tuple[Tensor, Tensor] | None = None,
     memory: int | None = None,
@@ -80,12 +82,14 @@ def _by_blocks(
     features: Tensor,
     weights: tuple[Tensor, ...],
     biases: tuple[Tensor | None, ...],
-    target: Tensor,
+    target: Any,
     options: dict[str, Any],
     memory: int,
 ) -> Tensor:
     shape, labels = features.shape[:-1], len(weights[0])
-    if not isinstance(target, Tensor):
+    target = at_the_door(_unmade(features, labels), target)
+    sparse = isinstance(target, SparseLabels)
+    if not sparse and not isinstance(target, Tensor):
         raise ShortlistError(f"target must be a torch.Tensor, got {type(target).__name__}")
     if target.shape not in (shape, (*shape, labels)):
         raise ShortlistError(
@@ -93,8 +97,11 @@ def _by_blocks(
             f"{labels} labels: allowed are class indices of shape {tuple(shape)} or a label matrix of "
             f"{(*shape, labels)}"
         )
-    check_tensor(features, target, "target")
-    flat_target = target.reshape(-1) if target.shape == shape else target.reshape(-1, labels)
+    if sparse:
+        flat_target = target
+    else:
+        check_tensor(features, target, "target")
+        flat_target = target.reshape(-1) if target.shape == shape else target.reshape(-1, labels)
     check_sample_weight(_unmade(features, labels), options.get("sample_weight"))
     flat_options = {name: _flat(name, value, shape, labels) for name, value in options.items()}
     plan = plan_of(loss, flat_target, flat_options, memory)
@@ -107,7 +114,8 @@ def _by_blocks(
         plan.check_options([features.new_empty(0, len(one)) for one in weights])
         result: Tensor = _LinearLoss.apply(plan, *tensors)
     except ShortlistError as error:  # a block counts from its own first row
-        _check_whole(features, target, labels)
+        if not sparse:
+            _check_whole(features, target, labels)
         raise error
     if plan.reduction == "none":
         result = result.reshape((*shape, *result.shape[1:]))

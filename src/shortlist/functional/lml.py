@@ -22,6 +22,7 @@ from shortlist.functional._frame import balance, finite, split, wide
 from shortlist.functional._native import Native
 from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import ops
+from shortlist.labels.sparse_labels import Target
 
 _STEPS = 3  # of Halley, from a good start: to rounding on every row tried
 
@@ -227,7 +228,7 @@ def lml(
 
 def lml_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     k: int | Tensor,
     *,
     mask: Tensor | None = None,

@@ -3,11 +3,12 @@
 from torch import Tensor
 
 from shortlist.functional.two_way import PAIR_ROWS
+from shortlist.labels.sparse_labels import Target
 
 
 def lsep_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     *,
     mask: Tensor | None = None,
     sample_weight: Tensor | None = None,

@@ -8,6 +8,7 @@ from shortlist.functional._frame import bounded
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import masked_logsumexp
 from shortlist.kernels import ops
+from shortlist.labels.sparse_labels import Target
 
 
 def _multilabel_softmax_twin(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -24,7 +25,7 @@ _LOSS = RowLoss(ops.multilabel_softmax, _multilabel_softmax_twin, _targets.label
 
 def multilabel_softmax_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     *,
     mask: Tensor | None = None,
     sample_weight: Tensor | None = None,

@@ -7,6 +7,7 @@ from shortlist.functional import _targets
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.binary import _binary_entries
 from shortlist.kernels import ops
+from shortlist.labels.sparse_labels import Target
 
 
 def _partial_binary_twin(
@@ -27,7 +28,7 @@ _LOSS = RowLoss(
 
 def partial_binary_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     *,
     boost: float = 5.0,
     mask: Tensor | None = None,

@@ -6,13 +6,14 @@ from torch import Tensor
 from shortlist.checks import check_finite, check_scores, check_tensor, whole
 from shortlist.errors import ShortlistError
 from shortlist.functional.asymmetric import IGNORE, NEGATIVE, SELECTIVE, SELECTIVE_LOSS, check_clip, check_focus
+from shortlist.labels.sparse_labels import Target
 
 _RULES = {"selective": SELECTIVE, "ignore": IGNORE, "negative": NEGATIVE}
 
 
 def partial_selective_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     *,
     prior: Tensor | None = None,
     prior_threshold: float = 0.05,

@@ -12,6 +12,7 @@ from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.reduction import spread_nan
 from shortlist.functional.warp import AbsentScores, centred, harmonic_numbers
 from shortlist.kernels import ops
+from shortlist.labels.sparse_labels import Target
 
 
 def _rml_twin(scores: Tensor, target: Tensor, ramp: float, label_weight: float) -> tuple[Tensor, Tensor]:
@@ -51,7 +52,7 @@ def _gathered(x: Tensor, known: Tensor, far: float) -> Tensor:
 
 def rml_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     *,
     ramp: float = -0.8,
     label_weight: float = 1.0,

@@ -9,6 +9,7 @@ from shortlist.functional import _targets
 from shortlist.functional._frame import finite
 from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import ops
+from shortlist.labels.sparse_labels import Target
 
 _MINUS_INF = float("-inf")
 
@@ -42,7 +43,7 @@ _LOSS = RowLoss(ops.truncated_entropy, _truncated_entropy_twin, _targets.indices
 
 def truncated_entropy_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     k: int,
     *,
     mask: Tensor | None = None,

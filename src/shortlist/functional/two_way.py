@@ -12,6 +12,7 @@ from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import check_couples_batch, masked_logsumexp
 from shortlist.functional.reduction import reduce_loss, reduce_over_processes
 from shortlist.kernels import ops
+from shortlist.labels.sparse_labels import Target
 
 
 def _pair_loss(
@@ -75,7 +76,7 @@ _TWO_WAY = RowLoss(ops.two_way, _two_way_twin, _targets.label_matrix, of="batch"
 
 def two_way_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     *,
     positive_temperature: float = 4.0,
     negative_temperature: float = 1.0,

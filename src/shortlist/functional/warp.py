@@ -9,6 +9,7 @@ from shortlist.functional._frame import bounded, wide
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.reduction import spread_nan
 from shortlist.kernels import ops
+from shortlist.labels.sparse_labels import Target
 
 
 def harmonic_numbers(n: int, like: Tensor) -> Tensor:
@@ -114,7 +115,7 @@ _LOSS = RowLoss(ops.warp, _warp_twin, _targets.label_matrix, linear=True, spread
 
 def warp_loss(
     scores: Tensor,
-    target: Tensor,
+    target: Target,
     *,
     exact: bool = False,
     generator: torch.Generator | None = None,

@@ -3,10 +3,13 @@
 All operators work on rows: tensors come first, numbers after them, named and ordered as in the structs of
 ``csrc/calls.h``. A loss operator returns ``(loss, grad, scale)``: the gradient is computed together with the loss, and
 ``scale`` is what it has yet to be multiplied by. Its target is a list of plain tensors: one of class indices, or one
-that holds a label matrix. ``groups`` splits the rows into equal parts that are reduced apart; it is what ``vmap`` adds
-to. 0 groups: all rows are one, and loss and scale are numbers; a direct call has the scale as a float.
+that holds a label matrix, or three that hold those of its entries that are stored: offsets (int64), indices (int32 or
+int64) and values (int8, the last of which is what all other entries are). ``groups`` splits the rows into equal parts
+that are reduced apart; it is what ``vmap`` adds to. 0 groups: all rows are one, and loss and scale are numbers; a
+direct call has the scale as a float.
 """
 
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +30,8 @@ LABEL_TYPES = {
     torch.float32: 4,
     torch.float64: 5,
 }
+READS_SPARSE = hasattr(native, "sparse_targets")
+_SPARSE = {torch.int32: 6, torch.int64: 7}  # by the type of the indices
 _Results = tuple[Tensor, Tensor, Tensor]
 
 
@@ -114,7 +119,7 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
     def run(
         scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, *args: Any, scale: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None, float]:
-        scores, labels = scores.contiguous(), target[0].contiguous()
+        scores, labels = scores.contiguous(), [part.contiguous() for part in target]
         own, (reduction, groups, with_grad, *values) = args[:extra], args[extra:]
         if weight is not None:
             weight = weight.contiguous()
@@ -125,13 +130,17 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
             values.append(0)
         loss, grad = _loss_outputs(scores, reduction, groups, with_grad)
         rows, n = scores.shape
+        address, kind = labels[0].data_ptr(), LABEL_TYPES[labels[0].dtype] if labels[0].ndim == 2 else 0
+        if len(labels) > 1:
+            parts = array("q", [*[part.data_ptr() for part in labels], len(labels[1])])  # a SparseTarget
+            address, kind = parts.buffer_info()[0], _SPARSE[labels[1].dtype]
         bad, factor = kernel(  # type: ignore[misc]
             scores.dtype == torch.float64,
             rows,
             n,
             scores.data_ptr(),
-            labels.data_ptr(),
-            LABEL_TYPES[labels.dtype] if labels.ndim == 2 else 0,
+            address,
+            kind,
             0 if weight is None else weight.data_ptr(),
             loss.data_ptr(),
             0 if scale is None else scale.data_ptr(),

@@ -9,9 +9,11 @@ from shortlist.labels.converters import (
     from_signed,
 )
 from shortlist.labels.label_sets import LabelSets
+from shortlist.labels.sparse_labels import SparseLabels
 
 __all__ = [
     "LabelSets",
+    "SparseLabels",
     "check_label_matrix",
     "from_chexpert",
     "from_indices",

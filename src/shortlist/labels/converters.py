@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
-from shortlist.labels.label_set_inputs import check_num_labels, first_true
+from shortlist.labels.label_set_inputs import check_num_labels, check_rest, first_true
 from shortlist.labels.label_sets import LabelSets
+from shortlist.labels.sparse_labels import SparseLabels
 from shortlist.optional import require
 
 LabelMatrix = NDArray[np.int8]
@@ -105,21 +106,21 @@ def from_sets(
     num_labels: int | None = None,
     *,
     vocabulary: Sequence[str] | None = None,
-    rest: Literal[0, -1] = 0,
+    rest: Literal[0, -1] | None = None,
 ) -> Any:
-    """The label matrix in which the labels of each set are present, and the rest absent (0) or unknown (-1).
+    """The label matrix in which the labels of each set are present, and the rest absent (0, usually) or unknown (-1).
 
     ``sets`` holds one collection per example, of label indices or of names from ``vocabulary``; or it is a
-    ``LabelSets``, or a scipy sparse matrix of 0 and 1. ``num_labels`` is needed where none of these tells it.
-    A list of tensors gives a tensor.
+    ``LabelSets`` (one that says what is absent, unknown and the rest gives the matrix of that), or a scipy sparse
+    matrix of 0 and 1. ``num_labels`` is needed where none of these tells it. A list of tensors gives a tensor.
 
     >>> from_sets([[0, 2], []], num_labels=3)
     array([[1, 0, 1], [0, 0, 0]], dtype=int8)
     >>> from_sets([["cat"]], vocabulary=["cat", "dog"], rest=-1)  # only some of what is there was written down
     array([[ 1, -1]], dtype=int8)
     """
-    if isinstance(rest, bool) or rest not in (0, -1):
-        raise ShortlistError(f"rest must be 0 (labels outside the set are absent) or -1 (unknown), got {rest!r}")
+    if rest is not None:
+        check_rest(rest)
     device = None
     if isinstance(sets, LabelSets):
         found = sets
@@ -133,7 +134,12 @@ def from_sets(
         raise ShortlistError(f"num_labels={num_labels} was given, but the sets have {found.num_labels} labels")
     if vocabulary is not None and found.vocabulary != tuple(vocabulary):
         raise ShortlistError("the sets have a vocabulary of their own, and it differs from the one given")
-    matrix = np.where(found.to_dense(), np.int8(1), np.int8(rest))
+    if found.values is not None or found.rest != 0:
+        if rest not in (None, found.rest):
+            raise ShortlistError(f"the sets themselves say what the rest is, {found.rest}: rest={rest} was given")
+        stored: LabelMatrix = SparseLabels.of(found).to_dense().numpy()
+        return stored
+    matrix = np.where(found.to_dense(), np.int8(1), np.int8(rest or 0))
     return matrix if device is None else torch.from_numpy(matrix).to(device)
 
 

@@ -32,6 +32,8 @@ class WrittenSets:
     indices: NDArray[np.int32] | NDArray[np.int64]
     num_labels: int
     vocabulary: tuple[str, ...] | None
+    values: NDArray[np.int8] | None
+    rest: int
 
     def to_parquet(self, path: PathLike, *, ids: Sequence[str] | None = None, beside: Beside | None = None) -> None:
         """Write a parquet file with a list column ``labels`` and, of the examples' names, a column ``id``; the file
@@ -134,6 +136,10 @@ class WrittenSets:
             file.write(text.getvalue().encode())
 
     def _check_beside(self, ids: Sequence[str] | None, beside: Beside | None) -> None:
+        if self.values is not None or self.rest != 0:
+            raise ShortlistError(
+                "files hold sets, these LabelSets also say which labels are absent or unknown: write their .present"
+            )
         if beside is not None and beside[1].shape != self.indices.shape:
             raise ShortlistError(
                 f"there must be a number beside each of the {len(self.indices)} labels, got {beside[1].shape}"

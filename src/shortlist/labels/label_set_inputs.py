@@ -115,6 +115,34 @@ def check_arrays(offsets: ArrayLike, indices: ArrayLike, num_labels: int) -> tup
     return starts, labels
 
 
+def check_rest(rest: Any) -> None:
+    if isinstance(rest, bool) or rest not in (0, -1):
+        raise ShortlistError(f"rest must be 0 (labels that are not stored are absent) or -1 (unknown), got {rest!r}")
+
+
+def check_values(
+    values: ArrayLike, offsets: Offsets, indices: Indices, rest: int
+) -> tuple[Offsets, Indices, NDArray[np.int8] | None]:
+    """The arrays without what equals the rest, and the values as int8; None where all are 1."""
+    given = to_numpy(values)
+    if given.shape != indices.shape or given.dtype.kind not in "biuf":
+        raise ShortlistError(
+            f"values must be numbers, one for each of the {len(indices)} indices, got shape {given.shape} of "
+            f"{given.dtype}"
+        )
+    bad = (given != 1) & (given != 0) & (given != -1)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise_bad_member((row_of(at, offsets), int(indices[at])), given[at])
+    kept = given != rest
+    if not kept.all():
+        offsets, indices, given = as_offsets(kept)[offsets], indices[kept], given[kept]
+    found = None if (given == 1).all() else given.astype(np.int8)
+    for part in (offsets, indices, *([] if found is None else [found])):
+        part.flags.writeable = False
+    return offsets, indices, found
+
+
 def row_of(position: int, offsets: Offsets) -> int:
     return int(np.searchsorted(offsets, position, side="right")) - 1
 
@@ -206,14 +234,18 @@ def as_members(matrix: Any) -> NDArray[np.bool_]:
     found: NDArray[Any] = _two_dimensions(to_numpy(matrix), "matrix")
     if found.dtype == np.bool_:
         return found
-    bad = _not_zero_or_one(found, "matrix")
+    _check_numbers(found, "matrix")
+    bad = (found != 0) & (found != 1)
     if bad.any():
-        raise_bad_member(first_true(bad), found[first_true(bad)])
+        raise ShortlistError(
+            f"matrix{list(first_true(bad))} is {found[first_true(bad)]}: allowed are True and False, or 1 and 0; "
+            f"a set has no unknown labels (from_dense(matrix == 1) takes the present ones)"
+        )
     return np.asarray(found != 0)
 
 
-def sparse_parts(matrix: Any) -> tuple[Offsets, Indices, int]:
-    """Offsets, indices and the number of labels of a scipy sparse matrix of 0 and 1."""
+def sparse_parts(matrix: Any) -> tuple[Offsets, Indices, int, NDArray[Any]]:
+    """Offsets, indices, the number of labels and the values of a scipy sparse matrix."""
     if not hasattr(matrix, "tocsr"):
         raise ShortlistError(
             f"matrix must be a scipy sparse one, got {type(matrix).__name__}; for others use from_dense"
@@ -222,25 +254,19 @@ def sparse_parts(matrix: Any) -> tuple[Offsets, Indices, int]:
     if csr is matrix:
         csr = csr.copy()  # the next line works in place
     csr.sum_duplicates()
-    bad = _not_zero_or_one(csr.data, "matrix")
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise_bad_member((row_of(at, csr.indptr), int(csr.indices[at])), csr.data[at])
-    csr.eliminate_zeros()
-    return csr.indptr.astype(np.int64), csr.indices, int(csr.shape[1])
+    _check_numbers(csr.data, "matrix")
+    return csr.indptr.astype(np.int64), csr.indices, int(csr.shape[1]), csr.data
 
 
 def raise_bad_member(position: tuple[int, ...], value: Any) -> NoReturn:
     raise ShortlistError(
-        f"matrix{list(position)} is {value}: allowed are True and False, or 1 and 0; "
-        f"a set has no unknown labels (from_dense(matrix == 1) takes the present ones)"
+        f"matrix{list(position)} is {value}: allowed are True and False, or 1 (present), 0 (absent) and -1 (unknown)"
     )
 
 
-def _not_zero_or_one(values: NDArray[Any], name: str) -> NDArray[np.bool_]:
+def _check_numbers(values: NDArray[Any], name: str) -> None:
     if values.dtype.kind not in "biuf":
         raise ShortlistError(f"{name} must hold bools or numbers, got dtype {values.dtype}")
-    return np.asarray((values != 0) & (values != 1))
 
 
 def _two_dimensions(matrix: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, overload
 
@@ -31,6 +32,9 @@ class LabelSets(WrittenSets):
         indices: the labels of all sets one after the other, in increasing order within each set.
         num_labels: how many labels there are to choose from; labels are ``0 .. num_labels - 1``.
         vocabulary: the labels' names, if they have any: ``num_labels`` different strings.
+        values: of each index, 1 (present), 0 (absent) or -1 (unknown), where the sets are a label matrix of which some
+            entries are stored: a target. The sets are then what is present; None: all of it.
+        rest: what labels are that are not stored: 0 (absent) or -1 (unknown). What equals it is not stored.
 
     The arrays are copied and cannot be written to (``offsets`` is int64; ``indices`` is int32 whenever ``num_labels``
     allows it). Most callers use ``from_lists``, ``from_dense``, ``from_sparse`` or ``from_scores``.
@@ -43,23 +47,42 @@ class LabelSets(WrittenSets):
     >>> dogs = LabelSets.from_lists([["dog"]] * 3, vocabulary=sets.vocabulary)
     >>> (sets | dogs).names, (sets & dogs).names
     ([['cat', 'dog', 'owl'], ['dog'], ['dog']], [[], [], ['dog']])
+    >>> LabelSets([0, 2, 3], [0, 2, 1], num_labels=3, values=[1, 0, 1], rest=-1)
+    LabelSets(2 sets over 3 labels, mean size 1: {0}, {1}; 1 absent, the rest unknown)
     """
 
     offsets: NDArray[np.int64]
     indices: NDArray[np.int32] | NDArray[np.int64]
     num_labels: int
     vocabulary: tuple[str, ...] | None
+    values: NDArray[np.int8] | None
+    rest: int
 
     def __init__(
-        self, offsets: ArrayLike, indices: ArrayLike, num_labels: int, vocabulary: Sequence[str] | None = None
+        self,
+        offsets: ArrayLike,
+        indices: ArrayLike,
+        num_labels: int,
+        vocabulary: Sequence[str] | None = None,
+        *,
+        values: ArrayLike | None = None,
+        rest: int = 0,
     ) -> None:
         num_labels = inputs.check_num_labels(num_labels, vocabulary)
+        inputs.check_rest(rest)
         checked_offsets, checked_indices = inputs.check_arrays(offsets, indices, num_labels)
+        checked_values = None
+        if values is not None:
+            checked_offsets, checked_indices, checked_values = inputs.check_values(
+                values, checked_offsets, checked_indices, rest
+            )
         for name, value in (
             ("offsets", checked_offsets),
             ("indices", checked_indices),
             ("num_labels", num_labels),
             ("vocabulary", inputs.check_vocabulary(vocabulary, num_labels)),
+            ("values", checked_values),
+            ("rest", rest),
         ):
             object.__setattr__(self, name, value)
 
@@ -85,15 +108,25 @@ class LabelSets(WrittenSets):
         [['cat'], ['cat', 'dog']]
         """
         names = inputs.check_vocabulary(vocabulary, self.num_labels)
-        return self._of(self.offsets, self.indices, self.num_labels, names)
+        return self._of(self.offsets, self.indices, self.num_labels, names, self.values, self.rest)
 
     @classmethod
-    def _of(cls, offsets: Any, indices: Any, num_labels: int, vocabulary: tuple[str, ...] | None) -> LabelSets:
+    def _of(
+        cls,
+        offsets: Any,
+        indices: Any,
+        num_labels: int,
+        vocabulary: tuple[str, ...] | None,
+        values: Any = None,
+        rest: int = 0,
+    ) -> LabelSets:
         """From arrays that are right and belong to no one else, without any check."""
         offsets.setflags(write=False)
         indices.setflags(write=False)
         sets = object.__new__(cls)
-        sets.__dict__.update(offsets=offsets, indices=indices, num_labels=num_labels, vocabulary=vocabulary)
+        sets.__dict__.update(
+            offsets=offsets, indices=indices, num_labels=num_labels, vocabulary=vocabulary, values=values, rest=rest
+        )
         return sets
 
     @classmethod
@@ -131,14 +164,19 @@ class LabelSets(WrittenSets):
         return cls(inputs.as_offsets(np.count_nonzero(member, axis=1)), np.nonzero(member)[1], num_labels, vocabulary)
 
     @classmethod
-    def from_sparse(cls, matrix: Any, vocabulary: Sequence[str] | None = None) -> LabelSets:
-        """From a scipy sparse (N, L) matrix of bools (or exactly 0 and 1).
+    def from_sparse(cls, matrix: Any, vocabulary: Sequence[str] | None = None, *, rest: int = 0) -> LabelSets:
+        """From a scipy sparse (N, L) matrix of bools, or of 1 (present), 0 (absent) and -1 (unknown).
+
+        ``rest``: what labels are that it does not store, 0 or -1; with -1, a 0 that it stores is absent.
 
         >>> from scipy.sparse import csr_array
         >>> LabelSets.from_sparse(csr_array([[0, 1, 1], [0, 0, 0]])).to_lists()
         [[1, 2], []]
+        >>> LabelSets.from_sparse(csr_array([[0, 1, -1], [0, 0, 0]]))
+        LabelSets(2 sets over 3 labels, mean size 0.5: {1}, {}; 1 unknown)
         """
-        return cls(*inputs.sparse_parts(matrix), vocabulary)
+        offsets, indices, num_labels, values = inputs.sparse_parts(matrix)
+        return cls(offsets, indices, num_labels, vocabulary, values=values, rest=rest)
 
     @classmethod
     def from_scores(cls, scores: Any, threshold: Any, vocabulary: Sequence[str] | None = None) -> LabelSets:
@@ -163,12 +201,15 @@ class LabelSets(WrittenSets):
         parts = list(parts)
         if not parts:
             raise ShortlistError("concatenate needs at least one LabelSets (num_labels comes from it), got none")
-        vocabulary = None
+        vocabulary, rest = None, parts[0].rest
         for i, part in enumerate(parts):
             vocabulary = parts[0]._common_vocabulary(part, f"part {i}", vocabulary)
-        sizes = np.concatenate([part.sizes for part in parts])
+            if part.rest != rest:
+                raise ShortlistError(f"part {i} has rest={part.rest}, the first has {rest}")
+        sizes = np.concatenate([np.diff(part.offsets) for part in parts])
         indices = np.concatenate([part.indices for part in parts])
-        return cls(inputs.as_offsets(sizes), indices, parts[0].num_labels, vocabulary)
+        values = None if all(part.values is None for part in parts) else np.concatenate([p._values() for p in parts])
+        return cls(inputs.as_offsets(sizes), indices, parts[0].num_labels, vocabulary, values=values, rest=rest)
 
     @classmethod
     def _from_keys(
@@ -183,13 +224,26 @@ class LabelSets(WrittenSets):
     # ---- ways out
 
     @property
+    def present(self) -> LabelSets:
+        """The sets alone: of a target, the labels that are present.
+
+        >>> LabelSets([0, 2], [0, 2], num_labels=3, values=[1, -1]).present
+        LabelSets(1 set over 3 labels, mean size 1: {0})
+        """
+        if self.values is None:
+            return self if self.rest == 0 else self._of(self.offsets, self.indices, self.num_labels, self.vocabulary)
+        chosen = self.values == 1
+        offsets = np.concatenate([[0], np.cumsum(chosen)])[self.offsets]
+        return self._of(offsets, self.indices[chosen], self.num_labels, self.vocabulary)
+
+    @property
     def sizes(self) -> NDArray[np.int64]:
         """How many labels each set holds.
 
         >>> LabelSets.from_lists([[0, 1], []], num_labels=2).sizes
         array([2, 0])
         """
-        return np.diff(self.offsets)
+        return np.diff(self.present.offsets)
 
     @property
     def names(self) -> list[list[str]]:
@@ -203,7 +257,8 @@ class LabelSets(WrittenSets):
                 "these LabelSets have no vocabulary, so the labels have no names; "
                 "give vocabulary=[...] when they are built, or use to_lists() for their indices"
             )
-        return self._split([self.vocabulary[i] for i in self.indices.tolist()])
+        sets = self.present
+        return sets._split([self.vocabulary[i] for i in sets.indices.tolist()])
 
     def to_lists(self) -> list[list[int]]:
         """The sets as lists of label indices, in increasing order.
@@ -211,7 +266,8 @@ class LabelSets(WrittenSets):
         >>> LabelSets([0, 2, 2], [0, 2], num_labels=3).to_lists()
         [[0, 2], []]
         """
-        return self._split(self.indices.tolist())
+        sets = self.present
+        return sets._split(sets.indices.tolist())
 
     def to_dense(self) -> NDArray[np.bool_]:
         """The (N, L) bool matrix that is True where the label is in the set.
@@ -220,7 +276,8 @@ class LabelSets(WrittenSets):
         array([[ True, False,  True], [False, False, False]])
         """
         dense = np.zeros((len(self), self.num_labels), dtype=np.bool_)
-        dense[self._rows(), self.indices] = True
+        sets = self.present
+        dense[sets._rows(), sets.indices] = True
         return dense
 
     def to_sparse(self) -> Any:
@@ -230,9 +287,10 @@ class LabelSets(WrittenSets):
         array([2, 0])
         """
         scipy_sparse = require("scipy.sparse")
-        data = np.ones(len(self.indices), dtype=np.bool_)
+        sets = self.present
+        data = np.ones(len(sets.indices), dtype=np.bool_)
         # csr_array keeps the arrays it is given: it gets its own, so that writing to it cannot change these sets
-        parts = (data, self.indices.copy(), self.offsets.copy())
+        parts = (data, sets.indices.copy(), sets.offsets.copy())
         return scipy_sparse.csr_array(parts, shape=(len(self), self.num_labels))
 
     # ---- questions
@@ -247,8 +305,9 @@ class LabelSets(WrittenSets):
         """
         wanted = inputs.one_label_each(labels, len(self), self.num_labels)
         found = np.zeros(len(self), dtype=np.bool_)
-        rows = self._rows()
-        found[rows[self.indices == wanted[rows]]] = True
+        sets = self.present
+        rows = sets._rows()
+        found[rows[sets.indices == wanted[rows]]] = True
         return found
 
     def __contains__(self, labels: object) -> bool:
@@ -266,6 +325,8 @@ class LabelSets(WrittenSets):
             and self.vocabulary == other.vocabulary
             and np.array_equal(self.offsets, other.offsets)
             and np.array_equal(self.indices, other.indices)
+            and self.rest == other.rest
+            and np.array_equal(self._values(), other._values())
         )
 
     __hash__ = None  # type: ignore[assignment]  # equality reads every label: too slow to hash without surprise
@@ -288,12 +349,17 @@ class LabelSets(WrittenSets):
         """One set as a list of labels; for a slice, a bool mask or an array of positions, those sets."""
         positions = inputs.as_positions(key, len(self))
         if positions.ndim == 0:
-            one: list[int] = self.indices[self.offsets[positions] : self.offsets[positions + 1]].tolist()
+            sets = self.present
+            one: list[int] = sets.indices[sets.offsets[positions] : sets.offsets[positions + 1]].tolist()
             return one
-        offsets = inputs.as_offsets(self.sizes[positions])
+        offsets = inputs.as_offsets(np.diff(self.offsets)[positions])
         # the j-th label of a chosen set stands j places after that set's old beginning
         shift = np.repeat(self.offsets[positions] - offsets[:-1], np.diff(offsets))
-        return LabelSets(offsets, self.indices[shift + np.arange(offsets[-1])], self.num_labels, self.vocabulary)
+        places = shift + np.arange(offsets[-1])
+        values = None if self.values is None else self.values[places]
+        return LabelSets(
+            offsets, self.indices[places], self.num_labels, self.vocabulary, values=values, rest=self.rest
+        )
 
     # ---- sets combined, example by example
 
@@ -345,15 +411,21 @@ class LabelSets(WrittenSets):
         if len(self) > len(shown):
             shown.append("...")
         count = f"{len(self)} set{'' if len(self) == 1 else 's'} over {self.num_labels} labels"
-        mean = f", mean size {len(self.indices) / len(self):.3g}: " if len(self) else ""
-        return f"LabelSets({count}{mean}{', '.join(shown)})"
+        mean = f", mean size {self.sizes.mean():.3g}: " if len(self) else ""
+        words = [f"{(self._values() == value).sum()} {word}" for value, word in ((0, "absent"), (-1, "unknown"))]
+        more = [word for word in words if not word.startswith("0 ")] + ["the rest unknown"] * (self.rest == -1)
+        return f"LabelSets({count}{mean}{', '.join(shown)}{'; ' * bool(more)}{', '.join(more)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # through the constructor, so that unpickled arrays are read-only again
-        return LabelSets, (self.offsets, self.indices, self.num_labels, self.vocabulary)
+        parts = (self.offsets, self.indices, self.num_labels, self.vocabulary)
+        return partial(LabelSets, values=self.values, rest=self.rest), parts
 
     def _rows(self) -> NDArray[np.int64]:
-        return np.repeat(np.arange(len(self)), self.sizes)
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def _values(self) -> NDArray[np.int8]:
+        return np.ones(len(self.indices), dtype=np.int8) if self.values is None else self.values
 
     def _split(self, flat: list[Any]) -> list[list[Any]]:
         ends = self.offsets.tolist()
@@ -366,7 +438,7 @@ class LabelSets(WrittenSets):
             raise ShortlistError(f"sets combine example by example: got {len(self)} examples and {len(other)}")
         vocabulary = self._common_vocabulary(other, "the other", self.vocabulary)
         inputs.check_keys(len(self), self.num_labels)
-        keys = np.concatenate([sets._rows() * sets.num_labels + sets.indices for sets in (self, other)])
+        keys = np.concatenate([sets._rows() * sets.num_labels + sets.indices for sets in (self.present, other.present)])
         keys.sort(kind="stable")  # two increasing runs: a merge
         return keys, vocabulary
 

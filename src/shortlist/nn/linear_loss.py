@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
 from shortlist.functional import average_k_loss, linear_loss
+from shortlist.labels.sparse_labels import Target
 from shortlist.nn.average_k_head import AverageKHead
 from shortlist.nn.losses import Loss
 
@@ -54,7 +55,7 @@ class LinearLoss(nn.Module):
     def forward(
         self,
         features: Tensor,
-        target: Tensor | None = None,
+        target: Target | None = None,
         *,
         mask: Tensor | None = None,
         sample_weight: Tensor | None = None,

@@ -29,6 +29,7 @@ from shortlist.functional import (
     two_way_loss,
     warp_loss,
 )
+from shortlist.labels.sparse_labels import Target
 
 _Options = ParamSpec("_Options")
 _PER_BATCH = ("mask", "sample_weight")
@@ -54,7 +55,7 @@ class Loss(torch.nn.Module):
         return {name: getattr(self, name) for name in self._names}
 
     def forward(
-        self, scores: Tensor, target: Tensor, *, mask: Tensor | None = None, sample_weight: Tensor | None = None
+        self, scores: Tensor, target: Target, *, mask: Tensor | None = None, sample_weight: Tensor | None = None
     ) -> Tensor:
         return self.function(scores, target, mask=mask, sample_weight=sample_weight, **self.options)
 
@@ -173,7 +174,7 @@ class AverageKLoss(Loss):
         self,
         set_scores: Tensor,
         proposal_scores: Tensor,
-        target: Tensor,
+        target: Target,
         *,
         mask: Tensor | None = None,
         sample_weight: Tensor | None = None,
