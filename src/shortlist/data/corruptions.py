@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.seeded import random_for
 from shortlist.errors import ShortlistError
+from shortlist.labels.counts import present_pairs
 from shortlist.labels.label_sets import LabelSets
+from shortlist.labels.sparse_labels import SparseLabels, Target
 from shortlist.registry import Registry
+
+_BLOCK = 2**24  # entries of a label matrix that are made at a time, where it is sparse
 
 
 def noise_within_groups(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset:
@@ -71,8 +74,18 @@ def missing_labels(dataset: Dataset, *, rate: float, seed: int = 0) -> Dataset:
     """
     _check_share("rate", rate)
     _need_matrix(dataset, "missing-labels")
-    hidden = random_for("missing-labels", seed).random(tuple(dataset.target.shape)) < rate
-    target = dataset.target.masked_fill(torch.from_numpy(hidden), -1)
+    random, rows, labels = random_for("missing-labels", seed), len(dataset), dataset.num_labels
+    if isinstance(dataset.target, SparseLabels):
+        # by blocks of rows, the same draws; what there is less of is stored afterwards
+        rest = -1 if rate > 0.5 else dataset.target.rest
+        parts = []
+        for start in range(0, max(rows, 1), step := max(1, _BLOCK // labels)):
+            block = dataset.target[start : start + step].to_dense()
+            hidden = torch.from_numpy(random.random(tuple(block.shape)) < rate)
+            parts.append(SparseLabels.from_dense(block.masked_fill_(hidden, -1), rest))
+        target: Any = SparseLabels.concatenate(parts)
+    else:
+        target = dataset.target.masked_fill(torch.from_numpy(random.random((rows, labels)) < rate), -1)
     return relabelled(dataset, target, "missing-labels", rate=rate, seed=seed)
 
 
@@ -91,6 +104,8 @@ def single_positive(dataset: Dataset, *, indices: bool = False, seed: int = 0) -
     tensor([ 0, -1])
     """
     _need_matrix(dataset, "single-positive")
+    if isinstance(dataset.target, SparseLabels):
+        return _one_stored(dataset, dataset.target, indices, seed)
     present = dataset.target.numpy() == 1
     draws = random_for("single-positive", seed).random(present.shape)
     kept = np.where(present, draws, -1.0).argmax(1)
@@ -100,6 +115,22 @@ def single_positive(dataset: Dataset, *, indices: bool = False, seed: int = 0) -
     else:
         own = kept[:, None] == torch.arange(dataset.num_labels)
         target = torch.where(own, 1, -1).to(torch.int8)
+    return relabelled(dataset, target, "single-positive", indices=indices, seed=seed)
+
+
+def _one_stored(dataset: Dataset, labels: SparseLabels, indices: bool, seed: int) -> Dataset:
+    """`single_positive` of what is stored: a draw for each present label, none for the others."""
+    row, label = (part.numpy() for part in present_pairs(labels))
+    draws = random_for("single-positive", seed).random(len(row))
+    order = np.lexsort((draws, row))
+    first = np.ones(len(row), dtype=bool)
+    first[1:] = row[order][1:] != row[order][:-1]
+    kept = np.full(len(labels), -1, dtype=np.int64)
+    kept[row[order][first]] = label[order][first]
+    target: Any = torch.from_numpy(kept)
+    if not indices:
+        sizes = (kept >= 0).astype(np.int64)
+        target = LabelSets(np.concatenate([[0], np.cumsum(sizes)]), kept[kept >= 0], dataset.num_labels, rest=-1)
     return relabelled(dataset, target, "single-positive", indices=indices, seed=seed)
 
 
@@ -151,14 +182,17 @@ def corrupt(dataset: Dataset, corruption: str, *, allow_import: Sequence[str] = 
     return CORRUPTIONS.find(corruption, allow_import)(dataset, **options)
 
 
-def relabelled(dataset: Dataset, target: Tensor, corruption: str, **options: Any) -> Dataset:
+def relabelled(dataset: Dataset, target: Target, corruption: str, **options: Any) -> Dataset:
     """The data set with this target; what was right before is kept as the truth, for evaluation, and the corruption is
     recorded. Corruptions end with it, yours too."""
     truth = dataset.truth
     if truth is None:
-        rows = dataset.target.numpy()
-        sets = rows[:, None] == np.arange(dataset.num_labels) if dataset.is_single else rows == 1
-        truth = LabelSets.from_dense(sets, dataset.vocabulary)
+        if isinstance(dataset.target, SparseLabels):
+            truth = dataset.target.to_sets().present.named(dataset.vocabulary)
+        else:
+            rows = dataset.target.numpy()
+            sets = rows[:, None] == np.arange(dataset.num_labels) if dataset.is_single else rows == 1
+            truth = LabelSets.from_dense(sets, dataset.vocabulary)
     if dataset.answers is not dataset.target:
         raise ShortlistError(f"{corruption} changes labels; {dataset.kind} are answered with something else")
     done = (*dataset.corruptions, {"name": corruption, **options})

@@ -23,6 +23,7 @@ from shortlist.errors import ShortlistError
 from shortlist.labels import check_label_matrix
 from shortlist.labels.label_set_inputs import as_positions, check_vocabulary
 from shortlist.labels.label_sets import LabelSets
+from shortlist.labels.sparse_labels import SparseLabels, is_sparse
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,7 +35,7 @@ class Dataset:
             ``Images``; or ``Texts``; or what a vertical room brings, such as ``scenes.Scenes``, whose images have the
             predicates that occur in them as labels. `data.inputs.Inputs` says what is asked of them.
         target: class indices, int64 (N,) with -1 unknown; or a label matrix, int8 (N, L) of 1 present, 0 absent,
-            -1 unknown.
+            -1 unknown. ``LabelSets`` and sparse matrices become, and stay, ``SparseLabels``.
         vocabulary: the L labels' names.
         groups: the coarse group of each label, int64 (L,).
         group_names: the groups' names.
@@ -60,7 +61,7 @@ class Dataset:
     """
 
     inputs: Any
-    target: Tensor
+    target: Any  # Tensor | SparseLabels; given as one of more forms
     vocabulary: tuple[str, ...]
     groups: Tensor | None = None
     group_names: tuple[str, ...] | None = None
@@ -144,8 +145,9 @@ class Dataset:
         """How many numbers one input has."""
         return int(np.prod(self.in_shape))
 
-    def batch(self, index: Tensor) -> tuple[Any, Tensor]:
-        """Inputs (float32) and target of these examples; for scenes see ``Scenes.batch``."""
+    def batch(self, index: Tensor) -> tuple[Any, Any]:
+        """Inputs (float32; sparse where they are, and wide) and target of these examples; for scenes see
+        ``Scenes.batch``."""
         if isinstance(self.inputs, TableRows):
             raise ShortlistError(f"{self.name}: the columns of a table are no numbers yet: see Dataset.preprocessed")
         return self._inputs.with_target(index, self.target)
@@ -289,7 +291,12 @@ class Dataset:
         return f"Dataset({self.name!r}: {self._inputs.in_words(self.num_labels, self.is_single)})"
 
 
-def _checked_target(target: Any, num_labels: int) -> Tensor:
+def _checked_target(target: Any, num_labels: int) -> Tensor | SparseLabels:
+    if is_sparse(target):
+        labels = SparseLabels.of(target, "cpu")
+        if labels.num_labels != num_labels:
+            raise ShortlistError(f"target has {labels.num_labels} labels, the vocabulary {num_labels}")
+        return labels
     target = target if isinstance(target, Tensor) else torch.as_tensor(target)
     if target.ndim == 2 and target.shape[1] == num_labels:
         quick = target.dtype == torch.int8 and target.numel() > 0  # every subset comes through here

@@ -13,6 +13,8 @@ from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_set_inputs import as_positions
 
+_WIDE, _THIN = 1024, 0.05  # columns, and share of their entries that is stored
+
 
 @runtime_checkable
 class Inputs(Protocol):
@@ -95,6 +97,9 @@ class Rows(OwnTarget):
         if len(values.shape) != 2:
             raise ShortlistError(f"inputs must be features of shape (N, D) or Images, got shape {tuple(values.shape)}")
         self.values = values
+        stored, (rows, columns) = getattr(values, "nnz", None), values.shape
+        # where products of what is stored are quicker than those of whole rows
+        self._in_sparse_batches = stored is not None and columns >= _WIDE and stored <= _THIN * rows * columns
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -103,10 +108,12 @@ class Rows(OwnTarget):
     def shape(self) -> tuple[int, ...]:
         return (int(self.values.shape[1]),)
 
-    def with_target(self, index: Tensor, target: Tensor) -> tuple[Any, Any]:
+    def with_target(self, index: Tensor, target: Any) -> tuple[Any, Any]:
         if isinstance(self.values, Tensor):
             return self.values[index].to(torch.float32), target[index]
         rows = self.values[as_positions(index, len(self), "example")]
+        if self._in_sparse_batches:
+            return _sparse_tensor(rows), target[index]
         rows = rows.toarray() if hasattr(rows, "toarray") else rows
         return torch.from_numpy(np.asarray(rows, dtype=np.float32)), target[index]
 
@@ -117,6 +124,15 @@ class Rows(OwnTarget):
 
     def each_in_words(self) -> str:
         return f"{self.shape[0]} features"
+
+
+def _sparse_tensor(rows: Any) -> Tensor:
+    """Rows of a CSR matrix as a sparse tensor, float32: linear layers take it, and never make whole rows of it."""
+    rows.sum_duplicates()
+    of_each = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    places = torch.from_numpy(np.stack([of_each, rows.indices]).astype(np.int64))
+    values = torch.from_numpy(np.asarray(rows.data, dtype=np.float32))
+    return torch.sparse_coo_tensor(places, values, tuple(rows.shape), is_coalesced=True, check_invariants=False)
 
 
 def as_inputs(values: Any) -> Inputs:

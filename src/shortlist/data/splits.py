@@ -10,6 +10,7 @@ from shortlist.data.dataset import Dataset
 from shortlist.data.seeded import random_for
 from shortlist.data.stratify import dealt
 from shortlist.errors import ShortlistError
+from shortlist.labels.counts import present_pairs
 
 
 def split(
@@ -75,8 +76,11 @@ def _dealt(
     else:
         group = np.unique(_column(groups, total, "groups"), return_inverse=True)[1]
     sizes = np.bincount(group)
-    target = dataset.target.numpy()
-    row, label = np.nonzero(target == 1) if target.ndim == 2 else (np.flatnonzero(target >= 0), target[target >= 0])
+    if dataset.is_single:
+        target = dataset.target.numpy()
+        row, label = np.flatnonzero(target >= 0), target[target >= 0]
+    else:
+        row, label = (part.numpy() for part in present_pairs(dataset.target))
     if not stratify:
         row, label = row[:0], label[:0]
     pairs, count = np.unique(group[row] * labels + label, return_counts=True)

@@ -1,5 +1,7 @@
 """Iterative stratification: parts in which every one of several labels keeps its share."""
 
+import heapq
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,15 +51,25 @@ def dealt(
     room: list[int] = wanted.tolist()
     part = np.full(len(sizes), -1, dtype=np.int64)
 
+    # how many units have a label, and which; what is out of date is passed over when it comes up
+    queue = [(left, at) for at, left in enumerate(units_left.tolist()) if left]
+    heapq.heapify(queue)
+
     def deal(one: int, chosen: int) -> None:
         part[one] = chosen
         room[chosen] -= int(sizes[one])
         if one in labels_of:
-            lacks[chosen, labels_of[one]] -= counts_of[one] * total
-            units_left[labels_of[one]] -= 1
+            its = labels_of[one]
+            lacks[chosen, its] -= counts_of[one] * total
+            units_left[its] -= 1
+            for left, at in zip(units_left[its].tolist(), its.tolist(), strict=True):
+                if left:
+                    heapq.heappush(queue, (left, at))
 
-    while units_left.any():
-        rarest = int(np.where(units_left > 0, units_left, len(sizes) + 1).argmin())
+    while queue:
+        left, rarest = heapq.heappop(queue)
+        if left != units_left[rarest]:
+            continue
         for one in having[rarest].tolist():
             if part[one] < 0:
                 lacking: list[int] = lacks[:, rarest].tolist()

@@ -10,6 +10,7 @@ import numpy as np
 from shortlist.data import Dataset
 from shortlist.data.readers.features import ENCODER_KEY, FILES_KEY
 from shortlist.files import written_whole
+from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 
 
 def write_features(dataset: Dataset, path: Path) -> dict[str, str]:
@@ -19,11 +20,14 @@ def write_features(dataset: Dataset, path: Path) -> dict[str, str]:
     features reader finds both by itself.
     Returns the options with which the features reader reads all else.
     """
-    arrays: dict[str, Any] = {
-        "X": np.asarray(dataset.inputs),
-        "y": dataset.target.numpy(),
-        "names": np.array(dataset.vocabulary),
-    }
+    arrays: dict[str, Any] = {"X": np.asarray(dataset.inputs), "names": np.array(dataset.vocabulary)}
+    target = dataset.target
+    if isinstance(target, SparseLabels) and target.rest == 0:
+        pieces = {"indptr": target.offsets, "indices": target.indices, "data": target.values[:-1]}
+        arrays |= {f"y_{name}": piece.numpy() for name, piece in pieces.items()}
+        arrays["y_shape"] = np.array(target.shape)
+    else:
+        arrays["y"] = dense_labels(target).numpy()
     options = {"vocabulary_key": "names"}
     for name in ("groups", "group_names", "ids", "side", "truth"):
         value = getattr(dataset, name)

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, split
+from shortlist.labels.counts import present_pairs
+from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 from shortlist.objectives import count_labels
 
 _LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
@@ -19,7 +21,7 @@ def take(inputs: Any, rows: Tensor) -> Any:
     return inputs[rows] if isinstance(inputs, Tensor) else inputs[rows.numpy()]
 
 
-def held_out(target: Tensor, count: int, names: tuple[str, ...], seed: int) -> tuple[Tensor, Tensor]:
+def held_out(target: Tensor | SparseLabels, count: int, names: tuple[str, ...], seed: int) -> tuple[Tensor, Tensor]:
     """The rows to learn from, and so many others, drawn at random so that every label is left to learn from."""
     everything = torch.arange(len(target))
     numbered = Dataset(everything[:, None], target, names)
@@ -27,18 +29,30 @@ def held_out(target: Tensor, count: int, names: tuple[str, ...], seed: int) -> t
     rest = torch.ones(len(target), dtype=torch.bool)
     rest[held] = False
     missing = count_labels(target[rest], len(names)) == 0
-    needed = missing[target[held]] if target.ndim == 1 else ((target[held] == 1) & missing).any(1)
+    if isinstance(target, Tensor) and target.ndim == 1:
+        needed = missing[target[held]]
+    else:
+        rows, labels = present_pairs(target[held])
+        needed = torch.zeros(len(held), dtype=torch.bool)
+        needed[rows[missing[labels]]] = True
     rest[held[needed]] = True
     return everything[rest], held[~needed]
 
 
-def latest(parts: list[tuple[Any, Tensor]]) -> list[tuple[Any, Tensor]]:
+def latest(parts: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """The last parts that have enough rows together, without empty ones."""
-    kept: list[tuple[Any, Tensor]] = []
+    kept: list[tuple[Any, Any]] = []
     for inputs, target in reversed(parts):
         if len(target) and sum(len(one) for _, one in kept) < _LATEST:
             kept.insert(0, (inputs, target))
     return kept
+
+
+def joined_targets(parts: Sequence[Any]) -> Any:
+    """Targets below one another; sparse where all of them are."""
+    if all(isinstance(part, SparseLabels) for part in parts) and len({part.rest for part in parts}) == 1:
+        return SparseLabels.concatenate(list(parts))
+    return torch.cat([dense_labels(part) for part in parts])
 
 
 def joined(parts: Sequence[Any]) -> Any:

@@ -25,13 +25,14 @@ from shortlist.estimators import files
 from shortlist.estimators.decisions import best_decision, log_odds
 from shortlist.estimators.learner import new_learner
 from shortlist.estimators.linear_head import fit_head
-from shortlist.estimators.rows import held_out, joined, latest, take
+from shortlist.estimators.rows import held_out, joined, joined_targets, latest, take
 from shortlist.estimators.solvers import FULL_BATCH, choose_training, fits_full_batch
 from shortlist.estimators.strengths import FOLDS
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
 from shortlist.labels.counts import cardinality, usual_k
 from shortlist.labels.label_set_inputs import check_vocabulary
+from shortlist.labels.sparse_labels import dense_labels
 from shortlist.links import AnyLink, link_rows, link_tensor, usual_link
 from shortlist.metrics.functional import mean_average_precision
 from shortlist.named import Named
@@ -64,6 +65,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     ``X``: numpy, pandas or scipy sparse, (N, D). ``y``: one class label per example; or several labels: a label matrix
     of 1 (present), 0 (absent) and -1 (unknown), a list of names or a set of labels per example, or ``LabelSets``.
+    Sparse ``X`` and ``y`` of many columns are never made whole.
 
     Args:
         objective: name of the training objective, one of ``shortlist.objectives.OBJECTIVES``. "auto": cross-entropy
@@ -250,7 +252,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._held = latest([*self._held, (take(inputs, held_rows), target[held_rows])])
         if self._held:
             parts, targets = zip(*self._held, strict=True)
-            self._calibrate(self._scores_tensor(joined(parts)), torch.cat(targets))
+            self._calibrate(self._scores_tensor(joined(parts)), joined_targets(targets))
         else:
             self._calibrate(self._scores_tensor(inputs), target)
         return self
@@ -436,7 +438,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif not rule.is_fitted:
             rule.fit(scores.numpy(), target if rule.needs_target else None)
         if self.is_multilabel_:
-            self.decision_ = best_decision(link_tensor(scores, self._link), target)
+            self.decision_ = best_decision(link_tensor(scores, self._link), dense_labels(target))
         self.rule_ = rule
 
     @property

@@ -14,7 +14,9 @@ from sklearn.utils.validation import assert_all_finite, column_or_1d
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
-from shortlist.labels import LabelSets, check_label_matrix, from_sets
+from shortlist.labels import LabelSets, SparseLabels, check_label_matrix
+from shortlist.labels.counts import LARGE_MATRIX
+from shortlist.labels.sparse_labels import is_sparse
 
 FORMS = (
     "one class label per example; a label matrix of 1 (present), 0 (absent) and -1 (unknown); "
@@ -22,8 +24,8 @@ FORMS = (
 )
 
 
-def read_target(y: Any, classes: Any = None) -> tuple[NDArray[Any], Tensor]:
-    """The labels, and class indices (N,) or a label matrix (N, L) over them.
+def read_target(y: Any, classes: Any = None) -> tuple[NDArray[Any], Any]:
+    """The labels, and class indices (N,) or a label matrix (N, L) over them, sparse where it is large.
 
     ``classes``: the labels, where they are known already; otherwise they are those that occur, sorted (the columns of
     a label matrix).
@@ -37,12 +39,10 @@ def read_target(y: Any, classes: Any = None) -> tuple[NDArray[Any], Tensor]:
     >>> read_target([[1, 0], [0, -1]])
     (array([0, 1]), tensor([[ 1,  0], [ 0, -1]], dtype=torch.int8))
     """
-    if isinstance(y, Tensor):
+    if isinstance(y, Tensor) and y.layout == torch.strided:
         y = y.detach().cpu().numpy()
-    if isinstance(y, LabelSets):
-        return _matrix_target(from_sets(y), y.vocabulary, classes)
-    if hasattr(y, "tocsr"):
-        return _matrix_target(y, None, classes)
+    if is_sparse(y):
+        return _sparse_target(y, getattr(y, "vocabulary", None), classes)
     rows = _collections(y)
     if rows is not None:
         return _collections_target(rows, classes)
@@ -74,15 +74,30 @@ def _matrix_target(matrix: Any, names: Any, classes: Any) -> tuple[NDArray[Any],
         check_label_matrix(matrix)
     except ValueError as error:
         raise ShortlistError(f"y is read as a label matrix: {error}. Other forms of y: {FORMS}") from None
-    dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
-    labels = np.arange(dense.shape[1]) if names is None else np.asarray(names)
+    dense = np.asarray(matrix)
+    return _column_names(dense.shape[1], names, classes), torch.from_numpy(np.array(dense, dtype=np.int8, order="C"))
+
+
+def _sparse_target(matrix: Any, names: Any, classes: Any) -> tuple[NDArray[Any], Tensor | SparseLabels]:
+    """As it is where the whole matrix would be large."""
+    try:
+        stored = SparseLabels.of(matrix, "cpu")
+    except ShortlistError as error:
+        raise ShortlistError(f"y is read as a label matrix: {error}. Other forms of y: {FORMS}") from None
+    labels = _column_names(stored.num_labels, names, classes)
+    return labels, stored if stored.numel() >= LARGE_MATRIX else stored.to_dense()
+
+
+def _column_names(count: int, names: Any, classes: Any) -> NDArray[Any]:
+    """The labels of so many columns."""
+    labels = np.arange(count) if names is None else np.asarray(names)
     if classes is not None:
-        if len(classes) != dense.shape[1]:
-            raise ShortlistError(f"y has {dense.shape[1]} columns for {len(classes)} labels")
+        if len(classes) != count:
+            raise ShortlistError(f"y has {count} columns for {len(classes)} labels")
         if names is not None and labels.tolist() != np.asarray(classes).tolist():
             raise ShortlistError(f"the columns of y are {_listed(labels.tolist())}; expected {_listed(classes)}")
         labels = np.asarray(classes)
-    return labels, torch.from_numpy(np.array(dense, dtype=np.int8, order="C"))
+    return labels
 
 
 def _collections(y: Any) -> list[Any] | None:
@@ -102,7 +117,7 @@ def _collections(y: Any) -> list[Any] | None:
     return None
 
 
-def _collections_target(rows: list[Iterable[Any]], classes: Any) -> tuple[NDArray[Any], Tensor]:
+def _collections_target(rows: list[Iterable[Any]], classes: Any) -> tuple[NDArray[Any], Any]:
     if classes is None:
         found = {label for row in rows for label in row}
         if not all(isinstance(x, str) for x in found) and not all(isinstance(x, int | np.integer) for x in found):
@@ -111,13 +126,14 @@ def _collections_target(rows: list[Iterable[Any]], classes: Any) -> tuple[NDArra
         classes = np.array(sorted(found)) if found else np.arange(0)
     labels = np.asarray(classes)
     known = {label: index for index, label in enumerate(labels.tolist())}
-    matrix = np.zeros((len(rows), len(labels)), dtype=np.int8)
     for number, row in enumerate(rows):
         for label in row:
             if label not in known:
                 raise ShortlistError(f"y[{number}] holds {label!r}, which is not one of {_listed(known)}")
-            matrix[number, known[label]] = 1
-    return labels, torch.from_numpy(matrix)
+    if not known:
+        return labels, torch.zeros(len(rows), 0, dtype=torch.int8)
+    present = LabelSets.from_lists([[known[label] for label in row] for row in rows], len(known))
+    return labels, _sparse_target(present, None, None)[1]
 
 
 def _is_missing(label: Any) -> bool:

@@ -70,7 +70,6 @@ class Plan:
         _, index, counts = _targets.single_positive(
             head.unmade_scores(), self.target, mask, weight, sample_weight, native=False
         )
-        assert counts is not None
         return index, counts
 
     def random_state(self) -> Tensor | None:

@@ -195,7 +195,10 @@ class _Call(Native):
 
     def formula(self, upstream: Tensor, scores: Tensor, weight: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
         own, labels = rest[: self.own], rest[self.own :]
-        target = labels[0] if len(labels) == 1 else SparseLabels.made(*labels, scores.shape[-1]).to_dense()
+        target = labels[0]
+        if len(labels) > 1:
+            offsets, indices, values = labels
+            target = SparseLabels.made(offsets, indices, values, scores.shape[-1]).to_dense()
 
         def loss(s: Tensor) -> Tensor:
             reduced = self.loss.reduced_twin(s, target, weight, self.reduction, (*own, *self.numbers))

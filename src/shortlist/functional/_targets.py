@@ -135,7 +135,7 @@ def single_positive(
     weight: Tensor | None,
     sample_weight: Tensor | None,
     native: bool,
-) -> Rows:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Class indices, also from a label matrix with at most one present label per row. The scores stay as they are.
 
     -1 marks a row that is not observed, and has weight 0: an unknown index, no present label, or one that is masked.

@@ -196,7 +196,6 @@ def average_k_loss(
     scores, index, counts = _targets.single_positive(
         in_compute_type(set_scores), target, mask, weight, sample_weight, native=False
     )
-    assert counts is not None
     flat = (scores.reshape(-1, labels), proposals.reshape(-1, labels), index.reshape(-1), counts.reshape(-1))
     call = _AverageK(float(k), float(alpha), reduction == "mean")
     if world == 1 and mask is None and scores.dtype == proposals.dtype and not counts.requires_grad:

@@ -1,15 +1,17 @@
 """Sets of labels inside a label matrix, and sums over them that stay exact when a set is empty."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from shortlist.checks import check_label_matrix, check_mask, check_scores
 from shortlist.distributed import max_over_processes, sum_over_processes
 from shortlist.errors import ShortlistError
-from shortlist.labels.sparse_labels import Target, dense_labels
+from shortlist.labels.sparse_labels import dense_labels
 
 
-def read_label_matrix(scores: Tensor, target: Target, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+def read_label_matrix(scores: Tensor, target: Any, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Check the inputs of a label-matrix loss; which labels are present and which absent (a masked one is neither)."""
     check_scores(scores)
     target = dense_labels(target)

@@ -99,6 +99,18 @@ class SparseLabels:
         return cls.made(offsets, indices, stored, labels.num_labels)
 
     @classmethod
+    def from_dense(cls, matrix: Tensor, rest: int = 0) -> SparseLabels:
+        """What differs from ``rest`` in a label matrix (N, L).
+
+        >>> SparseLabels.from_dense(torch.tensor([[1, -1], [-1, -1]]), rest=-1)
+        SparseLabels(2 rows of 2 labels, 1 entry stored, the rest -1)
+        """
+        stored = matrix != rest
+        rows, labels = stored.nonzero(as_tuple=True)
+        values = torch.cat([matrix[rows, labels], matrix.new_full((1,), rest)]).to(torch.int8)
+        return cls.made(_offsets(stored.sum(1)), labels.int(), values, matrix.shape[1])
+
+    @classmethod
     def concatenate(cls, parts: list[SparseLabels]) -> SparseLabels:
         """The rows of all parts, one after the other; what is not stored must be the same in all.
 
@@ -141,10 +153,12 @@ class SparseLabels:
         return len(self) * self.num_labels
 
     def to(self, device: Any, **options: Any) -> SparseLabels:
-        return SparseLabels.made(*[part.to(device, **options) for part in self.tensors], self.num_labels)
+        offsets, indices, values = (part.to(device, **options) for part in self.tensors)
+        return SparseLabels.made(offsets, indices, values, self.num_labels)
 
     def pin_memory(self) -> SparseLabels:
-        return SparseLabels.made(*[part.pin_memory() for part in self.tensors], self.num_labels)
+        offsets, indices, values = (part.pin_memory() for part in self.tensors)
+        return SparseLabels.made(offsets, indices, values, self.num_labels)
 
     def __getitem__(self, key: Any) -> SparseLabels:
         """Rows by a slice, a bool mask or positions; ``[:, slice]`` a range of labels."""
@@ -174,11 +188,11 @@ class SparseLabels:
         values = torch.cat([self.values[:-1][inside], self.values[-1:]])
         return SparseLabels.made(_offsets(sizes), self.indices[inside] - begin, values, max(0, end - begin))
 
-    def __eq__(self, value: object) -> Where:  # type: ignore[override]
-        return Where(self, self.values == value)
+    def __eq__(self, value: Any) -> Where:  # type: ignore[override]
+        return Where(self, torch.eq(self.values, value))
 
-    def __ne__(self, value: object) -> Where:  # type: ignore[override]
-        return Where(self, self.values != value)
+    def __ne__(self, value: Any) -> Where:  # type: ignore[override]
+        return Where(self, torch.ne(self.values, value))
 
     def __ge__(self, value: int) -> Where:
         return Where(self, self.values >= value)

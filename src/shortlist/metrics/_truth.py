@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from shortlist.checks import check_indices, check_label_matrix
 from shortlist.errors import ShortlistError
+from shortlist.labels.sparse_labels import SparseLabels, is_sparse
 from shortlist.metrics.inputs import as_tensor
 
 
@@ -28,8 +28,10 @@ class Truth:
         """The target of scores (or sets) of this shape (..., labels), as rows."""
         n, num_labels = prod(shape[:-1]), shape[-1]
         if is_sparse(target):
-            present = _stored_positions(target, shape).to(device)
-            return cls(n, num_labels, present, torch.full((n,), num_labels, device=device))
+            stored = _stored(target, shape, device)
+            rows, labels = (stored == 1).nonzero()
+            unknown = stored.to_dense() == -1 if bool((stored == -1).any()) else None
+            return cls(n, num_labels, rows * num_labels + labels, (stored != -1).sum(1), unknown)
         target = _as_target(target).to(device)
         if _is_index(target, shape):
             labels = target.reshape(n).long()
@@ -81,21 +83,17 @@ class Truth:
 
 def label_matrix(target: Any, shape: tuple[int, ...], device: torch.device | str = "cpu") -> Tensor:
     """Any target as an int8 label matrix (n, L); an unknown class index makes its whole row unknown."""
-    if not is_sparse(target):
-        target = _as_target(target).to(device)
-        if not _is_index(target, shape):
-            matrix: Tensor = target.reshape(-1, shape[-1]).to(torch.int8)
-            return matrix
+    if is_sparse(target):
+        return _stored(target, shape, device).to_dense()
+    target = _as_target(target).to(device)
+    if not _is_index(target, shape):
+        matrix: Tensor = target.reshape(-1, shape[-1]).to(torch.int8)
+        return matrix
     truth = Truth.of(target, shape, device)
     matrix = torch.zeros(truth.num_rows, truth.num_labels, dtype=torch.int8, device=device)
     matrix.view(-1)[truth.present] = 1
     matrix[truth.known_per_row == 0] = -1
     return matrix
-
-
-def is_sparse(target: Any) -> bool:
-    """A scipy sparse matrix or LabelSets, told by their attributes so that scipy need not be installed."""
-    return hasattr(target, "tocsr") or (hasattr(target, "offsets") and hasattr(target, "indices"))
 
 
 def _as_target(target: Any) -> Tensor:
@@ -119,23 +117,8 @@ def _is_index(target: Tensor, shape: tuple[int, ...]) -> bool:
     )
 
 
-def _stored_positions(target: Any, shape: tuple[int, ...]) -> Tensor:
-    """Flat positions of the stored ones, ascending; stored zeros are absent, anything else is an error."""
-    if hasattr(target, "tocsr"):
-        matrix = target.tocsr()
-        given, starts, labels, values = matrix.shape, matrix.indptr, matrix.indices, matrix.data
-        bad = np.flatnonzero((values != 0) & (values != 1))
-        if len(bad):
-            row = int(np.searchsorted(starts, bad[0], side="right")) - 1
-            raise ShortlistError(
-                f"target[{row}, {labels[bad[0]]}] is {values[bad[0]]}: a sparse target stores 1 for present labels, "
-                f"the rest is absent; unknown labels need a dense label matrix"
-            )
-    else:
-        starts, labels = np.asarray(target.offsets), np.asarray(target.indices)
-        given, values = (len(starts) - 1, target.num_labels), np.ones(len(labels), dtype=bool)
-    if len(shape) != 2 or tuple(given) != tuple(shape):
-        raise ShortlistError(f"sparse target of shape {tuple(given)} does not fit predictions of shape {tuple(shape)}")
-    rows = np.repeat(np.arange(shape[0], dtype=np.int64), np.diff(starts))
-    positions = (rows * shape[1] + labels)[values.astype(bool)]
-    return torch.from_numpy(np.unique(positions))
+def _stored(target: Any, shape: tuple[int, ...], device: torch.device | str) -> SparseLabels:
+    labels = SparseLabels.of(target, device)
+    if tuple(labels.shape) != tuple(shape):
+        raise ShortlistError(f"sparse target of shape {tuple(labels.shape)} does not fit predictions of shape {shape}")
+    return labels

@@ -16,23 +16,28 @@ class Identity(nn.Module):
     torch.Size([5, 12])
     """
 
+    takes_sparse = True
+
     def __init__(self, in_features: int) -> None:
         super().__init__()
         self.out_features = in_features
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.flatten(1)
+        return x if x.is_sparse else x.flatten(1)
 
 
 class MLP(nn.Module):
     """Hidden layers of linear map, optional batch normalisation, ReLU and dropout; inputs are flattened.
 
-    No hidden layers leave the features as they are: the objective's head is then the whole, linear model.
+    No hidden layers leave the features as they are: the objective's head is then the whole, linear model. Rows of a
+    sparse tensor need not be made whole: the first layer takes what is stored of them.
 
     >>> import torch
     >>> MLP(in_features=8, hidden=(32, 16), dropout=0.5)(torch.zeros(4, 8)).shape
     torch.Size([4, 16])
     """
+
+    takes_sparse = True
 
     def __init__(
         self, in_features: int, *, hidden: Sequence[int] = (256,), dropout: float = 0.0, batch_norm: bool = False
@@ -52,7 +57,7 @@ class MLP(nn.Module):
         self.out_features = in_features
 
     def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = self.layers(x.flatten(1))
+        features: Tensor = self.layers(x if x.is_sparse else x.flatten(1))
         return features
 
 

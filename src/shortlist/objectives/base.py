@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
+from shortlist.labels.sparse_labels import SparseLabels
 from shortlist.links import Link
 from shortlist.objectives.imbalance import Imbalance, class_weights, log_prior
 
@@ -44,6 +45,7 @@ class Objective(nn.Module):
     only_ranks: ClassVar[bool] = False  # its scores order labels; no link makes probabilities of them
     balances: ClassVar[tuple[Imbalance, ...]] = ()  # the ways of `balance` that have a meaning for it
     plain: ClassVar[str] = "cross-entropy"  # of a vertical room's objective: the one for features that does the same
+    takes_sparse: ClassVar[bool] = False  # features and labels as they are; else whole rows are made of them
     training_only: ClassVar[tuple[str, ...]] = ()  # parts that prediction does without: memories of the training set
 
     @dataclass(frozen=True)
@@ -215,12 +217,12 @@ class LinearObjective(Objective):
         raise NotImplementedError
 
 
-def count_labels(target: Tensor, num_labels: int) -> Tensor:
+def count_labels(target: Tensor | SparseLabels, num_labels: int) -> Tensor:
     """How many examples have each label: from class indices (-1 counts for none) or a label matrix.
 
     >>> count_labels(torch.tensor([2, 0, 2, -1]), num_labels=3)
     tensor([1, 0, 2])
     """
-    if target.ndim == 1:
+    if isinstance(target, Tensor) and target.ndim == 1:
         return torch.bincount(target[target >= 0].long(), minlength=num_labels)
     return (target == 1).sum(0)

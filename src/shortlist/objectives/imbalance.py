@@ -1,16 +1,17 @@
 """Rare labels: what the training labels say about how often each one occurs. Unknown labels do not count."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from shortlist.labels.counts import present_pairs
 from shortlist.links import Link
 
 Imbalance = Literal["none", "class-weights", "logit-adjustment", "balanced-sampling"]
 
 
-def class_weights(target: Tensor, num_labels: int) -> Tensor:
+def class_weights(target: Any, num_labels: int) -> Tensor:
     """The weight of each class: inverse to its count, 1 on average over the examples; of a class without examples 1.
     Of a label matrix: the weight of a label's presence, so that present and absent weigh the same.
 
@@ -27,7 +28,7 @@ def class_weights(target: Tensor, num_labels: int) -> Tensor:
     return torch.where((present > 0) & (absent > 0), absent / present.clamp(min=1), 1.0)
 
 
-def log_prior(target: Tensor, num_labels: int, link: Link) -> Tensor:
+def log_prior(target: Any, num_labels: int, link: Link) -> Tensor:
     """What scores would be if nothing but the labels' frequencies were known: the logarithm of a class's share, or with
     a sigmoid the log odds of a label among the examples where it is known. Half an example is added to every count.
 
@@ -46,7 +47,7 @@ def log_prior(target: Tensor, num_labels: int, link: Link) -> Tensor:
     return (present + 0.5).log() - (present + 0.5).sum().log()
 
 
-def rarity(target: Tensor, num_labels: int) -> Tensor:
+def rarity(target: Any, num_labels: int) -> Tensor:
     """How often to draw each example, so that every class is drawn as often as any other; of a label matrix by the
     rarest present label, examples without a present label standing for one label more. Where nothing is known: never.
 
@@ -58,7 +59,9 @@ def rarity(target: Tensor, num_labels: int) -> Tensor:
     if target.ndim == 1:
         counts = torch.bincount(target[target >= 0].long(), minlength=num_labels)
         return torch.where(target >= 0, 1.0 / counts[target.clamp(min=0).long()].clamp(min=1).double(), 0.0)
-    present = target == 1
-    rarest = torch.where(present, present.sum(0), len(target) + 1).min(1).values
-    empty = (target == 0).any(1) & ~present.any(1)
-    return torch.where(present.any(1), 1.0 / rarest.double(), torch.where(empty, 1.0 / empty.sum().double(), 0.0))
+    rows, labels = present_pairs(target)
+    counts = torch.bincount(labels, minlength=num_labels)
+    rarest = torch.full((len(target),), len(target) + 1).scatter_reduce(0, rows, counts[labels], "amin")
+    some = (target == 1).any(1)
+    empty = (target == 0).any(1) & ~some
+    return torch.where(some, 1.0 / rarest.double(), torch.where(empty, 1.0 / empty.sum().double(), 0.0))

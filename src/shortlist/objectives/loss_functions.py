@@ -46,10 +46,16 @@ def config_of(function: Callable[..., Tensor], module: str, owner: str, **more: 
     return config
 
 
+def whole_rows(features: Tensor) -> Tensor:
+    """Features that are sparse, as a dense tensor."""
+    return features.to_dense() if features.is_sparse else features
+
+
 class LossFunctionObjective(LinearObjective):
     """A linear head trained by one function of scores and target: a subclass names it, and has its options."""
 
     function: ClassVar[Callable[..., Tensor]]
+    takes_sparse = True
     balances = ("class-weights", "logit-adjustment")
 
     def __init_subclass__(cls) -> None:
@@ -81,7 +87,7 @@ class LossFunctionObjective(LinearObjective):
         options["class_weight"] = options.pop("weight", None)
         return losses.linear_loss(
             type(self).function,
-            self.check_features(features),
+            whole_rows(self.check_features(features)),
             self.head.weight,
             target,
             bias=self.head_bias(),
@@ -194,7 +200,7 @@ class CrossEntropy(_TopK):
         world = world_size(None)
         total = losses.linear_loss(
             losses.smooth_topk_loss,  # with k = 1 and no margin it is cross-entropy
-            self.check_features(features),
+            whole_rows(self.check_features(features)),
             self.head.weight,
             target,
             bias=self.head_bias(),

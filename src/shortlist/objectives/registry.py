@@ -8,6 +8,7 @@ from torch import Tensor
 
 from shortlist import verticals
 from shortlist.errors import ShortlistError
+from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 from shortlist.links import check_link
 from shortlist.objectives.base import Objective
 from shortlist.options import check_call, errors_at
@@ -95,7 +96,7 @@ def build(
     num_labels: int,
     num_examples: int | None = None,
     class_counts: Tensor | None = None,
-    train_target: Tensor | None = None,
+    train_target: Tensor | SparseLabels | None = None,
     label_names: Sequence[str] | None = None,
     allow_import: Sequence[str] = (),
 ) -> Objective:
@@ -108,13 +109,15 @@ def build(
     config = make_config(objective, options)
     if train_target is not None:
         check_target(objective, train_target)
+        if not objective.takes_sparse:
+            train_target = dense_labels(train_target)
     return objective(
         in_features, num_labels, config,
         num_examples=num_examples, class_counts=class_counts, train_target=train_target, label_names=label_names,
     )  # fmt: skip
 
 
-def check_target(objective: type[Objective], target: Tensor) -> None:
+def check_target(objective: type[Objective], target: Tensor | SparseLabels) -> None:
     """Raise a ``ValueError`` that proposes what to do where the objective cannot learn from this target.
 
     >>> import torch
@@ -146,7 +149,7 @@ def check_target(objective: type[Objective], target: Tensor) -> None:
             row = int(several.nonzero()[0])
             raise ShortlistError(
                 f"objective {objective.name!r} takes at most one present label per row, row {row} has "
-                f"{int((target[row] == 1).sum())}: use one of {', '.join(_accepting(target))}"
+                f"{int((target[row : row + 1] == 1).sum())}: use one of {', '.join(_accepting(target))}"
             )
 
 
@@ -171,7 +174,7 @@ def check_kind(objective: type[Objective], kind: str = "features") -> None:
     )
 
 
-def default_monitor(objective: type[Objective], target: Tensor) -> str:
+def default_monitor(objective: type[Objective], target: Tensor | SparseLabels) -> str:
     """The objective's metric, or mean average precision where several labels of a row are present.
 
     >>> import torch
@@ -182,7 +185,7 @@ def default_monitor(objective: type[Objective], target: Tensor) -> str:
     return "mean-average-precision" if several else objective.monitor
 
 
-def _accepting(target: Tensor) -> list[str]:
+def _accepting(target: Tensor | SparseLabels) -> list[str]:
     """The names of the objectives that take such a target."""
     several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
     kind = "indices" if target.ndim == 1 else "label-matrix"

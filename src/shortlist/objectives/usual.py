@@ -1,14 +1,16 @@
 """The objective for a target, where nothing is asked for."""
 
 import warnings
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from shortlist.errors import ShortlistWarning
+from shortlist.labels.sparse_labels import SparseLabels
 
 
-def usual_objective(target: Tensor) -> tuple[str, bool]:
+def usual_objective(target: Tensor | SparseLabels) -> tuple[str, bool]:
     """The objective for this target, and whether unknown labels are to be taken as absent.
 
     >>> usual_objective(torch.tensor([0, 2, 1])), usual_objective(torch.tensor([[1, 0], [-1, 1]]))
@@ -28,11 +30,36 @@ def usual_objective(target: Tensor) -> tuple[str, bool]:
     return name, True
 
 
-def unknown_as_absent(target: Tensor) -> Tensor:
+def unknown_as_absent(target: Any) -> Any:
     """Unknown labels become absent ones, in the rows that have a present one; other rows say nothing.
 
     >>> unknown_as_absent(torch.tensor([[1, -1], [-1, -1]]))
     tensor([[ 1,  0],
             [-1, -1]])
     """
+    if isinstance(target, SparseLabels):
+        return _stored_as_absent(target)
     return torch.where((target == -1) & (target == 1).any(1, keepdim=True), 0, target)
+
+
+def _stored_as_absent(target: SparseLabels) -> SparseLabels:
+    """The same of what is stored. A row without a present label keeps all it has: all of it is stored then."""
+    says = (target == 1).any(1)
+    stored = target.values[:-1]
+    values = torch.cat([stored.masked_fill(says[target.rows()] & (stored == -1), 0), target.values[-1:]])
+    known = SparseLabels.made(target.offsets, target.indices, values, target.num_labels)
+    if target.rest == 0:
+        return known
+    parts = []
+    for row, length in _runs(says):
+        part = known[row : row + length]
+        part.values[-1] = 0
+        parts.append(part if bool(says[row]) else SparseLabels.from_dense(known[row : row + length].to_dense()))
+    return SparseLabels.concatenate(parts) if parts else known
+
+
+def _runs(flags: Tensor) -> list[tuple[int, int]]:
+    """Where stretches of equal flags begin, and how long they are."""
+    _, lengths = torch.unique_consecutive(flags, return_counts=True)
+    starts = lengths.cumsum(0) - lengths
+    return list(zip(starts.tolist(), lengths.tolist(), strict=True))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets, check_label_matrix
+from shortlist.labels.sparse_labels import dense_labels
 from shortlist.links import check_link, usual_link
 from shortlist.reports.advice import Use
 from shortlist.sets import AverageK, SetRule, TopK
@@ -289,7 +290,7 @@ def _scores(given: Any, name: str, num_labels: int | None = None) -> NDArray[np.
 
 
 def _target(given: Any, shape: tuple[int, ...], name: str) -> NDArray[Any]:
-    target = _numpy(given)
+    target = _numpy(dense_labels(given))
     if target.shape == shape:
         check_label_matrix(target)
         return target.astype(np.int8)

@@ -143,7 +143,7 @@ def kind_of(data: Dataset) -> str:
     """What the examples have as labels, in words."""
     if data.is_single:
         return f"one of {data.num_labels} labels each"
-    unknown = float((data.target == -1).float().mean())
+    unknown = int((data.target == -1).sum()) / max(1, data.target.numel())
     return f"any of {data.num_labels} labels" + (f", {unknown:.0%} of them unknown" if unknown else "")
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
+from shortlist.labels.sparse_labels import SparseLabels, is_sparse
 
 BLOCK = 1 << 20  # scores per block: a few MB, near the caches
 
@@ -102,9 +103,10 @@ def _split(
         if block.dtype != dtype or not block.flags.carray:
             # torch wants memory it may write to (it does not); a read-only block is copied
             block = np.require(block, dtype=dtype, requirements=["C", "W"])
+        part = None if target is None else target[start : start + step]
         yield Block(
             block,
-            None if target is None else target[start : start + step],
+            part.to_dense().numpy() if isinstance(part, SparseLabels) else part,
             first_row + start,
             None if groups is None else groups[start : start + step],
             None if weights is None else weights[start : start + step],
@@ -144,9 +146,13 @@ def _one_per_row(array: NDArray[Any], shape: tuple[int, ...], name: str) -> NDAr
     return array.reshape(-1)
 
 
-def _flat_target(target: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+def _flat_target(target: Any, shape: tuple[int, ...]) -> NDArray[Any] | SparseLabels:
     """Class indices, one per row, or a label matrix of the scores' shape: both flattened as the scores are."""
-    array = _array(target)
+    array = SparseLabels.of(target, "cpu") if is_sparse(target) else _array(target)
+    if isinstance(array, SparseLabels):
+        if tuple(array.shape) == shape:
+            return array
+        raise ShortlistError(f"sparse target of shape {tuple(array.shape)} does not fit scores of shape {shape}")
     if array.shape == shape[:-1]:
         return array.reshape(-1)
     if array.shape == shape:

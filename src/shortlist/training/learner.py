@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
+from shortlist.labels.sparse_labels import dense_labels
 from shortlist.objectives import Objective
 from shortlist.training.crops import combined, crops_of, larger
 
@@ -21,12 +22,24 @@ class Learner(nn.Module):
         self.backbone = backbone
         self.objective = objective
 
-    def forward(self, inputs: Tensor, target: Tensor, index: Tensor) -> Tensor:
-        return self.objective.loss(self.backbone(inputs), target, index)
+    def forward(self, inputs: Tensor, target: Any, index: Tensor) -> Tensor:
+        target = target if self.objective.takes_sparse else dense_labels(target)
+        return self.objective.loss(self.features(inputs), target, index)
 
     def scores(self, inputs: Tensor) -> Tensor:
-        scores: Tensor = self.objective(self.backbone(inputs))
+        scores: Tensor = self.objective(self.features(inputs))
         return scores
+
+    def features(self, inputs: Tensor, whole: bool = False) -> Tensor:
+        """What the backbone makes of the inputs. Sparse ones stay so where it takes them, and their features, if the
+        backbone only passes them on, where the objective does; unless ``whole`` rows are wanted."""
+        sparse = isinstance(inputs, Tensor) and inputs.is_sparse
+        if sparse and not getattr(self.backbone, "takes_sparse", False):
+            inputs = inputs.to_dense()
+        features: Tensor = self.backbone(inputs)
+        if sparse and features.is_sparse and (whole or not self.objective.takes_sparse):
+            features = features.to_dense()
+        return features
 
     def weights(self) -> dict[str, Tensor]:
         """The state as tensors that share no memory, so that any file format can hold them."""
@@ -79,7 +92,7 @@ def features_of(
     parts = []
     for some in rows.split(batch_size):
         with context():
-            parts.append(learner.backbone(dataset.batch(some)[0].to(device)).float().cpu())
+            parts.append(learner.features(dataset.batch(some)[0].to(device), whole=True).float().cpu())
     learner.backbone.train(was_training)
     return torch.cat(parts) if parts else torch.empty(0, learner.objective.in_features)
 
@@ -94,8 +107,7 @@ def encoding(learner: Learner, dataset: Dataset, context: Any = nullcontext) -> 
         inputs = dataset.batch(rows.cpu())[0].to(weight.device)
         inputs = inputs.to(weight.dtype) if inputs.is_floating_point() else inputs  # tokens are numbers of words
         with context():
-            features: Tensor = learner.backbone(inputs)
-        return features
+            return learner.features(inputs, whole=True)
 
     learner.objective.encode = encode
     try:

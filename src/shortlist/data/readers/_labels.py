@@ -22,6 +22,8 @@ from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns
 from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.errors import ShortlistError
+from shortlist.labels.counts import LARGE_MATRIX
+from shortlist.labels.sparse_labels import SparseLabels
 from shortlist.optional import require
 
 Coding = Literal["label-matrix", "signed", "nan", "chexpert"]
@@ -61,7 +63,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Labels:
-    target: Tensor
+    target: Tensor | SparseLabels
     vocabulary: tuple[str, ...]
     notes: tuple[str, ...] = ()  # what was decided that the file does not say
 
@@ -180,6 +182,12 @@ def _matrix(found: Any, given: Given, file: PathLike, findings: Findings) -> Lab
     if found.shape[1] != len(names):
         findings.add(file, f"the label matrix has {found.shape[1]} columns for {len(names)} labels")
         return None
+    if hasattr(found, "toarray") and given.coding == "label-matrix" and math.prod(found.shape) >= LARGE_MATRIX:
+        try:
+            return Labels(SparseLabels.of(found), names)
+        except ShortlistError as error:
+            findings.add(file, f"the sparse label matrix: {error}")
+            return None
     if hasattr(found, "toarray"):
         try:
             check_unpacked(file, math.prod(found.shape) * found.dtype.itemsize)
@@ -374,14 +382,20 @@ def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findin
     order = (lambda name: (int(name), name)) if _are_numbers(occur) else None
     known = tuple(sorted(occur, key=order)) if names is None else tuple(names)
     number = {name: label for label, name in enumerate(known)}
-    matrix = np.full((len(rows), len(known)), 0 if given.rest == "absent" else -1, dtype=np.int8)
-    matrix[unsure] = -1
     outside: dict[str, list[int]] = {}
     for row, written in enumerate(rows):
         for name in written:
-            if name in number:
-                matrix[row, number[name]] = 1
-            else:
+            if name not in number:
                 outside.setdefault(name, []).append(row)
     findings.outside(file, outside, known, "row")
-    return None if findings.problems else Labels(torch.from_numpy(matrix), known)
+    if findings.problems:
+        return None
+    present = labels.LabelSets.from_lists([[number[name] for name in row] for row in rows], len(known))
+    rest: Literal[0, -1] = 0 if given.rest == "absent" else -1
+    if len(rows) * len(known) >= LARGE_MATRIX and not unsure:
+        sparse = SparseLabels.of(present)
+        sparse.values[-1] = rest
+        return Labels(sparse, known)
+    matrix = labels.from_sets(present, rest=rest)
+    matrix[unsure] = np.where(matrix[unsure] == 1, 1, -1)
+    return Labels(torch.from_numpy(matrix), known)

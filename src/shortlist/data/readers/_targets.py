@@ -16,6 +16,7 @@ from shortlist.data.images import Images
 from shortlist.data.readers._labels import indices_of_names
 from shortlist.data.readers.findings import DataError, Findings, PathLike, Problem
 from shortlist.labels.label_sets import LabelSets
+from shortlist.labels.sparse_labels import SparseLabels
 
 
 def side_of(found: Any, file: PathLike, findings: Findings) -> Tensor | None:
@@ -48,7 +49,7 @@ def truth_of(found: Any, vocabulary: Sequence[str], file: PathLike, findings: Fi
 def dataset_of(
     file: PathLike,
     inputs: Any,
-    target: Tensor,
+    target: Tensor | SparseLabels,
     vocabulary: Sequence[str],
     *,
     groups: Any,

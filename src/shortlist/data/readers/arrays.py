@@ -1,4 +1,4 @@
-"""Arrays in files: .npy, .npz (dense, or a CSR matrix in pieces) and columns of a table."""
+"""Arrays in files: .npy, .npz (dense, or a CSR matrix in pieces), columns of a table, and sparse ones in a text."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NU
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import SparseColumns
 from shortlist.data.readers._columns import Columns, TextColumns
+from shortlist.data.readers._sparse_text import SPARSE_TEXT, read_sparse_text
 from shortlist.data.readers.findings import Findings, missing
 from shortlist.data.readers.tables import TABLE_ENDINGS, names_table, open_table
 from shortlist.data.table_rows import TableRows
@@ -30,7 +31,7 @@ _DAMAGE = (OSError, ValueError, EOFError, KeyError, TypeError, OverflowError, No
 _NAME_BYTES = 100  # about what the name of a label takes, and a column that is nowhere present takes nothing else
 _PIECES = ("data", "indices", "indptr", "shape")
 _NO_COLUMN = "at least one column must be named"
-_KINDS = (".npy", ".npz", *TABLE_ENDINGS)
+_KINDS = (".npy", ".npz", *TABLE_ENDINGS, *SPARSE_TEXT)
 _INPUTS = "X"  # the key that stands for all other columns of numbers, where a table has none of this name
 
 
@@ -52,15 +53,20 @@ class ArrayFile:
         if memory_map and kind != ".npy":
             raise ShortlistError(f"memory_map needs a .npy file of inputs, this is {kind}")
         self.table = table
+        self._arrays: dict[str, Any] = {}
         try:
-            if table is None:
+            if kind in SPARSE_TEXT:
+                self._arrays = read_sparse_text(self.path)
+            elif table is None:
                 if kind == ".npy":
                     with open(self.path, "rb") as file:
                         _check_size(file, self.path.stat().st_size)
                 self._loaded = np.load(self.path, mmap_mode="r" if memory_map else None, allow_pickle=False)
         except _DAMAGE as error:
             raise ShortlistError(f"cannot be read: {error}") from error
-        self.keys = list(table.names if table is not None else self._loaded.files if kind == ".npz" else [])
+        self.keys = list(self._arrays)
+        if kind not in SPARSE_TEXT:
+            self.keys = list(table.names if table is not None else self._loaded.files if kind == ".npz" else [])
 
     @property
     def is_table(self) -> bool:
@@ -81,9 +87,11 @@ class ArrayFile:
                     return self.stack(columns)
                 if columns is None:
                     return self.table.texts(key) if as_text else self.table.array(key)
-            elif isinstance(self._loaded, np.ndarray):
+            elif key in self._arrays:
+                return self._arrays[key]
+            elif not self._arrays and isinstance(self._loaded, np.ndarray):
                 return self._loaded
-            elif key in self.keys:
+            elif not self._arrays and key in self.keys:
                 return self._member(key)
             elif all(f"{key}_{piece}" in self.keys for piece in _PIECES):
                 return self._csr(f"{key}_")
@@ -234,3 +242,14 @@ def get_array(
     except ValueError as error:
         findings.add(file.path, str(error))
         return None
+
+
+def widened(matrix: Any, file: ArrayFile | None, columns: int | None, findings: Findings) -> Any:
+    """A matrix of a text that does not say how many columns it has, with so many; others as they are."""
+    if columns is None or file is None or file.path.suffix.lower() not in SPARSE_TEXT or not hasattr(matrix, "resize"):
+        return matrix
+    if matrix.ndim == 2 and columns < matrix.shape[1]:
+        findings.add(file.path, f"there are {columns} columns according to num_features or num_labels, it has more")
+    elif matrix.ndim == 2:
+        matrix.resize((matrix.shape[0], columns))
+    return matrix

@@ -26,11 +26,12 @@ from shortlist.data.readers._labels import (
 )
 from shortlist.data.readers._table_use import label_columns_of, named_columns, names_of, no_features, resolved, use_of
 from shortlist.data.readers._targets import dataset_of, side_of, truth_of
-from shortlist.data.readers.arrays import ArrayFile, get_array, open_arrays
+from shortlist.data.readers.arrays import ArrayFile, get_array, open_arrays, widened
 from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.data.readers.tables import name_of
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import parse_json
+from shortlist.labels.sparse_labels import SparseLabels
 
 # of an .npz that `shortlist data features` wrote: what made the features, and of which files they are
 ENCODER_KEY, FILES_KEY = "encoder", "files"
@@ -54,6 +55,7 @@ def read_features(
     truth_key: str | None = None,
     vocabulary: Sequence[str] | None = None,
     num_labels: int | None = None,
+    num_features: int | None = None,
     coding: Coding = "label-matrix",
     uncertain: Uncertain = "unknown",
     separator: str | None = None,
@@ -106,6 +108,7 @@ def read_features(
         vocabulary: the labels' names, instead of ``vocabulary_key``. Where one is a whole number itself, and not its
             own index, numbers in the file are names too.
         num_labels: how many labels there are, where neither names nor a label matrix tell and not all occur.
+        num_features: of svmlight, how many features there are, where the last do not occur.
         coding: what the numbers of a label matrix mean: "label-matrix" (1 present, 0 absent, -1 unknown), "signed"
             (1 present, -1 absent, 0 unknown), "nan" (1 present, 0 absent, NaN unknown) or "chexpert" (1 present,
             0 absent, -1 uncertain, blank unknown).
@@ -182,7 +185,9 @@ def read_features(
     named = named_columns(labels_file, label_columns, (labels_key, *keys.values())) if labels is None else set()
     named |= set(other_columns)
     inputs = get_array(inputs_file, inputs_key, findings, columns=input_columns, named=named, as_table=as_table)
+    inputs = widened(inputs, inputs_file, num_features, findings)
     written = _labels(labels_file, labels_key, label_columns, coding, findings)
+    written = widened(written, labels_file, num_labels, findings)
     found = {what: get_array(labels_file, key, findings, as_text=what == "ids") for what, key in keys.items()}
     findings.stop_if_any()
     if inputs_file is None or labels_file is None:
@@ -252,6 +257,7 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     named = no_features(file, options)
     as_table = bool(options.get("as_table"))
     inputs = get_array(file, key, findings, columns=columns, named=named, as_table=as_table)
+    inputs = widened(inputs, file, options.get("num_features"), findings)
     findings.stop_if_any()
     if file is None:
         raise AssertionError("a file that cannot be opened is a problem, and was raised")
@@ -303,10 +309,11 @@ def _labels(file: ArrayFile | None, key: str, columns: Sequence[str] | None, cod
     return None
 
 
-def _marked_unknown(target: Tensor, unknown: Any) -> Tensor:
+def _marked_unknown(target: Tensor | SparseLabels, unknown: Any) -> Tensor | SparseLabels:
     """-1 in the label matrix wherever this array is not 0."""
     if unknown is None:
         return target
+    target = target if isinstance(target, Tensor) else target.to_dense()
     dense = unknown.toarray() if hasattr(unknown, "toarray") else unknown
     return target.masked_fill(torch.from_numpy(dense != 0), -1)
 

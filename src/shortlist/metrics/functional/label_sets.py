@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
-from shortlist.metrics._truth import Truth, is_sparse
+from shortlist.labels.label_sets import LabelSets
+from shortlist.metrics._truth import Truth
 from shortlist.metrics.inputs import check_choice
 
 F_AVERAGES = ("sample", "class", "all")
@@ -88,16 +89,17 @@ def predicted_and_truth(sets: Any, target: Any) -> tuple[Predicted, Truth]:
         first = next((pair for pair in zip(names, true_names, strict=False) if pair[0] != pair[1]), None)
         raise ShortlistError(f"sets and target have different vocabularies; first difference (set, target): {first}")
     truth = Truth.of(target.cpu() if isinstance(target, Tensor) else target, (len(sizes), sets.num_labels))
+    sets = sets.present
     rows = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
     return Predicted(rows, torch.from_numpy(np.array(sets.indices, dtype=np.int64)), truth), truth
 
 
 def set_sizes(sets: Any) -> Tensor:
-    if not is_sparse(sets) or not hasattr(sets, "num_labels"):
+    if not isinstance(sets, LabelSets):
         raise ShortlistError(
             f"sets must be shortlist.labels.LabelSets, as a set rule predicts, got {type(sets).__name__}"
         )
-    return torch.from_numpy(np.diff(np.asarray(sets.offsets)).astype(np.int64))
+    return torch.from_numpy(sets.sizes)
 
 
 def size_histogram(sizes: Tensor, num_labels: int) -> Tensor:
