@@ -150,7 +150,7 @@ def test_read_only_arrays_are_read_without_a_warning(recwarn: pytest.WarningsRec
         (torch.zeros(1, 2), torch.tensor([[0, 255]], dtype=torch.uint8), 1, r"target\[0, 1\] is 255: a label matrix"),
         (torch.zeros(2, 3), torch.tensor([0, 1, 2]), 1, r"target of shape \(3,\) does not fit .* \(2, 3\)"),
         (torch.zeros(2, 3), csr_matrix((2, 4)), 1, r"sparse target of shape \(2, 4\) does not fit"),
-        (torch.zeros(2, 3), csr_matrix([[0, 0, 0], [0, 1, -1]]), 1, r"target\[1, 2\] is -1: a sparse target stores 1"),
+        (torch.zeros(2, 3), csr_matrix([[0, 0, 0], [0, 1, 2]]), 1, r"matrix\[1, 2\] is 2: allowed are True and False"),
         (torch.zeros(2, 3, dtype=torch.int64), torch.tensor([0, 1]), 1, "floating point"),
         ([[0.0, 1.0]], torch.tensor([0]), 1, "scores must be a torch tensor or a numpy array, got list"),
         (torch.zeros(1, 2), [0], 1, "target must be a torch tensor or a numpy array, got list"),

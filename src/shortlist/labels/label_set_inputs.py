@@ -117,7 +117,7 @@ def check_arrays(offsets: ArrayLike, indices: ArrayLike, num_labels: int) -> tup
 
 def check_rest(rest: Any) -> None:
     if isinstance(rest, bool) or rest not in (0, -1):
-        raise ShortlistError(f"rest must be 0 (labels that are not stored are absent) or -1 (unknown), got {rest!r}")
+        raise ShortlistError(f"rest must be 0 (labels outside the set are absent) or -1 (unknown), got {rest!r}")
 
 
 def check_values(

@@ -66,7 +66,7 @@ class Objective(nn.Module):
         *,
         num_examples: int | None = None,
         class_counts: Tensor | None = None,
-        train_target: Tensor | None = None,
+        train_target: Tensor | SparseLabels | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
         super().__init__()

@@ -2,7 +2,7 @@
 
 A line of either is ``3,17 0:0.5 42:1``: labels with commas between, then features by number. The first line of the
 repository's files counts the examples, features and labels, and features are numbered from 0. svmlight counts nothing
-and may end a line with a comment after #; what stands before the colon is the column, whether numbering begins at 0 or 1.
+and may end a line with a comment after #; what stands before the colon is the column, whether it counts from 0 or 1.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def read_sparse_text(path: str | os.PathLike[str]) -> dict[str, Any]:
         while lines := file.readlines(_AT_ONCE):
             _read_lines(lines, line, labels, features)
             line += len(lines)
+    if not features.rows:
+        raise ShortlistError("it holds no example")
     if counts is not None and counts[0] != features.rows:
         raise ShortlistError(f"the first line promises {counts[0]} examples, {features.rows} follow: was it cut short?")
     x = features.matrix(path, None if counts is None else counts[1])

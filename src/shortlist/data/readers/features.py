@@ -68,7 +68,8 @@ def read_features(
     as_table: bool = False,
     memory_map: bool = False,
 ) -> Dataset:
-    """Features with labels, from arrays (.npz, .npy) or tables (.csv, .tsv, .jsonl, also .gz; .parquet, .arff).
+    """Features with labels, from arrays (.npz, .npy), tables (.csv, .tsv, .jsonl, also .gz; .parquet, .arff) or sparse
+    text (.svm, .svmlight, .libsvm; .txt as in the extreme classification repository, XMC).
 
     In a table a key is a column (in parquet and JSON lines perhaps of lists) or stands for all columns ``KEY_*``; the
     labels are then called what follows ``KEY_``. Where there are no columns ``X_*``, the features are all columns of
@@ -84,7 +85,10 @@ def read_features(
       matrix. Blank is an example without labels;
     - one column per label (``label_columns``), or a matrix: a label matrix; ``coding`` says what its numbers mean.
       true, yes, t, y, ja, oui and si are present; false, no, f, n, nein and non absent; blank, NA, ? and the like
-      unknown.
+      unknown. A sparse one of more than 67 million entries stays sparse.
+
+    A line of sparse text is ``3,17 0:0.5 42:1``, labels and then features by number. Where each has exactly one label,
+    and no first line counts examples, features and labels, labels are classes; otherwise a label matrix.
 
     Args:
         path: the file with the features: an array (N, D), or a table. Text begins with a line of column names. Of a
