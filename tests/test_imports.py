@@ -28,7 +28,8 @@ ORDER = [
     ["kernels"],
     # shared ground, open to every room
     ["labels"],
-    ["distributed", "checks", "links", "files", "options", "named"],
+    ["score_counts"],
+    ["distributed", "checks", "links", "files", "options", "named", "packed"],
     ["optional", "text", "registry", "verticals"],
     ["errors"],
 ]

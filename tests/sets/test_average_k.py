@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from shortlist import score_counts
 from shortlist.errors import ShortlistError
 from shortlist.sets import AverageK, TopK
-from shortlist.sets import _score_counts as score_counts
 from shortlist.sets._bounds import hoeffding_bentkus_budget
 from tests.sets.oracles import average_k_threshold
 

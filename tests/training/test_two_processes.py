@@ -1,5 +1,6 @@
 """Two processes that are stopped in the middle of an epoch, and go on to the same bits."""
 
+import json
 import os
 import socket
 from pathlib import Path
@@ -9,10 +10,14 @@ import pytest
 import torch
 import torch.multiprocessing as mp
 
+from shortlist.metrics.functional import label_propensities
+from shortlist.metrics.named import find_metric
 from shortlist.runs.run import Run
 from shortlist.training.checkpoints import Kept, Standing
+from shortlist.training.learner import score
 from shortlist.training.loop import make_fabric, train
 from shortlist.training.settings import TrainSettings
+from shortlist.training.validation import validated
 from tests.training.test_loggers import expected_of, in_csv, in_tensorboard
 from tests.training.test_loop import CONFIG, chance, deep_model, same, some_data, without_seconds
 
@@ -59,7 +64,19 @@ def work(rank: int, folder: str, port: int) -> None:
             except Stopped:
                 assert attempt == "stopped"
             fabric.barrier()
+        names = ["topk-accuracy@1", "average-k-accuracy@2"] if kind == "indices" else ["mean-average-precision"]
+        names += ["ndcg@2", "propensity-precision@1", f"{__name__}:own_metric"]
+        metrics = [find_metric(one, allow_import=[__name__]) for one in names]
+        shared = validated(fabric, model, val, val.answers, metrics, data)
+        common = label_propensities(data.label_counts(), len(data))
+        alone = {one.name: one(score(model, val), val.target, model.objective.link, common) for one in metrics}
+        (place / f"metrics-{rank}.json").write_text(json.dumps([shared, alone]))
     torch.distributed.destroy_process_group()
+
+
+def own_metric(scores: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """One that must be given all scores."""
+    return scores.mean() + len(target)
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +102,10 @@ def test_only_the_first_process_writes_logs(trained: Path) -> None:
     assert len(in_csv(run)) == 2
     assert in_csv(run) == expected_of(run)
     assert in_tensorboard(run) == [pytest.approx(row, rel=1e-6) for row in expected_of(run)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_processes_find_the_metrics_of_one(name: str, trained: Path) -> None:
+    (shared, alone), (other, _) = (json.loads((trained / name / f"metrics-{rank}.json").read_text()) for rank in (0, 1))
+    assert shared == other
+    assert shared == pytest.approx(alone, rel=1e-6)

@@ -276,6 +276,15 @@ def dense_labels(target: Any) -> Any:
     return SparseLabels.of(target).to_dense() if is_sparse(target) else target
 
 
+def joined(parts: list[Any]) -> Any:
+    """The rows of several targets of one kind, one after the other.
+
+    >>> joined([torch.tensor([1]), torch.tensor([2])])
+    tensor([1, 2])
+    """
+    return SparseLabels.concatenate(parts) if isinstance(parts[0], SparseLabels) else torch.cat(parts)
+
+
 def _offsets(sizes: Tensor) -> Tensor:
     return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
 

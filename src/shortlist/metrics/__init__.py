@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from shortlist.metrics.label_sets import SetSize as SetSize
     from shortlist.metrics.promises import CalibrationError as CalibrationError
     from shortlist.metrics.promises import CoverageGap as CoverageGap
+    from shortlist.metrics.propensity import PropensityNDCGAtK as PropensityNDCGAtK
+    from shortlist.metrics.propensity import PropensityPrecisionAtK as PropensityPrecisionAtK
     from shortlist.metrics.ranking import NDCGAtK as NDCGAtK
     from shortlist.metrics.ranking import PrecisionAtK as PrecisionAtK
     from shortlist.metrics.ranking import RecallAtK as RecallAtK
@@ -34,6 +36,8 @@ _HOME = {
     "MeanAveragePrecision": "shortlist.metrics.average_precision:MeanAveragePrecision",
     "NDCGAtK": "shortlist.metrics.ranking:NDCGAtK",
     "PrecisionAtK": "shortlist.metrics.ranking:PrecisionAtK",
+    "PropensityNDCGAtK": "shortlist.metrics.propensity:PropensityNDCGAtK",
+    "PropensityPrecisionAtK": "shortlist.metrics.propensity:PropensityPrecisionAtK",
     "RecallAtK": "shortlist.metrics.ranking:RecallAtK",
     "SetCoverage": "shortlist.metrics.label_sets:SetCoverage",
     "SetFScore": "shortlist.metrics.label_sets:SetFScore",

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -11,10 +12,16 @@ from shortlist import verticals
 from shortlist.errors import ShortlistError
 from shortlist.labels.counts import usual_k
 from shortlist.metrics import functional as M
+from shortlist.metrics import streams
+from shortlist.metrics.functional.ranking import ndcg_rows, precision_rows, recall_rows
+from shortlist.metrics.streams import Stream
 from shortlist.registry import Registry
 
+MANY_LABELS = 10_000  # from here on the first ranks are judged, as is usual in extreme classification
+
 # (scores, target) -> value, higher is better. One with a parameter k is asked for as name@k, and one with a parameter
-# link is told the objective's. Those of a vertical room's task are given its answers as the target.
+# link is told the objective's, one with a parameter propensities those of the training labels. Those of a vertical
+# room's task are given its answers as the target.
 METRICS: Registry[Callable[..., Tensor]] = Registry(
     "metric",
     {
@@ -23,6 +30,8 @@ METRICS: Registry[Callable[..., Tensor]] = Registry(
         "precision": M.precision_at_k,
         "recall": M.recall_at_k,
         "ndcg": M.ndcg_at_k,
+        "propensity-precision": M.propensity_precision_at_k,
+        "propensity-ndcg": M.propensity_ndcg_at_k,
         "mean-average-precision": lambda scores, target: M.mean_average_precision(scores, target),
         "mean-average-precision-sample": lambda scores, target: M.mean_average_precision(
             scores, target, average="sample"
@@ -30,6 +39,19 @@ METRICS: Registry[Callable[..., Tensor]] = Registry(
         **{name: path for names in verticals.METRICS.values() for name, path in names.items()},
     },
 )
+
+# the same over batches, of k, link and propensities; a metric without a stream is given all scores at once
+_STREAMS: dict[str, Callable[[Any, str, Any], Stream]] = {
+    "topk-accuracy": lambda k, link, propensities: streams.Share(k),
+    "average-k-accuracy": lambda k, link, propensities: streams.AverageK(k, link),
+    "precision": lambda k, link, propensities: streams.RowMean(partial(precision_rows, k=k)),
+    "recall": lambda k, link, propensities: streams.RowMean(partial(recall_rows, k=k, empty="skip")),
+    "ndcg": lambda k, link, propensities: streams.RowMean(partial(ndcg_rows, k=k, empty="skip")),
+    "propensity-precision": lambda k, link, propensities: streams.Gains(k, propensities, discounted=False),
+    "propensity-ndcg": lambda k, link, propensities: streams.Gains(k, propensities, discounted=True),
+    "mean-average-precision": lambda k, link, propensities: streams.AveragePrecision(),
+    "mean-average-precision-sample": lambda k, link, propensities: streams.RowMean(streams.average_precision_rows),
+}
 
 
 @dataclass(frozen=True)
@@ -40,13 +62,36 @@ class Metric:
     function: Callable[..., Tensor]
     k: float | None = None
 
-    def __call__(self, scores: Tensor, target: Any, link: str) -> float:
+    def __call__(self, scores: Tensor, target: Any, link: str, propensities: Any = None) -> float:
         """The value on these scores; ``target`` is what the data is answered with (``Dataset.answers``)."""
-        takes = _parameters(self.function)
-        options: dict[str, Any] = {"link": link} if "link" in takes else {}
+        options: dict[str, Any] = {"link": link} if self.asks_for("link") else {}
+        if self.asks_for("propensities"):
+            options["propensities"] = self._needed(propensities)
         if self.k is not None:
-            options["k"] = int(self.k) if self.k == int(self.k) else self.k
+            options["k"] = self._number
         return float(self.function(scores, target, **options))
+
+    def stream(self, link: str, propensities: Any = None) -> Stream | None:
+        """The same metric over batches; None where it must be given all scores at once."""
+        base = self.name.partition("@")[0]
+        if base not in _STREAMS or METRICS[base] is not self.function:
+            return None
+        if self.asks_for("propensities"):
+            self._needed(propensities)
+        return _STREAMS[base](self._number, link, propensities)
+
+    def asks_for(self, parameter: str) -> bool:
+        """Whether it is told something beside scores and target: its "link", or "propensities"."""
+        return parameter in _parameters(self.function)
+
+    @property
+    def _number(self) -> float | None:
+        return int(self.k) if self.k is not None and self.k == int(self.k) else self.k
+
+    def _needed(self, propensities: Any) -> Any:
+        if propensities is None:
+            raise ShortlistError(f"the metric {self.name!r} needs the label counts of training data: it is for runs")
+        return propensities
 
 
 def find_metric(
@@ -96,7 +141,10 @@ def written(name: str) -> str:
 
 
 def usual_metrics(single: bool, num_labels: int, k: float | None) -> list[str]:
-    """What to report where nothing is asked for: top-1, top-k and average-k accuracy, or mean average precision."""
+    """What to report where nothing is asked for: top-1, top-k and average-k accuracy; for several labels, mean average
+    precision, or precision and NDCG at k where labels are so many that most of them have few examples."""
+    if not single and num_labels >= MANY_LABELS:
+        return ["precision@1", "precision@5", "ndcg@5"]
     if not single:
         return ["mean-average-precision", "mean-average-precision-sample"]
     k = min(usual_k(num_labels) if k is None else k, num_labels)

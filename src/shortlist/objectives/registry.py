@@ -10,6 +10,7 @@ from shortlist import verticals
 from shortlist.errors import ShortlistError
 from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 from shortlist.links import check_link
+from shortlist.metrics.named import MANY_LABELS
 from shortlist.objectives.base import Objective
 from shortlist.options import check_call, errors_at
 from shortlist.registry import Registry
@@ -175,14 +176,17 @@ def check_kind(objective: type[Objective], kind: str = "features") -> None:
 
 
 def default_monitor(objective: type[Objective], target: Tensor | SparseLabels) -> str:
-    """The objective's metric, or mean average precision where several labels of a row are present.
+    """The objective's metric, or mean average precision where several labels of a row are present; NDCG of the first 5
+    in its place where there are very many labels.
 
     >>> import torch
     >>> default_monitor(OBJECTIVES["lml"], torch.tensor([[1, 1, 0]]))
     'mean-average-precision'
     """
     several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
-    return "mean-average-precision" if several else objective.monitor
+    monitor = "mean-average-precision" if several else objective.monitor
+    many = target.ndim == 2 and target.shape[1] >= MANY_LABELS
+    return "ndcg@5" if many and monitor == "mean-average-precision" else monitor
 
 
 def _accepting(target: Tensor | SparseLabels) -> list[str]:

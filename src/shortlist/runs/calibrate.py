@@ -1,20 +1,23 @@
 """Fit set rules on held-out scores, of a run or of any other model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.named import Named
 from shortlist.runs.config import parse_named
-from shortlist.runs.given import scores_for_calibration
+from shortlist.runs.given import Given, scores_for_calibration
 from shortlist.runs.results import results_of, skipped_images
 from shortlist.runs.rule_files import save_rules
 from shortlist.runs.run import Run
 from shortlist.runs.scores import read_rows
-from shortlist.sets.named import fit_rules, needed, usual_rules
+from shortlist.sets.named import Batch, Batches, fit_rules, needed, usual_rules
+from shortlist.training.scored import pick
 
 
 def calibrate(
@@ -51,21 +54,41 @@ def calibrate(
     if not wanted:
         if given.target is None:
             raise ShortlistError("without --labels say which rule to fit, such as --rule average-k:k=5")
-        wanted = usual_rules(given.target, given.scores.shape[1], given.k, given.link)
-    rows = read_rows(groups, weights, len(given.scores))
-    fitted = fit_rules(wanted, given.scores, given.target, given.link, given.name, allow_import, rows)
+        wanted = usual_rules(given.target, given.scored.num_labels, given.k, given.link)
+    rows = read_rows(groups, weights, given.scored.rows)
+    fitted = fit_rules(wanted, _fitting(given, rows), given.target, given.link, given.name, allow_import, rows)
     if out is None and given.run is None:
         raise ShortlistError("with --scores say where the rules go: --out DIR")
     folder = given.run.path / "rules" if out is None and given.run is not None else Path(out or "")
     save_rules(folder, fitted)
     if given.target is not None:
         found: dict[str, Any] = results_of(
-            given.scores, given.target, given.link, fitted, truth=given.truth, k=given.k, rows=rows
+            given.scored,
+            given.target,
+            given.link,
+            fitted,
+            truth=given.truth,
+            k=given.k,
+            rows=rows,
+            propensities=given.propensities,
         )
     else:
-        sets = {name: rule.predict(given.scores, **needed(rule, rows)) for name, rule in fitted.items()}
+        whole = given.scored.whole()
+        sets = {name: rule.predict(whole, **needed(rule, rows)) for name, rule in fitted.items()}
         sizes = {name: {"size": float(answered.sizes.mean())} for name, answered in sets.items()}
         promises = {name: rule.promise for name, rule in fitted.items() if rule.promise}
-        found = {"rules": sizes, "metrics": {}, "examples": len(given.scores), "promises": promises}
+        found = {"rules": sizes, "metrics": {}, "examples": len(whole), "promises": promises}
     skipped = skipped_images(given.skipped)
     return {"written": str(folder), "objective": given.objective, "link": given.link, **found, "skipped": skipped}
+
+
+def _fitting(given: Given, rows: Mapping[str, Any]) -> Tensor | Batches:
+    """The scores that rules are fitted on: whole where they are small, else a function that gives batches."""
+    if given.scored.is_small:
+        return given.scored.whole()
+
+    def batches() -> Iterator[Batch]:
+        for at, scores in given.scored.batches():
+            yield scores, pick(given.target, at), {name: pick(values, at) for name, values in rows.items()}
+
+    return batches

@@ -51,12 +51,12 @@ def evaluate(
     given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labels=labels)
     if given.task is not None and given.dataset is not None and given.run is not None:
         facts = given.run.facts[given.dataset.kind]
-        found = given.task.results(given.dataset, given.scores, metrics, facts, allow_import)
+        found = given.task.results(given.dataset, given.scored.whole(), metrics, facts, allow_import)
     else:
         if given.target is None:
             raise AssertionError("labels were asked for above")
         found = results_of(
-            given.scores,
+            given.scored,
             given.target,
             given.link,
             given.fitted,
@@ -64,7 +64,8 @@ def evaluate(
             metrics=metrics,
             k=given.k,
             allow_import=allow_import,
-            rows=read_rows(groups, weights, len(given.scores)),
+            rows=read_rows(groups, weights, given.scored.rows),
+            propensities=given.propensities,
         )
         worth = {
             rule: {key: Estimate(value, *found["intervals"][rule][key]) for key, value in values.items()}

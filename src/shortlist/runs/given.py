@@ -6,12 +6,13 @@ from pathlib import Path
 
 from torch import Tensor
 
-from shortlist.data import Dataset, Images
+from shortlist.data import Dataset
 from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.links import check_link, usual_link
+from shortlist.metrics.functional import label_propensities
 from shortlist.named import Named
 from shortlist.runs.find_data import find_data
 from shortlist.runs.predictor import Predictor
@@ -21,13 +22,15 @@ from shortlist.runs.scores import read_labels, read_scores
 from shortlist.sets import SetRule
 from shortlist.tasks import Task
 from shortlist.text import command
+from shortlist.training.scored import Scored
 
 
 @dataclass(frozen=True)
 class Given:
-    """Scores and what is known about them."""
+    """Scores and what is known about them; target, truth and ids are of all rows, those that turn out to be broken
+    images included: `shortlist.training.scored.pick` finds those of a batch."""
 
-    scores: Tensor
+    scored: Scored
     target: Tensor | None
     link: str
     name: str  # of the data
@@ -40,7 +43,23 @@ class Given:
     rules: list[Named] = field(default_factory=list)  # that the config asks for
     fitted: dict[str, SetRule] = field(default_factory=dict)
     run: Run | None = None  # that they are of
-    skipped: Mapping[str, str] = field(default_factory=dict)  # images that cannot be decoded: id -> reason
+
+    def readable(self) -> Dataset | None:
+        """After a pass over the scores: the data set without the images that turned out to be broken."""
+        return None if self.dataset is None else self.dataset.without_broken()
+
+    @property
+    def skipped(self) -> Mapping[str, str]:
+        """After a pass over the scores: the images that cannot be decoded, id -> reason."""
+        data = self.readable()
+        return {} if data is None else data.skipped
+
+    @property
+    def propensities(self) -> Tensor | None:
+        """Of the labels, from the run's training data."""
+        if self.run is None:
+            return None
+        return label_propensities(self.run.facts["class_counts"], self.run.facts["num_examples"])
 
     @property
     def task(self) -> Task | None:
@@ -102,13 +121,8 @@ def scores_for_prediction(
 
 def _from_run(run: Run, dataset: Dataset, name: str) -> Given:
     predictor = run.predictor()
-    scores = run.scores(dataset)
-    broken = dataset.inputs.broken if isinstance(dataset.inputs, Images) else None
-    if broken:  # seen as black so far
-        scores = scores[[path not in broken for path in dataset.inputs.source]]
-        dataset = dataset.without_broken()
     return Given(
-        scores=scores,
+        scored=predictor.scored(run.preprocessed(dataset)),
         target=dataset.target,
         link=predictor.link,
         predictor=predictor,
@@ -121,7 +135,6 @@ def _from_run(run: Run, dataset: Dataset, name: str) -> Given:
         rules=list(run.config.rules),
         fitted=predictor.rules,
         run=run,
-        skipped=dataset.skipped,
     )
 
 
@@ -132,7 +145,7 @@ def _from_files(scores: PathLike, labels: PathLike | None, link: str | None, fit
     if link is None:
         link = usual_link(single)
     predictor = Predictor(None, default_names(values.shape[1]), link=check_link(link), single=single, rules=fitted)
-    return Given(values, target, link, Path(scores).stem, predictor, fitted=fitted)
+    return Given(Scored.of(values), target, link, Path(scores).stem, predictor, fitted=fitted)
 
 
 def _check_source(

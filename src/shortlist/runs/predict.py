@@ -1,7 +1,7 @@
 """The sets of labels of some data, written to a file."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets
-from shortlist.links import link_rows
+from shortlist.labels.label_set_files import write_csv, write_jsonl, write_parquet
 from shortlist.runs.config import PARTS, parse_named
 from shortlist.runs.explain import check_has_labels, check_place, write_explanations
 from shortlist.runs.given import Given, scores_for_prediction
@@ -22,9 +22,11 @@ from shortlist.runs.scores import read_rows
 from shortlist.sets import SetRule
 from shortlist.sets.named import needed
 from shortlist.tasks import Predictions
+from shortlist.training.scored import pick
 from shortlist.training.similar_examples import SimilarExamples
 
 ENDINGS = (".csv", ".parquet", ".jsonl")
+Answer = tuple[LabelSets, Sequence[str] | None, tuple[str, NDArray[Any]]]
 _SHOWN = 5  # examples that are told of
 
 
@@ -90,7 +92,8 @@ def predict(
         chosen_rule = None if rule is None else parse_named(rule)
         called = _called(data, given.name)
         wanted = Predictions(given.run.path / "predictions", called, place, chosen_rule, given.k, *folders)
-        return {"objective": given.objective, **given.task.write_predictions(given.dataset, given.scores, wanted)}
+        done = given.task.write_predictions(given.dataset, given.scored.whole(), wanted)
+        return {"objective": given.objective, **done}
     if draw is not None:
         raise ShortlistError("--draw is for scenes: other data has no graphs to draw")
     similar = None
@@ -102,25 +105,27 @@ def predict(
             raise ShortlistError("with --scores say where the sets go: -o sets.csv")
         place = given.run.path / "predictions" / f"{_called(data, given.name)}-{name}.csv"
         place.parent.mkdir(exist_ok=True)
-    sets = chosen.predict(given.scores, **needed(chosen, read_rows(groups, weights, len(given.scores))))
-    sets = sets if given.run is None else given.predictor.named(sets)
-    beside = beside_labels(given, chosen, sets)
-    write = {".csv": sets.to_csv, ".parquet": sets.to_parquet, ".jsonl": sets.to_jsonl}[place.suffix]
     # where ids stood before there was one file of both: gone before they could be beside other sets
     place.with_suffix(".ids.json").unlink(missing_ok=True)
-    write(place, ids=given.ids, beside=beside)
-    written = [str(place)]
-    if explain is not None and similar is not None and given.dataset is not None:
-        prepared = given.predictor.prepared(given.dataset)
+    told = Told(explain is not None)
+    parts = told.of(answers(given, chosen, read_rows(groups, weights, given.scored.rows)))
+    if place.suffix == ".jsonl":
+        write_jsonl(place, parts, None if given.scored.may_shrink else given.scored.rows)
+    else:
+        {".csv": write_csv, ".parquet": write_parquet}[place.suffix](place, parts)
+    written, data_used = [str(place)], given.readable()
+    if explain is not None and similar is not None and data_used is not None:
+        prepared = given.predictor.prepared(data_used)
+        sets = LabelSets.concatenate(told.kept)
         write_explanations(Path(explain), similar, prepared, sets, of_training=data == "train")
         written.append(str(explain))
     return {
         "written": written,
         "objective": given.objective,
         "rule": name,
-        "examples": len(sets),
-        "mean size": float(sets.sizes.mean()) if len(sets) else 0.0,
-        "first": _first(sets, beside, given.ids),
+        "examples": told.examples,
+        "mean size": told.labels / told.examples if told.examples else 0.0,
+        "first": told.first,
         "skipped": skipped_images(given.skipped),
     }
 
@@ -138,28 +143,53 @@ def _called(data: Dataset | PathLike | None, name: str) -> str:
     return f"{path.name}-folder" if path.is_dir() else f"{name}{path.name.removeprefix(name).replace('.', '-')}"
 
 
-def beside_labels(given: Given, rule: SetRule, sets: LabelSets) -> tuple[str, NDArray[Any]]:
-    """What stands beside each label of the sets: its probability, or its score where that is none."""
-    rows = np.repeat(np.arange(len(sets)), sets.sizes)
-    scores = given.scores.numpy()
-    if given.predictor.only_ranks:
-        return "scores", scores[rows, sets.indices]
-    return "probabilities", link_rows(scores, given.predictor.link_beside(rule))[rows, sets.indices]
+class Told:
+    """What is told of sets while they are written: how many there are, how large, and the first of them."""
+
+    def __init__(self, keep: bool) -> None:
+        self.examples = self.labels = 0
+        self.first: list[dict[str, Any]] = []
+        self.kept: list[LabelSets] = []  # where all are needed once more
+        self._keep = keep
+
+    def of(self, parts: Iterable[Answer]) -> Iterator[Answer]:
+        for sets, ids, beside in parts:
+            if self.examples < _SHOWN:
+                shown = _first(sets[: _SHOWN - self.examples], beside, ids, self.examples)
+                self.first += shown
+            self.examples += len(sets)
+            self.labels += len(sets.indices)
+            if self._keep:
+                self.kept.append(sets)
+            yield sets, ids, beside
+
+
+def answers(given: Given, rule: SetRule, rows: Mapping[str, Any]) -> Iterator[Answer]:
+    """The sets of all rows, batch by batch, with the ids and what stands beside the labels."""
+    first_row = 0
+    for at, scores in given.scored.batches():
+        facts = {name: pick(values, at) for name, values in rows.items()}
+        sets = rule.predict_rows(scores, first_row, **needed(rule, facts))
+        sets = sets if given.run is None else given.predictor.named(sets)
+        yield sets, pick(given.ids, at), given.predictor.beside(scores.numpy(), rule, sets)
+        first_row += len(scores)
+    if not first_row:
+        given.readable()  # where no image can be decoded, it says so
 
 
 def _first(
-    sets: LabelSets, beside: tuple[str, NDArray[Any]], ids: Sequence[str] | None
+    sets: LabelSets, beside: tuple[str, NDArray[Any]], ids: Sequence[str] | None, before: int
 ) -> list[dict[str, Any]]:
-    """The first examples, as they are written."""
+    """Examples as they are written, of which so many came before."""
     shown = []
-    for row, labels in enumerate(sets[:_SHOWN]):
+    for row, labels in enumerate(sets):
         begin = int(sets.offsets[row])
         numbers = beside[1][begin : begin + len(labels)]
         order = np.argsort(-numbers, kind="stable").tolist()
         names = [str(label) if sets.vocabulary is None else sets.vocabulary[label] for label in labels]
         shown.append(
             {
-                "id": row if ids is None else ids[row],
+                "id": before + row if ids is None else ids[row],
                 "labels": [names[place] for place in order],
                 beside[0]: [round(float(numbers[place]), 4) for place in order],
             }

@@ -3,13 +3,15 @@
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from shortlist.data import Dataset, Encoder, TextEncoder
+from shortlist.data import Dataset, Encoder, Images, TextEncoder
 from shortlist.data.column_use import listed
 from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
@@ -22,7 +24,8 @@ from shortlist.runs.inputs import Inputs
 from shortlist.sets import SetRule
 from shortlist.sets.named import file_name, fit_rules, make_rule, needed, usual_rules
 from shortlist.training.encoders import features_by, load_encoder
-from shortlist.training.learner import Learner, score
+from shortlist.training.learner import Learner, score, score_batches
+from shortlist.training.scored import Scored
 
 _BATCH = 1024
 _TEXTS = 64  # of which every token has a vector in every layer
@@ -116,6 +119,16 @@ class Predictor(nn.Module):
         if not isinstance(self.model, Learner):
             return torch.cat([self._in_batches(data.batch(rows)[0]) for rows in torch.arange(len(data)).split(_BATCH)])
         return score(self.model, data, crops=self.crops)
+
+    def scored(self, data: Dataset) -> Scored:
+        """The scores of a data set as ``Scored``: held whole only where they are small. Of images that turn out to be
+        broken there are none, where the data set notes them."""
+        if not isinstance(self.model, Learner):
+            raise AssertionError("asked of the model of a run")
+        prepared = self.prepared(data)
+        images = data.inputs if isinstance(data.inputs, Images) and data.inputs.broken is not None else None
+        compute = partial(score_batches, self.model, prepared, crops=self.crops)
+        return Scored(compute, len(prepared), len(self.label_names), images)
 
     def prepared(self, X: Any, broken: dict[str, str] | None = None) -> Dataset:
         """``X`` as the model of a run takes it: a table's columns, or words, made numbers, and images or texts made
@@ -273,6 +286,14 @@ class Predictor(nn.Module):
     def named(self, sets: LabelSets) -> LabelSets:
         """The same sets with the labels' names."""
         return sets.named(self.label_names)
+
+    def beside(self, scores: NDArray[Any], rule: SetRule, sets: LabelSets) -> tuple[str, NDArray[Any]]:
+        """What stands beside each label of the rule's sets of these scores: its probability, or its score where that
+        is none."""
+        rows = np.repeat(np.arange(len(sets)), sets.sizes)
+        if self.only_ranks:
+            return "scores", scores[rows, sets.indices]
+        return "probabilities", link_rows(scores, self.link_beside(rule))[rows, sets.indices]
 
     def extra_repr(self) -> str:
         rules = ", ".join(self.rules) or "no rules"

@@ -3,15 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
-from shortlist.metrics.functional import set_summary
-from shortlist.metrics.functional.set_summary import judged
-from shortlist.metrics.named import find_metric, usual_metrics
+from shortlist.labels.sparse_labels import joined
+from shortlist.metrics.named import Metric, find_metric, usual_metrics
+from shortlist.runs.judge import Judge
 from shortlist.sets import SetRule
-from shortlist.sets.named import needed, no_answer
+from shortlist.sets.named import no_answer
+from shortlist.training.scored import Scored, pick
 
 
 def skipped_images(*skipped: Mapping[str, str]) -> list[dict[str, str]]:
@@ -24,8 +26,8 @@ def skipped_images(*skipped: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def results_of(
-    scores: Tensor,
-    target: Tensor,
+    scores: Tensor | Scored,
+    target: Any,
     link: str,
     rules: Mapping[str, SetRule],
     *,
@@ -34,13 +36,15 @@ def results_of(
     k: float | None = None,
     allow_import: Sequence[str] = (),
     rows: Mapping[str, Any] | None = None,
+    propensities: Any = None,
 ) -> dict[str, Any]:
     """Metrics of the scores, and of each rule's sets: the numbers of `set_summary`, and their 95 % intervals.
 
     ``coverage`` is the mean share of an example's recorded labels that its set holds. Where ``truth`` has all right
     labels of every example, ``truth-coverage`` and ``truth-exact`` are measured against these. ``judged`` says how many
     rows and labels (entries of the label matrix) were known; ``promises``, what rules promise of new rows; ``left_out``
-    the rules that cannot answer, and why. ``rows``: their "groups" and "weights", for rules that need them.
+    the rules that cannot answer, and why. ``rows``: their "groups" and "weights", for rules that need them. Scores that
+    are not small are passed over batch by batch, and never held whole but for a metric that must have all of them.
 
     >>> import torch
     >>> from shortlist.sets import TopK
@@ -50,30 +54,36 @@ def results_of(
     >>> found["intervals"]["top-k-1"]["coverage"]
     [0.2076..., 0.9385...]
     """
+    scored = scores if isinstance(scores, Scored) else Scored.of(scores)
     if not bool((target >= 0).any()):
         raise ShortlistError("every label is unknown: there is nothing to evaluate against")
+    wanted = wanted_metrics(target, scored.num_labels, metrics, k, allow_import)
+    streams = {} if scored.is_small else {one.name: one.stream(link, propensities) for one in wanted}
+    streamed = {name: stream for name, stream in streams.items() if stream is not None}
+    left_out = {name: why for name, rule in rules.items() if (why := no_answer(rule, rows))}
+    judge = Judge(streamed, {name: rule for name, rule in rules.items() if name not in left_out})
+    looking: Judge | None = judge
+    while looking is not None:
+        first_row = 0
+        for at, part in scored.batches():
+            facts = {name: pick(values, at) for name, values in (rows or {}).items()}
+            looking.see(part, pick(target, at), pick(truth, at), facts, first_row)
+            first_row += len(part)
+        looking = looking.look_again()
+    rest = [one for one in wanted if one.name not in streamed]
+    if rest:  # of small scores all; else those that must be given all scores at once
+        parts, targets = zip(*[(part, pick(target, at)) for at, part in scored.batches()], strict=True)
+        whole, known = (parts[0], targets[0]) if len(parts) == 1 else (torch.cat(parts), joined(list(targets)))
+        judge.values |= {one.name: one(whole, known, link, propensities) for one in rest}
+    promises = {name: rule.promise for name, rule in rules.items() if rule.promise}
+    found = judge.results([one.name for one in wanted], truth is not None)
+    return {**found, "promises": promises, "left_out": left_out}
+
+
+def wanted_metrics(
+    target: Any, num_labels: int, metrics: Sequence[str], k: float | None, allow_import: Sequence[str]
+) -> list[Metric]:
+    """The metrics that are asked for, or the usual ones for such a target."""
     several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
-    names = metrics or usual_metrics(not several, scores.shape[1], k)
-    wanted = [find_metric(name, scores.shape[1], "labels", allow_import=allow_import) for name in names]
-    result: dict[str, Any] = {
-        "examples": len(scores),
-        "judged": judged(target, (scores.shape[0], scores.shape[1])),
-        "metrics": {metric.name: metric(scores, target, link) for metric in wanted},
-        "rules": {},
-        "intervals": {},
-        "promises": {name: rule.promise for name, rule in rules.items() if rule.promise},
-        "left_out": {},
-    }
-    for name, rule in rules.items():
-        why = no_answer(rule, rows)
-        if why:
-            result["left_out"][name] = why
-            continue
-        sets = rule.predict(scores, **needed(rule, rows))
-        found = set_summary(sets, target)
-        if truth is not None:
-            of_truth = set_summary(sets, truth)
-            found |= {f"truth-{key}": of_truth[key] for key in ("coverage", "exact")}
-        result["rules"][name] = {key: estimate.value for key, estimate in found.items()}
-        result["intervals"][name] = {key: [estimate.low, estimate.high] for key, estimate in found.items()}
-    return result
+    names = metrics or usual_metrics(not several, num_labels, k)
+    return [find_metric(name, num_labels, "labels", allow_import=allow_import) for name in names]

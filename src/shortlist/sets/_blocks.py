@@ -49,7 +49,7 @@ def read_blocks(
         yield Block(source, None, 0)  # a few rows are not kept waiting by what other inputs need
         return
     if is_array(source):
-        yield from _split(source, target, 0, size, groups, weights)
+        yield from split_rows(source, target, 0, size, groups, weights)
         return
     for name, given in (("target", target), ("groups", groups), ("weights", weights)):
         if given is not None:
@@ -73,12 +73,12 @@ def read_blocks(
             )
         if scores.ndim and num_labels not in (None, scores.shape[-1]):
             raise ShortlistError(f"batch {i} has {scores.shape[-1]} labels, the batches before it {num_labels}")
-        for block in _split(scores, batch_target, row, size, more.get("groups"), more.get("weights")):
+        for block in split_rows(scores, batch_target, row, size, more.get("groups"), more.get("weights")):
             yield block
             row, num_labels = block.first_row + len(block.scores), scores.shape[-1]
 
 
-def _split(
+def split_rows(
     scores: Any, target: Any, first_row: int, size: int, groups: Any = None, weights: Any = None
 ) -> Iterator[Block]:
     """One array of any leading shape, flattened to rows and cut into blocks; an empty array gives one empty block."""

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 import inspect
 import json
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist import packed
 from shortlist.errors import ShortlistError
 from shortlist.files import parse_json
 from shortlist.labels import LabelSets
 from shortlist.links import ScaledLink
+from shortlist.options import errors_at
 from shortlist.registry import Registry
-from shortlist.sets._blocks import BLOCK, Block, Scores, read_blocks
+from shortlist.sets._blocks import BLOCK, Block, Scores, read_blocks, split_rows
 
 if TYPE_CHECKING:
     from typing import Self
 
 _CLASSES: dict[str, type[SetRule]] = {}  # by what they are called in JSON
+
+
+class Look:
+    """One more pass over the calibration scores. Copies of it may see different rows, and are merged."""
+
+    def see(self, block: Block) -> None:
+        raise NotImplementedError
+
+    def merge(self, other: Self) -> None:
+        raise NotImplementedError
 
 
 class SetRule:
@@ -60,15 +72,7 @@ class SetRule:
         ``groups`` (a number or a name for each row) and ``weights`` (a number for each row) are for the rules that
         ask for them; a batch brings its own as (scores, target, {"groups": ..., "weights": ...}).
         """
-        self.num_labels = self.fitted_on = self.fitted_at = None
-        self.reset()
-        try:
-            self.partial_fit(scores, target, groups=groups, weights=weights)
-            self.refine(scores)
-        except Exception:
-            self.num_labels = None
-            self.reset()
-            raise
+        fit_together([self], scores, target, groups=groups, weights=weights)
         return self
 
     def partial_fit(self, scores: Scores, target: Any = None, *, groups: Any = None, weights: Any = None) -> Self:
@@ -76,22 +80,29 @@ class SetRule:
         the blocks of rows before it have been taken in."""
         try:
             for block in read_blocks(scores, target, self.block_size, groups, weights):
-                self._check_labels(block.scores.shape[1])
-                if self.needs_target and block.target is None:
-                    raise ShortlistError(
-                        f"{type(self).__name__} needs the target of its calibration rows: fit(scores, target)"
-                    )
-                self._check_needs(block)
-                self.num_labels = block.scores.shape[1]
-                self.learn(block)
+                self._take_in(block)
         finally:
-            if self.is_fitted:
-                self.finish()
-            else:
-                self.num_labels = None
+            self._conclude()
+        self._check_fitted()
+        return self
+
+    def _take_in(self, block: Block) -> None:
+        self._check_labels(block.scores.shape[1])
+        if self.needs_target and block.target is None:
+            raise ShortlistError(f"{type(self).__name__} needs the target of its calibration rows: fit(scores, target)")
+        self._check_needs(block)
+        self.num_labels = block.scores.shape[1]
+        self.learn(block)
+
+    def _conclude(self) -> None:
+        if self.is_fitted:
+            self.finish()
+        else:
+            self.num_labels = None
+
+    def _check_fitted(self) -> None:
         if not self.is_fitted:
             raise ShortlistError(f"{self!r} cannot be fitted on no rows, or on rows without a known target only")
-        return self
 
     def merge(self, *others: Self) -> Self:
         """One rule from several that learned from different shards; none of them is changed."""
@@ -119,12 +130,28 @@ class SetRule:
         parts, num_labels = [], 0
         for block in read_blocks(scores, None, self.block_size, groups, weights):
             num_labels = block.scores.shape[1]
-            self._check_labels(num_labels)
-            self._check_needs(block)
-            parts.append(self.sets_of(block))
+            parts.append(self._answer(block))
         if not parts:
             raise ShortlistError("predict got no batch of scores")
         sizes, labels = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        return self._as_sets(sizes, labels, num_labels)
+
+    def predict_rows(
+        self, scores: Any, first_row: int = 0, *, groups: Any = None, weights: Any = None
+    ) -> LabelSets:
+        """``predict`` on one array of scores, whose first row is the ``first_row``-th of all, as errors then say."""
+        if not self.is_fitted:
+            return self.predict(scores)  # which says so
+        blocks = list(split_rows(scores, None, first_row, self.block_size, groups, weights))
+        sizes, labels = map(np.concatenate, zip(*map(self._answer, blocks), strict=True))
+        return self._as_sets(sizes, labels, blocks[0].scores.shape[1])
+
+    def _answer(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+        self._check_labels(block.scores.shape[1])
+        self._check_needs(block)
+        return self.sets_of(block)
+
+    def _as_sets(self, sizes: NDArray[Any], labels: NDArray[Any], num_labels: int) -> LabelSets:
         if self._is_ours:
             return LabelSets.from_parts(sizes, labels, num_labels)
         return LabelSets(np.concatenate([[0], np.cumsum(sizes)]), labels, num_labels)
@@ -211,6 +238,11 @@ class SetRule:
     def refine(self, scores: Scores) -> None:
         """After ``fit`` has seen all scores once: use further passes over them, if the rule gains from it."""
 
+    def looks(self) -> Iterator[Look]:
+        """The passes that ``refine`` makes, one after the other, for whoever has the scores in many places: each is
+        to have seen every row before the next is asked for."""
+        return iter(())
+
     def absorb(self, other: Self) -> None:
         """Take in what another rule has taken in."""
 
@@ -237,6 +269,37 @@ class SetRule:
     def _check_labels(self, given: int) -> None:
         if self.num_labels not in (None, given):
             raise ShortlistError(f"{self!r} was fitted on {self.num_labels} labels, these scores have {given}")
+
+
+def fit_together(
+    rules: Sequence[SetRule],
+    scores: Scores,
+    target: Any = None,
+    *,
+    groups: Any = None,
+    weights: Any = None,
+    places: Sequence[str] = (),
+) -> None:
+    """``fit`` of several rules, which share the first pass over the scores. ``places``: how errors of each begin."""
+    for rule in rules:
+        rule.num_labels = rule.fitted_on = rule.fitted_at = None
+        rule.reset()
+    try:
+        size = min((rule.block_size for rule in rules), default=BLOCK)
+        for block in read_blocks(scores, target, size, groups, weights):
+            for number, rule in enumerate(rules):
+                with errors_at(places[number]) if places else nullcontext():
+                    rule._take_in(block)
+        for number, rule in enumerate(rules):
+            with errors_at(places[number]) if places else nullcontext():
+                rule._conclude()
+                rule._check_fitted()
+                rule.refine(scores)
+    except Exception:
+        for rule in rules:
+            rule.num_labels = None
+            rule.reset()
+        raise
 
 
 def _in_json(rule: type[SetRule]) -> str:
@@ -283,22 +346,10 @@ def number(value: Any, name: str) -> float:
     return float(value)
 
 
-def pack(array: NDArray[Any], dtype: str) -> str:
-    """An array as text: little-endian, compressed, base64."""
-    return base64.b64encode(zlib.compress(array.astype(dtype).tobytes())).decode()
-
-
 def unpack(text: str, dtype: str, most: int | None = None) -> NDArray[Any]:
     """The array that ``pack`` wrote: at most ``most`` entries, or as many as ``SetRule.max_unpacked`` allows."""
-    kind = np.dtype(dtype)
-    limit = max(SetRule.max_unpacked, 64 * len(text)) if most is None else most * kind.itemsize
-    unfolding = zlib.decompressobj()
-    content = unfolding.decompress(base64.b64decode(text), limit + 1)
-    if len(content) > limit:
-        raise ShortlistError(f"{len(text):,} signs of text unfold to more than the {limit:,} bytes allowed")
-    if not unfolding.eof:
-        raise ShortlistError("an array in it is cut short")
-    return np.frombuffer(content, dtype=kind).astype(kind.newbyteorder("="))
+    limit = max(SetRule.max_unpacked, 64 * len(text)) if most is None else most * np.dtype(dtype).itemsize
+    return packed.unpack(text, dtype, limit)
 
 
 def pack_float(value: float) -> float | str:

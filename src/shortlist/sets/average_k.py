@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 from shortlist.links import AnyLink, link_rows, rule_link
+from shortlist.score_counts import ScoreCounts, from_key, to_keys
 from shortlist.sets._blocks import Block, Scores, can_repeat, read_blocks
 from shortlist.sets._bounds import hoeffding_bentkus_budget
 from shortlist.sets._hash import Hashes, label_hashes, row_hashes
 from shortlist.sets._order import best_labels
-from shortlist.sets._rule import SetRule, members, number, pack_float
-from shortlist.sets._score_counts import ScoreCounts, from_key, to_keys
+from shortlist.sets._rule import Look, SetRule, members, number, pack_float
 
 _EVERY = (1 << 64) - 1  # a hash limit that lets every tied label in
 
@@ -149,13 +149,19 @@ class AverageK(SetRule):
     # ---- the passes that end with the exact threshold
 
     def refine(self, scores: Scores) -> None:
-        if not can_repeat(scores) or not 0 < self._rank < self._total:
+        if can_repeat(scores):
+            for look in self.looks():
+                for block in self._again(scores):
+                    look.see(block)
+
+    def looks(self) -> Iterator[Look]:
+        if not 0 < self._rank < self._total:
             return
         counts = self._counts
         if counts.find(self._rank).unplaced or counts.find(self._rank + 1).unplaced:
             counts.start_again(self._rank)
-            for block in self._again(scores):
-                counts.place_again(to_keys(self._free(block, np.float32)))
+            yield (placing := _Placing(self))
+            counts.open = placing.counts.open
             self.finish()
         here, after = counts.find(self._rank), counts.find(self._rank + 1)
         if here.unplaced or after.unplaced:
@@ -163,8 +169,8 @@ class AverageK(SetRule):
         above, tied = here.above, here.tied
         if self._saw_double:
             # float64 scores that are equal in float32 may differ: look at those around the rank themselves
-            near = np.concatenate([self._near(block, after.key, here.key) for block in self._again(scores)])
-            near = -np.sort(-near)
+            yield (around := _Near(self, after.key, here.key))
+            near = -np.sort(-np.concatenate(around.kept))
             m_th, next_one = near[self._rank - above - 1], near[self._rank - above]
             self._dtype, self.rank_error, self._hash_limit = np.float64, 0, _EVERY
             self.threshold = _midpoint(float(m_th), float(next_one), np.float64)
@@ -173,28 +179,16 @@ class AverageK(SetRule):
         else:
             is_tied = here.key == after.key
         if is_tied:
-            self._choose_hash_limit(self._again(scores), self._rank - above, tied)
+            wanted = self._rank - above
+            yield (hashing := _Hashing(self, wanted, tied))
+            self._choose_hash_limit(hashing, wanted)
 
-    def _near(self, block: Block, lowest: int, highest: int) -> NDArray[Any]:
-        free = self._free(block, np.float64)
-        keys = to_keys(_round(free, np.float32))
-        return free[(keys >= np.uint32(lowest)) & (keys <= np.uint32(highest))]
-
-    def _choose_hash_limit(self, blocks: Iterator[Block], wanted: int, tied: int) -> None:
-        """The wanted-th smallest hash among the tied labels. Hashes are uniform, so that only those near wanted / tied
-        need to be kept: all of a million, 64 in 1,000 of 10^6, 2 in 1,000 of 10^9."""
-        reach = 1.0 if tied <= 1 << 20 else 64 / math.sqrt(tied)
-        low = max(0, int((wanted / tied - reach) * 2.0**64))
-        high = min(_EVERY, int((wanted / tied + reach) * 2.0**64))
-        below, kept = 0, [np.zeros(0, np.uint64)]
-        for block in blocks:
-            hashes = _hashes_at(block, self._linked(block, self._dtype), self.threshold)[1]
-            below += int((hashes < np.uint64(low)).sum())
-            kept.append(hashes[(hashes >= np.uint64(low)) & (hashes <= np.uint64(high))])
-        hashes = np.sort(np.concatenate(kept))
+    def _choose_hash_limit(self, seen: _Hashing, wanted: int) -> None:
+        """The wanted-th smallest hash among the tied labels."""
+        below, hashes = seen.below, np.sort(np.concatenate(seen.kept))
         # outside only when very many rows are identical; then the nearer end is the closest that is possible
         place = min(max(wanted - below - 1, 0), len(hashes) - 1)
-        self._hash_limit = int(hashes[place]) if len(hashes) else low
+        self._hash_limit = int(hashes[place]) if len(hashes) else seen.low
         inside = below + int(np.searchsorted(hashes, np.uint64(self._hash_limit), side="right"))
         if self.confidence is not None and inside > wanted and self._hash_limit > 0:  # the promise is an upper bound
             self._hash_limit -= 1
@@ -309,6 +303,55 @@ class AverageK(SetRule):
         counted = int(self._counts.buckets.sum())
         if counted != self._total:
             raise ShortlistError(f"it counted {counted} scores, not those of {self._rows} rows of {self.num_labels}")
+
+
+class _Placing(Look):
+    """Counts the scores in the buckets around the rank once more, all of them this time."""
+
+    def __init__(self, rule: AverageK) -> None:
+        self.rule, self.counts = rule, rule._counts.copy()
+
+    def see(self, block: Block) -> None:
+        self.counts.place_again(to_keys(self.rule._free(block, np.float32)))
+
+    def merge(self, other: _Placing) -> None:
+        self.counts.merge_placed(other.counts)
+
+
+class _Near(Look):
+    """Keeps the float64 scores whose float32 is around the rank."""
+
+    def __init__(self, rule: AverageK, lowest: int, highest: int) -> None:
+        self.rule, self.lowest, self.highest = rule, np.uint32(lowest), np.uint32(highest)
+        self.kept = [np.zeros(0)]
+
+    def see(self, block: Block) -> None:
+        free = self.rule._free(block, np.float64)
+        keys = to_keys(_round(free, np.float32))
+        self.kept.append(free[(keys >= self.lowest) & (keys <= self.highest)])
+
+    def merge(self, other: _Near) -> None:
+        self.kept += other.kept
+
+
+class _Hashing(Look):
+    """Keeps hashes of the tied labels. They are uniform, so that only those near wanted / tied are needed: all of a
+    million, 64 in 1,000 of 10^6, 2 in 1,000 of 10^9."""
+
+    def __init__(self, rule: AverageK, wanted: int, tied: int) -> None:
+        reach = 1.0 if tied <= 1 << 20 else 64 / math.sqrt(tied)
+        self.rule, self.below, self.kept = rule, 0, [np.zeros(0, np.uint64)]
+        self.low = max(0, int((wanted / tied - reach) * 2.0**64))
+        self.high = min(_EVERY, int((wanted / tied + reach) * 2.0**64))
+
+    def see(self, block: Block) -> None:
+        hashes = _hashes_at(block, self.rule._linked(block, self.rule._dtype), self.rule.threshold)[1]
+        self.below += int((hashes < np.uint64(self.low)).sum())
+        self.kept.append(hashes[(hashes >= np.uint64(self.low)) & (hashes <= np.uint64(self.high))])
+
+    def merge(self, other: _Hashing) -> None:
+        self.below += other.below
+        self.kept += other.kept
 
 
 def _round(linked: NDArray[Any], dtype: Any) -> NDArray[Any]:

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.links import AnyLink, link_rows, rule_link, usual_link
+from shortlist.packed import pack
 from shortlist.sets._blocks import Block, Scores, read_blocks
 from shortlist.sets._clusters import cluster_classes, forms_clusters
 from shortlist.sets._nonconformity import Nonconformity
 from shortlist.sets._quantiles import SortedScores
-from shortlist.sets._rule import SetRule, members, number, pack, unpack
+from shortlist.sets._rule import SetRule, members, number, unpack
 from shortlist.sets._targets import class_indices, label_matrix
 from shortlist.sets.scores import make_score
 
@@ -271,7 +272,7 @@ class Conformal(SetRule):
 
     def refine(self, scores: Scores) -> None:
         if self.concern:
-            warnings.warn(self.concern, ShortlistWarning, stacklevel=3)
+            warnings.warn(self.concern, ShortlistWarning, stacklevel=4)  # whoever called fit
 
     def absorb(self, other: Conformal) -> None:
         self._rows += other._rows

@@ -1,14 +1,17 @@
 """Set rules by name, fitted on held-out scores."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
 from shortlist.labels.counts import cardinality, usual_k
+from shortlist.labels.sparse_labels import joined
 from shortlist.named import Named
 from shortlist.options import check_call, errors_at
 from shortlist.sets import (
@@ -22,8 +25,13 @@ from shortlist.sets import (
     Threshold,
     TopK,
 )
-from shortlist.sets._rule import RULES
+from shortlist.sets._rule import RULES, fit_together
 from shortlist.sets.scaling import check_scaling, fit_scaling
+
+Batch = tuple[Tensor, Any, Mapping[str, Any]]  # scores, target, groups and weights
+Batches = Callable[[], Iterator[Batch]]
+
+_SCALED = 1 << 26  # scores that a scaling of batches is fitted on, at most
 
 RULES |= {
     "top-k": TopK,
@@ -85,8 +93,11 @@ def fit_rules(
     the rules that learn from it remember. ``rows``: the "groups" and "weights" of the rows, for rules that need them.
     ``left_out``: where rules are noted that need some which are not there, name -> why; without it they are an error.
 
+    ``scores`` may be a function that returns batches (scores, target, {"groups": ..., "weights": ...}), the same each
+    time: rules share the passes over them, and keep no more than they need.
+
     A rule's option ``scaling`` ("temperature", "vector", "isotonic") calibrates the probabilities of its link on every
-    other row, and the rule on the rest.
+    other row (of batches: on as many of these as have 64 million scores), and the rule on the rest.
 
     >>> import torch
     >>> fitted = fit_rules([Named.of("average-k", k=2)], torch.randn(9, 5), None, "softmax")
@@ -94,26 +105,40 @@ def fit_rules(
     (['average-k-2'], 5)
     """
     single = target is None or target.ndim == 1
-    fitted = {}
+    fitted: dict[str, SetRule] = {}
+    learning: dict[tuple[str, ...], list[tuple[str, SetRule]]] = {}  # those that need the same of the rows
+    today = datetime.now(UTC).date().isoformat()
+    remembered: dict[str, tuple[str | None, str | None]] = {}
     for number, given in enumerate(rules):
         rule, kind = _without_scaling(given)
-        made = make_rule(f"rules.{number}", rule, link, single, allow_import)
+        place = f"rules.{number}"
+        made = make_rule(place, rule, link, single, allow_import)
         if made.needs_target and target is None:
-            raise ShortlistError(f"rules.{number}: {rule.name} is fitted on labelled data: give the labels")
+            raise ShortlistError(f"{place}: {rule.name} is fitted on labelled data: give the labels")
         name, learns = file_name(given, allow_import), not made.is_fitted
         lacking = _lacking(made, rows)
         if lacking and left_out is not None:
             left_out[name] = f"it {lacking}"
             continue
-        with errors_at(f"rules.{number}"):
+        name = f"{name}-{number}" if name in fitted else name
+        with errors_at(place):
             own = needed(made, rows)
             if kind is None:
-                made.fit(scores, target if made.needs_target else None, **own)
+                fitted[name] = made
+                learning.setdefault(made.needs, []).append((place, made))
             else:
-                made = fit_scaled(made, kind, scores, target, own)
-        made.fitted_on = fitted_on if learns else None
-        made.fitted_at = datetime.now(UTC).date().isoformat() if learns else None
-        fitted[f"{name}-{number}" if name in fitted else name] = made
+                fitted[name] = fit_scaled(made, kind, scores, target, own)
+        remembered[name] = (fitted_on, today) if learns else (None, None)
+    for needs, group in learning.items():
+        places, together = [place for place, _ in group], [made for _, made in group]
+        if callable(scores):
+            fit_together(together, _batches(scores, needs), places=places)
+        else:
+            learns_target = any(made.needs_target for made in together)
+            facts = {name: (rows or {}).get(name) for name in needs}
+            fit_together(together, scores, target if learns_target else None, places=places, **facts)
+    for name, made in fitted.items():
+        made.fitted_on, made.fitted_at = remembered[name]
     return fitted
 
 
@@ -131,7 +156,7 @@ def _check_link(rule: SetRule, target: Any = ()) -> None:
 
 def fit_scaled(rule: SetRule, kind: Any, scores: Any, target: Any, rows: Mapping[str, Any] | None = None) -> SetRule:
     """The rule with its link scaled (``kind``: see `fit_scaling`). Every other row calibrates the probabilities, the
-    others the rule: its promise needs rows of its own.
+    others the rule: its promise needs rows of its own. ``scores`` as for ``fit_rules``.
 
     >>> import torch
     >>> scores, labels = torch.randn(200, 3), torch.randint(3, (200,))
@@ -139,10 +164,39 @@ def fit_scaled(rule: SetRule, kind: Any, scores: Any, target: Any, rows: Mapping
     ScaledLink(vector of softmax)
     """
     _check_link(rule, target)
-    rule.link = fit_scaling(kind, scores[::2], target[::2], rule.link)  # type: ignore[attr-defined]
+    some, labels = _first_of(_every_other(scores, 0)) if callable(scores) else (scores[::2], target[::2])
+    rule.link = fit_scaling(kind, some, labels, rule.link)  # type: ignore[attr-defined]
     made: SetRule = type(rule)(**rule._settings())
+    if callable(scores):
+        return made.fit(_batches(partial(_every_other, scores, 1), made.needs))
     own = {name: values[1::2] for name, values in (rows or {}).items()}
     return made.fit(scores[1::2], target[1::2] if made.needs_target else None, **own)
+
+
+def _batches(batches: Batches, needs: Sequence[str]) -> Callable[[], Iterator[Batch]]:
+    """The same batches with what some rules need of their rows."""
+    return lambda: ((scores, target, {name: rows.get(name) for name in needs}) for scores, target, rows in batches())
+
+
+def _every_other(batches: Batches, first: int) -> Iterator[Batch]:
+    """Every other row of all batches together."""
+    seen = 0
+    for scores, target, rows in batches():
+        start = (first + seen) % 2
+        seen += len(scores)
+        yield scores[start::2], target[start::2], {name: values[start::2] for name, values in rows.items()}
+
+
+def _first_of(batches: Iterator[Batch]) -> tuple[Tensor, Any]:
+    """The first rows of the batches, with their targets: no more than fit into memory."""
+    parts, targets, count = [], [], 0
+    for scores, target, _ in batches:
+        parts.append(scores)
+        targets.append(target)
+        count += scores.numel()
+        if count >= _SCALED:
+            break
+    return torch.cat(parts), joined(targets)
 
 
 def needed(rule: SetRule, rows: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.links import AnyLink, link_rows, rule_link
+from shortlist.packed import pack
 from shortlist.sets._blocks import Block, Scores
 from shortlist.sets._bounds import betting_accepts, crc_budget, hoeffding_bentkus_budget
 from shortlist.sets._order import best_labels
-from shortlist.sets._rule import SetRule, members, number, pack, unpack
+from shortlist.sets._rule import SetRule, members, number, unpack
 from shortlist.sets._targets import class_indices, label_matrix
 from shortlist.sets._walk import Steps, walk
 from shortlist.sets.risks import RISKS, Risk, find_risk
@@ -217,7 +218,7 @@ class RiskControl(SetRule):
 
     def refine(self, scores: Scores) -> None:
         if self.concern:
-            warnings.warn(self.concern, ShortlistWarning, stacklevel=3)
+            warnings.warn(self.concern, ShortlistWarning, stacklevel=4)  # whoever called fit
 
     def _bound_of(self, risk: Risk) -> float:
         return float(risk.bound or self.max_size or self.num_labels or 1)

@@ -13,6 +13,8 @@ from shortlist.labels.sparse_labels import dense_labels
 from shortlist.objectives import Objective
 from shortlist.training.crops import combined, crops_of, larger
 
+BATCH_SCORES = 1 << 24  # scores of a batch: 64 MB, and 1,024 rows of up to 16,384 labels
+
 
 class Learner(nn.Module):
     """Calling it gives the loss, so that data-parallel wrappers see the whole computation."""
@@ -50,34 +52,43 @@ class Learner(nn.Module):
         return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in state.items()}
 
 
-@torch.no_grad()
 def score(
     learner: Learner, dataset: Dataset, batch_size: int = 1024, context: Any = nullcontext, crops: int = 1
 ) -> Tensor:
     """The scores of every example, float32 (N, L) on the CPU; ``context`` makes the precision's autocast context. With
     5 or 10 ``crops`` of each image, those of all of them together."""
+    parts = list(score_batches(learner, dataset, batch_size, context, crops))
+    return torch.cat(parts) if parts else torch.empty(0, learner.objective.num_labels)
+
+
+@torch.no_grad()
+def score_batches(
+    learner: Learner, dataset: Dataset, batch_size: int = 1024, context: Any = nullcontext, crops: int = 1
+) -> Iterator[Tensor]:
+    """``score`` batch by batch, in order; batches are smaller where there are very many labels."""
     dataset = dataset.normalised_for(learner.backbone)
     size, kind = dataset.in_shape[1:], next(learner.parameters()).dtype
     if crops > 1:
         dataset, batch_size = larger(dataset), max(1, batch_size // crops)
     device = next(learner.parameters()).device
-    was_training = learner.training
-    learner.eval()
-    parts = []
     asked = getattr(learner.objective.config, "k", None)
     k = int(asked) if asked is not None and float(asked).is_integer() else 1
+    batch_size = min(batch_size, max(1, BATCH_SCORES // (crops * learner.objective.num_labels)))
     batch_size = max(1, batch_size // dataset.rows_each)
-    for rows in torch.arange(len(dataset)).split(batch_size) if len(dataset) else ():
-        inputs = dataset.batch(rows)[0].to(device)
-        inputs = inputs.to(kind) if isinstance(inputs, Tensor) and inputs.is_floating_point() else inputs
-        with context():
-            if crops == 1:
-                parts.append(learner.scores(inputs).float().cpu())
-            else:
-                found = learner.scores(crops_of(inputs, size, crops).flatten(0, 1)).float().cpu()
-                parts.append(combined(found.unflatten(0, (len(rows), crops)), learner.objective.link, k))
-    learner.train(was_training)
-    return torch.cat(parts) if parts else torch.empty(0, learner.objective.num_labels)
+    was_training = learner.training
+    learner.eval()
+    try:
+        for rows in torch.arange(len(dataset)).split(batch_size) if len(dataset) else ():
+            inputs = dataset.batch(rows)[0].to(device)
+            inputs = inputs.to(kind) if isinstance(inputs, Tensor) and inputs.is_floating_point() else inputs
+            with context():
+                if crops == 1:
+                    yield learner.scores(inputs).float().cpu()
+                else:
+                    found = learner.scores(crops_of(inputs, size, crops).flatten(0, 1)).float().cpu()
+                    yield combined(found.unflatten(0, (len(rows), crops)), learner.objective.link, k)
+    finally:
+        learner.train(was_training)
 
 
 @torch.no_grad()

@@ -33,12 +33,13 @@ from shortlist.training.batches import augmentation, batches, grouped, mixed_see
 from shortlist.training.checkpoints import Checkpoints, Kept, Standing
 from shortlist.training.concerns import rose, rose_at_once
 from shortlist.training.history import History, Record
-from shortlist.training.learner import Learner, encoding, features_of, score
+from shortlist.training.learner import Learner, encoding, features_of
 from shortlist.training.loading import loaded
 from shortlist.training.loggers import log, logged, make_loggers
 from shortlist.training.optimizers import make_optimizer
 from shortlist.training.schedules import rate_at
 from shortlist.training.settings import TrainSettings
+from shortlist.training.validation import validated
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -131,8 +132,7 @@ def train(
                 if average is not None:
                     share_buffers(backbone)  # their averages
                 if val_set is not None:
-                    scores = gathered_scores(fabric, learner, val_set)
-                    record |= {one.name: one(scores, answers, objective.link) for one in metrics}
+                    record |= validated(fabric, learner, val_set, answers, metrics, train_set)
                 record["seconds"] = round(time.perf_counter() - standing.started, 3)
                 is_best = history.add(record)
                 standing = Standing()
@@ -294,16 +294,6 @@ def answers_of(dataset: Dataset, train_set: Dataset) -> Any:
     """What the scores of the data are measured against, for a model of this training set."""
     task = task_of(dataset.kind)
     return dataset.answers if task is None else task.answers(dataset, train_set.input_facts() or {})
-
-
-def gathered_scores(fabric: Fabric, learner: Learner, dataset: Dataset) -> Tensor:
-    """The scores of all examples on every process, each process computing its share."""
-    if fabric.world_size == 1:
-        return score(learner, dataset, context=fabric.autocast)
-    mine = torch.arange(len(dataset)).tensor_split(fabric.world_size)[fabric.global_rank]
-    parts: list[Any] = [None] * fabric.world_size
-    dist.all_gather_object(parts, score(learner, dataset.subset(mine), context=fabric.autocast))
-    return torch.cat(parts)
 
 
 def gathered_features(fabric: Fabric, learner: Learner, dataset: Dataset, rows: Tensor) -> Tensor:

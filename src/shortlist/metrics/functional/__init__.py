@@ -14,6 +14,11 @@ from shortlist.metrics.functional.promises import (
     same_scores,
     worst_slab_coverage,
 )
+from shortlist.metrics.functional.propensity import (
+    label_propensities,
+    propensity_ndcg_at_k,
+    propensity_precision_at_k,
+)
 from shortlist.metrics.functional.ranking import ndcg_at_k, precision_at_k, recall_at_k, top_k_accuracy
 from shortlist.metrics.functional.set_summary import set_summary
 from shortlist.metrics.functional.shot_groups import shot_group_of, shot_groups
@@ -28,9 +33,12 @@ __all__ = [
     "coverage_by_size",
     "coverage_gap",
     "exact_match",
+    "label_propensities",
     "mean_average_precision",
     "ndcg_at_k",
     "precision_at_k",
+    "propensity_ndcg_at_k",
+    "propensity_precision_at_k",
     "recall_at_k",
     "reliability",
     "same_scores",

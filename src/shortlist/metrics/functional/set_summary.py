@@ -9,11 +9,14 @@ needs no random numbers, and is not of width 0 where all rows are right. The mea
 
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from shortlist.metrics._truth import Truth
-from shortlist.metrics.functional.label_sets import coverage_rows, exact_rows, f_counts, predicted_and_truth, set_sizes
+from shortlist.metrics.functional.label_sets import f_counts, predicted_and_truth, set_sizes
+
+Values = NDArray[np.float64]
 
 _Z = 1.959963984540054  # of the normal distribution, 2.5 % are above it
 
@@ -42,20 +45,66 @@ def set_summary(sets: Any, target: Any) -> dict[str, Estimate]:
     >>> [round(end, 3) for end in found["coverage"][1:]]
     [0.342, 1.0]
     """
-    predicted, truth = predicted_and_truth(sets, target)
-    hits, listed, present = (counts.double() for counts in f_counts(predicted, truth, by="sample"))
-    most = torch.minimum(listed, present)  # hits there can be at most
-    covered = coverage_rows(predicted, truth)
-    exact = exact_rows(predicted, truth)
-    one = torch.ones_like(covered)
-    return {
-        "size": _mean_size(set_sizes(sets).double()),
-        "coverage": _ratio(covered, one, one),
-        "precision": _ratio(hits, listed, most),
-        "recall": _ratio(hits, present, most),
-        "f1": _ratio(2 * hits, listed + present, 2 * most),
-        "exact": _ratio(exact, one, one),
-    }
+    outcomes = SetOutcomes()
+    outcomes.update(sets, target)
+    return outcomes.summary()
+
+
+class SetOutcomes:
+    """How often each outcome occurred: rows that are known or not, with so many hits, labels listed and present (of the
+    known ones), in a set of this size. It is all that `set_summary` needs, and takes the memory of the different
+    outcomes, however many rows there are; outcomes of other rows are merged.
+
+    >>> from shortlist.labels import LabelSets
+    >>> sets, target = LabelSets([0, 2, 3], [0, 1, 1], num_labels=3), torch.tensor([1, 1])
+    >>> first, second = SetOutcomes(), SetOutcomes()
+    >>> first.update(sets[:1], target[:1])
+    >>> second.update(sets[1:], target[1:])
+    >>> first.merge(second)
+    >>> first.summary() == set_summary(sets, target)
+    True
+    """
+
+    def __init__(self) -> None:
+        self.kinds = np.zeros((5, 0), np.int64)  # known, hits, listed, present, size: in this order
+        self.times = np.zeros(0, np.int64)
+
+    def update(self, sets: Any, target: Any) -> None:
+        predicted, truth = predicted_and_truth(sets, target)
+        known = (truth.known_per_row > 0).numpy()
+        kinds = np.zeros((5, len(known)), np.int64)
+        kinds[0], kinds[4] = known, set_sizes(sets).numpy()
+        kinds[1:4, known] = torch.stack(f_counts(predicted, truth, by="sample")).numpy()
+        self._add(kinds, np.ones(len(known), np.int64))
+
+    def merge(self, other: "SetOutcomes") -> None:
+        self._add(other.kinds, other.times)
+
+    def _add(self, kinds: NDArray[np.int64], times: NDArray[np.int64]) -> None:
+        kinds, times = np.concatenate([self.kinds, kinds], axis=1), np.concatenate([self.times, times])
+        if not len(times):
+            return
+        order = np.lexsort(kinds)
+        kinds, times = kinds[:, order], times[order]
+        first = np.flatnonzero(np.concatenate([[True], (kinds[:, 1:] != kinds[:, :-1]).any(0)]))
+        self.kinds, self.times = kinds[:, first], np.add.reduceat(times, first)
+
+    def summary(self) -> dict[str, Estimate]:
+        """What `set_summary` gives for all rows together."""
+        known = self.kinds[0] == 1
+        hits, listed, present, times = (values[known].astype(np.float64) for values in (*self.kinds[1:4], self.times))
+        most = np.minimum(listed, present)  # hits there can be at most
+        one = np.ones_like(times)
+        covered = np.where(present > 0, hits / np.maximum(present, 1), 1.0)
+        exact = ((hits == listed) & (hits == present)).astype(np.float64)
+        return {
+            "size": _mean_size(self.kinds[4].astype(np.float64), self.times),
+            "coverage": _ratio(covered, one, one, times),
+            "precision": _ratio(hits, listed, most, times),
+            "recall": _ratio(hits, present, most, times),
+            "f1": _ratio(2 * hits, listed + present, 2 * most, times),
+            "exact": _ratio(exact, one, one, times),
+        }
 
 
 def share_interval(share: float, rows: float) -> tuple[float, float]:
@@ -84,23 +133,25 @@ def judged(target: Any, shape: tuple[int, int]) -> dict[str, int]:
     return {"rows": int((known > 0).sum()), "labels": labels, "unknown": shape[0] * shape[1] - labels}
 
 
-def _ratio(part: Tensor, whole: Tensor, most: Tensor) -> Estimate:
-    """The sum of ``part`` over the sum of ``whole``; ``most`` is what ``part`` can be at most."""
-    rows, total = len(whole), float(whole.sum())
+def _ratio(part: Values, whole: Values, most: Values, times: Values) -> Estimate:
+    """The sum of ``part`` over the sum of ``whole``, each row so many ``times``; ``most`` is what ``part`` can be."""
+    rows, total = float(times.sum()), float((whole * times).sum())
     if not total:
         return Estimate(*(float("nan"),) * 3)
-    value = float(part.sum()) / total
-    variance = float((part - value * whole).square().mean()) / (total / rows) ** 2
+    value = float((part * times).sum()) / total
+    variance = float(((part - value * whole) ** 2 * times).sum()) / rows / (total / rows) ** 2
     if variance > 1e-12:
         return Estimate(value, *share_interval(value, rows * value * (1 - value) / variance))
-    largest = float(most.sum()) / total or 1.0  # the rows do not differ: a share of what was possible in each of them
+    largest = float((most * times).sum()) / total or 1.0  # rows do not differ: a share of what was possible in each
     low, high = share_interval(value / largest, rows)
     return Estimate(value, low * largest, high * largest)
 
 
-def _mean_size(sizes: Tensor) -> Estimate:
-    if not len(sizes):
+def _mean_size(sizes: Values, times: NDArray[np.int64]) -> Estimate:
+    rows = int(times.sum())
+    if not rows:
         return Estimate(*(float("nan"),) * 3)
-    mean = float(sizes.mean())
-    half = _Z * float(sizes.std()) / len(sizes) ** 0.5 if len(sizes) > 1 else float("nan")
+    mean = float((sizes * times).sum()) / rows
+    variance = float(((sizes - mean) ** 2 * times).sum()) / (rows - 1) if rows > 1 else float("nan")
+    half = _Z * (variance / rows) ** 0.5
     return Estimate(mean, max(mean - half, 0.0), mean + half)

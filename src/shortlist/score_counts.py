@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.errors import ShortlistError
-from shortlist.sets._rule import pack, unpack
+from shortlist.packed import pack, unpack
 
 REACH = 8  # buckets opened on each side: 6% in value, so that the rank's bucket is open before the rank drifts into it
 MOST_OPEN = 64
@@ -73,6 +73,17 @@ class ScoreCounts:
         for bucket, counts in other.open.items():
             self.open[bucket] = self.open[bucket] + counts if bucket in self.open else counts.copy()
         self._look_at(rank)
+
+    def merge_placed(self, other: "ScoreCounts") -> None:
+        """Add what another has placed, in ``place_again`` on other scores, in the same open buckets."""
+        for bucket, counts in other.open.items():
+            self.open[bucket] += counts
+
+    def copy(self) -> "ScoreCounts":
+        copied = ScoreCounts()
+        copied.buckets = self.buckets.copy()
+        copied.open = {bucket: counts.copy() for bucket, counts in self.open.items()}
+        return copied
 
     def find(self, rank: int) -> Place:
         """The place of the ``rank``-th largest score (from 1)."""
@@ -146,7 +157,7 @@ def _sparse(counts: NDArray[np.int64]) -> list[str]:
 
 def _dense(parts: list[str]) -> NDArray[np.int64]:
     counts = np.zeros(_SIZE, dtype=np.int64)
-    counts[unpack(parts[0], "<u2", _SIZE)] = unpack(parts[1], "<i8", _SIZE)
+    counts[unpack(parts[0], "<u2", 2 * _SIZE)] = unpack(parts[1], "<i8", 8 * _SIZE)
     if counts.min() < 0:
         raise ShortlistError(f"counts are not negative, it has {counts.min()}")
     return counts

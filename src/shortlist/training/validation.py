@@ -1,0 +1,74 @@
+"""The metrics of an epoch on validation data: each process scores its share, and only counts and sums travel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from shortlist.data import Dataset
+from shortlist.metrics.functional import label_propensities
+from shortlist.metrics.named import Metric
+from shortlist.metrics.streams import Stream, values_of
+from shortlist.training.learner import Learner, score_batches
+from shortlist.training.scored import Scored
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+def validated(
+    fabric: Fabric, learner: Learner, dataset: Dataset, answers: Any, metrics: Sequence[Metric], train_set: Dataset
+) -> dict[str, float]:
+    """The value of each metric against the data's ``answers``, the same on every process. Scores are held whole only
+    where they are small and there is one process, or where a metric must be given all of them."""
+    link = learner.objective.link
+    propensities = label_propensities(train_set.label_counts(), len(train_set)) if _any_asks(metrics) else None
+    world, rank = fabric.world_size, fabric.global_rank
+    share = dataset.subset(torch.arange(len(dataset)).tensor_split(world)[rank]) if world > 1 else dataset
+    compute = partial(score_batches, learner, share, context=fabric.autocast)
+    scored = Scored(compute, len(share), learner.objective.num_labels)
+    streams: dict[str, Stream] = {}
+    if world > 1 or not scored.is_small:
+        found = {one.name: one.stream(link, propensities) for one in metrics}
+        streams = {name: stream for name, stream in found.items() if stream is not None}
+    rest = [one for one in metrics if one.name not in streams]
+    values: dict[str, float] = {}
+    if streams:
+        values = values_of(
+            streams,
+            lambda: ((scores, share.target[at]) for at, scores in scored.batches()),
+            merged_over_processes if world > 1 else dict,
+        )
+    if rest:
+        scores = gathered_scores(scored.whole(), world)
+        values |= {one.name: one(scores, answers, link, propensities) for one in rest}
+    return {one.name: values[one.name] for one in metrics}
+
+
+def merged_over_processes(streams: dict[str, Stream]) -> dict[str, Stream]:
+    """What all processes have seen, in the order of their ranks; equal on every one of them."""
+    parts: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(parts, streams)
+    merged: dict[str, Stream] = parts[0]
+    for part in parts[1:]:
+        for name, stream in merged.items():
+            stream.merge(part[name])
+    return merged
+
+
+def gathered_scores(mine: Tensor, world: int) -> Tensor:
+    """The scores of all examples on every process, from each one's share: for metrics without a stream."""
+    if world == 1:
+        return mine
+    parts: list[Any] = [None] * world
+    dist.all_gather_object(parts, mine)
+    return torch.cat(parts)
+
+
+def _any_asks(metrics: Sequence[Metric]) -> bool:
+    return any(metric.asks_for("propensities") for metric in metrics)
