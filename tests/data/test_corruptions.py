@@ -56,6 +56,24 @@ def test_noise_within_groups_draws_every_label_of_the_group():
     assert all(within(count / int(counts.sum()), 1 / 3, int(counts.sum())) for count in counts[[0, 2, 4]].tolist())
 
 
+def test_noise_within_blocks_stays_in_the_block_whatever_the_groups_are():
+    clean = Dataset(torch.zeros(N, 1), torch.arange(N) % 6, tuple("abcdef"), groups=torch.arange(6) % 2)
+    noisy = noise_within_groups(clean, p=1.0, block=3)
+    assert torch.equal(noisy.target // 3, clean.target // 3)
+    counts = torch.bincount(noisy.target[clean.target == 4], minlength=6)
+    assert all(within(count / int(counts.sum()), 1 / 3, int(counts.sum())) for count in counts[3:].tolist())
+    assert noisy.corruptions == ({"name": "noise-within-groups", "p": 1.0, "block": 3, "seed": 0},)
+
+
+def test_blocks_need_no_groups_and_must_divide_the_labels():
+    data = Dataset(torch.zeros(4, 1), torch.arange(4), tuple("abcd"))
+    with pytest.raises(ValueError, match="has none: give block"):
+        noise_within_groups(data, p=1.0)
+    with pytest.raises(ValueError, match="block must divide the number of labels, 4 of"):
+        noise_within_groups(data, p=1.0, block=3)
+    assert torch.equal(noise_within_groups(data, p=1.0, block=2).target // 2, data.target // 2)
+
+
 @pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
 def test_symmetric_noise_changes_a_share_p_to_any_other_label(p):
     clean = singles()

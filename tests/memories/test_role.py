@@ -47,6 +47,46 @@ def test_value_and_gradients_of_both_sides_equal_the_formula() -> None:
     torch.testing.assert_close(role.table[INDEX].double(), before.detach() - 0.1 * 3.0 * summed, rtol=1e-6, atol=1e-6)
 
 
+def test_with_adam_the_table_moves_as_a_parameter_of_torchs_adam_does() -> None:
+    role = ROLELoss(10, LABELS, 1.5, beta=0.7, lr_multiple=3.0, optimizer="adam")
+    parameter, plain = torch.nn.Parameter(torch.empty(0)), ROLELoss(10, LABELS, 1.5, beta=0.7, lr_multiple=1.0)
+    for number, (rows, lr) in enumerate([(INDEX, 0.1), (INDEX[:3], 0.1), (INDEX[2:], 0.05)]):
+        scores = batch(number)[: len(rows)].detach()
+        role(scores, TARGET[: len(rows)], rows)
+        if not number:
+            parameter = torch.nn.Parameter(role.table.clone())
+            adam = torch.optim.Adam([parameter], lr=0.3)
+        plain.table.copy_(parameter.detach())
+        plain.seen.copy_(role.seen)
+        plain(scores, TARGET[: len(rows)], rows)
+        before = plain.table.clone()
+        plain.step(lr=1.0)
+        parameter.grad = before - plain.table  # the gradient itself: a step of plain descent at rate 1
+        adam.param_groups[0]["lr"] = 3.0 * lr
+        adam.step()
+        role.step(lr)
+        torch.testing.assert_close(role.table, parameter.detach(), rtol=1e-4, atol=1e-6)
+
+
+def test_adam_goes_on_from_a_state_dict() -> None:
+    first, second = (ROLELoss(10, LABELS, 2, optimizer="adam", seed=seed) for seed in (0, 1))
+    for number in range(3):
+        first(batch(number), TARGET, INDEX)
+        first.step(0.1)
+        if number == 1:
+            second.load_state_dict({name: value.clone() for name, value in first.state_dict().items()})
+    second(batch(2), TARGET, INDEX)
+    second.step(0.1)
+    assert torch.equal(first.table, second.table)
+
+
+def test_adam_is_for_tables_of_single_precision() -> None:
+    with pytest.raises(ValueError, match="needs dtype=torch.float32"):
+        ROLELoss(10, LABELS, 2, optimizer="adam", dtype=torch.bfloat16)
+    with pytest.raises(ValueError, match="optimizer must be 'sgd' or 'adam', got 'adamw'"):
+        ROLELoss(10, LABELS, 2, optimizer="adamw")
+
+
 def test_the_table_starts_undecided_and_observed_labels_near_certain() -> None:
     role = ROLELoss(1000, LABELS, 2)
     assert role.table.abs().max() <= math.log(0.6 / 0.4) + 1e-6

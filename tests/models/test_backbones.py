@@ -18,7 +18,9 @@ def parameters_with_classifier(backbone: nn.Module, classes: int) -> int:
 @pytest.mark.parametrize(
     ("build", "classes", "published"),
     [
-        (lambda: DenseNet(depth=40, growth=12), 10, 1_019_722),
+        (lambda: DenseNet(depth=40, growth=12, bottleneck=False, reduction=1.0), 10, 1_019_722),
+        (lambda: DenseNet(depth=40, growth=12), 100, 188_092),  # of the top-k papers' programs, with bottlenecks
+        (lambda: DenseNet(depth=40, growth=40), 100, 1_941_620),
         (lambda: ResNet(18), 1000, 11_689_512),
         (lambda: ResNet(50), 1000, 25_557_032),
         (lambda: EfficientNetLite0(pretrained=False), 1000, 4_652_008),
@@ -33,7 +35,7 @@ def test_parameter_counts_are_the_published_ones(build, classes, published):
 
 @pytest.mark.parametrize("growth", [4, 6])
 def test_densenet_channels_grow_by_growth_per_layer(growth):
-    backbone = DenseNet(depth=10, growth=growth)
+    backbone = DenseNet(depth=10, growth=growth, bottleneck=False, reduction=1.0)
     assert backbone.out_features == 16 + 6 * growth
     assert backbone(torch.randn(2, 3, 8, 8)).shape == (2, 16 + 6 * growth)
 
@@ -46,7 +48,8 @@ def test_densenet_channels_grow_by_growth_per_layer(growth):
         ("mlp", (7,), {"hidden": (5, 4), "batch_norm": True, "dropout": 0.1}, 4),
         ("mlp", (7,), {"hidden": ()}, 7),
         ("convnet", (1, 8, 8), {"widths": (4, 6)}, 6),
-        ("densenet", (1, 8, 8), {"depth": 7, "growth": 3}, 25),
+        ("densenet", (1, 8, 8), {"depth": 7, "growth": 3, "bottleneck": False, "reduction": 1.0}, 25),
+        ("densenet", (1, 8, 8), {"depth": 10, "growth": 3}, 7),
         ("resnet18", (3, 8, 8), {}, 512),
         ("resnet18", (3, 64, 64), {"stem": "imagenet"}, 512),
         ("resnet50", (2, 8, 8), {"stem": "small"}, 2048),
@@ -68,7 +71,7 @@ def test_features_have_the_promised_length_and_a_gradient(name, in_shape, option
 @pytest.mark.parametrize("name", ["convnet", "densenet", "resnet18", "mlp"])
 def test_a_row_in_evaluation_mode_does_not_depend_on_its_batch(name):
     torch.manual_seed(0)
-    options = {"densenet": {"depth": 7, "growth": 3}}.get(name, {})
+    options = {"densenet": {"depth": 10, "growth": 3}}.get(name, {})
     backbone = build_backbone(name, in_shape=(3, 8, 8), **options).eval()
     x = torch.randn(3, 3, 8, 8)
     torch.testing.assert_close(backbone(x)[:1], backbone(x[:1]))
@@ -118,7 +121,9 @@ def test_an_unknown_option_is_answered_with_those_there_are():
     ("name", "in_shape", "options", "words"),
     [
         ("convnet", (3, 8, 8), {"widths": ()}, "widths must be one or more numbers"),
-        ("densenet", (3, 8, 8), {"depth": 12}, r"depth must be 3 n \+ 4"),
+        ("densenet", (3, 8, 8), {"depth": 12}, r"depth must be 6 n \+ 4"),
+        ("densenet", (3, 8, 8), {"depth": 12, "bottleneck": False}, r"depth must be 3 n \+ 4 .* without bottlenecks"),
+        ("densenet", (3, 8, 8), {"reduction": 0.0}, "reduction must be above 0 and at most 1"),
         ("densenet", (3, 8, 8), {"growth": 0}, "growth must be at least 1"),
         ("resnet18", (3, 8, 8), {"stem": "tiny"}, "stem must be 'small' or 'imagenet'"),
         ("resnet18", (12,), {}, "use 'identity' or 'mlp' for features"),

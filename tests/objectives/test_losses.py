@@ -7,6 +7,7 @@ from torch import nn
 
 from shortlist import functional as losses
 from shortlist.objectives import OBJECTIVES, AverageK, NoisedTopK, PartialSelective, build
+from shortlist.objectives.registry import make_config
 from tests.objectives.tiny import FEATURES, LABELS, first_kind, make, tiny
 
 FUNCTIONS = {
@@ -84,19 +85,39 @@ def test_noised_topk_is_noisy_in_training_and_not_in_evaluation():
     assert torch.equal(objective.loss(data.features, data.target), expected)
 
 
-def test_balanced_noised_topk_takes_its_margins_from_the_training_set():
+def test_imbalanced_noised_topk_takes_its_margins_from_the_training_set():
     counts = torch.tensor([16, 1, 0, 81])
-    objective = NoisedTopK(3, 4, NoisedTopK.Config(k=1, balanced=True, max_margin=0.4), class_counts=counts).eval()
+    objective = NoisedTopK(3, 4, NoisedTopK.Config(k=1, imbalanced=True, max_margin=0.4), class_counts=counts).eval()
     nn.init.zeros_(objective.head.weight)
     nn.init.zeros_(objective.head.bias)
     margins = [objective.loss(torch.zeros(1, 3), torch.tensor([y])).item() for y in (0, 1, 3)]
     assert margins == pytest.approx([0.2, 0.4, 0.4 / 3])  # n^(-1/4), the largest 0.4
 
 
-def test_balanced_noised_topk_without_counts_says_what_it_needs():
-    objective = NoisedTopK(3, 4, NoisedTopK.Config(k=1, balanced=True))
+def test_imbalanced_noised_topk_without_counts_says_what_it_needs():
+    objective = NoisedTopK(3, 4, NoisedTopK.Config(k=1, imbalanced=True))
     with pytest.raises(ValueError, match="needs class_counts or train_target"):
         objective.loss(torch.zeros(1, 3), torch.tensor([0]))
+
+
+def test_the_old_name_of_an_option_is_answered_with_the_new_one():
+    with pytest.raises(ValueError, match="noised-topk.balanced is now called imbalanced"):
+        make_config(NoisedTopK, {"balanced": True})
+
+
+def test_normalised_noised_topk_is_the_loss_of_cosines():
+    torch.manual_seed(0)
+    counts, target = torch.tensor([16, 1, 4, 81]), torch.tensor([0, 3, 1])
+    config = NoisedTopK.Config(k=1, imbalanced=True, normalised=True, scale=50.0)
+    objective = NoisedTopK(3, 4, config, class_counts=counts).eval()
+    features = torch.randn(3, 3)
+    cosines = torch.cosine_similarity(features[:, None], objective.head.weight[None], dim=-1)
+    expected = losses.noised_topk_loss(cosines, target, 1, n_samples=0, class_counts=counts, scale=50.0)
+    torch.testing.assert_close(objective.loss(features, target), expected)
+    torch.testing.assert_close(objective(features), 50 * cosines)
+    torch.testing.assert_close(objective(7 * features), objective(features))
+    assert torch.equal(objective(features).topk(2).indices, cosines.topk(2).indices)
+
 
 
 def test_partial_selective_ignores_unknown_labels_with_a_high_prior():

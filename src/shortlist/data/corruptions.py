@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from shortlist.checks import whole
 from shortlist.data.dataset import Dataset
 from shortlist.data.seeded import random_for
 from shortlist.errors import ShortlistError
@@ -20,10 +21,17 @@ from shortlist.registry import Registry
 _BLOCK = 2**24  # entries of a label matrix that are made at a time, where it is sparse
 
 
-def noise_within_groups(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset:
+def noise_within_groups(dataset: Dataset, *, p: float, block: int | None = None, seed: int = 0) -> Dataset:
     """With probability ``p`` a label is replaced by one from the same coarse group, which may be the same one.
 
     So that predicting all labels of the right group is never wrong (Berrada et al. 2018, section 5.1).
+
+    Args:
+        dataset: with class indices.
+        p: the probability.
+        block: so many consecutive labels are a group, whatever the coarse groups are: with 5, what the program of
+            Berrada et al. does on CIFAR-100. The number of labels must be a multiple of it.
+        seed: the same seed draws the same labels.
 
     >>> from shortlist.data import ambiguous_numbers
     >>> clean = ambiguous_numbers(1000)
@@ -33,9 +41,20 @@ def noise_within_groups(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset
     """
     _check_share("p", p)
     _need_indices(dataset, "noise-within-groups")
-    if dataset.groups is None:
-        raise ShortlistError(f"noise-within-groups needs coarse groups of labels, and {dataset.name!r} has none")
-    groups = dataset.groups.numpy()
+    if block is not None:
+        block = whole(block, "block", 1)
+        if dataset.num_labels % block:
+            raise ShortlistError(
+                f"block must divide the number of labels, {dataset.num_labels} of {dataset.name!r}, got {block}"
+            )
+        groups = np.arange(dataset.num_labels) // block
+    elif dataset.groups is not None:
+        groups = dataset.groups.numpy()
+    else:
+        raise ShortlistError(
+            f"noise-within-groups needs coarse groups of labels, and {dataset.name!r} has none: give block, the number "
+            f"of consecutive labels that are a group"
+        )
     by_group = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups)
     starts = np.cumsum(sizes) - sizes
@@ -44,7 +63,8 @@ def noise_within_groups(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset
     chosen = np.flatnonzero((random.random(len(target)) < p) & (target >= 0))
     group = groups[target[chosen]]
     target[chosen] = by_group[starts[group] + np.floor(random.random(len(chosen)) * sizes[group]).astype(np.int64)]
-    return relabelled(dataset, torch.from_numpy(target), "noise-within-groups", p=p, seed=seed)
+    blocks = {} if block is None else {"block": block}
+    return relabelled(dataset, torch.from_numpy(target), "noise-within-groups", p=p, **blocks, seed=seed)
 
 
 def symmetric_noise(dataset: Dataset, *, p: float, seed: int = 0) -> Dataset:

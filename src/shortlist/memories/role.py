@@ -24,6 +24,7 @@ from shortlist.functional.reduction import reduce_over_processes
 _START_SPREAD = torch.logit(torch.tensor(0.6, dtype=torch.float64)).item()
 _START_OBSERVED = torch.logit(torch.tensor(0.995, dtype=torch.float64)).item()
 _MANY = 1000
+_ADAM = (0.9, 0.999, 1e-8)  # the usual decays of the means, and what is added to the root
 _DROPPED_BITS = {torch.bfloat16: 16, torch.float16: 13}  # mantissa bits that float32 has more
 
 
@@ -50,6 +51,8 @@ class ROLELoss(nn.Module):
         num_examples, num_labels: size of the table. k: expected number of labels per example.
         beta: strength of the regulariser.
         lr_multiple: the table's learning rate, as a multiple of the model's.
+        optimizer: of the table: "sgd", or "adam" as published, which needs two more tables in memory and moves every
+            row in every step.
         dtype: torch.float32, or float16 or bfloat16 with stochastic rounding (half the memory).
         path: keep the table in this file, memory-mapped, in place of memory; started afresh. One file per process.
         seed: of the table's start and of the rounding.
@@ -59,7 +62,9 @@ class ROLELoss(nn.Module):
     The table is not a parameter, so that no optimizer keeps state for it or decays it: after ``optimizer.step()`` call
     ``role.step(lr)``. It is one step of plain gradient descent on the rows seen since the last one, with the gradient
     of the *summed* loss (an entry is seen once per epoch, so its speed should not depend on batch size or label count).
-    The state dict holds the table, which rows have been seen and the random state: a resumed run goes on unchanged.
+    With "adam" it is one step of Adam on the whole table, whose unseen rows have the gradient 0 and go on moving.
+    The state dict holds the table, which rows have been seen, the random state and Adam's means: a resumed run goes on
+    unchanged.
 
     Example:
         >>> role = ROLELoss(num_examples=100, num_labels=5, k=2)
@@ -82,6 +87,7 @@ class ROLELoss(nn.Module):
         *,
         beta: float = 1.0,
         lr_multiple: float = 10.0,
+        optimizer: str = "sgd",
         dtype: torch.dtype = torch.float32,
         path: str | Path | None = None,
         seed: int = 0,
@@ -96,6 +102,10 @@ class ROLELoss(nn.Module):
             raise ShortlistError(f"k must be above 0 and at most {num_labels} (the number of labels), got {k!r}")
         if dtype != torch.float32 and dtype not in _DROPPED_BITS:
             raise ShortlistError(f"dtype must be torch.float32, torch.float16 or torch.bfloat16, got {dtype}")
+        if optimizer not in ("sgd", "adam"):
+            raise ShortlistError(f"optimizer must be 'sgd' or 'adam', got {optimizer!r}")
+        if optimizer == "adam" and dtype != torch.float32:
+            raise ShortlistError(f"optimizer='adam' needs dtype=torch.float32, got {dtype}: half precision is for 'sgd'")
         self.num_labels, self.k, self.beta, self.lr_multiple = num_labels, k, beta, lr_multiple
         self.reduction, self.sync = reduction, sync
         self.generator = torch.Generator().manual_seed(seed)
@@ -109,6 +119,10 @@ class ROLELoss(nn.Module):
         for start in range(0, num_examples, 65536):  # in parts: the float32 draws need not fit in memory at once
             rows = self.table[start : start + 65536]
             rows.copy_((torch.rand(rows.shape, generator=self.generator) * 2 - 1) * _START_SPREAD)
+        self.means: Tensor | None = None  # Adam's, of the gradient and of its square
+        self.steps = torch.zeros((), dtype=torch.int64)
+        if optimizer == "adam":
+            self.means = torch.zeros(2, num_examples, num_labels)
         self._pending: list[tuple[Tensor, Tensor, Tensor]] = []  # examples, their present labels, the table's gradient
 
     def forward(self, scores: Tensor, target: Tensor, index: Tensor) -> Tensor:
@@ -149,7 +163,19 @@ class ROLELoss(nn.Module):
         self._start_rows(examples, present)  # those that only another process has seen so far
         rows, inverse = examples.unique(return_inverse=True)
         gradient = torch.zeros(len(rows), self.num_labels).index_add_(0, inverse, gradients)
+        if self.means is not None:
+            self._adam_step(self.means, lr * self.lr_multiple, rows, gradient)
+            return
         self.table[rows] = self._rounded(self.table[rows].float() - lr * self.lr_multiple * gradient)
+
+    def _adam_step(self, means: Tensor, lr: float, rows: Tensor, gradient: Tensor) -> None:
+        """One step of Adam; the gradient of the other rows is 0."""
+        first, second, tiny = _ADAM
+        self.steps += 1
+        means[0].mul_(first).index_add_(0, rows, gradient, alpha=1 - first)
+        means[1].mul_(second).index_add_(0, rows, gradient**2, alpha=1 - second)
+        corrected = [mean / (1 - decay ** int(self.steps)) for mean, decay in zip(means, _ADAM, strict=False)]
+        self.table -= lr * corrected[0] / (corrected[1].sqrt() + tiny)
 
     def estimates(self, index: Tensor) -> Tensor:
         """Estimated probabilities of the labels of training examples."""
@@ -218,10 +244,12 @@ class ROLELoss(nn.Module):
         destination[prefix + "table"] = self.table if keep_vars else self.table.detach()
         destination[prefix + "seen"] = self.seen
         destination[prefix + "generator"] = self.generator.get_state()
+        if self.means is not None:
+            destination[prefix + "means"], destination[prefix + "steps"] = self.means, self.steps
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         *_, missing, _, errors = args
-        for name in ("table", "seen", "generator"):
+        for name in ("table", "seen", "generator", *(("means", "steps") if self.means is not None else ())):
             if prefix + name not in state_dict:
                 missing.append(prefix + name)
                 continue

@@ -50,15 +50,32 @@ def _convnet(in_shape: Sequence[int], *, widths: Sequence[int] = (32, 64, 128)) 
     return ConvNet(widths=widths, in_channels=_channels("convnet", in_shape))
 
 
-def _densenet(in_shape: Sequence[int], *, depth: int = 40, growth: int = 12, dropout: float = 0.0) -> nn.Module:
-    """DenseNet without bottleneck or compression (Huang et al. 2017), meant for images of about 32 pixels.
+def _densenet(
+    in_shape: Sequence[int],
+    *,
+    depth: int = 40,
+    growth: int = 12,
+    bottleneck: bool = True,
+    reduction: float = 0.5,
+    dropout: float = 0.0,
+) -> nn.Module:
+    """DenseNet-BC (Huang et al. 2017), or the plain one (bottleneck: false, reduction: 1), for images of about 32 pixels.
 
     Args:
-        depth: weight layers, 3 n + 4.
+        depth: weight layers, 6 n + 4; without bottlenecks 3 n + 4.
         growth: channels that each layer adds.
+        bottleneck: a 1x1 convolution to four times the growth before each 3x3 convolution.
+        reduction: the share of the channels that is kept between the blocks.
         dropout: the share of what a layer adds that is left out in training.
     """
-    return DenseNet(depth=depth, growth=growth, dropout=dropout, in_channels=_channels("densenet", in_shape))
+    return DenseNet(
+        depth=depth,
+        growth=growth,
+        bottleneck=bottleneck,
+        reduction=reduction,
+        dropout=dropout,
+        in_channels=_channels("densenet", in_shape),
+    )
 
 
 def _resnet(depth: int) -> Maker:

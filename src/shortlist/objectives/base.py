@@ -1,6 +1,6 @@
 """What an objective is: head(s) on features, a training loss, and the scores used for prediction."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -46,6 +46,7 @@ class Objective(nn.Module):
     balances: ClassVar[tuple[Imbalance, ...]] = ()  # the ways of `balance` that have a meaning for it
     plain: ClassVar[str] = "cross-entropy"  # of a vertical room's objective: the one for features that does the same
     takes_sparse: ClassVar[bool] = False  # features and labels as they are; else whole rows are made of them
+    renamed: ClassVar[Mapping[str, str]] = {}  # options that were called otherwise: old name -> name
     training_only: ClassVar[tuple[str, ...]] = ()  # parts that prediction does without: memories of the training set
 
     @dataclass(frozen=True)

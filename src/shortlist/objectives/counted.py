@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
@@ -16,10 +17,13 @@ from shortlist.objectives.registry import register
 class NoisedTopK(LossFunctionObjective):
     """A linear head trained by `noised_topk_loss`; in evaluation mode no noise is drawn.
 
-    ``balanced=True`` is its imbalanced form: margins grow with the rarity of the class, up to ``max_margin``.
+    ``imbalanced=True``: margins grow with the rarity of the class, up to ``max_margin``. ``normalised=True``, for which
+    the published ``scale`` of about 50 and margins of 0.3 are meant: the loss is of the cosines of the angles between
+    features and classes (weights without bias), and scores are ``scale`` times these.
 
     >>> counts = torch.tensor([100, 10, 1])
-    >>> objective = NoisedTopK(4, 3, NoisedTopK.Config(k=1, balanced=True, scale=5.0), class_counts=counts)
+    >>> config = NoisedTopK.Config(k=1, imbalanced=True, normalised=True, scale=50.0)
+    >>> objective = NoisedTopK(4, 3, config, class_counts=counts)
     >>> objective.loss(torch.zeros(2, 4), torch.tensor([0, 2])).ndim
     0
     """
@@ -30,9 +34,17 @@ class NoisedTopK(LossFunctionObjective):
     one_positive = True
     link = "softmax"
     monitor = "topk-accuracy"
-    Config = config_of(noised_topk_loss, __module__, __qualname__, balanced=(bool, False))
+    Config = config_of(
+        noised_topk_loss, __module__, __qualname__, imbalanced=(bool, False), normalised=(bool, False)
+    )
+    renamed = {"balanced": "imbalanced"}  # it always meant the form for imbalanced classes
 
     class_counts: Tensor
+
+    def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
+        super().__init__(in_features, num_labels, config, **training_set)
+        if self.config.normalised:
+            self.head.bias.requires_grad_(False)  # cosines have none
 
     def keep_counts(self) -> None:
         counts = torch.zeros(self.num_labels) if self._class_counts is None else self._class_counts.float()
@@ -40,15 +52,28 @@ class NoisedTopK(LossFunctionObjective):
             counts = counts.clamp(min=counts[counts > 0].min())  # a class without examples never asks for its margin
         self.register_buffer("class_counts", counts)
 
+    def forward(self, features: Tensor) -> Tensor:
+        if not self.config.normalised:
+            return super().forward(features)
+        cosines = F.linear(F.normalize(self.check_features(features)), F.normalize(self.head.weight))
+        return (self.config.scale or 1.0) * cosines
+
+    def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
+        return super().score_loss(scores / (self.config.scale or 1.0) if self.config.normalised else scores, target)
+
+    def by_blocks(self, rows: int) -> bool:
+        return not self.config.normalised and super().by_blocks(rows)
+
     def options(self) -> dict[str, Any]:
         options = asdict(self.config)
+        del options["normalised"]
         counted = bool((self.class_counts > 0).any())
-        options["class_counts"] = self.class_counts if options.pop("balanced") and counted else None
+        options["class_counts"] = self.class_counts if options.pop("imbalanced") and counted else None
         return options if self.training else options | {"n_samples": 0}
 
     def check_options(self) -> None:
-        if self.config.balanced and not bool((self.class_counts > 0).any()):
-            raise ShortlistError("noised-topk with balanced=True needs class_counts or train_target when it is built")
+        if self.config.imbalanced and not bool((self.class_counts > 0).any()):
+            raise ShortlistError("noised-topk with imbalanced=True needs class_counts or train_target when it is built")
 
 
 @register

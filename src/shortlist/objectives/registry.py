@@ -84,6 +84,9 @@ def make_config(objective: type[Objective], options: Mapping[str, Any] | None = 
     shortlist.ShortlistError: smooth-topk.tua: there is no such key; did you mean 'tau'?; allowed here: k, tau, alpha
     """
     place = place or objective.name
+    for old, new in objective.renamed.items():
+        if old in (options or {}):
+            raise ShortlistError(f"{place}.{old} is now called {new}: give {new} in its place, with the same meaning")
     checked = check_call(place, objective.Config, options or {})
     with errors_at(place):
         return objective.Config(**checked)

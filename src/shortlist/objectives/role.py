@@ -33,6 +33,7 @@ class Role(LinearObjective):
         k: float = 5
         beta: float = 1.0
         lr_multiple: float = 10.0
+        optimizer: Literal["sgd", "adam"] = "sgd"
         dtype: Literal["float32", "float16", "bfloat16"] = "float32"
         seed: int = 0
 
@@ -45,7 +46,7 @@ class Role(LinearObjective):
             c = self.config
             self.role = ROLELoss(
                 self.num_examples, num_labels, c.k,
-                beta=c.beta, lr_multiple=c.lr_multiple, dtype=getattr(torch, c.dtype), seed=c.seed,
+                beta=c.beta, lr_multiple=c.lr_multiple, optimizer=c.optimizer, dtype=getattr(torch, c.dtype), seed=c.seed,
             )  # fmt: skip
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
