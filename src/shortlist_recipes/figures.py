@@ -1,4 +1,4 @@
-"""Figures of recipes: lines with their spread over seeds, in the report's style."""
+"""Figures of recipes: lines with their 95 % interval over seeds, in the report's style."""
 
 import io
 import warnings
@@ -24,14 +24,14 @@ class Drawing:
 def draw_line(
     axes: Any, results: Results, x: str, name: str, *, label: str, color: str, factor: float = 100.0, **style: Any
 ) -> None:
-    """A number against a key: the mean over everything else, and a band of one standard deviation."""
-    points = [(at, results.mean(name, **{x: at}), results.spread(name, **{x: at}) or 0.0) for (at,) in results.each(x)]
-    drawn = sorted((at, factor * mean, factor * spread) for at, mean, spread in points if mean is not None)
+    """A number against a key: the mean over everything else, and a band of its 95 % interval."""
+    points = [(at, results.mean(name, **{x: at}), results.interval(name, **{x: at}) or 0.0) for (at,) in results.each(x)]
+    drawn = sorted((at, factor * mean, factor * width) for at, mean, width in points if mean is not None)
     if not drawn:
         return
-    at, mean, spread = zip(*drawn, strict=True)
+    at, mean, width = zip(*drawn, strict=True)
     axes.plot(at, mean, label=label, color=color, **{"marker": "o", "ms": 4, **style})
-    low, high = _band(mean, spread)
+    low, high = _band(mean, width)
     axes.fill_between(at, low, high, color=color, alpha=0.15, lw=0)
 
 
@@ -40,8 +40,8 @@ def whole_numbers(axes: Any) -> None:
     axes.xaxis.get_major_locator().set_params(integer=True)
 
 
-def _band(mean: Sequence[float], spread: Sequence[float]) -> tuple[list[float], list[float]]:
-    pairs = list(zip(mean, spread, strict=True))
+def _band(mean: Sequence[float], width: Sequence[float]) -> tuple[list[float], list[float]]:
+    pairs = list(zip(mean, width, strict=True))
     return [m - s for m, s in pairs], [m + s for m, s in pairs]
 
 

@@ -11,6 +11,10 @@ CIFAR100_FEATURES_NEEDS = {
 CIFAR100_NEEDS = {
     "cifar-100-python": "the folder of cifar-100-python.tar.gz (https://www.cs.toronto.edu/~kriz/cifar.html)"
 }
+SOME_CIFAR100_NEEDS = {
+    "cifar100/images": "10,000 training and 2,000 test images, stacked as webp",
+    "cifar100/labels.npz": "the labels: train_fine, test_fine, fine_names, fine_to_coarse, coarse_names",
+}
 
 IMAGENET_NEEDS = {
     "imagenet/train": "ILSVRC 2012 training images, one folder per class",

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from shortlist_recipes.intervals import half_width
 from shortlist_recipes.results import Results
 from shortlist_recipes.tables import Entry, Row, Table, Value, rows_of
 
 WIDEST = 101  # characters, with 3 for the space between columns: what a page of the docs holds
 NO_VALUE = "–"
-SEED_BY_SEED = "seed by seed: mean ± standard deviation"  # of `signed` differences
+SEED_BY_SEED = "paired by seed: mean ± 95 % interval"  # of `signed` differences
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,10 @@ def notes(table: Table, results: Results) -> str:
     measured = [row for row in rows_of(table, results) if row.measured]
     entries = [entry for row in measured for entry in row.entries.values()]
     usual, sentences = usual_seeds(measured), []
-    if any(entry.spread is not None for entry in entries):
+    if any(entry.interval is not None for entry in entries):
         other = any(entry.ours and len(entry.ours) != usual for entry in entries)
         more = "; another number of them is in brackets" if other else ""
-        sentences.append(f"Ours: mean ± standard deviation over {usual} seeds{more}.")
+        sentences.append(f"Ours: mean ± 95 % interval (Student's t) over {usual} seeds{more}.")
     shown = [text for texts in measured_and_published(table, results)[0] for row in texts.rows for text in row]
     if NO_VALUE in shown:
         sentences.append(f"{NO_VALUE}: no such number.")
@@ -184,11 +185,11 @@ def _cells(entry: Entry, value: Value, width: int, seeds: int | None) -> list[st
 
 
 def _ours(entry: Entry, digits: int, seeds: int) -> str:
-    """Mean ± spread, and the number of seeds where it is not the usual one."""
+    """Mean ± interval, and the number of seeds where it is not the usual one."""
     if entry.mean is None:
         return NO_VALUE
-    spread = "" if entry.spread is None else f" ± {entry.spread:.{digits}f}"
-    return f"{entry.mean:.{digits}f}{spread}" + (f" ({len(entry.ours)})" if len(entry.ours) != seeds else "")
+    width = "" if entry.interval is None else f" ± {entry.interval:.{digits}f}"
+    return f"{entry.mean:.{digits}f}{width}" + (f" ({len(entry.ours)})" if len(entry.ours) != seeds else "")
 
 
 def _is_published(rows: Sequence[Row], value: Value) -> bool:
@@ -212,30 +213,38 @@ def _longest_word(text: str) -> int:
 
 
 def verdicts(found: Mapping[str, Sequence[float]], at: str = "at") -> str:
-    """Where differences, seed by seed, are above 0, below it, or nearer to it than their standard deviation.
+    """Where differences, paired by seed, are above 0 or below it by more than their 95 % interval; what has no seed is
+    left out, and one seed decides nothing.
 
-    >>> verdicts({"a": [1.0, 1.5], "b": [-0.1, 0.2], "c": [2.0, 3.0]})
-    'above at a, c; equal within the spread at b'
-    >>> verdicts({"a": [1.0, 1.5], "b": [2.0, 3.0]})
-    'above everywhere'
+    >>> verdicts({"a": [1.0, 1.1, 1.2], "b": [-0.1, 0.2, 0.0], "c": [2.0, 2.1, 2.2]})
+    'above at a, c; not decided at b'
+    >>> verdicts({"a": [1.0, 1.1, 1.2], "b": [2.0, 2.1, 2.2]}), verdicts({"a": [1.0], "b": []})
+    ('above everywhere', 'one seed, above at a')
     """
-    sorted_out: dict[str, list[str]] = {"above": [], "below": [], "equal within the spread": []}
+    sorted_out: dict[str, list[str]] = {"above": [], "below": [], "not decided": []}
+    sorted_out |= {f"one seed, {kind}": [] for kind in ("above", "below")}
     for name, differences in found.items():
-        mean = statistics.fmean(differences)
-        spread = statistics.stdev(differences) if len(differences) > 1 else 0.0
-        kind = "equal within the spread" if abs(mean) <= spread else "above" if mean > 0 else "below"
+        if not differences:
+            continue
+        mean, width = statistics.fmean(differences), half_width(differences)
+        kind = "above" if mean > 0 else "below"
+        kind = f"one seed, {kind}" if width is None else "not decided" if abs(mean) <= width else kind
         sorted_out[kind].append(name)
     kinds = {kind: names for kind, names in sorted_out.items() if names}
-    if len(kinds) == 1 and len(found) > 1:
+    if not kinds:
+        return "not run"
+    if len(kinds) == 1 and len(found) > 1 and len(next(iter(kinds.values()))) == len(found):
         return f"{next(iter(kinds))} everywhere"
     return "; ".join(f"{kind} {at} {', '.join(names)}" for kind, names in kinds.items())
 
 
 def signed(differences: Sequence[float], digits: int = 2) -> str:
-    """Mean and standard deviation of differences.
+    """Mean and 95 % interval of differences.
 
-    >>> signed([1.0, 2.0]), signed([-0.5])
-    ('+1.50 ± 0.71', '-0.50')
+    >>> signed([1.0, 2.0, 3.0]), signed([-0.5]), signed([])
+    ('+2.00 ± 2.48', '-0.50', '–')
     """
-    spread = f" ± {statistics.stdev(differences):.{digits}f}" if len(differences) > 1 else ""
-    return f"{statistics.fmean(differences):+.{digits}f}{spread}"
+    if not differences:
+        return NO_VALUE
+    width = half_width(differences)
+    return f"{statistics.fmean(differences):+.{digits}f}" + ("" if width is None else f" ± {width:.{digits}f}")

@@ -16,16 +16,18 @@ from shortlist_recipes.tables import Table, as_json, seeds_of
 INDEX, TABLE = "index.md", "table.json"
 
 
-def write_page(recipe: Recipe, scale: Scale, results: Results, folder: Path) -> Path:
-    """Write index.md, table.json and the figures; the path of index.md."""
+def write_page(recipe: Recipe, scale: Scale, results: Results, folder: Path, planned: int | None = None) -> Path:
+    """Write index.md, table.json and the figures; the path of index.md. ``planned``: how many cells there will be, where
+    these are not all."""
+    planned = len(results.records) if planned is None else planned
     drawings = recipe.figures(results)
     for drawing in drawings:
         with written_whole(folder / figure_name(recipe, drawing)) as file:
             file.write(saved(drawing.figure, "svg"))
     findings = list(recipe.findings(results))
     overview = list(recipe.overview(results))
-    write_json(folder / TABLE, _numbers(recipe, scale, results, findings, overview))
-    write_text(folder / INDEX, _text(recipe, scale, results, findings, overview, drawings))
+    write_json(folder / TABLE, _numbers(recipe, scale, results, planned, findings, overview))
+    write_text(folder / INDEX, _text(recipe, scale, results, planned, findings, overview, drawings))
     return folder / INDEX
 
 
@@ -45,7 +47,7 @@ def versions() -> dict[str, Any]:
 
 
 def _numbers(
-    recipe: Recipe, scale: Scale, results: Results, findings: Sequence[str], overview: Sequence[Texts]
+    recipe: Recipe, scale: Scale, results: Results, planned: int, findings: Sequence[str], overview: Sequence[Texts]
 ) -> dict[str, Any]:
     return {
         "recipe": recipe.name,
@@ -53,6 +55,7 @@ def _numbers(
         "command": command(recipe, scale),
         "versions": versions(),
         "cells": len(results.records),
+        "planned": planned,
         "seeds": list(seeds_of(results)),
         "seconds": round(sum(record.seconds for record in results.records), 1),
         "findings": list(findings),
@@ -68,18 +71,21 @@ def _text(
     recipe: Recipe,
     scale: Scale,
     results: Results,
+    planned: int,
     findings: Sequence[str],
     overview: Sequence[Texts],
     drawings: Sequence[Drawing],
 ) -> str:
     seconds = sum(record.seconds for record in results.records)
     made_with = ", ".join(f"{name} {value}" for name, value in versions().items())
-    seeds = len(seeds_of(results))
+    seeds, done = len(seeds_of(results)), len(results.records)
+    unfinished = "" if done == planned else " What is not run yet is missing from the tables."
     parts = [
         f"# {recipe.title}",
         f"{recipe.paper}",
         f"```bash\n{command(recipe, scale)}\n```",
-        f"{len(results.records)} cells{f', {seeds} seeds' if seeds > 1 else ''}, {duration(seconds)}; {made_with}.",
+        f"{done} of {planned} cells are done{f', {seeds} seeds' if seeds > 1 else ''}, {duration(seconds)}; "
+        f"{made_with}.{unfinished}",
         f"**The paper claims:** {recipe.claim}",
         "**We find:**",
         "\n".join(f"- {sentence}" for sentence in findings),
@@ -91,6 +97,8 @@ def _text(
         parts += [f"## {table.title}", *_shown(table, results)]
     for drawing in drawings:
         parts += [f"![{drawing.caption}]({figure_name(recipe, drawing)})", f"*{drawing.caption}*"]
+    if recipe.protocols and scale != "smoke":
+        parts += ["## Protocol", *(protocol.texts(scale).markdown() for protocol in recipe.protocols)]
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from shortlist.errors import ShortlistError
 from shortlist_recipes.cells import Cell
 from shortlist_recipes.layout import Texts
+from shortlist_recipes.protocol import Protocol
 from shortlist_recipes.results import Results
 from shortlist_recipes.sources import data_folder
 from shortlist_recipes.tables import Table
@@ -15,8 +16,7 @@ from shortlist_recipes.tables import Table
 if TYPE_CHECKING:
     from shortlist_recipes.figures import Drawing
 
-Scale = Literal["smoke", "cpu", "paper"]
-SCALES: tuple[Scale, ...] = get_args(Scale)
+Scale = Literal["smoke", "cpu", "pixels", "paper"]
 
 
 def _none(results: Results) -> tuple[()]:
@@ -25,7 +25,7 @@ def _none(results: Results) -> tuple[()]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """One experiment of a paper at three scales.
+    """One experiment of a paper at several scales: smoke, cpu and paper, and for some pixels.
 
     Args:
         name: as on the command line.
@@ -37,8 +37,10 @@ class Recipe:
         findings: results -> sentences on what they show, computed from them.
         overview: results -> small tables below the sentences: the differences that these speak of.
         figures: results -> drawings.
+        protocols: what was published field by field, and what ours does; one for each experiment.
         needs: for each scale, the files and folders under the data folder, and what they are or where to get them.
-        differences: for each scale, how the protocol differs from the paper's.
+        differences: for each scale, what is to be known besides about how it differs from the paper.
+        scales: those that it has.
     """
 
     name: str
@@ -50,17 +52,28 @@ class Recipe:
     findings: Callable[[Results], Sequence[str]]
     figures: "Callable[[Results], Sequence[Drawing]]" = _none
     overview: Callable[[Results], Sequence[Texts]] = _none
+    protocols: Sequence[Protocol] = ()
     needs: Mapping[Scale, Mapping[str, str]] = field(default_factory=dict)
     differences: Mapping[Scale, str] = field(default_factory=dict)
+    scales: tuple[Scale, ...] = ("smoke", "cpu", "paper")
 
-    def run(self, scale: str, folder: Path, data: Path | None, say: Callable[[str], None]) -> Path:
+    def run(
+        self, scale: str, folder: Path, data: Path | None, say: Callable[[str], None], *, cells: int | None = None
+    ) -> Path:
         """Run what is not finished yet, and write the page, whose path is the answer; this is what the command calls.
 
         ``data`` is the folder of the data sets, None for the usual one; ``say`` is told of every finished cell.
+        ``cells``: at most so many, and the page of what is finished then.
         """
         from shortlist_recipes.run import run_recipe  # which needs this module
 
-        known = next((known for known in SCALES if known == scale), None)
+        known = next((known for known in self.scales if known == scale), None)
         if known is None:
-            raise ShortlistError(f"the scale is one of {', '.join(SCALES)}, got {scale!r}")
-        return run_recipe(self, known, folder, data_folder(data), say)
+            raise ShortlistError(f"the scale of {self.name} is one of {', '.join(self.scales)}, got {scale!r}")
+        if cells is not None and cells < 0:
+            raise ShortlistError(f"cells must be 0 or more, got {cells}")
+        return run_recipe(self, known, folder, data_folder(data), say, cells)
+
+    def other_fields(self, scale: Scale) -> list[str]:
+        """What this scale does not do as published; nothing: it is the full published protocol."""
+        return [name for protocol in self.protocols for name in protocol.other_fields(scale)]

@@ -1,4 +1,4 @@
-"""The results of a grid: a file with one line per finished cell, and ways to look things up."""
+"""The results of a grid: one file for each finished cell, and ways to look things up."""
 
 import json
 import math
@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.errors import ShortlistError
-from shortlist.files import write_text
-from shortlist_recipes.cells import Cell, Numbers
+from shortlist.files import write_json
+from shortlist_recipes.cells import Numbers
+from shortlist_recipes.intervals import half_width
 
-FILE = "results.jsonl"
+FOLDER = "cells"
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,9 @@ class Results:
         values = self.values(name, **keys)
         return statistics.fmean(values) if values else None
 
-    def spread(self, name: str, **keys: Any) -> float | None:
-        """The standard deviation over the records, as an estimate from a sample; None for fewer than two."""
-        values = self.values(name, **keys)
-        return statistics.stdev(values) if len(values) > 1 else None
+    def interval(self, name: str, **keys: Any) -> float | None:
+        """How far the 95 % interval of that mean goes either way; None for fewer than two records."""
+        return half_width(self.values(name, **keys))
 
     def gains(
         self, name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], factor: float = 100.0, **keys: Any
@@ -79,38 +79,35 @@ class Results:
         return [list(value) for value in found if value is not None]
 
 
-class ResultsFile:
-    """results.jsonl: every finished cell of every grid that was run here. It is written whole or not at all."""
+class ResultsFolder:
+    """cells/: a file for every finished cell of every grid that was run here, written whole or not at all.
+
+    ``name`` is what tells one cell from another: `Cell.fingerprint`, of the grid as it is wherever the data may be.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
-        self.lines: dict[tuple[str, str], dict[str, Any]] = {}
-        text = self.path.read_text("utf-8") if self.path.exists() else ""
-        for number, line in enumerate(text.splitlines(), 1):
-            try:
-                content = json.loads(line)
-                self.lines[content["scale"], content["fingerprint"]] = content
-            except (ValueError, KeyError, TypeError):
-                raise ShortlistError(
-                    f"{self.path}, line {number} is not a result of a recipe: remove the line"
-                ) from None
+        self.folder = folder / FOLDER
 
-    def get(self, scale: str, cell: Cell) -> Record | None:
+    def get(self, scale: str, name: str) -> Record | None:
         """What this very cell gave, if it was run."""
-        found = self.lines.get((scale, cell.fingerprint))
-        return None if found is None else Record(found["keys"], found["numbers"], found["seconds"])
+        path = self._path(scale, name)
+        if not path.exists():
+            return None
+        try:
+            found = json.loads(path.read_text("utf-8"))
+            return Record(found["keys"], found["numbers"], found["seconds"])
+        except (ValueError, KeyError, TypeError):
+            raise ShortlistError(f"{path} is not a result of a recipe: remove the file") from None
 
-    def add(self, scale: str, cell: Cell, numbers: Numbers, seconds: float) -> Record:
-        content: dict[str, Any] = {
-            "scale": scale,
-            "keys": dict(cell.keys),
-            "fingerprint": cell.fingerprint,
-            "numbers": {name: _finite(value) for name, value in numbers.items()},
-            "seconds": round(seconds, 3),
-        }
-        self.lines[scale, cell.fingerprint] = content
-        write_text(self.path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in self.lines.values()))
-        return Record(content["keys"], content["numbers"], content["seconds"])
+    def add(self, scale: str, name: str, keys: Mapping[str, Any], numbers: Numbers, seconds: float) -> Record:
+        found = {name: _finite(value) for name, value in numbers.items()}
+        content = {"scale": scale, "keys": dict(keys), "numbers": found, "seconds": round(seconds, 3)}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_json(self._path(scale, name), content)
+        return Record(content["keys"], found, content["seconds"])
+
+    def _path(self, scale: str, name: str) -> Path:
+        return self.folder / f"{scale}-{name}.json"
 
 
 def _finite(value: Any) -> Any:

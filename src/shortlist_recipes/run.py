@@ -9,42 +9,52 @@ from shortlist.optional import require
 from shortlist_recipes.cells import Cell
 from shortlist_recipes.page import duration, write_page
 from shortlist_recipes.recipe import Recipe, Scale
-from shortlist_recipes.results import Record, Results, ResultsFile
+from shortlist_recipes.results import Record, Results, ResultsFolder
 from shortlist_recipes.sources import check_data
 
 
-def run_recipe(recipe: Recipe, scale: Scale, folder: Path, data: Path, say: Callable[[str], None]) -> Path:
-    """Run what is not finished, and write the page; its path. ``say`` hears one line per cell.
+def run_recipe(
+    recipe: Recipe, scale: Scale, folder: Path, data: Path, say: Callable[[str], None], most: int | None = None
+) -> Path:
+    """Run what is not finished, but at most so many cells, and write the page; its path. ``say`` hears one line per
+    cell.
 
     Whatever stops it, running it again goes on after the last finished cell; at paper scale after the last epoch of
     the cell that was running.
     """
-    check_data(recipe.name, scale, recipe.needs.get(scale, {}), data)
+    if most != 0:
+        check_data(recipe.name, scale, recipe.needs.get(scale, {}), data)
     require("matplotlib", "report")  # for the figures: now, and not after the last cell
     cells = recipe.cells(scale, data)
     _check_keys(cells)
     folder.mkdir(parents=True, exist_ok=True)
-    file = ResultsFile(folder)
-    records = {cell.fingerprint: record for cell in cells if (record := file.get(scale, cell)) is not None}
+    results, names = ResultsFolder(folder), names_of(recipe, scale)
+    records = {name: record for name in names if (record := results.get(scale, name)) is not None}
     if records:
         say(f"{len(records)} of {len(cells)} cells are finished already")
     begun, run_now = time.perf_counter(), 0
-    for number, cell in enumerate(cells, 1):
-        if cell.fingerprint in records:
+    for number, (name, cell) in enumerate(zip(names, cells, strict=True), 1):
+        if name in records:
             continue
+        if run_now == most:
+            break
         started = time.perf_counter()
-        numbers = cell.run(_own_folder(folder, cell) if scale == "paper" else None)
-        record = file.add(scale, cell, numbers, time.perf_counter() - started)
-        records[cell.fingerprint] = record
+        numbers = cell.run(folder / "runs" / name if scale == "paper" else None)
+        record = results.add(scale, name, cell.keys, numbers, time.perf_counter() - started)
+        records[name] = record
         run_now += 1
         left = (time.perf_counter() - begun) / run_now * (len(cells) - len(records))
         took = f"{duration(record.seconds)}, {duration(left)} left"
         say(f"[{number}/{len(cells)}] {cell.title}: {_brief(record)} ({took})")
-    return write_page(recipe, scale, Results([records[cell.fingerprint] for cell in cells]), folder)
+    if not records:
+        raise ShortlistError(f"none of the {len(cells)} cells of {recipe.name} is finished: there is nothing to show yet")
+    finished = Results([records[name] for name in names if name in records])
+    return write_page(recipe, scale, finished, folder, planned=len(cells))
 
 
-def _own_folder(folder: Path, cell: Cell) -> Path:
-    return folder / "runs" / cell.fingerprint
+def names_of(recipe: Recipe, scale: Scale) -> list[str]:
+    """What tells every cell from all others, in the order of the grid: the same wherever the data is."""
+    return [cell.fingerprint for cell in recipe.cells(scale, Path("data"))]
 
 
 def _brief(record: Record) -> str:

@@ -1,10 +1,11 @@
-"""Results beside published figures: mean, spread over seeds, difference; as rows, markdown and JSON."""
+"""Results beside published figures: mean, 95 % interval over seeds, difference; as rows, markdown and JSON."""
 
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shortlist_recipes.intervals import half_width
 from shortlist_recipes.results import Results
 
 
@@ -50,7 +51,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of a row, in the units shown; spread is the sample's standard deviation over the seeds."""
+    """One number of a row, in the units shown; the interval is half the width of the mean's 95 % interval over seeds."""
 
     published: float | None
     ours: tuple[float, ...]
@@ -60,8 +61,8 @@ class Entry:
         return statistics.fmean(self.ours) if self.ours else None
 
     @property
-    def spread(self) -> float | None:
-        return statistics.stdev(self.ours) if len(self.ours) > 1 else None
+    def interval(self) -> float | None:
+        return half_width(self.ours)
 
     @property
     def difference(self) -> float | None:
@@ -84,8 +85,8 @@ def rows_of(table: Table, results: Results) -> list[Row]:
     >>> results = Results([Record({"p": 0, "seed": seed}, {"top-5": 0.9 + seed / 100}, 1.0) for seed in range(3)])
     >>> table = Table("Noise", "table 1", ("p",), (Value("top-5", "top-5, %"),), {(0,): {"top-5": 90.5}})
     >>> entry = rows_of(table, results)[0].entries["top-5"]
-    >>> round(entry.mean, 3), round(entry.spread, 3), round(entry.difference, 3)
-    (91.0, 1.0, 0.5)
+    >>> round(entry.mean, 3), round(entry.interval, 3), round(entry.difference, 3)
+    (91.0, 2.484, 0.5)
     """
     chosen = results.where(**table.where)
     rows = []
@@ -112,7 +113,7 @@ def as_json(table: Table, results: Results) -> dict[str, Any]:
                 name: {
                     "published": entry.published,
                     "mean": entry.mean,
-                    "spread": entry.spread,
+                    "interval": entry.interval,
                     "seeds": len(entry.ours),
                     "difference": entry.difference,
                     "values": list(entry.ours),

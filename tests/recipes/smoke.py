@@ -6,7 +6,8 @@ from typing import Any
 
 from shortlist.cli.recipe import RECIPES
 from shortlist_recipes.recipe import Recipe, Scale
-from shortlist_recipes.run import run_recipe
+from shortlist_recipes.results import Results, ResultsFolder
+from shortlist_recipes.run import names_of, run_recipe
 from shortlist_recipes.sources import data_folder
 
 SHARED = data_folder() if data_folder().exists() else Path(__file__).parents[3] / "shared" / "data"
@@ -25,7 +26,19 @@ def run(recipe: Recipe, scale: Scale, folder: Path, data: Path = SHARED) -> dict
     assert content["findings"], "a recipe says what it finds"
     for drawing in folder.glob("*.svg"):
         assert drawing.name in text
+    _check_unfinished(recipe, scale, folder)
     return content
+
+
+def _check_unfinished(recipe: Recipe, scale: Scale, folder: Path) -> None:
+    """The page of some of the cells can be made, too: of the first alone, and of half of them."""
+    finished = ResultsFolder(folder)
+    records = [record for name in names_of(recipe, scale) if (record := finished.get(scale, name)) is not None]
+    for count in {1, len(records) // 2}:
+        some = Results(records[:count])
+        assert recipe.findings(some) is not None
+        assert recipe.overview(some) is not None
+        assert recipe.figures(some) is not None
 
 
 def resolves(recipe: Recipe, scale: Scale, data: Path = SHARED) -> int:

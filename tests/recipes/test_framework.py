@@ -13,12 +13,13 @@ from shortlist.cli.recipe import RECIPES, summaries
 from shortlist.runs.config import RunConfig
 from shortlist.runs.run import Run
 from shortlist_recipes.cells import Cell, FunctionCell, TrainCell, train_model
+from shortlist_recipes.intervals import half_width
 from shortlist_recipes.layout import Texts
 from shortlist_recipes.measures import top_accuracies
 from shortlist_recipes.page import write_page
 from shortlist_recipes.recipe import Recipe
-from shortlist_recipes.results import Record, Results, ResultsFile
-from shortlist_recipes.run import run_recipe
+from shortlist_recipes.results import Record, Results, ResultsFolder
+from shortlist_recipes.run import names_of, run_recipe
 from shortlist_recipes.tables import Table, Value, rows_of
 from tests.cli.command import run_here
 
@@ -98,7 +99,8 @@ def test_an_interrupted_training_grid_ends_with_the_same_numbers(tmp_path: Path)
 
 
 def numbers(folder: Path) -> list[Any]:
-    return [json.loads(line)["numbers"] for line in (folder / "results.jsonl").read_text().splitlines()]
+    found = [json.loads(path.read_text()) for path in (folder / "cells").iterdir()]
+    return [content["numbers"] for content in sorted(found, key=lambda content: str(content["keys"]))]
 
 
 def small(seed: int = 0, epochs: int = 2) -> RunConfig:
@@ -130,19 +132,47 @@ def test_a_changed_config_has_another_fingerprint() -> None:
 
 
 def test_results_of_another_scale_do_not_count_and_stay(tmp_path: Path) -> None:
-    cell = FunctionCell({"x": 1}, recorded, {"x": 1})
-    ResultsFile(tmp_path).add("cpu", cell, {"top-5": 1.0}, 0.1)
+    (name,) = names_of(made(grid(1)), "cpu")
+    ResultsFolder(tmp_path).add("cpu", name, {"x": 1}, {"top-5": 1.0}, 0.1)
     run(made(grid(1)), tmp_path)
     assert called == [1]
-    found = ResultsFile(tmp_path).get("cpu", cell)
+    found = ResultsFolder(tmp_path).get("cpu", name)
     assert found is not None
     assert found.numbers == {"top-5": 1.0}
 
 
-def test_a_line_that_is_no_result_is_named(tmp_path: Path) -> None:
-    (tmp_path / "results.jsonl").write_text("{}\n")
-    with pytest.raises(ValueError, match=r"results\.jsonl, line 1 is not a result"):
+def test_a_file_that_is_no_result_is_named(tmp_path: Path) -> None:
+    run(made(grid(1)), tmp_path)
+    (path,) = (tmp_path / "cells").iterdir()
+    path.write_text("{}")
+    with pytest.raises(ValueError, match=rf"{path.name} is not a result of a recipe: remove the file"):
         run(made(grid(1)), tmp_path)
+
+
+def test_results_count_wherever_the_data_is(tmp_path: Path) -> None:
+    def reads(path: Path) -> dict[str, Any]:
+        called.append(1)
+        return {"top-5": 1.0}
+
+    recipe = made(lambda scale, data: [FunctionCell({"x": 1}, reads, {"path": data / "a.npz"})])
+    for data in ("here", "there"):
+        run_recipe(recipe, "smoke", tmp_path, Path(data), lambda text: None)
+    assert called == [1]
+
+
+def test_so_many_cells_are_run_and_the_page_says_how_many_there_will_be(tmp_path: Path) -> None:
+    recipe = made(grid(1, 2, 3))
+    with pytest.raises(ValueError, match="none of the 3 cells of made is finished"):
+        recipe.run("smoke", tmp_path, None, lambda text: None, cells=0)
+    for cells, done in ((2, [1, 2]), (0, [1, 2])):
+        page = recipe.run("smoke", tmp_path, None, lambda text: None, cells=cells)
+        assert called == done
+        assert "2 of 3 cells are done" in page.read_text()
+        assert "What is not run yet is missing from the tables." in page.read_text()
+    page = recipe.run("smoke", tmp_path, None, lambda text: None)
+    assert called == [1, 2, 3]
+    assert "3 of 3 cells are done" in page.read_text()
+    assert "not run yet" not in page.read_text()
 
 
 def test_two_cells_with_the_same_keys_are_an_error(tmp_path: Path) -> None:
@@ -193,19 +223,28 @@ def table(**published: float) -> Table:
     return Table("T", "table 1", ("x",), (VALUE,), {(1,): published} if published else {})
 
 
-def test_mean_spread_and_difference_are_numpys() -> None:
+def test_mean_interval_and_difference_are_numpys_and_students() -> None:
     values = np.random.default_rng(0).random(7)
     entry = rows_of(table(**{"top-5": 40.0}), results_of(*values))[0].entries["top-5"]
     assert entry.mean == pytest.approx(100 * np.mean(values))
-    assert entry.spread == pytest.approx(100 * np.std(values, ddof=1))
+    assert entry.interval == pytest.approx(100 * 2.447 * np.std(values, ddof=1) / np.sqrt(7))  # t of 6 degrees
     assert entry.difference == pytest.approx(100 * np.mean(values) - 40.0)
     assert len(entry.ours) == 7
 
 
-def test_one_seed_has_no_spread_and_no_number_no_mean() -> None:
-    assert rows_of(table(), results_of(0.5))[0].entries["top-5"].spread is None
+def test_one_seed_has_no_interval_and_no_number_no_mean() -> None:
+    assert rows_of(table(), results_of(0.5))[0].entries["top-5"].interval is None
     entry = rows_of(table(**{"top-5": 40.0}), results_of(None))[0].entries["top-5"]
-    assert (entry.mean, entry.spread, entry.difference) == (None, None, None)
+    assert (entry.mean, entry.interval, entry.difference) == (None, None, None)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5, 11, 12, 20, 60])
+def test_intervals_hold_the_mean_as_often_as_students_t_says(seeds: int) -> None:
+    from scipy.stats import t
+
+    values = list(np.random.default_rng(0).normal(size=seeds))
+    exact = t.ppf(0.975, seeds - 1) * np.std(values, ddof=1) / np.sqrt(seeds)
+    assert half_width(values) == pytest.approx(exact, rel=1e-3)
 
 
 def test_a_table_looks_only_where_it_is_told() -> None:
@@ -282,7 +321,9 @@ def test_every_listed_recipe_has_its_name_and_its_file() -> None:
     ("arguments", "message"),
     [
         (["nosy-cifar100"], "did you mean 'noisy-cifar100'?"),
-        (["noisy-cifar100", "--scale", "huge"], "the scale is one of smoke, cpu, paper, got 'huge'"),
+        (["noisy-cifar100", "--scale", "huge"], "the scale of noisy-cifar100 is one of smoke, cpu, pixels, paper, got 'huge'"),
+        (["two-way", "--scale", "pixels"], "the scale of two-way is one of smoke, cpu, paper, got 'pixels'"),
+        (["noisy-cifar100", "--cells", "-1"], "cells must be 0 or more, got -1"),
         ([], "give the name of a recipe: noisy-cifar100"),
         (["noisy-cifar100", "--data", "nowhere"], "needs data that is not in nowhere"),
     ],

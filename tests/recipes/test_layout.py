@@ -40,7 +40,7 @@ def test_published_rows_that_were_not_run_have_a_table_of_their_own() -> None:
     table = replace(TABLE, published={(1,): {"top-5": 40.0}, (2,): {"top-5": 41.0}})
     measured, published = measured_and_published(table, results_of(0.5, 0.6))
     assert measured == [
-        Texts(["x", "top-5, %: published", "ours", "difference"], [["1", "40.00", "55.00 ± 7.07", "+15.00"]])
+        Texts(["x", "top-5, %: published", "ours", "difference"], [["1", "40.00", "55.00 ± 63.53", "+15.00"]])
     ]
     assert published == [Texts(["x", "top-5, %"], [["2", "41.00"]])]
 
@@ -64,10 +64,10 @@ def test_a_cell_that_was_run_but_gave_no_number_has_a_dash() -> None:
 
 def test_seeds_are_named_once_and_in_a_cell_only_where_they_differ() -> None:
     results = Results([*results_of(0.5, 0.6, x=1).records, *results_of(0.1, 0.2, x=2).records])
-    assert [row[1] for row in shown(TABLE, results)[0][2]] == ["55.00 ± 7.07", "15.00 ± 7.07"]
-    assert notes(TABLE, results) == "Ours: mean ± standard deviation over 2 seeds."
+    assert [row[1] for row in shown(TABLE, results)[0][2]] == ["55.00 ± 63.53", "15.00 ± 63.53"]
+    assert notes(TABLE, results) == "Ours: mean ± 95 % interval (Student's t) over 2 seeds."
     more = Results([*results.records, *results_of(0.3, x=3).records])
-    assert [row[1] for row in shown(TABLE, more)[0][2]] == ["55.00 ± 7.07", "15.00 ± 7.07", "30.00 (1)"]
+    assert [row[1] for row in shown(TABLE, more)[0][2]] == ["55.00 ± 63.53", "15.00 ± 63.53", "30.00 (1)"]
     assert "another number" in notes(TABLE, more)
 
 
@@ -81,14 +81,14 @@ def test_one_seed_needs_no_note() -> None:
 def test_a_key_goes_across() -> None:
     table = replace(TABLE, by=("x", "y"), across="y")
     assert shown(table, grid((1, 2), (3, 4))) == [
-        ("", ["x", "y = 3", "y = 4"], [["1", "13.00 ± 1.41", "14.00 ± 1.41"], ["2", "23.00 ± 1.41", "24.00 ± 1.41"]])
+        ("", ["x", "y = 3", "y = 4"], [["1", "13.00 ± 12.71", "14.00 ± 12.71"], ["2", "23.00 ± 12.71", "24.00 ± 12.71"]])
     ]
 
 
 def test_what_was_not_run_across_is_blank() -> None:
     table = replace(TABLE, by=("x", "y"), across="y")
     some = Results([*grid((1,), (3, 4)).records, *grid((2,), (3,)).records])
-    assert [row[2] for row in shown(table, some)[0][2]] == ["14.00 ± 1.41", ""]
+    assert [row[2] for row in shown(table, some)[0][2]] == ["14.00 ± 12.71", ""]
     assert notes(table, some).endswith("Where ours is blank: not run.")
     assert "blank" not in notes(table, grid((1, 2), (3, 4)))
 
@@ -122,7 +122,7 @@ def test_published_figures_that_make_one_value_too_wide_have_a_table_for_each_va
     assert tables[3] == (
         "y = 3",
         ["x", "y = 3: published", "ours", "difference"],
-        [["1", "12.00", "13.00 ± 1.41", "+1.00"]],
+        [["1", "12.00", "13.00 ± 12.71", "+1.00"]],
     )
 
 

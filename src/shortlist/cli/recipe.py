@@ -23,8 +23,11 @@ _INTERRUPTED = 130
 class Recipe(Protocol):
     """What the command runs."""
 
-    def run(self, scale: str, folder: Path, data: Path | None, say: Callable[[str], None]) -> Path:
-        """Run what is not finished yet in this folder; the answer is the page, with table.json beside it."""
+    def run(
+        self, scale: str, folder: Path, data: Path | None, say: Callable[[str], None], *, cells: int | None = None
+    ) -> Path:
+        """Run what is not finished yet in this folder, at most so many cells where a number is given; the answer is the
+        page, with table.json beside it."""
 
 
 def _check(name: str, found: Any) -> None:
@@ -56,7 +59,10 @@ def recipe(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Which one.", show_default=False)] = None,
     scale: Annotated[
         str,
-        typer.Option(help="smoke: seconds, embedded data; cpu: minutes, real data; paper: as published, on GPUs."),
+        typer.Option(
+            help="smoke: seconds, embedded data; cpu: minutes, real data; paper: on GPUs, as published but for what the "
+            "page's protocol names; some have pixels: a small network from random weights, hours."
+        ),
     ] = "cpu",
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where results go; runs/recipes/NAME-SCALE if not given.")
@@ -65,6 +71,10 @@ def recipe(
         Path | None,
         typer.Option(metavar="DIR", help="The data sets; $SHORTLIST_SHARED/data or ../shared/data if not given."),
     ] = None,
+    cells: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Run at most N more cells; 0 writes the page of what is finished."),
+    ] = None,
     show: Annotated[bool, typer.Option("--list", help="Say which recipes there are, and stop.")] = False,
     allow_import: AllowImport = None,
     quiet: Quiet = False,
@@ -72,8 +82,8 @@ def recipe(
 ) -> None:
     """Reproduce an experiment of a paper: run its grid, and write a table beside the published one.
 
-    DIR gets index.md with tables, findings and figures, table.json with every number, and results.jsonl with one line
-    per finished cell. Run the same command again to go on after an interruption.
+    DIR gets index.md with tables, findings and figures, table.json with every number, and a file in cells for every
+    finished cell. Run the same command again to go on after an interruption.
     """
     if show:
         known = summaries()
@@ -84,7 +94,8 @@ def recipe(
     chosen = RECIPES.find(name, allow_import or ())
     folder = Path("runs") / "recipes" / f"{name.rpartition(':')[2]}-{scale}" if out is None else out
     try:
-        page = chosen.run(scale, folder, data, _hush if quiet or as_json else say)
+        more = {} if cells is None else {"cells": cells}  # a recipe of another package may not know it
+        page = chosen.run(scale, folder, data, _hush if quiet or as_json else say, **more)
     except KeyboardInterrupt:
         say(f"interrupted; run the same command again to go on: shortlist recipe {name} --scale {scale} --out {folder}")
         raise typer.Exit(_INTERRUPTED) from None

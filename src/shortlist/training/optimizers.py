@@ -25,7 +25,8 @@ _TABLES = (nn.Embedding, nn.EmbeddingBag)
 
 
 class OptimizerSettings(ByName):
-    """How weights are changed. Weight decay leaves biases, norm layers and other one-dimensional weights alone.
+    """How weights are changed. Weight decay leaves biases, norm layers and other one-dimensional weights alone, unless
+    ``decay_all`` says otherwise.
 
     >>> OptimizerSettings(name="adam").lr
     0.001
@@ -52,6 +53,9 @@ class OptimizerSettings(ByName):
         default=None, gt=0, description=f"added to the root of that mean; {own_values(OPTIMIZERS, 'eps')}"
     )
     weight_decay: float = Field(default=0.0, ge=0, description="how strongly weights are drawn to zero")
+    decay_all: bool = Field(
+        default=False, description="biases, norm layers and tables, too, as in most published programs"
+    )
     backbone_lr: float = Field(
         default=1.0,
         ge=0,
@@ -103,13 +107,14 @@ def parameter_groups(
     - tables of which a batch looks up some rows only (``nn.Embedding``, and what a module names in ``not_decayed``):
       every step would draw all rows to zero, and the rare ones are hardly ever taught.
 
+    With ``settings.decay_all`` it is for everything.
     ROLE's table of estimates is no parameter, and no optimizer touches it.
     """
     groups: dict[tuple[float, bool], list[Parameter]] = {}
     for module, speed in ((backbone, settings.backbone_lr), (objective, 1.0)):
         for parameter, decayed in with_decay(module):
             if parameter.requires_grad:
-                groups.setdefault((speed, decayed), []).append(parameter)
+                groups.setdefault((speed, decayed or settings.decay_all), []).append(parameter)
     if not groups:
         raise ShortlistError("there is nothing to train: no parameter of backbone and objective wants a gradient")
     order = sorted(groups, key=lambda key: (-key[0], not key[1]))

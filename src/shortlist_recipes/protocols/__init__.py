@@ -1,0 +1,1 @@
+"""The published protocols, one file for each recipe; `shortlist_recipes.protocol` says what a protocol is."""
