@@ -5,55 +5,58 @@ from typing import Any
 
 from shortlist_recipes._average_k_sets import GROUPS, LARGEST
 from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
+from shortlist_recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
 from shortlist_recipes.results import Results
 
 BALANCED, LONG_TAILED = "balanced", "long-tailed"
+ONE_RATE, TUNED = "one rate for all losses", "each loss tuned"
+OURS, CROSS = {"objective": "average-k"}, {"objective": "cross-entropy"}
 
 
 def findings(results: Results) -> list[str]:
     losses = results.where(part="losses")
     sentences = []
+    for which, way in losses.each("data", "way"):
+        here = losses.where(data=which, way=way)
+        ks = [k for (k,) in here.each("k")]
+        for name, said in (("accuracy", ""), *((name, f", {name}-shot classes") for name in GROUPS)):
+            if which == LONG_TAILED or name == "accuracy":
+                each = {f"K = {k}": here.gains(name, OURS, CROSS, k=k) for k in ks}
+                place = f"{which.capitalize()}, {way}{said}"
+                sentences.append(f"{place}: average-k against cross-entropy: {verdicts(each)}.")
     for which, k in losses.each("data", "k"):
-        here = losses.where(data=which, k=k)
-        means = {o: here.mean("accuracy", objective=o) or 0.0 for (o,) in here.each("objective")}
-        best = max(means, key=means.__getitem__)
-        gain = 100 * (means["average-k"] - means["cross-entropy"])
-        sentence = (
-            f"{which.capitalize()}, K = {k}: best average-{k} accuracy with {best}, {100 * means[best]:.2f} %; "
-            f"average-k is {abs(gain):.2f} points {'above' if gain > 0 else 'below'} cross-entropy"
-        )
-        few = [here.mean("few", objective=o) for o in ("average-k", "cross-entropy")]
-        if which == LONG_TAILED and few[0] is not None and few[1] is not None:
-            gain = 100 * (few[0] - few[1])
-            sentence += f", and {abs(gain):.2f} points {'above' if gain > 0 else 'below'} it on few-shot classes"
-        sentences.append(sentence + ".")
-    sentences += _reason(results)
+        sentences += _ways_finding(losses.where(data=which, k=k), which, k)
     sentences += _link_finding(losses) + _size_findings(losses) + _sensitivity_findings(results)
     return sentences
 
 
-def _reason(results: Results) -> list[str]:
-    """Where average-k is behind with each loss's own rate, but ahead with one rate for both: why that may be."""
-    losses, of_size = results.where(part="losses"), results.where(part="batch size")
-
-    def gain(here: Results, name: str) -> float:
-        return (here.mean(name, objective="average-k") or 0.0) - (here.mean(name, objective="cross-entropy") or 0.0)
-
-    gains = [100 * gain(of_size.where(**{"batch size": size}), "accuracy") for (size,) in of_size.each("batch size")]
-    behind = all(gain(losses.where(data=d, k=k), "accuracy") < 0 for d, k in losses.each("data", "k"))
-    if not behind or min(gains) < 0:
+def _ways_finding(here: Results, which: str, k: int) -> list[str]:
+    """Which way of training is better, for both losses."""
+    each = {}
+    for loss in (CROSS, OURS):
+        each[loss["objective"]] = here.gains("accuracy", {**loss, "way": TUNED}, {**loss, "way": ONE_RATE})
+    if not any(each.values()):
         return []
-    return [
-        "Unlike in the paper, average-k is behind cross-entropy in these tables. Yet with the same rate of SGD for "
-        f"both it is {min(gains):.2f} to {max(gains):.2f} points ahead, at every batch size. A reason may be that "
-        "average-k mends the overconfidence of a network that has learned its training labels by heart, as SGD makes "
-        "it do here and the paper's networks do; a chosen rate and early stopping on frozen features leave less of it "
-        "to mend."
-    ]
+    said = ", ".join(f"{name} {signed(gains)}" for name, gains in each.items())
+    return [f"{which.capitalize()}, K = {k}: tuning gains, in points, {SEED_BY_SEED}: {said}."]
+
+
+def overview(results: Results) -> list[Texts]:
+    """The best loss for each data set, way and K, and average-k against cross-entropy."""
+    losses, rows = results.where(part="losses"), []
+    for which, way, k in losses.each("data", "way", "k"):
+        here = losses.where(data=which, way=way, k=k)
+        means = {o: 100 * (here.mean("accuracy", objective=o) or 0.0) for (o,) in here.each("objective")}
+        best = max(means, key=means.__getitem__)
+        gain, few = (signed(here.gains(name, OURS, CROSS)) for name in ("accuracy", "few"))
+        rows.append([which, way, str(k), f"{best}, {means[best]:.2f} %", gain, few if which == LONG_TAILED else ""])
+    header = ["data", "way", "K", "highest mean", "average-k - cross-entropy", "few-shot classes"]
+    return [Texts(header, rows, 4, f"Average-K accuracy; differences in points, {SEED_BY_SEED}")] if rows else []
 
 
 def _link_finding(losses: Results) -> list[str]:
-    means = [losses.mean(name, k=5, data=BALANCED, objective="average-k") for name in ("accuracy", "by own link")]
+    here = losses.where(k=5, data=BALANCED, way=ONE_RATE, objective="average-k")
+    means = [here.mean(name) for name in ("accuracy", "by own link")]
     if means[0] is None or means[1] is None:
         return []
     return [
@@ -63,8 +66,11 @@ def _link_finding(losses: Results) -> list[str]:
 
 
 def _size_findings(losses: Results) -> list[str]:
-    here = losses.where(data=LONG_TAILED, k=5)
-    ones = {o: 100 * _mean_curve(here, "sizes", objective=o)[1] for o in ("cross-entropy", "average-k")}
+    here = losses.where(data=LONG_TAILED, k=5, way=ONE_RATE)
+    curves = {o: _mean_curve(here, "sizes", objective=o) for o in ("cross-entropy", "average-k")}
+    if not all(curves.values()):
+        return []
+    ones = {objective: 100 * curve[1] for objective, curve in curves.items()}
     fewer = ones["average-k"] < ones["cross-entropy"]
     sentences = [
         f"Long-tailed, K = 5: {ones['cross-entropy']:.1f} % of the sets of cross-entropy and "
@@ -85,6 +91,8 @@ def _size_findings(losses: Results) -> list[str]:
 def _sensitivity_findings(results: Results) -> list[str]:
     of_alpha = results.where(part="alpha")
     at = {alpha: of_alpha.mean("validation", alpha=alpha) or 0.0 for (alpha,) in of_alpha.each("alpha")}
+    if not at:
+        return []
     best = max(at, key=at.__getitem__)
     near = [alpha for alpha, value in at.items() if value > at[best] - 0.01]
     sentences = [
@@ -97,10 +105,12 @@ def _sensitivity_findings(results: Results) -> list[str]:
         means = {
             size: of_size.mean("validation", **{"batch size": size}) or 0.0 for (size,) in of_size.each("batch size")
         }
+        if not means:
+            continue
         largest = max(means)
         drop = 100 * (max(means.values()) - means[largest])
         drops.append(f"{objective} loses {drop:.2f} points from its best to the largest batch size, {largest}")
-    return [*sentences, f"Batch size: {'; '.join(drops)}."]
+    return [*sentences, f"Batch size: {'; '.join(drops)}."] if drops else sentences
 
 
 def _mean_curve(results: Results, name: str, **keys: Any) -> list[float]:
@@ -109,7 +119,9 @@ def _mean_curve(results: Results, name: str, **keys: Any) -> list[float]:
 
 
 def figures(results: Results) -> Sequence[Drawing]:
-    return [_histograms(results.where(part="losses", data=LONG_TAILED, k=5)), _sensitivity(results)]
+    here = results.where(part="losses", data=LONG_TAILED, k=5, way=ONE_RATE)
+    drawings = [_histograms(here)] if here.records else []
+    return [*drawings, *([_sensitivity(results)] if results.where(part="alpha").records else [])]
 
 
 def _histograms(here: Results) -> Drawing:
@@ -128,7 +140,8 @@ def _histograms(here: Results) -> Drawing:
         axes.set_xticks(range(0, LARGEST + 1, 2))
         axes.legend(frameon=False)
     right.set_title("average-k", fontsize=10)
-    return Drawing("sizes", "Set sizes on long-tailed data, five labels on average (the paper's figure 4).", figure)
+    caption = "Set sizes on long-tailed data, five labels on average, one rate for all losses (the paper's figure 4)."
+    return Drawing("sizes", caption, figure)
 
 
 def _sensitivity(results: Results) -> Drawing:

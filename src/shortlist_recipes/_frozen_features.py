@@ -53,7 +53,8 @@ def evaluate_linearly(
     max_iter: int = 50,
 ) -> dict[str, Any]:
     """Accuracy on test data of the strength that is best on validation data, of the one that is best on test data, and
-    of all of them; L-BFGS on the training data, each strength from the solution of the next stronger one.
+    of all of them, and how many did not converge in ``max_iter`` steps; L-BFGS on the training data, each strength
+    from the solution of the next stronger one.
 
     ``parts``: train, validation and test, each with its features and classes. The strength is that of half the squared
     weights beside the *sum* of the training losses (1 / C of scikit-learn).
@@ -71,11 +72,13 @@ def evaluate_linearly(
     scaled = {part: ((features - mean) / scale, classes) for part, (features, classes) in parts.items()}
     model = LogisticRegression(warm_start=True, max_iter=max_iter)
     accuracies: dict[float, tuple[float, float]] = {}
+    unconverged = 0
     for strength in sorted(strengths, reverse=True):
         model.set_params(C=1 / strength)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # weak ones stop at max_iter, as is said
+            warnings.simplefilter("ignore", ConvergenceWarning)  # it is counted
             model.fit(scaled["train"][0], y)
+        unconverged += int(model.n_iter_.max() >= max_iter)
         validation, test = (float(model.score(*scaled[part])) for part in ("validation", "test"))
         accuracies[strength] = validation, test
     # the strongest of equally good ones
@@ -84,5 +87,6 @@ def evaluate_linearly(
         "chosen": accuracies[chosen][1],
         "best on test": max(test for _, test in accuracies.values()),
         "log strength": float(np.log10(chosen)),
+        "not converged": float(unconverged),
         "curve": [accuracies[strength][1] for strength in sorted(strengths)],
     }

@@ -38,17 +38,21 @@ def findings(results: Results) -> list[str]:
         shares = [missing for (missing,) in results.where(data=data).each("missing")]
         each = {f"{100 * m:.0f} %": gains(results, "imcl", data=data, missing=m) for m in shares}
         sentences.append(f"{data}, imcl against logistic regression, by the share missing: {verdicts(each)}.")
-    parts = []
-    for place, which in ((0, "fewest"), (-1, "most")):
-        means = [
-            f"{statistics.fmean(row[place] for row in _group_gains(results, data, 'imcl')):+.2f} on {data}"
-            for (data,) in results.each("data")
-        ]
-        parts.append(f"with the {which} {', '.join(means)}")
-    sentences.append(
-        "The gain of imcl on the fifth of the labels with the fewest annotations and on that with the most, in points "
-        f"over all shares of missing labels: {'; '.join(parts)}."
-    )
+    for (data,) in results.each("data"):
+        for (objective,) in results.where(data=data).each("objective"):
+            if objective in ("imcl", LOGISTIC):
+                continue
+            each = {
+                f"{100 * m:.0f} %": gains(results, objective, data=data, missing=m)
+                for (m,) in results.where(data=data).each("missing")
+            }
+            sentences.append(f"{data}, {objective} against logistic regression: {verdicts(each)}.")
+        means = [signed(column) for column in _columns(_group_gains(results, data, "imcl"))]
+        if means:
+            sentences.append(
+                f"{data}: the gain of imcl for ten groups of labels, from the fewest annotations to the most, in "
+                f"points over all shares of missing labels and seeds: {', '.join(means)}."
+            )
     return sentences
 
 
@@ -62,7 +66,7 @@ def overview(results: Results) -> list[Texts]:
         order = sorted(means, key=means.__getitem__, reverse=True)
         best = f"{order[0]}, {100 * means[order[0]]:.2f} %"
         won = f"{sum(value > 0 for value in gain)} of {len(gain)}"
-        place = f"{order.index('imcl') + 1} of {len(order)}"
+        place = f"{order.index('imcl') + 1} of {len(order)}" if "imcl" in means else ""
         rows.append([data, f"{100 * missing:.0f} %", best, signed(gain), won, place])
     header = ["data", "missing", "best", "imcl - logistic", "seeds above 0", "place of imcl"]
     return [
@@ -70,16 +74,21 @@ def overview(results: Results) -> list[Texts]:
     ]
 
 
-def _group_gains(results: Results, data: str, objective: str, **keys: Any) -> list[list[float]]:
+def _group_gains(results: Results, data: str, objective: str, **keys: Any) -> list[list[float | None]]:
     """For each share of missing labels and seed, the gain over logistic regression of each group of labels."""
-    rows = []
+    rows: list[list[float | None]] = []
     for missing, seed in results.where(data=data, **keys).each("missing", "seed"):
         here = results.where(data=data, missing=missing, seed=seed)
         curves = [here.curves("groups", objective=name) for name in (objective, LOGISTIC)]
         if curves[0] and curves[1]:
             pairs = zip(curves[0][0], curves[1][0], strict=True)
-            rows.append([100 * (a - b) for a, b in pairs if a is not None and b is not None])
+            rows.append([None if a is None or b is None else 100 * (a - b) for a, b in pairs])
     return rows
+
+
+def _columns(rows: list[list[float | None]]) -> list[list[float]]:
+    """The gains of each group, where there are any."""
+    return [[value for value in column if value is not None] for column in zip(*rows, strict=True)]
 
 
 # ---- figures
@@ -121,7 +130,7 @@ def _by_missing(results: Results) -> list[Drawing]:
         axes.set_xticks([missing for (missing,) in here.each("missing")])
         axes.set(xlabel="share of labels missing", ylabel="mean average precision, %")
         axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-        caption = f"{data}: mean average precision on complete test labels; band: 1 deviation over seeds."
+        caption = f"{data}: mean average precision on complete test labels; band: 95 % interval over seeds."
         drawings.append(Drawing(data, caption, figure))
     return drawings
 
@@ -137,7 +146,7 @@ def _groups(results: Results, data: str) -> Drawing:
             axes.set_visible(False)
             continue
         gained = _group_gains(results, data, "imcl", missing=shares[place])
-        mean = [statistics.fmean(column) for column in zip(*gained, strict=True)]
+        mean = [statistics.fmean(column) if column else 0.0 for column in _columns(gained)]
         counts = results.curves("annotations", data=data, missing=shares[place], objective="imcl")
         annotations = [statistics.fmean(column) for column in zip(*counts, strict=True)]
         axes.bar(range(len(mean)), mean, color=COLORS[0])
@@ -149,7 +158,7 @@ def _groups(results: Results, data: str) -> Drawing:
         if place // columns == rows - 1:
             axes.set_xlabel("training annotations per label")
     caption = (
-        f"{data}: gain of imcl over logistic regression for five groups of labels, from the fewest training "
+        f"{data}: gain of imcl over logistic regression for ten groups of labels, from the fewest training "
         f"annotations to the most; below a group, the mean number that its labels have. The axes differ."
     )
     return Drawing("groups", caption, figure)

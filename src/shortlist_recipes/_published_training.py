@@ -1,9 +1,9 @@
-"""How the papers train on CIFAR-100 and ImageNet: parts of configs at paper scale that several recipes have."""
+"""How the papers train on CIFAR-100 and ImageNet, and how we do from pixels: parts of configs of several recipes."""
 
 from pathlib import Path
 from typing import Any
 
-from shortlist_recipes.known_data import cifar100_images, imagenet
+from shortlist_recipes.known_data import cifar100_images, imagenet, some_cifar100_images
 
 
 def sgd(lr: float, weight_decay: float = 1e-4) -> dict[str, Any]:
@@ -27,6 +27,20 @@ def densenet_on_cifar100(data: Path, *, growth: int = 40, **more: Any) -> dict[s
         "schedule": {"name": "step", "at": [150, 225]},
         "epochs": 300,
         "batch_size": 64,
+    }
+
+
+def small_network_on_pixels(data: Path, **more: Any) -> dict[str, Any]:
+    """At pixels scale: the same schedule in small, for a network that can learn its training labels by heart in 24
+    epochs, without augmentation."""
+    return {
+        "data": some_cifar100_images(data, **more),
+        "backbone": {"name": "convnet", "widths": [64, 128, 256]},
+        "optimizer": sgd(0.1),
+        "schedule": {"name": "step", "at": [12, 18]},
+        "epochs": 24,
+        "batch_size": 64,
+        "accelerator": "cpu",
     }
 
 

@@ -25,7 +25,8 @@ def draw_line(
     axes: Any, results: Results, x: str, name: str, *, label: str, color: str, factor: float = 100.0, **style: Any
 ) -> None:
     """A number against a key: the mean over everything else, and a band of its 95 % interval."""
-    points = [(at, results.mean(name, **{x: at}), results.interval(name, **{x: at}) or 0.0) for (at,) in results.each(x)]
+    places = [(at, results.where(**{x: at})) for (at,) in results.each(x)]
+    points = [(at, here.mean(name), here.interval(name) or 0.0) for at, here in places]
     drawn = sorted((at, factor * mean, factor * width) for at, mean, width in points if mean is not None)
     if not drawn:
         return

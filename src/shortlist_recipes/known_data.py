@@ -118,7 +118,8 @@ def coco(data: Path, *, validation: float = 0.1, **more: Any) -> dict[str, Any]:
 
     def part(name: str) -> dict[str, Any]:
         path = str(data / "mscoco" / "annotations" / f"instances_{name}2014.json")
-        return {"reader": "coco", "path": path, "images": str(data / "mscoco" / f"{name}2014")}
+        images = str(data / "mscoco" / f"{name}2014")
+        return {"reader": "coco", "path": path, "images": images, "size": 224, "crop": True}
 
     return {"train": part("train"), "test": part("val"), "validation": validation, "calibration": None, **more}
 
@@ -138,7 +139,8 @@ def nus_wide(data: Path, *, validation: float = 0.1, **more: Any) -> dict[str, A
     """NUS-WIDE without the images that have no label."""
 
     def part(name: str) -> dict[str, Any]:
-        return {"reader": "nus-wide", "path": str(data / "nus-wide"), "part": name, "labelled_only": True}
+        cut = {"size": 224, "crop": True}
+        return {"reader": "nus-wide", "path": str(data / "nus-wide"), "part": name, "labelled_only": True, **cut}
 
     return {"train": part("train"), "test": part("test"), "validation": validation, "calibration": None, **more}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from shortlist.metrics import functional as M
 from shortlist.runs.config import RunConfig
-from shortlist_recipes._published_training import densenet_on_cifar100, sgd
+from shortlist_recipes._published_training import densenet_on_cifar100, sgd, small_network_on_pixels
 from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
 from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
 from shortlist_recipes.known_data import (
@@ -17,7 +17,6 @@ from shortlist_recipes.known_data import (
     SOME_CIFAR100_NEEDS,
     cifar100_features,
     embedded,
-    some_cifar100_images,
 )
 from shortlist_recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
 from shortlist_recipes.measures import top_accuracies
@@ -125,7 +124,8 @@ def config(
         "seed": seed,
     }
     if scale in ("paper", "pixels"):
-        content |= densenet_on_cifar100(data, corruptions=corruptions) if scale == "paper" else _pixels(data, corruptions)
+        train = densenet_on_cifar100 if scale == "paper" else small_network_on_pixels
+        content |= train(data, corruptions=corruptions)
         return RunConfig.model_validate(content)
     content |= {
         "backbone": {"name": "mlp", "hidden": [512]},
@@ -142,19 +142,6 @@ def config(
     else:
         content |= {"data": cifar100_features(data, use=USE, corruptions=corruptions), "epochs": 12}
     return RunConfig.model_validate(content | changes)
-
-
-def _pixels(data: Path, corruptions: list[dict[str, Any]]) -> dict[str, Any]:
-    """A small network without augmentation, which can learn its training labels by heart in 24 epochs."""
-    return {
-        "data": some_cifar100_images(data, corruptions=corruptions),
-        "backbone": {"name": "convnet", "widths": [64, 128, 256]},
-        "optimizer": sgd(0.1),
-        "schedule": {"name": "step", "at": [12, 18]},
-        "epochs": 24,
-        "batch_size": 64,
-        "accelerator": "cpu",
-    }
 
 
 def _human_noise(data: Path) -> dict[str, Any]:
@@ -178,7 +165,7 @@ def accuracies_and_stuck_labels(trained: Trained) -> Numbers:
 
 
 def accuracies_and_memory(trained: Trained) -> Numbers:
-    """The same; how many training labels, noise and all, are the first answer; and the last epoch on validation data."""
+    """The same; how many training labels, noise and all, are the first answer; and the last epoch's validation."""
     learned = M.top_k_accuracy(trained.scores("train"), trained.parts["train"].target, 1)
     curve = [float(record["topk-accuracy@5"]) for record in trained.history.records]
     return {

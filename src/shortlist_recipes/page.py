@@ -17,8 +17,8 @@ INDEX, TABLE = "index.md", "table.json"
 
 
 def write_page(recipe: Recipe, scale: Scale, results: Results, folder: Path, planned: int | None = None) -> Path:
-    """Write index.md, table.json and the figures; the path of index.md. ``planned``: how many cells there will be, where
-    these are not all."""
+    """Write index.md, table.json and the figures; the path of index.md. ``planned``: how many cells there will be,
+    where these are not all."""
     planned = len(results.records) if planned is None else planned
     drawings = recipe.figures(results)
     for drawing in drawings:

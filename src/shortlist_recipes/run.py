@@ -47,7 +47,7 @@ def run_recipe(
         took = f"{duration(record.seconds)}, {duration(left)} left"
         say(f"[{number}/{len(cells)}] {cell.title}: {_brief(record)} ({took})")
     if not records:
-        raise ShortlistError(f"none of the {len(cells)} cells of {recipe.name} is finished: there is nothing to show yet")
+        raise ShortlistError(f"none of the {len(cells)} cells of {recipe.name} is finished: there is nothing to show")
     finished = Results([records[name] for name in names if name in records])
     return write_page(recipe, scale, finished, folder, planned=len(cells))
 

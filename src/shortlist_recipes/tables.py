@@ -51,7 +51,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of a row, in the units shown; the interval is half the width of the mean's 95 % interval over seeds."""
+    """One number of a row, in the units shown; the interval is half as wide as the mean's 95 % interval over seeds."""
 
     published: float | None
     ours: tuple[float, ...]

@@ -15,6 +15,7 @@ from shortlist_recipes import rivals
 from shortlist_recipes.cells import Cell, FunctionCell, Numbers
 from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
 from shortlist_recipes.layout import NO_VALUE, Texts
+from shortlist_recipes.protocols.top_k_timing import PROTOCOLS
 from shortlist_recipes.recipe import Recipe, Scale
 from shortlist_recipes.results import Results
 from shortlist_recipes.tables import Table, Value
@@ -301,6 +302,7 @@ RECIPE = Recipe(
     findings=findings,
     overview=overview,
     figures=figures,
+    protocols=PROTOCOLS,
     needs={
         "cpu": {LOGITS: "the scores of a classifier on the CIFAR-100 test images"},
         "paper": {LOGITS: "the scores of a classifier on the CIFAR-100 test images"},

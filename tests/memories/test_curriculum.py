@@ -30,6 +30,14 @@ def test_by_score_a_threshold_decides() -> None:
     assert filled(curriculum) == [[1, 0, 0, -1], [-1, 1, 0, 0]]
 
 
+def test_present_answers_alone_leave_the_others_unknown() -> None:
+    curriculum = CurriculumLabelingLoss(6, 4, schedule=(3.5, 0.0), by="score", fill="present")
+    assert filled(curriculum) == [[1, -1, -1, -1], [-1, 1, 0, -1]]
+    assert filled(curriculum) == [[1, -1, -1, 1], [1, 1, 0, -1]]
+    with pytest.raises(ValueError, match="fill must be 'both' or 'present', got 'absent'"):
+        CurriculumLabelingLoss(6, 4, fill="absent")
+
+
 def test_before_the_first_round_nothing_is_filled_in() -> None:
     curriculum = CurriculumLabelingLoss(6, 4)
     curriculum.fill(SCORES, TARGET, INDEX)

@@ -101,7 +101,7 @@ def test_imbalanced_noised_topk_without_counts_says_what_it_needs():
 
 
 def test_the_old_name_of_an_option_is_answered_with_the_new_one():
-    with pytest.raises(ValueError, match="noised-topk.balanced is now called imbalanced"):
+    with pytest.raises(ValueError, match=r"noised-topk\.balanced is now called imbalanced"):
         make_config(NoisedTopK, {"balanced": True})
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.cli.recipe import RECIPES
+from shortlist.runs.config import RunConfig
+from shortlist_recipes.cells import Cell
 from shortlist_recipes.recipe import Recipe, Scale
 from shortlist_recipes.results import Results, ResultsFolder
 from shortlist_recipes.run import names_of, run_recipe
@@ -43,13 +45,16 @@ def _check_unfinished(recipe: Recipe, scale: Scale, folder: Path) -> None:
 
 def resolves(recipe: Recipe, scale: Scale, data: Path = SHARED) -> int:
     """Check every config of the grid, without running it; how many there were."""
-    from shortlist.runs.config import RunConfig
     from shortlist.runs.setup import resolve
 
-    configs = []
-    for cell in recipe.cells(scale, data):
-        values = [*cell.work().values(), *cell.work().get("options", {}).values()]
-        configs += [value for value in values if isinstance(value, RunConfig)]
+    configs = [config for cell in recipe.cells(scale, data) for config in configs_of(cell)]
     for config in configs:
         resolve(config)
     return len(configs)
+
+
+def configs_of(cell: Cell) -> list[RunConfig]:
+    """What a cell trains."""
+    values = [*cell.work().values(), *cell.work().get("options", {}).values()]
+    values += [item for value in values if isinstance(value, list) for item in value]
+    return [value for value in values if isinstance(value, RunConfig)]

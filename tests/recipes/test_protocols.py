@@ -10,7 +10,7 @@ from shortlist.models import build_backbone
 from shortlist.runs.config import RunConfig
 from shortlist_recipes.cells import Cell
 from shortlist_recipes.protocol import Field, Protocol
-from tests.recipes.smoke import SHARED
+from tests.recipes.smoke import SHARED, configs_of
 
 FIELDS = [
     pytest.param(name, protocol, field, id=f"{name}: {protocol.title}: {field.name}")
@@ -26,14 +26,14 @@ def cells_of(name: str, protocol: Protocol, field: Field) -> list[Cell]:
     return [cell for cell in grid if all(cell.keys.get(key) == value for key, value in wanted)]
 
 
-def config_of(cell: Cell) -> RunConfig:
-    values = [*cell.work().values(), *cell.work().get("options", {}).values()]
-    return next(value for value in values if isinstance(value, RunConfig))
+def contents(cell: Cell) -> Any:
+    """What decides a cell: the config of its training, or else the options of its function."""
+    configs = configs_of(cell)
+    return configs[0].model_dump() if configs else cell.work()["options"]
 
 
-def at(config: RunConfig, path: str) -> Any:
+def at(found: Any, path: str) -> Any:
     """The value at a path with dots; numbers are places in a list."""
-    found: Any = config.model_dump()
     for part in path.split("."):
         found = found[int(part)] if part.isdigit() else found[part]
     return tuple(found) if isinstance(found, list) else found
@@ -65,6 +65,6 @@ def test_configs_of_paper_scale_are_as_published_or_say_how_they_differ(
         if path == "seeds":
             assert len({cell.keys["seed"] for cell in cells}) == value
         elif path == "parameters":
-            assert parameters(config_of(cells[0])) == value
+            assert parameters(configs_of(cells[0])[0]) == value
         else:
-            assert {at(config_of(cell), path) for cell in cells} == {value}
+            assert {at(contents(cell), path) for cell in cells} == {value}

@@ -60,8 +60,8 @@ def recipe(
     scale: Annotated[
         str,
         typer.Option(
-            help="smoke: seconds, embedded data; cpu: minutes, real data; paper: on GPUs, as published but for what the "
-            "page's protocol names; some have pixels: a small network from random weights, hours."
+            help="smoke: seconds, embedded data; cpu: minutes, real data; pixels (of some): hours, a small network "
+            "from random weights; paper: on GPUs, as published but for what the page's protocol names."
         ),
     ] = "cpu",
     out: Annotated[

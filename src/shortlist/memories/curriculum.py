@@ -19,7 +19,7 @@ class CurriculumLabelingLoss(nn.Module):
         completed target = the known label where known, else what the last `fill` of that example entered, else unknown
         fill in round r, by="share": of the unknown labels given, the schedule[r-1] share with the largest |s|
         fill in round r, by="score": the unknown labels with |s| >= schedule[r-1]
-            each becomes present where s > 0, absent where s <= 0
+            each becomes present where s > 0, absent where s <= 0; with fill="present", only those with s > 0
 
     Use it when:
         many labels are unknown, the known ones are enough for a decent first model, and you can afford several rounds.
@@ -34,7 +34,7 @@ class CurriculumLabelingLoss(nn.Module):
     Options:
         num_examples, num_labels: size of the memory, one byte per label.
         schedule: one number per round, shares (growing) or score thresholds (falling); round 0 fills nothing.
-        by: "share" or "score".
+        by: "share" or "score". fill: "both" answers, or "present" ones alone.
         boost, reduction, sync: as in `partial_binary_loss`.
 
     The rhythm: train; `advance`; one pass of the model in evaluation mode with `fill` on every batch; train; ...
@@ -63,6 +63,7 @@ class CurriculumLabelingLoss(nn.Module):
         *,
         schedule: Sequence[float] = (0.2, 0.4, 0.6, 0.8, 1.0),
         by: str = "share",
+        fill: str = "both",
         boost: float = 5.0,
         reduction: str = "mean",
         sync: bool | None = None,
@@ -73,11 +74,13 @@ class CurriculumLabelingLoss(nn.Module):
             raise ShortlistError(f"num_examples and num_labels must be at least 1, got {num_examples} and {num_labels}")
         if by not in ("share", "score"):
             raise ShortlistError(f"by must be 'share' or 'score', got {by!r}")
+        if fill not in ("both", "present"):
+            raise ShortlistError(f"fill must be 'both' or 'present', got {fill!r}")
         for step in schedule:
             if step < 0 or (by == "share" and step > 1):
                 allowed = "between 0 and 1" if by == "share" else "not negative"
                 raise ShortlistError(f"schedule with by={by!r} must hold numbers that are {allowed}, got {step!r}")
-        self.schedule, self.by, self.boost = tuple(schedule), by, boost
+        self.schedule, self.by, self.boost, self.answers = tuple(schedule), by, boost, fill
         self.reduction, self.sync = reduction, sync
         self.register_buffer("filled", torch.full((num_examples, num_labels), -1, dtype=torch.int8))
         self.register_buffer("round", torch.zeros((), dtype=torch.int64))
@@ -99,7 +102,7 @@ class CurriculumLabelingLoss(nn.Module):
         check_scores(scores)
         check_label_matrix(scores, target)
         self._check_index(scores, index)
-        unknown = target == -1
+        unknown = (target == -1) & (scores > 0) if self.answers == "present" else target == -1
         level = int(self.round)
         sure = torch.zeros_like(unknown)
         if level and self.by == "score":

@@ -105,7 +105,7 @@ class ROLELoss(nn.Module):
         if optimizer not in ("sgd", "adam"):
             raise ShortlistError(f"optimizer must be 'sgd' or 'adam', got {optimizer!r}")
         if optimizer == "adam" and dtype != torch.float32:
-            raise ShortlistError(f"optimizer='adam' needs dtype=torch.float32, got {dtype}: half precision is for 'sgd'")
+            raise ShortlistError(f"optimizer='adam' needs dtype=torch.float32, got {dtype}: half is for 'sgd'")
         self.num_labels, self.k, self.beta, self.lr_multiple = num_labels, k, beta, lr_multiple
         self.reduction, self.sync = reduction, sync
         self.generator = torch.Generator().manual_seed(seed)

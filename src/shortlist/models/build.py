@@ -59,13 +59,13 @@ def _densenet(
     reduction: float = 0.5,
     dropout: float = 0.0,
 ) -> nn.Module:
-    """DenseNet-BC (Huang et al. 2017), or the plain one (bottleneck: false, reduction: 1), for images of about 32 pixels.
+    """DenseNet with bottlenecks and compression, or plain (Huang et al. 2017), meant for images of about 32 pixels.
 
     Args:
         depth: weight layers, 6 n + 4; without bottlenecks 3 n + 4.
         growth: channels that each layer adds.
         bottleneck: a 1x1 convolution to four times the growth before each 3x3 convolution.
-        reduction: the share of the channels that is kept between the blocks.
+        reduction: the share of the channels that is kept between the blocks; 1, without bottlenecks, is the plain one.
         dropout: the share of what a layer adds that is left out in training.
     """
     return DenseNet(

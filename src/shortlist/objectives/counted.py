@@ -1,7 +1,7 @@
 """Two loss functions that look at how often each label occurs in the training set."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -37,7 +37,7 @@ class NoisedTopK(LossFunctionObjective):
     Config = config_of(
         noised_topk_loss, __module__, __qualname__, imbalanced=(bool, False), normalised=(bool, False)
     )
-    renamed = {"balanced": "imbalanced"}  # it always meant the form for imbalanced classes
+    renamed: ClassVar[dict[str, str]] = {"balanced": "imbalanced"}  # it always meant the form for imbalanced classes
 
     class_counts: Tensor
 

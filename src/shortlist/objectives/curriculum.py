@@ -42,6 +42,7 @@ class Curriculum(LinearObjective):
 
         schedule: tuple[float, ...] = (4.0, 3.0, 2.0)
         by: Literal["share", "score"] = "score"
+        fill: Literal["both", "present"] = "both"
         boost: float = 5.0
 
     memory: CurriculumLabelingLoss | None
@@ -55,7 +56,7 @@ class Curriculum(LinearObjective):
         if self.num_examples is not None:
             c = self.config
             self.memory = CurriculumLabelingLoss(
-                self.num_examples, num_labels, schedule=c.schedule, by=c.by, boost=c.boost
+                self.num_examples, num_labels, schedule=c.schedule, by=c.by, fill=c.fill, boost=c.boost
             )
             self.filled_in = torch.zeros(self.num_examples, dtype=torch.int16)
 

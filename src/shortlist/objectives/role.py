@@ -46,7 +46,8 @@ class Role(LinearObjective):
             c = self.config
             self.role = ROLELoss(
                 self.num_examples, num_labels, c.k,
-                beta=c.beta, lr_multiple=c.lr_multiple, optimizer=c.optimizer, dtype=getattr(torch, c.dtype), seed=c.seed,
+                beta=c.beta, lr_multiple=c.lr_multiple, optimizer=c.optimizer,
+                dtype=getattr(torch, c.dtype), seed=c.seed,
             )  # fmt: skip
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:

@@ -1,0 +1,60 @@
+"""How Amos et al. 2019 train Neural Motifs."""
+
+from shortlist_recipes.protocol import Field, Protocol
+
+_TEXT, _MOTIFS = "Amos et al. 2019, section 5.3", "rowanz/neural-motifs, which section 5.3 uses"
+
+PROTOCOLS = (
+    Protocol(
+        "Predicate classification on Visual Genome",
+        (
+            Field(
+                "data",
+                "Visual Genome with the splits of Xu et al. 2017",
+                _TEXT,
+                {"cpu": "VRD: 500 images to train on, 250 for validation, 1,000 to test"},
+                {"data.train.reader": "visual-genome"},
+            ),
+            Field(
+                "network",
+                "MotifNet-LeftRight: states of 512, pairs of 4,096",
+                f"{_TEXT}; {_MOTIFS}",
+                {"cpu": "states of 128, pairs of 256, no pixels"},
+                {"backbone.name": "motifnet"},
+            ),
+            Field(
+                "what the detector sees",
+                "VGG-16 features, the last two layers trained on",
+                _MOTIFS,
+                {"cpu": "nothing", "paper": "read from a file, not trained on"},
+            ),
+            Field(
+                "optimizer",
+                "SGD, momentum 0.9, weight decay 1e-4, gradients clipped at 5",
+                _MOTIFS,
+                {"cpu": "AdamW, rate 2e-3"},
+                {"optimizer.name": "sgd", "optimizer.momentum": 0.9}
+                | {"optimizer.weight_decay": 1e-4, "optimizer.clip": 5.0},
+            ),
+            Field(
+                "what weight decay is for",
+                "all weights",
+                _MOTIFS,
+                {"cpu": "not for biases"},
+                {"optimizer.decay_all": True},
+            ),
+            Field("learning rate", "6e-3 for batches of 6", _MOTIFS, {"cpu": "2e-3"}, {"optimizer.lr": 6e-3}),
+            Field(
+                "schedule",
+                "divided by ten where R@100 on validation images has not risen for three epochs",
+                _MOTIFS,
+                {"cpu": "cosine"},
+                {"schedule.name": "plateau", "schedule.factor": 0.1, "schedule.patience": 3},
+            ),
+            Field("epochs", "50 at most", _MOTIFS, {"cpu": "4"}, {"epochs": 50}),
+            Field("batch size", "6", _MOTIFS, {"cpu": "16"}, {"batch_size": 6}),
+            Field("seeds", "not said", _TEXT, {"cpu": "3 of vanilla and LML-20, 1 of the others", "paper": "3"}),
+        ),
+        {"method": "LML-20"},
+    ),
+)
