@@ -1,7 +1,9 @@
 """Put a finished recipe into the docs: ``python docs/tools/recipes.py runs/recipes/NAME-cpu ...``.
 
-Copies index.md to docs/recipes/NAME.md, table.json to docs/recipes/NAME.json and the figures beside them, and writes
-docs/recipes/index.md, the list of all recipes. Without arguments it writes the list only.
+Copies index.md to docs/recipes/NAME.md, table.json to docs/recipes/NAME.json and the figures beside them (at pixels
+scale NAME-pixels, with a file for each finished cell in docs/recipes/cells/NAME-pixels), and writes docs/recipes/index.md, the
+list of all recipes. Without arguments it writes the list only. To go on with a grid from pixels, copy its cells to
+runs/recipes/NAME-pixels/cells first.
 """
 
 import argparse
@@ -10,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from shortlist.cli.recipe import summaries
+from shortlist.cli.recipe import RECIPES, summaries
 
 PAGES = Path(__file__).resolve().parents[1] / "recipes"
 INTRODUCTION = """\
@@ -19,34 +21,53 @@ INTRODUCTION = """\
 <!-- Written by docs/tools/recipes.py. -->
 
 Each recipe reproduces an experiment of a paper by one command, `shortlist recipe NAME`, and writes its table beside the
-published one. `--scale cpu` (the default) takes minutes on one core and real data, `--scale smoke` seconds and no data,
-and `--scale paper` is the full published protocol for those who have GPUs and the data. Run the same command again to
-go on after an interruption. The pages here are the results at cpu scale, as the command wrote them.
+published one. `--scale cpu` (the default) takes minutes on one core and real data, `--scale smoke` seconds and no data.
+`--scale paper` is for those who have GPUs and the data; the table below says where it is the full published protocol and
+where not, and each page ends with the protocol field by field, with its sources. `--scale pixels`, which some have,
+trains a small network from random weights; its cells take tens of minutes each. Run the same command again to go on
+after an interruption; `--cells N` runs at most N more cells, and the page says how many of the planned ones are done.
+The pages here are the results at cpu scale, as the command wrote them; those from pixels are beside them.
 """
 
 
 def put(folder: Path) -> str:
     """Copy one recipe's results; its name."""
     content = json.loads((folder / "table.json").read_text("utf-8"))
-    name = content["recipe"]
-    for old in [*PAGES.glob(f"{name}-*.svg")]:
-        old.unlink()
-    shutil.copyfile(folder / "index.md", PAGES / f"{name}.md")
+    name = str(content["recipe"])
+    if content["scale"] == "pixels":
+        name = f"{name}-pixels"
+        for cell in (folder / "cells").glob("pixels-*.json"):
+            target = PAGES / "cells" / name / cell.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(cell, target)
+    text = (folder / "index.md").read_text("utf-8")
+    for figure in folder.glob(f"{content['recipe']}-*.svg"):
+        figure_name = figure.name.replace(content["recipe"], name, 1)
+        text = text.replace(f"]({figure.name})", f"]({figure_name})")
+        shutil.copyfile(figure, PAGES / figure_name)
+    for old in PAGES.glob(f"{name}-*.svg"):
+        if f"]({old.name})" not in text and not old.name.startswith(f"{name}-pixels"):
+            old.unlink()
+    (PAGES / f"{name}.md").write_text(text, "utf-8")
     shutil.copyfile(folder / "table.json", PAGES / f"{name}.json")
-    for figure in folder.glob(f"{name}-*.svg"):
-        shutil.copyfile(figure, PAGES / figure.name)
-    return str(name)
+    return name
 
 
 def overview() -> str:
-    rows = ["| recipe | what it shows | took |", "|---|---|---:|"]
+    rows = ["| recipe | what it shows | done | took | at paper scale |", "|---|---|---|---:|---|"]
     for name, summary in summaries().items():
-        table = PAGES / f"{name}.json"
-        if table.exists():
-            seconds = json.loads(table.read_text("utf-8"))["seconds"]
-            rows.append(f"| [`{name}`]({name}.md) | {summary} | {max(1, round(seconds / 60))} min |")
-        else:
-            rows.append(f"| `{name}` | {summary} | |")
+        other = RECIPES.find(name).other_fields("paper")
+        paper = f"not as published: {', '.join(dict.fromkeys(other))}" if other else "the full published protocol"
+        for scale, page in (("cpu", name), ("pixels", f"{name}-pixels")):
+            table = PAGES / f"{page}.json"
+            if not table.exists():
+                continue
+            content = json.loads(table.read_text("utf-8"))
+            done, planned = content["cells"], content.get("planned", content["cells"])
+            cells = f"{done} of {planned} cells, version {content['versions']['shortlist']}"
+            took = f"{max(1, round(content['seconds'] / 60))} min"
+            title, said = (summary, paper) if scale == "cpu" else ("The same from pixels.", "")
+            rows.append(f"| [`{page}`]({page}.md) | {title} | {cells} | {took} | {said} |")
     return INTRODUCTION + "\n" + "\n".join(rows) + "\n"
 
 

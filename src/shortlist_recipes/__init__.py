@@ -1,4 +1,4 @@
-"""Recipes: the papers' experiments, one command each: ``shortlist recipe NAME [--scale smoke|cpu|paper]``.
+"""Recipes: the papers' experiments, one command each: ``shortlist recipe NAME [--scale smoke|cpu|pixels|paper]``.
 
 How to write one
 ----------------
@@ -26,8 +26,13 @@ entry points ``shortlist.recipes``, where another package adds its own. The firs
     Sentences computed from the results: does what the paper claims hold here? They must be able to say no.
 ``figures(results)``
     `Drawing`s, made with `shortlist_recipes.figures`.
+``protocols``
+    `Protocol`s, in a file of their own in ``protocols``: what was published field by field, with its source, and what
+    ours does at each scale. A test compares the configs of paper scale with them.
 ``needs``, ``claim``, ``differences``
-    Which files under the data folder, what the paper says, and how the protocol at each scale differs from the paper.
+    Which files under the data folder, what the paper says, and what else is to be known of a scale.
+
+A page can be made of some of the cells, too (``--cells``): findings, overview and figures must do without the others.
 
 Sources are read once per process and parts are kept for the cells that follow with the same data and seed, so order the
 grid by data first. At smoke scale use the embedded data (reader ``ambiguous-numbers``): seconds, and no files needed.

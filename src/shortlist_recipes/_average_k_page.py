@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shortlist_recipes._average_k_sets import GROUPS, LARGEST
-from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
+from shortlist_recipes.figures import COLORS, Drawing, add_legend, draw_line, new_axes
 from shortlist_recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
 from shortlist_recipes.results import Results
 
@@ -138,7 +138,7 @@ def _histograms(here: Results) -> Drawing:
     for axes in (left, right):
         axes.set(xlabel=f"labels in the set (last: {LARGEST} or more)", ylabel="share of test images, %")
         axes.set_xticks(range(0, LARGEST + 1, 2))
-        axes.legend(frameon=False)
+        add_legend(axes)
     right.set_title("average-k", fontsize=10)
     caption = "Set sizes on long-tailed data, five labels on average, one rate for all losses (the paper's figure 4)."
     return Drawing("sizes", caption, figure)
@@ -155,5 +155,5 @@ def _sensitivity(results: Results) -> Drawing:
     right.set(xscale="log", xlabel="batch size", ylabel="best validation average-5 accuracy, %")
     right.set_xticks(sizes := [size for (size,) in of_size.each("batch size")], [str(size) for size in sizes])
     right.minorticks_off()
-    right.legend(frameon=False)
+    add_legend(right)
     return Drawing("sensitivity", "Sensitivity to alpha and to the batch size (the paper's figures 5 and 6).", figure)

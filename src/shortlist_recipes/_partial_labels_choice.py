@@ -14,12 +14,7 @@ def _sgd(lr: float, decay: float) -> dict[str, Any]:
 
 
 # the same for every objective
-OPTIMIZERS = (
-    *(_adamw(2e-3, decay) for decay in (0.01, 1.0, 10.0, 50.0)),
-    *(_adamw(1e-2, decay) for decay in (1.0, 10.0)),
-    _sgd(0.3, 1e-3),
-    *(_sgd(3.0, decay) for decay in (1e-4, 1e-3, 1e-2)),
-)
+OPTIMIZERS = (_adamw(1e-2, 1.0), _adamw(1e-2, 10.0), _adamw(3e-3, 30.0), _sgd(1.0, 1e-2))
 # then, with the best of these, what an objective has of its own
 OWN_OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     "imcl": ({"per_label": 50}, {"label_weight": 1.0}, {"per_label": 50, "label_weight": 1.0}),

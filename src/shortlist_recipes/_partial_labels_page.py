@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes, whole_numbers
+from shortlist_recipes.figures import COLORS, Drawing, add_legend, draw_line, new_axes, whole_numbers
 from shortlist_recipes.layout import SEED_BY_SEED, Texts, signed, verdicts
 from shortlist_recipes.results import Results
 
@@ -129,7 +129,7 @@ def _by_missing(results: Results) -> list[Drawing]:
             draw_line(axes, here.where(objective=objective), "missing", "mAP", label=objective, **style)
         axes.set_xticks([missing for (missing,) in here.each("missing")])
         axes.set(xlabel="share of labels missing", ylabel="mean average precision, %")
-        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+        add_legend(axes, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
         caption = f"{data}: mean average precision on complete test labels; band: 95 % interval over seeds."
         drawings.append(Drawing(data, caption, figure))
     return drawings
@@ -175,5 +175,5 @@ def _curves(results: Results, data: str) -> Drawing:
             axes.plot(range(1, len(mean) + 1), mean, style, color=COLORS[number % len(COLORS)], label=label)
     axes.set(xlabel="epoch", ylabel="mAP on validation data, %")
     whole_numbers(axes)
-    axes.legend(frameon=False, fontsize=8)
+    add_legend(axes, fontsize=8)
     return Drawing("curves", f"{data}: validation curves of imcl (lines) and of logistic regression (dots).", figure)

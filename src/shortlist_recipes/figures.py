@@ -36,6 +36,12 @@ def draw_line(
     axes.fill_between(at, low, high, color=color, alpha=0.15, lw=0)
 
 
+def add_legend(axes: Any, **style: Any) -> None:
+    """What the lines are, where there are any: a grid may not be run yet."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, **style)
+
+
 def whole_numbers(axes: Any) -> None:
     """No ticks between whole numbers on the x axis, where epochs are."""
     axes.xaxis.get_major_locator().set_params(integer=True)

@@ -21,7 +21,7 @@ from shortlist_recipes._frozen_features import (
     of_classes,
 )
 from shortlist_recipes.cells import Cell, FunctionCell, Numbers, Trained, train_model
-from shortlist_recipes.figures import COLORS, Drawing, new_axes
+from shortlist_recipes.figures import COLORS, Drawing, add_legend, new_axes
 from shortlist_recipes.known_data import (
     CIFAR100_FEATURES_NEEDS,
     IMAGENET_NEEDS,
@@ -214,7 +214,7 @@ def figures(results: Results) -> Sequence[Drawing]:
             axes.plot(strengths, means, label=loss, color=color, ls="--" if loss == INPUTS else "-")
         axes.set(xscale="log", xlabel="strength of the regularisation", ylabel="test accuracy, %")
         axes.set_title(task, fontsize=10)
-    grid[0][0].legend(frameon=False, fontsize=8)
+    add_legend(grid[0][0], fontsize=8)
     return [Drawing("strengths", "Test accuracy of linear classifiers on frozen features, means over seeds.", figure)]
 
 

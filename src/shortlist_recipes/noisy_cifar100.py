@@ -10,7 +10,7 @@ from shortlist.metrics import functional as M
 from shortlist.runs.config import RunConfig
 from shortlist_recipes._published_training import densenet_on_cifar100, sgd, small_network_on_pixels
 from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
-from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
+from shortlist_recipes.figures import COLORS, Drawing, add_legend, draw_line, new_axes
 from shortlist_recipes.known_data import (
     CIFAR100_FEATURES_NEEDS,
     CIFAR100_NEEDS,
@@ -282,7 +282,7 @@ def figures(results: Results) -> Sequence[Drawing]:
                 some = levels.where(objective=objective)
                 draw_line(axes[place], some, "noise", name, label=objective, color=COLORS[number])
             axes[place].set(xlabel="share of labels drawn anew", ylabel=f"{name} test accuracy, %")
-        axes[0].legend(frameon=False)
+        add_legend(axes[0])
         caption = f"Accuracy on clean test labels against the noise, in {form}; band: 95 % interval."
         drawings.append(Drawing("program" if form == PROGRAM else "text", caption, figure))
     return drawings

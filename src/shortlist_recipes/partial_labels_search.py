@@ -1,11 +1,9 @@
-"""Tune every objective of the recipe partial-labels on validation data: ``python -m ...search voc2012 0.9 FILE``.
+"""Tune objectives of the recipe partial-labels on validation data: ``python -m ...search voc2012 0.9 [OBJECTIVE ...]``.
 
-Prints one line for every training, and writes what it chose to FILE, as `_partial_labels_choice.CHOSEN` has it.
+Prints one line for every training, and for every objective what it chose, as `_partial_labels_choice.CHOSEN` has it.
 """
 
-import pprint
 import sys
-from pathlib import Path
 
 from shortlist_recipes._partial_labels_choice import OPTIMIZERS, OWN_OPTIONS, Setting
 from shortlist_recipes.cells import train_model
@@ -33,10 +31,11 @@ def best_setting(data: str, missing: float, objective: str) -> tuple[float, Sett
     return value, best
 
 
-def main(data: str, missing: float, file: Path) -> None:
-    settings = {objective: best_setting(data, missing, objective)[1] for objective in OBJECTIVES}
-    file.write_text(pprint.pformat({(data, missing): settings}, width=118, sort_dicts=False) + "\n", "utf-8")
+def main(data: str, missing: str, *objectives: str) -> None:
+    for objective in objectives or OBJECTIVES:
+        value, setting = best_setting(data, float(missing), objective)
+        print(f"chosen at {data}, {missing}: {objective!r}: {setting},  # {100 * value:.1f} %", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]))
+    main(*sys.argv[1:])

@@ -17,7 +17,7 @@ from shortlist.training.history import Record
 from shortlist.training.learner import Learner, score
 from shortlist.training.loop import Quiet
 from shortlist_recipes.cells import Cell, FunctionCell, Numbers, train_model
-from shortlist_recipes.figures import COLORS, Drawing, new_axes, whole_numbers
+from shortlist_recipes.figures import COLORS, Drawing, add_legend, new_axes, whole_numbers
 from shortlist_recipes.layout import Texts
 from shortlist_recipes.protocols.scene_graphs import PROTOCOLS
 from shortlist_recipes.recipe import Recipe, Scale
@@ -296,7 +296,7 @@ def figures(results: Results) -> Sequence[Drawing]:
                     axes[place].plot(epochs, curve, style, color=color, label=f"{method}, {part}")
             axes[place].set(xlabel="epoch", ylabel="recall, %", title=f"R@{k}")
             whole_numbers(axes[place])
-        axes[0].legend(frameon=False, fontsize=7)
+        add_legend(axes[0], fontsize=7)
         caption = f"Recall by epoch on {WATCHED} training images and on the validation images, {kind}; mean of seeds"
         drawings.append(Drawing(kind, f"{caption} (figure {5 + number} of the paper).", figure))
     return drawings

@@ -14,7 +14,7 @@ from shortlist.runs.config import RunConfig
 from shortlist.training.crops import crops_of, larger
 from shortlist_recipes._published_training import resnet18_on_imagenet
 from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
-from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes
+from shortlist_recipes.figures import COLORS, Drawing, add_legend, draw_line, new_axes
 from shortlist_recipes.known_data import (
     CIFAR100_FEATURES_NEEDS,
     IMAGENET_NEEDS,
@@ -212,7 +212,7 @@ def figures(results: Results) -> Sequence[Drawing]:
     left.set_xticks(SHARES, [f"{100 * share:g} %" for share in SHARES])
     left.minorticks_off()
     left.set(xlabel="share of the training data", ylabel="top-5 test accuracy, %")
-    left.legend(frameon=False, fontsize=8)
+    add_legend(left, fontsize=8)
     groups = _with(results, "subsets").each("share", "objective")
     for place, (share, objective) in enumerate(groups):
         for number, name in enumerate(("one crop", "softmax", "subsets")):
@@ -224,7 +224,7 @@ def figures(results: Results) -> Sequence[Drawing]:
             right.errorbar(where, height, width, fmt="o", capsize=3, color=color, label=None if place else label)
     right.set_xticks(range(len(groups)), [f"{objective}\n{100 * share:g} %" for share, objective in groups], fontsize=8)
     right.set_ylabel("top-5 test accuracy from images, %")
-    right.legend(frameon=False, fontsize=8, loc="upper left")
+    add_legend(right, fontsize=8, loc="upper left")
     return [Drawing("shares", "Accuracy against the share of the training data, and over several crops.", figure)]
 
 

@@ -15,7 +15,7 @@ from shortlist.training.learner import Learner, score
 from shortlist.training.loop import Quiet
 from shortlist_recipes._published_training import densenet_on_cifar100, resnet18_on_imagenet
 from shortlist_recipes.cells import Cell, FunctionCell, Numbers, TrainCell, Trained, train_model
-from shortlist_recipes.figures import COLORS, Drawing, draw_line, new_axes, whole_numbers
+from shortlist_recipes.figures import COLORS, Drawing, add_legend, draw_line, new_axes, whole_numbers
 from shortlist_recipes.known_data import (
     CIFAR100_FEATURES_NEEDS,
     CIFAR100_NEEDS,
@@ -201,14 +201,14 @@ def figures(results: Results) -> Sequence[Drawing]:
             left.plot(range(1, len(errors) + 1), errors, style, color=COLORS[number % len(COLORS)], label=label)
     left.set(xlabel="epoch", ylabel="top-5 error, %: training (dots: validation)")
     whole_numbers(left)
-    left.legend(frameon=False, fontsize=8)
+    add_legend(left, fontsize=8)
     for axes, names in ((middle, ("not zero", "above 1e-7")), (right, ("train", "top-5"))):
         for number, name in enumerate(names):
             label = {"train": "training data", "top-5": "test data", "not zero": "not 0"}.get(name, name)
             draw_line(axes, of_tau, "tau", name, label=label, color=COLORS[number])
         axes.set_xscale("symlog", linthresh=1e-3)
         axes.set_xlabel("tau (0: the hinge)")
-        axes.legend(frameon=False, fontsize=8, loc="center right" if axes is middle else "center left")
+        add_legend(axes, fontsize=8, loc="center right" if axes is middle else "center left")
     middle.set_ylabel("share of derivatives at the start, %")
     right.set_ylabel("top-5 accuracy, %")
     return [Drawing("tau", "The influence of the temperature on training, on the gradient and on accuracy.", figure)]

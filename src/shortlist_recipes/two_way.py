@@ -10,7 +10,7 @@ from shortlist.metrics import functional as M
 from shortlist.runs.config import RunConfig
 from shortlist_recipes._published_training import sgd
 from shortlist_recipes.cells import Cell, Numbers, TrainCell, Trained
-from shortlist_recipes.figures import COLORS, Drawing, new_axes
+from shortlist_recipes.figures import COLORS, Drawing, add_legend, new_axes
 from shortlist_recipes.known_data import (
     COCO_NEEDS,
     NUS_WIDE_NEEDS,
@@ -272,7 +272,7 @@ def _margins(here: Results) -> Drawing:
             axes.plot(*zip(*points, strict=True), "o-", ms=4, color=COLORS[number], label=name)
     left.set(xlabel="temperature of the present labels, no margin", ylabel=f"gain in test {CLASS}, points")
     right.set(xlabel="margin, temperature 1", ylabel=f"gain in test {CLASS}, points")
-    left.legend(frameon=False)
+    add_legend(left)
     low, high = (f(*left.get_ylim(), *right.get_ylim()) for f in (min, max))
     for axes in (left, right):
         axes.set_ylim(low, high)

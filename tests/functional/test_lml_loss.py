@@ -130,3 +130,62 @@ def test_a_hundred_thousand_labels_keep_the_gradient_of_the_label(kernel: str) -
     loss, gradient = value_and_gradient(F.lml_loss, scores, target, 5)
     assert float(loss) == pytest.approx(-float(F.lml(scores.double(), 5)[0, 17].log()), rel=1e-5)
     assert float(gradient[0, 17]) == pytest.approx(-1.0, abs=1e-4)
+
+
+# ---- proposition 2 and corollary 2 of seed 000: what the likelihood of observed labels does to the others
+
+
+TRUTH = torch.tensor([[0, 1, 0, 0, 1, 0, 1, 0], [1, 1, 0, 0, 0, 0, 0, 1], [0, 0, 1, 1, 0, 1, 0, 0]])  # three of eight
+
+
+def observed_labels() -> tuple[Tensor, Tensor]:
+    """Inputs, numbered, and for each the labels that were observed: one or two of its three, at random."""
+    generator = torch.Generator().manual_seed(0)
+    rows, seen = [], []
+    for row, truth in enumerate(TRUTH):
+        labels = truth.nonzero().flatten()
+        for _ in range(20):
+            count = int(torch.randint(1, 3, (), generator=generator))
+            chosen = labels[torch.randperm(3, generator=generator)[:count]]
+            rows.append(row)
+            seen.append(torch.zeros(8, dtype=torch.int64).index_fill(0, chosen, 1))
+    return torch.tensor(rows), torch.stack(seen)
+
+
+def trained_scores() -> Tensor:
+    rows, seen = observed_labels()
+    scores = torch.zeros(3, 8, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.Adam([scores], lr=0.2)
+    for _ in range(300):
+        optimizer.zero_grad()
+        F.lml_loss(scores[rows], seen, 3).backward()
+        optimizer.step()
+    return scores.detach()
+
+
+def test_the_likelihood_of_observed_labels_raises_that_of_all_true_ones() -> None:
+    """Proposition 2: unobserved true labels become likely and false ones unlikely; nobody said which is which."""
+    chances = F.lml(trained_scores(), 3)
+    assert bool((chances[TRUTH == 1] > 0.95).all())
+    assert bool((chances[TRUTH == 0] < 0.05).all())
+
+
+def test_on_the_polytope_only_the_truth_has_the_whole_likelihood_and_in_the_cube_everything_has() -> None:
+    rows, seen = observed_labels()
+    vertices = torch.combinations(torch.arange(8), 3)
+    for row, truth in enumerate(TRUTH):
+        of_row = seen[rows == row]
+        sets = torch.zeros(len(vertices), 8, dtype=torch.int64).scatter_(1, vertices, 1)
+        whole = [bool(((chances == 1) | (of_row == 0)).all()) for chances in sets]
+        assert [sets[place].tolist() for place, found in enumerate(whole) if found] == [truth.tolist()]
+    assert bool(((torch.ones(8) == 1) | (seen == 0)).all())  # the collapse: every label present, likelihood 1
+
+
+def test_the_likelihood_of_observed_labels_maximises_their_recall_and_not_their_exact_sets() -> None:
+    """Corollary 2: the k best hold everything observed; they are wrong about it as sets, and right about the truth."""
+    rows, seen = observed_labels()
+    found = torch.zeros(3, 8, dtype=torch.int64).scatter_(1, trained_scores().topk(3).indices, 1)
+    recall = (found[rows] * seen).sum(1) / seen.sum(1)
+    assert bool((recall == 1).all())
+    assert torch.equal(found, TRUTH)
+    assert not bool((found[rows] == seen).all(1).any())

@@ -64,3 +64,46 @@ def test_rows_without_k_other_usable_labels_count_as_right(kernel: str) -> None:
     assert loss.tolist() == [0.0, 1.0]
     assert not gradient[0].any()
     assert gradient[1].any()
+
+
+# ---- proposition 8 of seed 003: margin and quadratic regularisation are interchangeable
+
+
+@pytest.mark.parametrize(("strength", "alpha"), [(0.3, 1.0), (2.0, 0.25), (0.5, 0.0), (0.0, 1.0)])
+@pytest.mark.parametrize("beta", [0.1, 4.0])
+def test_a_margin_and_a_regularisation_can_be_exchanged(strength: float, alpha: float, beta: float) -> None:
+    """w solves (strength, alpha) where w / beta solves (beta strength, alpha / beta): the problems are proportional."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(40, 5, generator=generator, dtype=torch.float64)
+    target = torch.randint(0, 7, (40,), generator=generator)
+
+    def problem(weights: Tensor, strength: float, alpha: float) -> tuple[Tensor, Tensor]:
+        weights = weights.clone().requires_grad_()
+        loss = F.topk_hinge_loss(x @ weights, target, 3, alpha=alpha) + strength / 2 * (weights**2).sum()
+        return loss.detach(), torch.autograd.grad(loss, weights)[0]
+
+    for seed in range(5):
+        weights = torch.randn(5, 7, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        value, gradient = problem(weights, strength, alpha)
+        other_value, other_gradient = problem(weights / beta, beta * strength, alpha / beta)
+        torch.testing.assert_close(beta * other_value, value)
+        torch.testing.assert_close(other_gradient, gradient)  # so that one is zero where the other is
+
+
+def test_the_best_margin_and_the_best_regularisation_are_the_same_search() -> None:
+    """The case beta = alpha of the proposition: all (strength, alpha) have the solution of (alpha strength, 1)."""
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(30, 4, generator=generator, dtype=torch.float64)
+    target = torch.randint(0, 5, (30,), generator=generator)
+
+    def solved(strength: float, alpha: float) -> Tensor:
+        weights = torch.zeros(4, 5, dtype=torch.float64, requires_grad=True)
+        for step in range(1, 4000):  # subgradients of a strongly convex problem
+            loss = F.topk_hinge_loss(x @ weights, target, 2, alpha=alpha) + strength / 2 * (weights**2).sum()
+            (gradient,) = torch.autograd.grad(loss, weights)
+            with torch.no_grad():
+                weights -= gradient / (strength * (step + 20))
+        return weights.detach()
+
+    one, other = solved(0.5, 3.0), 3.0 * solved(1.5, 1.0)
+    torch.testing.assert_close(one, other, rtol=0.02, atol=0.01)
