@@ -1,9 +1,9 @@
 """Put a finished recipe into the docs: ``python docs/tools/recipes.py runs/recipes/NAME-cpu ...``.
 
 Copies index.md to docs/recipes/NAME.md, table.json to docs/recipes/NAME.json and the figures beside them (at pixels
-scale NAME-pixels, with a file for each finished cell in docs/recipes/cells/NAME-pixels), and writes docs/recipes/index.md, the
-list of all recipes. Without arguments it writes the list only. To go on with a grid from pixels, copy its cells to
-runs/recipes/NAME-pixels/cells first.
+scale NAME-pixels, with a file for each finished cell in docs/recipes/cells/NAME-pixels), and writes the list of all
+recipes, docs/recipes/index.md. Without arguments it writes the list only. To go on with a grid from pixels, copy its
+cells to runs/recipes/NAME-pixels/cells first.
 """
 
 import argparse
@@ -22,8 +22,8 @@ INTRODUCTION = """\
 
 Each recipe reproduces an experiment of a paper by one command, `shortlist recipe NAME`, and writes its table beside the
 published one. `--scale cpu` (the default) takes minutes on one core and real data, `--scale smoke` seconds and no data.
-`--scale paper` is for those who have GPUs and the data; the table below says where it is the full published protocol and
-where not, and each page ends with the protocol field by field, with its sources. `--scale pixels`, which some have,
+`--scale paper` is for those who have GPUs and the data; the table below says where it is the full published protocol
+and where not, and each page ends with the protocol field by field, with its sources. `--scale pixels`, which some have,
 trains a small network from random weights; its cells take tens of minutes each. Run the same command again to go on
 after an interruption; `--cells N` runs at most N more cells, and the page says how many of the planned ones are done.
 The pages here are the results at cpu scale, as the command wrote them; those from pixels are beside them.
