@@ -124,7 +124,8 @@ def cells(scale: Scale, data: Path) -> list[Cell]:
     grid: list[Cell] = []
     for seed in range(SEEDS[scale]):
         for which, way, k, objective in runs_of(scale):
-            keys = {"part": "losses", "data": which, "way": way, "k": k, "objective": objective, "seed": seed}
+            keys: dict[str, Any] = {"part": "losses", "data": which, "way": way, "k": k}
+            keys |= {"objective": objective, "seed": seed}
             made = config(scale, data, which, way, objective, k, seed)
             if objective == "average-k" and scale == "cpu":
                 tried = [with_alpha(made, alpha) for alpha in ALPHAS_TRIED]

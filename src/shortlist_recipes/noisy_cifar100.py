@@ -141,7 +141,7 @@ def config(
         content |= {"data": _human_noise(data), "epochs": 12}
     else:
         content |= {"data": cifar100_features(data, use=USE, corruptions=corruptions), "epochs": 12}
-    return RunConfig.model_validate(content | changes)
+    return RunConfig.model_validate({**content, **changes})
 
 
 def _human_noise(data: Path) -> dict[str, Any]:

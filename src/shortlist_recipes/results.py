@@ -101,7 +101,7 @@ class ResultsFolder:
 
     def add(self, scale: str, name: str, keys: Mapping[str, Any], numbers: Numbers, seconds: float) -> Record:
         found = {name: _finite(value) for name, value in numbers.items()}
-        content = {"scale": scale, "keys": dict(keys), "numbers": found, "seconds": round(seconds, 3)}
+        content: dict[str, Any] = {"scale": scale, "keys": dict(keys), "numbers": found, "seconds": round(seconds, 3)}
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(self._path(scale, name), content)
         return Record(content["keys"], found, content["seconds"])
