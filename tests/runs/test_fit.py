@@ -302,6 +302,16 @@ def test_it_is_told_that_blanks_among_several_labels_are_examples_without_labels
     assert plan.reading().data.train.options["unknown_names"] == [""]
 
 
+def test_columns_of_yes_no_and_unknown_are_labels_of_which_some_are_unknown() -> None:
+    answers = ["yes", "no", "unknown", "n/a", ""]
+    rows = "".join(f"{row % 7},{answers[row % 5]},{answers[row % 4]}\n" for row in range(40))
+    Path("visits.csv").write_text(f"age,Dx: flu,Dx: cold\n{rows}")
+    guess = guess_source("visits.csv")
+    assert guess.source["label_columns"] == ["Dx: flu", "Dx: cold"]
+    found = sl.data.read_features("visits.csv", label_columns=guess.source["label_columns"]).target
+    assert found[:5].tolist() == [[1, 1], [0, 0], [-1, -1], [-1, -1], [-1, 1]]
+
+
 def test_the_columns_of_yes_or_no_in_a_table_of_images_are_its_labels() -> None:
     Image.new("RGB", (8, 8)).save("1.png")
     Path("t.csv").write_text("file,circle,square,seen_by\n1.png,1,,ann\n2.png,,0,bob\n3.png,0,1,ann\n")

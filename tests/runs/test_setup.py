@@ -120,6 +120,8 @@ def test_the_same_example_in_two_parts_is_named(tmp_path: Path) -> None:
     (message, *_) = repeated(config, read_parts(config))
     assert "2 of the examples in validation are in train too" in message
     assert message.endswith("a column of groups (data.groups) would keep them together")
+    by_group = parse_config(text, ["data.preprocess=auto", "data.groups=patient"])  # advice that is followed already
+    assert "data.groups" not in str(repeated(by_group, read_parts(config)))
 
 
 def test_data_that_is_made_up_may_repeat_itself() -> None:

@@ -103,6 +103,9 @@ def _judged(results: Mapping[str, Any]) -> str:
     judged = results.get("judged", {})
     if not judged.get("unknown"):
         return ""
+    if judged["labels"] * results["examples"] == judged["rows"] * (judged["labels"] + judged["unknown"]):
+        others = results["examples"] - judged["rows"]
+        return f", judged by {judged['rows']:,} examples (of {others:,} no label is known)"
     known = f"{judged['labels']:,} known labels of {judged['rows']:,} examples"
     return f", judged by {known} ({judged['unknown']:,} unknown)"
 

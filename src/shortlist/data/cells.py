@@ -12,6 +12,10 @@ DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-
 
 YES = frozenset({"true", "yes", "t", "y", "ja", "oui", "si", "sí", "wahr", "vrai"})
 NO = frozenset({"false", "no", "f", "n", "nein", "non", "falsch", "faux"})
+# words for a label of which nothing is known
+UNKNOWN = frozenset(
+    {"unknown", "not known", "unlabelled", "unlabeled", "missing", "unbekannt", "inconnu", "desconocido"}
+)
 
 
 def is_number(cell: str) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from shortlist.data.cells import NA_VALUES
+from shortlist.data.cells import NA_VALUES, UNKNOWN
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.dataset import Dataset
 
 _SEPARATORS = "|;,/"
-_UNKNOWN = ("unknown", "not known", "unlabelled", "unlabeled", "missing", "unbekannt", "inconnu", "desconocido")
 _ONCE = 100  # classes that occur once, and most of them do
 
 
@@ -56,7 +55,7 @@ def _once(dataset: Dataset, column: str) -> list[str]:
 
 
 def _blanks(dataset: Dataset) -> list[str]:
-    blank = [name for name in dataset.vocabulary if name in NA_VALUES or name.casefold() in _UNKNOWN]
+    blank = [name for name in dataset.vocabulary if name in NA_VALUES or name.casefold() in UNKNOWN]
     if not blank:
         return []
     shown = listed([repr(name) for name in blank], 3)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.data.cells import DATE, DECIMAL_COMMA, NO, THOUSANDS, YES, is_number
+from shortlist.data.cells import DATE, DECIMAL_COMMA, NA_VALUES, NO, THOUSANDS, UNKNOWN, YES, is_number
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
@@ -250,7 +250,8 @@ class _Table:
 
     def _is_answer(self, name: str) -> bool:
         cells = self.cells(name) if self.table.is_flat(name) else []
-        return bool(cells) and {str(cell).strip().lower() for cell in cells} <= _ANSWERS
+        known = {str(cell).strip().lower() for cell in cells if str(cell) not in NA_VALUES} - UNKNOWN
+        return bool(known) and known <= _ANSWERS
 
     def _label_column(self, names: Sequence[str]) -> str:
         called = {name.lower(): name for name in reversed(names)}

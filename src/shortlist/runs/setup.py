@@ -192,7 +192,7 @@ def repeated(config: RunConfig, parts: Mapping[str, Dataset]) -> list[str]:
     read = {part: getattr(config.data, part) for part in parts}
     sources = {part: source if isinstance(source, Source) else config.data.train for part, source in read.items()}
     found = shared_examples({part: data for part, data in parts.items() if "path" in sources[part].options})
-    by_group = "; a column of groups (data.groups) would keep them together"
+    by_group = "" if config.data.groups else "; a column of groups (data.groups) would keep them together"
     return [f"data: {shared}{'' if isinstance(read[shared.part], Source) else by_group}" for shared in found]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist import labels
-from shortlist.data.cells import NA_VALUES, NO, YES
+from shortlist.data.cells import NA_VALUES, NO, UNKNOWN, YES
 from shortlist.data.column_use import listed
 from shortlist.data.dataset import default_names
 from shortlist.data.limits import check_unpacked
@@ -150,7 +150,7 @@ def _column_as_numbers(
         meaning[cell] = _number_of(cell, absent)
     found = np.array([meaning[_hashable(cell)] for cell in cells.tolist()])
     bad = np.flatnonzero(np.isinf(found)).tolist()
-    words = "true/false, yes/no, ja/nein, oui/non, blank"
+    words = "true/false, yes/no, ja/nein, oui/non, blank, unknown"
     allowed = f"{_CODINGS[coding]}, {words}; label_columns names the columns that are labels"
     findings.rows(file, bad, lambda row: f"the column {name!r} is {cells[row]!r}: allowed are {allowed}")
     return np.where(np.isinf(found), np.nan, found)
@@ -167,6 +167,8 @@ def _number_of(cell: Any, absent: float) -> float:
     if isinstance(cell, bool):
         return 1.0 if cell else absent
     word = str(cell).strip().lower()
+    if word in UNKNOWN:
+        return math.nan
     if word in YES or word in NO:
         return 1.0 if word in YES else absent
     try:
