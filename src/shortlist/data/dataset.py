@@ -141,6 +141,11 @@ class Dataset:
         return self._inputs.rows_each
 
     @property
+    def has_sparse_inputs(self) -> bool:
+        """Whether batches of inputs are sparse tensors."""
+        return bool(getattr(self._inputs, "are_sparse", False))
+
+    @property
     def in_features(self) -> int:
         """How many numbers one input has."""
         return int(np.prod(self.in_shape))

@@ -99,7 +99,7 @@ class Rows(OwnTarget):
         self.values = values
         stored, (rows, columns) = getattr(values, "nnz", None), values.shape
         # where products of what is stored are quicker than those of whole rows
-        self._in_sparse_batches = stored is not None and columns >= _WIDE and stored <= _THIN * rows * columns
+        self.are_sparse = stored is not None and columns >= _WIDE and stored <= _THIN * rows * columns
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -112,7 +112,7 @@ class Rows(OwnTarget):
         if isinstance(self.values, Tensor):
             return self.values[index].to(torch.float32), target[index]
         rows = self.values[as_positions(index, len(self), "example")]
-        if self._in_sparse_batches:
+        if self.are_sparse:
             return _sparse_tensor(rows), target[index]
         rows = rows.toarray() if hasattr(rows, "toarray") else rows
         return torch.from_numpy(np.asarray(rows, dtype=np.float32)), target[index]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
+from shortlist.nn.sparse_linear import SparseLinear
 
 
 class Identity(nn.Module):
@@ -49,7 +50,7 @@ class MLP(nn.Module):
             raise ShortlistError(f"dropout must be at least 0 and below 1, got {dropout!r}")
         layers: list[nn.Module] = []
         for size in hidden:
-            layers.append(nn.Linear(in_features, size, bias=not batch_norm))
+            layers.append(SparseLinear(in_features, size, bias=not batch_norm))
             layers += [nn.BatchNorm1d(size)] if batch_norm else []
             layers += [nn.ReLU()] + ([nn.Dropout(dropout)] if dropout else [])
             in_features = size

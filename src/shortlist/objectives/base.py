@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from shortlist.errors import ShortlistError
 from shortlist.labels.sparse_labels import SparseLabels
 from shortlist.links import Link
+from shortlist.nn.sparse_linear import SparseLinear
 from shortlist.objectives.imbalance import Imbalance, class_weights, log_prior
 
 LARGE_SCORES = 2**26  # entries: 256 MB in float32, and as much again for their gradient
@@ -201,7 +202,7 @@ class LinearObjective(Objective):
 
     def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
         super().__init__(in_features, num_labels, config, **training_set)
-        self.head = nn.Linear(in_features, num_labels)
+        self.head = SparseLinear(in_features, num_labels)
 
     def forward(self, features: Tensor) -> Tensor:
         scores: Tensor = self.head(self.check_features(features))

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.labels.sparse_labels import dense_labels
+from shortlist.nn.sparse_linear import SparseLinear
 from shortlist.objectives import Objective
 from shortlist.training.crops import combined, crops_of, larger
 
@@ -42,6 +43,12 @@ class Learner(nn.Module):
         if sparse and features.is_sparse and (whole or not self.objective.takes_sparse):
             features = features.to_dense()
         return features
+
+    def expect_sparse(self, in_features: int) -> None:
+        """Arrange the first layer, that of the backbone or the objective's, for sparse inputs."""
+        for module in self.modules():
+            if isinstance(module, SparseLinear) and module.in_features == in_features:
+                module.lie_by_columns()
 
     def weights(self) -> dict[str, Tensor]:
         """The state as tensors that share no memory, so that any file format can hold them."""

@@ -109,6 +109,8 @@ def train(
         during.enter_context(own_randomness(fabric.device))
         during.enter_context(ended(progress))
         during.enter_context(frozen(backbone, settings.optimizer.backbone_lr == 0))
+        if train_set.has_sparse_inputs:
+            learner.expect_sparse(train_set.in_features)
         optimizer = make_optimizer(backbone, objective, settings.optimizer, fused=can_be_fused(settings))
         # objectives keep their own buffers equal, and ROLE's table is too large to send with every batch
         buffers = [name for name, _ in learner.named_buffers()]
