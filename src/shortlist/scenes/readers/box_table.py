@@ -48,14 +48,15 @@ def read_box_table(path: PathLike, findings: Findings) -> BoxTable:
         has = ", ".join(key for key, value in found.items() if value is not None)
         findings.add(path, f"it must have 'image' and 'box', one row for each box; it has {has or 'neither'}")
         findings.stop_if_any()
-    if np.ndim(image) != 1:
-        findings.add(path, f"'image' must be the name or number of one image in each row, got {np.shape(image)}")
+    image = np.asarray(image)
+    if image.ndim != 1:
+        findings.add(path, f"'image' must be the name or number of one image in each row, got {image.shape}")
         findings.stop_if_any()
     for key in ("box", "features", "scores", "probabilities"):
         if found.get(key) is not None and found[key].dtype.kind not in "iuf":
             findings.add(path, f"{key!r} must be numbers, got {found[key].dtype}")
     findings.stop_if_any()
-    image = np.array([_name(name) for name in np.asarray(image).tolist()], dtype=str)
+    image = np.array([_name(name) for name in image.tolist()], dtype=str)
     boxes = np.asarray(boxes, dtype=np.float64)
     if boxes.shape != (len(image), 4):
         findings.add(path, f"'box' must be (rows, 4) for the {len(image)} rows of 'image', got {boxes.shape}")
