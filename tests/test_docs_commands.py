@@ -4,13 +4,11 @@ import re
 import shlex
 import subprocess
 import sys
-import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import typer
 
 from tests.cli.command import ENVIRONMENT, run_here
@@ -224,36 +222,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_the_lightning_module_learns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a stand-in for Lightning, which is not among our requirements: what is called of ours is the same."""
-
-    class LightningModule(torch.nn.Module):
-        def log(self, name: str, value: Any) -> None:
-            self.logged = (name, value)
-
-    stand_in = types.ModuleType("lightning")
-    stand_in.LightningModule = LightningModule  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "lightning", stand_in)
-    names: dict[str, Any] = {}
-    exec(compile(files("guides/your-loop.md")["lightning_module.py"], "lightning_module.py", "exec"), names)
-
-    torch.manual_seed(0)
-    features = torch.randn(256, 20)
-    batch = features, features[:, :10].argmax(1)
-    module = names["Classifier"](num_labels=10, k=3)
-    optimizer = module.configure_optimizers()
-    for _ in range(40):
-        optimizer.zero_grad()
-        module.training_step(batch, 0).backward()
-        optimizer.step()
-    module.validation_step(batch, 0)
-    assert module.logged[0] == "top-k accuracy"
-    assert module.logged[1].compute() > 0.9
-
-
 def test_files_of_pages_are_run_somewhere_above() -> None:
-    known = {
-        "guides/runs.md", "guides/partial-labels.md", "guides/tables.md", "extend.md", "guides/many-machines.md",
-        "guides/your-loop.md",
-    }  # fmt: skip
+    known = {"guides/runs.md", "guides/partial-labels.md", "guides/tables.md", "extend.md", "guides/many-machines.md"}
     assert {page for page in PAGES if files(page)} == known

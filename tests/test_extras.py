@@ -52,6 +52,19 @@ FEATURES = {
     "serve": TRAIN + "from shortlist.serving.app import make_app\nimport uvicorn\n"
     "make_app(sl.load_run(sl.runs.train(config, 'run')['run']), 'flowers')",
     "text": TEXT + "sl.runs.train(config, 'run')\nassert sl.load_run('run').scores(['so happy']).shape == (1, 2)",
+    "tune": TRAIN + "config |= {'optimizer': {'lr': {'search': 'log', 'low': 0.01, 'high': 0.1}}}\n"
+    "assert sl.runs.tune(config, 'tuned', trials=1)['config']",
+    "lightning": "import torch, shortlist as sl\n"
+    "from shortlist.loops import LightningSets\n"
+    "import lightning\n"
+    "lightning.Trainer(callbacks=[LightningSets()], logger=False, enable_progress_bar=False)",
+    "trainer": "import torch, shortlist as sl\n"
+    "from shortlist.loops import TrainerSets\n"
+    "from types import SimpleNamespace\n"
+    "from transformers import Trainer, TrainingArguments\n"
+    "sets = TrainerSets({'top-k': sl.sets.TopK(2)})\n"
+    "trainer = Trainer(torch.nn.Linear(2, 2), TrainingArguments('out', report_to=[], use_cpu=True), callbacks=[sets])\n"
+    "assert sets.compute_metrics(SimpleNamespace(predictions=torch.randn(9, 4), label_ids=torch.arange(9) % 4))",
     "report": "import torch\nfrom shortlist import reports\n"
     "scores, labels = torch.randn(40, 6), torch.arange(40) % 6\n"
     "reports.write(reports.from_scores(scores, labels), 'report')",

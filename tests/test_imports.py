@@ -13,6 +13,7 @@ RECIPES = PACKAGE.with_name("shortlist_recipes")  # a package of its own, which 
 ORDER = [
     ["cli"],
     ["serving"],
+    ["loops"],
     ["runs", "estimators"],
     ["scenes"],
     ["reports", "exporting"],
@@ -37,7 +38,8 @@ VERTICAL = ("scenes",)  # rooms that no other one imports: the tables of vertica
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 ONLY_IN = {
     "lightning_fabric": ("training",),
-    "lightning": ("training",),
+    "lightning": ("training", "loops"),
+    "optuna": ("runs",),
     "torchmetrics": ("metrics",),
     "sklearn": ("estimators", "data"),
     "fastapi": ("serving",),

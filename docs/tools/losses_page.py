@@ -16,9 +16,9 @@ import shortlist.functional as functional
 import shortlist.nn as nn
 
 BLOCKS = ("Formula", "Use it when", "Needs", "Reference", "Options", "Example")
-NEEDS = ("indices", "label matrix", "unknowns", "example index")
+NEEDS = ("indices", "label matrix", "unknowns", "shares", "example index")
 GROUPS = {
-    "One label per row": lambda loss: loss.needs == ["indices"],
+    "One label per row": lambda loss: "label matrix" not in loss.needs,
     "One label per row, or a label matrix": lambda loss: {"indices", "label matrix"} <= set(loss.needs),
     "Label matrix": lambda loss: "indices" not in loss.needs,
 }

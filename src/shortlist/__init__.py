@@ -29,6 +29,7 @@ _PUBLIC = {
     "kernels": "",
     "labels": "",
     "load_run": "runs",
+    "loops": "",
     "metrics": "",
     "models": "",
     "nn": "",

@@ -16,7 +16,9 @@ from shortlist.errors import ShortlistError
 
 REDUCTIONS = ("mean", "sum", "none")
 LARGEST = 1e15  # of options: what is scaled by one, twice over, and its slopes still fit float32
+IGNORE_INDEX = -100  # what PyTorch and Hugging Face write for an unknown row; -1 means the same
 LARGEST_WEIGHT = 1e15  # a class's weight times a row's, summed over a batch, still fits float32
+SHARES_ROUNDING = 1e-2  # of a sum of shares: a thousand of them may have been rounded to bfloat16
 _HALF = (torch.float16, torch.bfloat16)
 _FLOATS = (torch.float32, torch.float64, *_HALF)
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -184,15 +186,26 @@ def is_index_target(scores: Tensor, target: Tensor) -> bool:
     )
 
 
-def check_indices(scores: Tensor, target: Tensor) -> None:
-    """Class indices 0..L-1, or -1 for an unknown row."""
+def check_indices(scores: Tensor, target: Tensor) -> Tensor:
+    """Class indices 0..L-1, int64, with -1 for every unknown row (given as -1 or as -100)."""
     check_index_shape(scores, target)
-    if values_visible(target) and target.numel():
+    wide = target.long()  # a small type may not hold -1 or n
+    if not values_visible(target):
+        return unknown_as_minus_1(wide)
+    if target.numel():
         n = scores.shape[-1]
-        wide = target.long()  # a small type may not hold -1 or n
         bad = (wide < -1) | (wide >= n)
         if bool(bad.any()):
-            raise_bad_index(target, int(bad.flatten().nonzero()[0]), n)
+            wide = unknown_as_minus_1(wide)
+            bad = (wide < -1) | (wide >= n)
+            if bool(bad.any()):
+                raise_bad_index(target, int(bad.flatten().nonzero()[0]), n)
+    return wide
+
+
+def unknown_as_minus_1(index: Tensor) -> Tensor:
+    """Class indices, int64, in which an unknown row is -1, never -100."""
+    return torch.where(index == IGNORE_INDEX, -1, index)
 
 
 def check_index_shape(scores: Tensor, target: Tensor) -> None:
@@ -211,8 +224,42 @@ def check_index_shape(scores: Tensor, target: Tensor) -> None:
 def raise_bad_index(target: Tensor, flat: int, n: int) -> None:
     raise ShortlistError(
         f"target{_position(target, flat)} is {target.flatten()[flat].item()}: "
-        f"allowed are 0..{n - 1}, or -1 for an unknown row"
+        f"allowed are 0..{n - 1}, or -1 (or {IGNORE_INDEX}) for an unknown row"
     )
+
+
+def holds_shares(target: Tensor) -> bool:
+    """Whether a matrix holds shares of labels and not a label matrix: fractions, which sum to 1 in every known row.
+
+    Only where values may be looked at: elsewhere a matrix is taken as a label matrix.
+    """
+    if not target.is_floating_point() or not values_visible(target):
+        return False
+    fraction = (target > 0) & (target < 1)
+    return bool(fraction.any()) and not bool(_not_shares(target).any())
+
+
+def check_shares(scores: Tensor, target: Tensor) -> Tensor:
+    """Shares of the labels of every row, in the scores' type: not negative, with the sum 1; a row of -1 is unknown."""
+    check_label_matrix_shape(scores, target)
+    if values_visible(target) and bool((bad := _not_shares(target)).any()):
+        flat = int(bad.flatten().nonzero()[0])
+        row = target.reshape(-1, target.shape[-1])[flat]
+        wrong = ~((row >= 0) & (row <= 1))
+        at = int(wrong.nonzero()[0]) if bool(wrong.any()) else None
+        what = f"sums to {float(row.double().sum()):g}" if at is None else f"has {row[at].item()} for label {at}"
+        raise ShortlistError(
+            f"target{_position(bad, flat)} {what}: a target of fractions holds the shares of the labels, "
+            f"from 0 to 1 with the sum 1, or -1 in a whole unknown row; shortlist.labels.from_votes makes them"
+        )
+    return target.to(scores.dtype)
+
+
+def _not_shares(target: Tensor) -> Tensor:
+    """The rows that are neither shares nor all unknown."""
+    wide = target.double() if target.device.type != "mps" else target.float()
+    shares = (wide >= 0).all(-1) & ((wide.sum(-1) - 1).abs() <= SHARES_ROUNDING)
+    return ~(shares | (wide == -1).all(-1))
 
 
 def check_label_matrix(scores: Tensor, target: Tensor, *, values: bool = True) -> None:
@@ -242,9 +289,10 @@ def raise_bad_label(target: Tensor, flat: int) -> None:
 
 
 def bad_label(position: str, value: float) -> ShortlistError:
+    shares = "; shares of votes sum to 1 in every row, and only some losses take them" if 0 < value < 1 else ""
     return ShortlistError(
         f"target{position} is {value}: a label matrix holds 1 (present), 0 (absent) and -1 (unknown); "
-        f"shortlist.labels has converters for other codings"
+        f"shortlist.labels has converters for other codings{shares}"
     )
 
 

@@ -150,7 +150,7 @@ def test_an_empty_list_of_indices_is_an_empty_matrix() -> None:
 
 @pytest.mark.parametrize("family", [np.array, torch.tensor])
 def test_an_index_out_of_range_is_named(family: object) -> None:
-    with pytest.raises(ValueError, match=r"y\[1\] is 3: allowed are 0\.\.2, or -1 for an unknown row"):
+    with pytest.raises(ValueError, match=r"y\[1\] is 3: allowed are 0\.\.2, or -1 \(or -100\) for an unknown row"):
         from_indices(family([0, 3, 4]), 3)  # type: ignore[operator]
     with pytest.raises(ValueError, match=r"y\[0, 1\] is -2: allowed are 0\.\.2"):
         from_indices(family([[0, -2]]), 3)  # type: ignore[operator]

@@ -13,9 +13,9 @@ import torch
 
 from shortlist.errors import ShortlistError
 from shortlist.runs.config import parse_config
-from shortlist.runs.rule_files import load_rules
 from shortlist.runs.run import Run
 from shortlist.sets import AverageK, TopK
+from shortlist.sets.rule_files import load_rules
 
 CONFIG = parse_config("data: {train: {reader: ambiguous-numbers}}")
 

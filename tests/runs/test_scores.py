@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from shortlist.runs.scores import read_labels, read_scores
+from shortlist.labels import LabelSets
+from shortlist.runs.scores import read_labels, read_scores, read_truth
 
 SCORES = np.array([[0.5, 1.5, -1.0], [2.0, 0.0, 1.0]], dtype=np.float32)
 
@@ -96,3 +97,27 @@ def test_a_pickle_is_not_read(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match=r"a\.npy: .*allow_pickle"):
         read_scores(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "list.parquet", "columns.parquet"])
+def test_the_truth_is_right_labels_or_votes(name: str, tmp_path: Path) -> None:
+    scores = torch.from_numpy(SCORES)
+    right = read_truth(write(tmp_path, name, np.array([[1, 0, 1], [0, 1, 0]])), scores)
+    assert isinstance(right, LabelSets)
+    assert right.to_lists() == [[0, 2], [1]]
+    votes = read_truth(write(tmp_path, name, np.array([[3, 0, 1], [0, 1, 0]])), scores)
+    assert isinstance(votes, np.ndarray)
+    assert votes.tolist() == [[3, 0, 1], [0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("truth", "said"),
+    [
+        (np.array([0, 1]), r"the shape of the scores, \(2, 3\), got \(2,\)"),
+        (np.array([[3.0, -2.0, 1.0], [0, 1, 0]]), r"votes\[0, 1\] is -2.0"),
+        (np.array([["a", "b", "c"], ["a", "b", "c"]]), "votes are numbers"),
+    ],
+)
+def test_a_truth_that_does_not_fit_names_its_file(truth: np.ndarray, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"t\.npy.*{said}"):
+        read_truth(write(tmp_path, "t.npy", truth), torch.from_numpy(SCORES))

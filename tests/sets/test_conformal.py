@@ -415,7 +415,7 @@ def test_settings_out_of_range_are_refused(options, message):
     ("labels", "target", "message"),
     [
         ("single", None, r"needs the target of its calibration rows: fit\(scores, target\)"),
-        ("single", np.array([0, 1, 4]), "target row 2 is 4: allowed are 0..3, or -1 for an unknown row"),
+        ("single", np.array([0, 1, 4]), "target row 2 is 4: allowed are 0..3, or -1 (or -100) for an unknown row"),
         ("single", np.array([0, -2, 1]), "target row 1 is -2"),
         ("single", np.zeros(3), "takes class indices, one whole number per row, got float64"),
         ("single", np.zeros((3, 4), int), r"takes class indices, one whole number per row, got int64 \(3, 4\)"),

@@ -19,6 +19,7 @@ COMMANDS = {
     "demo": ("shortlist.cli.demo:demo", "See what it is for: train, calibrate and compare on embedded data."),
     "fit": ("shortlist.cli.fit:fit", "From your files to a trained, calibrated and judged model, by one command."),
     "train": ("shortlist.cli.train:train", "Train a model as a config file says."),
+    "tune": ("shortlist.cli.tune:tune", "Search the values that a config leaves open."),
     "calibrate": ("shortlist.cli.calibrate:calibrate", "Fit set rules on held-out scores."),
     "predict": ("shortlist.cli.predict:predict", "Write the predicted sets of labels of some data."),
     "evaluate": ("shortlist.cli.evaluate:evaluate", "Measure scores and sets against known labels."),

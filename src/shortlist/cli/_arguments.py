@@ -48,6 +48,13 @@ Labels = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The labels that go with --scores: class indices or a label matrix of 1, 0, -1."),
 ]
+Truth = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="With --scores: all right labels (a matrix of 0 and 1), or the votes for every label (other numbers).",
+    ),
+]
 Link = Annotated[
     str | None,
     typer.Option(

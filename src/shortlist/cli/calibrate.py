@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, Groups, Json, Labels, Link, RunPath, Scores, Weights
+from shortlist.cli._arguments import AllowImport, Groups, Json, Labels, Link, RunPath, Scores, Truth, Weights
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, tell_skipped
 from shortlist.text import command
 
@@ -21,6 +21,7 @@ def calibrate(
     ] = None,
     scores: Scores = None,
     labels: Labels = None,
+    truth: Truth = None,
     link: Link = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the rules go; RUN/rules if not given.")
@@ -33,7 +34,8 @@ def calibrate(
     """Fit set rules (how many labels to answer with, and which) on data that the model was not trained on.
 
     Rules: top-k, average-k, conformal, online-conformal, risk-control, threshold, pointwise-error, penalized. Without
-    --rule: those of the run's config, or else top-k, average-k and conformal. With --scores, of any model's scores.
+    --rule: those of the run's config, or else top-k, average-k and conformal. With --scores, of any model's scores;
+    conformal:labels=votes is fitted on the votes in --truth.
     """
     from shortlist import runs
 
@@ -43,6 +45,7 @@ def calibrate(
         data=part,
         scores=scores,
         labels=labels,
+        truth=truth,
         link=link,
         out=out,
         groups=groups,

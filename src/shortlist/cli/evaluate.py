@@ -16,6 +16,7 @@ from shortlist.cli._arguments import (
     Rules,
     RunPath,
     Scores,
+    Truth,
     Weights,
     split_overrides,
 )
@@ -32,6 +33,7 @@ def evaluate(
     ] = None,
     scores: Scores = None,
     labels: Labels = None,
+    truth: Truth = None,
     rules: Rules = None,
     link: Link = None,
     out: Annotated[
@@ -61,6 +63,7 @@ def evaluate(
         overrides=overrides,
         scores=scores,
         labels=labels,
+        truth=truth,
         rules=rules,
         link=link,
         out=out,

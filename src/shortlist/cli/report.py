@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, Groups, Json, Labels, Link, Rules, Scores, Weights
+from shortlist.cli._arguments import AllowImport, Groups, Json, Labels, Link, Rules, Scores, Truth, Weights
 from shortlist.cli._output import print_json, say
 
 
@@ -19,6 +19,7 @@ def report(
     ] = None,
     scores: Scores = None,
     labels: Labels = None,
+    truth: Truth = None,
     link: Link = None,
     rules: Rules = None,
     calibration: Annotated[
@@ -59,6 +60,7 @@ def report(
         out=out,
         scores=scores,
         labels=labels,
+        truth=truth,
         link=link,
         rules=rules,
         calibration=calibration,

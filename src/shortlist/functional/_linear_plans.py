@@ -9,7 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from shortlist.checks import holds_shares
 from shortlist.distributed import max_over_processes, sum_over_processes, world_size
+from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
 from shortlist.functional._frame import bounded, wide
 from shortlist.functional._linear_head import ALL, Head, blocks
@@ -66,6 +68,11 @@ class Plan:
 
     def index_and_weight(self, head: Head) -> tuple[Tensor, Tensor]:
         """Of a loss with one label per row: which (-1 for none), and how much each row counts."""
+        if isinstance(self.target, Tensor) and self.target.ndim == 2 and holds_shares(self.target):
+            raise ShortlistError(
+                f"linear_loss takes class indices or a label matrix with {self.loss.__name__}, not shares of labels: "
+                f"make the scores, and call {self.loss.__name__} on them"
+            )
         mask, weight, sample_weight = (self.options.get(name) for name in ("mask", "weight", "sample_weight"))
         _, index, counts = _targets.single_positive(
             head.unmade_scores(), self.target, mask, weight, sample_weight, native=False

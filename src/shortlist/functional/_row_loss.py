@@ -8,15 +8,24 @@ import torch
 from torch import Tensor
 
 from shortlist.checks import (
+    IGNORE_INDEX,
+    check_mask,
     check_reduction,
+    check_sample_weight,
     check_scores,
+    check_shares,
+    holds_shares,
     in_compute_type,
     is_learned,
     raise_bad_index,
     raise_bad_label,
     transforms_active,
+    unknown_as_minus_1,
+    values_visible,
 )
 from shortlist.distributed import sum_over_processes, world_size
+from shortlist.errors import ShortlistError
+from shortlist.functional import _targets
 from shortlist.functional._native import Native, Traced, eager
 from shortlist.functional._targets import Reader
 from shortlist.functional.reduction import NotedMean, reduce_over_processes, spread_nan
@@ -35,7 +44,8 @@ class RowLoss:
 
     Args:
         kernel, twin: as above.
-        read: what the target may be, of `shortlist.functional._targets`.
+        read: what the target may be, of `shortlist.functional._targets`. A loss of one label per row also takes the
+            shares of the labels that it may be (soft targets), and is then the expected loss.
         of: what has a loss of its own: "rows", "entries" (the kernel then only reduces) or only the whole "batch".
         linear: piecewise, so that the gradient has no slope of its own.
         spreads_nan: every score of a row counts, so that a NaN among them makes the row NaN; False where some are left
@@ -66,6 +76,29 @@ class RowLoss:
     ) -> Tensor:
         check_reduction(reduction)
         check_scores(scores)
+        if not isinstance(target, Tensor) or not target.is_floating_point() or self.read is _targets.label_matrix:
+            return self._labelled(scores, target, args, mask, weight, sample_weight, reduction, sync)
+        if self.read is _targets.indices and target.shape == scores.shape:
+            return self._expected(scores, target, args, mask, weight, sample_weight, reduction, sync)
+        try:  # a label matrix of floats is not looked through for fractions first
+            return self._labelled(scores, target, args, mask, weight, sample_weight, reduction, sync)
+        except ShortlistError:
+            if target.shape != scores.shape or not holds_shares(target):
+                raise
+        return self._expected(scores, target, args, mask, weight, sample_weight, reduction, sync)
+
+    def _labelled(
+        self,
+        scores: Tensor,
+        given: Target,
+        args: tuple[Any, ...],
+        mask: Tensor | None,
+        weight: Tensor | None,
+        sample_weight: Tensor | None,
+        reduction: str,
+        sync: bool | None,
+    ) -> Tensor:
+        """With labels that are known: class indices or a label matrix."""
         x, world = in_compute_type(scores), world_size(sync)
         native = (
             self.kernel is not None
@@ -76,7 +109,7 @@ class RowLoss:
             and not (self.minds_mask and mask is not None)
             and not (self.per_label and args[0] is not None and (is_learned(args[0]) or transforms_active()))
         )
-        x, target, rows = self.read(x, target, mask, weight, sample_weight, native)
+        x, target, rows = self.read(x, given, mask, weight, sample_weight, native)
         shape = x.shape[:-1]
         if x.ndim != 2:
             assert isinstance(target, Tensor)  # sparse labels go with two dimensions
@@ -95,6 +128,49 @@ class RowLoss:
         if reduction == "none" and len(shape) != 1:
             loss = loss.reshape((*shape, *loss.shape[1:]))
         return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)
+
+    def _expected(
+        self,
+        scores: Tensor,
+        target: Tensor,
+        args: tuple[Any, ...],
+        mask: Tensor | None,
+        weight: Tensor | None,
+        sample_weight: Tensor | None,
+        reduction: str,
+        sync: bool | None,
+    ) -> Tensor:
+        """The expected loss of labels drawn by their shares, exactly: each row once for every label that has a share,
+        which is its weight."""
+        n, shape = scores.shape[-1], scores.shape[:-1]
+        shares = check_shares(in_compute_type(scores), target).reshape(-1, n)
+        if values_visible(shares):
+            row, label = (shares.detach() > 0).nonzero(as_tuple=True)
+        else:  # how many there are may not be asked: all of them
+            row = torch.arange(len(shares), device=shares.device).repeat_interleave(n)
+            label = torch.arange(n, device=shares.device).repeat(len(shares))
+        each = shares[row, label].clamp(min=0)
+        rows_weight = check_sample_weight(scores, sample_weight)
+        if rows_weight is not None:
+            each = each * rows_weight.to(each.dtype).reshape(-1)[row]
+        if mask is not None:
+            check_mask(scores, mask)
+            mask = mask.expand(scores.shape).reshape(-1, n)[row]
+        if not self.per_label:
+            args = tuple(a.reshape(-1)[row] if isinstance(a, Tensor) else a for a in args)
+        loss = self(
+            scores.reshape(-1, n)[row],
+            label,
+            *args,
+            mask=mask,
+            weight=weight,
+            sample_weight=each,
+            reduction=reduction,
+            sync=sync,
+        )
+        if reduction == "none":
+            loss = loss.new_zeros(len(shares)).index_add(0, row, loss).reshape(shape)
+        return loss
 
     def reduced_twin(
         self,
@@ -151,6 +227,8 @@ class RowLoss:
         except ops.BadTarget as bad:  # in terms of the target's own shape
             assert isinstance(target, Tensor)  # what is sparse was checked when it was made
             n = scores.shape[-1]
+            if target.ndim == 1 and bool((target == IGNORE_INDEX).any()):
+                return self._native(scores, unknown_as_minus_1(target), weight, reduction, args, shape, world)
             if target.ndim == 1:
                 raise_bad_index(target.reshape(shape), bad.position, n)
             raise_bad_label(target.reshape(*shape, n), bad.position)

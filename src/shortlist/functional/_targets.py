@@ -19,8 +19,10 @@ from shortlist.checks import (
     check_index_shape,
     check_indices,
     check_label_matrix,
+    check_label_matrix_shape,
     check_mask,
     check_sample_weight,
+    check_shares,
     is_index_target,
     mask_indices,
     raise_bad_label,
@@ -73,13 +75,13 @@ def indices(
 ) -> Rows:
     """Class indices, -1 for an unknown row. A label that the mask takes out has the score -inf."""
     check_index_shape(scores, target)
-    if mask is not None or weight is not None or not native:  # a mask and class weights are looked up by them
-        check_indices(scores, target)
+    if mask is not None or weight is not None or not native or not values_visible(target):
+        target = check_indices(scores, target)  # a mask and class weights are looked up by them
     if mask is None and weight is None and sample_weight is None:
         return scores, target if target.dtype == torch.int64 else target.long(), None
     weight, rows = check_class_weight(scores, weight), check_sample_weight(scores, sample_weight)
     if weight is not None:
-        weight = weight[target.long().clamp(min=0)]
+        weight = weight[target.clamp(min=0)]
         rows = weight if rows is None else without_denormals(weight * rows)
     if mask is not None:
         scores, target = apply_mask(scores, mask), mask_indices(scores, target, mask)
@@ -128,6 +130,38 @@ def label_matrix(
     return scores, ops.in_kernel_type(target), check_sample_weight(scores, sample_weight)
 
 
+def chances(
+    scores: Tensor,
+    target: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    sample_weight: Tensor | None,
+    native: bool,
+) -> Rows:
+    """The probability by which each label is present, -1 where it is unknown. What the mask takes out is unknown."""
+    check_chances(scores, target)
+    if mask is not None:
+        check_mask(scores, mask)
+        target = torch.where(mask, target, -1)
+    return scores, target, check_sample_weight(scores, sample_weight)
+
+
+def holds_chances(target: Any) -> bool:
+    """Whether there are fractions between 0 and 1 in a matrix of floats."""
+    return isinstance(target, Tensor) and target.is_floating_point() and bool(((target > 0) & (target < 1)).any())
+
+
+def check_chances(scores: Tensor, target: Tensor) -> None:
+    """A matrix of the scores' shape: from 0 to 1, or -1 (unknown)."""
+    check_label_matrix_shape(scores, target)
+    if values_visible(target) and target.is_floating_point():
+        bad = ~(((target >= 0) & (target <= 1)) | (target == -1))
+        if bool(bad.any()):
+            raise_bad_label(target, int(bad.flatten().nonzero()[0]))
+    else:
+        check_label_matrix(scores, target)
+
+
 def single_positive(
     scores: Tensor,
     target: Any,
@@ -144,8 +178,7 @@ def single_positive(
     if isinstance(target, SparseLabels):
         index = _stored_label(target)
     elif is_index_target(scores, target):
-        check_indices(scores, target)
-        index = target.long()
+        index = check_indices(scores, target)
     elif native_serves(scores) and values_visible(scores, target):
         index = _present_label(scores, target)
     else:
@@ -161,6 +194,22 @@ def single_positive(
     rows = (index >= 0).to(scores.dtype)
     rows = rows if sample_weight is None else rows * sample_weight
     return scores, index, rows if weight is None else without_denormals(rows * weight[index.clamp(min=0)])
+
+
+def shares(
+    scores: Tensor, target: Tensor, mask: Tensor | None, weight: Tensor | None, sample_weight: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The share of every label in its row, and what that share weighs: 0 in an unknown row, and where the mask takes
+    the label out (the others then share the row)."""
+    given = check_shares(scores, target).clamp(min=0)
+    if mask is not None:
+        check_mask(scores, mask)
+        given = torch.where(mask, given, 0.0)
+    total = given.sum(-1, keepdim=True)
+    weight, sample_weight = check_class_weight(scores, weight), check_sample_weight(scores, sample_weight)
+    weights = given if weight is None else given * weight
+    weights = weights if sample_weight is None else weights * sample_weight.unsqueeze(-1)
+    return given / torch.where(total > 0, total, 1.0), without_denormals(weights)
 
 
 def _present_label(scores: Tensor, target: Tensor) -> Tensor:

@@ -58,7 +58,7 @@ def assume_negative_loss(
         for average-K and for single-positive multi-label data.
 
     Needs:
-        indices or label matrix, unknowns
+        indices or label matrix, unknowns, shares
         A label matrix has at most one present label per row; absent and unknown labels alike count as absent, by
         definition.
 

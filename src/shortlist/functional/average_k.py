@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_not_negative, check_number, check_scores, check_tensor, in_compute_type
+from shortlist.checks import check_not_negative, check_number, check_scores, check_tensor, holds_shares, in_compute_type
 from shortlist.distributed import sum_over_earlier_processes, sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
@@ -18,10 +18,12 @@ from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
 
 _DIGIT = 8  # bits settled per pass of the selection
+_WHOLE = 2**16  # parts of an entry: what share of it counts is a whole number of them
 
 
 def largest_entries(values: Tensor, eligible: Tensor, count: Tensor, world: int) -> Tensor:
-    """Exactly ``count`` eligible entries of the whole batch, the largest; ties go to the earlier entry.
+    """Exactly ``count`` eligible entries of the whole batch, the largest; ties go to the earlier entry. Where
+    ``eligible`` says how much each entry counts (whole numbers), the first of them that count at most ``count``.
 
     Radix selection: each pass counts the values by their next 8 bits and settles 8 bits of the smallest value chosen.
     Work is linear in the entries, ``count`` may be a tensor, and between processes only the 256 counts travel.
@@ -31,52 +33,53 @@ def largest_entries(values: Tensor, eligible: Tensor, count: Tensor, world: int)
     keys = (values.detach() + 0.0).flatten().view(order_type)  # + 0.0: no negative zero
     keys = keys ^ ((keys >> (bits - 1)) & torch.iinfo(order_type).max)  # integers in the order of the floats
     keys = keys ^ torch.iinfo(order_type).min  # read as unsigned digits from here on
-    tied = eligible.flatten()
-    chosen = torch.zeros_like(tied)
+    tied = eligible.flatten().long()
+    chosen = torch.zeros_like(tied, dtype=torch.bool)
     missing = count
     for shift in range(bits - _DIGIT, -1, -_DIGIT):
         digit = (keys >> shift) & (2**_DIGIT - 1)
         counts = torch.zeros(2**_DIGIT, dtype=torch.int64, device=keys.device)
-        counts = sum_over_processes(counts.scatter_add(0, digit.long(), tied.long()), world)
+        counts = sum_over_processes(counts.scatter_add(0, digit.long(), tied), world)
         at_least = F.pad(counts.flip(0).cumsum(0), (1, 0))  # entries with one of the i largest digits
         passed = (at_least[1:] < missing).sum()
         cut = 2**_DIGIT - 1 - passed
-        chosen = chosen | (tied & (digit > cut))
-        tied = tied & (digit == cut)
+        chosen = chosen | ((tied > 0) & (digit > cut))
+        tied = torch.where(digit == cut, tied, 0)
         missing = missing - at_least.gather(0, passed[None])[0]
     place = tied.cumsum(0) + sum_over_earlier_processes(tied.sum(), world)
-    return (chosen | (tied & (place <= missing))).reshape(eligible.shape)
+    return (chosen | ((tied > 0) & (place <= missing))).reshape(eligible.shape)
 
 
 def _terms(
-    set_scores: Tensor, proposals: Tensor, index: Tensor, mask: Tensor | None, counts: Tensor, k: float, world: int
+    set_scores: Tensor, proposals: Tensor, own: Tensor, mask: Tensor | None, weight: Tensor, k: float, world: int
 ) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tensor, Tensor]]]:
-    """(losses, weights) of the observed labels' two terms, and of the candidates' and the negatives' terms."""
+    """(losses, weights) of the observed labels' two terms, and of the candidates' and the negatives' terms.
+
+    ``own``: the share that each entry has in its row's label; ``weight``: what that share weighs. Every entry is
+    somebody else's by the rest of its share: by as much it may be a candidate, or is a negative.
+    """
+    counts = weight.sum(-1)
     observed = counts > 0
     usable = observed.unsqueeze(-1) if mask is None else observed.unsqueeze(-1) & mask
     usable = usable.expand(set_scores.shape)
-    own = index.clamp(min=0).unsqueeze(-1)
     scores = torch.where(usable, bounded(set_scores), 0.0)
     proposals = torch.where(usable, bounded(proposals), float("-inf")).masked_fill(~observed.unsqueeze(-1), 0.0)
     log_share = proposals.log_softmax(-1)
 
-    others = usable & ~is_label(index, scores.shape[-1])
-    eligible = others & ~log_share.isnan()  # a row with a NaN proposes nothing
+    rest = torch.where(usable, ((1 - own) * _WHOLE).round(), 0.0).long()
+    eligible = torch.where(log_share.isnan(), 0, rest)  # a row with a NaN proposes nothing
     rows = sum_over_processes(observed.sum(), world)
     count = torch.minimum(
-        (wide(rows) * (k - 1.0) + 0.5).floor().long(),  # M = floor((K-1)|B| + 1/2)
+        (wide(rows) * (k - 1.0) + 0.5).floor().long() * _WHOLE,  # M = floor((K-1)|B| + 1/2)
         sum_over_processes(eligible.sum(), world),
     )
     candidate = largest_entries(log_share, eligible, count, world)
-    entry_weight = counts.unsqueeze(-1).expand(scores.shape)
+    of_others = torch.where(usable, (counts.unsqueeze(-1) - weight).clamp(min=0), 0.0)
     settled = -F.logsigmoid(torch.where(candidate, scores, -scores))
-    observed_terms = [
-        (-log_share.gather(-1, own).squeeze(-1), counts),
-        (-F.logsigmoid(scores.gather(-1, own).squeeze(-1)), counts),
-    ]
+    observed_terms = [(torch.where(weight > 0, -log_share, 0.0), weight), (-F.logsigmoid(scores), weight)]
     set_terms = [
-        (settled, torch.where(candidate, entry_weight, 0.0)),
-        (settled, torch.where(others & ~candidate, entry_weight, 0.0)),
+        (settled, torch.where(candidate, of_others, 0.0)),
+        (settled, torch.where(candidate, 0.0, of_others)),
     ]
     return observed_terms, set_terms
 
@@ -84,15 +87,15 @@ def _terms(
 def _average_k_twin(
     scores: Tensor,
     proposals: Tensor,
-    index: Tensor,
-    counts: Tensor,
+    own: Tensor,
+    weight: Tensor,
     k: float,
     alpha: float,
     mean: bool,
     mask: Tensor | None = None,
     world: int = 1,
 ) -> Tensor:
-    observed_terms, set_terms = _terms(scores, proposals, index, mask, counts, k, world)
+    observed_terms, set_terms = _terms(scores, proposals, own, mask, weight, k, world)
     terms = [(1.0, *term) for term in observed_terms] + [(alpha, *term) for term in set_terms]
     totals = sum_over_processes(torch.stack([total.sum().detach() for _, _, total in terms]), world)
     loss = scores.new_zeros(())
@@ -126,7 +129,9 @@ class _AverageK(Native):
         return torch.func.vjp(lambda s, p: self.twin(s, p, *rows), scores, proposals)[1](upstream)
 
     def twin(self, scores: Tensor, proposals: Tensor, index: Tensor, counts: Tensor) -> Tensor:
-        return _average_k_twin(scores, proposals, index, counts, self.k, self.alpha, self.mean).unsqueeze(0)
+        own = is_label(index, scores.shape[-1]).to(scores.dtype)
+        weight = own * counts.unsqueeze(-1)
+        return _average_k_twin(scores, proposals, own, weight, self.k, self.alpha, self.mean).unsqueeze(0)
 
 
 def average_k_loss(
@@ -155,9 +160,11 @@ def average_k_loss(
         average: small where the image is clear, large where it is not. `shortlist.nn.AverageKHead` makes both scores.
 
     Needs:
-        indices or label matrix, unknowns
+        indices or label matrix, unknowns, shares
         A label matrix has at most one present label per row; absent and unknown labels alike may become candidates, by
-        definition. Batches of a few dozen rows or more; two score matrices.
+        definition. With shares of votes, the means are those expected of labels drawn by them: an entry counts by its
+        share as the label and by the rest as another, and C is the first of the entries of which as many are expected
+        to be others. Batches of a few dozen rows or more; two score matrices.
 
     Reference:
         Garcin et al., "A two-head loss function for deep Average-K classification", 2023, eq. 15.
@@ -192,15 +199,22 @@ def average_k_loss(
     check_number(k, 1, labels, f"k must be between 1 and {labels} (the number of labels)")
     check_not_negative(alpha, "alpha")
     world = world_size(sync)
-    proposals = in_compute_type(proposal_scores)
-    scores, index, counts = _targets.single_positive(
-        in_compute_type(set_scores), target, mask, weight, sample_weight, native=False
-    )
-    flat = (scores.reshape(-1, labels), proposals.reshape(-1, labels), index.reshape(-1), counts.reshape(-1))
+    scores, proposals = in_compute_type(set_scores), in_compute_type(proposal_scores)
+    heads = (scores.reshape(-1, labels), proposals.reshape(-1, labels))
     call = _AverageK(float(k), float(alpha), reduction == "mean")
-    if world == 1 and mask is None and scores.dtype == proposals.dtype and not counts.requires_grad:
-        loss = call(*flat).squeeze(0)
-    else:  # the choice of candidates is one over all processes
-        mask = None if mask is None else mask.expand(scores.shape).reshape(-1, labels)
-        loss = _average_k_twin(*flat, call.k, call.alpha, call.mean, mask, world)
+    try:
+        _, index, counts = _targets.single_positive(scores, target, mask, weight, sample_weight, native=False)
+        assert counts is not None
+        if world == 1 and mask is None and scores.dtype == proposals.dtype and not counts.requires_grad:
+            loss = call(*heads, index.reshape(-1), counts.reshape(-1)).squeeze(0)
+            return loss if loss.dtype == set_scores.dtype else loss.to(set_scores.dtype)
+        own = is_label(index, labels).to(scores.dtype)
+        weights = own * counts.unsqueeze(-1)
+    except ShortlistError:
+        if not isinstance(target, Tensor) or target.shape != scores.shape or not holds_shares(target):
+            raise
+        own, weights = _targets.shares(scores, target, mask, weight, sample_weight)
+    mask = None if mask is None else mask.expand(scores.shape).reshape(-1, labels)
+    rows = (own.reshape(-1, labels), weights.reshape(-1, labels))
+    loss = _average_k_twin(*heads, *rows, call.k, call.alpha, call.mean, mask, world)  # one choice over all processes
     return loss if loss.dtype == set_scores.dtype else loss.to(set_scores.dtype)

@@ -4,13 +4,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_scores, check_weight_values, in_compute_type, number_tensor
+from shortlist.checks import (
+    check_number,
+    check_scores,
+    check_weight_values,
+    in_compute_type,
+    number_tensor,
+    values_visible,
+)
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
 from shortlist.functional._frame import bounded
 from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import ops
-from shortlist.labels.sparse_labels import Target
+from shortlist.labels.sparse_labels import Target, dense_labels
 
 
 def _binary_entries(scores: Tensor, present: Tensor, absent: Tensor, pos_weight: Tensor | None) -> Tensor:
@@ -26,6 +33,16 @@ def _binary_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> t
     return _binary_entries(scores, target == 1, target == 0, pos_weight), target != -1
 
 
+def _shares_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The expected losses of entries that are present with a probability."""
+    known = target >= 0
+    scores = torch.where(known, bounded(scores), 0.0)
+    chance = torch.where(known, target.to(scores.dtype), 0.0)
+    present = -F.logsigmoid(scores) if pos_weight is None else -F.logsigmoid(scores) * pos_weight
+    return torch.where(known, chance * present - (1 - chance) * F.logsigmoid(-scores), 0.0), known
+
+
+_SHARES = RowLoss(None, _shares_twin, _targets.chances, of="entries", spreads_nan=False, per_label=True)
 _LOSS = RowLoss(
     ops.binary, _binary_twin, _targets.label_matrix, of="entries", spreads_nan=False, per_label=True
 )
@@ -36,6 +53,7 @@ def binary_loss(
     target: Target,
     *,
     pos_weight: Tensor | float | None = None,
+    label_smoothing: float = 0.0,
     mask: Tensor | None = None,
     sample_weight: Tensor | None = None,
     reduction: str = "mean",
@@ -52,14 +70,16 @@ def binary_loss(
         `two_way_loss` and `asymmetric_loss` usually rank better.
 
     Needs:
-        label matrix, unknowns
-        Unknown labels are left out of the sum and of the count.
+        label matrix, unknowns, shares
+        Unknown labels are left out of the sum and of the count. Floats between 0 and 1 are the probabilities (or the
+        shares of votes) by which a label is present: y in the formula.
 
     Reference:
         The logistic likelihood; no single source.
 
     Options:
         pos_weight: weight of present labels, a number or one per label; it does not enter the count.
+        label_smoothing: e moves every label's y to 1 - e/2 and e/2.
         mask: bool, broadcastable to the scores; False takes a label out of its row.
         sample_weight: one weight per row.
         reduction: "mean", "sum" or "none" (one loss per entry).
@@ -72,7 +92,25 @@ def binary_loss(
     """
     check_scores(scores)
     weight = _pos_weight(in_compute_type(scores), pos_weight)
-    return _LOSS(scores, target, weight, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)
+    check_number(label_smoothing, 0, 1, "label_smoothing must be between 0 and 1")
+    if label_smoothing > 0:
+        target = _smoothed(scores, target, label_smoothing)
+    unseen = isinstance(target, Tensor) and target.is_floating_point() and not values_visible(target)
+    if not unseen and label_smoothing == 0:
+        try:  # a label matrix of floats is not looked through for fractions first
+            return _LOSS(scores, target, weight, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)
+        except ShortlistError:
+            if not _targets.holds_chances(target):
+                raise
+    return _SHARES(scores, target, weight, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)
+
+
+def _smoothed(scores: Tensor, given: Target, label_smoothing: float) -> Tensor:
+    """Known labels moved towards 1/2."""
+    target = dense_labels(_targets.at_the_door(scores, given))
+    _targets.check_chances(scores, target)
+    chance = target.to(torch.int16 if target.dtype == torch.uint8 else target.dtype).to(in_compute_type(scores).dtype)
+    return torch.where(chance == -1, -1.0, torch.lerp(chance, torch.full_like(chance, 0.5), label_smoothing))
 
 
 def _pos_weight(scores: Tensor, pos_weight: Tensor | float | None) -> Tensor | None:

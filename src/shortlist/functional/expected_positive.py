@@ -71,7 +71,7 @@ def expected_positive_loss(
         one label per example was recorded, about k apply on average, and nothing is known of the others.
 
     Needs:
-        indices or label matrix, unknowns
+        indices or label matrix, unknowns, shares
         A label matrix has at most one present label per row. Scores of absent and unknown labels alike enter K, by
         definition; rows without an observed label do not.
 

@@ -14,6 +14,7 @@ from shortlist.checks import (
     check_sample_weight,
     check_scores,
     check_tensor,
+    holds_shares,
     transforms_active,
     whole,
 )
@@ -150,7 +151,8 @@ def _check_whole(features: Tensor, target: Tensor, labels: int) -> None:
     """Raise what is wrong with the target in terms of the whole batch, if that is what was wrong."""
     scores = _unmade(features, labels)
     if target.shape == scores.shape:
-        check_label_matrix(scores, target)
+        if not holds_shares(target):
+            check_label_matrix(scores, target)
     else:
         check_indices(scores, target)
 

@@ -248,7 +248,7 @@ def lml_loss(
         relations of an image (scene graphs).
 
     Needs:
-        indices or label matrix, unknowns
+        indices or label matrix, unknowns, shares
         Absent and unknown labels count alike: only present ones enter the likelihood. A row with no more than k usable
         labels has loss 0.
 

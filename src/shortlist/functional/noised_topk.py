@@ -123,7 +123,7 @@ def noised_topk_loss(
         rare class gets a larger margin.
 
     Needs:
-        indices
+        indices, shares
         1 <= k <= L - 1. A row with fewer than k + 1 usable labels (mask, -inf) has loss 0.
 
     Reference:

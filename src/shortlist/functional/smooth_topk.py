@@ -69,8 +69,10 @@ def smooth_topk_loss(
         k = 1, tau = 1, alpha = 0 is cross-entropy.
 
     Needs:
-        indices
-        1 <= k <= L - 1. A row with fewer than k usable rivals (mask, -inf) has loss 0.
+        indices, shares
+        1 <= k <= L - 1. A row with fewer than k usable rivals (mask, -inf) has loss 0. Shares of votes
+        (`shortlist.labels.from_votes`) give the expected loss of a label drawn by them, at the cost of as many rows as
+        labels have a share.
 
     Reference:
         Berrada, Zisserman, Kumar, "Smooth Loss Functions for Deep Top-k Classification", ICLR 2018.
@@ -81,7 +83,7 @@ def smooth_topk_loss(
         mask: bool, broadcastable to the scores; False takes a label out of its row (its own label: the row is ignored).
         weight: one per class, as in ``torch.nn.functional.cross_entropy``.
         sample_weight: one per row.
-        reduction: "mean" (over what was observed), "sum" or "none". Rows with target -1 are ignored.
+        reduction: "mean" (over what was observed), "sum" or "none". Rows with target -1 or -100 are ignored.
         sync: count over all processes; None means yes when ``torch.distributed`` is initialised.
 
     Example:
@@ -125,7 +127,7 @@ def topk_hinge_loss(
         comparing with the smooth loss; alone its gradient touches two labels per row and trains poorly.
 
     Needs:
-        indices
+        indices, shares
 
     Reference:
         Lapin, Hein, Schiele, "Top-k Multiclass SVM", NIPS 2015, in the form of Berrada et al. 2018, eq. 19.

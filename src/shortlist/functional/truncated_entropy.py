@@ -63,7 +63,7 @@ def truncated_entropy_loss(
         the top k is hardly pushed. k = 1 is cross-entropy for one label.
 
     Needs:
-        indices or label matrix, unknowns
+        indices or label matrix, unknowns, shares
         Unknown labels count as not observed: they are rivals unless masked. With no rival left the loss is 0.
 
     Reference:

@@ -1,4 +1,4 @@
-"""Labels: the label matrix (1 present, 0 absent, -1 unknown), its converters, and ``LabelSets``."""
+"""Labels: the label matrix (1 present, 0 absent, -1 unknown), its converters, votes, and ``LabelSets``."""
 
 from shortlist.labels.converters import (
     check_label_matrix,
@@ -10,6 +10,7 @@ from shortlist.labels.converters import (
 )
 from shortlist.labels.label_sets import LabelSets
 from shortlist.labels.sparse_labels import SparseLabels
+from shortlist.labels.votes import from_pair_answers, from_votes
 
 __all__ = [
     "LabelSets",
@@ -18,6 +19,8 @@ __all__ = [
     "from_chexpert",
     "from_indices",
     "from_nan",
+    "from_pair_answers",
     "from_sets",
     "from_signed",
+    "from_votes",
 ]

@@ -74,7 +74,7 @@ def from_indices(y: Tensor, num_labels: int) -> Tensor: ...
 @overload
 def from_indices(y: Any, num_labels: int) -> LabelMatrix: ...
 def from_indices(y: Any, num_labels: int) -> Any:
-    """The label matrix of class indices: the row's own label present, the others absent; -1 is a row of unknowns.
+    """The label matrix of class indices: the row's own label present, the others absent; -1 or -100: all unknown.
 
     >>> from_indices([2, -1], num_labels=3)
     array([[ 0,  0,  1], [-1, -1, -1]], dtype=int8)
@@ -89,15 +89,16 @@ def from_indices(y: Any, num_labels: int) -> Any:
         whole = y.dtype.kind in "iu"
     if not whole or y.ndim == 0:
         raise ShortlistError(f"y must hold class indices of an integer type, got shape {tuple(y.shape)} of {y.dtype}")
-    bad = (y < -1) | (y >= num_labels)
+    unknown = (y == -1) | (y == -100)  # what PyTorch and Hugging Face write
+    bad = ~unknown & ((y < 0) | (y >= num_labels))
     if bool(bad.any()):
         at = first_true(_on_cpu(bad))
-        raise _bad_entry("y", at, y[at], f"0..{num_labels - 1}, or -1 for an unknown row")
+        raise _bad_entry("y", at, y[at], f"0..{num_labels - 1}, or -1 (or -100) for an unknown row")
     if isinstance(y, Tensor):
         own = y.unsqueeze(-1) == torch.arange(num_labels, device=y.device)
-        return own.to(torch.int8).masked_fill_(y.unsqueeze(-1) == -1, -1)
+        return own.to(torch.int8).masked_fill_(unknown.unsqueeze(-1), -1)
     own = (y[..., None] == np.arange(num_labels)).astype(np.int8)
-    own[y == -1] = -1
+    own[unknown] = -1
     return own
 
 

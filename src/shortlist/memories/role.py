@@ -227,8 +227,7 @@ class ROLELoss(nn.Module):
         if scores.ndim != 2 or scores.shape[1] != self.num_labels:
             raise ShortlistError(f"scores must have shape (rows, {self.num_labels}), got {tuple(scores.shape)}")
         if is_index_target(scores, target):
-            check_indices(scores, target)
-            present = is_label(target, self.num_labels)
+            present = is_label(check_indices(scores, target), self.num_labels)
         else:
             check_label_matrix(scores, target)
             present = target == 1

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shortlist.metrics.label_sets import SetCoverage as SetCoverage
     from shortlist.metrics.label_sets import SetFScore as SetFScore
     from shortlist.metrics.label_sets import SetSize as SetSize
+    from shortlist.metrics.label_sets import VoteCoverage as VoteCoverage
     from shortlist.metrics.promises import CalibrationError as CalibrationError
     from shortlist.metrics.promises import CoverageGap as CoverageGap
     from shortlist.metrics.propensity import PropensityNDCGAtK as PropensityNDCGAtK
@@ -44,6 +45,7 @@ _HOME = {
     "SetSize": "shortlist.metrics.label_sets:SetSize",
     "ShotGroups": "shortlist.metrics.shot_groups:ShotGroups",
     "TopKAccuracy": "shortlist.metrics.ranking:TopKAccuracy",
+    "VoteCoverage": "shortlist.metrics.label_sets:VoteCoverage",
     **METRIC_CLASSES,  # of vertical rooms
 }
 

@@ -17,6 +17,7 @@ from shortlist.metrics.functional.label_sets import (
     predicted_and_truth,
     set_sizes,
     size_histogram,
+    vote_rows,
 )
 from shortlist.metrics.inputs import as_tensor
 from shortlist.metrics.states import CountMetric, RowMean, synced
@@ -139,6 +140,21 @@ class SetCoverage(RowMean):
     def per_class(self) -> Tensor:
         """Share of the examples of every class whose set holds it; NaN for a class without examples."""
         return (self.hits / self.present).float()
+
+
+class VoteCoverage(RowMean):
+    """Mean share of a row's votes that are for labels in its set. Rows without a vote are left out.
+
+    >>> import torch
+    >>> from shortlist.labels import LabelSets
+    >>> metric = VoteCoverage()
+    >>> metric.update(LabelSets([0, 2, 3], [0, 1, 1], num_labels=3), torch.tensor([[3, 1, 0], [1, 0, 1]]))
+    >>> metric.compute()
+    tensor(0.5000)
+    """
+
+    def update(self, sets: Any, votes: Any) -> None:
+        self._add_rows(vote_rows(sets, votes))
 
 
 class SetFScore(RowMean):

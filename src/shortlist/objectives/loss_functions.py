@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist import functional as losses
-from shortlist.checks import check_indices, check_scores
+from shortlist.checks import check_indices, check_scores, check_shares
 from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.links import Link
@@ -138,18 +138,29 @@ def cross_entropy_loss(
     weight: Tensor | None = None,
     sync: bool | None = None,
 ) -> Tensor:
-    """Softmax cross-entropy, a mean over the rows with a known label (of all processes); 0 where there is none."""
+    """Softmax cross-entropy, a mean over the rows with a known label (of all processes); 0 where there is none.
+
+    Shares of the labels (soft targets) give the expected cross-entropy of a label drawn by them.
+    """
     check_scores(scores)
-    check_indices(scores, target)
     if not 0 <= label_smoothing <= 1:
         raise ShortlistError(f"label_smoothing must be between 0 and 1, got {label_smoothing!r}")
-    target = target.long()
     weight = None if weight is None else weight.to(scores.dtype)
-    total = F.cross_entropy(
-        scores, target, weight, ignore_index=-1, label_smoothing=label_smoothing, reduction="sum"
-    )
+    if target.is_floating_point() and target.shape == scores.shape:
+        shares = check_shares(scores, target)
+        known = shares[..., 0] >= 0
+        rows = F.cross_entropy(
+            scores, shares.clamp(min=0), weight, label_smoothing=label_smoothing, reduction="none"
+        )
+        total = torch.where(known, rows, 0.0).sum()
+    else:
+        target = check_indices(scores, target)
+        known = target >= 0
+        total = F.cross_entropy(
+            scores, target, weight, ignore_index=-1, label_smoothing=label_smoothing, reduction="sum"
+        )
     world = world_size(sync)
-    return world * total / sum_over_processes((target >= 0).sum(), world).clamp(min=1)
+    return world * total / sum_over_processes(known.sum(), world).clamp(min=1)
 
 
 class _TopK(LossFunctionObjective):
@@ -209,7 +220,8 @@ class CrossEntropy(_TopK):
             alpha=0.0,
             reduction="sum",
         )
-        return total / sum_over_processes((target >= 0).sum(), world).clamp(min=1)
+        known = target >= 0 if target.ndim == 1 else target[:, 0] >= 0
+        return total / sum_over_processes(known.sum(), world).clamp(min=1)
 
 
 @register

@@ -189,8 +189,10 @@ def _levels(contents: Mapping[str, Any]) -> Chart:
     }  # fmt: skip
 
 
-def training_charts(curves: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Chart]:
-    """For each number of the histories, its curve in every run."""
+def training_charts(
+    curves: Sequence[Mapping[str, Any]], names: Sequence[str], across: str = "epoch"
+) -> list[Chart]:
+    """For each number of the histories, its curve in every run; ``across`` is what they are counted by."""
     charts = []
     for curve in curves:
         xs, ys = zip(*(point for line in curve["lines"] for point in line["points"]), strict=True)
@@ -203,7 +205,7 @@ def training_charts(curves: Sequence[Mapping[str, Any]], names: Sequence[str]) -
             "title": curve["name"].replace("_", " "),
             "height": 200,
             "x": {
-                "from": left - room, "to": right + room, "name": "epoch",
+                "from": left - room, "to": right + room, "name": across,
                 "ticks": [[v, f"{v:g}"] for v in nice_ticks(left, right) if v == round(v)],
             },
             "y": {"from": low, "to": high, "ticks": [[v, f"{v:.4g}"] for v in nice_ticks(low, high, 4)]},
@@ -212,7 +214,7 @@ def training_charts(curves: Sequence[Mapping[str, Any]], names: Sequence[str]) -
                 {"color": line["model"], "point": line["points"][0]}
                 for line in curve["lines"] if len(line["points"]) == 1
             ],
-            "description": f"{curve['name']} by epoch; at the end: {end}.",
+            "description": f"{curve['name']} by {across}; at the end: {end}.",
         })  # fmt: skip
     return charts
 

@@ -1,4 +1,4 @@
-"""A run directory, and what the commands do with it: fit, train, calibrate, predict, evaluate, report,
+"""A run directory, and what the commands do with it: fit, train, tune, calibrate, predict, evaluate, report,
 export.
 
 Each of these does what the command of its name does, and returns what that command prints as JSON.
@@ -15,6 +15,7 @@ from shortlist.runs.prepare import Prepared, prepare, try_out
 from shortlist.runs.report import report
 from shortlist.runs.run import Run, load_run
 from shortlist.runs.train import train, train_prepared
+from shortlist.runs.tune import tune
 
 __all__ = [
     "Predictor",
@@ -34,4 +35,5 @@ __all__ = [
     "train",
     "train_prepared",
     "try_out",
+    "tune",
 ]

@@ -9,14 +9,15 @@ from torch import Tensor
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
+from shortlist.metrics.functional.set_summary import truth_summary
 from shortlist.named import Named
 from shortlist.runs.config import parse_named
 from shortlist.runs.given import Given, scores_for_calibration
 from shortlist.runs.results import results_of, skipped_images
-from shortlist.runs.rule_files import save_rules
 from shortlist.runs.run import Run
 from shortlist.runs.scores import read_rows
 from shortlist.sets.named import Batch, Batches, fit_rules, needed, usual_rules
+from shortlist.sets.rule_files import save_rules
 from shortlist.training.scored import pick
 
 
@@ -27,6 +28,7 @@ def calibrate(
     data: Dataset | str | None = None,
     scores: PathLike | None = None,
     labels: PathLike | None = None,
+    truth: PathLike | None = None,
     link: str | None = None,
     out: PathLike | None = None,
     groups: PathLike | None = None,
@@ -38,8 +40,10 @@ def calibrate(
 
     ``rules`` are such as ``"average-k:k=3"``; without any, those of the run's config, or the usual ones. ``data`` is a
     part of the run (its calibration data, else its validation data, if not given) or a data set. ``scores`` and
-    ``labels`` are files of any other model, ``out`` is where the rules go: ``RUN/rules`` for a run. ``groups`` and
-    ``weights`` are files with one value for each row, for rules such as ``"conformal:by_group=true"``.
+    ``labels`` are files of any other model, ``out`` is where the rules go: ``RUN/rules`` for a run. ``truth`` is a file
+    of all right labels (0 and 1) or of votes (other numbers) beside ``scores``, which rules such as
+    ``"conformal:labels=votes"`` are fitted on. ``groups`` and ``weights`` are files with one value for each row, for
+    rules such as ``"conformal:by_group=true"``.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}, "epochs": 1}
@@ -49,14 +53,16 @@ def calibrate(
     (['top-k-5', 'average-k-5', 'conformal-0.1'], ['average-k-3'])
     """
     wanted = [parse_named(rule) for rule in rules]
-    given = scores_for_calibration(run, data, scores, labels, link, allow_import)
+    given = scores_for_calibration(run, data, scores, labels, link, allow_import, truth)
     wanted = wanted or given.rules
     if not wanted:
         if given.target is None:
             raise ShortlistError("without --labels say which rule to fit, such as --rule average-k:k=5")
         wanted = usual_rules(given.target, given.scored.num_labels, given.k, given.link)
     rows = read_rows(groups, weights, given.scored.rows)
-    fitted = fit_rules(wanted, _fitting(given, rows), given.target, given.link, given.name, allow_import, rows)
+    fitted = fit_rules(
+        wanted, _fitting(given, rows), given.target, given.link, given.name, allow_import, rows, truth=given.truth
+    )
     if out is None and given.run is None:
         raise ShortlistError("with --scores say where the rules go: --out DIR")
     folder = given.run.path / "rules" if out is None and given.run is not None else Path(out or "")
@@ -76,6 +82,10 @@ def calibrate(
         whole = given.scored.whole()
         sets = {name: rule.predict(whole, **needed(rule, rows)) for name, rule in fitted.items()}
         sizes = {name: {"size": float(answered.sizes.mean())} for name, answered in sets.items()}
+        if given.truth is not None:
+            for name, answered in sets.items():
+                of_truth = truth_summary(answered, given.truth)
+                sizes[name] |= {f"truth-{key}": estimate.value for key, estimate in of_truth.items()}
         promises = {name: rule.promise for name, rule in fitted.items() if rule.promise}
         found = {"rules": sizes, "metrics": {}, "examples": len(whole), "promises": promises}
     skipped = skipped_images(given.skipped)

@@ -146,14 +146,28 @@ def as_config(config: RunConfig | Mapping[str, Any] | PathLike, overrides: Itera
     return load_config(config, overrides)
 
 
+def content_of(config: Mapping[str, Any] | PathLike, overrides: Iterable[str] = ()) -> dict[str, Any]:
+    """The keys and values of a mapping or a YAML file, not checked yet, with ``key=value`` overrides applied."""
+    if isinstance(config, Mapping):
+        changed = copy.deepcopy(dict(config))
+    else:
+        changed = _mapping(_text_of(config), os.fspath(config))
+    for override in overrides:
+        apply_override(changed, override)
+    return changed
+
+
 def load_config(path: PathLike, overrides: Iterable[str] = ()) -> RunConfig:
     """The config in a YAML file, with ``key=value`` overrides applied; all problems are reported in one error."""
+    return parse_config(_text_of(path), overrides, where=os.fspath(path))
+
+
+def _text_of(path: PathLike) -> str:
     try:
         with open(path, encoding="utf-8") as file:
-            text = file.read()
+            return file.read()
     except (FileNotFoundError, IsADirectoryError):
         raise ShortlistError(f"there is no config file {os.fspath(path)}") from None
-    return parse_config(text, overrides, where=os.fspath(path))
 
 
 def parse_config(text: str, overrides: Iterable[str] = (), where: str = "config") -> RunConfig:
@@ -166,12 +180,16 @@ def parse_config(text: str, overrides: Iterable[str] = (), where: str = "config"
     Traceback (most recent call last):
     shortlist.ShortlistError: config: optimizer.lrr: there is no such key; did you mean 'lr'?; allowed here: name, ...
     """
+    return check_config(_mapping(text, where), overrides, where)
+
+
+def _mapping(text: str, where: str) -> dict[str, Any]:
     content = read_yaml(text, where)
     if content is None:
         content = {}
     if not isinstance(content, dict):
         raise ShortlistError(f"{where}: a config is a mapping of keys to values, got {type(content).__name__}")
-    return check_config(content, overrides, where)
+    return content
 
 
 def check_config(content: Mapping[str, Any], overrides: Iterable[str] = (), where: str = "config") -> RunConfig:

@@ -24,6 +24,7 @@ def evaluate(
     overrides: Sequence[str] = (),
     scores: PathLike | None = None,
     labels: PathLike | None = None,
+    truth: PathLike | None = None,
     rules: PathLike | None = None,
     link: str | None = None,
     out: PathLike | None = None,
@@ -38,7 +39,9 @@ def evaluate(
 
     ``data`` is a part of the run (``"test"``), a file or folder, or a data set; ``overrides`` change the options of its
     reader. Images that cannot be decoded are left out and listed as ``skipped``. ``metrics`` are names such as
-    ``"topk-accuracy@3"``; the usual ones if none are given. ``groups`` and ``weights`` as for ``calibrate``.
+    ``"topk-accuracy@3"``; the usual ones if none are given. ``truth`` is a file that says more than the ``labels``
+    beside ``scores``: all right labels (a matrix of 0 and 1), or votes for every label (other numbers), whose share in
+    the sets is ``truth-coverage``. ``groups`` and ``weights`` as for ``calibrate``.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
@@ -48,7 +51,7 @@ def evaluate(
     >>> found["examples"], found["metrics"]
     (20, {'topk-accuracy@100': 1.0})
     """
-    given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labels=labels)
+    given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labels=labels, truth=truth)
     if given.task is not None and given.dataset is not None and given.run is not None:
         facts = given.run.facts[given.dataset.kind]
         found = given.task.results(given.dataset, given.scored.whole(), metrics, facts, allow_import)

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data import Dataset
@@ -16,10 +18,10 @@ from shortlist.metrics.functional import label_propensities
 from shortlist.named import Named
 from shortlist.runs.find_data import find_data
 from shortlist.runs.predictor import Predictor
-from shortlist.runs.rule_files import load_rules
 from shortlist.runs.run import Run, open_run
-from shortlist.runs.scores import read_labels, read_scores
+from shortlist.runs.scores import read_labels, read_scores, read_truth
 from shortlist.sets import SetRule
+from shortlist.sets.rule_files import load_rules
 from shortlist.tasks import Task
 from shortlist.text import command
 from shortlist.training.scored import Scored
@@ -37,7 +39,7 @@ class Given:
     predictor: Predictor
     objective: str | None = None
     k: float | None = None  # the objective's
-    truth: LabelSets | None = None
+    truth: LabelSets | NDArray[Any] | None = None  # all right labels, or votes
     ids: tuple[str, ...] | None = None
     dataset: Dataset | None = None  # that they are of
     rules: list[Named] = field(default_factory=list)  # that the config asks for
@@ -73,11 +75,12 @@ def scores_for_calibration(
     labels: PathLike | None,
     link: str | None,
     allow: Sequence[str],
+    truth: PathLike | None = None,
 ) -> Given:
     """Held-out scores: of the run's calibration data, else of its validation data, where no other is named."""
-    _check_source(run, scores, labels, link)
+    _check_source(run, scores, labels, link, truth)
     if scores is not None:
-        return _from_files(scores, labels, link, {})
+        return _from_files(scores, labels, link, {}, truth)
     opened = open_run(_needed(run), allow)
     if opened.task is not None:
         raise ShortlistError(opened.task.calibration)
@@ -99,9 +102,10 @@ def scores_for_prediction(
     allow: Sequence[str],
     labelled: bool = True,
     labels: PathLike | None = None,
+    truth: PathLike | None = None,
 ) -> Given:
     """The scores to make sets of, with the fitted rules."""
-    _check_source(run, scores, labels, link)
+    _check_source(run, scores, labels, link, truth)
     if scores is not None:
         if labelled and labels is None:
             raise ShortlistError("--scores are evaluated against --labels: give both")
@@ -110,7 +114,7 @@ def scores_for_prediction(
                 f"there are no rules in {rules}: write them with "
                 + command("shortlist", "calibrate", "--out", rules)
             )
-        return _from_files(scores, labels, link, load_rules(rules, allow) if rules is not None else {})
+        return _from_files(scores, labels, link, load_rules(rules, allow) if rules is not None else {}, truth)
     if rules is not None:
         raise ShortlistError("--rules goes with --scores: a run has its own rules")
     if data is None:
@@ -138,23 +142,36 @@ def _from_run(run: Run, dataset: Dataset, name: str) -> Given:
     )
 
 
-def _from_files(scores: PathLike, labels: PathLike | None, link: str | None, fitted: dict[str, SetRule]) -> Given:
+def _from_files(
+    scores: PathLike,
+    labels: PathLike | None,
+    link: str | None,
+    fitted: dict[str, SetRule],
+    truth: PathLike | None = None,
+) -> Given:
     values = read_scores(scores)
     target = read_labels(labels, values) if labels is not None else None
     single = target is None or target.ndim == 1
     if link is None:
         link = usual_link(single)
     predictor = Predictor(None, default_names(values.shape[1]), link=check_link(link), single=single, rules=fitted)
-    return Given(Scored.of(values), target, link, Path(scores).stem, predictor, fitted=fitted)
+    known = None if truth is None else read_truth(truth, values)
+    return Given(Scored.of(values), target, link, Path(scores).stem, predictor, fitted=fitted, truth=known)
 
 
 def _check_source(
-    run: Run | PathLike | None, scores: PathLike | None, labels: PathLike | None, link: str | None
+    run: Run | PathLike | None,
+    scores: PathLike | None,
+    labels: PathLike | None,
+    link: str | None,
+    truth: PathLike | None,
 ) -> None:
     if (run is None) == (scores is None):
         raise ShortlistError("give either a run directory, or --scores FILE of another model")
     if run is not None and labels is not None:
         raise ShortlistError("--labels goes with --scores: the data of a run has its own labels")
+    if run is not None and truth is not None:
+        raise ShortlistError("--truth goes with --scores: the data of a run has its own truth (truth_key of a reader)")
     if run is not None and link is not None:
         raise ShortlistError("--link goes with --scores: the objective of a run has its own link")
     if link is not None:

@@ -5,8 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from shortlist.labels import LabelSets
-from shortlist.metrics.functional.set_summary import SetOutcomes, judged
+from shortlist.metrics.functional.set_summary import SetOutcomes, judged, outcomes_by
 from shortlist.metrics.streams import Stream
 from shortlist.sets import SetRule
 from shortlist.sets.named import needed
@@ -14,12 +13,13 @@ from shortlist.sets.named import needed
 
 class Judge:
     """Sees every batch once, and is merged with those that saw others. It then has the outcomes of all sets, and the
-    ``values`` of the metrics, but for those that must see everything again: ``look_again`` is a judge for these."""
+    ``values`` of the metrics, but for those that must see everything again: ``look_again`` is a judge for these.
+    ``truth``: such as it will be given, all right labels or votes."""
 
-    def __init__(self, streams: Mapping[str, Stream], rules: Mapping[str, SetRule]) -> None:
+    def __init__(self, streams: Mapping[str, Stream], rules: Mapping[str, SetRule], truth: Any = None) -> None:
         self.streams, self.rules = dict(streams), dict(rules)
         self.outcomes = {name: SetOutcomes() for name in rules}
-        self.of_truth = {name: SetOutcomes() for name in rules}
+        self.of_truth: dict[str, Any] = {name: outcomes_by(truth) for name in rules}
         self.examples = 0
         self.judged = {"rows": 0, "labels": 0, "unknown": 0}
         self.values: dict[str, float] = {}
@@ -28,7 +28,7 @@ class Judge:
         self,
         scores: Tensor,
         target: Any,
-        truth: LabelSets | None = None,
+        truth: Any = None,
         rows: Mapping[str, Any] | None = None,
         first_row: int = 0,
     ) -> None:
@@ -82,7 +82,7 @@ class Judge:
             summary = outcomes.summary()
             if with_truth:
                 of_truth = self.of_truth[name].summary()
-                summary |= {f"truth-{key}": of_truth[key] for key in ("coverage", "exact")}
+                summary |= {f"truth-{key}": of_truth[key] for key in ("coverage", "exact") if key in of_truth}
             found["rules"][name] = {key: estimate.value for key, estimate in summary.items()}
             found["intervals"][name] = {key: [estimate.low, estimate.high] for key, estimate in summary.items()}
         return found

@@ -22,6 +22,7 @@ def report(
     out: PathLike | None = None,
     scores: PathLike | None = None,
     labels: PathLike | None = None,
+    truth: PathLike | None = None,
     link: str | None = None,
     rules: PathLike | None = None,
     calibration: PathLike | None = None,
@@ -38,8 +39,9 @@ def report(
     ``runs`` is one run or several, shown side by side on the ``part`` of their data: test, else validation, if not
     given. ``out`` is the folder: ``RUN/report`` for one run. ``explain`` shows for some examples the training examples
     that speak for their labels; of imcl it is always shown. The other options are for files of another model's
-    ``scores`` and ``labels``: held-out scores that set the thresholds, the labels' names, the mean set size to start
-    from. ``groups`` and ``weights`` as for ``calibrate``, of the examples that are shown; coverage is told by group.
+    ``scores`` and ``labels``: all right labels (``truth``, a matrix of 0 and 1), held-out scores that set the
+    thresholds, the labels' names, the mean set size to start from. ``groups`` and ``weights`` as for ``calibrate``, of
+    the examples that are shown; coverage is told by group.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
@@ -52,7 +54,8 @@ def report(
     if bool(given) == (scores is not None):
         raise ShortlistError("give one or more run directories, or --scores FILE and --labels FILE of another model")
     if given:
-        of_scores = {"labels": labels, "link": link, "rules": rules, "calibration": calibration, "names": names, "k": k}
+        of_scores = {"labels": labels, "truth": truth, "link": link, "rules": rules, "names": names, "k": k}
+        of_scores["calibration"] = calibration
         for option, value in of_scores.items():
             if value is not None:
                 raise ShortlistError(f"--{option} goes with --scores: a run has its own")
@@ -75,7 +78,9 @@ def report(
             raise ShortlistError("--explain is for runs: scores of another model say nothing of similar examples")
         if part is not None:
             raise ShortlistError("--part is a part of a run's data: it does not go with --scores")
-        data = from_files(scores, labels, link, rules, calibration, names, k, title, allow_import, groups, weights)
+        data = from_files(
+            scores, labels, link, rules, calibration, names, k, title, allow_import, groups, weights, truth
+        )
         folder = Path(out)
     for run in data.runs:
         for rule, why in run.left_out.items():

@@ -11,14 +11,15 @@ from typing import Any
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike, read_json
+from shortlist.labels import LabelSets
 from shortlist.reports import ReportData, RunResult, from_scores
 from shortlist.reports.similarity import explain_run
 from shortlist.runs.config import CONFIG
-from shortlist.runs.rule_files import load_rules
 from shortlist.runs.run import ENVIRONMENT, Run
-from shortlist.runs.scores import read_labels, read_rows, read_scores
+from shortlist.runs.scores import read_labels, read_rows, read_scores, read_truth
 from shortlist.runs.used_for import used_for
 from shortlist.sets.named import fit_rules, usual_rules
+from shortlist.sets.rule_files import load_rules
 from shortlist.training.encoders import reading_in_words
 
 
@@ -74,9 +75,15 @@ def from_files(
     allow_import: Sequence[str] = (),
     groups: PathLike | None = None,
     weights: PathLike | None = None,
+    truth: PathLike | None = None,
 ) -> ReportData:
     """The scores of any model."""
     values = read_scores(scores)
+    known = None if truth is None else read_truth(truth, values)
+    if known is not None and not isinstance(known, LabelSets):
+        raise ShortlistError(
+            f"{truth}: a report shows all right labels, a matrix of 0 and 1; shortlist evaluate --truth judges by votes"
+        )
     return from_scores(
         values,
         read_labels(labels, values),
@@ -88,6 +95,7 @@ def from_files(
         rules=None if rules is None else load_rules(rules, allow_import),
         calibration=None if calibration is None else read_scores(calibration),
         rows=read_rows(groups, weights, len(values)),
+        truth=known,
         commands=[shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])],
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
@@ -31,7 +32,7 @@ def results_of(
     link: str,
     rules: Mapping[str, SetRule],
     *,
-    truth: LabelSets | None = None,
+    truth: LabelSets | NDArray[Any] | None = None,
     metrics: Sequence[str] = (),
     k: float | None = None,
     allow_import: Sequence[str] = (),
@@ -41,9 +42,10 @@ def results_of(
     """Metrics of the scores, and of each rule's sets: the numbers of `set_summary`, and their 95 % intervals.
 
     ``coverage`` is the mean share of an example's recorded labels that its set holds. Where ``truth`` has all right
-    labels of every example, ``truth-coverage`` and ``truth-exact`` are measured against these. ``judged`` says how many
-    rows and labels (entries of the label matrix) were known; ``promises``, what rules promise of new rows; ``left_out``
-    the rules that cannot answer, and why. ``rows``: their "groups" and "weights", for rules that need them. Scores that
+    labels of every example, ``truth-coverage`` and ``truth-exact`` are measured against these; where it has votes,
+    ``truth-coverage`` is the share of them that the sets cover. ``judged`` says how many rows and labels (entries of
+    the label matrix) were known; ``promises``, what rules promise of new rows; ``left_out`` the rules that cannot
+    answer, and why. ``rows``: their "groups" and "weights", for rules that need them. Scores that
     are not small are passed over batch by batch, and never held whole but for a metric that must have all of them.
 
     >>> import torch
@@ -61,7 +63,7 @@ def results_of(
     streams = {} if scored.is_small else {one.name: one.stream(link, propensities) for one in wanted}
     streamed = {name: stream for name, stream in streams.items() if stream is not None}
     left_out = {name: why for name, rule in rules.items() if (why := no_answer(rule, rows))}
-    judge = Judge(streamed, {name: rule for name, rule in rules.items() if name not in left_out})
+    judge = Judge(streamed, {name: rule for name, rule in rules.items() if name not in left_out}, truth)
     looking: Judge | None = judge
     while looking is not None:
         first_row = 0

@@ -40,11 +40,11 @@ from shortlist.runs.environment import environment
 from shortlist.runs.inputs import Inputs
 from shortlist.runs.lock import LOCK
 from shortlist.runs.predictor import Predictor
-from shortlist.runs.rule_files import load_rules, save_rules
 from shortlist.runs.saved_epochs import SavedEpochs
 from shortlist.runs.setup import build_learner, read_parts
 from shortlist.sets import SetRule
 from shortlist.sets.named import file_name
+from shortlist.sets.rule_files import load_rules, save_rules
 from shortlist.tasks import Task, kind_of_facts, task_of
 from shortlist.text import command
 from shortlist.training.learner import Learner

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.errors import ShortlistError, errors_name
-from shortlist.labels import check_label_matrix
+from shortlist.labels import LabelSets, check_label_matrix
+from shortlist.labels.votes import check_votes
 from shortlist.optional import require
 
 
@@ -51,6 +52,21 @@ def read_labels(path: str | os.PathLike[str], scores: Tensor) -> Tensor:
         else:
             check_label_matrix(torch.from_numpy(np.array(array)))
         return torch.from_numpy(array.astype(np.int64 if array.ndim == 1 else np.int8))
+
+
+def read_truth(path: str | os.PathLike[str], scores: Tensor) -> LabelSets | NDArray[Any]:
+    """All right labels of every row, a matrix of 0 and 1, as sets; or the votes for every label, other numbers that are
+    not negative (counts or shares; a row of -1 has none)."""
+    array = _read(path, "truth")
+    with errors_name(path):
+        if array.shape != tuple(scores.shape):
+            raise ShortlistError(f"the truth has the shape of the scores, {tuple(scores.shape)}, got {array.shape}")
+        if array.dtype.kind in "biuf" and np.isin(array, (0, 1)).all():
+            return LabelSets.from_dense(array.astype(bool))
+        if array.dtype.kind == "f":
+            array = np.where((array == -1).all(-1, keepdims=True), 0.0, array)
+        votes: NDArray[Any] = check_votes(array)
+        return votes
 
 
 def read_rows(

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.checks import IGNORE_INDEX
 from shortlist.errors import ShortlistError
 from shortlist.sets._blocks import Block
 
@@ -15,15 +16,38 @@ def class_indices(block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if target is None or target.ndim != 1 or target.dtype.kind not in "iu":
         given = "none" if target is None else f"{target.dtype} {target.shape}"
         raise ShortlistError(f"labels='single' takes class indices, one whole number per row, got {given}")
+    target = np.where(target == IGNORE_INDEX, -1, target.astype(np.int64))
     bad = (target < -1) | (target >= num_labels)
     if bad.any():
         row = int(np.argmax(bad))
         raise ShortlistError(
             f"target row {block.first_row + row} is {target[row]}: "
-            f"allowed are 0..{num_labels - 1}, or -1 for an unknown row"
+            f"allowed are 0..{num_labels - 1}, or -1 (or {IGNORE_INDEX}) for an unknown row"
         )
     rows = np.flatnonzero(target >= 0)
     return rows, target[rows].astype(np.int64)
+
+
+def vote_shares(block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int]:
+    """Rows, labels and shares of the votes, and how many rows have any; a row of zeros or of -1 has none."""
+    target = block.target
+    if target is None or target.ndim != 2 or target.dtype.kind not in "biuf":
+        given = "none" if target is None else f"{target.dtype} {target.shape}"
+        raise ShortlistError(
+            f"labels='votes' takes votes (counts or shares) of the scores' shape, {block.scores.shape}, got {given}"
+        )
+    votes = target.astype(np.float64)
+    votes[(votes == -1).all(-1)] = 0
+    bad = ~((votes >= 0) & (votes < np.inf))
+    if bad.any():
+        row, label = np.argwhere(bad)[0]
+        raise ShortlistError(
+            f"target row {block.first_row + row}, label {label} is {target[row, label]}: "
+            "votes are finite numbers that are not negative, or -1 in a whole row without any"
+        )
+    total = votes.sum(-1)
+    rows, labels = np.nonzero(votes)
+    return rows, labels, votes[rows, labels] / total[rows], int((total > 0).sum())
 
 
 def label_matrix(block: Block) -> NDArray[Any]:

@@ -19,7 +19,7 @@ from shortlist.sets._clusters import cluster_classes, forms_clusters
 from shortlist.sets._nonconformity import Nonconformity
 from shortlist.sets._quantiles import SortedScores
 from shortlist.sets._rule import SetRule, members, number, unpack
-from shortlist.sets._targets import class_indices, label_matrix
+from shortlist.sets._targets import class_indices, label_matrix, vote_shares
 from shortlist.sets.scores import make_score
 
 _REST = -1  # the cluster of the classes that have too few rows to be clustered
@@ -62,7 +62,14 @@ class Conformal(SetRule):
       labels if alpha < 1 / (n + 1). The target is a label matrix; unknown (-1) entries are not used, a row without a
       known present label misses nothing, a row of unknowns only is left out. ``RiskControl`` does more of the kind.
 
-    ``link`` defaults to softmax for single and sigmoid for multi. A target of -1 (single) leaves its row out.
+    - ``labels="votes"``: a label drawn from the votes of a new row (one of the answers of the people who were asked) is
+      in the set with probability at least 1 - alpha, over rows and answers together. The target holds votes, (rows,
+      labels), counts or shares; rows without a vote are left out. Scores as for single labels; a set holds the labels
+      whose score is at most the smallest limit with (sum of the rows' shares of votes above it + 1) / (n + 1) <= alpha
+      (conformal risk control: no answer is drawn, all of them count). With one vote per row it is "single".
+
+    ``link`` defaults to softmax for single and votes, and to sigmoid for multi. A target of -1 (single) leaves its row
+    out.
 
     Fewer than 1 / alpha - 1 rows cannot keep the promise but with every label: ``fit`` then warns, and
     ``always_listed`` says how many labels are in every set whatever their scores (with ``per_class`` or ``clusters``,
@@ -83,7 +90,7 @@ class Conformal(SetRule):
         self,
         alpha: float = 0.1,
         score: Literal["lac", "aps", "raps", "saps", "top-k", "margin"] = "lac",
-        labels: Literal["single", "multi"] = "single",
+        labels: Literal["single", "multi", "votes"] = "single",
         link: AnyLink | None = None,
         per_class: bool = False,
         penalty: float | None = None,
@@ -101,8 +108,8 @@ class Conformal(SetRule):
         if self.penalty is not None and not 0 <= self.penalty < math.inf:
             raise ShortlistError(f"penalty must be a finite number that is not negative, got {penalty!r}")
         made = make_score(score, self.penalty, self.free_rank)
-        if labels not in ("single", "multi"):
-            raise ShortlistError(f"labels must be 'single' or 'multi', got {labels!r}")
+        if labels not in ("single", "multi", "votes"):
+            raise ShortlistError(f"labels must be 'single', 'multi' or 'votes', got {labels!r}")
         self.seed = None if seed is None else whole(seed, "seed")
         self.clusters = None if clusters is None else whole(clusters, "clusters", 1)
         self.score, self.labels, self.per_class = score, labels, bool(per_class)
@@ -115,9 +122,14 @@ class Conformal(SetRule):
                 "where examples have several labels (labels='multi'), only a threshold is calibrated: "
                 "score, per_class, clusters, by_group, weighted and seed do not apply; risk-control has more promises"
             )
+        if labels == "votes" and (per_class or clusters is not None or by_group or weighted):
+            raise ShortlistError(
+                "on votes (labels='votes') one limit serves all rows: per_class, clusters, by_group and weighted do "
+                "not apply"
+            )
         if self.per_class and self.clusters is not None:
             raise ShortlistError("per_class calibrates each class, clusters some together: choose one of them")
-        self.link: AnyLink = rule_link(link or usual_link(single=labels == "single"))
+        self.link: AnyLink = rule_link(link or usual_link(single=labels != "multi"))
         self._nonconformity = Nonconformity(made, self.link, self.seed)
         self.reset()
 
@@ -166,6 +178,8 @@ class Conformal(SetRule):
 
     @property
     def promise(self) -> str:
+        if self.labels == "votes":
+            return f"the set holds a label drawn from the votes of a row with probability at least {1 - self.alpha:.1%}"
         if self.labels == "multi":
             return f"on average at most {self.alpha:.1%} of an example's right labels are missed"
         of = "of the examples"
@@ -209,7 +223,7 @@ class Conformal(SetRule):
     def reset(self) -> None:
         self._rows = 0
         # single: the nonconformity score of each row's true label, and that label; multi: linked score and weight
-        # (1 / number of present labels of its row) of each present label
+        # (1 / number of present labels of its row) of each present label; votes: likewise, with shares
         self._values: list[NDArray[np.float64]] = []
         self._extras: list[NDArray[Any]] = []
         self._facts: dict[str, list[NDArray[Any]]] = {"groups": [], "weights": []}  # of each row, where asked for
@@ -218,7 +232,7 @@ class Conformal(SetRule):
         self._same_limits: NDArray[np.float64] | None = None
 
     def learn(self, block: Block) -> None:
-        (self._learn_multi if self.labels == "multi" else self._learn_single)(block)
+        {"single": self._learn_single, "multi": self._learn_multi, "votes": self._learn_votes}[self.labels](block)
 
     def _learn_single(self, block: Block) -> None:
         row, label = class_indices(block)
@@ -237,6 +251,12 @@ class Conformal(SetRule):
         self._extras.append(1 / present.sum(-1)[row])
         self._rows += int((target != -1).any(-1).sum())
 
+    def _learn_votes(self, block: Block) -> None:
+        row, label, share, rows = vote_shares(block)
+        self._values.append(self._nonconformity.of_true(block, row, label))
+        self._extras.append(share)
+        self._rows += rows
+
     def finish(self) -> None:
         self._same_limits = None
         self._values = [np.concatenate(self._values)]
@@ -245,6 +265,9 @@ class Conformal(SetRule):
         values, extras = self._values[0], self._extras[0]
         if self.labels == "multi":
             self._threshold = risk_threshold(values, extras, self._rows, self.alpha)
+            return
+        if self.labels == "votes":
+            self._same_limits = np.full((1, 1), -risk_threshold(-values, extras, self._rows, self.alpha))
             return
         cell, used = np.zeros(len(values), np.int64), np.ones(len(values), bool)
         if self.per_class:
@@ -341,7 +364,7 @@ class Conformal(SetRule):
         >>> rule.p_values(np.log([[0.5, 0.5]]))
         array([[0.5, 0.5]])
         """
-        if self.labels == "multi" or not self.is_fitted:
+        if self.labels != "single" or not self.is_fitted:
             raise ShortlistError(f"p-values are those of a fitted rule with labels='single'; this is {self!r}")
         found = [np.zeros((0, self.num_labels or 0))]
         for block in read_blocks(scores, None, self.block_size, groups, weights):
@@ -361,7 +384,7 @@ class Conformal(SetRule):
     # ---- to a file and back
 
     def state(self) -> dict[str, Any]:
-        kind = "<f8" if self.labels == "multi" else "<i8"
+        kind = "<i8" if self.labels == "single" else "<f8"
         state: dict[str, Any] = {
             "rows": self._rows,
             "values": pack(self._values[0], "<f8"),
@@ -375,7 +398,7 @@ class Conformal(SetRule):
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
-        kind = "<f8" if self.labels == "multi" else "<i8"
+        kind = "<i8" if self.labels == "single" else "<f8"
         self._rows = int(state["rows"])
         values, extras = unpack(state["values"], "<f8"), unpack(state["extras"], kind)
         if self.labels == "single":

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import ShortlistError
+from shortlist.labels import LabelSets
 from shortlist.labels.counts import cardinality, usual_k
 from shortlist.labels.sparse_labels import joined
 from shortlist.named import Named
@@ -88,10 +89,12 @@ def fit_rules(
     allow_import: Sequence[str] = (),
     rows: Mapping[str, Any] | None = None,
     left_out: dict[str, str] | None = None,
+    truth: Any = None,
 ) -> dict[str, SetRule]:
     """The rules, fitted on these scores, under the names of their files. ``fitted_on``: what the data is called, which
     the rules that learn from it remember. ``rows``: the "groups" and "weights" of the rows, for rules that need them.
     ``left_out``: where rules are noted that need some which are not there, name -> why; without it they are an error.
+    ``truth``: the votes of the rows (or their right labels, ``LabelSets``), for conformal rules with labels="votes".
 
     ``scores`` may be a function that returns batches (scores, target, {"groups": ..., "weights": ...}), the same each
     time: rules share the passes over them, and keep no more than they need.
@@ -113,8 +116,11 @@ def fit_rules(
         rule, kind = _without_scaling(given)
         place = f"rules.{number}"
         made = make_rule(place, rule, link, single, allow_import)
-        if made.needs_target and target is None:
-            raise ShortlistError(f"{place}: {rule.name} is fitted on labelled data: give the labels")
+        on_votes = getattr(made, "labels", None) == "votes"
+        answers = (truth.to_dense() if isinstance(truth, LabelSets) else truth) if on_votes else target
+        if made.needs_target and answers is None:
+            wanted = "votes: give them as the truth" if on_votes else "labelled data: give the labels"
+            raise ShortlistError(f"{place}: {rule.name} is fitted on {wanted}")
         name, learns = file_name(given, allow_import), not made.is_fitted
         lacking = _lacking(made, rows)
         if lacking and left_out is not None:
@@ -125,9 +131,12 @@ def fit_rules(
             own = needed(made, rows)
             if kind is None:
                 fitted[name] = made
-                learning.setdefault(made.needs, []).append((place, made))
+                if on_votes:  # which batches do not carry
+                    made.fit(_whole(scores), answers)
+                else:
+                    learning.setdefault(made.needs, []).append((place, made))
             else:
-                fitted[name] = fit_scaled(made, kind, scores, target, own)
+                fitted[name] = fit_scaled(made, kind, _whole(scores) if on_votes else scores, target, own, answers)
         remembered[name] = (fitted_on, today) if learns else (None, None)
     for needs, group in learning.items():
         places, together = [place for place, _ in group], [made for _, made in group]
@@ -154,9 +163,17 @@ def _check_link(rule: SetRule, target: Any = ()) -> None:
         raise ShortlistError("scaling calibrates the link of a rule: it needs labels, and a rule that has a link")
 
 
-def fit_scaled(rule: SetRule, kind: Any, scores: Any, target: Any, rows: Mapping[str, Any] | None = None) -> SetRule:
+def fit_scaled(
+    rule: SetRule,
+    kind: Any,
+    scores: Any,
+    target: Any,
+    rows: Mapping[str, Any] | None = None,
+    answers: Any = None,
+) -> SetRule:
     """The rule with its link scaled (``kind``: see `fit_scaling`). Every other row calibrates the probabilities, the
-    others the rule: its promise needs rows of its own. ``scores`` as for ``fit_rules``.
+    others the rule: its promise needs rows of its own. ``scores`` as for ``fit_rules``; ``answers``: what the rule is
+    fitted on, where that is not the target.
 
     >>> import torch
     >>> scores, labels = torch.randn(200, 3), torch.randint(3, (200,))
@@ -170,7 +187,13 @@ def fit_scaled(rule: SetRule, kind: Any, scores: Any, target: Any, rows: Mapping
     if callable(scores):
         return made.fit(_batches(partial(_every_other, scores, 1), made.needs))
     own = {name: values[1::2] for name, values in (rows or {}).items()}
-    return made.fit(scores[1::2], target[1::2] if made.needs_target else None, **own)
+    answers = target if answers is None else answers
+    return made.fit(scores[1::2], answers[1::2] if made.needs_target else None, **own)
+
+
+def _whole(scores: Any) -> Any:
+    """All scores at once, also where they come in batches."""
+    return torch.cat([part for part, *_ in scores()]) if callable(scores) else scores
 
 
 def _batches(batches: Batches, needs: Sequence[str]) -> Callable[[], Iterator[Batch]]:

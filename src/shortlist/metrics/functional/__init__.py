@@ -5,7 +5,7 @@ from typing import Any
 from shortlist.metrics.functional.average_k import average_k_accuracy
 from shortlist.metrics.functional.average_precision import mean_average_precision
 from shortlist.metrics.functional.calibration_error import calibration_error, reliability
-from shortlist.metrics.functional.label_sets import exact_match, set_coverage, set_f_score, set_size
+from shortlist.metrics.functional.label_sets import exact_match, set_coverage, set_f_score, set_size, vote_coverage
 from shortlist.metrics.functional.promises import (
     coverage_by_class,
     coverage_by_group,
@@ -51,6 +51,7 @@ __all__ = [
     "shot_group_of",
     "shot_groups",
     "top_k_accuracy",
+    "vote_coverage",
     "worst_slab_coverage",
 ]
 

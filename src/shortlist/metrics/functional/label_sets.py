@@ -12,8 +12,9 @@ from torch import Tensor
 
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_sets import LabelSets
+from shortlist.labels.votes import check_votes
 from shortlist.metrics._truth import Truth
-from shortlist.metrics.inputs import check_choice
+from shortlist.metrics.inputs import as_tensor, check_choice
 
 F_AVERAGES = ("sample", "class", "all")
 F_EMPTY = ("skip", "zero", "one")
@@ -40,6 +41,20 @@ def set_coverage(sets: Any, target: Any) -> Tensor:
     tensor(0.5000)
     """
     return coverage_rows(*predicted_and_truth(sets, target)).mean().float()
+
+
+def vote_coverage(sets: Any, votes: Any) -> Tensor:
+    """Mean over rows of the share of the votes that are for labels in the set: how likely the set holds the label that
+    somebody who voted has given.
+
+    ``votes`` are counts or shares, (rows, labels); rows without a vote (zeros, or -1 throughout) are left out.
+
+    >>> import torch
+    >>> from shortlist.labels import LabelSets
+    >>> vote_coverage(LabelSets([0, 2, 3], [0, 1, 1], num_labels=3), torch.tensor([[3, 1, 0], [1, 0, 1]]))
+    tensor(0.5000)
+    """
+    return vote_rows(sets, votes).mean().float()
 
 
 def set_f_score(sets: Any, target: Any, *, beta: float = 1.0, average: str = "sample", empty: str = "skip") -> Tensor:
@@ -111,6 +126,23 @@ def coverage_rows(predicted: Predicted, truth: Truth) -> Tensor:
     present = truth.present_per_row
     hits = torch.bincount(predicted.rows[predicted.hit], minlength=truth.num_rows)
     return torch.where(present > 0, hits / present.clamp(min=1).double(), 1.0)[truth.known_per_row > 0]
+
+
+def vote_rows(sets: Any, votes: Any) -> Tensor:
+    """The share of the votes that each set covers, of the rows that have votes."""
+    sizes = set_sizes(sets)
+    given = as_tensor(votes, "votes").cpu()
+    if given.shape != (len(sizes), sets.num_labels):
+        raise ShortlistError(
+            f"votes of shape {tuple(given.shape)} do not fit {len(sizes)} sets of {sets.num_labels} labels"
+        )
+    shares = given.double()
+    shares = check_votes(torch.where((shares == -1).all(-1, keepdim=True), 0.0, shares))
+    rows = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+    inside = shares[rows, torch.from_numpy(np.array(sets.indices, dtype=np.int64))]
+    total = shares.sum(-1)
+    covered = torch.zeros_like(total).index_add(0, rows, inside)
+    return (covered / total)[total > 0]
 
 
 def exact_rows(predicted: Predicted, truth: Truth) -> Tensor:

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from shortlist.labels.sparse_labels import is_sparse
 from shortlist.metrics._truth import Truth
-from shortlist.metrics.functional.label_sets import f_counts, predicted_and_truth, set_sizes
+from shortlist.metrics.functional.label_sets import f_counts, predicted_and_truth, set_sizes, vote_rows
 
 Values = NDArray[np.float64]
 
@@ -105,6 +106,43 @@ class SetOutcomes:
             "f1": _ratio(2 * hits, listed + present, 2 * most, times),
             "exact": _ratio(exact, one, one, times),
         }
+
+
+def truth_summary(sets: Any, truth: Any) -> dict[str, Estimate]:
+    """Sets against more than the recorded labels: all right labels (``LabelSets``), coverage and exact match; or votes
+    (counts or shares, rows by labels), the share of them that is covered.
+
+    >>> from shortlist.labels import LabelSets
+    >>> sets = LabelSets([0, 2, 3], [0, 1, 1], num_labels=3)
+    >>> round(truth_summary(sets, torch.tensor([[3, 1, 0], [1, 0, 1]]))["coverage"].value, 3)
+    0.5
+    """
+    outcomes = outcomes_by(truth)
+    outcomes.update(sets, truth)
+    found = outcomes.summary()
+    return {name: found[name] for name in ("coverage", "exact") if name in found}
+
+
+def outcomes_by(truth: Any) -> "SetOutcomes | VoteOutcomes":
+    """What gathers how sets do by such a truth: all right labels, or votes."""
+    return SetOutcomes() if truth is None or is_sparse(truth) else VoteOutcomes()
+
+
+class VoteOutcomes:
+    """The share of the votes that each set covers; those of other rows are merged."""
+
+    def __init__(self) -> None:
+        self.covered = np.zeros(0)
+
+    def update(self, sets: Any, votes: Any) -> None:
+        self.covered = np.concatenate([self.covered, vote_rows(sets, votes).numpy()])
+
+    def merge(self, other: "VoteOutcomes") -> None:
+        self.covered = np.concatenate([self.covered, other.covered])
+
+    def summary(self) -> dict[str, Estimate]:
+        one = np.ones_like(self.covered)
+        return {"coverage": _ratio(self.covered, one, one, one)}
 
 
 def share_interval(share: float, rows: float) -> tuple[float, float]:

@@ -1,0 +1,91 @@
+"""Loss and metrics for Hugging Face's ``Trainer``: ``compute_loss_func`` and ``compute_metrics``. They need none of its
+packages: they are plain functions."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from shortlist.checks import IGNORE_INDEX
+from shortlist.distributed import sum_over_processes, world_size
+from shortlist.errors import ShortlistError
+from shortlist.links import usual_link
+from shortlist.loops.calibration import known_rows
+from shortlist.metrics.named import find_metric, usual_metrics
+
+
+def scores_of(outputs: Any) -> Any:
+    """The scores in what a model returns: its ``logits``, or its only (first) value."""
+    if isinstance(outputs, Tensor):
+        return outputs
+    logits = outputs.get("logits") if hasattr(outputs, "get") else getattr(outputs, "logits", None)
+    if logits is None:
+        try:
+            logits = outputs[0]
+        except (LookupError, TypeError):
+            raise ShortlistError(
+                f"the model's output has no logits: it is {type(outputs).__name__}; name them with scores=..., a "
+                "function of the output"
+            ) from None
+    return logits
+
+
+def trainer_loss(loss: Callable[..., Tensor], scores: Callable[[Any], Any] = scores_of) -> Callable[..., Tensor]:
+    """A loss, function or module, as ``Trainer(compute_loss_func=...)`` wants it.
+
+    The ``Trainer`` adds up the losses of the batches of one step (``gradient_accumulation_steps``) and tells how many
+    labels these have together. Each batch's mean therefore counts by its share of them: the sum is the mean over the
+    step, and what is logged does not grow with the number of batches.
+
+    ``scores`` finds the scores in the model's output; where it gives several (``average_k_loss`` has two heads), the
+    loss is called with all of them and the target. Labels of -100 and -1 are unknown.
+
+    >>> import shortlist as sl
+    >>> compute = trainer_loss(sl.nn.SmoothTopKLoss(k=2))
+    >>> outputs, labels = {"logits": torch.tensor([[2.0, 1.0, 0.5, -1.0]])}, torch.tensor([0])
+    >>> compute(outputs, labels), compute(outputs, labels, num_items_in_batch=2)
+    (tensor(0.7423), tensor(0.3711))
+    """
+
+    def compute_loss(outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
+        found = scores(outputs)
+        value = loss(*found, labels) if isinstance(found, tuple | list) else loss(found, labels)
+        if num_items_in_batch is None:
+            return value
+        world = world_size(None)
+        here = sum_over_processes(labels.ne(IGNORE_INDEX).sum(), world) / world  # as the Trainer counts them
+        if isinstance(num_items_in_batch, Tensor):
+            num_items_in_batch = num_items_in_batch.to(value.device)
+        return value * (here / num_items_in_batch)
+
+    return compute_loss
+
+
+def trainer_metrics(
+    names: Sequence[str] = (), *, k: float | None = None, link: str | None = None
+) -> Callable[[Any], dict[str, float]]:
+    """Metrics as ``Trainer(compute_metrics=...)`` wants them: by name, such as "topk-accuracy@5"; without names top-1,
+    top-k and average-k accuracy for class indices, and mean average precision for a label matrix.
+
+    >>> from types import SimpleNamespace
+    >>> shown = SimpleNamespace(predictions=torch.eye(3), label_ids=torch.tensor([0, 1, -100]))
+    >>> trainer_metrics(["topk-accuracy@1"])(shown)
+    {'topk-accuracy@1': 1.0}
+    """
+
+    def compute_metrics(prediction: Any) -> dict[str, float]:
+        scores, target = predicted(prediction)
+        single = target.ndim == 1
+        chosen = names or usual_metrics(single, scores.shape[1], k)
+        metrics = [find_metric(name, scores.shape[1], "labels") for name in chosen]
+        return {metric.name: metric(scores, target, link or usual_link(single)) for metric in metrics}
+
+    return compute_metrics
+
+
+def predicted(prediction: Any) -> tuple[Tensor, Tensor]:
+    """Scores and target in what the ``Trainer`` has gathered; of several outputs the first has the scores."""
+    made = prediction.predictions
+    made = made[0] if isinstance(made, tuple | list) else made
+    return known_rows(torch.as_tensor(made), torch.as_tensor(prediction.label_ids))
