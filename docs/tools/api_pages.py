@@ -17,6 +17,7 @@ ROOMS = {
     "imcl": "Similarity memory for partial labels.",
     "scenes": "Scene graphs.",
     "estimators": "The scikit-learn estimator.",
+    "loops": "For the training loops of Lightning and of Hugging Face.",
     "runs": "What the commands do, from Python: each function returns what its command prints as JSON.",
     "runs.predictor": "A trained model in a program: `sl.load_run`, `sl.calibrate` and what they return, a "
     "`sl.Predictor`.",
