@@ -46,7 +46,7 @@ ONLY_IN = {
     "uvicorn": ("serving",),
     "onnx": ("exporting",),
     "onnxruntime": ("exporting",),
-    "transformers": ("models",),
+    "transformers": ("models", "loops"),
     "tokenizers": ("models",),
     "timm": ("models",),
 }

@@ -330,6 +330,33 @@ def test_scores_of_another_model_are_calibrated_predicted_and_evaluated(cli, oth
     assert "given scores" in cli("evaluate", *given).out
 
 
+def test_the_truth_beside_scores_has_votes_or_all_right_labels(cli, other_model, trained) -> None:  # type: ignore[no-untyped-def]
+    scores, _ = other_model
+    chances = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    rng = np.random.default_rng(0)
+    votes = np.stack([rng.multinomial(4, chance / chance.sum()) for chance in chances.astype(float)])
+    np.save("votes.npy", votes)
+    np.save("right.npy", votes > 0)
+    given = ("--scores", "s.npy", "--labels", "y.npy")
+    rule = ("--rule", "conformal:labels=votes,alpha=0.2", "--out", "rules")
+    fitted = cli("calibrate", "--scores", "s.npy", "--truth", "votes.npy", *rule, "--json").json
+    assert fitted["rules"]["conformal-0.2"]["truth-coverage"] == pytest.approx(0.8, abs=0.01)
+    assert "drawn from the votes" in fitted["promises"]["conformal-0.2"]
+    judged = cli("evaluate", *given, "--rules", "rules", "--truth", "votes.npy", "--json").json
+    assert judged["rules"]["conformal-0.2"]["truth-coverage"] == fitted["rules"]["conformal-0.2"]["truth-coverage"]
+    low, high = judged["intervals"]["conformal-0.2"]["truth-coverage"]
+    assert low < 0.8 < high
+    right = cli("evaluate", *given, "--rules", "rules", "--truth", "right.npy", "--json").json["rules"]["conformal-0.2"]
+    sets = Conformal(0.2, labels="votes").fit(scores, votes).predict(scores)
+    exact = [set(one) == set(np.flatnonzero(row)) for one, row in zip(sets, votes, strict=True)]
+    assert right["truth-exact"] == pytest.approx(np.mean(exact))
+    assert cli("report", *given, "--truth", "right.npy", "--out", "page").code == 0
+    refused(cli("report", *given, "--truth", "votes.npy", "--out", "page"), "a report shows all right labels")
+    refused(cli("calibrate", *given, *rule), "conformal is fitted on votes: give them as the truth")
+    refused(cli("evaluate", *given, "--truth", "y.npy"), "the truth has the shape of the scores, (300, 12), got (300,)")
+    refused(cli("evaluate", trained, "test", "--truth", "votes.npy"), "--truth goes with --scores")
+
+
 def test_the_link_of_other_scores_can_be_given(cli, other_model) -> None:  # type: ignore[no-untyped-def]
     cli("calibrate", "--scores", "s.npy", "--link", "none", "--rule", "average-k:k=2", "--out", "rules")
     cli("predict", "--scores", "s.npy", "--rules", "rules/average-k-2.json", "-o", "sets.parquet")
