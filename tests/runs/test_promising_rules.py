@@ -95,6 +95,20 @@ def test_a_rule_that_cannot_answer_is_left_out_and_it_is_said_why(
     assert "<li>Of 2 groups, " in page
 
 
+def test_several_risks_are_named_on_the_command_line_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = files(tmp_path)
+    arguments = ["--scores", given["scores"], "--labels", given["matrix"], "--out", tmp_path / "rules"]
+    rule = "risk-control:risk=[recall, precision],alpha=[0.6,0.6],delta=0.1"
+    found = run_here(capsys, "calibrate", *arguments, "--rule", rule, "--json").json
+    assert list(found["rules"]) == ["risk-control-recall-precision"]
+
+
+def test_a_report_on_rules_that_are_not_there_is_refused(tmp_path: Path) -> None:
+    given = files(tmp_path)
+    with pytest.raises(ShortlistError, match="there are no rules in nowhere: write them with shortlist calibrate"):
+        runs.report(scores=given["scores"], labels=given["labels"], rules="nowhere", out=tmp_path / "report")
+
+
 # ---- calibrated probabilities
 
 

@@ -264,6 +264,9 @@ def _key_in(here: Any, place: str, override: str) -> str | int:
     return int(place)
 
 
+_BETWEEN = re.compile(r",(?![^\[]*\])")  # commas that are in no list
+
+
 def parse_named(text: str | Named | Mapping[str, Any]) -> Named:
     """``average-k:k=3,link=softmax`` as a name and its options; what is that already stays.
 
@@ -271,6 +274,8 @@ def parse_named(text: str | Named | Mapping[str, Any]) -> Named:
     ({'k': 3}, {'k': 3})
     >>> parse_named("my_module:Rule:k=3")
     Named(name='my_module:Rule', k=3)
+    >>> parse_named("risk-control:risk=[recall, f1],alpha=[0.4, 0.5]").options
+    {'risk': ['recall', 'f1'], 'alpha': [0.4, 0.5]}
     """
     if not isinstance(text, str):
         return Named.model_validate(text)
@@ -279,7 +284,7 @@ def parse_named(text: str | Named | Mapping[str, Any]) -> Named:
         own, _, rest = rest.partition(":")
         name = f"{name}:{own}"
     content: dict[str, Any] = {}
-    for option in filter(None, rest.split(",")):
+    for option in filter(None, _BETWEEN.split(rest)):
         apply_override(content, option)
     return Named.of(name, **content)
 

@@ -21,9 +21,8 @@ from shortlist.runs.predictor import Predictor
 from shortlist.runs.run import Run, open_run
 from shortlist.runs.scores import read_labels, read_scores, read_truth
 from shortlist.sets import SetRule
-from shortlist.sets.rule_files import load_rules
+from shortlist.sets.rule_files import given_rules
 from shortlist.tasks import Task
-from shortlist.text import command
 from shortlist.training.scored import Scored
 
 
@@ -109,12 +108,7 @@ def scores_for_prediction(
     if scores is not None:
         if labelled and labels is None:
             raise ShortlistError("--scores are evaluated against --labels: give both")
-        if rules is not None and not Path(rules).exists():
-            raise ShortlistError(
-                f"there are no rules in {rules}: write them with "
-                + command("shortlist", "calibrate", "--out", rules)
-            )
-        return _from_files(scores, labels, link, load_rules(rules, allow) if rules is not None else {}, truth)
+        return _from_files(scores, labels, link, given_rules(rules, allow) if rules is not None else {}, truth)
     if rules is not None:
         raise ShortlistError("--rules goes with --scores: a run has its own rules")
     if data is None:

@@ -19,7 +19,7 @@ from shortlist.runs.run import ENVIRONMENT, Run
 from shortlist.runs.scores import read_labels, read_rows, read_scores, read_truth
 from shortlist.runs.used_for import used_for
 from shortlist.sets.named import fit_rules, usual_rules
-from shortlist.sets.rule_files import load_rules
+from shortlist.sets.rule_files import given_rules
 from shortlist.training.encoders import reading_in_words
 
 
@@ -92,7 +92,7 @@ def from_files(
         k=k,
         name=Path(scores).stem,
         title=title or f"Report on {Path(scores).name}",
-        rules=None if rules is None else load_rules(rules, allow_import),
+        rules=None if rules is None else given_rules(rules, allow_import),
         calibration=None if calibration is None else read_scores(calibration),
         rows=read_rows(groups, weights, len(values)),
         truth=known,

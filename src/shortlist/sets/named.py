@@ -68,9 +68,9 @@ def check_rule(place: str, rule: Named, allow_import: Sequence[str] = ()) -> Non
     """Raise a ShortlistError where a config asks for a rule that there is not, or with options that it does not have.
 
     >>> check_rule("rules.0", Named.of("conformal", alpha=0.2, scaling="temperature"))
-    >>> check_rule("rules.0", Named.of("top-k", k=3, scaling="temperature"))
+    >>> check_rule("rules.0", Named.of("conformal", scaling="platt"))
     Traceback (most recent call last):
-    shortlist.errors.ShortlistError: rules.0: scaling calibrates the link of a rule: it needs labels, and ...
+    shortlist.ShortlistError: rules.0: scaling must be one of 'temperature', 'vector', 'isotonic', got 'platt'
     """
     bare, kind = _without_scaling(rule)
     made = make_rule(place, bare, "softmax", single=True, allow_import=allow_import)

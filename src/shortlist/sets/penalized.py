@@ -16,7 +16,8 @@ class Penalized(SetRule):
 
     p is the linked score; a label at exactly the cost changes nothing and is included. Where no label is worth its
     cost the maximum over all sets is the empty one; a set rule is asked for an answer, so the best label is returned
-    (ties by hash). ``Threshold(cost)`` is the same rule with empty sets. There is nothing to fit.
+    (ties by hash). ``Threshold(cost)`` is the same rule with empty sets. There is nothing to fit, and
+    nothing is promised: the balance is as right as the probabilities are.
 
     >>> import numpy as np
     >>> p = np.array([[0.6, 0.3, 0.1], [0.4, 0.3, 0.3]])

@@ -6,6 +6,7 @@ from pathlib import Path
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike, write_text
 from shortlist.sets import SetRule
+from shortlist.text import command
 
 
 def save_rules(folder: PathLike, rules: Mapping[str, SetRule]) -> None:
@@ -25,4 +26,13 @@ def load_rules(folder: PathLike, allow_import: Sequence[str] = ()) -> dict[str, 
             rules[file.stem] = SetRule.from_json(file.read_text("utf-8"), allow_import=allow_import)
         except ValueError as error:
             raise ShortlistError(f"{file}: {error}") from None
+    return rules
+
+
+def given_rules(folder: PathLike, allow_import: Sequence[str] = ()) -> dict[str, SetRule]:
+    """The rules that somebody names, of which there must be some."""
+    rules = load_rules(folder, allow_import)
+    if not rules:
+        write = command("shortlist", "calibrate", "--out", folder)
+        raise ShortlistError(f"there are no rules in {folder}: write them with {write}")
     return rules

@@ -11,7 +11,8 @@ from shortlist.sets._rule import SetRule, members, number
 
 
 class Threshold(SetRule):
-    """The labels with linked score >= value, compared in the scores' type. There is nothing to fit.
+    """The labels with linked score >= value, compared in the scores' type. There is nothing to fit, and
+    nothing is promised: `RiskControl` chooses a threshold that keeps a promise.
 
     ``link``: "softmax" (single-label models), "sigmoid" (multi-label) or "none" (the scores are compared as they are).
     With softmax or sigmoid, ``value`` is a probability.

@@ -13,7 +13,8 @@ from shortlist.sets._rule import SetRule
 
 
 class TopK(SetRule):
-    """The k labels with the highest scores. There is nothing to fit; ``fit`` only fixes the number of labels.
+    """The k labels with the highest scores. There is nothing to fit; ``fit`` only fixes the number of labels. It
+    promises the size of sets, and nothing about how often they hold the right label.
 
     Any increasing link gives the same sets, so there is none to choose. Labels that tie for the last place are chosen
     by a hash of the row's content and the label.
