@@ -28,7 +28,7 @@ from shortlist.estimators import SetClassifier, set_scorer
 from shortlist.estimators.decisions import Decision, best_decision, log_odds
 from shortlist.estimators.strengths import best_stretch
 from shortlist.estimators.targets import read_target
-from shortlist.labels import LabelSets
+from shortlist.labels import LabelSets, SparseLabels
 from shortlist.metrics.functional import calibration_error
 from shortlist.objectives import OBJECTIVES
 from shortlist.training.full_batch import binary_columns
@@ -292,6 +292,44 @@ def test_a_scorer_of_something_else_is_refused() -> None:
 
 
 # ---- features in, in any form
+
+
+@pytest.mark.parametrize(
+    "options", [{"hidden": (8,), "epochs": 2, "lr": 0.01}, {"rule": "conformal", "epochs": 2, "lr": 0.01}, {}]
+)
+def test_labels_that_stay_sparse_give_the_same_model(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = make_multilabel_classification(120, 10, n_classes=6, random_state=0)
+    found = []
+    for large in (2**26, 1):
+        monkeypatch.setattr("shortlist.estimators.targets.LARGE_MATRIX", large)
+        assert isinstance(read_target(csr_array(y))[1], SparseLabels) == (large == 1)
+        model = SetClassifier(random_state=0, **options).fit(X, csr_array(y))
+        found.append((model.predict_proba(X), model.predict_sets(X), model.decision_, model.k_, model.score(X, y)))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5, atol=1e-7)
+    assert found[0][1:4] == found[1][1:4]
+    assert found[0][4] == pytest.approx(found[1][4])
+
+
+def test_partial_fit_takes_labels_that_stay_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shortlist.estimators.targets.LARGE_MATRIX", 1)
+    X, y = make_multilabel_classification(120, 10, n_classes=6, random_state=0)
+    model = SetClassifier(random_state=0)
+    for part in (slice(0, 60), slice(60, 120)):
+        model.partial_fit(X[part], csr_array(y[part]))
+    assert model.predict(X).shape == y.shape
+
+
+def test_the_best_threshold_is_found_though_few_scores_are_sorted() -> None:
+    """All present labels but one have low scores: many cuts have to be looked at."""
+    scores = torch.linspace(1, 0, 400).reshape(20, 20)
+    target = torch.zeros(20, 20, dtype=torch.int8)
+    target[0, 0], target[-1, -6:] = 1, 1
+
+    def f1(predicted: torch.Tensor) -> float:
+        return 2 * int((predicted & (target == 1)).sum()) / int(predicted.sum() + 7)
+
+    best = max(f1(scores > cut) for cut in (*scores.flatten().tolist(), -1.0))
+    assert f1(best_decision(scores, target).of(scores)) >= best
 
 
 def test_sparse_features_give_the_same_scores() -> None:

@@ -180,6 +180,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _train_full_batch(self, inputs: Any, target: Tensor) -> Tensor | None:
         """Choose the strength by folds and fit to all these rows; the rows' scores from when they were held out."""
+        target = dense_labels(target)  # no larger than the scores, all of which are made here
         self._build(target)
         auto = self.weight_decay == "auto" and hasattr(self, "preprocessor_")
         fitted = fit_head(
