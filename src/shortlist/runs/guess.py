@@ -20,7 +20,7 @@ from shortlist.data.cells import DATE, DECIMAL_COMMA, NA_VALUES, NO, THOUSANDS, 
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
-from shortlist.data.readers.tables import TABLE_ENDINGS, encoding_of, names_table, open_table
+from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, encoding_of, names_table, open_table
 from shortlist.errors import MissingFileError, ShortlistError, nearest
 from shortlist.files import PathLike
 
@@ -28,7 +28,7 @@ _LABELS = ("label", "labels", "class", "classes", "target", "targets", "category
 _TEXTS = ("text", "texts", "sentence", "review", "tweet", "headline", "abstract", "utterance", "document")
 _REMARKS = ("comment", "comments", "message", "post", "question", "content", "body")  # texts, or beside other columns
 _MOST_OTHERS = 3  # columns beside a remark, its labels and ids, where it is the remark that counts
-_ARRAYS = (".npz", ".npy")
+_ARRAYS = (".npz", ".npy", *SPARSE_TEXT)
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _LOOKED_AT = 1000  # cells of a column
 _MOST_CLASSES = 50  # of a last column that is called nothing in particular

@@ -18,7 +18,6 @@ from shortlist.data.limits import check_unpacked
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
-SPARSE_TEXT = (".svm", ".svmlight", ".libsvm", ".txt")
 _AT_ONCE = 1 << 24  # bytes
 _NAME_BYTES = 100  # about what a column takes elsewhere, though nothing is in it
 

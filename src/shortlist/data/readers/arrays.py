@@ -18,9 +18,9 @@ from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NU
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import SparseColumns
 from shortlist.data.readers._columns import Columns, TextColumns
-from shortlist.data.readers._sparse_text import SPARSE_TEXT, read_sparse_text
+from shortlist.data.readers._sparse_text import read_sparse_text
 from shortlist.data.readers.findings import Findings, missing
-from shortlist.data.readers.tables import TABLE_ENDINGS, names_table, open_table
+from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, names_table, open_table
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.optional import require

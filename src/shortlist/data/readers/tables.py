@@ -17,8 +17,9 @@ from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
-__all__ = ["TABLE_ENDINGS", "encoding_of", "name_of", "names_table", "open_table", "parquet_table"]
+__all__ = ["SPARSE_TEXT", "TABLE_ENDINGS", "encoding_of", "name_of", "names_table", "open_table", "parquet_table"]
 
+SPARSE_TEXT = (".svm", ".svmlight", ".libsvm", ".txt")  # what `_sparse_text` reads
 TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet", ".arff")
 
 

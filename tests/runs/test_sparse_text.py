@@ -1,0 +1,37 @@
+"""A text of sparse features and labels, which stay sparse, through a whole run."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shortlist import runs
+from shortlist.data.readers import read
+from shortlist.labels import SparseLabels
+from tests.cli.command import run_here
+
+
+def write(path: Path, rows: int, seed: int) -> None:
+    """Every label has words of its own."""
+    random, lines = np.random.default_rng(seed), [f"{rows} 1200 12"]
+    for _ in range(rows):
+        labels = sorted(set(random.integers(12, size=random.integers(1, 4)).tolist()))
+        words = {100 * label + int(word) for label in labels for word in random.integers(4, size=3)}
+        features = sorted(words | set(random.integers(1200, size=4).tolist()))
+        lines.append(f"{','.join(map(str, labels))} {' '.join(f'{word}:1' for word in features)}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_labels_and_features_stay_sparse_from_the_text_to_the_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("shortlist.data.readers._labels.LARGE_MATRIX", 1)
+    write(Path("train.txt"), 150, 0)
+    write(Path("test.txt"), 40, 1)
+    assert isinstance(read("features", path="train.txt").target, SparseLabels)
+    result = run_here(capsys, "fit", "train.txt", "--out", "run", "epochs=10")
+    assert result.code == 0, result.err
+    run = runs.Run("run")
+    assert runs.evaluate(run, "test.txt")["metrics"]["mean-average-precision-sample"] > 0.9
+    assert run_here(capsys, "predict", "run", "test.txt").code == 0
