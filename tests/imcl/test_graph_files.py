@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from shortlist.errors import ShortlistError
 from shortlist.imcl.graph_files import make_graph, read_edges
 from shortlist.objectives import build
 
@@ -65,8 +66,35 @@ def test_matrices_and_vectors_come_from_arrays(tmp_path, graph):
     else:
         assert 0 < len(made.weight) <= 6
     np.save(tmp_path / "graph.npy", np.ones((4, 4)))
-    with pytest.raises(ValueError, match=r"graph\.npy holds 4 rows, one per label, and there are 3"):
+    with pytest.raises(ValueError, match=r"graph\.npy must hold a row for each of the 3 labels, got the shape"):
         make_graph(graph, TARGET, str(tmp_path / "graph.npy"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "there is no such file of a label graph"),
+        (b"xx", "cannot be read as an array of numbers"),
+        (np.array([{}], dtype=object), "cannot be read as an array of numbers: Object arrays"),
+        (np.array([["a"] * 3] * 3), "must hold numbers, got <U1"),
+        (np.ones(3), r"must hold a row for each of the 3 labels, got the shape \(3,\)"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_told(tmp_path, content, message):
+    file = tmp_path / "graph.npy"
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    elif content is not None:
+        np.save(file, content)
+    with pytest.raises(ShortlistError, match=rf"graph\.npy:? {message}"):
+        make_graph("matrix", TARGET, str(file))
+
+
+@pytest.mark.parametrize("content", [b"source,to\n\xff,sofa\n", b'source,to\n"sofa,chair\n'])
+def test_a_file_of_edges_that_is_no_table_is_told(tmp_path, content):
+    (tmp_path / "edges.csv").write_bytes(content)
+    with pytest.raises(ShortlistError, match=r"edges\.csv is no table of edges in UTF-8"):
+        read_edges(tmp_path / "edges.csv", NAMES)
 
 
 def test_the_objective_finds_its_labels_in_the_file_by_name(tmp_path):

@@ -2,7 +2,8 @@
 
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -38,9 +39,7 @@ def make_graph(
     if name == "edges":
         return read_edges(file, _needed(label_names, file), given)
     if Path(file).suffix == ".npy":
-        array = torch.from_numpy(np.ascontiguousarray(np.load(file, allow_pickle=False)))
-        if len(array) != num_labels:
-            raise ShortlistError(f"{file} holds {len(array)} rows, one per label, and there are {num_labels}")
+        array = _rows_of(file, num_labels)
         if name == "matrix":
             return LabelGraph.from_matrix(array, given)
     elif name == "matrix":
@@ -48,6 +47,21 @@ def make_graph(
     else:
         array = label_vectors(file, _needed(label_names, file))
     return LabelGraph.from_vectors(array, neighbours, given)
+
+
+def _rows_of(file: str, num_labels: int) -> Tensor:
+    """The array of a .npy file, a row for each label."""
+    if not Path(file).is_file():
+        raise MissingFileError(f"{file}: there is no such file of a label graph")
+    try:
+        array = np.load(file, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ShortlistError(f"{file} cannot be read as an array of numbers: {error}") from None
+    if array.dtype.kind not in "biuf":
+        raise ShortlistError(f"{file} must hold numbers, got {array.dtype}")
+    if array.ndim != 2 or len(array) != num_labels:
+        raise ShortlistError(f"{file} must hold a row for each of the {num_labels} labels, got the shape {array.shape}")
+    return torch.from_numpy(np.ascontiguousarray(array))
 
 
 def read_edges(path: str | os.PathLike[str], label_names: Sequence[str], given: bool = True) -> LabelGraph:
@@ -66,7 +80,7 @@ def read_edges(path: str | os.PathLike[str], label_names: Sequence[str], given: 
         raise MissingFileError(f"{file}: there is no such file of edges between labels")
     place = {name: number for number, name in enumerate(label_names)}
     found: dict[tuple[int, int], float] = {}
-    with open(file, encoding="utf-8-sig", newline="") as text:
+    with open(file, encoding="utf-8-sig", newline="") as text, _no_table(file):
         rows = csv.DictReader(text, delimiter="\t" if file.suffix == ".tsv" else ",", strict=True)
         columns = list(rows.fieldnames or ())
         for wanted in ("source", "to"):
@@ -86,6 +100,15 @@ def read_edges(path: str | os.PathLike[str], label_names: Sequence[str], given: 
                 found[edge] = weight
     edges = torch.tensor(list(found), dtype=torch.int64).reshape(-1, 2).T
     return LabelGraph(len(label_names), edges, torch.tensor(list(found.values())) if given else None)
+
+
+@contextmanager
+def _no_table(file: Path) -> Iterator[None]:
+    """Within this block, what is no text, or no table, is a ShortlistError."""
+    try:
+        yield
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ShortlistError(f"{file} is no table of edges in UTF-8: {error}") from None
 
 
 def _weight(text: str | None, where: str) -> float:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shortlist.data import read_cub
+from shortlist.data import DataError, read_cub
 from tests.data.readers.made_files import assert_found, image, text, truncated
 
 ALBATROSS = "001.Black_footed_Albatross/Black_Footed_Albatross_0046_18.jpg"
@@ -100,3 +100,11 @@ def test_every_problem_is_found_in_one_pass(cub):
         ],
         path=cub,
     )
+
+
+@pytest.mark.parametrize("file", ["images.txt", "train_test_split.txt", "attributes.txt"])
+def test_an_empty_list_is_named(cub, file):
+    place = next(folder / file for folder in (cub, cub / "attributes", cub.parent) if (folder / file).is_file())
+    place.write_text("")
+    with pytest.raises(DataError, match=f"{file}: there is nothing in it"):
+        read_cub(cub)

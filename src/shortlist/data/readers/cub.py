@@ -57,7 +57,12 @@ def read_cub(
     images = numbered_names(root / "images.txt", findings)
     training = numbered_names(root / "train_test_split.txt", findings)
     places = [root / "attributes.txt", root / "attributes" / "attributes.txt", root.parent / "attributes.txt"]
-    attributes = numbered_names(next((place for place in places if place.is_file()), places[0]), findings)
+    named = next((place for place in places if place.is_file()), places[0])
+    attributes = numbered_names(named, findings)
+    for file, found in ((root / "images.txt", images), (root / "train_test_split.txt", training), (named, attributes)):
+        if not found and not findings.problems:
+            findings.add(file, "there is nothing in it")
+            findings.stop_if_any()
     for identity, (line, name) in images.items():
         findings.image(root / "images" / name, root / "images.txt", line, "line")
         if training and training.get(identity, (0, ""))[1] not in ("0", "1"):
@@ -126,6 +131,6 @@ def _attribute_labels(
                 matrix[place][label] = present
             elif sure == 1 and not_visible == "absent":
                 matrix[place][label] = 0
-    if not kept:
-        return torch.empty((0, len(attributes)), dtype=torch.int8)
+    if not kept or not attributes:
+        return torch.empty((len(kept), len(attributes)), dtype=torch.int8)
     return torch.frombuffer(bytearray(b"".join(matrix)), dtype=torch.int8).reshape(len(kept), len(attributes)).clone()
