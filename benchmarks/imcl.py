@@ -13,7 +13,7 @@ from torch import Tensor
 
 from benchmarks.harness import Case, MemoryCase, SpeedCase, Step
 from benchmarks.run import parser, run
-from shortlist.data import Dataset
+from shortlist.data import Dataset, Images
 from shortlist.imcl import JointNonnegativePursuit
 from shortlist.models import build_backbone
 from shortlist.objectives import build
@@ -86,8 +86,8 @@ def image_step(dictionary: str, batch: int, images: int = IMAGES[0]) -> Step:
     generator = torch.Generator().manual_seed(0)
     known = torch.rand(8 * images, 20, generator=generator)
     target = torch.where(known < 0.07, 1, torch.where(known < 0.4, 0, -1)).to(torch.int8)
-    inputs = torch.rand(len(target), *IMAGES[1:], generator=generator)
-    data = Dataset(inputs, target, tuple(map(str, range(20))))
+    pixels = torch.randint(256, (len(target), *IMAGES[2:], IMAGES[1]), generator=generator, dtype=torch.uint8)
+    data = Dataset(Images(pixels.numpy()), target, tuple(map(str, range(20))))
     backbone = build_backbone("resnet18", in_shape=IMAGES[1:])
     options = {"per_label": None, "dictionary": dictionary}
     made = build("imcl", options, in_features=backbone.out_features, num_labels=20, train_target=target)
