@@ -21,10 +21,10 @@ def test_there_are_notebooks_on_texts_ambiguous_images_and_partial_labels() -> N
     assert [path.stem for path in NOTEBOOKS] == ["ambiguous-images", "partial-labels", "texts"]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_and_shows_what_it_says(path: Path) -> None:
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+def test_a_notebook_runs_and_shows_what_it_says(notebook: Path) -> None:
     from notebooks import run
 
-    kept = json.loads(path.read_text())
+    kept = json.loads(notebook.read_text())
     assert (kept["nbformat"], kept["metadata"]["kernelspec"]["language"]) == (4, "python")
-    assert printed(run(path)) == printed(kept)
+    assert printed(run(notebook)) == printed(kept)

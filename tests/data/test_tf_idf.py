@@ -32,6 +32,10 @@ def test_signs_are_words_and_rare_words_are_left_out():
     assert set(made.terms) == {"!", "well", "🙂"}
 
 
+def test_a_range_may_be_a_list_as_in_yaml():
+    assert TfIdf.fit(TEXTS, ngram_range=[1, 1]).ngram_range == (1, 1)
+
+
 def test_no_texts_make_no_rows_of_the_same_width():
     made = TfIdf.fit(TEXTS)
     assert made.transform([]).shape == (0, made.width)

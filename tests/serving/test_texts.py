@@ -1,14 +1,18 @@
 """Runs on texts behind HTTP."""
 
+import asyncio
+
 import pytest
+import torch
 from starlette.testclient import TestClient
 
 import shortlist as sl
 from shortlist.runs.run import Run
 from shortlist.serving.app import make_app
+from shortlist.serving.batches import Batches
 from shortlist.serving.limits import Limits
 from tests.models.tiny_networks import text_network
-from tests.runs.made_texts import write_comments
+from tests.runs.made_texts import comments, write_comments
 
 
 @pytest.fixture
@@ -61,3 +65,26 @@ def test_a_network_that_reads_texts_answers_together_what_is_asked_together(tmp_
     shown = [{one["name"]: one["probability"] for one in labels["labels"]} for labels in found["sets"]]
     for row, labels in enumerate(shown):
         assert [labels[name] for name in predictor.label_names] == pytest.approx(asked[row].tolist(), abs=1e-5)
+
+
+def test_texts_of_few_and_of_many_words_are_scored_together_as_alone(tmp_path):
+    table = comments(60)
+    table["comment"] += [" " + " ".join(f"w{row}x{word}" for word in range(30)) for row in range(60)]
+    table.to_csv(tmp_path / "comments.csv", index=False)
+    source = {"reader": "text-table", "path": str(tmp_path / "comments.csv"), "text_column": "comment"}
+    backbone = {"name": "tf-idf", "min_df": 1, "ngram_range": [1, 1]}
+    config = {"data": {"train": source | {"labels_key": "mood"}}, "backbone": backbone, "epochs": 1}
+    predictor = sl.load_run(sl.runs.train(config, tmp_path / "run")["run"])
+    long, short = " ".join(predictor.inputs.preprocessor.terms[:200]), "i am happy"
+    prepared = [predictor.model_inputs([text]) for text in (long, short, long, "")]
+    assert {one.is_sparse for one in prepared} == {True, False}
+
+    async def asked():
+        batches = Batches(predictor.scores_of, 100, 100)
+        try:
+            return await asyncio.gather(*map(batches.scores, prepared))
+        finally:
+            batches.close()
+
+    together = torch.cat(asyncio.run(asked()))
+    torch.testing.assert_close(together, predictor.scores([long, short, long, ""]))

@@ -68,7 +68,7 @@ class TfIdf:
             raise ShortlistError(f"analyzer must be 'word' or 'char_wb', got {analyzer!r}")
         if min_df < 1 or (max_features is not None and max_features < 1):
             raise ShortlistError(f"min_df and max_features must be at least 1, got {min_df} and {max_features}")
-        vectorizer = _vectorizer(ngram_range, analyzer, lowercase, min_df=min_df, max_features=max_features)
+        vectorizer = _vectorizer((low, high), analyzer, lowercase, min_df=min_df, max_features=max_features)
         try:
             vectorizer.fit(texts)
         except ValueError as error:  # scikit-learn's words for it: an empty vocabulary, or no terms remain

@@ -208,7 +208,8 @@ def preprocessor_for(config: RunConfig, train_set: Dataset) -> Preprocessor | Tf
     counted = [one for one in (config.data.encoder, config.backbone) if one is not None and one.name == TfIdf.kind]
     if isinstance(train_set.inputs, Texts) and counted:
         with errors_at(train_set.name):
-            return TfIdf.fit(train_set.inputs.source, **counted[0].options)
+            options = check_backbone(TfIdf.kind, BACKBONES[TfIdf.kind], counted[0].options)
+            return TfIdf.fit(train_set.inputs.source, **options)
     if not isinstance(train_set.inputs, TableRows):
         return None
     blank = NA_VALUES if config.data.na_values is None else config.data.na_values

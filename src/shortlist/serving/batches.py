@@ -66,7 +66,7 @@ class Batches:
     def _scored(self, inputs: list[Tensor]) -> list[Tensor]:
         if len(inputs) == 1:
             return [self._score(inputs[0])]
-        return list(self._score(torch.cat(inputs)).split([len(one) for one in inputs]))
+        return list(self._score(_together(inputs)).split([len(one) for one in inputs]))
 
     def _finish(self, taken: list[tuple[Tensor, asyncio.Future[Tensor]]], done: asyncio.Future[list[Tensor]]) -> None:
         self._busy = False
@@ -82,3 +82,10 @@ class Batches:
 
     def close(self) -> None:
         self._thread.shutdown(wait=True)
+
+
+def _together(inputs: list[Tensor]) -> Tensor:
+    """All rows in one tensor: a sparse one where some are, as of texts of few words."""
+    if not any(one.is_sparse for one in inputs):
+        return torch.cat(inputs)
+    return torch.cat([one if one.is_sparse else one.to_sparse() for one in inputs]).coalesce()
