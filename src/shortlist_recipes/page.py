@@ -1,6 +1,7 @@
 """What a recipe leaves behind: index.md with its tables and figures, and table.json with every number."""
 
 import platform
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,10 @@ def _text(
     made_with = ", ".join(f"{name} {value}" for name, value in versions().items())
     seeds, done = len(seeds_of(results)), len(results.records)
     unfinished = "" if done == planned else " What is not run yet is missing from the tables."
+    counts = Counter(record.version for record in results.records if record.version)
+    if len(counts) > 1:
+        each = ", ".join(f"{count} with version {version}" for version, count in sorted(counts.items()))
+        unfinished += f" Cells were run at different times: {each}."
     parts = [
         f"# {recipe.title}",
         f"{recipe.paper}",

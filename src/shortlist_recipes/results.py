@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shortlist import __version__
 from shortlist.errors import ShortlistError
 from shortlist.files import write_json
 from shortlist_recipes.cells import Numbers
@@ -23,6 +24,7 @@ class Record:
     keys: Mapping[str, Any]
     numbers: Mapping[str, Any]
     seconds: float
+    version: str = ""  # of shortlist, which it was run with
 
 
 @dataclass(frozen=True)
@@ -95,16 +97,17 @@ class ResultsFolder:
             return None
         try:
             found = json.loads(path.read_text("utf-8"))
-            return Record(found["keys"], found["numbers"], found["seconds"])
+            return Record(found["keys"], found["numbers"], found["seconds"], found.get("version", ""))
         except (ValueError, KeyError, TypeError):
             raise ShortlistError(f"{path} is not a result of a recipe: remove the file") from None
 
     def add(self, scale: str, name: str, keys: Mapping[str, Any], numbers: Numbers, seconds: float) -> Record:
         found = {name: _finite(value) for name, value in numbers.items()}
-        content: dict[str, Any] = {"scale": scale, "keys": dict(keys), "numbers": found, "seconds": round(seconds, 3)}
+        content: dict[str, Any] = {"scale": scale, "keys": dict(keys), "numbers": found}
+        content |= {"seconds": round(seconds, 3), "version": __version__}
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(self._path(scale, name), content)
-        return Record(content["keys"], found, content["seconds"])
+        return Record(content["keys"], found, content["seconds"], content["version"])
 
     def _path(self, scale: str, name: str) -> Path:
         return self.folder / f"{scale}-{name}.json"

@@ -160,6 +160,15 @@ def test_results_count_wherever_the_data_is(tmp_path: Path) -> None:
     assert called == [1]
 
 
+def test_the_page_says_which_versions_its_cells_were_run_with(tmp_path: Path) -> None:
+    said = run_recipe(made(grid(1, 2)), "smoke", tmp_path, tmp_path, lambda text: None).read_text()
+    assert "different times" not in said
+    path = next((tmp_path / "cells").iterdir())
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": "0.0.1"}))
+    said = run_recipe(made(grid(1, 2)), "smoke", tmp_path, tmp_path, lambda text: None).read_text()
+    assert "Cells were run at different times: 1 with version 0.0.1, 1 with version " in said
+
+
 def test_so_many_cells_are_run_and_the_page_says_how_many_there_will_be(tmp_path: Path) -> None:
     recipe = made(grid(1, 2, 3))
     with pytest.raises(ValueError, match="none of the 3 cells of made is finished"):

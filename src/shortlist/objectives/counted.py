@@ -55,7 +55,9 @@ class NoisedTopK(LossFunctionObjective):
     def forward(self, features: Tensor) -> Tensor:
         if not self.config.normalised:
             return super().forward(features)
-        cosines = F.linear(F.normalize(self.check_features(features)), F.normalize(self.head.weight))
+        whole = self.check_features(features)
+        whole = whole.to_dense() if whole.layout != torch.strided else whole  # lengths are of whole rows
+        cosines = F.linear(F.normalize(whole), F.normalize(self.head.weight))
         return (self.config.scale or 1.0) * cosines
 
     def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
