@@ -123,7 +123,7 @@ def _config(part: _Part, objective: str, size: int, seed: int) -> Any:
                 "train": images("train", int(part.size * size)),
                 "validation": None if part.noisy else images("val", size // 5),
                 "calibration": images("val", size // 5, draw=1),
-                "test": images("test", 2 * size // 5),
+                "test": images("test", min(2000, 2 * size // 5)),
                 "corruptions": noise,
             },
             "backbone": {"name": "mlp", "hidden": [512], "dropout": 0.0 if part.noisy else 0.2},
