@@ -7,8 +7,8 @@ entry points ``shortlist.recipes``, where another package adds its own. The firs
 ``shortlist recipe --list`` says about it. A `Recipe` says:
 
 ``cells(scale, data)``
-    The grid, in the order in which it is run. ``data`` is the data folder (``--data``, else ``$SHORTLIST_SHARED/data``,
-    else ``../shared/data``). A cell has ``keys``, what tells it from the others in tables (by convention the last key
+    The grid, in the order in which it is shown, and run where ``rank`` says nothing else. ``data`` is the data folder
+    (``--data``, else ``$SHORTLIST_SHARED/data``, else ``../shared/data``). A cell has ``keys``, what tells it from the others in tables (by convention the last key
     is ``seed``), and is one of
 
     - `TrainCell(keys, config, measure)`: train as a `RunConfig` says; ``measure(trained)`` gives the numbers from the

@@ -23,7 +23,8 @@ def findings(results: Results) -> list[str]:
             if which == LONG_TAILED or name == "accuracy":
                 each = {f"K = {k}": here.gains(name, OURS, CROSS, k=k) for k in ks}
                 place = f"{which.capitalize()}, {way}{said}"
-                sentences.append(f"{place}: average-k against cross-entropy: {verdicts(each)}.")
+                if any(each.values()):
+                    sentences.append(f"{place}: average-k against cross-entropy: {verdicts(each)}.")
     for which, k in losses.each("data", "k"):
         sentences += _ways_finding(losses.where(data=which, k=k), which, k)
     sentences += _link_finding(losses) + _size_findings(losses) + _sensitivity_findings(results)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from shortlist import __version__
 from shortlist.files import write_json, write_text, written_whole
 from shortlist.runs.environment import environment
 from shortlist_recipes.figures import Drawing, saved
@@ -82,9 +83,9 @@ def _text(
     seeds, done = len(seeds_of(results)), len(results.records)
     unfinished = "" if done == planned else " What is not run yet is missing from the tables."
     counts = Counter(record.version for record in results.records if record.version)
-    if len(counts) > 1:
+    if set(counts) - {__version__}:
         each = ", ".join(f"{count} with version {version}" for version, count in sorted(counts.items()))
-        unfinished += f" Cells were run at different times: {each}."
+        unfinished += f" Cells were run {each}."
     parts = [
         f"# {recipe.title}",
         f"{recipe.paper}",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from shortlist.errors import ShortlistError
 from shortlist_recipes.cells import Cell
@@ -23,6 +23,10 @@ def _none(results: Results) -> tuple[()]:
     return ()
 
 
+def _alike(keys: Mapping[str, Any]) -> int:
+    return 0
+
+
 @dataclass(frozen=True)
 class Recipe:
     """One experiment of a paper at several scales: smoke, cpu and paper, and for some pixels.
@@ -32,7 +36,7 @@ class Recipe:
         title: of the page.
         paper: what is reproduced: authors, title, year, tables and figures.
         claim: what the paper claims, in a sentence or two.
-        cells: scale and data folder -> the grid, in the order in which it is run.
+        cells: scale and data folder -> the grid, in the order in which it is shown.
         tables: what is shown beside the published figures.
         findings: results -> sentences on what they show, computed from them.
         overview: results -> small tables below the sentences: the differences that these speak of.
@@ -41,6 +45,7 @@ class Recipe:
         needs: for each scale, the files and folders under the data folder, and what they are or where to get them.
         differences: for each scale, what is to be known besides about how it differs from the paper.
         scales: those that it has.
+        rank: the keys of a cell -> what is small for cells that are run first, where not in the order of the grid.
     """
 
     name: str
@@ -56,6 +61,7 @@ class Recipe:
     needs: Mapping[Scale, Mapping[str, str]] = field(default_factory=dict)
     differences: Mapping[Scale, str] = field(default_factory=dict)
     scales: tuple[Scale, ...] = ("smoke", "cpu", "paper")
+    rank: Callable[[Mapping[str, Any]], Any] = _alike
 
     def run(
         self, scale: str, folder: Path, data: Path | None, say: Callable[[str], None], *, cells: int | None = None

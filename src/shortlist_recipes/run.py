@@ -33,7 +33,8 @@ def run_recipe(
     if records:
         say(f"{len(records)} of {len(cells)} cells are finished already")
     begun, run_now = time.perf_counter(), 0
-    for number, (name, cell) in enumerate(zip(names, cells, strict=True), 1):
+    order = sorted(zip(names, cells, strict=True), key=lambda pair: recipe.rank(pair[1].keys))
+    for number, (name, cell) in enumerate(order, 1):
         if name in records:
             continue
         if run_now == most:

@@ -73,6 +73,12 @@ def test_cells_run_in_order_and_say_how_it_goes(tmp_path: Path) -> None:
     assert all(line.endswith("left)") for line in said)
 
 
+def test_what_matters_most_is_run_first_and_shown_in_its_place(tmp_path: Path) -> None:
+    content = run(made(grid(1, 2, 3), rank=lambda keys: keys["x"] != 2), tmp_path)
+    assert called == [2, 1, 3]
+    assert [row["x"] for row in content["tables"][0]["rows"]] == [1, 2, 3]
+
+
 def test_an_interrupted_recipe_goes_on_after_the_last_finished_cell(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(made(grid(1, 2, 3, broken=2)), tmp_path)
@@ -162,11 +168,11 @@ def test_results_count_wherever_the_data_is(tmp_path: Path) -> None:
 
 def test_the_page_says_which_versions_its_cells_were_run_with(tmp_path: Path) -> None:
     said = run_recipe(made(grid(1, 2)), "smoke", tmp_path, tmp_path, lambda text: None).read_text()
-    assert "different times" not in said
+    assert "Cells were run" not in said
     path = next((tmp_path / "cells").iterdir())
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": "0.0.1"}))
     said = run_recipe(made(grid(1, 2)), "smoke", tmp_path, tmp_path, lambda text: None).read_text()
-    assert "Cells were run at different times: 1 with version 0.0.1, 1 with version " in said
+    assert "Cells were run 1 with version 0.0.1, 1 with version " in said
 
 
 def test_so_many_cells_are_run_and_the_page_says_how_many_there_will_be(tmp_path: Path) -> None:
