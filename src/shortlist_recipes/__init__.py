@@ -8,8 +8,8 @@ entry points ``shortlist.recipes``, where another package adds its own. The firs
 
 ``cells(scale, data)``
     The grid, in the order in which it is shown, and run where ``rank`` says nothing else. ``data`` is the data folder
-    (``--data``, else ``$SHORTLIST_SHARED/data``, else ``../shared/data``). A cell has ``keys``, what tells it from the others in tables (by convention the last key
-    is ``seed``), and is one of
+    (``--data``, else ``$SHORTLIST_SHARED/data``, else ``../shared/data``). A cell has ``keys``, what tells it from the
+    others in tables (by convention the last key is ``seed``), and is one of
 
     - `TrainCell(keys, config, measure)`: train as a `RunConfig` says; ``measure(trained)`` gives the numbers from the
       best validation epoch: ``trained.scores("test")``, ``.parts``, ``.learner``, ``.history``;
