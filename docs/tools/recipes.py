@@ -64,7 +64,8 @@ def overview() -> str:
                 continue
             content = json.loads(table.read_text("utf-8"))
             done, planned = content["cells"], content.get("planned", content["cells"])
-            cells = f"{done} of {planned} cells, version {content['versions']['shortlist']}"
+            run_with = content.get("run with") or [content["versions"]["shortlist"]]
+            cells = f"{done} of {planned} cells, version {' and '.join(run_with)}"
             took = f"{max(1, round(content['seconds'] / 60))} min"
             title, said = (summary, paper) if scale == "cpu" else ("The same from pixels.", "")
             rows.append(f"| [`{page}`]({page}.md) | {title} | {cells} | {took} | {said} |")

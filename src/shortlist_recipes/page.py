@@ -58,6 +58,7 @@ def _numbers(
         "versions": versions(),
         "cells": len(results.records),
         "planned": planned,
+        "run with": dict(sorted(Counter(record.version for record in results.records if record.version).items())),
         "seeds": list(seeds_of(results)),
         "seconds": round(sum(record.seconds for record in results.records), 1),
         "findings": list(findings),
