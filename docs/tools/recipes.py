@@ -61,6 +61,7 @@ def overview() -> str:
         for scale, page in (("cpu", name), ("pixels", f"{name}-pixels")):
             table = PAGES / f"{page}.json"
             if not table.exists():
+                rows += [f"| `{name}` | {summary} | | | {paper} |"] if scale == "cpu" else []
                 continue
             content = json.loads(table.read_text("utf-8"))
             done, planned = content["cells"], content.get("planned", content["cells"])
