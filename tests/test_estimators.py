@@ -743,3 +743,8 @@ def test_scaling_of_an_unknown_kind_is_refused_and_goes_with_rules_that_learn_no
     model, plain = (classifier(rule="top-k", k=2, scaling=kind).fit(X, Y) for kind in ("temperature", None))
     assert set(model.predict_sets(X).sizes.tolist()) == {2}
     assert not np.allclose(model.predict_proba(X), plain.predict_proba(X))
+
+
+def test_a_rule_that_needs_groups_is_refused_before_training() -> None:
+    with pytest.raises(ShortlistError, match=r"SetClassifier knows no groups of rows: .*sl\.calibrate\(.*groups=\.\.\."):
+        classifier(rule="conformal", rule_options={"by_group": True}).fit(X, Y)

@@ -1,12 +1,15 @@
 """What the report says of promises and probabilities."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from shortlist.metrics.functional import calibration_error
 from shortlist.reports.contents import contents
 from shortlist.reports.data import from_scores
 from shortlist.reports.page import render
 from shortlist.reports.promises import promises
-from shortlist.sets import AverageK, Conformal
+from shortlist.sets import AverageK, Conformal, fit_scaling
 
 
 def some_data(shift=0.0):
@@ -52,3 +55,14 @@ def test_the_reliability_of_a_model_that_is_too_sure_is_drawn_and_said():
     assert "Promises and probabilities" in page
     assert found["reliability"] in page
     assert "<ant>" not in page
+
+
+def test_the_error_that_a_scaling_leaves_is_said():
+    data = some_data()
+    run = data.runs[0]
+    link = fit_scaling("temperature", run.calibration, run.calibration.argmax(1))  # surer still
+    rules = {**run.rules, "scaled": Conformal(0.1, link=link).fit(run.scores, run.target)}
+    [found] = promises({"scores": [replace(run, rules=rules)]}, data)
+    left = 100 * float(calibration_error(run.scores, run.target, link=link))
+    assert f"With the temperature scaling of scaled it is {left:.1f} percentage points" in found["error"]
+    assert "calibrates the probabilities first" not in found["error"]

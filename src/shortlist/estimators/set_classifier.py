@@ -342,7 +342,12 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "dropout": float(self.dropout),
         }
         self._settings(len(target), *self._choices(len(target))[0], "constant")
-        self._make_rule()
+        needs = self._make_rule().needs
+        if needs:
+            raise ShortlistError(
+                f"SetClassifier knows no {' and '.join(needs)} of rows: make such sets with sl.calibrate(model, (X, y), "
+                f"rule, {', '.join(f'{name}=...' for name in needs)})"
+            )
         if self.scaling is not None:
             check_scaling(self.scaling)
         self.solver_ = self._choose_solver(inputs)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from shortlist.links import ScaledLink
 from shortlist.metrics.functional import (
     calibration_error,
     coverage_by_class,
@@ -114,7 +115,12 @@ def _probabilities(run: RunResult, place: int) -> dict[str, Any]:
         f"The probability of {what} differs from how often it is right by {fixed(100 * error, 1)} percentage points on "
         f"average (the expected calibration error); on the whole the model is {leaning}."
     )
-    if error > 0.02:
+    links = {name: getattr(rule, "link", None) for name, rule in run.rules.items()}
+    scaled = {name: link for name, link in links.items() if isinstance(link, ScaledLink)}
+    for name, link in scaled.items():
+        left = float(calibration_error(run.scores, run.target, link=link))
+        said += f" With the {link.kind} scaling of {name} it is {fixed(100 * left, 1)} percentage points."
+    if error > 0.02 and not scaled:
         said += " A rule with scaling=temperature, vector or isotonic calibrates the probabilities first."
     return {"reliability": picture_of([_chart(bins, place, what)]).to_svg(in_page=True), "error": said}
 
