@@ -746,5 +746,5 @@ def test_scaling_of_an_unknown_kind_is_refused_and_goes_with_rules_that_learn_no
 
 
 def test_a_rule_that_needs_groups_is_refused_before_training() -> None:
-    with pytest.raises(ShortlistError, match=r"SetClassifier knows no groups of rows: .*sl\.calibrate\(.*groups=\.\.\."):
+    with pytest.raises(ShortlistError, match=r"SetClassifier knows no groups of rows: .*, groups=\.\.\."):
         classifier(rule="conformal", rule_options={"by_group": True}).fit(X, Y)

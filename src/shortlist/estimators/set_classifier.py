@@ -342,11 +342,12 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "dropout": float(self.dropout),
         }
         self._settings(len(target), *self._choices(len(target))[0], "constant")
-        needs = self._make_rule().needs
-        if needs:
+        rule = self._make_rule()
+        if rule.needs:
+            given = ", ".join(f"{name}=..." for name in rule.needs)
             raise ShortlistError(
-                f"SetClassifier knows no {' and '.join(needs)} of rows: make such sets with sl.calibrate(model, (X, y), "
-                f"rule, {', '.join(f'{name}=...' for name in needs)})"
+                f"SetClassifier knows no {' and '.join(rule.needs)} of rows: fit the rule itself on held-out scores, "
+                f"{rule!r}.fit(scores, y, {given})"
             )
         if self.scaling is not None:
             check_scaling(self.scaling)
