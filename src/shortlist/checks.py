@@ -215,9 +215,10 @@ def check_index_shape(scores: Tensor, target: Tensor) -> None:
         raise ShortlistError(f"target must hold class indices of an integer dtype, got {target.dtype}")
     check_tensor(scores, target, "target")
     if target.shape != scores.shape[:-1]:
+        shares = ", or the labels' shares, floats of the scores' shape" if target.shape == scores.shape else ""
         raise ShortlistError(
             f"target of shape {tuple(target.shape)} does not fit scores of shape {tuple(scores.shape)}: "
-            f"allowed are class indices of shape {tuple(scores.shape[:-1])}"
+            f"allowed are class indices of shape {tuple(scores.shape[:-1])}{shares}"
         )
 
 

@@ -34,7 +34,12 @@ def test_the_first_impossible_count_is_named(bad: float, said: str) -> None:
             from_votes(counts)
 
 
-@pytest.mark.parametrize("counts", [3, "abc", np.zeros((2, 0)), np.array([["a"]])])
+def test_huge_weights_are_shares_too() -> None:
+    assert from_votes(np.array([[1e308, 1e308, 0.0]])).tolist() == [[0.5, 0.5, 0]]
+    assert from_votes(torch.tensor([[3e38, 3e38, 0.0]])).tolist() == [[0.5, 0.5, 0]]
+
+
+@pytest.mark.parametrize("counts", [3, "abc", np.zeros((2, 0)), np.array([["a"]]), [[1, 2], [3]]])
 def test_what_is_no_table_of_counts_is_refused(counts: object) -> None:
     with pytest.raises(ValueError, match="votes are numbers, one for each label"):
         from_votes(counts)

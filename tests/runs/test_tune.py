@@ -159,6 +159,14 @@ def test_what_cannot_be_searched_is_refused(tmp_path: Path) -> None:
     refused({"objective": "my_module:Objective"}, "allow-import")
 
 
+def test_a_config_that_was_mended_may_use_its_folder(tmp_path: Path) -> None:
+    wrong = CONFIG | {"epochs": {"search": "choice", "choices": ["many"]}}
+    with pytest.raises(sl.ShortlistError, match="trial 1: epochs"):
+        sl.runs.tune(wrong, tmp_path / "out", trials=1)
+    mended = CONFIG | {"epochs": 1, "seed": {"search": "integer", "low": 1, "high": 9}}
+    assert len(sl.runs.tune(mended, tmp_path / "out", trials=1)["trials"]) == 1
+
+
 def test_a_folder_of_something_else_is_left_alone(tuned: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(sl.ShortlistError, match="holds the search of another config"):
         sl.runs.tune(CONFIG | {"seed": 2}, tuned["out"], trials=5)

@@ -36,18 +36,23 @@ def from_votes(counts: Any) -> Any:
         wide = torch.float64 if counts.device.type != "mps" else torch.float32
         kind = torch.float64 if counts.dtype == torch.float64 else torch.float32
         votes = check_votes(counts).to(wide)
+        votes = votes / votes.amax(-1, keepdim=True).clamp(min=1)  # a sum of huge weights is no infinity
         total = votes.sum(-1, keepdim=True)
         return torch.where(total > 0, votes / torch.where(total > 0, total, 1.0), -1.0).to(kind)
     array = check_votes(counts.toarray() if hasattr(counts, "tocsr") else counts)
-    total = array.sum(-1, keepdims=True, dtype=np.float64)
-    shares = np.where(total > 0, array / np.where(total > 0, total, 1.0), -1.0)
+    votes = array / np.maximum(array.max(-1, keepdims=True), 1)
+    total = votes.sum(-1, keepdims=True)
+    shares = np.where(total > 0, votes / np.where(total > 0, total, 1.0), -1.0)
     return shares.astype(np.float64 if array.dtype == np.float64 else np.float32)
 
 
 def check_votes(votes: Any) -> Any:
     """The votes as a tensor or an array, if they are finite numbers that are not negative, (..., labels)."""
     if not isinstance(votes, Tensor):
-        votes = np.asarray(votes)
+        try:
+            votes = np.asarray(votes)
+        except ValueError as error:  # rows of different lengths
+            raise ShortlistError(f"votes are numbers, one for each label of a row: {error}") from None
     is_number = not votes.is_complex() if isinstance(votes, Tensor) else votes.dtype.kind in "biuf"
     if votes.ndim == 0 or not is_number or votes.shape[-1] == 0:
         raise ShortlistError(

@@ -88,4 +88,6 @@ def predicted(prediction: Any) -> tuple[Tensor, Tensor]:
     """Scores and target in what the ``Trainer`` has gathered; of several outputs the first has the scores."""
     made = prediction.predictions
     made = made[0] if isinstance(made, tuple | list) else made
+    if made is None or prediction.label_ids is None:
+        raise ShortlistError("metrics and sets need scores and labels of the evaluation data: the Trainer found none")
     return known_rows(torch.as_tensor(made), torch.as_tensor(prediction.label_ids))

@@ -95,10 +95,12 @@ def claim(folder: Path, content: Mapping[str, Any]) -> None:
     """Make the folder this search's; an error where it is somebody else's."""
     file = folder / SEARCH
     if file.exists():
-        if read_yaml(file.read_text("utf-8"), str(file)) != _plain(content):
+        if read_yaml(file.read_text("utf-8"), str(file)) == _plain(content):
+            return
+        if (folder / TABLE).exists():
             raise ShortlistError(f"{folder} holds the search of another config ({SEARCH}): choose another --out")
-        return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        (folder / TRIALS).unlink(missing_ok=True)  # no trial came to its end: the config has been mended
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ShortlistError(f"{folder} exists and is no search: choose another --out")
     folder.mkdir(parents=True, exist_ok=True)
     write_text(file, yaml.safe_dump(_plain(content), sort_keys=False, allow_unicode=True))
@@ -152,8 +154,9 @@ class _Tuning:
     def run(self) -> dict[str, Any]:
         """One trial; what became of it."""
         done = len(self.done)
-        seed = int(self.content.get("seed") or 0)
-        self.study.sampler = self.optuna.samplers.TPESampler(seed=1000 * seed + done)
+        given = self.content.get("seed")
+        seed = given if isinstance(given, int) and not isinstance(given, bool) else 0
+        self.study.sampler = self.optuna.samplers.TPESampler(seed=(1000 * seed + done) % 2**32)
         trial = self.study.ask()
         states = self.optuna.trial.TrialState
         try:
