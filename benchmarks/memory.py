@@ -40,10 +40,20 @@ def _measure(setup: Setup, warm_up: Setup, threads: int) -> int:
     ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 16)
     warm_up()()
     step = setup()
-    before = _status("VmRSS")
+    before = resident_bytes()
     RESET_PEAK.write_text("5")
     step()
-    return _status("VmHWM") - before
+    return peak_bytes() - before
+
+
+def resident_bytes() -> int:
+    """The memory that this process has now."""
+    return _status("VmRSS")
+
+
+def peak_bytes() -> int:
+    """The most that it had since the counter was set back."""
+    return _status("VmHWM")
 
 
 def _status(field: str) -> int:

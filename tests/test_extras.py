@@ -65,6 +65,8 @@ FEATURES = {
     "sets = TrainerSets({'top-k': sl.sets.TopK(2)})\n"
     "trainer = Trainer(torch.nn.Linear(2, 2), TrainingArguments('out', report_to=[], use_cpu=True), callbacks=[sets])\n"
     "assert sets.compute_metrics(SimpleNamespace(predictions=torch.randn(9, 4), label_ids=torch.arange(9) % 4))",
+    "ray": TRAIN + "sl.runs.train(config, 'run')\nimport ray.data\n"
+    "sl.runs.Ray(workers=1)",
     "report": "import torch\nfrom shortlist import reports\n"
     "scores, labels = torch.randn(40, 6), torch.arange(40) % 6\n"
     "reports.write(reports.from_scores(scores, labels), 'report')",

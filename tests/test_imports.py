@@ -42,6 +42,7 @@ ONLY_IN = {
     "optuna": ("runs",),
     "torchmetrics": ("metrics",),
     "sklearn": ("estimators", "data"),
+    "ray": ("runs",),
     "fastapi": ("serving",),
     "uvicorn": ("serving",),
     "onnx": ("exporting",),

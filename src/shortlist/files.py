@@ -58,6 +58,29 @@ def written_whole(path: PathLike) -> Iterator[IO[bytes]]:
         raise
 
 
+@contextmanager
+def folder_written_whole(path: PathLike) -> Iterator[Path]:
+    """A folder to write to, from any process, that takes its place at ``path`` at the end, or leaves no trace if
+    anything fails. An older folder stays until then."""
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise MissingFileError(f"cannot write {os.fspath(path)}: there is no folder {target.parent}")
+    if target.exists() and not target.is_dir():
+        raise ShortlistError(f"{os.fspath(path)} is a file: a folder is written here; name another one")
+    draft, older = _draft_of(target), _draft_of(target)
+    try:
+        with _errors_while_writing(path, draft):
+            draft.mkdir()
+            yield draft
+            if target.exists():
+                os.rename(target, older)
+            os.rename(draft, target)
+            _sync_folder(target.parent)
+    finally:
+        _remove(draft)
+        _remove(older)
+
+
 def write_folder(folder: PathLike, files: Mapping[str, bytes]) -> None:
     """Write files (paths inside the folder, and their content) once all of them fit on the disk.
 

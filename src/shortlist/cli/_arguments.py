@@ -1,7 +1,7 @@
 """Arguments and options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -75,6 +75,32 @@ Rules = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="With --scores: the rules that calibrate wrote (or one file of them)."),
 ]
+
+EngineName = Annotated[
+    str | None, typer.Option("--engine", metavar="ray", help="Let the workers of a Ray cluster do it.")
+]
+Address = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="With --engine: the cluster; one on this machine if not given.")
+]
+Workers = Annotated[
+    int | None, typer.Option(metavar="N", help="With --engine: how many hold the model; one for each CPU if not given.")
+]
+GpusPerWorker = Annotated[float, typer.Option(metavar="N", help="With --engine: graphics cards of each worker.")]
+
+
+def engine_from(name: str | None, address: str | None, workers: int | None, gpus: float) -> Any:
+    """The engine that the options ask for, which shows how far it is; None without --engine."""
+    from shortlist import runs
+    from shortlist.cli._progress import show_examples
+    from shortlist.errors import ShortlistError
+
+    if name is None:
+        if address is not None or workers is not None or gpus:
+            raise ShortlistError("--address, --workers and --gpus-per-worker go with --engine ray")
+        return None
+    if name != "ray":
+        raise ShortlistError(f"--engine must be ray, or not be given; got {name!r}")
+    return runs.Ray(address, workers, gpus, show_examples)
 
 
 def split_overrides(data: str | None, overrides: list[str] | None) -> tuple[str | None, list[str]]:

@@ -92,3 +92,11 @@ def reading_shown() -> Iterator[None]:
 
     with reading_shown_by(show):
         yield
+
+
+def show_examples(what: str, done: int, total: int) -> None:
+    """How far an engine is, in one line that is written over; nothing where nobody looks."""
+    if sys.stderr.isatty():
+        end = "\n" if done >= total else ""
+        sys.stderr.write(f"\r{what} {done:,} of {total:,} examples{end}")
+        sys.stderr.flush()

@@ -5,7 +5,22 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, Groups, Json, Labels, Link, RunPath, Scores, Truth, Weights
+from shortlist.cli._arguments import (
+    Address,
+    AllowImport,
+    EngineName,
+    GpusPerWorker,
+    Groups,
+    Json,
+    Labels,
+    Link,
+    RunPath,
+    Scores,
+    Truth,
+    Weights,
+    Workers,
+    engine_from,
+)
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, tell_skipped
 from shortlist.text import command
 
@@ -28,6 +43,10 @@ def calibrate(
     ] = None,
     groups: Groups = None,
     weights: Weights = None,
+    engine: EngineName = None,
+    address: Address = None,
+    workers: Workers = None,
+    gpus_per_worker: GpusPerWorker = 0,
     allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
@@ -51,6 +70,7 @@ def calibrate(
         groups=groups,
         weights=weights,
         allow_import=allow_import or (),
+        engine=engine_from(engine, address, workers, gpus_per_worker),
     )
     if as_json:
         print_json(result)

@@ -6,8 +6,11 @@ from typing import Annotated
 import typer
 
 from shortlist.cli._arguments import (
+    Address,
     AllowImport,
     DataName,
+    EngineName,
+    GpusPerWorker,
     Groups,
     Json,
     Labels,
@@ -18,6 +21,8 @@ from shortlist.cli._arguments import (
     Scores,
     Truth,
     Weights,
+    Workers,
+    engine_from,
     split_overrides,
 )
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, tell_skipped
@@ -41,6 +46,10 @@ def evaluate(
     ] = None,
     groups: Groups = None,
     weights: Weights = None,
+    engine: EngineName = None,
+    address: Address = None,
+    workers: Workers = None,
+    gpus_per_worker: GpusPerWorker = 0,
     allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
@@ -70,6 +79,7 @@ def evaluate(
         groups=groups,
         weights=weights,
         allow_import=allow_import or (),
+        engine=engine_from(engine, address, workers, gpus_per_worker),
     )
     if as_json:
         print_json(result)

@@ -6,8 +6,11 @@ from typing import Annotated
 import typer
 
 from shortlist.cli._arguments import (
+    Address,
     AllowImport,
     DataName,
+    EngineName,
+    GpusPerWorker,
     Groups,
     Json,
     Link,
@@ -16,6 +19,8 @@ from shortlist.cli._arguments import (
     RunPath,
     Scores,
     Weights,
+    Workers,
+    engine_from,
     split_overrides,
 )
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_table, say, tell_skipped
@@ -49,6 +54,10 @@ def predict(
     link: Link = None,
     groups: Groups = None,
     weights: Weights = None,
+    engine: EngineName = None,
+    address: Address = None,
+    workers: Workers = None,
+    gpus_per_worker: GpusPerWorker = 0,
     allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:
@@ -79,6 +88,7 @@ def predict(
         groups=groups,
         weights=weights,
         allow_import=allow_import or (),
+        engine=engine_from(engine, address, workers, gpus_per_worker),
     )
     if as_json:
         print_json(result)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -377,7 +378,7 @@ class LabelSets(WrittenSets):
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str], *, max_labels: int = 1 << 28) -> LabelSets:
-        """Read what ``to_parquet`` wrote; ids are left out.
+        """Read what ``to_parquet`` wrote, or a folder of such files (``predict --engine ray``); ids are left out.
 
         A file that states more than ``max_labels`` labels in all its sets, or more sets than that, is refused before
         they are read: a few bytes can stand for any number of them.
@@ -388,6 +389,11 @@ class LabelSets(WrittenSets):
         >>> LabelSets.from_parquet(path)
         LabelSets(2 sets over 4 labels, mean size 0.5: {1}, {})
         """
+        if os.path.isdir(path):
+            parts = sorted(Path(path).glob("*.parquet"))
+            if not parts:
+                raise ShortlistError(f"{os.fspath(path)}: the folder has no .parquet files")
+            return cls.concatenate([cls.from_parquet(part, max_labels=max_labels) for part in parts])
         with errors_name(path):
             return cls(*files.read_parquet(path, max_labels))
 

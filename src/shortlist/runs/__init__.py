@@ -12,6 +12,7 @@ from shortlist.runs.fit import fit
 from shortlist.runs.predict import predict
 from shortlist.runs.predictor import Predictor
 from shortlist.runs.prepare import Prepared, prepare, try_out
+from shortlist.runs.ray_engine import Ray
 from shortlist.runs.report import report
 from shortlist.runs.run import Run, load_run
 from shortlist.runs.train import train, train_prepared
@@ -20,6 +21,7 @@ from shortlist.runs.tune import tune
 __all__ = [
     "Predictor",
     "Prepared",
+    "Ray",
     "Run",
     "RunConfig",
     "calibrate",

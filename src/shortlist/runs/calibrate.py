@@ -13,6 +13,7 @@ from shortlist.metrics.functional.set_summary import truth_summary
 from shortlist.named import Named
 from shortlist.runs.config import parse_named
 from shortlist.runs.given import Given, scores_for_calibration
+from shortlist.runs.ray_engine import Ray, engine_of, passes_over
 from shortlist.runs.results import results_of, skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.scores import read_rows
@@ -34,6 +35,7 @@ def calibrate(
     groups: PathLike | None = None,
     weights: PathLike | None = None,
     allow_import: Sequence[str] = (),
+    engine: Ray | str | None = None,
 ) -> dict[str, Any]:
     """Fit set rules on data that the model was not trained on. It is what ``shortlist calibrate`` does, and prints as
     JSON: the metrics and each rule's sets on this data.
@@ -43,7 +45,8 @@ def calibrate(
     ``labels`` are files of any other model, ``out`` is where the rules go: ``RUN/rules`` for a run. ``truth`` is a file
     of all right labels (0 and 1) or of votes (other numbers) beside ``scores``, which rules such as
     ``"conformal:labels=votes"`` are fitted on. ``groups`` and ``weights`` are files with one value for each row, for
-    rules such as ``"conformal:by_group=true"``.
+    rules such as ``"conformal:by_group=true"``. ``engine="ray"`` (or a `shortlist.runs.Ray`) lets the workers of a Ray
+    cluster do it.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}, "epochs": 1}
@@ -52,7 +55,7 @@ def calibrate(
     ...     list(calibrate(run)["rules"]), list(calibrate(run, rules=["average-k:k=3"])["rules"])
     (['top-k-5', 'average-k-5', 'conformal-0.1'], ['average-k-3'])
     """
-    wanted = [parse_named(rule) for rule in rules]
+    wanted, workers = [parse_named(rule) for rule in rules], engine_of(engine)
     given = scores_for_calibration(run, data, scores, labels, link, allow_import, truth)
     wanted = wanted or given.rules
     if not wanted:
@@ -60,25 +63,29 @@ def calibrate(
             raise ShortlistError("without --labels say which rule to fit, such as --rule average-k:k=5")
         wanted = usual_rules(given.target, given.scored.num_labels, given.k, given.link)
     rows = read_rows(groups, weights, given.scored.rows)
-    fitted = fit_rules(
-        wanted, _fitting(given, rows), given.target, given.link, given.name, allow_import, rows, truth=given.truth
-    )
     if out is None and given.run is None:
         raise ShortlistError("with --scores say where the rules go: --out DIR")
     folder = given.run.path / "rules" if out is None and given.run is not None else Path(out or "")
-    save_rules(folder, fitted)
-    if given.target is not None:
-        found: dict[str, Any] = results_of(
-            given.scored,
-            given.target,
-            given.link,
-            fitted,
-            truth=given.truth,
-            k=given.k,
-            rows=rows,
-            propensities=given.propensities,
+    with passes_over(workers, given, data, rows) as passes:
+        scores_of = _fitting(given, rows) if passes is None else passes
+        fitted = fit_rules(
+            wanted, scores_of, given.target, given.link, given.name, allow_import, rows, truth=given.truth
         )
-    else:
+        save_rules(folder, fitted)
+        found: dict[str, Any] = {}
+        if given.target is not None:
+            found = results_of(
+                given.scored,
+                given.target,
+                given.link,
+                fitted,
+                truth=given.truth,
+                k=given.k,
+                rows=rows,
+                propensities=given.propensities,
+                over=None if passes is None else passes.judge,
+            )
+    if given.target is None:
         whole = given.scored.whole()
         sets = {name: rule.predict(whole, **needed(rule, rows)) for name, rule in fitted.items()}
         sizes = {name: {"size": float(answered.sizes.mean())} for name, answered in sets.items()}

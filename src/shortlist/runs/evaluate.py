@@ -10,6 +10,7 @@ from shortlist.metrics.functional.set_summary import Estimate
 from shortlist.reports.advice import Use, advise, cautions
 from shortlist.runs.config import PARTS
 from shortlist.runs.given import scores_for_prediction
+from shortlist.runs.ray_engine import Ray, engine_of, passes_over
 from shortlist.runs.results import results_of, skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.scores import read_rows
@@ -31,6 +32,7 @@ def evaluate(
     groups: PathLike | None = None,
     weights: PathLike | None = None,
     allow_import: Sequence[str] = (),
+    engine: Ray | str | None = None,
 ) -> dict[str, Any]:
     """Measure a run, or any other model's ``scores`` and ``labels`` (files), on labelled data: metrics of the scores,
     and of each fitted rule's sets with 95 % intervals; which rule serves which wish (``advice``), and what keeps the
@@ -41,7 +43,7 @@ def evaluate(
     reader. Images that cannot be decoded are left out and listed as ``skipped``. ``metrics`` are names such as
     ``"topk-accuracy@3"``; the usual ones if none are given. ``truth`` is a file that says more than the ``labels``
     beside ``scores``: all right labels (a matrix of 0 and 1), or votes for every label (other numbers), whose share in
-    the sets is ``truth-coverage``. ``groups`` and ``weights`` as for ``calibrate``.
+    the sets is ``truth-coverage``. ``groups``, ``weights`` and ``engine`` as for ``calibrate``.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
@@ -51,6 +53,7 @@ def evaluate(
     >>> found["examples"], found["metrics"]
     (20, {'topk-accuracy@100': 1.0})
     """
+    workers = engine_of(engine)
     given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labels=labels, truth=truth)
     if given.task is not None and given.dataset is not None and given.run is not None:
         facts = given.run.facts[given.dataset.kind]
@@ -58,18 +61,21 @@ def evaluate(
     else:
         if given.target is None:
             raise AssertionError("labels were asked for above")
-        found = results_of(
-            given.scored,
-            given.target,
-            given.link,
-            given.fitted,
-            truth=given.truth,
-            metrics=metrics,
-            k=given.k,
-            allow_import=allow_import,
-            rows=read_rows(groups, weights, given.scored.rows),
-            propensities=given.propensities,
-        )
+        rows = read_rows(groups, weights, given.scored.rows)
+        with passes_over(workers, given, data, rows, overrides, notes_broken=True) as passes:
+            found = results_of(
+                given.scored,
+                given.target,
+                given.link,
+                given.fitted,
+                truth=given.truth,
+                metrics=metrics,
+                k=given.k,
+                allow_import=allow_import,
+                rows=rows,
+                propensities=given.propensities,
+                over=None if passes is None else passes.judge,
+            )
         worth = {
             rule: {key: Estimate(value, *found["intervals"][rule][key]) for key, value in values.items()}
             for rule, values in found["rules"].items()

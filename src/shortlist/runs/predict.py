@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
-from shortlist.files import PathLike
+from shortlist.files import PathLike, folder_written_whole
 from shortlist.labels import LabelSets
 from shortlist.labels.label_set_files import write_csv, write_jsonl, write_parquet
 from shortlist.runs.config import PARTS, parse_named
 from shortlist.runs.explain import check_has_labels, check_place, write_explanations
 from shortlist.runs.given import Given, scores_for_prediction
+from shortlist.runs.ray_engine import Ray, Writing, engine_of, passes_over
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run, open_run
 from shortlist.runs.scores import read_rows
@@ -46,6 +47,7 @@ def predict(
     groups: PathLike | None = None,
     weights: PathLike | None = None,
     allow_import: Sequence[str] = (),
+    engine: Ray | str | None = None,
 ) -> dict[str, Any]:
     """Write the predicted set of labels of every example, with their probabilities; scores, where the objective only
     ranks. It is what ``shortlist predict`` does, and prints as JSON.
@@ -59,7 +61,8 @@ def predict(
     ``images`` of another.
     ``explain`` is a .jsonl or .parquet file: for every label of the sets, the training examples that speak for it and
     their weights (of the part ``"train"``, for those labels that were unknown).
-    ``groups`` and ``weights`` as for ``calibrate``.
+    ``groups``, ``weights`` and ``engine`` as for ``calibrate``; an engine writes a folder of .parquet files, which
+    `LabelSets.from_parquet` reads.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}, "test": 20}, "epochs": 1}
@@ -83,6 +86,11 @@ def predict(
     place = None if out is None else Path(out)
     if place is not None and place.suffix not in ENDINGS:
         raise ShortlistError(f"-o {place}: sets are written as {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    workers = engine_of(engine)
+    if workers is not None and place is not None and place.suffix != ".parquet":
+        raise ShortlistError(f"-o {place}: --engine writes a folder of files: -o {place.with_suffix('.parquet')}")
+    if workers is not None and explain is not None:
+        raise ShortlistError("--explain looks at the training data in one process: predict without --engine")
     taken = Path(data) if isinstance(data, str | os.PathLike) else None  # or a part of the run: test
     if place is not None and taken is not None and place.exists() and taken.exists() and place.samefile(taken):
         raise ShortlistError(f"-o {place}: that is the data itself; write the sets to another file")
@@ -103,12 +111,22 @@ def predict(
     if place is None:
         if given.run is None:
             raise ShortlistError("with --scores say where the sets go: -o sets.csv")
-        place = given.run.path / "predictions" / f"{_called(data, given.name)}-{name}.csv"
+        ending = ".csv" if workers is None else ".parquet"
+        place = given.run.path / "predictions" / f"{_called(data, given.name)}-{name}{ending}"
         place.parent.mkdir(exist_ok=True)
     # where ids stood before there was one file of both: gone before they could be beside other sets
     place.with_suffix(".ids.json").unlink(missing_ok=True)
+    rows = read_rows(groups, weights, given.scored.rows)
+    if workers is not None:
+        return {
+            "written": [str(place)],
+            "objective": given.objective,
+            "rule": name,
+            **_by_workers(workers, given, data, overrides, chosen, place, rows),
+            "skipped": skipped_images(given.skipped),
+        }
     told = Told(explain is not None)
-    parts = told.of(answers(given, chosen, read_rows(groups, weights, given.scored.rows)))
+    parts = told.of(answers(given, chosen, rows))
     if place.suffix == ".jsonl":
         write_jsonl(place, parts, None if given.scored.may_shrink else given.scored.rows)
     else:
@@ -141,6 +159,28 @@ def _called(data: Dataset | PathLike | None, name: str) -> str:
         return name
     path = Path(data).resolve()
     return f"{path.name}-folder" if path.is_dir() else f"{name}{path.name.removeprefix(name).replace('.', '-')}"
+
+
+def _by_workers(
+    engine: Ray,
+    given: Given,
+    data: Dataset | PathLike | None,
+    overrides: Sequence[str],
+    rule: SetRule,
+    place: Path,
+    rows: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The sets written by the workers of an engine, a file for each shard; what is told of them."""
+    with (
+        passes_over(engine, given, data, rows, overrides, labelled=False, notes_broken=True) as passes,
+        folder_written_whole(place) as folder,
+    ):
+        if passes is None:
+            raise AssertionError("there is an engine")
+        done: Writing = passes.over(Writing(folder.absolute(), rule, _SHOWN), "predicted")
+    first = [one for before, sets, ids, beside in done.first for one in _first(sets, beside, ids, before)]
+    mean = done.labels / done.examples if done.examples else 0.0
+    return {"examples": done.examples, "mean size": mean, "first": first[:_SHOWN]}
 
 
 class Told:

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -125,10 +125,11 @@ class Predictor(nn.Module):
         broken there are none, where the data set notes them."""
         if not isinstance(self.model, Learner):
             raise AssertionError("asked of the model of a run")
-        prepared = self.prepared(data)
+        model, prepared = self.model, cache(partial(self.prepared, data))  # when scores are first asked for
         images = data.inputs if isinstance(data.inputs, Images) and data.inputs.broken is not None else None
-        compute = partial(score_batches, self.model, prepared, crops=self.crops)
-        return Scored(compute, len(prepared), len(self.label_names), images)
+        return Scored(
+            lambda: score_batches(model, prepared(), crops=self.crops), len(data), len(self.label_names), images
+        )
 
     def prepared(self, X: Any, broken: dict[str, str] | None = None) -> Dataset:
         """``X`` as the model of a run takes it: a table's columns, or words, made numbers, and images or texts made

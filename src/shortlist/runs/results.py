@@ -1,6 +1,6 @@
 """How good scores and the sets made of them are, against the recorded labels and, where known, the whole truth."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -38,6 +38,7 @@ def results_of(
     allow_import: Sequence[str] = (),
     rows: Mapping[str, Any] | None = None,
     propensities: Any = None,
+    over: Callable[[Judge], Judge] | None = None,
 ) -> dict[str, Any]:
     """Metrics of the scores, and of each rule's sets: the numbers of `set_summary`, and their 95 % intervals.
 
@@ -47,6 +48,7 @@ def results_of(
     the label matrix) were known; ``promises``, what rules promise of new rows; ``left_out`` the rules that cannot
     answer, and why. ``rows``: their "groups" and "weights", for rules that need them. Scores that
     are not small are passed over batch by batch, and never held whole but for a metric that must have all of them.
+    ``over`` takes a judge over all rows, where these are in many places.
 
     >>> import torch
     >>> from shortlist.sets import TopK
@@ -60,19 +62,26 @@ def results_of(
     if not bool((target >= 0).any()):
         raise ShortlistError("every label is unknown: there is nothing to evaluate against")
     wanted = wanted_metrics(target, scored.num_labels, metrics, k, allow_import)
-    streams = {} if scored.is_small else {one.name: one.stream(link, propensities) for one in wanted}
+    streams = {} if scored.is_small and over is None else {one.name: one.stream(link, propensities) for one in wanted}
     streamed = {name: stream for name, stream in streams.items() if stream is not None}
     left_out = {name: why for name, rule in rules.items() if (why := no_answer(rule, rows))}
+    rest = [one for one in wanted if one.name not in streamed]
+    if rest and over is not None:
+        raise ShortlistError(f"the metric {rest[0].name!r} is given all scores at once: ask for it without an engine")
     judge = Judge(streamed, {name: rule for name, rule in rules.items() if name not in left_out}, truth)
-    looking: Judge | None = judge
-    while looking is not None:
+
+    def here(looking: Judge) -> Judge:
         first_row = 0
         for at, part in scored.batches():
             facts = {name: pick(values, at) for name, values in (rows or {}).items()}
             looking.see(part, pick(target, at), pick(truth, at), facts, first_row)
             first_row += len(part)
-        looking = looking.look_again()
-    rest = [one for one in wanted if one.name not in streamed]
+        return looking
+
+    judge = last = (over or here)(judge)
+    while (again := last.look_again()) is not None:
+        last = (over or here)(again)
+    judge.values = last.values
     if rest:  # of small scores all; else those that must be given all scores at once
         parts, targets = zip(*[(part, pick(target, at)) for at, part in scored.batches()], strict=True)
         whole, known = (parts[0], targets[0]) if len(parts) == 1 else (torch.cat(parts), joined(list(targets)))

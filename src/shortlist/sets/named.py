@@ -27,6 +27,7 @@ from shortlist.sets import (
     TopK,
 )
 from shortlist.sets._rule import RULES, fit_together
+from shortlist.sets.fitting import Elsewhere, Fitting
 from shortlist.sets.scaling import check_scaling, fit_scaling
 
 Batch = tuple[Tensor, Any, Mapping[str, Any]]  # scores, target, groups and weights
@@ -97,7 +98,7 @@ def fit_rules(
     ``truth``: the votes of the rows (or their right labels, ``LabelSets``), for conformal rules with labels="votes".
 
     ``scores`` may be a function that returns batches (scores, target, {"groups": ..., "weights": ...}), the same each
-    time: rules share the passes over them, and keep no more than they need.
+    time: rules share the passes over them, and keep no more than they need. Or they are ``Elsewhere``.
 
     A rule's option ``scaling`` ("temperature", "vector", "isotonic") calibrates the probabilities of its link on every
     other row (of batches: on as many of these as have 64 million scores), and the rule on the rest.
@@ -140,7 +141,9 @@ def fit_rules(
         remembered[name] = (fitted_on, today) if learns else (None, None)
     for needs, group in learning.items():
         places, together = [place for place, _ in group], [made for _, made in group]
-        if callable(scores):
+        if isinstance(scores, Elsewhere):
+            scores.fit(Fitting(together, needs, places))
+        elif callable(scores):
             fit_together(together, _batches(scores, needs), places=places)
         else:
             learns_target = any(made.needs_target for made in together)
@@ -181,6 +184,8 @@ def fit_scaled(
     ScaledLink(vector of softmax)
     """
     _check_link(rule, target)
+    if isinstance(scores, Elsewhere):
+        raise ShortlistError("a scaling is fitted on scores in one place: calibrate this rule without an engine")
     some, labels = _first_of(_every_other(scores, 0)) if callable(scores) else (scores[::2], target[::2])
     rule.link = fit_scaling(kind, some, labels, rule.link)  # type: ignore[attr-defined]
     made: SetRule = type(rule)(**rule._settings())
@@ -193,6 +198,8 @@ def fit_scaled(
 
 def _whole(scores: Any) -> Any:
     """All scores at once, also where they come in batches."""
+    if isinstance(scores, Elsewhere):
+        raise ShortlistError("rules for votes are fitted on scores in one place: calibrate them without an engine")
     return torch.cat([part for part, *_ in scores()]) if callable(scores) else scores
 
 

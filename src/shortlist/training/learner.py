@@ -75,13 +75,11 @@ def score_batches(
     """``score`` batch by batch, in order; batches are smaller where there are very many labels."""
     dataset = dataset.normalised_for(learner.backbone)
     size, kind = dataset.in_shape[1:], next(learner.parameters()).dtype
-    if crops > 1:
-        dataset, batch_size = larger(dataset), max(1, batch_size // crops)
+    batch_size = batch_rows(learner, dataset, batch_size, crops)
+    dataset = larger(dataset) if crops > 1 else dataset
     device = next(learner.parameters()).device
     asked = getattr(learner.objective.config, "k", None)
     k = int(asked) if asked is not None and float(asked).is_integer() else 1
-    batch_size = min(batch_size, max(1, BATCH_SCORES // (crops * learner.objective.num_labels)))
-    batch_size = max(1, batch_size // dataset.rows_each)
     was_training = learner.training
     learner.eval()
     try:
@@ -96,6 +94,12 @@ def score_batches(
                     yield combined(found.unflatten(0, (len(rows), crops)), learner.objective.link, k)
     finally:
         learner.train(was_training)
+
+
+def batch_rows(learner: Learner, dataset: Dataset, batch_size: int = 1024, crops: int = 1) -> int:
+    """How many examples ``score`` looks at together: fewer where there are very many labels."""
+    most = max(1, BATCH_SCORES // (crops * learner.objective.num_labels))
+    return max(1, min(max(1, batch_size // crops), most) // dataset.rows_each)
 
 
 @torch.no_grad()
