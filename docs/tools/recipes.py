@@ -1,9 +1,10 @@
 """Put a finished recipe into the docs: ``python docs/tools/recipes.py runs/recipes/NAME-cpu ...``.
 
 Copies index.md to docs/recipes/NAME.md, table.json to docs/recipes/NAME.json and the figures beside them (at pixels
-scale NAME-pixels, with a file for each finished cell in docs/recipes/cells/NAME-pixels), and writes the list of all
-recipes, docs/recipes/index.md. Without arguments it writes the list only. To go on with a grid from pixels, copy its
-cells to runs/recipes/NAME-pixels/cells first.
+scale NAME-pixels), keeps the finished cells in docs/recipes/cells (NAME.jsonl, a line for each; at pixels scale a
+folder NAME-pixels, a file for each), and writes the list of all recipes, docs/recipes/index.md. Without arguments it
+writes the list only. To go on with a grid that somebody began, ``--restore NAME ...`` first: it puts the kept cells
+back into runs/recipes, where the command finds them.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import sys
 from pathlib import Path
 
 from shortlist.cli.recipe import RECIPES, summaries
+from shortlist_recipes.run import names_of
 
 PAGES = Path(__file__).resolve().parents[1] / "recipes"
 INTRODUCTION = """\
@@ -34,12 +36,8 @@ def put(folder: Path) -> str:
     """Copy one recipe's results; its name."""
     content = json.loads((folder / "table.json").read_text("utf-8"))
     name = str(content["recipe"])
-    if content["scale"] == "pixels":
-        name = f"{name}-pixels"
-        for cell in (folder / "cells").glob("pixels-*.json"):
-            target = PAGES / "cells" / name / cell.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(cell, target)
+    name = f"{name}-pixels" if content["scale"] == "pixels" else name
+    keep_cells(folder, content["scale"], name)
     text = (folder / "index.md").read_text("utf-8")
     for figure in folder.glob(f"{content['recipe']}-*.svg"):
         figure_name = figure.name.replace(content["recipe"], name, 1)
@@ -51,6 +49,36 @@ def put(folder: Path) -> str:
     (PAGES / f"{name}.md").write_text(text, "utf-8")
     shutil.copyfile(folder / "table.json", PAGES / f"{name}.json")
     return name
+
+
+def keep_cells(folder: Path, scale: str, name: str) -> None:
+    """Copy the finished cells of the grid as it is: those of another are left behind."""
+    grid = names_of(RECIPES.find(name.removesuffix("-pixels")), scale)
+    paths = [path for cell in grid if (path := folder / "cells" / f"{scale}-{cell}.json").exists()]
+    if scale == "pixels":
+        target = PAGES / "cells" / name
+        target.mkdir(parents=True, exist_ok=True)
+        for path in paths:
+            shutil.copyfile(path, target / path.name)
+        return
+    lines = [json.dumps({"cell": path.stem} | json.loads(path.read_text("utf-8"))) for path in paths]
+    (PAGES / "cells").mkdir(exist_ok=True)
+    (PAGES / "cells" / f"{name}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def restore(name: str, runs: Path) -> int:
+    """Put the kept cells of a page where the command looks for them, beside those that are there; how many."""
+    scale = "pixels" if name.endswith("-pixels") else "cpu"
+    target = runs / (name if scale == "pixels" else f"{name}-cpu") / "cells"
+    target.mkdir(parents=True, exist_ok=True)
+    kept = {path.stem: path.read_text("utf-8") for path in (PAGES / "cells" / name).glob("*.json")}
+    if (lines := PAGES / "cells" / f"{name}.jsonl").exists():
+        for line in lines.read_text("utf-8").splitlines():
+            content = json.loads(line)
+            kept[content.pop("cell")] = json.dumps(content)
+    for cell, text in kept.items():
+        (target / f"{cell}.json").write_text(text, "utf-8")
+    return len(kept)
 
 
 def overview() -> str:
@@ -76,8 +104,14 @@ def overview() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folders", nargs="*", type=Path, help="the --out of finished recipes")
+    parser.add_argument("--restore", nargs="+", metavar="NAME", help="go on with these pages' cells")
+    arguments = parser.parse_args()
+    for name in arguments.restore or ():
+        print(f"{name}: {restore(name, Path('runs/recipes'))} cells")
+    if arguments.restore:
+        return
     PAGES.mkdir(exist_ok=True)
-    for folder in parser.parse_args().folders:
+    for folder in arguments.folders:
         if not (folder / "table.json").exists():
             sys.exit(f"{folder} has no table.json: is the recipe finished?")
         put(folder)

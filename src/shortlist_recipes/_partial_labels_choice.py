@@ -51,3 +51,13 @@ def chosen(data: str, missing: float, objective: str) -> Setting:
     """
     nearest = min(TUNED_AT, key=lambda share: abs(share - missing))
     return CHOSEN.get((data, nearest), {}).get(objective, USUAL)
+
+
+def tuned() -> str:
+    """For what the search was run.
+
+    >>> tuned().startswith("voc2012 (binary, imcl")
+    True
+    """
+    each = {data: ", ".join(CHOSEN[data, share]) for data, share in CHOSEN if share == TUNED_AT[0]}
+    return " and ".join(f"{data} ({objectives})" for data, objectives in each.items())

@@ -105,9 +105,10 @@ def runs_of(scale: Scale) -> list[tuple[int, str, float | str, str]]:
 
 
 def rank(keys: Mapping[str, Any]) -> Any:
-    """First what the paper says most about: the two losses, many wrong labels and none, the noise of the program."""
-    two = keys.get("objective") in (CROSS, SMOOTH)
-    return not two, keys.get("noise") != 0.8, keys.get("noise") != 0.0, keys.get("form") != PROGRAM
+    """First what the paper says most about: the two losses, many wrong labels and none, the noise of the program; then
+    why truncated entropy collapses."""
+    kind = 1 if keys["part"] == "collapse" else 0 if keys["objective"] in (CROSS, SMOOTH) else 2
+    return kind, keys.get("noise") != 0.8, keys.get("noise") != 0.0, keys.get("form") != PROGRAM
 
 
 def config(

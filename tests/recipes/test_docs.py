@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from shortlist.cli.recipe import RECIPES, summaries
+from shortlist_recipes.results import ResultsFolder
 from shortlist_recipes.run import names_of
 from shortlist_recipes.sources import data_folder
 from tests.recipes.smoke import run_smoke
@@ -34,7 +35,7 @@ def test_a_finished_recipe_becomes_a_page_with_its_figures(tool: ModuleType, tmp
     (tmp_path / "pages" / "top-k-timing-old.svg").touch()
     assert tool.put(tmp_path / "run") == "top-k-timing"
     found = sorted(path.name for path in (tmp_path / "pages").iterdir())
-    assert found == ["top-k-timing-time.svg", "top-k-timing.json", "top-k-timing.md"]
+    assert found == ["cells", "top-k-timing-time.svg", "top-k-timing.json", "top-k-timing.md"]
     overview = tool.overview()
     assert "[`top-k-timing`](top-k-timing.md)" in overview
     assert all(name in overview for name in summaries())
@@ -55,13 +56,32 @@ def test_the_page_in_the_docs_is_of_the_recipe_as_it_is(name: str) -> None:
     assert content["cells"] == content.get("planned", content["cells"]) or "What is not run yet is missing" in text
 
 
-@pytest.mark.parametrize("folder", CELLS, ids=lambda path: path.name)
-def test_every_cell_in_the_docs_is_one_of_the_grid_as_it_is(folder: Path) -> None:
-    recipe = RECIPES.find(folder.name.removesuffix("-pixels"))
-    names = {f"pixels-{name}.json" for name in names_of(recipe, "pixels")}
-    found = {path.name for path in folder.iterdir()}
-    assert found <= names
-    content = json.loads((DOCS / "recipes" / f"{folder.name}.json").read_text("utf-8"))
+def test_cells_that_were_kept_are_found_again(tool: ModuleType, tmp_path: Path) -> None:
+    recipe, cells = RECIPES.find("noisy-cifar100"), ("cpu", "pixels")
+    for scale in cells:
+        written = ResultsFolder(tmp_path / scale)
+        for number, name in enumerate(names_of(recipe, scale)[:2]):
+            written.add(scale, name, {"seed": number}, {"top-1": 0.1 + number}, 1.0)
+        written.add(scale, "of-another-grid", {}, {}, 1.0)
+    tool.keep_cells(tmp_path / "cpu", "cpu", "noisy-cifar100")
+    tool.keep_cells(tmp_path / "pixels", "pixels", "noisy-cifar100-pixels")
+    for scale, page in zip(cells, ("noisy-cifar100", "noisy-cifar100-pixels"), strict=True):
+        assert tool.restore(page, tmp_path / "runs") == 2
+        found = ResultsFolder(tmp_path / "runs" / f"noisy-cifar100-{scale}")
+        for name in names_of(recipe, scale)[:2]:
+            assert found.get(scale, name) == ResultsFolder(tmp_path / scale).get(scale, name)
+        assert found.get(scale, "of-another-grid") is None
+
+
+@pytest.mark.parametrize("kept", CELLS, ids=lambda path: path.name)
+def test_every_cell_in_the_docs_is_one_of_the_grid_as_it_is(kept: Path) -> None:
+    scale = "pixels" if kept.is_dir() else "cpu"
+    recipe = RECIPES.find(kept.stem.removesuffix("-pixels"))
+    found = {path.stem for path in kept.iterdir()} if kept.is_dir() else set()
+    if not kept.is_dir():
+        found = {json.loads(line)["cell"] for line in kept.read_text("utf-8").splitlines()}
+    assert found <= {f"{scale}-{name}" for name in names_of(recipe, scale)}
+    content = json.loads((DOCS / "recipes" / f"{kept.stem}.json").read_text("utf-8"))
     assert content["cells"] == len(found)
 
 
