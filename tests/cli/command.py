@@ -49,7 +49,7 @@ def start(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> Result:
     try:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
     finally:
         process.kill()  # does nothing to one that has ended
     return Result(process.returncode, out, err)

@@ -386,7 +386,7 @@ def test_data_check_lists_problems_and_exits_with_1(cli) -> None:  # type: ignor
     np.savez("good.npz", X=np.eye(3, dtype="f4"), y=[0, 1, 1])
     np.savez("bad.npz", X=np.array([[1.0], [np.nan], [np.inf]]), y=[0, 1, 7])
     good = cli("data", "check", "features", "path=good.npz", "num_labels=2")
-    assert (good.code, good.out, good.err) == (0, "", "no problems\n")
+    assert (good.code, good.out, good.err) == (0, "", "labels in 3 examples: '1' 2, '0' 1\nno problems\n")
     bad = cli("data", "check", "features", "path=bad.npz", "num_labels=2")
     assert bad.code == 1
     assert [line.split(":")[0] for line in bad.out.splitlines()] == [

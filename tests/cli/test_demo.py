@@ -117,7 +117,8 @@ def test_the_tables_are_printed_and_explained(shown: Result) -> None:
     assert shown.code == 0
     assert "1. Vague labels, trained to the end: 80 test images, mean of 2 seeds" in shown.out
     assert "2. Several readings, clean labels: 80 test images, mean of 2 seeds" in shown.out
-    assert shown.out.count("sets hold the label most often after") == 4
+    in_one_line = " ".join(shown.out.split())
+    assert in_one_line.count("sets hold the label most often after") == 4
     assert "How to read it" in shown.out
     assert "Standard deviation over seeds" in shown.out
     assert "Set size by the number of possible readings" in shown.out

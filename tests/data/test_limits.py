@@ -124,7 +124,8 @@ def test_a_sparse_label_matrix_that_is_too_large_when_dense_is_refused(tmp_path)
     empty = {"y_data": np.ones(0), "y_indices": np.ones(0, dtype=int), "y_indptr": indptr, "y_shape": [rows, columns]}
     np.savez_compressed(tmp_path / "all.npz", X=np.ones((rows, 1), dtype="f4"), **empty)
     with pytest.raises(DataError, match=r"all.npz: the sparse label matrix: it would unpack to 80000000000 bytes"):
-        read_features(tmp_path / "all.npz")
+        read_features(tmp_path / "all.npz", coding="signed")
+    assert read_features(tmp_path / "all.npz").target.shape == (rows, columns)  # a label matrix stays sparse
 
 
 def test_a_parquet_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monkeypatch):

@@ -464,7 +464,8 @@ def test_scores_and_targets_of_any_strides_are_the_same(name: str, kind: str, pa
         assert not leaf.is_contiguous()
         loss = case.call(leaf, target.repeat_interleave(2, 0)[::2])
         (gradient,) = torch.autograd.grad(loss, leaf)
-        torch.testing.assert_close((loss.detach(), gradient), expected, rtol=0, atol=0)
+        # to the bit but for sums over the batch, which PyTorch adds up in an order that depends on strides
+        torch.testing.assert_close((loss.detach(), gradient), expected, rtol=1e-15 if case.by == "batch" else 0, atol=0)
 
 
 @every_loss

@@ -147,8 +147,10 @@ def chances(
 
 
 def holds_chances(target: Any) -> bool:
-    """Whether there are fractions between 0 and 1 in a matrix of floats."""
-    return isinstance(target, Tensor) and target.is_floating_point() and bool(((target > 0) & (target < 1)).any())
+    """Whether there are fractions between 0 and 1 in a dense matrix of floats."""
+    if not isinstance(target, Tensor) or not target.is_floating_point() or target.itemsize < 2:  # float8 has no order
+        return False
+    return target.layout == torch.strided and bool(((target > 0) & (target < 1)).any())
 
 
 def check_chances(scores: Tensor, target: Tensor) -> None:
