@@ -73,6 +73,10 @@ FEATURES = {
     "all": TRAIN + "sl.runs.train(config, 'run')\nsl.runs.calibrate('run')\nsl.runs.report('run')",
     "augment": "import torch\nfrom shortlist.data import colour\nfrom shortlist.data.draws import Draws\n"
     "colour.jittered(torch.rand(2, 3, 8, 8), Draws(0, 1, torch.arange(2)), hue=0.1, saturation=0.2, contrast=0.2)",
+    "gpu": "import os\nos.environ['TRITON_INTERPRET'] = '1'\nimport torch, shortlist as sl\n"
+    "scores = torch.randn(2, 6, requires_grad=True)\n"
+    "with sl.kernels.use('triton'):\n"
+    "    sl.functional.topk_hinge_loss(scores, torch.tensor([0, 1]), k=2).backward()",
     "search": "import torch, shortlist as sl\n"
     "y, f = torch.eye(50), torch.randn(50, 8)\n"
     "assert 7 in sl.imcl.AtomIndex(y, f, rows=20).candidates(y[7:8], f[7:8])",

@@ -31,7 +31,7 @@ ORDER = [
     ["labels"],
     ["score_counts"],
     ["distributed", "checks", "links", "files", "options", "named", "packed"],
-    ["optional", "text", "registry", "verticals"],
+    ["optional", "text", "registry", "verticals", "device_flags"],
     ["errors"],
 ]
 VERTICAL = ("scenes",)  # rooms that no other one imports: the tables of verticals.py find what they bring
@@ -50,6 +50,7 @@ ONLY_IN = {
     "transformers": ("models", "loops"),
     "tokenizers": ("models",),
     "timm": ("models",),
+    "triton": ("kernels",),
 }
 
 

@@ -1,7 +1,8 @@
 """What a loss accepts: every check of scores, targets, k and options, with errors that say what is allowed.
 
 Shapes, types and options are checked always; values only in eager mode (under ``torch.compile`` or ``vmap`` looking at
-a value would break the graph). Native kernels fuse the value checks into the computation and raise the same errors.
+a value would break the graph). Native kernels fuse the value checks into the computation and raise the same errors. On
+a GPU nothing waits for a value: a wrong one sets a flag, which the next call raises (`shortlist.device_flags`).
 """
 
 import operator
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist import device_flags
 from shortlist.errors import ShortlistError
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -74,6 +76,11 @@ def number_tensor(value: Any, name: str, like: Tensor | None = None) -> Tensor:
         return torch.as_tensor(value) if like is None else like.new_tensor(value)
     except (TypeError, ValueError, RuntimeError, OverflowError):  # as torch has it
         raise ShortlistError(f"{name} must be a number or a tensor of numbers, got {type(value).__name__}") from None
+
+
+def compute_type(dtype: torch.dtype) -> torch.dtype:
+    """float16 and bfloat16 are computed in float32."""
+    return torch.float32 if dtype in _HALF else dtype
 
 
 def in_compute_type(scores: Tensor) -> Tensor:
@@ -190,10 +197,15 @@ def check_indices(scores: Tensor, target: Tensor) -> Tensor:
     """Class indices 0..L-1, int64, with -1 for every unknown row (given as -1 or as -100)."""
     check_index_shape(scores, target)
     wide = target.long()  # a small type may not hold -1 or n
+    n = scores.shape[-1]
     if not values_visible(target):
         return unknown_as_minus_1(wide)
+    if device_flags.waits(target):
+        wide = unknown_as_minus_1(wide)
+        bad = (wide < -1) | (wide >= n)
+        device_flags.note(bad, device_flags.TARGET)
+        return torch.where(bad, -1, wide)
     if target.numel():
-        n = scores.shape[-1]
         bad = (wide < -1) | (wide >= n)
         if bool(bad.any()):
             wide = unknown_as_minus_1(wide)
@@ -243,7 +255,11 @@ def holds_shares(target: Tensor) -> bool:
 def check_shares(scores: Tensor, target: Tensor) -> Tensor:
     """Shares of the labels of every row, in the scores' type: not negative, with the sum 1; a row of -1 is unknown."""
     check_label_matrix_shape(scores, target)
-    if values_visible(target) and bool((bad := _not_shares(target)).any()):
+    if values_visible(target) and device_flags.waits(target):
+        bad = _not_shares(target)
+        device_flags.note(bad, device_flags.SHARES)
+        target = torch.where(bad.unsqueeze(-1), -1, target)
+    elif values_visible(target) and bool((bad := _not_shares(target)).any()):
         flat = int(bad.flatten().nonzero()[0])
         row = target.reshape(-1, target.shape[-1])[flat]
         wrong = ~((row >= 0) & (row <= 1))
@@ -270,7 +286,9 @@ def check_label_matrix(scores: Tensor, target: Tensor, *, values: bool = True) -
         bad = (target != 0) & (target != 1)
         if target.dtype != torch.uint8:  # whose 255 would equal -1
             bad &= target != -1
-        if bool(bad.any()):
+        if device_flags.waits(target):
+            device_flags.note(bad, device_flags.TARGET)
+        elif bool(bad.any()):
             raise_bad_label(target, int(bad.flatten().nonzero()[0]))
 
 
@@ -321,7 +339,7 @@ def _check_weight(scores: Tensor, weight: Tensor | None, name: str, shape: torch
         got = f"{tuple(weight.shape)} {weight.dtype}" if isinstance(weight, Tensor) else type(weight).__name__
         raise ShortlistError(f"{name} must be a floating-point tensor of shape {tuple(shape)} ({meaning}), got {got}")
     check_weight_values(scores, weight, name)
-    return without_denormals(weight.to(scores.dtype))
+    return without_denormals(weight.to(compute_type(scores.dtype)))
 
 
 def check_weight_values(scores: Tensor, weight: Tensor, name: str) -> None:
@@ -330,7 +348,9 @@ def check_weight_values(scores: Tensor, weight: Tensor, name: str) -> None:
     if not values_visible(weight) or not weight.numel():
         return
     fits = (weight >= 0) & (weight <= LARGEST_WEIGHT)
-    if not bool(fits.all()):
+    if device_flags.waits(weight):
+        device_flags.note(~fits, device_flags.WEIGHT)
+    elif not bool(fits.all()):
         flat = int((~fits).flatten().nonzero()[0])
         value = weight.flatten()[flat].item()
         raise ShortlistError(f"{name}{_position(weight, flat)} is {value}: weights are numbers from 0 to 1e15")

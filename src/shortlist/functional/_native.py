@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from shortlist.checks import is_wrapped, traced, transforms_active
-from shortlist.kernels import native_serves
+from shortlist.checks import in_compute_type, is_wrapped, traced, transforms_active
+from shortlist.kernels import native_serves, triton_serves
 
 
 class Native:
@@ -16,6 +16,7 @@ class Native:
     PyTorch can differentiate again. One with a kernel also has a ``twin``: a call decides between the two.
     """
 
+    operator: ClassVar[str] = ""  # the name of its kernel
     saves_out: ClassVar[bool] = False  # backward asks for ``out``, the first that it is handed as kept
     gives_away: ClassVar[bool] = False  # backward asks for nothing but what was kept, finished in place and given away
     has_twin: ClassVar[bool] = True  # `forward` is a kernel; False: it is PyTorch itself, and serves all
@@ -37,9 +38,16 @@ class Native:
         """``out`` itself, written in PyTorch."""
         raise NotImplementedError
 
+    def options(self) -> tuple[Any, ...]:
+        """What the kernel is given after its tensors."""
+        return ()
+
     def __call__(self, scores: Tensor, *tensors: Tensor | None) -> Tensor:
-        if self.has_twin and not native_serves(scores):
-            return self.twin(scores, *tensors)
+        by_triton = self.has_twin and triton_serves(self.operator, scores, *tensors, *self.options())
+        if not by_triton:
+            scores = in_compute_type(scores)
+            if self.has_twin and not native_serves(scores):
+                return self.twin(scores, *tensors)
         return Traced.apply(self, scores, *tensors)[0] if traced() else eager(self, scores, *tensors)
 
 

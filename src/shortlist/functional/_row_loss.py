@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from shortlist import device_flags
 from shortlist.checks import (
     IGNORE_INDEX,
     check_mask,
@@ -29,7 +30,8 @@ from shortlist.functional import _targets
 from shortlist.functional._native import Native, Traced, eager
 from shortlist.functional._targets import Reader
 from shortlist.functional.reduction import NotedMean, reduce_over_processes, spread_nan
-from shortlist.kernels import native_serves, ops
+from shortlist.kernels import native_serves, ops, triton_serves
+from shortlist.kernels.dispatch import triton_takes
 from shortlist.labels.sparse_labels import SparseLabels, Target
 
 
@@ -76,10 +78,37 @@ class RowLoss:
     ) -> Tensor:
         check_reduction(reduction)
         check_scores(scores)
+        if (scores.is_cpu and not triton_takes(scores)) or not values_visible(scores):
+            return self._told(scores, target, args, mask, weight, sample_weight, reduction, sync)
+        device_flags.begin(self.name, scores.device)
+        loss = self._told(scores, target, args, mask, weight, sample_weight, reduction, sync)
+        device_flags.end(scores.device)
+        return loss
+
+    @property
+    def name(self) -> str:
+        """Of the loss, for errors that are told later than in its call."""
+        return self.twin.__name__.removeprefix("_").removesuffix("_twin")
+
+    def _told(
+        self,
+        scores: Tensor,
+        target: Target,
+        args: tuple[Any, ...],
+        mask: Tensor | None,
+        weight: Tensor | None,
+        sample_weight: Tensor | None,
+        reduction: str,
+        sync: bool | None,
+    ) -> Tensor:
+        """With a target of any kind."""
         if not isinstance(target, Tensor) or not target.is_floating_point() or self.read is _targets.label_matrix:
             return self._labelled(scores, target, args, mask, weight, sample_weight, reduction, sync)
         if self.read is _targets.indices and target.shape == scores.shape:
             return self._expected(scores, target, args, mask, weight, sample_weight, reduction, sync)
+        if device_flags.waits(target):  # no error will come in this call: whether it holds fractions is asked at once
+            told = self._expected if target.shape == scores.shape and holds_shares(target) else self._labelled
+            return told(scores, target, args, mask, weight, sample_weight, reduction, sync)
         try:  # a label matrix of floats is not looked through for fractions first
             return self._labelled(scores, target, args, mask, weight, sample_weight, reduction, sync)
         except ShortlistError:
@@ -99,16 +128,18 @@ class RowLoss:
         sync: bool | None,
     ) -> Tensor:
         """With labels that are known: class indices or a label matrix."""
-        x, world = in_compute_type(scores), world_size(sync)
-        native = (
+        world = world_size(sync)
+        allowed = (
             self.kernel is not None
-            and native_serves(x)
             and not (is_learned(weight) or is_learned(sample_weight))
             and not (self.of == "entries" and reduction == "none")
             and not (self.of == "batch" and world > 1)
             and not (self.minds_mask and mask is not None)
             and not (self.per_label and args[0] is not None and (is_learned(args[0]) or transforms_active()))
         )
+        by_triton = allowed and self.kernel is not None and triton_serves(self.kernel.name, scores, *args)
+        x = scores if by_triton else in_compute_type(scores)
+        native = by_triton or (allowed and native_serves(x))
         x, target, rows = self.read(x, given, mask, weight, sample_weight, native)
         shape = x.shape[:-1]
         if x.ndim != 2:
@@ -213,12 +244,13 @@ class RowLoss:
         try:
             traces = world > 1 or torch.compiler.is_compiling()
             if transforms_active() or (learns and traces):
-                loss, _, scale = Traced.apply(_Call(self, self.kernel.op, reduction, own, numbers, groups=1), *tensors)
+                call = _Call(self, self.kernel.op, reduction, own, numbers, scores.dtype, groups=1)
+                loss, _, scale = Traced.apply(call, *tensors)
                 if reduction == "none":
                     return loss
                 loss, scale = loss.squeeze(0), scale.squeeze(0)
             elif learns:
-                return eager(_Call(self, self.kernel.run, reduction, own, numbers), *tensors)
+                return eager(_Call(self, self.kernel.run, reduction, own, numbers, scores.dtype), *tensors)
             else:
                 kernel = self.kernel.op if traces else self.kernel.run
                 loss, _, scale = kernel(scores, labels, weight, *args[:own], reduction, 0, False, *numbers)
@@ -245,6 +277,7 @@ class _Call(Native):
     reduction: str
     own: int  # how many tensors of its own the loss has
     numbers: tuple[Any, ...]
+    dtype: torch.dtype  # of the scores
     groups: int = 0
 
     gives_away: ClassVar[bool] = True
@@ -264,10 +297,13 @@ class _Call(Native):
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
         grad, scale = kept
         if not in_place:
-            return (grad * (upstream.unsqueeze(-1) if self.reduction == "none" else upstream * scale),)
+            factor = upstream.unsqueeze(-1) if self.reduction == "none" else upstream * scale
+            return ((grad * factor).to(self.dtype),)
         if self.reduction == "none":
-            grad.mul_(upstream.unsqueeze(-1))
-        elif (factor := upstream.item() * scale) != 1:
+            return (grad.mul_(upstream.unsqueeze(-1)).to(self.dtype),)
+        if isinstance(scale, Tensor):
+            return (ops.finish_gradient(grad, upstream * scale, self.dtype),)
+        if (factor := upstream.item() * scale) != 1:
             grad.mul_(factor)
         return (grad,)
 
@@ -279,6 +315,7 @@ class _Call(Native):
             target = SparseLabels.made(offsets, indices, values, scores.shape[-1]).to_dense()
 
         def loss(s: Tensor) -> Tensor:
+            s = in_compute_type(s)
             reduced = self.loss.reduced_twin(s, target, weight, self.reduction, (*own, *self.numbers))
             return reduced.reshape(upstream.shape)
 

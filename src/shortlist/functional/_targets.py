@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from shortlist import device_flags
 from shortlist.checks import (
     apply_mask,
     check_class_weight,
@@ -23,6 +24,7 @@ from shortlist.checks import (
     check_mask,
     check_sample_weight,
     check_shares,
+    compute_type,
     is_index_target,
     mask_indices,
     raise_bad_label,
@@ -158,7 +160,9 @@ def check_chances(scores: Tensor, target: Tensor) -> None:
     check_label_matrix_shape(scores, target)
     if values_visible(target) and target.is_floating_point():
         bad = ~(((target >= 0) & (target <= 1)) | (target == -1))
-        if bool(bad.any()):
+        if device_flags.waits(target):
+            device_flags.note(bad, device_flags.TARGET)
+        elif bool(bad.any()):
             raise_bad_label(target, int(bad.flatten().nonzero()[0]))
     else:
         check_label_matrix(scores, target)
@@ -187,13 +191,15 @@ def single_positive(
         check_label_matrix(scores, target)
         present = target == 1
         count = present.sum(-1)
-        if values_visible(count) and bool((count > 1).any()):
+        if values_visible(count) and device_flags.waits(count):
+            device_flags.note(count > 1, device_flags.SEVERAL)
+        elif values_visible(count) and bool((count > 1).any()):
             row = int((count > 1).flatten().nonzero()[0])
             _raise_several(row, int(count.flatten()[row]))
         index = torch.where(count > 0, present.to(torch.uint8).argmax(-1), -1)
     index = mask_indices(scores, index, mask)
     weight, sample_weight = check_class_weight(scores, weight), check_sample_weight(scores, sample_weight)
-    rows = (index >= 0).to(scores.dtype)
+    rows = (index >= 0).to(compute_type(scores.dtype))
     rows = rows if sample_weight is None else rows * sample_weight
     return scores, index, rows if weight is None else without_denormals(rows * weight[index.clamp(min=0)])
 
@@ -233,7 +239,9 @@ def _stored_label(target: SparseLabels) -> Tensor:
     present = values[:-1] == 1
     before = torch.cat([offsets.new_zeros(1), present.cumsum(0)])[offsets]  # of each row, and of all
     count = before.diff()
-    if values_visible(count) and bool((count > 1).any()):
+    if values_visible(count) and device_flags.waits(count):
+        device_flags.note(count > 1, device_flags.SEVERAL)
+    elif values_visible(count) and bool((count > 1).any()):
         row = int((count > 1).nonzero()[0])
         _raise_several(row, int(count[row]))
     index = labels.new_full((len(count) + 1,), -1, dtype=torch.int64)

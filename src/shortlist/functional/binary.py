@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from shortlist import device_flags
 from shortlist.checks import (
     check_number,
     check_scores,
@@ -96,6 +97,8 @@ def binary_loss(
     if label_smoothing > 0:
         target = _smoothed(scores, target, label_smoothing)
     unseen = isinstance(target, Tensor) and target.is_floating_point() and not values_visible(target)
+    if not unseen and isinstance(target, Tensor) and device_flags.waits(target):  # no error will come in this call
+        unseen = _targets.holds_chances(target)
     if not unseen and label_smoothing == 0:
         try:  # a label matrix of floats is not looked through for fractions first
             return _LOSS(scores, target, weight, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from shortlist import device_flags
 from shortlist.checks import (
     apply_mask,
     check_positive,
@@ -126,7 +127,7 @@ class _Lean(_Projection):
         stay = torch.where(top == low, x / (1 + x), (1 / (1 + leave)).to(r.dtype))
         p = (odds / (1 + odds)).scatter(-1, labels, stay)
         h = (leave / (1 + leave) / (1 + leave)).to(r.dtype)  # 1 - p of the top has its digits here, not in p
-        if not values_visible(scores) or bool(few.any()):
+        if not values_visible(scores) or device_flags.waits(scores) or bool(few.any()):
             certain = (scores > float("-inf")).to(p.dtype).masked_fill(scores.isnan().any(-1, keepdim=True), torch.nan)
             p = torch.where(few, certain, p)
             h = torch.where(few, 0.0, h)
@@ -167,7 +168,9 @@ def _check_k(k: int | Tensor, scores: Tensor) -> tuple[int, Tensor | None]:
             f"k must be a whole number or an integer tensor with one per row, of shape {tuple(rows)}; "
             f"got {k.dtype} of shape {tuple(k.shape)}"
         )
-    if values_visible(k) and k.numel() and int(k.min()) < 1:
+    if values_visible(k) and device_flags.waits(k):
+        device_flags.note(k < 1, device_flags.K)
+    elif values_visible(k) and k.numel() and int(k.min()) < 1:
         raise ShortlistError(f"k must be at least 1 in every row, got {int(k.min())}")
     return 1, k.long()
 

@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from shortlist import device_flags
 from shortlist.checks import (
     check_k,
     check_not_negative,
@@ -82,7 +83,7 @@ def _noised_topk_twin(
 ) -> tuple[Tensor, Tensor]:
     """Losses of all rows, and which have a label; ``margins``: one per class, or None for 1."""
     observed = target >= 0
-    if not values_visible(observed) or not bool(observed.all()):
+    if not values_visible(observed) or device_flags.waits(observed) or not bool(observed.all()):
         scores = torch.where(observed.unsqueeze(-1), scores, 0.0)  # an ignored row may hold anything
     label = target.clamp(min=0)
     own = finite(scores.gather(-1, label.unsqueeze(-1)).squeeze(-1))
@@ -174,7 +175,9 @@ def _class_margins(class_counts: Tensor, scores: Tensor, max_margin: float) -> T
             f"class_counts must have one number per label, shape {(n,)}, got {tuple(class_counts.shape)}"
         )
     fits = (class_counts > 0) & (class_counts < torch.inf)
-    if values_visible(class_counts) and not bool(fits.all()):
+    if values_visible(class_counts) and device_flags.waits(class_counts):
+        device_flags.note(~fits, device_flags.COUNTS)
+    elif values_visible(class_counts) and not bool(fits.all()):
         bad = int((~fits).nonzero()[0])
         raise ShortlistError(
             f"class_counts[{bad}] is {class_counts[bad].item()}: a finite number of examples is needed of every class, "

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from shortlist import device_flags
 from shortlist.checks import values_visible
 from shortlist.distributed import sum_over_processes
 
@@ -48,7 +49,7 @@ def reduce_over_processes(loss: Tensor, weight: Tensor, reduction: str, world: i
 def spread_nan(rows: Tensor, scores: Tensor, observed: Tensor) -> Tensor:
     """Row losses, NaN (and with a NaN gradient for the whole row) where an observed row's scores hold a NaN."""
     bad = scores.detach().isnan().any(-1) & observed
-    if values_visible(bad) and not bool(bad.any()):
+    if values_visible(bad) and not device_flags.waits(bad) and not bool(bad.any()):
         return rows
     bad_entries = bad.unsqueeze(-1)
     poisoned = torch.where(bad_entries, scores * torch.where(bad_entries, torch.nan, 1.0), 0.0).sum(-1)

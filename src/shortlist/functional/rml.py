@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from shortlist import device_flags
 from shortlist.checks import LARGEST, check_not_negative, check_number, values_visible
 from shortlist.functional import _targets
 from shortlist.functional._frame import bounded, wide
@@ -42,7 +43,7 @@ def _gathered(x: Tensor, known: Tensor, far: float) -> Tensor:
     """
     held = x.detach().masked_fill(~known, 0.0)
     spread = (held.abs() > 1e6 * far).any(-1, keepdim=True)
-    if values_visible(spread) and not bool(spread.any()):
+    if values_visible(spread) and not device_flags.waits(spread) and not bool(spread.any()):
         return x
     values, order = held.sort(-1)
     steps = values.diff(dim=-1).clamp(max=far)

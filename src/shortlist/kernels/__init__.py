@@ -1,10 +1,11 @@
-"""The native module, and the one place that chooses between it and the PyTorch twins.
+"""Native and Triton kernels, and the one place that chooses between them and the PyTorch twins.
 
 >>> import shortlist as sl
->>> sl.kernels.info()["in use"] in ("torch", "baseline", "avx2", "avx512")
+>>> sl.kernels.info()["in use"] in ("torch", "triton", "baseline", "avx2", "avx512")
 True
 """
 
-from shortlist.kernels.dispatch import info, native_serves, use
+from shortlist.device_flags import check
+from shortlist.kernels.dispatch import info, native_serves, triton_serves, use
 
-__all__ = ["info", "native_serves", "use"]
+__all__ = ["check", "info", "native_serves", "triton_serves", "use"]

@@ -1,8 +1,10 @@
-"""Native kernels on CPU float32 and float64 tensors; the PyTorch twin otherwise.
+"""Which kernels serve a tensor: native ones on the CPU, Triton's on a GPU, the PyTorch twin otherwise.
 
 ``SHORTLIST_KERNELS`` in the environment chooses once, for every thread: ``torch`` forces the twins, ``native`` (the
-default) the best instruction set of this machine, ``avx512``, ``avx2`` or ``baseline`` that one. `use` chooses for the
-thread that calls it, and for no other.
+default) the best instruction set of this machine, ``avx512``, ``avx2`` or ``baseline`` that one. All but ``torch`` use
+Triton's kernels for tensors on a GPU, where triton is installed. ``triton`` asks for them: an error where triton is not
+installed; with ``TRITON_INTERPRET=1`` they are interpreted and serve tensors on the CPU, too (for tests: that is slow).
+`use` chooses for the thread that calls it, and for no other.
 
 A backward pass goes the way of its forward pass, native or twin. Its instruction set is that of the thread it runs in:
 on CPU the one that calls ``backward``; what one instruction set has saved, every other can read.
@@ -12,7 +14,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import Any
 
 import torch
@@ -28,21 +30,38 @@ if native is not None and not hasattr(native, "rml"):  # its arguments are other
     raise ShortlistError(f"{native.__file__} was built for another version of shortlist: install shortlist again")
 
 _SERVED = (torch.float32, torch.float64)
+_SERVED_BY_TRITON = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _triton_version() -> str | None:
+    """Of the package, which is not imported for it."""
+    try:
+        return metadata.version("triton")
+    except metadata.PackageNotFoundError:
+        return None
+
+
+TRITON = _triton_version()
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def _available(name: str) -> str:
-    """The name of an instruction set of this machine, or "torch"."""
+    """The name of an instruction set of this machine, "triton" or "torch"."""
     isas = native.isas() if native is not None else []
     if name == "native":
         return isas[0] if isas else "torch"
+    if name == "triton":
+        if TRITON is None:
+            raise ShortlistError("kernels 'triton' need the package triton: pip install 'shortlist[gpu]'")
+        return name
     if name != "torch" and name not in isas:
-        allowed = ", ".join(["native", "torch", *isas])
+        allowed = ", ".join(["native", "triton", "torch", *isas])
         raise ShortlistError(f"kernels {name!r} are not available on this machine; allowed: {allowed}")
     return name
 
 
 _USUAL = _available(os.environ.get("SHORTLIST_KERNELS", "native"))
-if _USUAL != "torch":
+if _USUAL not in ("torch", "triton"):
     native.use_isa_usually(_USUAL)
 
 
@@ -56,19 +75,47 @@ _choice = _Choice()
 
 
 def _choose(name: str) -> None:
-    if name != "torch":
+    if name not in ("torch", "triton"):
         native.use_isa(name)
     _choice.name = name
 
 
 def native_serves(scores: Tensor) -> bool:
     """Whether the native kernels take this tensor."""
-    return _choice.name != "torch" and scores.is_cpu and scores.dtype in _SERVED
+    if not scores.is_cpu or scores.dtype not in _SERVED or native is None:
+        return False
+    return _choice.name != "torch" and not (_choice.name == "triton" and INTERPRETED)
+
+
+def triton_takes(scores: Tensor) -> bool:
+    """Whether tensors of this device and type are Triton's business, whatever kernels it has."""
+    if TRITON is None or _choice.name == "torch" or scores.dtype not in _SERVED_BY_TRITON:
+        return False
+    return scores.is_cuda or (INTERPRETED and scores.is_cpu and _choice.name == "triton")
+
+
+@torch.compiler.assume_constant_result
+def _triton_offer(name: str) -> Any:
+    """The kernel of this name that ``shortlist.kernels.triton`` offers, or None; the first call imports triton."""
+    return import_module("shortlist.kernels.triton").OFFERS.get(name)
+
+
+def triton_serves(name: str, scores: Tensor, *args: Any) -> bool:
+    """Whether there is a Triton kernel ``name`` for these scores and arguments (own tensors, then numbers)."""
+    if not triton_takes(scores):
+        return False
+    offer = _triton_offer(name)
+    return offer is not None and offer.serves(scores.shape[-1], *args)
+
+
+def triton_kernel(name: str) -> Any:
+    """What runs it."""
+    return _triton_offer(name).run
 
 
 @contextmanager
 def use(name: str) -> Iterator[None]:
-    """Choose kernels for a block of code: "native", "torch", or an instruction set that `info` lists.
+    """Choose kernels for a block of code: "native", "triton", "torch", or an instruction set that `info` lists.
 
     The choice is this thread's own: other threads, and threads started inside the block, keep theirs.
 
@@ -86,14 +133,35 @@ def use(name: str) -> Iterator[None]:
 
 
 def info() -> dict[str, Any]:
-    """What is in use in this thread, what this machine could use, and how many threads the kernels take.
+    """What is in use in this thread and why, what this machine could use, and how many threads the kernels take.
 
     >>> sorted(info())
-    ['available', 'in use', 'native module', 'threads']
+    ['available', 'in use', 'native module', 'on a CPU', 'on a GPU', 'threads', 'triton']
     """
     return {
         "in use": _choice.name,
+        "on a CPU": _on_cpu(),
+        "on a GPU": _on_gpu(),
         "available": [*(native.isas() if native is not None else []), "torch"],
         "native module": native is not None,
+        "triton": TRITON or "not installed",
         "threads": torch.get_num_threads(),
     }
+
+
+def _on_cpu() -> str:
+    if _choice.name == "torch":
+        return "torch: the twins were chosen"
+    if _choice.name == "triton" and INTERPRETED:
+        return "triton, interpreted (TRITON_INTERPRET=1): slow; torch for float64 and k above 8"
+    if native is None:
+        return "torch: the native module was not built"
+    return f"native: {native.isa()}; torch for half precision"
+
+
+def _on_gpu() -> str:
+    if _choice.name == "torch":
+        return "torch: the twins were chosen"
+    if TRITON is None:
+        return "torch: triton is not installed"
+    return f"triton {TRITON}; torch for float64 and k above 8"

@@ -1,4 +1,4 @@
-"""The native kernels as PyTorch operators: they trace under ``torch.compile`` and batch under ``vmap``.
+"""The kernels as PyTorch operators, native and Triton's: they trace under ``torch.compile`` and batch under ``vmap``.
 
 All operators work on rows: tensors come first, numbers after them, named and ordered as in the structs of
 ``csrc/calls.h``. A loss operator returns ``(loss, grad, scale)``: the gradient is computed together with the loss, and
@@ -6,7 +6,10 @@ All operators work on rows: tensors come first, numbers after them, named and or
 that holds a label matrix, or three that hold those of its entries that are stored: offsets (int64), indices (int32 or
 int64) and values (int8, the last of which is what all other entries are). ``groups`` splits the rows into equal parts
 that are reduced apart; it is what ``vmap`` adds to. 0 groups: all rows are one, and loss and scale are numbers; a
-direct call has the scale as a float.
+direct call of a native kernel has the scale as a float, of a Triton kernel as a tensor: nothing waits for a device.
+
+Scores in half precision, which only Triton's kernels read, have losses in float32, and results as large as they are in
+`kept_type`.
 """
 
 from array import array
@@ -19,7 +22,7 @@ from torch.library import Library
 
 from shortlist.checks import traced
 from shortlist.errors import ShortlistError
-from shortlist.kernels.dispatch import native
+from shortlist.kernels.dispatch import native, triton_kernel, triton_takes
 
 _library = Library("shortlist", "DEF")
 LABEL_TYPES = {
@@ -40,6 +43,7 @@ class Kernel(NamedTuple):
 
     run: Callable[..., Any]
     op: Callable[..., Any]
+    name: str
 
     def __call__(self, *args: Any) -> Any:
         return self.op(*args) if traced() else self.run(*args)
@@ -60,9 +64,19 @@ def in_kernel_type(target: Tensor) -> Tensor:
     return target.float() if target.is_floating_point() else target.to(torch.int32)
 
 
+def kept_type(dtype: torch.dtype) -> torch.dtype:
+    """Of a gradient or of probabilities: the scores' own, but float16 has no room for small ones."""
+    return torch.float32 if dtype == torch.float16 else dtype
+
+
+def number_type(dtype: torch.dtype) -> torch.dtype:
+    """Of a loss: half precision is computed in float32."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
 def _like(tensor: Tensor) -> Tensor:
     """Memory for a result of this shape: contiguous, as the kernels write it, whatever the input's strides."""
-    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+    return torch.empty_like(tensor, dtype=kept_type(tensor.dtype), memory_format=torch.contiguous_format)
 
 
 def _address(tensor: Tensor | None) -> int:
@@ -71,7 +85,7 @@ def _address(tensor: Tensor | None) -> int:
 
 def _loss_outputs(scores: Tensor, reduction: str, groups: int, with_grad: bool) -> tuple[Tensor, Tensor | None]:
     shape = scores.shape[:1] if reduction == "none" else (groups,) if groups else ()
-    return scores.new_empty(shape), _like(scores) if with_grad else None
+    return scores.new_empty(shape, dtype=number_type(scores.dtype)), _like(scores) if with_grad else None
 
 
 def _folded(value: Any, dim: Any, size: int) -> Any:
@@ -102,11 +116,12 @@ def _define(schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> K
             return results.unflatten(0, (size, -1)), 0
         return tuple(r.unflatten(0, (size, -1)) for r in results), (0,) * len(results)
 
-    _library.impl(name, run, "CPU")
+    for key in ("CPU", "CUDA"):
+        _library.impl(name, run, key)
     op: Callable[..., Any] = getattr(torch.ops.shortlist, name).default
     torch.library.register_fake(f"shortlist::{name}", fake, lib=_library)
     torch.library.register_vmap(f"shortlist::{name}", batch, lib=_library)
-    return Kernel(run, op)
+    return Kernel(run, op, name)
 
 
 def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
@@ -118,7 +133,9 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
 
     def run(
         scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, *args: Any, scale: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None, float]:
+    ) -> tuple[Tensor, Tensor | None, Any]:
+        if triton_takes(scores):
+            return triton_kernel(name)(scores, target, weight, *args)
         scores, labels = scores.contiguous(), [part.contiguous() for part in target]
         own, (reduction, groups, with_grad, *values) = args[:extra], args[extra:]
         if weight is not None:
@@ -162,15 +179,26 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
     def traceable(scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, *args: Any) -> _Results:
         groups = args[extra + 1]
         scale = _scale(scores, groups)
-        loss, grad, _ = run(scores, target, weight, *args, scale=scale)
+        loss, grad, own_scale = run(scores, target, weight, *args, scale=scale)
+        scale = own_scale if isinstance(own_scale, Tensor) else scale
         return loss, scores.new_empty((groups, 0)) if grad is None else grad, scale
 
     schema = f"{name}({', '.join(arguments)}) -> (Tensor, Tensor, Tensor)"
-    return Kernel(run, _define(schema, traceable, outputs).op)
+    return Kernel(run, _define(schema, traceable, outputs).op, name)
 
 
 def _scale(scores: Tensor, groups: int) -> Tensor:
-    return scores.new_empty((groups,) if groups else ())
+    return scores.new_empty((groups,) if groups else (), dtype=number_type(scores.dtype))
+
+
+def finish_gradient(grad: Tensor, factor: Tensor, dtype: torch.dtype) -> Tensor:
+    """A gradient that nobody else holds times a number on its device, in ``dtype``; nothing waits for the number."""
+    if grad.dtype != dtype:
+        return (grad * factor).to(dtype)
+    if triton_takes(grad):
+        triton_kernel("finish_gradient")(grad, factor)
+        return grad
+    return grad.mul_(factor)
 
 
 smooth_topk = _define_loss("smooth_topk", "int k, float tau, float alpha")
@@ -214,6 +242,8 @@ def _define_rows(schema: str, outputs: Callable[..., Any]) -> Kernel:
     name = schema.split("(")[0]
 
     def run(*args: Any) -> Any:
+        if triton_takes(args[0]):
+            return triton_kernel(name)(*args)
         results = outputs(*args)
         _run(name, args, (results,) if isinstance(results, Tensor) else results)
         return results
@@ -233,7 +263,7 @@ subset_sums = _define_rows(
     "subset_sums(Tensor scores, int k, bool with_marginals) -> (Tensor, Tensor)",
     lambda scores, k, with_marginals: (
         scores.new_empty(scores.shape[0], dtype=torch.float64),
-        scores.new_empty(scores.shape if with_marginals else (scores.shape[0], 0)),
+        _like(scores) if with_marginals else scores.new_empty((scores.shape[0], 0)),
     ),
 )
 SLOPE_DEGREE = 8  # the largest k that subset_slopes takes

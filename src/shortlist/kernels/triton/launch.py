@@ -1,0 +1,175 @@
+"""What a family of kernels offers, and how a kernel is launched: for real, interpreted, or only recorded.
+
+A loss kernel has one program per row and is given a `LossCall`: where it reads and writes. It writes the row's loss,
+how much the row counts (0: not observed) and, times that, the gradient. `LossCall.results` adds the rows up.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+import triton
+from torch import Tensor
+
+from shortlist import device_flags
+
+IN_REGISTERS = 8192  # labels of a row that is held in registers; a longer one is streamed
+MOST_K = 8
+
+
+class Offer(NamedTuple):
+    """A kernel: ``run`` takes what the operator of ``kernels/ops.py`` takes, ``serves(labels, *args)`` says whether it
+    takes these own tensors and numbers of the loss."""
+
+    run: Callable[..., Any]
+    serves: Callable[..., bool]
+
+
+@dataclass
+class Launch:
+    """One launch as it was asked for: what `python -m docs.tools.gpu_kernels` compiles."""
+
+    kernel: Any
+    arguments: tuple[Any, ...]
+    warps: int
+    constants: dict[str, Any] = field(default_factory=dict)
+
+
+_recorded: list[Launch] | None = None
+
+
+@contextmanager
+def recording() -> Iterator[list[Launch]]:
+    """Nothing is launched inside: the list gets what would have been."""
+    global _recorded
+    before, _recorded = _recorded, []
+    try:
+        yield _recorded
+    finally:
+        _recorded = before
+
+
+def launch(kernel: Any, programs: int, *arguments: Any, warps: int = 4, **constants: Any) -> None:
+    if _recorded is not None:
+        _recorded.append(Launch(kernel, arguments, warps, constants))
+    elif programs:
+        kernel[(programs,)](*arguments, num_warps=warps, **constants)
+
+
+class Shape(NamedTuple):
+    """How a row is cut: ``block`` labels at a time by so many warps; ``streamed`` where it has more than one block."""
+
+    block: int
+    warps: int
+    streamed: bool
+
+
+def shape_of(labels: int, most_warps: int = 16, streamed_block: int = 512) -> Shape:
+    """``most_warps``: of a kernel that needs more registers than 16 warps have, 8."""
+    block = max(16, triton.next_power_of_2(labels))
+    if labels > IN_REGISTERS:
+        return Shape(streamed_block, max(1, streamed_block // 128), True)
+    return Shape(block, min(most_warps, max(1, block // 256)), False)
+
+
+def rows_of(matrix: Tensor) -> Tensor:
+    """A matrix whose rows lie in one piece each, wherever they begin."""
+    return matrix if matrix.stride(-1) == 1 or matrix.shape[-1] <= 1 else matrix.contiguous()
+
+
+def on_device(tensor: Tensor) -> Any:
+    """Launches inside go to the device of this tensor."""
+    return torch.cuda.device_of(tensor)
+
+
+INDEX, DENSE, SPARSE = "index", "dense", "sparse"
+
+
+class Target(NamedTuple):
+    """A target as kernels read it: ``kind``, then what it is made of (None: not of this kind)."""
+
+    kind: str
+    labels: Tensor  # class indices; or a label matrix; or the labels that are stored, row after row
+    offsets: Tensor | None = None  # where the stored labels of each row begin
+    values: Tensor | None = None  # what is stored, and last what all others are
+    stride: int = 0  # of a label matrix
+
+    @staticmethod
+    def of(parts: Sequence[Tensor]) -> "Target":
+        if len(parts) > 1:
+            offsets, labels, values = parts
+            return Target(SPARSE, labels.contiguous(), offsets.contiguous(), values.contiguous())
+        if parts[0].ndim == 1:
+            return Target(INDEX, parts[0].contiguous())
+        matrix = rows_of(parts[0])
+        matrix = matrix.view(torch.int8) if matrix.dtype == torch.bool else matrix
+        return Target(DENSE, matrix, None, None, matrix.stride(0))
+
+
+@dataclass
+class LossCall:
+    """What every loss kernel reads and writes, and how rows become one loss."""
+
+    scores: Tensor
+    target: Target
+    weight: Tensor | None
+    reduction: str
+    groups: int
+    grad: Tensor | None
+    row_loss: Tensor
+    row_weight: Tensor
+    share: Tensor | None  # of class indices: 1 / what a group's rows count, known before the rows are computed
+    flag: Tensor
+    flag_base: int
+
+    @staticmethod
+    def of(
+        scores: Tensor, parts: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: bool
+    ) -> "LossCall":
+        from shortlist.kernels.ops import kept_type  # which looks this folder up
+        from shortlist.kernels.triton.finish import index_shares
+
+        scores, target = rows_of(scores), Target.of(parts)
+        rows = scores.shape[0]
+        grad = torch.empty(scores.shape, dtype=kept_type(scores.dtype), device=scores.device) if with_grad else None
+        row_loss, row_weight = (scores.new_empty(rows, dtype=torch.float32) for _ in range(2))
+        flag, base = device_flags.flag(scores.device)
+        weight = None if weight is None else weight.contiguous()
+        share = None
+        if target.kind == INDEX and reduction == "mean" and with_grad:
+            share = index_shares(target.labels, weight, groups, scores.shape[1])
+        return LossCall(
+            scores, target, weight, reduction, groups, grad, row_loss, row_weight, share, flag, base
+        )
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The arguments with which every loss kernel begins: S, T, OFFSETS, VALUES, W, SHARE, LOSS, WEIGHT, GRAD, FLAG,
+        base, n, stride, tstride, size."""
+        rows, labels = self.scores.shape
+        return (
+            self.scores,
+            self.target.labels,
+            self.target.offsets,
+            self.target.values,
+            self.weight,
+            self.share,
+            self.row_loss,
+            self.row_weight,
+            self.grad,
+            self.flag,
+            self.flag_base,
+            labels,
+            self.scores.stride(0),
+            self.target.stride,
+            max(1, rows // max(1, self.groups)),
+        )
+
+    def results(self) -> tuple[Tensor, Tensor | None, Tensor]:
+        """(loss, grad, scale) as the operator returns them."""
+        from shortlist.kernels.triton.finish import reduce_rows
+
+        loss, scale = reduce_rows(self.row_loss, self.row_weight, self.reduction, self.groups, self.share is not None)
+        return loss, self.grad, scale
