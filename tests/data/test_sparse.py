@@ -12,6 +12,8 @@ from shortlist.data import Dataset, corrupt, split
 from shortlist.data.readers import read
 from shortlist.data.readers.findings import DataError
 from shortlist.data.write_features import write_features
+from shortlist.errors import ShortlistError
+from shortlist.estimators import SetClassifier
 from shortlist.labels import LabelSets, SparseLabels
 from shortlist.labels.sparse_labels import dense_labels
 from shortlist.models import build_backbone
@@ -143,6 +145,8 @@ def test_svmlight_is_read(tmp_path: Path) -> None:
         ("0 1:2\n1 1:nan\n", "a feature is not a finite number"),
         ("0.5,1 1:2\n", "example 0 has label 0.5"),
         ("", "it holds no example"),
+        ("1 1000000000000 4\n0 1:1\n", "it would unpack to 100000000000000 bytes"),
+        (f"{'9' * 5000} 5 4\n0 1:1\n", "line 1 is"),
     ],
 )
 def test_what_is_wrong_with_a_text_is_told(tmp_path: Path, text: str, words: str) -> None:
@@ -164,3 +168,43 @@ def test_a_large_sparse_label_matrix_stays_one(tmp_path: Path, monkeypatch: pyte
     options = write_features(whole, tmp_path / "again.npz")
     again = read("features", path=str(tmp_path / "again.npz"), **options)
     assert torch.equal(dense_labels(again.target), dense_labels(data.target))
+
+
+@pytest.mark.parametrize("text", ["2 5 3\n0,2 1:1\n1 2:1\n\n\n", "0,2 1:1\r\n1 2:1\r\n \r\n"])
+def test_empty_lines_at_the_end_of_a_text_are_no_examples(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    assert read("features", path=str(tmp_path / "a.txt")).target.tolist() == [[1, 0, 1], [0, 1, 0]]
+
+
+def test_an_empty_line_that_is_counted_is_an_example_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("3 5 3\n0 1:1\n\n\n")
+    data = read("features", path=str(tmp_path / "a.txt"))
+    assert data.inputs.toarray().sum(1).tolist() == [1, 0, 0]
+    assert data.target.sum(1).tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("indices", "offsets"),
+    [
+        ([0, 1, 2], [0, 10**9, 2, 3]),
+        ([0, 1, 2], [0, 3, 1, 3]),
+        ([0, 1, 10**6], [0, 1, 2, 3]),
+        ([0, 1, -4], [0, 1, 2, 3]),
+    ],
+    ids=["an offset far away", "offsets that fall", "a column too large", "a column below 0"],
+)
+def test_arrays_that_do_not_fit_together_are_told_before_scipy_follows_them(
+    indices: list[int], offsets: list[int]
+) -> None:
+    damaged = sparse.csr_matrix((3, 6), dtype=np.float32)
+    damaged.data, damaged.indices = np.ones(3, np.float32), np.array(indices, dtype=np.int32)
+    damaged.indptr = np.array(offsets, dtype=np.int32)
+    for use in (
+        LabelSets.from_sparse,
+        lambda m: Dataset(torch.zeros(3, 2), m, NAMES),
+        lambda m: Dataset(m, torch.tensor([0, 1, 0]), NAMES),
+        lambda m: SetClassifier().fit(m, [0, 1, 0]),
+        lambda m: SetClassifier().fit(np.eye(3), m),
+    ):
+        with pytest.raises(ShortlistError, match="is damaged, its arrays do not fit together"):
+            use(damaged)

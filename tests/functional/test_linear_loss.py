@@ -212,7 +212,14 @@ def test_without_gradients_nothing_is_kept() -> None:
     torch.testing.assert_close(value, F.lml_loss(linear(features, weight).detach(), target_of("lml"), 2))
 
 
-SHARED = ["smooth_topk", "binary", "partial_selective", "two_way", "average_k", "expected_positive", "warp_exact"]
+SAMPLED = ("warp", "noised_topk")  # each process draws noise of its own
+SHARED = [
+    (name, reduction, masked)
+    for name in ALL
+    if name not in SAMPLED
+    for reduction in ("mean", "sum")
+    for masked in (False, True)
+]
 SPLIT = 9  # of the rows: unequal shares
 
 
@@ -220,23 +227,35 @@ def weights_of(name: str) -> list[Tensor]:
     return [numbers(LABELS, SIZE, seed=seed).requires_grad_() for seed in ((1, 2) if name == "average_k" else (1,))]
 
 
+def shared_loss(name: str, reduction: str, masked: bool) -> tuple[Loss, Tensor, dict[str, Any]]:
+    loss, own = ALL[name]
+    options = own | {"reduction": reduction}
+    if masked:
+        options |= {"mask": numbers(ROWS, LABELS, seed=31) > -1, "sample_weight": numbers(ROWS, seed=30).abs()}
+    return loss, target_of(name), options
+
+
 def shares(rank: int, address: str) -> None:
     """On one of two processes: the value and the gradients of its rows, under the global batch's loss."""
     dist.init_process_group("gloo", init_method=f"file://{address}", rank=rank, world_size=2)
     rows = slice(0, SPLIT) if rank == 0 else slice(SPLIT, ROWS)
+    torch.set_num_threads(1)
     found = {}
-    for name in SHARED:
-        loss, own = ALL[name]
-        weights = weights_of(name)
+    for case in SHARED:
+        loss, target, options = shared_loss(*case)
+        weights = weights_of(case[0])
         value = F.linear_loss(
             loss,
             numbers(ROWS, SIZE)[rows],
             tuple(weights) if len(weights) == 2 else weights[0],
-            target_of(name)[rows],
+            target[rows],
             memory=FEW,
-            **own,
+            **{
+                name: value[rows] if isinstance(value, Tensor) and len(value) == ROWS else value
+                for name, value in options.items()
+            },
         )
-        found[name] = [value.detach(), *torch.autograd.grad(value, weights)]
+        found[case] = [value.detach(), *torch.autograd.grad(value, weights)]
     torch.save(found, f"{address}-{rank}")
     dist.destroy_process_group()
 
@@ -245,11 +264,11 @@ def test_two_processes_share_the_loss_of_the_global_batch(tmp_path: Path) -> Non
     address = str(tmp_path / "address")
     mp.spawn(shares, args=(address,), nprocs=2)
     one, other = (torch.load(f"{address}-{rank}", weights_only=True) for rank in (0, 1))
-    for name in SHARED:
-        loss, own = ALL[name]
-        weights = weights_of(name)
-        whole = loss(*[linear(numbers(ROWS, SIZE), weight) for weight in weights], target_of(name), **own)
-        means = [(a + b) / 2 for a, b in zip(one[name], other[name], strict=True)]  # as DDP averages
+    for case in SHARED:
+        loss, target, options = shared_loss(*case)
+        weights = weights_of(case[0])
+        whole = loss(*[linear(numbers(ROWS, SIZE), weight) for weight in weights], target, **options)
+        means = [(a + b) / 2 for a, b in zip(one[case], other[case], strict=True)]  # as DDP averages
         assert_same([whole.detach(), *torch.autograd.grad(whole, weights)], means, 1e-10)
 
 

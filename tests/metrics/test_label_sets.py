@@ -43,6 +43,23 @@ def test_coverage_and_exact_match_are_the_oracles_ones() -> None:
         np.testing.assert_allclose(exact_match(sets, target), _mean(exact), atol=1e-6)
 
 
+@pytest.mark.parametrize("unknown", [False, True])
+def test_sets_much_larger_than_the_truth_are_counted_as_small_ones_are(unknown: bool) -> None:
+    rng = np.random.default_rng(3)
+    target = (rng.random((30, 200)) < 0.01).astype(np.int8)
+    target[4] = 0
+    if unknown:
+        target[7], target[9, ::2] = -1, -1
+    predicted = rng.random(target.shape) < 0.9
+    sets, rows = LabelSets.from_dense(predicted), (target >= 0).any(1)
+    hits, present = (predicted & (target == 1)).sum(1), (target == 1).sum(1)
+    covered = np.where(present > 0, hits / np.maximum(present, 1), 1.0)
+    np.testing.assert_allclose(set_coverage(sets, target), covered[rows].mean(), atol=1e-6)
+    f_scores = 2 * hits / np.maximum((predicted & (target >= 0)).sum(1) + present, 1)
+    np.testing.assert_allclose(set_f_score(sets, target), f_scores[rows].mean(), atol=1e-6)
+    assert 0 < covered[rows].mean() < 1
+
+
 @pytest.mark.parametrize(("empty", "value"), [("skip", np.nan), ("zero", 0.0), ("one", 1.0)])
 def test_f_scores_are_the_oracles_ones(empty: str, value: float) -> None:
     def score(chosen: np.ndarray, truth: np.ndarray) -> float:

@@ -111,3 +111,14 @@ def test_propensities_are_asked_for_where_there_is_no_training_data() -> None:
     for ask in (lambda: metric(scores, target, "none"), lambda: metric.stream("none")):
         with pytest.raises(ShortlistError, match="needs the label counts of training data"):
             ask()
+
+
+@pytest.mark.parametrize("name", [name for name in SINGLE + MANY if name != "mean-average-precision"])
+def test_what_travels_between_processes_is_no_score_for_every_row_and_label(name: str) -> None:
+    sizes = []
+    for rows in (300, 3000):
+        stream = find_metric(name).stream("softmax", PROPENSITIES)
+        assert stream is not None
+        stream.update(*drawn(name, rows))
+        sizes.append(len(pickle.dumps(stream)))
+    assert sizes[1] < 1.5 * sizes[0] + 20_000  # ten times the rows: 130 kB more of scores

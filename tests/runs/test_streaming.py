@@ -12,6 +12,7 @@ from PIL import Image
 
 from shortlist import LabelSets, ShortlistError, runs
 from shortlist.labels import label_set_files
+from shortlist.runs import report_data
 from shortlist.training import learner, scored
 from shortlist.training.scored import Scored
 
@@ -190,3 +191,17 @@ def test_a_metric_of_ones_own_is_given_all_scores(single: Path, monkeypatch: pyt
 def rows_seen(scores: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     assert len(scores) == len(target)
     return torch.tensor(float(len(scores)))
+
+
+def test_a_report_looks_at_as_many_examples_as_can_be_held(
+    single: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_data, "FEWEST", 10)
+    monkeypatch.setattr(scored, "KEPT_BYTES", 4 * 100 * 30)
+    np.save(tmp_path / "groups.npy", np.arange(90) % 2)
+    made = runs.report(single, out=tmp_path / "some", groups=tmp_path / "groups.npy")
+    assert made["examples"] == 30
+    page = (tmp_path / "some" / "index.html").read_text("utf-8")
+    assert "30 of 90 examples, drawn at random, because the scores of all would take 0.0 GB" in page
+    monkeypatch.setattr(scored, "KEPT_BYTES", 0)
+    assert runs.report(single, out=tmp_path / "few", part="train")["examples"] == 10

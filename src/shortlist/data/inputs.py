@@ -11,7 +11,7 @@ from torch import Tensor
 from shortlist.data.mapped_rows import MappedRows
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
-from shortlist.labels.label_set_inputs import as_positions
+from shortlist.labels.label_set_inputs import as_positions, check_stored
 
 _WIDE, _THIN = 1024, 0.05  # columns, and share of their entries that is stored
 
@@ -96,6 +96,7 @@ class Rows(OwnTarget):
     def __init__(self, values: Any) -> None:
         if len(values.shape) != 2:
             raise ShortlistError(f"inputs must be features of shape (N, D) or Images, got shape {tuple(values.shape)}")
+        check_stored(values, "inputs")
         self.values = values
         stored, (rows, columns) = getattr(values, "nnz", None), values.shape
         # where products of what is stored are quicker than those of whole rows

@@ -31,7 +31,7 @@ from shortlist.estimators.strengths import FOLDS
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
 from shortlist.labels.counts import cardinality, usual_k
-from shortlist.labels.label_set_inputs import check_vocabulary
+from shortlist.labels.label_set_inputs import check_stored, check_vocabulary
 from shortlist.labels.sparse_labels import dense_labels
 from shortlist.links import AnyLink, link_rows, link_tensor, usual_link
 from shortlist.metrics.functional import mean_average_precision
@@ -272,6 +272,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Prepared features as a float32 tensor that shares memory with ``X`` where it can, or a CSR matrix."""
         if reset and self.preprocess not in ("auto", None):
             raise ShortlistError(f'preprocess must be "auto" or None, got {self.preprocess!r}')
+        check_stored(X, "X")
         prepared = self.preprocess == "auto" if reset else getattr(self, "preprocessor_", None) is not None
         if not prepared:
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)

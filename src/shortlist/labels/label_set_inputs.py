@@ -250,12 +250,22 @@ def sparse_parts(matrix: Any) -> tuple[Offsets, Indices, int, NDArray[Any]]:
         raise ShortlistError(
             f"matrix must be a scipy sparse one, got {type(matrix).__name__}; for others use from_dense"
         )
+    check_stored(matrix, "matrix")
     csr = _two_dimensions(matrix, "matrix").tocsr()
     if csr is matrix:
         csr = csr.copy()  # the next line works in place
     csr.sum_duplicates()
     _check_numbers(csr.data, "matrix")
     return csr.indptr.astype(np.int64), csr.indices, int(csr.shape[1]), csr.data
+
+
+def check_stored(matrix: Any, name: str) -> None:
+    """Raise where a sparse matrix's own arrays do not fit together: scipy would read past their ends."""
+    try:
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise ShortlistError(f"{name} is damaged, its arrays do not fit together: {error}") from None
 
 
 def raise_bad_member(position: tuple[int, ...], value: Any) -> NoReturn:

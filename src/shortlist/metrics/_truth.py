@@ -60,10 +60,20 @@ class Truth:
 
     def is_present(self, rows: Tensor, labels: Tensor) -> Tensor:
         wanted = rows * self.num_labels + labels
-        if not len(self.present):
-            return torch.zeros_like(wanted, dtype=torch.bool)
+        found = torch.zeros_like(wanted, dtype=torch.bool)
+        if not len(self.present) or not len(wanted):
+            return found
+        if 8 * len(self.present) < len(wanted) and bool((wanted[1:] > wanted[:-1]).all()):
+            # sets that are much larger than the truth: the few are sought among the many
+            at = torch.searchsorted(wanted, self.present).clamp(max=len(wanted) - 1)
+            found[at[wanted[at] == self.present]] = True
+            return found
         at = torch.searchsorted(self.present, wanted).clamp(max=len(self.present) - 1)
         return self.present[at] == wanted
+
+    @property
+    def is_all_known(self) -> bool:
+        return self.unknown is None and bool((self.known_per_row > 0).all())
 
     def is_known(self, rows: Tensor, labels: Tensor) -> Tensor:
         known = self.known_per_row[rows] > 0

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike, read_json
@@ -20,7 +23,11 @@ from shortlist.runs.scores import read_labels, read_rows, read_scores, read_trut
 from shortlist.runs.used_for import used_for
 from shortlist.sets.named import fit_rules, usual_rules
 from shortlist.sets.rule_files import given_rules
+from shortlist.training import scored
 from shortlist.training.encoders import reading_in_words
+from shortlist.training.scored import pick
+
+FEWEST = 100  # examples that a report looks at, however many labels there are
 
 
 def from_runs(
@@ -42,11 +49,19 @@ def from_runs(
         if chosen not in parts:
             raise ShortlistError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
         rows = read_rows(groups, weights, len(parts[chosen]))
-        results.append(_result(run, name, parts, chosen, explain, rows))
+        at = shown_rows(parts[chosen])
+        shown = {part: _some_of(data) for part, data in parts.items()}
+        rows = rows if at is None else {key: pick(value, at) for key, value in rows.items()}
+        results.append(_result(run, name, shown, chosen, explain, rows, parts["train"]))
         run.release()
         if first is None:
-            first, heading = parts[chosen], heading_of(run, parts)
+            first, heading = shown[chosen], heading_of(run, parts)
             about = described(run, parts, chosen)
+            if at is not None:
+                about["Shown here"] += (
+                    f": {len(at):,} of {len(parts[chosen]):,} examples, drawn at random, because the scores of all "
+                    f"would take {4e-9 * len(parts[chosen]) * first.num_labels:.1f} GB"
+                )
     if first is None:
         raise ShortlistError("give at least one run directory")
     return ReportData(
@@ -61,6 +76,19 @@ def from_runs(
         ids=first.ids,
         about=about,
     )
+
+
+def shown_rows(data: Dataset) -> Tensor | None:
+    """Which examples a report looks at, the same of every run; None where all of their scores can be held."""
+    most = max(FEWEST, scored.KEPT_BYTES // (4 * data.num_labels))
+    if len(data) <= most:
+        return None
+    return torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[:most].sort().values
+
+
+def _some_of(data: Dataset) -> Dataset:
+    rows = shown_rows(data)
+    return data if rows is None else data.subset(rows)
 
 
 def from_files(
@@ -101,10 +129,16 @@ def from_files(
 
 
 def _result(
-    run: Run, name: str, parts: dict[str, Dataset], chosen: str, explain: bool, rows: dict[str, Any]
+    run: Run,
+    name: str,
+    parts: dict[str, Dataset],
+    chosen: str,
+    explain: bool,
+    rows: dict[str, Any],
+    train_set: Dataset,
 ) -> RunResult:
     config, explained = run.config, explain or run.config.objective.name == "imcl"
-    learner = run.learner(parts["train"] if explained else None)
+    learner = run.learner(train_set if explained else None)
     link = learner.objective.link
     data = parts[chosen]
     held_out = next((held for held in ("calibration", "validation") if held in parts and held != chosen), None)
@@ -133,7 +167,7 @@ def _result(
         seconds=sum(record["seconds"] for record in records),
         seed=config.seed,
         calibration=calibration,  # type: ignore[arg-type]
-        why=explain_run(learner, parts["train"], data, chosen) if explained else None,
+        why=explain_run(learner, train_set, data, chosen) if explained else None,
         probabilities=not learner.objective.only_ranks,
         on=chosen,
         used_for=used_for(run, chosen),

@@ -36,14 +36,20 @@ def read_sparse_text(path: str | os.PathLike[str]) -> dict[str, Any]:
     labels, features, counts = _Entries("label"), _Entries("feature"), None
     with open(path, "rb") as file:
         first = file.readline()
-        if len(first.split()) == 3 and all(word.isdigit() for word in first.split()):
+        if len(first.split()) == 3 and all(word.isdigit() and len(word) < 20 for word in first.split()):
             counts = [int(word) for word in first.split()]
         else:
             file.seek(0)
-        line = 1 if counts is None else 2
-        while lines := file.readlines(_AT_ONCE):
+        line, lines = 1 if counts is None else 2, file.readlines(_AT_ONCE)
+        while lines:
+            following = file.readlines(_AT_ONCE)
+            if not following:
+                promised = 0 if counts is None else counts[0] - features.rows
+                while len(lines) > promised and lines and not lines[-1].strip():
+                    lines.pop()  # an empty line at the end is no example, one between others is
             _read_lines(lines, line, labels, features)
             line += len(lines)
+            lines = following
     if not features.rows:
         raise ShortlistError("it holds no example")
     if counts is not None and counts[0] != features.rows:

@@ -92,8 +92,10 @@ class Predicted:
     """The known labels that were predicted: their row, their label, and whether each is present."""
 
     def __init__(self, rows: Tensor, labels: Tensor, truth: Truth) -> None:
-        known = truth.is_known(rows, labels)
-        self.rows, self.labels = rows[known], labels[known]
+        if not truth.is_all_known:
+            known = truth.is_known(rows, labels)
+            rows, labels = rows[known], labels[known]
+        self.rows, self.labels = rows, labels
         self.hit = truth.is_present(self.rows, self.labels)
 
 
