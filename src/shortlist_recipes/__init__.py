@@ -15,7 +15,7 @@ entry points ``shortlist.recipes``, where another package adds its own. The firs
       best validation epoch: ``trained.scores("test")``, ``.parts``, ``.learner``, ``.history``;
     - `FunctionCell(keys, function, options)`: any other work; ``function(**options)`` gives the numbers. It may call
       `train_model(config)` and `parts_of(config)` itself. With ``resumable=True`` it also gets ``folder=``: a directory
-      to resume in at paper scale (pass it on to `train_model`), None otherwise.
+      to resume in at pixels and paper scale (pass it on to `train_model`), None otherwise.
 
     Numbers are a flat dict of floats, and lists of floats for small curves. ``measure`` and ``function`` are named
     functions of the module; change their name when they compute something else, so that old results do not count.

@@ -119,7 +119,7 @@ class FunctionCell(Cell):
     keys: Mapping[str, Key]
     function: Callable[..., Numbers]
     options: Mapping[str, Any] = field(default_factory=dict)
-    resumable: bool = False  # the function takes folder=: where to resume at paper scale, else None
+    resumable: bool = False  # the function takes folder=: where to resume at pixels and paper scale, else None
 
     def work(self) -> dict[str, Any]:
         return {"function": self.function, "options": dict(self.options)}

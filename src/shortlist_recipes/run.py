@@ -12,6 +12,8 @@ from shortlist_recipes.recipe import Recipe, Scale
 from shortlist_recipes.results import Record, Results, ResultsFolder
 from shortlist_recipes.sources import check_data
 
+RESUMED: tuple[Scale, ...] = ("pixels", "paper")
+
 
 def run_recipe(
     recipe: Recipe, scale: Scale, folder: Path, data: Path, say: Callable[[str], None], most: int | None = None
@@ -19,8 +21,8 @@ def run_recipe(
     """Run what is not finished, but at most so many cells, and write the page; its path. ``say`` hears one line per
     cell.
 
-    Whatever stops it, running it again goes on after the last finished cell; at paper scale after the last epoch of
-    the cell that was running.
+    Whatever stops it, running it again goes on after the last finished cell; at paper and pixels scale, where cells
+    take long, after the last epoch of the cell that was running.
     """
     if most != 0:
         check_data(recipe.name, scale, recipe.needs.get(scale, {}), data)
@@ -40,7 +42,7 @@ def run_recipe(
         if run_now == most:
             break
         started = time.perf_counter()
-        numbers = cell.run(folder / "runs" / name if scale == "paper" else None)
+        numbers = cell.run(folder / "runs" / name if scale in RESUMED else None)
         record = results.add(scale, name, cell.keys, numbers, time.perf_counter() - started)
         records[name] = record
         run_now += 1

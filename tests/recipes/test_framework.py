@@ -212,7 +212,7 @@ def test_training_in_a_run_directory_goes_on_where_it_stopped(tmp_path: Path, mo
     assert again.history.best_epoch == whole.history.best_epoch
 
 
-def test_only_paper_scale_keeps_run_directories(tmp_path: Path) -> None:
+def test_scales_of_long_cells_keep_run_directories(tmp_path: Path) -> None:
     folders: list[Path | None] = []
 
     def with_folder(folder: Path | None) -> dict[str, Any]:
@@ -220,11 +220,10 @@ def test_only_paper_scale_keeps_run_directories(tmp_path: Path) -> None:
         return {"top-5": 1.0}
 
     recipe = made(lambda scale, data: [FunctionCell({"x": 1}, with_folder, resumable=True)])
-    for scale in ("smoke", "paper"):
+    for scale in ("smoke", "cpu", "pixels", "paper"):
         run_recipe(recipe, scale, tmp_path, tmp_path, lambda text: None)  # type: ignore[arg-type]
-    assert folders[0] is None
-    assert folders[1] is not None
-    assert folders[1].parent == tmp_path / "runs"
+    assert folders[:2] == [None, None]
+    assert [folder and folder.parent for folder in folders[2:]] == 2 * [tmp_path / "runs"]
 
 
 # ---- tables
