@@ -1,10 +1,10 @@
 """Put a finished recipe into the docs: ``python docs/tools/recipes.py runs/recipes/NAME-cpu ...``.
 
 Copies index.md to docs/recipes/NAME.md, table.json to docs/recipes/NAME.json and the figures beside them (at pixels
-scale NAME-pixels), keeps the finished cells in docs/recipes/cells (NAME.jsonl, a line for each; at pixels scale a
-folder NAME-pixels, a file for each), and writes the list of all recipes, docs/recipes/index.md. Without arguments it
-writes the list only. To go on with a grid that somebody began, ``--restore NAME ...`` first: it puts the kept cells
-back into runs/recipes, where the command finds them.
+scale NAME-pixels), and keeps the finished cells in docs/recipes/cells (NAME.jsonl, a line for each; at pixels scale a
+folder NAME-pixels, a file for each). Then it writes the protocol at the end of every page, and the list of all recipes,
+docs/recipes/index.md; without arguments nothing but these. To go on with a grid that somebody began, ``--restore NAME
+...`` first: it puts the kept cells back into runs/recipes, where the command finds them.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from shortlist.cli.recipe import RECIPES, summaries
+from shortlist_recipes.page import PROTOCOL, protocol_text
 from shortlist_recipes.run import names_of
 
 PAGES = Path(__file__).resolve().parents[1] / "recipes"
@@ -81,6 +82,14 @@ def restore(name: str, runs: Path) -> int:
     return len(kept)
 
 
+def with_protocol(name: str) -> str:
+    """A page with the protocol as its recipe states it now, whenever its cells were run."""
+    recipe = RECIPES.find(name.removesuffix("-pixels"))
+    scale = json.loads((PAGES / f"{name}.json").read_text("utf-8"))["scale"]
+    results = (PAGES / f"{name}.md").read_text("utf-8").split(f"\n{PROTOCOL}\n")[0].rstrip()
+    return f"{results}\n\n{protocol_text(recipe, scale)}".rstrip() + "\n"
+
+
 def overview() -> str:
     rows = ["| recipe | what it shows | done | took | at paper scale |", "|---|---|---|---:|---|"]
     for name, summary in summaries().items():
@@ -115,6 +124,8 @@ def main() -> None:
         if not (folder / "table.json").exists():
             sys.exit(f"{folder} has no table.json: is the recipe finished?")
         put(folder)
+    for table in PAGES.glob("*.json"):
+        (PAGES / f"{table.stem}.md").write_text(with_protocol(table.stem), "utf-8")
     (PAGES / "index.md").write_text(overview(), "utf-8")
 
 

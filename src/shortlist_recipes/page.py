@@ -16,6 +16,7 @@ from shortlist_recipes.results import Results
 from shortlist_recipes.tables import Table, as_json, seeds_of
 
 INDEX, TABLE = "index.md", "table.json"
+PROTOCOL = "## Protocol"
 
 
 def write_page(recipe: Recipe, scale: Scale, results: Results, folder: Path, planned: int | None = None) -> Path:
@@ -104,9 +105,16 @@ def _text(
         parts += [f"## {table.title}", *_shown(table, results)]
     for drawing in drawings:
         parts += [f"![{drawing.caption}]({figure_name(recipe, drawing)})", f"*{drawing.caption}*"]
-    if recipe.protocols and scale != "smoke":
-        parts += ["## Protocol", *(protocol.texts(scale).markdown() for protocol in recipe.protocols)]
+    parts.append(protocol_text(recipe, scale))
     return "\n\n".join(part.rstrip() for part in parts if part) + "\n"
+
+
+def protocol_text(recipe: Recipe, scale: Scale) -> str:
+    """The end of the page: what was published field by field, and what this scale does; nothing at smoke scale."""
+    if not recipe.protocols or scale == "smoke":
+        return ""
+    texts = (protocol.texts(scale).markdown().rstrip() for protocol in recipe.protocols)
+    return "\n\n".join([PROTOCOL, *texts])
 
 
 def _shown(table: Table, results: Results) -> list[str]:

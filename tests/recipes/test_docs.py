@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from shortlist.cli.recipe import RECIPES, summaries
+from shortlist_recipes.page import protocol_text
 from shortlist_recipes.results import ResultsFolder
 from shortlist_recipes.run import names_of
 from shortlist_recipes.sources import data_folder
@@ -54,6 +55,7 @@ def test_the_page_in_the_docs_is_of_the_recipe_as_it_is(name: str) -> None:
     text = (DOCS / "recipes" / f"{name}.md").read_text("utf-8")
     assert all(sentence in text for sentence in content["findings"])
     assert content["cells"] == content.get("planned", content["cells"]) or "What is not run yet is missing" in text
+    assert text.endswith(f"\n{protocol_text(recipe, scale)}\n")
 
 
 def test_cells_that_were_kept_are_found_again(tool: ModuleType, tmp_path: Path) -> None:

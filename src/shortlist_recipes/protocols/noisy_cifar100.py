@@ -105,12 +105,8 @@ PROTOCOLS = (
                 {},
                 {"stop.metric": "topk-accuracy@5"},
             ),
-            Field(
-                "seeds of cross-entropy", "3", _TEXT, {"pixels": "2"}, {"seeds": 3}, {"objective": "cross-entropy"}
-            ),
-            Field(
-                "seeds of smooth top-k", "3", _TEXT, {"pixels": "2"}, {"seeds": 3}, {"objective": "smooth-topk"}
-            ),
+            Field("seeds of cross-entropy", "3", _TEXT, {"pixels": "2"}, {"seeds": 3}, {"objective": "cross-entropy"}),
+            Field("seeds of smooth top-k", "3", _TEXT, {"pixels": "2"}, {"seeds": 3}, {"objective": "smooth-topk"}),
             Field(
                 "seeds of LML",
                 "4",
