@@ -13,6 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from shortlist import __version__
 from shortlist.cli.recipe import RECIPES, summaries
 from shortlist_recipes.page import PROTOCOL, protocol_text
 from shortlist_recipes.run import names_of
@@ -53,9 +54,11 @@ def put(folder: Path) -> str:
 
 
 def keep_cells(folder: Path, scale: str, name: str) -> None:
-    """Copy the finished cells of the grid as it is: those of another are left behind."""
+    """Copy the finished cells of the grid as it is; those of another, and of another version, are left behind: they are
+    to be run again."""
     grid = names_of(RECIPES.find(name.removesuffix("-pixels")), scale)
     paths = [path for cell in grid if (path := folder / "cells" / f"{scale}-{cell}.json").exists()]
+    paths = [path for path in paths if json.loads(path.read_text("utf-8")).get("version") == __version__]
     if scale == "pixels":
         target = PAGES / "cells" / name
         target.mkdir(parents=True, exist_ok=True)
@@ -64,7 +67,8 @@ def keep_cells(folder: Path, scale: str, name: str) -> None:
         return
     lines = [json.dumps({"cell": path.stem} | json.loads(path.read_text("utf-8"))) for path in paths]
     (PAGES / "cells").mkdir(exist_ok=True)
-    (PAGES / "cells" / f"{name}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    if lines:
+        (PAGES / "cells" / f"{name}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
 
 
 def restore(name: str, runs: Path) -> int:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -65,6 +66,9 @@ def test_cells_that_were_kept_are_found_again(tool: ModuleType, tmp_path: Path) 
         for number, name in enumerate(names_of(recipe, scale)[:2]):
             written.add(scale, name, {"seed": number}, {"top-1": 0.1 + number}, 1.0)
         written.add(scale, "of-another-grid", {}, {}, 1.0)
+        third = names_of(recipe, scale)[2]  # which another version ran
+        old = {"keys": {"seed": 2}, "numbers": {}, "seconds": 1.0, "version": "0.0.1"}
+        (tmp_path / scale / "cells" / f"{scale}-{third}.json").write_text(json.dumps(old))
     tool.keep_cells(tmp_path / "cpu", "cpu", "noisy-cifar100")
     tool.keep_cells(tmp_path / "pixels", "pixels", "noisy-cifar100-pixels")
     for scale, page in zip(cells, ("noisy-cifar100", "noisy-cifar100-pixels"), strict=True):
@@ -79,12 +83,13 @@ def test_cells_that_were_kept_are_found_again(tool: ModuleType, tmp_path: Path) 
 def test_every_cell_in_the_docs_is_one_of_the_grid_as_it_is(kept: Path) -> None:
     scale = "pixels" if kept.is_dir() else "cpu"
     recipe = RECIPES.find(kept.stem.removesuffix("-pixels"))
-    found = {path.stem for path in kept.iterdir()} if kept.is_dir() else set()
-    if not kept.is_dir():
-        found = {json.loads(line)["cell"] for line in kept.read_text("utf-8").splitlines()}
-    assert found <= {f"{scale}-{name}" for name in names_of(recipe, scale)}
+    if kept.is_dir():
+        found = {path.stem: json.loads(path.read_text("utf-8")) for path in kept.iterdir()}
+    else:
+        found = {cell["cell"]: cell for cell in map(json.loads, kept.read_text("utf-8").splitlines())}
+    assert set(found) <= {f"{scale}-{name}" for name in names_of(recipe, scale)}
     content = json.loads((DOCS / "recipes" / f"{kept.stem}.json").read_text("utf-8"))
-    assert content["cells"] == len(found)
+    assert Counter(cell["version"] for cell in found.values()).items() <= content["run with"].items()
 
 
 @pytest.mark.parametrize("name", WRITTEN)
