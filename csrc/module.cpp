@@ -11,6 +11,7 @@
 
 #include "fields.h"
 #include "kernels.h"
+#include "row_sets.h"
 
 namespace nb = nanobind;
 using namespace shortlist;
@@ -162,4 +163,5 @@ NB_MODULE(_native, m) {
   def_rows(m, "average_k", &Kernels::average_k);
   def_rows(m, "exp_or_log", &Kernels::exp_or_log);
   def_rows(m, "single_positive", &Kernels::single_positive);
+  define_row_sets(m);
 }

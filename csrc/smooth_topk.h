@@ -88,7 +88,8 @@ template <class F> auto through_double(const float* s, int64_t n, float* out, F&
 }
 
 template <class T> void smooth_topk(LossCall& call, const shortlist::SmoothTopKOptions& o) {
-  const auto [k, tau, alpha] = o;
+  const int64_t k = o.k;
+  const double tau = o.tau, alpha = o.alpha;
   call.complete = call.shares;
   if (tau > 0 && k <= kPlainDegree && call.n <= kShort) return smooth_topk_short<T>(call, k, tau, alpha);
   for_rows(call.rows, call.n, 1.2 + 0.15 * double(k), call.threads, [&](int64_t row) {

@@ -397,7 +397,7 @@ def test_unknown_entries_and_rows_are_not_used():
         ({"alpha": 0}, "alpha must be between 0 and 1, both excluded, got 0"),
         ({"alpha": 1.0}, "alpha must be between"),
         ({"score": "tps"}, "score must be one of 'lac', 'aps', 'raps', 'saps', 'top-k', 'margin', got 'tps'"),
-        ({"labels": "many"}, "labels must be 'single' or 'multi', got 'many'"),
+        ({"labels": "many"}, "labels must be 'single', 'multi' or 'votes', got 'many'"),
         ({"labels": "multi", "score": "aps"}, "weighted and seed do not apply"),
         ({"labels": "multi", "per_class": True}, "weighted and seed do not apply"),
         ({"penalty": -1}, "penalty must be a finite number that is not negative, got -1"),
@@ -415,7 +415,7 @@ def test_settings_out_of_range_are_refused(options, message):
     ("labels", "target", "message"),
     [
         ("single", None, r"needs the target of its calibration rows: fit\(scores, target\)"),
-        ("single", np.array([0, 1, 4]), "target row 2 is 4: allowed are 0..3, or -1 (or -100) for an unknown row"),
+        ("single", np.array([0, 1, 4]), "target row 2 is 4: allowed are 0..3, or -1 .or -100. for an unknown row"),
         ("single", np.array([0, -2, 1]), "target row 1 is -2"),
         ("single", np.zeros(3), "takes class indices, one whole number per row, got float64"),
         ("single", np.zeros((3, 4), int), r"takes class indices, one whole number per row, got int64 \(3, 4\)"),

@@ -457,7 +457,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_sets(self, X: Any) -> LabelSets:
         """The set of labels of every example; ``.names`` has them by name."""
-        return self.rule_.predict(self._scores(X)).named(self._names)
+        check_is_fitted(self)
+        return self.rule_.predict(self._scores_tensor(self._inputs(X, reset=False))).named(self._names)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most likely class of every example.

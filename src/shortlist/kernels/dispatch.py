@@ -80,6 +80,11 @@ def _choose(name: str) -> None:
     _choice.name = name
 
 
+def in_use() -> str:
+    """What this thread uses: "torch", or an instruction set."""
+    return _choice.name
+
+
 def native_serves(scores: Tensor) -> bool:
     """Whether the native kernels take this tensor."""
     if not scores.is_cpu or scores.dtype not in _SERVED or native is None:

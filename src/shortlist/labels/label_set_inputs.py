@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -33,6 +34,14 @@ def as_offsets(sizes: NDArray[Any]) -> Offsets:
         return np.array([0, sizes[0]], dtype=np.int64)
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+@lru_cache(256)
+def offsets_of_one(size: int) -> Offsets:
+    """The offsets of a single set, read-only: sets of one size share them."""
+    offsets = np.array([0, size], dtype=np.int64)
+    offsets.setflags(write=False)
     return offsets
 
 

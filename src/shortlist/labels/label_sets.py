@@ -55,9 +55,9 @@ class LabelSets(WrittenSets):
     offsets: NDArray[np.int64]
     indices: NDArray[np.int32] | NDArray[np.int64]
     num_labels: int
-    vocabulary: tuple[str, ...] | None
-    values: NDArray[np.int8] | None
-    rest: int
+    vocabulary: tuple[str, ...] | None = None
+    values: NDArray[np.int8] | None = None
+    rest: int = 0
 
     def __init__(
         self,
@@ -102,14 +102,26 @@ class LabelSets(WrittenSets):
         kind = np.int32 if num_labels <= 2**31 else np.int64
         return cls._of(inputs.as_offsets(sizes), labels.astype(kind, copy=False), num_labels, None)
 
+    @classmethod
+    def from_one(cls, labels: NDArray[np.int32], num_labels: int) -> LabelSets:
+        """One set, likewise of labels that are known to be right; they are kept as they are, and must be read-only.
+
+        >>> LabelSets.from_one(np.frombuffer(bytes([0, 0, 0, 0, 2, 0, 0, 0]), np.int32), num_labels=3).to_lists()
+        [[0, 2]]
+        """
+        sets = object.__new__(cls)
+        sets.__dict__.update(offsets=inputs.offsets_of_one(labels.size), indices=labels, num_labels=num_labels)
+        return sets
+
     def named(self, vocabulary: Sequence[str]) -> LabelSets:
         """The same sets with names for the labels.
 
         >>> LabelSets.from_lists([[0], [0, 1]], num_labels=2).named(("cat", "dog")).names
         [['cat'], ['cat', 'dog']]
         """
-        names = inputs.check_vocabulary(vocabulary, self.num_labels)
-        return self._of(self.offsets, self.indices, self.num_labels, names, self.values, self.rest)
+        sets = object.__new__(type(self))
+        sets.__dict__.update(self.__dict__, vocabulary=inputs.check_vocabulary(vocabulary, self.num_labels))
+        return sets
 
     @classmethod
     def _of(

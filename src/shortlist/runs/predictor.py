@@ -78,7 +78,7 @@ class Predictor(nn.Module):
         self.crops = crops
         self.first_rule = first_rule
         self._allow_import = tuple(allow_import)
-        self._weight_at: tuple[nn.Module | None, nn.Module, str] | None = None
+        self._weight_at: tuple[nn.Module | None, dict[str, nn.Parameter | None], str] | None = None
         self.eval()
 
     @property
@@ -96,12 +96,12 @@ class Predictor(nn.Module):
         """Scores (B, L) of prepared inputs: features, or images scaled as the backbone wants them."""
         if self.encoder is not None and (inputs.ndim == 4 or not inputs.is_floating_point()):  # pixels, or tokens
             inputs = self.encoder(inputs)
-        if self.model is None:
+        model = self._modules.get("model")  # as self.model, of which torch takes a microsecond to tell
+        if model is None:
             return inputs
-        scores: Tensor = self.model.scores(inputs) if isinstance(self.model, Learner) else self.model(inputs)
+        scores: Tensor = model.scores(inputs) if isinstance(model, Learner) else model(inputs)
         return scores
 
-    @torch.no_grad()
     def scores(self, X: Any, *, broken: dict[str, str] | None = None) -> Tensor:
         """The score of every label for every example, float32 (N, L) on the CPU.
 
@@ -164,7 +164,6 @@ class Predictor(nn.Module):
         self._check_shape(data, wanted)
         return data.batch(torch.arange(len(data)))[0]
 
-    @torch.no_grad()
     def scores_of(self, inputs: Tensor) -> Tensor:
         """Scores of what ``model_inputs`` gave, float32 on the CPU; ``scores`` does both."""
         return self._in_batches(inputs)
@@ -182,25 +181,33 @@ class Predictor(nn.Module):
         device, kind = (X.device, torch.float32) if weight is None else (weight.device, weight.dtype)
         if X.dtype != kind and (X.is_floating_point() or self.model is None):
             X = X.to(kind)
-        was_training = self.training
+        was_training, had_gradients = self.training, torch.is_grad_enabled()
         if was_training:
             self.eval()
+        if had_gradients:
+            torch.set_grad_enabled(False)  # quicker than no_grad, as is a call without hooks that goes to forward
+        hooked = self._forward_hooks or self._forward_pre_hooks or self._compiled_call_impl is not None
+        answer = self if hooked else self.forward
         try:
             size = _BATCH if X.is_floating_point() else _TEXTS
-            if len(X) <= size:
-                return self(X if X.device == device else X.to(device)).float().cpu()
-            return torch.cat([self(batch.to(device)).float().cpu() for batch in X.split(size)])
+            if len(X) > size:
+                return torch.cat([answer(batch.to(device)).float().cpu() for batch in X.split(size)])
+            scores: Tensor = answer(X if X.device == device else X.to(device))
+            return scores if scores.dtype is torch.float32 and scores.is_cpu else scores.float().cpu()
         finally:
+            if had_gradients:
+                torch.set_grad_enabled(True)
             if was_training:
                 self.train()
 
     def _first_weight(self) -> nn.Parameter | None:
         """Where to look for the device and the type of the model. Its place is remembered, because to look through all
         modules takes as long as a small model itself."""
-        if self._weight_at is None or self._weight_at[0] is not self.model:
+        model, place = self._modules.get("model"), self._weight_at
+        if place is None or place[0] is not model or place[2] not in place[1]:
             own = ((part, name) for part in self.modules() for name, _ in part.named_parameters(recurse=False))
-            self._weight_at = next(((self.model, *place) for place in own), None)
-        return None if self._weight_at is None else getattr(*self._weight_at[1:])
+            place = self._weight_at = next(((model, part._parameters, name) for part, name in own), None)
+        return None if place is None else place[1][place[2]]
 
     def first_network(self) -> nn.Module | None:
         """What looks at images or reads texts, where the run takes them: the encoder that makes their features, or the
@@ -243,7 +250,8 @@ class Predictor(nn.Module):
         chosen = rule if isinstance(rule, SetRule) else self.rule(rule)[1]
         scores = self._scores_of_labels(X)
         try:
-            return self.named(chosen.predict(scores, **needed(chosen, {"groups": groups, "weights": weights})))
+            facts = needed(chosen, {"groups": groups, "weights": weights}) if chosen.needs else {}
+            return self.named(chosen.predict(scores, **facts))
         except ShortlistError:
             _check_numbers(scores)
             raise

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from shortlist import packed
 from shortlist.errors import ShortlistError
@@ -22,6 +23,7 @@ from shortlist.links import ScaledLink
 from shortlist.options import errors_at
 from shortlist.registry import Registry
 from shortlist.sets._blocks import BLOCK, Block, Scores, read_blocks, split_rows
+from shortlist.sets._one_row import Labels, is_one_row
 
 if TYPE_CHECKING:
     from typing import Self
@@ -127,6 +129,10 @@ class SetRule:
         ``weights`` as for ``fit``, for the rules that ask for them."""
         if not self.is_fitted:
             raise ShortlistError(f"{self!r} is not fitted: call fit (or partial_fit) on held-out scores before predict")
+        if groups is None and weights is None and self._is_ours and not self.needs and is_one_row(scores):
+            num_labels = scores.shape[1]
+            if self.num_labels in (None, num_labels) and (row := self.labels_of_row(scores)) is not None:
+                return LabelSets.from_one(row, num_labels)
         parts, num_labels = [], 0
         for block in read_blocks(scores, None, self.block_size, groups, weights):
             num_labels = block.scores.shape[1]
@@ -225,6 +231,11 @@ class SetRule:
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         """Set sizes, and the labels of all sets one after the other, increasing within each."""
         raise NotImplementedError
+
+    def labels_of_row(self, scores: Tensor) -> Labels | None:
+        """The set of one row, (1, labels) of float32, as ``sets_of`` would give it, where that can be told in fewer
+        steps; None: ``sets_of`` is asked. Only rules of this package are asked, not those that are made from them."""
+        return None
 
     def reset(self) -> None:
         """Forget everything learned."""

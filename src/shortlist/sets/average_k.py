@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError
@@ -16,6 +17,7 @@ from shortlist.score_counts import ScoreCounts, from_key, to_keys
 from shortlist.sets._blocks import Block, Scores, can_repeat, read_blocks
 from shortlist.sets._bounds import hoeffding_bentkus_budget
 from shortlist.sets._hash import Hashes, label_hashes, row_hashes
+from shortlist.sets._one_row import Labels, reaching
 from shortlist.sets._order import best_labels
 from shortlist.sets._rule import Look, SetRule, members, number, pack_float
 
@@ -207,6 +209,11 @@ class AverageK(SetRule):
 
     # ---- predicting
 
+    def labels_of_row(self, scores: Tensor) -> Labels | None:
+        if self.min_size or self.max_size is not None:
+            return None
+        return reaching(scores, self.link, self.threshold, at_ties=self._hash_limit == _EVERY)
+
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         linked = self._linked(block, self._dtype)
         inside = linked >= self._dtype(self.threshold)
@@ -292,8 +299,8 @@ class AverageK(SetRule):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.threshold = float(state["threshold"])
         self._dtype = {"float32": np.float32, "float64": np.float64}[state["dtype"]]
+        self.threshold = float(_round(np.array(float(state["threshold"])), self._dtype))
         self._hash_limit = int(state["hash_limit"], 16)
         self.rank_error = int(state["rank_error"])
         self._rows = int(state["rows"])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError, ShortlistWarning
@@ -17,10 +20,12 @@ from shortlist.packed import pack
 from shortlist.sets._blocks import Block, Scores, read_blocks
 from shortlist.sets._clusters import cluster_classes, forms_clusters
 from shortlist.sets._nonconformity import Nonconformity
+from shortlist.sets._one_row import Labels, first_ranks, reaching, reaching_each
 from shortlist.sets._quantiles import SortedScores
 from shortlist.sets._rule import SetRule, members, number, unpack
 from shortlist.sets._targets import class_indices, label_matrix, vote_shares
-from shortlist.sets.scores import make_score
+from shortlist.sets.scores import RankScore, make_score
+from shortlist.sets.scores.lac import Lac
 
 _REST = -1  # the cluster of the classes that have too few rows to be clustered
 
@@ -230,6 +235,7 @@ class Conformal(SetRule):
         self._cells: dict[str, dict[int, SortedScores]] = {}  # by group, then by class or cluster
         self._cluster_of: dict[int, int] = {}
         self._same_limits: NDArray[np.float64] | None = None
+        self._of_row: Callable[[Tensor], Labels | None] | None = None
 
     def learn(self, block: Block) -> None:
         {"single": self._learn_single, "multi": self._learn_multi, "votes": self._learn_votes}[self.labels](block)
@@ -258,7 +264,7 @@ class Conformal(SetRule):
         self._rows += rows
 
     def finish(self) -> None:
-        self._same_limits = None
+        self._same_limits = self._of_row = None
         self._values = [np.concatenate(self._values)]
         self._extras = [np.concatenate(self._extras)]
         self._facts = {name: [np.concatenate(kept)] if kept else [] for name, kept in self._facts.items()}
@@ -305,6 +311,23 @@ class Conformal(SetRule):
             kept += other._facts[name]
 
     # ---- predicting
+
+    def labels_of_row(self, scores: Tensor) -> Labels | None:
+        if self._of_row is None:  # the same for every row
+            self._of_row = self._row_answer(scores.shape[1])
+        return self._of_row(scores)
+
+    def _row_answer(self, num_labels: int) -> Callable[[Tensor], Labels | None]:
+        limits, score = self.limits[0], self._nonconformity.score
+        if self.labels == "multi" or isinstance(score, Lac):
+            least = limits if self.labels == "multi" else -limits
+            if limits.size == 1:
+                return partial(reaching, link=self.link, threshold=least.item())
+            return partial(reaching_each, link=self.link, thresholds=least)
+        if isinstance(score, RankScore) and self.seed is None and limits.size == 1:
+            before, steps = score.before, score.steps(num_labels)
+            return partial(first_ranks, link=self.link, before=before, steps=steps, limit=limits.item())
+        return _by_blocks
 
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         if self.labels == "multi":
@@ -417,6 +440,10 @@ class Conformal(SetRule):
             raise ShortlistError(f"what it learned does not fit {self._rows} rows of {self.num_labels} labels")
         self._values, self._extras = [values], [extras]
         self.finish()
+
+
+def _by_blocks(scores: Tensor) -> None:
+    """The answer for one row of a rule that has none of its own for it."""
 
 
 def risk_threshold(values: NDArray[np.float64], weights: NDArray[np.float64], n: int, alpha: float) -> float:

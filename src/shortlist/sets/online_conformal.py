@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
 from shortlist.links import AnyLink
 from shortlist.sets._blocks import Block, Scores, read_blocks
+from shortlist.sets._one_row import Labels
 from shortlist.sets._rule import members, number
 from shortlist.sets._targets import class_indices
 from shortlist.sets.conformal import Conformal
@@ -122,6 +124,9 @@ class OnlineConformal(Conformal):
     @property
     def _sorted(self) -> Any:
         return self._cells[""][0]
+
+    def labels_of_row(self, scores: Tensor) -> Labels | None:
+        return None  # its limit changes
 
     def _limits(self, block: Block) -> NDArray[np.float64]:
         level = self._level(self.observed, self.missed)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError, ShortlistWarning
@@ -16,6 +17,7 @@ from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.packed import pack
 from shortlist.sets._blocks import Block, Scores
 from shortlist.sets._bounds import betting_accepts, crc_budget, hoeffding_bentkus_budget
+from shortlist.sets._one_row import Labels, reaching, reaching_each
 from shortlist.sets._order import best_labels
 from shortlist.sets._rule import SetRule, members, number, unpack
 from shortlist.sets._targets import class_indices, label_matrix
@@ -355,6 +357,13 @@ class RiskControl(SetRule):
         self._has_unknown |= other._has_unknown
 
     # ---- predicting
+
+    def labels_of_row(self, scores: Tensor) -> Labels | None:
+        if self.threshold is None or self.max_size is not None:
+            return None
+        if self.per_label:
+            return reaching_each(scores, self.link, self.threshold)
+        return reaching(scores, self.link, self.threshold)
 
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         if self.threshold is None:

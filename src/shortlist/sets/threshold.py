@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from shortlist.errors import ShortlistError
 from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.sets._blocks import Block
+from shortlist.sets._one_row import Labels, reaching
 from shortlist.sets._rule import SetRule, members, number
 
 
@@ -31,6 +34,9 @@ class Threshold(SetRule):
             )
         if abs(self.value) == float("inf"):
             raise ShortlistError(f"value must be finite, got {value!r}")
+
+    def labels_of_row(self, scores: Tensor) -> Labels | None:
+        return reaching(scores, self.link, float(np.float32(self.value)))
 
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         linked = link_rows(block.scores, self.link, block.first_row)

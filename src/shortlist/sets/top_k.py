@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 from shortlist.sets._blocks import Block
+from shortlist.sets._one_row import Labels, best
 from shortlist.sets._order import best_labels
 from shortlist.sets._rule import SetRule
 
@@ -31,6 +33,9 @@ class TopK(SetRule):
 
     def learn(self, block: Block) -> None:
         self._check_k(block.scores.shape[1])
+
+    def labels_of_row(self, scores: Tensor) -> Labels | None:
+        return best(scores, self.k)
 
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         self._check_k(block.scores.shape[1])

@@ -10,6 +10,7 @@ class Aps(RankScore):
     """(mass up to and with y) - u p_y (Romano, Sesia and Candès 2020); not randomised: the mass before y."""
 
     uses_masses = True
+    before = "m"
 
     def of_ranks(self, p: NDArray[np.float64], u: NDArray[np.float64] | None) -> NDArray[np.float64]:
         mass = p.cumsum(-1)

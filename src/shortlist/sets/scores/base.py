@@ -21,7 +21,17 @@ class ValueScore(Score):
 
 
 class RankScore(Score):
-    """A score that depends on the label's place in its row, and never falls from a better place to a worse one."""
+    """A score that depends on the label's place in its row, and never falls from a better place to a worse one.
+
+    ``before``: what a score that is not randomised takes from the ranks before its own: "m", their mass; "f", the
+    probability of the first rank; "n", nothing. ``steps`` is what it adds.
+    """
+
+    before = "n"
+
+    def steps(self, labels: int) -> NDArray[np.float64] | None:
+        """What is added on rank 1, 2, ...; None: nothing."""
+        return None
 
     def of_ranks(self, p: NDArray[np.float64], u: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """The score of the labels on rank 1, 2, ... of rows ``p`` (rows, labels), each sorted from best to worst.

@@ -17,7 +17,10 @@ class Raps(Aps):
 
     def of_ranks(self, p: NDArray[np.float64], u: NDArray[np.float64] | None) -> NDArray[np.float64]:
         mass = super().of_ranks(p, u)
-        beyond = np.arange(1, p.shape[1] + 1) - min(self.free_rank, p.shape[1])
-        mass += self.penalty * np.maximum(beyond, 0)
+        mass += self.steps(p.shape[1])
         return mass
+
+    def steps(self, labels: int) -> NDArray[np.float64]:
+        beyond = np.arange(1, labels + 1) - min(self.free_rank, labels)
+        return self.penalty * np.maximum(beyond, 0)
 

@@ -15,6 +15,7 @@ class Saps(RankScore):
 
     penalty: float = 0.2
     uses_masses = True
+    before = "f"
 
     def of_ranks(self, p: NDArray[np.float64], u: NDArray[np.float64] | None) -> NDArray[np.float64]:
         share = 1.0 if u is None else u
@@ -22,3 +23,8 @@ class Saps(RankScore):
         scores: NDArray[np.float64] = p[:, :1] + (rank - 1 - share) * self.penalty
         scores[:, :1] = (1 - share) * p[:, :1]
         return scores
+
+    def steps(self, labels: int) -> NDArray[np.float64]:
+        steps: NDArray[np.float64] = (np.arange(labels, dtype=np.float64) - 1) * self.penalty
+        steps[:1] = 0
+        return steps

@@ -12,3 +12,6 @@ class TopKScore(RankScore):
     def of_ranks(self, p: NDArray[np.float64], u: NDArray[np.float64] | None) -> NDArray[np.float64]:
         rank = np.arange(p.shape[1], dtype=np.float64)
         return np.broadcast_to(rank, p.shape) if u is None else rank + (1 - u)
+
+    def steps(self, labels: int) -> NDArray[np.float64]:
+        return np.arange(labels, dtype=np.float64)
