@@ -1,4 +1,4 @@
-// The Python module: plain addresses in, results written in place. shortlist/kernels/ops.py is its only caller.
+// The Python module: plain addresses in, results written in place. shortlist/kernels/ops.py calls it, and shortlist/sets what row_sets.h defines.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

@@ -77,6 +77,7 @@ def test_a_wrong_request_is_told_what_is_allowed(client, body, said) -> None:
     answer = client.post("/predict", json=body)
     assert answer.status_code == 422
     assert said in answer.json()["error"]
+    assert "JSON of a set rule" not in answer.json()["error"]  # nobody sent one
 
 
 @pytest.mark.parametrize(("kind", "content", "said"), [

@@ -154,10 +154,12 @@ def mapie_sets(name, alpha, scores, target, fresh, **options):
 
 
 @pytest.mark.parametrize(("seed", "alpha"), list(product(range(3), [0.05, 0.2, 0.4])))
-def test_lac_agrees_with_mapie(seed, alpha):
+@pytest.mark.parametrize("score", ["lac", "top-k"])
+def test_sets_are_those_of_mapie(score, seed, alpha):
     scores, target = draw(700, 6, np.random.default_rng(seed))
-    sets = Conformal(alpha).fit(scores[:300], target[:300]).predict(scores[300:])
-    assert (sets.to_dense() == mapie_sets("lac", alpha, scores[:300], target[:300], scores[300:])).all()
+    sets = Conformal(alpha, score).fit(scores[:300], target[:300]).predict(scores[300:])
+    theirs = mapie_sets(score.replace("-", "_"), alpha, scores[:300], target[:300], scores[300:])
+    assert (sets.to_dense() == theirs).all()
 
 
 def test_randomised_aps_has_the_coverage_and_size_of_mapie():

@@ -162,6 +162,48 @@ def risks_of(rule, **more):
     return np.array(found)
 
 
+def test_conformal_sets_of_several_labels_miss_no_larger_share_than_promised():
+    scores, target = population()
+    rng, found = np.random.default_rng(9), []
+    for i in range(DRAWS):
+        rows = rng.integers(0, len(scores), SOME_ROWS[i % len(SOME_ROWS)])
+        rule = fit(Conformal(ALPHA, labels="multi"), scores[rows], target[rows])
+        missed = RISKS["recall"].losses(rule.predict(scores).to_dense(), target)
+        found.append(missed[(target >= 0).any(-1)].mean())
+    assert np.mean(found) <= ALPHA + 4 * np.std(found) / np.sqrt(DRAWS)
+    assert np.mean(found) >= 0.4 * ALPHA  # and not by holding everything
+
+
+def test_conformal_sets_hold_a_vote_as_often_as_promised():
+    scores, _ = population()
+    rng, found = np.random.default_rng(4), []
+    votes = rng.multinomial(5, np.full(4, 0.25), len(scores)) + (scores > 1)  # people who know less than the model
+    shares = votes / votes.sum(-1, keepdims=True)
+    for i in range(DRAWS):
+        rows = rng.integers(0, len(scores), SOME_ROWS[i % len(SOME_ROWS)])
+        rule = fit(Conformal(ALPHA, ["lac", "aps"][i % 2], labels="votes"), scores[rows], votes[rows])
+        found.append((shares * rule.predict(scores).to_dense()).sum(-1).mean())
+    assert np.mean(found) >= 1 - ALPHA - 4 * np.std(found) / np.sqrt(DRAWS)
+    assert np.mean(found) <= 0.99
+
+
+def test_a_risk_of_ones_own_is_above_its_level_in_at_most_delta_of_the_calibrations():
+    def far_off(inside, target):
+        """Whether the size of the set differs from the number of right labels by two or more."""
+        return (abs(inside.sum(-1) - (target == 1).sum(-1)) >= 2).astype(float)
+
+    scores, target = population()
+    rng, found = np.random.default_rng(9), []
+    for i in range(DRAWS):
+        rows = rng.integers(0, len(scores), min(SOME_ROWS[i % len(SOME_ROWS)], 120))
+        made = fit(RiskControl(far_off, 0.4, 0.2), scores[rows], target[rows])
+        inside = None if made.threshold is None else made.predict(scores).to_dense()
+        found.append(0.0 if inside is None else far_off(inside, target)[(target >= 0).any(-1)].mean())
+    violated = np.mean(np.array(found) > 0.4)
+    assert violated <= 0.2 + 4 * np.sqrt(0.16 / DRAWS)
+    assert max(found) > 0
+
+
 IN_EXPECTATION = [{"risk": "recall", "alpha": 0.15}, {"risk": "false-positives", "alpha": 0.4}]
 
 
@@ -193,15 +235,16 @@ def test_the_risk_is_above_its_level_in_at_most_delta_of_the_calibrations(rule, 
     assert (found > 0).any()
 
 
-@pytest.mark.parametrize("delta", [None, 0.2])
-def test_the_promise_for_every_label_holds_for_each(delta):
+@pytest.mark.parametrize(("risk", "delta"), [("recall", None), ("recall", 0.2), ("false-positives", 0.2)])
+def test_the_promise_for_every_label_holds_for_each(risk, delta):
     scores, target = population()
     rng, found = np.random.default_rng(9), []
     for i in range(DRAWS):
         rows = rng.integers(0, len(scores), SOME_ROWS[i % len(SOME_ROWS)])
-        made = fit(RiskControl("recall", 0.2, delta, per_label=True), scores[rows], target[rows])
-        missed = (~made.predict(scores).to_dense()) & (target == 1)
-        found.append(missed.sum(0) / (target == 1).sum(0))
+        made = fit(RiskControl(risk, 0.2, delta, per_label=True), scores[rows], target[rows])
+        inside = made.predict(scores).to_dense()
+        wrong, of = (~inside, target == 1) if risk == "recall" else (inside, target == 0)
+        found.append((wrong & of).sum(0) / of.sum(0))
     found = np.array(found)
     if delta is None:
         assert (found.mean(0) <= 0.2 + 4 * found.std(0) / np.sqrt(DRAWS)).all()

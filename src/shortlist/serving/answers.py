@@ -206,6 +206,7 @@ def _changed(rule: SetRule, setting: str, value: float) -> SetRule:
     content = json.loads(rule.to_json())
     whole = isinstance(content["settings"][setting], int) and float(value).is_integer()
     content["settings"][setting] = int(value) if whole else value
+    type(rule)(**content["settings"])  # says what is wrong with the value, where something is
     made = SetRule.from_json(json.dumps(content))
     if made.num_labels is not None and setting == "k" and value > made.num_labels:
         raise ShortlistError(f"k must be at most {made.num_labels}, the number of labels, got {value:g}")
