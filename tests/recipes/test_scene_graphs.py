@@ -58,6 +58,15 @@ def test_the_findings_say_whether_the_claim_holds(train: float, test: float, sai
     assert said[1] in second
 
 
+def test_a_gain_within_the_interval_is_not_decided() -> None:
+    records = []
+    for record in made_up(0.0, 0.0).records:
+        more = 0.05 * record.keys["seed"] if record.keys["method"] == "LML-20" else 0.0  # 0, 5 and 10 points
+        records.append(Record(record.keys, {name: value + more for name, value in record.numbers.items()}, 1.0))
+    said = findings(Results(records))
+    assert any("not decided (5 points lie within" in sentence and "for LML-20." in sentence for sentence in said)
+
+
 def test_what_was_not_run_is_said() -> None:
     records = [record for record in made_up(0.0, 0.0).records if record.keys["seed"] == 0]
     few = Results([record for record in records if record.keys["method"] not in ("LML-50", "LML-20, SGD")])
@@ -69,5 +78,16 @@ def test_what_was_not_run_is_said() -> None:
 def test_the_overview_has_the_differences_from_vanilla() -> None:
     (table,) = overview(made_up(0.07, -0.01))
     assert [list(row) for row in table.rows[:2]] == [
-        ["LML-20", kind, *3 * ["+7.0"], *3 * ["-1.0"]] for kind in ("constrained", "unconstrained")
+        ["LML-20", kind, *3 * ["+7.0 ± 0.0"], *3 * ["-1.0 ± 0.0"]] for kind in ("constrained", "unconstrained")
     ]
+
+
+def test_a_method_with_one_seed_is_compared_with_vanilla_of_that_seed() -> None:
+    records = []
+    for record in made_up(0.02, 0.0).records:
+        rising = {name: value + record.keys["seed"] / 10 for name, value in record.numbers.items()}
+        if record.keys["seed"] == 0 or record.keys["method"] in ("vanilla", "LML-20"):
+            records.append(Record(record.keys, rising, 1.0))
+    (table,) = overview(Results(records))
+    shown = {row[0]: row[2] for row in table.rows}
+    assert (shown["LML-20"], shown["LML-50"]) == ("+2.0 ± 0.0", "+2.0")
