@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from shortlist.data.preprocessing import Preprocessor
+from shortlist.errors import ShortlistWarning
 
 RANDOM = np.random.default_rng(0)
 TABLE = pd.DataFrame({
@@ -151,3 +152,41 @@ def test_columns_may_be_blank_in_all_new_rows(cells: list[Any]) -> None:
     found = prepared.transform(pd.DataFrame({name: pd.Series(cells, dtype=object) for name in TABLE.columns}))
     assert found.shape == (len(cells), prepared.width)
     assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_numbers_far_from_all_others_are_cut_off_aloud(as_frame: bool) -> None:
+    rest = np.linspace(0, 1, 99)
+    values: Any = np.column_stack([np.append(rest, -9999.0), np.append(rest, 3.0)])
+    if as_frame:
+        values = pd.DataFrame(values, columns=["age", "size"])
+    low = 0.05 * 0.98 - 20 * 0.9 * 0.98  # roughly; the quantiles are those of all 100 numbers
+    with pytest.warns(ShortlistWarning, match=r"cut off: ('age'|0) \(1 outside -1\d\.\d to .*: -9999\)"):
+        prepared = Preprocessor.fit(values)
+    assert prepared.numbers is not None
+    assert list(prepared.numbers.cut) == [0]
+    bounds = np.quantile(np.append(rest, -9999.0), [0.05, 0.95])
+    width = bounds[1] - bounds[0]
+    assert prepared.numbers.cut[0] == pytest.approx((bounds[0] - 20 * width, bounds[1] + 20 * width))
+    assert prepared.numbers.cut[0][0] == pytest.approx(low, rel=0.05)
+    found = again(prepared).transform(values)
+    cut = np.append(rest, bounds[0] - 20 * width)
+    np.testing.assert_allclose(found[:, 0], (cut - cut.mean()) / cut.std(), rtol=1e-5)
+    assert np.ptp(found[:-1, 0]) > 0.1  # what the others tell apart is still there
+    assert "cut off (1): " in prepared.describe()
+
+
+def test_a_file_of_before_numbers_were_cut_off_is_read() -> None:
+    facts = Preprocessor.fit(np.eye(3)).to_json()
+    del facts["numbers"]["cut"]
+    assert Preprocessor.from_json(facts) == Preprocessor.fit(np.eye(3))
+
+
+@pytest.mark.parametrize("blank", ["-9999", "-9999.0"])
+def test_a_number_that_stands_for_blank_is_one_in_columns_of_numbers_too(blank: str) -> None:
+    table = pd.DataFrame({"age": [1.0, 2.0, -9999.0, 4.0] * 10, "name": ["a", "-9999", "b", "a"] * 10})
+    prepared = Preprocessor.fit(table, na_values=["NA", blank])
+    assert prepared.numbers is not None
+    assert (prepared.numbers.marked, prepared.numbers.cut) == ((0,), {})
+    assert prepared.numbers.centre[0] == pytest.approx((1 + 2 + 2 + 4) / 4)  # the median of 1, 2, 4 fills it
+    assert prepared.transform(table)[2, 1] == 1

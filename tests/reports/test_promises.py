@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from shortlist.metrics.functional import calibration_error
 from shortlist.reports.contents import contents
@@ -55,6 +56,17 @@ def test_the_reliability_of_a_model_that_is_too_sure_is_drawn_and_said():
     assert "Promises and probabilities" in page
     assert found["reliability"] in page
     assert "<ant>" not in page
+
+
+@pytest.mark.parametrize(("factor", "leaning"), [(3.0, "too sure"), (0.3, "not sure enough")])
+def test_of_several_labels_low_probabilities_are_sure_too(factor, leaning):
+    rng = np.random.default_rng(0)
+    odds = rng.normal(-4, 1.5, size=(2000, 5)).astype(np.float32)  # most labels are absent
+    target = (rng.random(odds.shape) < 1 / (1 + np.exp(-odds))).astype(np.int64)
+    scores = -4 + factor * (odds + 4)  # as often present on the whole, more or less
+    data = from_scores(scores, target, list("abcde"), link="sigmoid")
+    [found] = promises(data.seeds_by_name(), data)
+    assert f"on the whole the model is {leaning}" in found["error"]
 
 
 def test_the_error_that_a_scaling_leaves_is_said():

@@ -23,6 +23,7 @@ def table(rows: int, seed: int) -> pd.DataFrame:
     shore, length = random.choice(["north", "south", None], rows), random.normal(10, 3, rows).round(1)
     found = pd.DataFrame({"length": length, "shore": shore, "age": random.integers(1, 9, rows)})
     found.loc[::17, "length"] = np.nan
+    found.loc[8::50, "age"] = 9999  # far from all others: cut off
     return found
 
 
@@ -34,7 +35,11 @@ def exported(tmp_path_factory):
     rows["species"] = np.where(rows["shore"] == "south", "birch", np.where(rows["length"] > 10, "oak", "elm"))
     rows.to_csv(folder / "leaves.csv", index=False)
     source = {"reader": "features", "path": str(folder / "leaves.csv"), "labels_key": "species"}
-    config = {"data": {"train": source, "calibration": 60}, "objective": "cross-entropy", "epochs": 3}
+    config = {
+        "data": {"train": source, "calibration": 60, "na_values": ["", "NA", 8]},
+        "objective": "cross-entropy",
+        "epochs": 3,
+    }
     run = sl.runs.train(config, folder / "run")["run"]
     sl.runs.calibrate(run, rules=["average-k:k=1.5", "top-k:k=2"])
     return run, folder, export(run, out=folder / "model.onnx", rule="average-k-1.5")

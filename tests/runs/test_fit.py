@@ -197,6 +197,11 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ("a,y_cat,y_dog\n1,1,0\n2,0,1\n", {"labels_key": "y"}),
         ("a,mood\n1,joy|love\n2,joy\n3,love\n", {"labels_key": "mood", "separator": "|"}),
         ('a,tags\n1,"joy, love"\n2,joy\n3,love\n', {"labels_key": "tags", "separator": ","}),
+        (
+            "a,mood\n1,joy / love\n2,joy / fear\n3,love / fear\n4,joy/love/fear\n5,joy\n",
+            {"labels_key": "mood", "separator": "/"},
+        ),
+        ("a,kind\n1,n/a\n2,he/him\n3,n/a\n4,she/her\n5,he/him\n", {"labels_key": "kind"}),
         ("a;mood\n1,5;joy\n2,5;love\n0,1;joy\n", {"labels_key": "mood", "delimiter": ";", "decimal": ","}),
         ("a,stars\n1,5\n2,3\n3,5\n", {"labels_key": "stars"}),
         ("id,a,kind\n1,1,x\n2,2,y\n3,3,x\n", {"labels_key": "kind", "ids_key": "id"}),

@@ -8,6 +8,7 @@ import torch
 from shortlist import runs
 from shortlist.errors import ShortlistWarning
 from shortlist.runs.config import parse_config
+from shortlist.runs.prepare import prepare
 from shortlist.runs.setup import build_learner, check_like, facts_of, read_parts, repeated, resolve
 
 TEXT = "data: {train: {reader: ambiguous-numbers, size: 1000}}"
@@ -122,6 +123,16 @@ def test_the_same_example_in_two_parts_is_named(tmp_path: Path) -> None:
     assert message.endswith("a column of groups (data.groups) would keep them together")
     by_group = parse_config(text, ["data.preprocess=auto", "data.groups=patient"])  # advice that is followed already
     assert "data.groups" not in str(repeated(by_group, read_parts(config)))
+
+
+def test_rows_that_only_look_alike_once_prepared_are_not_the_same(tmp_path: Path) -> None:
+    rows = [f"{number % 2},user {number},{'ab'[number % 2]}" for number in range(60)]  # each user once: left out
+    (tmp_path / "all.csv").write_text("\n".join(["x,user,label", *rows]))
+    source = {"reader": "features", "path": str(tmp_path / "all.csv"), "labels_key": "label"}
+    with pytest.warns(ShortlistWarning, match="'user'"):
+        ready = prepare({"data": {"train": source, "test": 0.3}})
+    assert ready.parts["train"].in_shape == (1,)
+    assert ready.repeats == ()
 
 
 def test_data_that_is_made_up_may_repeat_itself() -> None:

@@ -272,4 +272,4 @@ def _source(
         apply_override(run if key.startswith(("preprocess=", "na_values=")) else content, key.removeprefix("train."))
     blanks = run.get("na_values")
     source = as_table(Source(**content), run.get("preprocess", "auto"))
-    return source, NA_VALUES if blanks is None else tuple(blanks), None
+    return source, NA_VALUES if blanks is None else tuple(map(str, blanks)), None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,22 @@ from shortlist.data.frame_columns import MISSING
 
 CONSTANT = "always the same"
 _MOST_CATEGORIES = 256  # of one column; the rest, the rarest ones, share one
+_FAR = 20  # times the width of a column's middle nine tenths
+_ENOUGH, _SAMPLE = 20, 10_000  # rows that are needed to know what is far, and rows that are looked at
 _TEXT = 50  # a column of names with more different ones than this, most of them seen once, is text or an id
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Columns of numbers: blanks filled, then (x - centre) / scale; a further 1 marks the blanks of some columns."""
+    """Columns of numbers: blanks filled, what is far from all others cut off, then (x - centre) / scale; a further 1
+    marks the blanks of some columns."""
 
     columns: tuple[int, ...]
     fill: NDArray[np.float64]
     centre: NDArray[np.float64]
     scale: NDArray[np.float64]
     marked: tuple[int, ...]  # places in ``columns``
+    cut: Mapping[int, tuple[float, float]] = field(default_factory=dict)  # place in ``columns`` -> between what
 
     @property
     def width(self) -> int:
@@ -33,11 +38,21 @@ class Numbers:
 
     def transform(self, values: NDArray[Any]) -> NDArray[np.float32]:
         blank = np.isnan(values)
-        filled = np.where(blank, self.fill, values) if blank.any() else values
+        filled = self._cut(np.where(blank, self.fill, values) if blank.any() else values)
         with np.errstate(over="ignore"):  # beyond float32 is infinite: the scores will not be finite either
             scaled = ((filled - self.centre) / self.scale).astype(np.float32)
         marks = blank[:, list(self.marked)].astype(np.float32)
         return np.concatenate([scaled, marks], axis=1) if self.marked else scaled
+
+    def bounds(self) -> NDArray[np.float64]:
+        """The lowest and the highest number of each column that stays as it is, (2, columns)."""
+        found = np.array([[-np.inf], [np.inf]]) * np.ones(len(self.columns))
+        for place, between in self.cut.items():
+            found[:, place] = between
+        return found
+
+    def _cut(self, values: NDArray[Any]) -> NDArray[Any]:
+        return np.clip(values, *self.bounds()) if self.cut else values
 
 
 @dataclass(frozen=True)
@@ -74,8 +89,15 @@ def fit_numbers(values: NDArray[Any], at: tuple[int, ...]) -> tuple[Numbers, dic
     blank = np.isnan(values)
     imputer = SimpleImputer(strategy="median", keep_empty_features=True).fit(values)
     fill = np.nan_to_num(np.asarray(imputer.statistics_, dtype=np.float64))
-    scaler = StandardScaler().fit(np.where(blank, fill, values) if blank.any() else values)
-    constant = np.nanmax(np.where(blank, -np.inf, values), axis=0) <= np.nanmin(np.where(blank, np.inf, values), axis=0)
+    low, high = np.where(blank, np.inf, values).min(0), np.where(blank, -np.inf, values).max(0)
+    cut = _far(values, low, high)
+    filled = np.where(blank, fill, values) if blank.any() else values
+    if cut:
+        filled = filled.copy()
+        for column, between in cut.items():
+            filled[:, column] = filled[:, column].clip(*between)
+    scaler = StandardScaler().fit(filled)
+    constant = high <= low
     marked = blank.any(0) & ~blank.all(0)
     kept = np.flatnonzero(~constant | marked)
     if not len(kept):
@@ -86,10 +108,27 @@ def fit_numbers(values: NDArray[Any], at: tuple[int, ...]) -> tuple[Numbers, dic
         np.asarray(scaler.mean_, dtype=np.float64)[kept],
         np.asarray(scaler.scale_, dtype=np.float64)[kept],
         tuple(np.flatnonzero(marked[kept]).tolist()),
+        {place: cut[column] for place, column in enumerate(kept.tolist()) if column in cut},
     )
     empty = blank.all(0)
     left = sorted(set(range(len(at))) - set(kept.tolist()))
     return numbers, {at[column]: "always blank" if empty[column] else CONSTANT for column in left}
+
+
+def _far(values: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> dict[int, tuple[float, float]]:
+    """The columns that hold numbers far from all others (a slip, or -9999 for blank), and where these begin: they would
+    leave nothing of what the others tell apart."""
+    sample = values[:: max(1, len(values) // _SAMPLE)]
+    found = {}
+    for column in range(values.shape[1]):
+        known = sample[:, column][~np.isnan(sample[:, column])]
+        if len(known) < _ENOUGH:
+            continue
+        first, last = (float(bound) for bound in np.quantile(known.astype(np.float64), [0.05, 0.95]))
+        far = _FAR * (last - first)
+        if far > 0 and (low[column] < first - far or high[column] > last + far):
+            found[column] = (first - far, last + far)
+    return found
 
 
 def is_constant(values: NDArray[Any]) -> bool:

@@ -86,8 +86,10 @@ def _marks(dataset: Dataset, lengths: Counter[int]) -> Iterator[tuple[int, bytes
             here = slice(ends[row], ends[row + 1])
             yield row, _mark(inputs.indices[here].tobytes() + inputs.data[here].tobytes())
     elif isinstance(inputs, TableRows):
-        rows = inputs.frame.itertuples(index=False, name=None)
-        yield from ((row, _mark(repr(cells).encode())) for row, cells in enumerate(rows))
+        from pandas.util import hash_pandas_object
+
+        hashes = hash_pandas_object(inputs.frame, index=False).tolist()  # 64 bits for each row
+        yield from ((row, mark.to_bytes(8, "little")) for row, mark in enumerate(hashes))
     elif isinstance(inputs, Tensor):
         array = np.ascontiguousarray(inputs.numpy())
         yield from ((row, _mark(array[row].tobytes())) for row in range(len(array)))

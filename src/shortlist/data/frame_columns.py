@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import DATE
+from shortlist.data.cells import DATE, is_number
 from shortlist.data.column_use import listed
 from shortlist.errors import ShortlistError
 
@@ -47,6 +47,9 @@ def read_column(series: Any, na_values: tuple[str, ...]) -> tuple[NDArray[Any], 
             return names, ""
         found = np.full(len(names), np.nan)
         found[present] = parsed
+    blank = [float(text) for text in na_values if is_number(text)]
+    if blank:
+        found = np.where(np.isin(found, blank), np.nan, found)
     if np.isinf(found).any():
         row = int(np.isinf(found).argmax())
         raise ShortlistError(f"the column {series.name!r} holds infinity, first in row {row}: leave such cells blank")

@@ -34,7 +34,9 @@ class Preprocessor:
     """What to do with each column, learnt by ``fit`` from the training rows.
 
     - Dense numbers (numpy) are standardised; blanks (NaN) are filled with the column's median, and a further column
-      says where they were. A column that never changes is left out.
+      says where they were. A column that never changes is left out. Numbers that lie farther from the middle nine
+      tenths of their column than twenty times these are wide (a slip, or -9999 for blank) are cut off there, with a
+      warning.
     - A pandas frame has its columns read by type: numbers as above, names as categories (rare ones together, unseen
       ones with them; a blank is a category of its own). Text, ids and dates are left out, with a warning. Columns are
       found by name.
@@ -92,7 +94,9 @@ class Preprocessor:
             return cls._fit_frame(X, tuple(na_values))
         values = np.asarray(X)
         numbers, left_out = fit_numbers(values, tuple(range(values.shape[1])))
-        return cls("dense", values.shape[1], None, numbers, left_out=left_out)
+        found = cls("dense", values.shape[1], None, numbers, left_out=left_out)
+        found._warn_of_cuts(values[:, list(numbers.columns)])
+        return found
 
     @classmethod
     def _fit_frame(cls, frame: Any, na_values: tuple[str, ...]) -> Preprocessor:
@@ -111,9 +115,10 @@ class Preprocessor:
             else:
                 at.append(column)
                 numbers.append(values)
-        fitted = None
+        fitted, stacked = None, np.empty((len(frame), 0))
         if numbers:
-            fitted, constant = fit_numbers(np.stack(numbers, axis=1), tuple(at))
+            stacked = np.stack(numbers, axis=1)
+            fitted, constant = fit_numbers(stacked, tuple(at))
             left_out |= constant
         dropped = [f"{names[column]!r} ({why})" for column, why in left_out.items() if why != CONSTANT]
         if dropped:
@@ -124,7 +129,30 @@ class Preprocessor:
                 left_out |= dict.fromkeys(fitted.columns, CONSTANT)
             why_each = listed([f"{names[column]!r} ({why})" for column, why in left_out.items()])
             raise ShortlistError(f"no column is left to learn from: {why_each}")
-        return cls("frame", len(names), names, fitted, categories, left_out=left_out, na_values=na_values)
+        prepared = cls("frame", len(names), names, fitted, categories, left_out=left_out, na_values=na_values)
+        if fitted is not None and fitted.cut:
+            prepared._warn_of_cuts(stacked[:, [at.index(column) for column in fitted.columns]])
+        return prepared
+
+    def _warn_of_cuts(self, values: NDArray[Any]) -> None:
+        """Say which numbers are far from all others; these are the values of ``numbers``' columns."""
+        shown = []
+        for place, (low, high) in self._numbers.cut.items():
+            far = values[(values[:, place] < low) | (values[:, place] > high), place]
+            such = listed([f"{value:g}" for value in np.unique(far).tolist()], 3)
+            shown.append(
+                f"{self._called(self._numbers.columns[place])!r} ({len(far)} outside {low:.3g} to {high:.3g}: {such})"
+            )
+        if shown:
+            remedy = (
+                "if these stand for blanks, write blanks (of a table: name them in data.na_values, as in [NA, -9999])"
+            )
+            warnings.warn(
+                f"numbers far from all others are cut off: {listed(shown, 3)}: {remedy}", ShortlistWarning, stacklevel=5
+            )
+
+    def _called(self, column: int) -> str | int:
+        return self.column_names[column] if self.column_names else column
 
     # ---- using
 
@@ -235,7 +263,7 @@ class Preprocessor:
         """Which columns became what, in lines to read; also those that are left out, unless ``left_out`` is False."""
 
         def name(column: int) -> str:
-            return self.column_names[column] if self.column_names else str(column)
+            return str(self._called(column))
 
         if self.kind == "sparse":
             how = "as they are" if self.sparse_scale is None else "each divided by a scale of its own"
@@ -251,6 +279,10 @@ class Preprocessor:
         if self.numbers is not None and self.numbers.marked:
             marked = [name(self.numbers.columns[place]) for place in self.numbers.marked]
             lines.append(f"blanks marked ({len(marked)}): {listed(marked)}")
+        if self.numbers is not None and self.numbers.cut:
+            cut = self.numbers.cut.items()
+            shown = [f"{name(self.numbers.columns[place])} ({low:.3g} to {high:.3g})" for place, (low, high) in cut]
+            lines.append(f"numbers far from all others cut off ({len(shown)}): {listed(shown)}")
         if self.left_out and left_out:
             shown = [f"{name(column)} ({why})" for column, why in sorted(self.left_out.items())]
             lines.append(f"left out ({len(shown)}): {listed(shown)}")

@@ -30,6 +30,7 @@ def facts_of(prepared: Preprocessor) -> dict[str, Any]:
         "numbers": None if numbers is None else {
             "columns": list(numbers.columns), "fill": numbers.fill.tolist(), "centre": numbers.centre.tolist(),
             "scale": numbers.scale.tolist(), "marked": list(numbers.marked),
+            "cut": {str(place): list(between) for place, between in numbers.cut.items()},
         },
         "categories": [
             {"column": one.column, "names": list(one.names), "has_rare": one.has_rare} for one in prepared.categories
@@ -59,7 +60,13 @@ def _checked(facts: Any) -> dict[str, Any]:
         given = facts["numbers"]
         columns = _places(given["columns"], total)
         fill, centre, scale = (_reals(given[key], len(columns)) for key in ("fill", "centre", "scale"))
-        numbers = Numbers(columns, fill, centre, scale, _places(given["marked"], len(columns)))
+        cut = {  # files of earlier versions have none
+            _places([int(place)], len(columns))[0]: (float(low), float(high))
+            for place, (low, high) in ((place, _reals(ends, 2)) for place, ends in given.get("cut", {}).items())
+        }
+        numbers = Numbers(columns, fill, centre, scale, _places(given["marked"], len(columns)), cut)
+        if any(low >= high for low, high in cut.values()):
+            raise ShortlistError("numbers must be cut off below and above different ones")
         if not (numbers.scale > 0).all():
             raise ShortlistError("every scale of the preprocessing must be above 0")
     elif facts["kind"] == "dense":

@@ -35,16 +35,22 @@ def features_of(graph: Graph, prepared: Preprocessor) -> str:
         features = graph.cast(NUMBERS, "FLOAT")
         scale = prepared.sparse_scale
         return features if scale is None else graph("Div", features, scale.astype(np.float32))
-    parts = [] if prepared.numbers is None else _numbers(graph, prepared.numbers)
+    parts = [] if prepared.numbers is None else _numbers(graph, prepared.numbers, prepared.na_values)
     for place, one in enumerate(prepared.categories):
         column = graph("Gather", NAMES, np.int64(place), axis=1)
         parts.append(_one_hot(graph, one, column, prepared.na_values))
     return graph("Concat", *parts, axis=1)
 
 
-def _numbers(graph: Graph, numbers: Numbers) -> list[str]:
+def _numbers(graph: Graph, numbers: Numbers, na_values: tuple[str, ...]) -> list[str]:
     blank = graph("IsNaN", NUMBERS)
+    for text in na_values:
+        if is_number(text) and np.isfinite(float(text)):
+            blank = graph("Or", blank, graph("Equal", NUMBERS, np.float64(text)))
     filled = graph("Where", blank, numbers.fill, NUMBERS)
+    if numbers.cut:
+        low, high = numbers.bounds()
+        filled = graph("Min", graph("Max", filled, low), high)
     scaled = graph("Div", graph("Sub", filled, numbers.centre), numbers.scale)
     parts = [graph.cast(scaled, "FLOAT")]
     if numbers.marked:

@@ -108,7 +108,10 @@ def _probabilities(run: RunResult, place: int) -> dict[str, Any]:
         return {"reliability": "", "error": ""}
     bins = reliability(run.scores, run.target, link=run.link)
     error = float(calibration_error(run.scores, run.target, link=run.link))
-    above = sum(one.rows * (one.probability - one.right.value) for one in bins)
+    # of any label: low probabilities are sure as well, of its absence; so what counts is how far apart they are
+    middle = sum(one.rows * one.probability for one in bins) / max(1, sum(one.rows for one in bins))
+    away = [1.0 if run.is_single else one.probability - middle for one in bins]
+    above = sum(one.rows * far * (one.probability - one.right.value) for one, far in zip(bins, away, strict=True))
     what = "its best label" if run.is_single else "a label"
     leaning = "too sure" if above > 0 else "not sure enough"
     said = (

@@ -84,7 +84,7 @@ class DataConfig(Section):
         description="what is done with a table's columns, fitted on train: numbers standardised, names encoded, blanks "
         "filled and marked; none: only numbers are taken, as they are",
     )
-    na_values: tuple[str, ...] | None = Field(
+    na_values: tuple[Annotated[str, Field(coerce_numbers_to_str=True)], ...] | None = Field(
         default=None, description="a preprocessed table's cells that mean blank; None: the usual ones (NA, ?, null, ..)"
     )
     encoder: Named | None = Field(

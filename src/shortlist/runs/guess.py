@@ -278,7 +278,7 @@ class _Table:
         if not self.table.is_flat(name):
             return any(isinstance(cell, list | np.ndarray) for cell in cells)
         mark = _separator(cells)
-        kinds = {piece for cell in cells for piece in (str(cell).split(mark) if mark else [str(cell)])}
+        kinds = {piece.strip() for cell in cells for piece in (str(cell).split(mark) if mark else [str(cell)])}
         whole = all(not isinstance(cell, float) or cell.is_integer() for cell in cells)
         return whole and 2 <= len(kinds) <= max(2, min(_MOST_CLASSES, len(cells) - 1))
 
@@ -338,9 +338,11 @@ class _Table:
         """Whether these are the whole numbers from the first one on, one after the other."""
         cells = self.cells(name) if self.table.is_flat(name) and self.table.has_numbers(name) else []
         rows = min(_LOOKED_AT, len(self.table.array(name)))
-        return _MOST_CLASSES < rows == len(cells) and all(
-            cell == cells[0] + place for place, cell in enumerate(cells) if isinstance(cell, int | float)
-        ) and not isinstance(cells[0], str)
+        return (
+            _MOST_CLASSES < rows == len(cells)
+            and all(cell == cells[0] + place for place, cell in enumerate(cells) if isinstance(cell, int | float))
+            and not isinstance(cells[0], str)
+        )
 
     def _are_codes(self, name: str, cells: Sequence[Any]) -> bool:
         """Whether these are words, no numbers and no dates, of which none comes twice."""
@@ -408,6 +410,10 @@ def _separator(cells: Sequence[Any]) -> str | None:
         pieces = Counter(piece.strip() for text in several for piece in text.split(mark))
         if several and (any(piece in texts for piece in pieces) or len(pieces) < len(several)):
             return mark
+    several = [text for text in texts if "/" in text]
+    names = {piece.strip() for text in several for piece in text.split("/")}
+    if len(names) < len(several) and names & texts and not any(map(is_number, names)):
+        return "/"  # of n/a, he/him and dates it is a part
     return None
 
 

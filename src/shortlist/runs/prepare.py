@@ -10,10 +10,11 @@ from shortlist.data import Dataset
 from shortlist.data.cells import NA_VALUES
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.table_concerns import table_concerns
+from shortlist.data.table_rows import TableRows
 from shortlist.data.tf_idf import TfIdf
 from shortlist.files import PathLike
 from shortlist.runs.config import RunConfig, as_config
-from shortlist.runs.setup import build_learner, facts_of, preprocessor_for, read_parts, resolve
+from shortlist.runs.setup import build_learner, facts_of, preprocessor_for, read_parts, repeated, resolve
 from shortlist.training.auto_settings import settled
 from shortlist.training.batches import augmentation, batches
 from shortlist.training.encoders import reading, reading_in_words
@@ -33,6 +34,7 @@ class Prepared:
     preprocessor: Preprocessor | TfIdf | None = None
     remarks: tuple[str, ...] = ()
     allow_import: tuple[str, ...] = ()
+    repeats: tuple[str, ...] | None = None  # of a table, rows that are in two parts, as they are written
 
 
 def prepare(
@@ -58,6 +60,8 @@ def prepare(
     if parts is None:
         parts = read_parts(checked, allow_import=allow_import, broken=left_out, look=broken is None)
     remarks = table_concerns(parts["train"], NA_VALUES if checked.data.na_values is None else checked.data.na_values)
+    # prepared, rows may be alike that are not: rare categories are taken together
+    repeats = tuple(repeated(checked, parts)) if isinstance(parts["train"].inputs, TableRows) else None
     if preprocessor is None:
         preprocessor = preprocessor_for(checked, parts["train"])
     parts = {part: data.preprocessed(preprocessor) for part, data in parts.items()}
@@ -75,7 +79,7 @@ def prepare(
     choose_metrics(learner.objective, train_set, parts.get("validation"), checked, allow_import)
     augmentation(checked, train_set)
     batches(torch.arange(len(train_set)), checked.batch_size or 1, checked.devices)
-    return Prepared(checked, parts, facts, learner, preprocessor, tuple(remarks), tuple(allow_import))
+    return Prepared(checked, parts, facts, learner, preprocessor, tuple(remarks), tuple(allow_import), repeats)
 
 
 def try_out(

@@ -89,7 +89,9 @@ def train(
             prepared = ready.preprocessor.describe(left_out=False).splitlines() if ready.preprocessor else ()
             for line in (*used, *prepared, *train_set.notes):
                 say(line)
-        twice = repeated(chosen, ready.parts) if parts is None and resume is None else []
+        twice: Sequence[str] = ()
+        if parts is None and resume is None:
+            twice = repeated(chosen, ready.parts) if ready.repeats is None else ready.repeats
         for concern in (*ready.remarks, *concerns(chosen, ready.parts["train"]), *twice):
             warnings.warn(concern, ShortlistWarning, stacklevel=2)
     run, history = train_prepared(ready, place, resume=resume is not None, progress=progress, fabric=fabric)
@@ -122,8 +124,10 @@ def train_prepared(
     run, held = None, ExitStack()
     if out is not None:
         if fabric.is_global_zero:
-            run = Run(out) if resume else Run.create(
-                out, ready.config, ready.facts, ready.preprocessor, _network_files(ready)
+            run = (
+                Run(out)
+                if resume
+                else Run.create(out, ready.config, ready.facts, ready.preprocessor, _network_files(ready))
             )
             held.enter_context(locked(run.path))
             run.clear_leftovers()

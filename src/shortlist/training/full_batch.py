@@ -136,7 +136,7 @@ def fit_linear(
     here, goal = start.clone(), target
     active = torch.arange(start.shape[1])
     value, gradient = _evaluate(inputs, goal, here, loss, decay)
-    whole_problem = len(value) != start.shape[1]
+    whole_problem = value.shape[0] != start.shape[1]
     limit = tolerance * _size_at_zero(inputs, target, start, loss, len(value))
     likely = log_odds(target, start.shape[1]).sigmoid()
     variance = target.shape[0] * likely * (1 - likely)
@@ -197,13 +197,20 @@ def _size_at_zero(inputs: Any, target: Tensor, start: Tensor, loss: Loss, proble
 def _dot(left: Tensor, right: Tensor, like: Tensor) -> Tensor:
     """The inner product of each problem."""
     products = left * right
-    if len(like) == products.shape[1]:
+    if like.shape[0] == products.shape[1]:
         return products.sum(0, dtype=torch.float64)
     return products.sum(dtype=torch.float64)[None]
 
 
 def _norm(values: Tensor, like: Tensor) -> Tensor:
     return _dot(values, values, like).sqrt()
+
+
+def _quick_dot(left: Tensor, right: Tensor, like: Tensor) -> Tensor:
+    """The same in single precision: enough for a direction, and on small data a third of the time."""
+    if like.shape[0] == left.shape[1]:
+        return (left * right).sum(0)
+    return torch.dot(left.reshape(-1), right.reshape(-1))
 
 
 class _Memory:
@@ -217,7 +224,7 @@ class _Memory:
     def add(self, step: Tensor, change: Tensor, like: Tensor) -> None:
         curvature, size = _dot(step, change, like), _dot(change, self._divided(change), like)
         useful = curvature > 1e-10 * size
-        rho = torch.where(useful, 1 / curvature.clamp(min=1e-300), 0.0)
+        rho = torch.where(useful, 1 / curvature.clamp(min=1e-30), 0.0).to(step.dtype)
         self.pairs = [*self.pairs[1 - _MEMORY :], (step, change, rho)]
         scale = curvature / size.clamp(min=1e-300)
         before = torch.ones_like(scale) if self.scale is None else self.scale
@@ -226,7 +233,7 @@ class _Memory:
     def direction(self, gradient: Tensor, like: Tensor) -> Tensor:
         found, shares = gradient.clone(), []
         for step, change, rho in reversed(self.pairs):
-            share = (rho * _dot(step, found, like)).to(found.dtype)
+            share = rho * _quick_dot(step, found, like)
             found -= share * change
             shares.append(share)
         found = self._divided(found)
@@ -235,7 +242,7 @@ class _Memory:
         elif self.curvature is None:
             found /= _norm(gradient, like).clamp(min=1e-12).to(found.dtype)  # a first step of length one
         for (step, change, rho), share in zip(self.pairs, reversed(shares), strict=True):
-            found += step * (share - (rho * _dot(change, found, like)).to(found.dtype))
+            found += step * (share - rho * _quick_dot(change, found, like))
         return -found
 
     def _divided(self, gradient: Tensor) -> Tensor:
