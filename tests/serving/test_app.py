@@ -54,6 +54,17 @@ def test_columns_that_the_run_does_not_know_are_ignored_and_said(client) -> None
     assert "owner" in answer.json()["remarks"][0]
 
 
+def test_names_that_say_nothing_are_told(client) -> None:
+    def remarks(*rows) -> list[str]:
+        return client.post("/predict", json={"rows": rows}).json()["remarks"]
+
+    assert remarks(ROW, {**ROW, "shore": None}) == []
+    said = "'shore' was never 'east', 'west' in training, which therefore says nothing"
+    assert remarks({**ROW, "shore": "west"}, ROW, {**ROW, "shore": "east"}) == [said]
+    assert "never '3.0' in" in remarks({**ROW, "shore": 3})[0]
+    assert "'3.0'" in remarks([10.0, 3])[0]  # a list of numbers for columns of which one is of names
+
+
 @pytest.mark.parametrize(("body", "said"), [
     ({}, "one of rows, images and texts"),
     ({"rows": [ROW], "texts": ["x"]}, "rows and texts"),

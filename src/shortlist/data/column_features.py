@@ -67,6 +67,11 @@ class Categories:
     def width(self) -> int:
         return len(self.names) + self.has_rare
 
+    def unseen(self, values: NDArray[Any]) -> list[str]:
+        """The names that have no place at all: no 1 stands for them. Blanks are not told."""
+        names = sorted(set(values.tolist()) - {MISSING, *self.names})
+        return [name for name, row in zip(names, self.transform(np.array(names, object)), strict=True) if not row.any()]
+
     def transform(self, values: NDArray[Any]) -> NDArray[np.float32]:
         place = {name: number for number, name in enumerate(self.names)}
         # a column of which all other rows hold numbers is read as numbers: 1.0 is the name 1 again

@@ -203,6 +203,12 @@ class Preprocessor:
             parts.append(one.transform(as_names(frame.iloc[:, one.column], self.na_values)))
         return np.concatenate(parts, axis=1)
 
+    def unseen(self, frame: Any) -> dict[str, list[str]]:
+        """By column of a frame, the names that say nothing, because the fitted column had no such ones."""
+        columns = ((one, as_names(frame[self._names[one.column]], self.na_values)) for one in self.categories)
+        found = {self._names[one.column]: one.unseen(names) for one, names in columns}
+        return {column: names for column, names in found.items() if names}
+
     def aligned(self, frame: Any) -> Any:
         """The fitted columns of a frame, by name and in their order; missing ones are an error, others a warning."""
         names, here = self._names, column_names(frame)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from shortlist.data.column_use import listed
 from shortlist.data.images import why_not_decoded
+from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, nearest
 from shortlist.labels import LabelSets
 from shortlist.links import link_rows
@@ -83,7 +84,7 @@ class Answers:
         if self.inputs.pixels is not None or self.inputs.takes_texts:
             raise ShortlistError(f"the run takes {self.takes}, not rows")
         if all(isinstance(row, list) for row in rows):
-            return self._of_lists(rows), []
+            return self._of_lists(rows)
         if not all(isinstance(row, dict) for row in rows):
             raise ShortlistError("rows are all objects (column -> value) or all lists, not both")
         columns = self.inputs.columns
@@ -103,15 +104,26 @@ class Answers:
         table = {name: [row.get(name) for row in rows] for name in columns}
         frame = require("pandas").DataFrame(table, columns=list(columns), dtype=object)
         remarks = [f"columns that the run does not know are ignored: {listed(unknown)}"] if unknown else []
-        return self.predictor.model_inputs(frame), remarks
+        return self.predictor.model_inputs(frame), remarks + self._unseen(frame)
 
-    def _of_lists(self, rows: list[list[float | None]]) -> Tensor:
+    def _unseen(self, frame: Any) -> list[str]:
+        preprocessor = self.inputs.preprocessor
+        found = preprocessor.unseen(frame) if isinstance(preprocessor, Preprocessor) else {}
+        return [
+            f"{column!r} was never {listed([repr(name) for name in names])} in training, which therefore says nothing"
+            for column, names in found.items()
+        ]
+
+    def _of_lists(self, rows: list[list[float | None]]) -> tuple[Tensor, list[str]]:
         width = len(self.inputs.columns) if self.takes_table and self.inputs.columns else self.inputs.in_shape[0]
         for place, row in enumerate(rows):
             if len(row) != width:
                 raise ShortlistError(f"row {place} has {len(row)} numbers, the run wants {width}")
         values = np.array(rows, dtype=np.float64)  # None is NaN
-        return self.predictor.model_inputs(values if self.takes_table else torch.from_numpy(values).float())
+        if not self.takes_table:
+            return self.predictor.model_inputs(torch.from_numpy(values).float()), []
+        frame = require("pandas").DataFrame(values, columns=list(self.inputs.columns or ()))
+        return self.predictor.model_inputs(values), self._unseen(frame)
 
     def _of_images(self, images: list[str]) -> Tensor:
         if not self.inputs.takes_images:
