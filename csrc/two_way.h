@@ -21,10 +21,11 @@ template <class T> int64_t block_width(int64_t rows) {
 
 constexpr int64_t kColumnRows = 32;  // rows summed in the scores' type before the sum moves on in double
 
-// Rows first..first+rows of one block of columns.
+// Rows first..first+rows of one block of columns. `stored`: of which of them a sparse target stores something here, if
+// all others are absent; or null.
 template <class T>
 void column_block(LossCall& call, int64_t first, int64_t rows, int64_t begin, int64_t width, const PairOptions& o,
-                  Columns<T>& columns, uint8_t* seen, double& loss, double& count) {
+                  Columns<T>& columns, const uint8_t* stored, uint8_t* seen, double& loss, double& count) {
   static thread_local Scratch memory, totals;
   constexpr int W = kWidth<T>;
   const int64_t n = call.n, wide = (width + W - 1) / W * W;
@@ -45,6 +46,14 @@ void column_block(LossCall& call, int64_t first, int64_t rows, int64_t begin, in
   };
   for (int64_t row = 0; row < rows; ++row) {
     T* y = code + row * wide;
+    if (stored && !stored[row]) {
+      if (!(weight_of(call, first + row) > 0)) continue;
+      for (int64_t j = 0; j < wide; j += W) {
+        const Vec<T> x = bounded<T>(scores(row, j)), a = load(peak[0] + j);
+        store(peak[0] + j, x > a ? x : a);
+      }
+      continue;
+    }
     read_codes(call, first + row, begin, width, y);
     fill(y + width, wide - width, T(-1));
     if (!(weight_of(call, first + row) > 0)) continue;
@@ -67,7 +76,14 @@ void column_block(LossCall& call, int64_t first, int64_t rows, int64_t begin, in
   const T absent_scale = T(1 / o.negative_temperature), present_scale = T(1 / o.positive_temperature);
   for (int64_t row = 0; row < rows; ++row) {
     const T weight = T(weight_of(call, first + row));
-    if (weight > 0) {
+    if (weight > 0 && stored && !stored[row]) {
+      const Int<T> counts = splat(weight) > T(0);  // always; with it, sums are rounded as below
+      for (int64_t j = 0; j < wide; j += W) {
+        const Vec<T> x = bounded<T>(scores(row, j));
+        const Vec<T> e = exp<T>((x - load(peak[0] + j)) * splat(absent_scale)) * weight, zero{};
+        store(part[0] + j, load(part[0] + j) + (counts ? e : zero));
+      }
+    } else if (weight > 0) {
       const T* y = code + row * wide;
       for (int64_t j = 0; j < wide; j += W) {
         Vec<T> x = scores(row, j);
@@ -102,12 +118,18 @@ void column_block(LossCall& call, int64_t first, int64_t rows, int64_t begin, in
 
 // The gradient of the class way on one row, times `weight`.
 template <class T>
-void column_gradient(const T* s, const T* code, int64_t n, const Columns<T>& columns, const PairOptions& o, T weight,
-                     T* grad) {
+void column_gradient(const T* s, const T* code, StoredPlaces<T> places, int64_t n, const Columns<T>& columns,
+                     const PairOptions& o, T weight, T* grad) {
   constexpr int W = kWidth<T>;
   const T absent_scale = T(1 / o.negative_temperature), present_scale = T(1 / o.positive_temperature);
   const Vec<T> none = splat(kMinusInf<T>);
   for (int64_t j = 0; j < n; j += W) {
+    if (j + W <= n && places.none_from(j)) {
+      const Vec<T> x = bounded<T>(load(s + j));
+      const Vec<T> e = exp<T>((x - load(columns.absent_peak + j)) * splat(absent_scale));
+      store(grad + j, e * (load(columns.absent_push + j) * weight));
+      continue;
+    }
     const Vec<T> c = load(code + j);
     const Int<T> present = c > T(0), known = c >= T(0);
     Vec<T> x = j + W <= n ? load(s + j) : load_part(s + j, n - j, T(0));
@@ -125,7 +147,7 @@ void column_gradient(const T* s, const T* code, int64_t n, const Columns<T>& col
 // One batch: rows first..first+rows. Returns the loss: its mean divides each way by what it observed.
 template <class T>
 double two_way_batch(LossCall& call, int64_t first, int64_t rows, const PairOptions& o, bool sample_way) {
-  static thread_local Scratch memory, flags, results;
+  static thread_local Scratch memory, flags, results, marks;
   const int64_t n = call.n, stride = padded(n) + 64;
   T* arrays = memory.get<T>(4 * stride);
   Columns<T> columns{arrays, arrays + stride, arrays + 2 * stride, arrays + 3 * stride};
@@ -135,9 +157,18 @@ double two_way_batch(LossCall& call, int64_t first, int64_t rows, const PairOpti
   const int64_t width = block_width<T>(rows), blocks = (n + width - 1) / width;
   double* result = results.get<double>(2 * blocks);
   fill(result, 2 * blocks, 0.0);
+  uint8_t* stored = nullptr;  // by block and row
+  if (rows > 0 && StoredPlaces<T>(call, first).next) {
+    stored = marks.get<uint8_t>(blocks * rows);
+    std::memset(stored, 0, size_t(blocks * rows));
+    for (int64_t row = 0; row < rows; ++row)
+      for (const int64_t* label = StoredPlaces<T>(call, first + row).next; *label < n; ++label)
+        stored[*label / width * rows + row] = 1;
+  }
   for_rows(blocks, rows * width, 1.5, call.threads, [&](int64_t b) {
     const int64_t begin = b * width, here = n - begin < width ? n - begin : width;
-    column_block(call, first, rows, begin, here, o, columns, seen, result[2 * b], result[2 * b + 1]);
+    const uint8_t* own = stored ? stored + b * rows : nullptr;
+    column_block(call, first, rows, begin, here, o, columns, own, seen, result[2 * b], result[2 * b + 1]);
   });
   for (int64_t b = 0; b < blocks; ++b) {
     columns.loss += result[2 * b];
@@ -158,7 +189,7 @@ double two_way_batch(LossCall& call, int64_t first, int64_t rows, const PairOpti
     if (!sample_way && !grad) return;
     const LabelSides<T> sides = read_sides<T>(call, first + row);
     const T* s = row_of<const T>(call.scores, first + row, n);
-    if (grad) column_gradient(s, sides.code, n, columns, o, T(weight * column_share), grad);
+    if (grad) column_gradient(s, sides.code, StoredPlaces<T>(call, first + row), n, columns, o, T(weight * column_share), grad);
     if (!sample_way || sides.present == 0) return;  // no present label: not observed, whatever the absent scores are
     if (sides.nan) {
       call.row_loss[first + row] = kNaN<double>;

@@ -250,7 +250,7 @@ template <class T> void warp(LossCall& call, const shortlist::WarpOptions& o) {
   const double* harmonic = harmonic_numbers(call.n);
   for_rows(call.rows, call.n, 10, call.threads, [&](int64_t row) {
     T* grad = row_of<T>(call.grad, row, call.n);
-    const LabelSides<T> sides = read_sides<T>(call, row);
+    const LabelSides<T> sides = read_sides<T>(call, row, false, true);
     const double weight = sides.present ? weight_of(call, row) : 0.0;
     double loss = sides.nan ? kNaN<double> : 0.0;
     if (weight > 0 && !sides.nan)

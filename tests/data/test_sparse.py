@@ -146,6 +146,8 @@ def test_svmlight_is_read(tmp_path: Path) -> None:
         ("0.5,1 1:2\n", "example 0 has label 0.5"),
         ("", "it holds no example"),
         ("1 1000000000000 4\n0 1:1\n", "it would unpack to 100000000000000 bytes"),
+        ("1 5 0\n 1:1\n", "the first line counts 5 features and 0 labels: none is too few"),
+        ("1 0 3\n0\n", "the first line counts 0 features and 3 labels: none is too few"),
         (f"{'9' * 5000} 5 4\n0 1:1\n", "line 1 is"),
     ],
 )

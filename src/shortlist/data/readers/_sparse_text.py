@@ -52,6 +52,8 @@ def read_sparse_text(path: str | os.PathLike[str]) -> dict[str, Any]:
             lines = following
     if not features.rows:
         raise ShortlistError("it holds no example")
+    if counts is not None and not all(counts[1:]):
+        raise ShortlistError(f"the first line counts {counts[1]} features and {counts[2]} labels: none is too few")
     if counts is not None and counts[0] != features.rows:
         raise ShortlistError(f"the first line promises {counts[0]} examples, {features.rows} follow: was it cut short?")
     x = features.matrix(path, None if counts is None else counts[1])
