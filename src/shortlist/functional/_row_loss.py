@@ -139,7 +139,7 @@ class RowLoss:
         )
         by_triton = allowed and self.kernel is not None and triton_serves(self.kernel.name, scores, *args)
         x = scores if by_triton else in_compute_type(scores)
-        native = by_triton or (allowed and native_serves(x))
+        native = by_triton or (allowed and self.kernel is not None and self.kernel.native and native_serves(x))
         x, target, rows = self.read(x, given, mask, weight, sample_weight, native)
         shape = x.shape[:-1]
         if x.ndim != 2:

@@ -7,14 +7,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_not_negative, check_number, check_scores, check_tensor, holds_shares, in_compute_type
+from shortlist import device_flags
+from shortlist.checks import (
+    check_not_negative,
+    check_number,
+    check_scores,
+    check_tensor,
+    holds_shares,
+    in_compute_type,
+    values_visible,
+)
 from shortlist.distributed import sum_over_earlier_processes, sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
 from shortlist.functional._frame import bounded, wide
 from shortlist.functional._native import Native
 from shortlist.functional.label_matrix import check_couples_batch, is_label
-from shortlist.kernels import ops
+from shortlist.kernels import ops, triton_serves
 from shortlist.labels.sparse_labels import Target
 
 _DIGIT = 8  # bits settled per pass of the selection
@@ -115,20 +124,29 @@ class _AverageK(Native):
     k: float
     alpha: float
     mean: bool
+    dtypes: tuple[torch.dtype, torch.dtype]  # of both heads' scores
     gives_away: ClassVar[bool] = True
+    operator: ClassVar[str] = "average_k"
+
+    def options(self) -> tuple[Any, ...]:
+        return self.k, self.alpha, self.mean, 1
 
     def forward(self, *tensors: Any) -> tuple[Tensor, ...]:
-        results: tuple[Tensor, ...] = ops.average_k(*tensors, self.k, self.alpha, self.mean, 1)
+        results: tuple[Tensor, ...] = ops.average_k(*tensors, *self.options())
         return results
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
-        return tuple(gradient.mul_(upstream) if in_place else gradient * upstream for gradient in kept)
+        pairs = zip(kept, self.dtypes, strict=True)
+        if in_place:
+            return tuple(ops.finish_gradient(gradient, upstream, dtype) for gradient, dtype in pairs)
+        return tuple((gradient * upstream).to(dtype) for gradient, dtype in pairs)
 
     def formula(self, upstream: Tensor, *tensors: Any) -> tuple[Tensor, ...]:
         scores, proposals, *rows = tensors
         return torch.func.vjp(lambda s, p: self.twin(s, p, *rows), scores, proposals)[1](upstream)
 
     def twin(self, scores: Tensor, proposals: Tensor, index: Tensor, counts: Tensor) -> Tensor:
+        scores, proposals = in_compute_type(scores), in_compute_type(proposals)
         own = is_label(index, scores.shape[-1]).to(scores.dtype)
         weight = own * counts.unsqueeze(-1)
         return _average_k_twin(scores, proposals, own, weight, self.k, self.alpha, self.mean).unsqueeze(0)
@@ -199,21 +217,30 @@ def average_k_loss(
     check_number(k, 1, labels, f"k must be between 1 and {labels} (the number of labels)")
     check_not_negative(alpha, "alpha")
     world = world_size(sync)
-    scores, proposals = in_compute_type(set_scores), in_compute_type(proposal_scores)
+    scores, proposals = set_scores, proposal_scores
+    call = _AverageK(float(k), float(alpha), reduction == "mean", (scores.dtype, proposals.dtype))
+    if not (world == 1 and mask is None and triton_serves(call.operator, scores, *call.options())):
+        scores, proposals = in_compute_type(set_scores), in_compute_type(proposal_scores)
+        call.dtypes = (scores.dtype, proposals.dtype)
     heads = (scores.reshape(-1, labels), proposals.reshape(-1, labels))
-    call = _AverageK(float(k), float(alpha), reduction == "mean")
+    told_later = isinstance(target, Tensor) and target.is_floating_point() and device_flags.waits(target)
+    if not scores.is_cpu and values_visible(scores):
+        device_flags.begin("average_k", scores.device)
     try:
+        if told_later and target.shape == scores.shape and holds_shares(target):  # no error will come in this call
+            raise ShortlistError("shares")
         _, index, counts = _targets.single_positive(scores, target, mask, weight, sample_weight, native=False)
         assert counts is not None
         if world == 1 and mask is None and scores.dtype == proposals.dtype and not counts.requires_grad:
             loss = call(*heads, index.reshape(-1), counts.reshape(-1)).squeeze(0)
             return loss if loss.dtype == set_scores.dtype else loss.to(set_scores.dtype)
-        own = is_label(index, labels).to(scores.dtype)
+        own = is_label(index, labels).to(counts.dtype)
         weights = own * counts.unsqueeze(-1)
     except ShortlistError:
         if not isinstance(target, Tensor) or target.shape != scores.shape or not holds_shares(target):
             raise
-        own, weights = _targets.shares(scores, target, mask, weight, sample_weight)
+        own, weights = _targets.shares(in_compute_type(scores), target, mask, weight, sample_weight)
+    heads = (in_compute_type(heads[0]), in_compute_type(heads[1]))
     mask = None if mask is None else mask.expand(scores.shape).reshape(-1, labels)
     rows = (own.reshape(-1, labels), weights.reshape(-1, labels))
     loss = _average_k_twin(*heads, *rows, call.k, call.alpha, call.mean, mask, world)  # one choice over all processes

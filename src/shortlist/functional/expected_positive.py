@@ -11,6 +11,7 @@ from shortlist.functional._frame import bounded
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import check_couples_batch
 from shortlist.functional.reduction import reduce_over_processes
+from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
 
 
@@ -44,7 +45,9 @@ def _expected_positive_twin(
     return loss if reduction == "mean" else loss * total
 
 
-_LOSS = RowLoss(None, _expected_positive_twin, _targets.single_positive, of="batch", minds_mask=True)
+_LOSS = RowLoss(
+    ops.expected_positive, _expected_positive_twin, _targets.single_positive, of="batch", minds_mask=True
+)
 
 
 def expected_positive_loss(

@@ -45,6 +45,11 @@ class Kernel(NamedTuple):
     op: Callable[..., Any]
     name: str
 
+    @property
+    def native(self) -> bool:
+        """Whether there is one for CPUs; every kernel is there for GPUs, or not yet."""
+        return hasattr(native, self.name)
+
     def __call__(self, *args: Any) -> Any:
         return self.op(*args) if traced() else self.run(*args)
 
@@ -221,6 +226,7 @@ multilabel_softmax = _define_loss("multilabel_softmax")
 warp = _define_loss("warp", tensor="seeds")
 rml = _define_loss("rml", "float ramp, float label_weight")
 assume_negative = _define_loss("assume_negative", "bool weighted, float label_smoothing")
+expected_positive = _define_loss("expected_positive", "float k, float beta, bool normalize")
 
 
 def _run(name: str, arguments: Sequence[Any], outputs: Sequence[Tensor]) -> Any:
@@ -281,7 +287,7 @@ average_k = _define_rows(
     "average_k(Tensor set_scores, Tensor proposal_scores, Tensor index, Tensor weight, float k, float alpha, "
     "bool mean, int groups) -> (Tensor, Tensor, Tensor)",
     lambda sets, proposals, index, weight, k, alpha, mean, groups: (
-        sets.new_empty(groups),
+        sets.new_empty(groups, dtype=number_type(sets.dtype)),
         _like(sets),
         _like(proposals),
     ),
