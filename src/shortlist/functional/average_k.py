@@ -223,11 +223,12 @@ def average_k_loss(
         scores, proposals = in_compute_type(set_scores), in_compute_type(proposal_scores)
         call.dtypes = (scores.dtype, proposals.dtype)
     heads = (scores.reshape(-1, labels), proposals.reshape(-1, labels))
-    told_later = isinstance(target, Tensor) and target.is_floating_point() and device_flags.waits(target)
+    of_shape = isinstance(target, Tensor) and target.is_floating_point() and target.shape == scores.shape
+    told_later = of_shape and isinstance(target, Tensor) and device_flags.waits(target) and holds_shares(target)
     if not scores.is_cpu and values_visible(scores):
         device_flags.begin("average_k", scores.device)
     try:
-        if told_later and target.shape == scores.shape and holds_shares(target):  # no error will come in this call
+        if told_later:  # no error of another target will come in this call
             raise ShortlistError("shares")
         _, index, counts = _targets.single_positive(scores, target, mask, weight, sample_weight, native=False)
         assert counts is not None

@@ -99,18 +99,23 @@ def triton_takes(scores: Tensor) -> bool:
     return scores.is_cuda or (INTERPRETED and scores.is_cpu and _choice.name == "triton")
 
 
-@torch.compiler.assume_constant_result
 def _triton_offer(name: str) -> Any:
     """The kernel of this name that ``shortlist.kernels.triton`` offers, or None; the first call imports triton."""
     return import_module("shortlist.kernels.triton").OFFERS.get(name)
+
+
+@torch.compiler.assume_constant_result
+def _triton_offers(name: str, labels: int, args: tuple[Any, ...]) -> bool:
+    offer = _triton_offer(name)
+    return offer is not None and bool(offer.serves(labels, *args))
 
 
 def triton_serves(name: str, scores: Tensor, *args: Any) -> bool:
     """Whether there is a Triton kernel ``name`` for these scores and arguments (own tensors, then numbers)."""
     if not triton_takes(scores):
         return False
-    offer = _triton_offer(name)
-    return offer is not None and offer.serves(scores.shape[-1], *args)
+    plain = tuple(True if isinstance(value, Tensor) else value for value in args)  # whether there is one, to a compiler
+    return _triton_offers(name, scores.shape[-1], plain)
 
 
 def triton_kernel(name: str) -> Any:

@@ -1,6 +1,6 @@
 """The asymmetric loss, and the partial selective loss that is made of it.
 
-Where every entry is on its own, each is read once and written once (8 bytes per label in float32). The likeliest unknown
+Where entries are on their own, each is read once and written once (8 bytes per label in float32). The likeliest unknown
 labels of a row are found in registers; a row of more than 8,192 labels is read twice for them (12).
 """
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from shortlist.kernels.triton.codes import label_codes, stored_of, weight_of
 from shortlist.kernels.triton.entries import launch_in_parts, store_entries
 from shortlist.kernels.triton.launch import MOST_K, LossCall, Offer, launch, on_device, shape_of
-from shortlist.kernels.triton.logistic import known_scores, log1p, logistic
+from shortlist.kernels.triton.logistic import TINY, known_scores, log1p, logistic
 from shortlist.kernels.triton.rows import MOST, NINF
 
 _IGNORE, _SELECTIVE = 0, 2  # of the operator's unknown_rule
@@ -174,13 +174,13 @@ def selective_long_kernel(
             tl.where(counts, x, 0.0), code > 0, assumed, gamma_pos, gamma_neg, gamma_unknown, clip,
             WHOLE, CLIPPED, DETACHED,
         )  # fmt: skip
-        total += tl.where(counts, loss, 0.0)
+        total += tl.where(counts, loss * TINY, 0.0)
         count += counts.to(tl.float32)
         if GRAD is not None:
             slope = tl.where(counts, slope * weight, 0.0)
             tl.store(GRAD + row * n + cols, tl.where(weight > 0, slope, 0.0), mask=cols < n)
     counted = tl.sum(count, 0)
-    tl.store(LOSS + row, tl.sum(total, 0) / tl.maximum(counted, 1.0))
+    tl.store(LOSS + row, tl.sum(total, 0) / (tl.maximum(counted, 1.0) * TINY))
     tl.store(WEIGHT + row, counted * weight)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from shortlist.kernels.triton.codes import label_codes, stored_of, weight_of
 from shortlist.kernels.triton.launch import LossCall, Offer, launch, on_device, shape_of
-from shortlist.kernels.triton.logistic import known_scores, logistic
+from shortlist.kernels.triton.logistic import TINY, known_scores, logistic
 from shortlist.kernels.triton.rows import class_index, row_share
 
 PART = 2048  # labels of a row that are one program's work
@@ -32,8 +32,8 @@ def binary_term(x, present):
 def store_entries(LOSS, WEIGHT, GRAD, cols, n, loss, slope, counts, weight):
     """The mean loss of a block, how much it counts, and the slopes."""
     count = tl.sum(counts.to(tl.float32), 0)
-    total = tl.sum(tl.where(counts, loss, 0.0), 0)
-    tl.store(LOSS, total / tl.maximum(count, 1.0))
+    total = tl.sum(tl.where(counts, loss * TINY, 0.0), 0)
+    tl.store(LOSS, total / (tl.maximum(count, 1.0) * TINY))
     tl.store(WEIGHT, count * weight)
     if GRAD is not None:
         slope = tl.where(counts, slope * weight, 0.0)
@@ -83,10 +83,10 @@ def partial_binary_kernel(
         code = label_codes(T, OFFSETS, VALUES, None, base, n, tstride, stored, row, cols, cols < n)
         counts = tl.where(weight > 0, code, -1) >= 0
         loss, slope = binary_term(known_scores(S, cols, counts), code > 0)
-        total += tl.where(counts, loss, 0.0)
+        total += tl.where(counts, loss * TINY, 0.0)
         if GRAD is not None:
             tl.store(GRAD + row * n + cols, tl.where(counts, slope * (weight * factor), 0.0), mask=cols < n)
-    tl.store(LOSS + row, factor * tl.sum(total, 0))
+    tl.store(LOSS + row, tl.sum(total, 0) * (factor / TINY))
     tl.store(WEIGHT + row, weight)
 
 
@@ -111,10 +111,10 @@ def assume_negative_kernel(
             loss = loss - tl.where(present, -x, x) * smoothing
             slope += tl.where(present, smoothing, -smoothing)
         of_entry = tl.where(present, 1.0, absent_weight)
-        total += tl.where(counts, loss * of_entry, 0.0)
+        total += tl.where(counts, loss * (of_entry * TINY), 0.0)
         if GRAD is not None:
             tl.store(GRAD + row * n + cols, tl.where(counts, slope * of_entry * each, 0.0), mask=cols < n)
-    tl.store(LOSS + row, tl.sum(total, 0))
+    tl.store(LOSS + row, tl.sum(total, 0) * (1.0 / TINY))
     tl.store(WEIGHT + row, weight)
 
 

@@ -21,7 +21,7 @@ MOST_K = 8
 
 class Offer(NamedTuple):
     """A kernel: ``run`` takes what the operator of ``kernels/ops.py`` takes, ``serves(labels, *args)`` says whether it
-    takes these own tensors and numbers of the loss."""
+    takes these own tensors (True: there is one, or None) and numbers of the loss."""
 
     run: Callable[..., Any]
     serves: Callable[..., bool]

@@ -5,6 +5,8 @@ import triton.language as tl
 
 from shortlist.kernels.triton.rows import MOST
 
+TINY = tl.constexpr(2.0**-20)  # of losses that are added up: so that the sum of a million infinite ones fits
+
 
 @triton.jit
 def bounded(x):

@@ -106,7 +106,8 @@ def columns_kernel(SUMS, COLUMNS, LOSS, COUNT, n, chunks, t_p, t_n, margin, LABE
     tl.store(at + n, present_peak, mask=inside)
     tl.store(at + 2 * n, down, mask=inside)
     tl.store(at + 3 * n, -up, mask=inside)
-    tl.store(LOSS + program, tl.sum(tl.where(broken, NAN, tl.where(observed, loss, 0.0)), 0))
+    loss = tl.where(broken, NAN, tl.where(observed, loss, 0.0))
+    tl.store(LOSS + program, tl.sum(loss.to(tl.float64), 0))
     tl.store(COUNT + program, tl.sum(observed.to(tl.float32), 0))
 
 
@@ -208,7 +209,7 @@ def _two_way(
     chunks, blocks = max(1, triton.cdiv(size, CHUNK)), triton.cdiv(labels, COLUMNS_BLOCK)
     numbers = call.row_loss.new_empty
     sums, columns = numbers((batches, chunks, 4, labels)), numbers((batches, 4, labels))
-    losses, counts = numbers((2, batches, blocks))
+    losses, counts = numbers((2, batches, blocks), dtype=torch.float64)
     shares = numbers((batches, 3))
     seen = torch.zeros(rows, dtype=torch.int8, device=scores.device)
     read = call.scores, call.target.labels, call.target.offsets, call.target.values, call.weight

@@ -1,0 +1,324 @@
+"""Losses of label matrices and of one label per row in Triton's interpreter: `test_label_losses.py` runs this file in
+a process of its own. Oracle: the PyTorch twin in float64.
+
+A row is short (in registers) or long (streamed): for long ones the kernels are told to take 16 labels at a time.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import shortlist as sl
+from shortlist import kernels
+from shortlist.errors import ShortlistError
+from shortlist.kernels.triton import (
+    OFFERS,
+    asymmetric,
+    average_k,
+    entries,
+    expected_positive,
+    pairs,
+    two_way,
+)
+from shortlist.kernels.triton.launch import Shape
+from shortlist.labels.sparse_labels import SparseLabels
+from tests.kernels.triton.interpreter import counted
+
+F = sl.functional
+LABELS = 21
+WEIGHT = torch.tensor([1.0, 0.0, 2.0, 0.5])
+MATRIX_LOSSES: dict[str, Callable[..., Tensor]] = {
+    "binary": lambda s, y, **o: F.binary_loss(s, y, **o),
+    "binary, weighted": lambda s, y, **o: F.binary_loss(
+        s, y, pos_weight=(torch.arange(1.0, LABELS + 1) / 32).to(s.dtype), **o
+    ),
+    "partial-binary": lambda s, y, **o: F.partial_binary_loss(s, y, boost=3.0, **o),
+    "asymmetric": lambda s, y, **o: F.asymmetric_loss(s, y, **o),
+    "asymmetric, not whole": lambda s, y, **o: F.asymmetric_loss(s, y, gamma_neg=2.5, gamma_pos=0.5, clip=0.0, **o),
+    "asymmetric, detached": lambda s, y, **o: F.asymmetric_loss(s, y, gamma_neg=1.5, detach_focus=True, **o),
+    "selective": lambda s, y, **o: F.partial_selective_loss(s, y, likelihood_topk=3, clip=0.05, **o),
+    "selective, prior": lambda s, y, **o: F.partial_selective_loss(
+        s, y, prior=(torch.arange(LABELS) % 5 == 0).to(s.dtype), likelihood_topk=2, **o
+    ),
+    "negative": lambda s, y, **o: F.partial_selective_loss(s, y, mode="negative", **o),
+    "lsep": lambda s, y, **o: F.lsep_loss(s, y, **o),
+    "two-way, sample": lambda s, y, **o: F.two_way_loss(s, y, way="sample", margin=0.5, **o),
+    "two-way": lambda s, y, **o: F.two_way_loss(s, y, **o),
+    "two-way, class": lambda s, y, **o: F.two_way_loss(s, y, way="class", negative_temperature=2.0, **o),
+    "multilabel-softmax": lambda s, y, **o: F.multilabel_softmax_loss(s, y, **o),
+}
+INDEX_LOSSES: dict[str, Callable[..., Tensor]] = {
+    "assume-negative": lambda s, y, **o: F.assume_negative_loss(s, y, **o),
+    "assume-negative, smoothed": lambda s, y, **o: F.assume_negative_loss(s, y, label_smoothing=0.2, **o),
+    "expected-positive": lambda s, y, **o: F.expected_positive_loss(s, y, 2.3, beta=0.3, **o),
+    "expected-positive, normalised": lambda s, y, **o: F.expected_positive_loss(s, y, 2.3, normalize=True, **o),
+    "average-k": lambda s, y, **o: F.average_k_loss(s, s.flip(0) * 0.5, y, 2.4, alpha=0.6, **o),
+}
+LOSSES = MATRIX_LOSSES | INDEX_LOSSES
+BATCH_LOSSES = ("two-way", "two-way, class", *list(INDEX_LOSSES)[2:])
+
+
+def matrix() -> Tensor:
+    """Rows of all three kinds of labels; one without present labels, one without absent ones."""
+    y = torch.randint(-1, 2, (4, LABELS), generator=torch.Generator().manual_seed(1)).to(torch.int8)
+    y[2] = y[2].clamp(max=0)
+    y[3] = y[3].abs() * 2 - 1
+    return y
+
+
+def target(name: str) -> Tensor:
+    return matrix() if name in MATRIX_LOSSES else torch.tensor([5, 2, -1, LABELS - 1])
+
+
+def scores(kind: str) -> Tensor:
+    s = torch.randn(4, LABELS, generator=torch.Generator().manual_seed(2))
+    if kind == "offset":
+        return (s + 1e6).float()
+    if kind == "wide":
+        return s * 50
+    if kind == "infinite":
+        s[0, ::4], s[0, 1::4], s[3, 3] = torch.inf, -torch.inf, torch.inf
+    return s
+
+
+def gradients(loss: Callable[..., Tensor], s: Tensor, y: Any, **options: Any) -> tuple[Tensor, Tensor]:
+    x = s.clone().requires_grad_()
+    value = loss(x, y, **options)
+    value.sum().backward()
+    assert x.grad is not None
+    return value.detach(), x.grad
+
+
+def by_twin(loss: Callable[..., Tensor], s: Tensor, y: Any, dtype: torch.dtype = torch.float64, **options: Any) -> Any:
+    weight = options.pop("sample_weight", None)
+    with kernels.use("torch"):
+        return gradients(loss, s.to(dtype), y, sample_weight=None if weight is None else weight.to(dtype), **options)
+
+
+def assert_close(got: Tensor, wanted: Tensor, tolerance: float) -> None:
+    assert got.isfinite().all() == wanted.isfinite().all()
+    size = wanted.abs().max().clamp(min=1e-30)
+    assert ((got.double() - wanted.double()).abs().max() / size).item() <= tolerance
+
+
+@pytest.fixture(params=["short", "long"])
+def length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "long":
+        for family in (asymmetric, entries, pairs, two_way):
+            monkeypatch.setattr(family, "shape_of", lambda *_, **__: Shape(16, 1, True))
+        monkeypatch.setattr(entries, "PART", 16)
+        for family in (average_k, expected_positive):
+            monkeypatch.setattr(family, "_BLOCK", 16)
+        monkeypatch.setattr(two_way, "TILE_ROWS", 2)
+        monkeypatch.setattr(two_way, "CHUNK", 2)
+        monkeypatch.setattr(two_way, "COLUMNS_BLOCK", 16)
+    value: str = request.param
+    return value
+
+
+def test_every_operator_of_these_losses_has_a_kernel() -> None:
+    assert {
+        "binary", "partial_binary", "asymmetric", "assume_negative", "expected_positive",
+        "pair_rows", "two_way", "multilabel_softmax", "average_k",
+    } <= set(OFFERS)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_ordinary_scores(name: str, length: str) -> None:
+    s, y = scores("ordinary"), target(name)
+    reduction = "sum" if length == "short" else "mean"
+    value, gradient = gradients(LOSSES[name], s, y, sample_weight=WEIGHT, reduction=reduction)
+    wanted, slope = by_twin(LOSSES[name], s, y, sample_weight=WEIGHT, reduction=reduction)
+    assert_close(value, wanted, 5e-7)
+    assert_close(gradient, slope, 1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_extreme_scores(name: str, length: str) -> None:
+    s, y = scores("wide" if length == "short" else "offset"), target(name)
+    value, gradient = gradients(LOSSES[name], s, y)
+    wanted, slope = by_twin(LOSSES[name], s, y)
+    assert_close(value, wanted, 2e-6)
+    assert_close(gradient, slope, 4e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_infinite_scores(name: str) -> None:
+    """What is infinite is a quarter of the largest float32: compared with the native kernel, or the twin in float32."""
+    s, y = scores("infinite"), target(name)
+    value, gradient = gradients(LOSSES[name], s, y)
+    with kernels.use("native"):
+        wanted, slope = gradients(LOSSES[name], s, y)
+    assert_close(value, wanted, 1e-6)
+    assert_close(gradient, slope, 1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name not in BATCH_LOSSES])
+def test_without_a_reduction(name: str) -> None:
+    s, y = scores("ordinary"), target(name)
+    value, gradient = gradients(LOSSES[name], s, y, reduction="none", sample_weight=WEIGHT)
+    wanted, slope = by_twin(LOSSES[name], s, y, reduction="none", sample_weight=WEIGHT)
+    assert_close(value, wanted, 5e-7)
+    assert_close(gradient, slope, 1e-6)
+
+
+@pytest.mark.parametrize("name", MATRIX_LOSSES)
+def test_unknown_labels_may_be_nan(name: str) -> None:
+    if name.startswith(("selective", "negative")):
+        pytest.skip("unknown labels count there")
+    s, y = scores("ordinary"), matrix()
+    clean = gradients(LOSSES[name], s, y)
+    given = gradients(LOSSES[name], s.masked_fill(y == -1, torch.nan), y)
+    assert torch.equal(given[0], clean[0])
+    assert torch.equal(given[1], clean[1])
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_nan_is_told(name: str) -> None:
+    s, y = scores("ordinary"), target(name)
+    column = int((y[0] == 0).nonzero()[0]) if name in MATRIX_LOSSES else 5
+    s[0, column] = torch.nan
+    value, gradient = gradients(LOSSES[name], s, y)
+    assert value.isnan()
+    assert gradient[0, column].isnan()
+    if name not in BATCH_LOSSES:
+        assert gradient[1:].isfinite().all()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_nothing_observed(name: str) -> None:
+    y = torch.full_like(target(name), -1)
+    for weight in (None, torch.zeros(4)):
+        if name.startswith(("selective", "negative")) and weight is None:
+            continue
+        given = y if weight is None else target(name)
+        value, gradient = gradients(LOSSES[name], scores("ordinary"), given, sample_weight=weight)
+        assert value == 0
+        assert (gradient == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["binary", "selective", "two-way", "multilabel-softmax", *list(INDEX_LOSSES)[::2]])
+def test_half_precision_is_read_directly(name: str, dtype: torch.dtype) -> None:
+    s, y = scores("ordinary").to(dtype), target(name)
+    value, gradient = gradients(LOSSES[name], s, y)
+    wanted, slope = by_twin(LOSSES[name], s, y)
+    assert gradient.dtype == dtype
+    step = torch.finfo(dtype).eps
+    assert_close(value, wanted, step)
+    assert_close(gradient, slope, 2 * step)
+
+
+def kinds_of_targets() -> dict[str, Any]:
+    y = matrix()
+    types = (torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64)
+    same: dict[str, Any] = {str(kind): y.to(kind) for kind in types}
+    for index in (torch.int32, torch.int64):
+        for rest in (0, -1):
+            rows, labels = (y != rest).nonzero(as_tuple=True)
+            offsets = torch.cat([torch.zeros(1, dtype=torch.int64), (y != rest).sum(1).cumsum(0)])
+            values = torch.cat([y[rows, labels], torch.tensor([rest], dtype=torch.int8)])
+            same[f"sparse, {index}, {rest}"] = SparseLabels.made(offsets, labels.to(index), values, LABELS)
+    return same
+
+
+@pytest.mark.parametrize("kind", kinds_of_targets())
+def test_targets_of_every_kind(kind: str, length: str) -> None:
+    s, y = scores("ordinary"), kinds_of_targets()[kind]
+    names = ["binary", "two-way"] if length == "short" else ["selective", "lsep"]
+    for name in names if "sparse" in kind else names[:1]:
+        wanted = gradients(LOSSES[name], s, matrix())
+        got = gradients(LOSSES[name], s, y)
+        assert torch.equal(got[0], wanted[0])
+        assert torch.equal(got[1], wanted[1])
+
+
+@pytest.mark.parametrize("name", ["partial-binary", "asymmetric", "multilabel-softmax", "two-way, sample"])
+def test_stored_labels(name: str, length: str) -> None:
+    wanted = gradients(LOSSES[name], scores("ordinary"), matrix())
+    got = gradients(LOSSES[name], scores("ordinary"), kinds_of_targets()["sparse, torch.int32, -1"])
+    assert torch.equal(got[0], wanted[0])
+    assert torch.equal(got[1], wanted[1])
+
+
+def test_bool_targets_and_masks() -> None:
+    s, y = scores("ordinary"), matrix() > 0
+    assert_close(F.binary_loss(s, y), by_twin(F.binary_loss, s, y)[0], 5e-7)
+    mask = torch.arange(LABELS) % 3 > 0
+    wanted = by_twin(F.two_way_loss, s, matrix(), mask=mask)
+    got = gradients(F.two_way_loss, s, matrix(), mask=mask)
+    assert_close(got[0], wanted[0], 5e-7)
+    assert_close(got[1], wanted[1], 1e-6)
+
+
+@pytest.mark.parametrize("name", ["binary", "partial-binary", "selective", "lsep", "two-way", "multilabel-softmax"])
+def test_a_wrong_value_is_told_by_the_next_call(name: str) -> None:
+    s, y = scores("ordinary"), matrix()
+    y[1, 4] = 3
+    LOSSES[name](s, y)
+    with pytest.raises(ShortlistError, match=f"at flat position {LABELS + 4}"):
+        LOSSES[name](s, matrix())
+    LOSSES[name](s, matrix())
+
+
+def test_ties_of_the_likeliest_unknown_labels_go_to_the_lower_label(length: str) -> None:
+    s, y = torch.zeros(1, LABELS), torch.full((1, LABELS), -1)
+    s[0, 7] = torch.nan  # the least likely
+    s[0, 9] = 1.0
+    gradient = gradients(F.partial_selective_loss, s, y, likelihood_topk=3)[1]
+    assert (gradient[0] == 0).nonzero().flatten().tolist() == [0, 1, 9]
+
+
+def test_candidates_of_equal_shares_are_the_earlier(length: str) -> None:
+    s, y = torch.zeros(4, LABELS), torch.tensor([0, 1, -1, 3])
+    x = s.clone().requires_grad_()
+    F.average_k_loss(x, s, y, k=2.0).backward()
+    assert x.grad is not None
+    up = (x.grad < 0).nonzero().tolist()  # three rows: three candidates, the first of the first row; and three labels
+    assert up == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 1], [3, 3]]
+
+
+def test_vmap_keeps_batches_apart() -> None:
+    s, y = torch.stack([scores("ordinary"), scores("wide")]), torch.stack([matrix(), matrix().flip(0)])
+    for name in ("binary", "two-way"):
+        got = torch.func.vmap(LOSSES[name])(s, y)
+        assert torch.equal(got, torch.stack([LOSSES[name](s[0], y[0]), LOSSES[name](s[1], y[1])]))
+
+
+@pytest.mark.parametrize("name", ["two-way", "average-k", "expected-positive", "binary"])
+def test_compiles_whole(name: str) -> None:
+    s, y = scores("ordinary"), target(name)
+    compiled = torch.compile(LOSSES[name], backend="aot_eager", fullgraph=True)
+    got, wanted = gradients(compiled, s, y), gradients(LOSSES[name], s, y)
+    assert_close(got[0], wanted[0], 1e-6)
+    assert_close(got[1], wanted[1], 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "short", "long"),
+    [
+        ("binary", (4, 4), (4, 4)),
+        ("asymmetric", (4, 4), (4, 4)),
+        ("lsep", (4, 4), (8, 4)),
+        ("multilabel-softmax", (4, 4), (8, 4)),
+        ("selective", (4, 4), (8, 4)),
+        ("assume-negative", (4, 4), (4, 4)),
+    ],
+)
+def test_bytes_per_label(name: str, short: tuple[int, int], long: tuple[int, int], length: str) -> None:
+    """Of the scores and their gradient, beside the target."""
+    s = torch.zeros(2, 32)
+    y = torch.zeros(2, 32, dtype=torch.int8) if name in MATRIX_LOSSES else torch.zeros(2, dtype=torch.int64)
+    if name == "selective":
+        y -= 1
+    of_target = 0 if name in INDEX_LOSSES else 2 if (length == "long" and long[0] > 4) else 1
+    x = s.requires_grad_()
+    with counted() as count:
+        LOSSES[name](x, y, reduction="sum")
+    read, written = short if length == "short" else long
+    rows = 2 * 32
+    assert count.written == written * rows
+    assert 0 <= count.read - (read + of_target) * rows <= 64  # the rest: numbers of rows
