@@ -82,7 +82,11 @@ class _Projection(Native):
     """The layer by its kernel, whose frame lets backward recover the digits that p near 1 has lost."""
 
     k: int
+    operator: ClassVar[str] = "lml"
     saves_out: ClassVar[bool] = True
+
+    def options(self) -> tuple[Any, ...]:
+        return (self.k,)
 
     def forward(self, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
         results: tuple[Tensor, ...] = ops.lml(scores, k_rows, self.k)
@@ -91,10 +95,10 @@ class _Projection(Native):
     def backward(
         self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor, k_rows: Tensor | None
     ) -> tuple[Tensor, ...]:
-        return (ops.lml_backward(scores, *kept, upstream),)
+        return (ops.lml_backward(scores, *kept, upstream).to(scores.dtype),)
 
     def formula(self, upstream: Tensor, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
-        t, log_h = _Shift.apply(scores, self.k if k_rows is None else k_rows)
+        t, log_h = _Shift.apply(in_compute_type(scores), self.k if k_rows is None else k_rows)
         return (_centred(upstream * torch.sigmoid(t) * torch.sigmoid(-t), t, log_h),)
 
     def twin(self, scores: Tensor, k_rows: Tensor | None) -> Tensor:
@@ -179,6 +183,7 @@ def _over_temperature(scores: Tensor, temperature: float) -> Tensor:
     check_positive(temperature, "temperature")
     if temperature == 1:
         return scores
+    scores = in_compute_type(scores)
     # a quotient that overflows is a score as low as can be: -inf would take the label out of its row
     out = scores == float("-inf")
     low = torch.full_like(scores, -torch.finfo(scores.dtype).max / 4).masked_fill(out, float("-inf"))
@@ -212,7 +217,7 @@ def lml(
         (tensor([0.8176, 0.6225, 0.3775, 0.1824]), '2.0000')
     """
     check_scores(scores)
-    x = apply_mask(_over_temperature(in_compute_type(scores), temperature), mask)
+    x = apply_mask(_over_temperature(scores, temperature), mask)
     dims = x.ndim
     if not -dims <= dim < dims:
         raise ShortlistError(f"dim must be between {-dims} and {dims - 1} for scores {tuple(x.shape)}, got {dim}")
@@ -274,7 +279,7 @@ def lml_loss(
     check_scores(scores)
     number, k_rows = _check_k(k, scores)
     loss = _LOSS(
-        _over_temperature(in_compute_type(scores), temperature),
+        _over_temperature(scores, temperature),
         target,
         k_rows,
         number,

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from shortlist.checks import apply_mask, check_k, check_scores, in_compute_type, values_visible
+from shortlist.checks import apply_mask, check_k, check_scores, compute_type, in_compute_type, values_visible
 from shortlist.errors import ShortlistError
 from shortlist.functional._frame import Split, balance, split, wide
 from shortlist.functional._native import Native
 from shortlist.functional._polynomials import product_coefficients
-from shortlist.kernels import ops
+from shortlist.kernels import native_serves, ops
 
 _CHUNK = 1 << 17  # labels differentiated twice at a time
 
@@ -72,7 +72,11 @@ class _LogSubsetSum(Native):
     """log sigma_k of each row, in float64; the kernel computes the marginals, its gradient, with it."""
 
     k: int
+    operator: ClassVar[str] = "subset_sums"
     gives_away: ClassVar[bool] = True
+
+    def options(self) -> tuple[Any, ...]:
+        return (self.k,)
 
     def forward(self, scores: Tensor) -> tuple[Tensor, ...]:
         log_sum, marginals = ops.subset_sums(scores, self.k, True)
@@ -93,18 +97,23 @@ class _LogSubsetSum(Native):
 @dataclass(eq=False, slots=True)
 class _Marginals(Native):
     k: int
+    operator: ClassVar[str] = "subset_sums"
+
+    def options(self) -> tuple[Any, ...]:
+        return (self.k,)
 
     def forward(self, scores: Tensor) -> tuple[Tensor, ...]:
         return (ops.subset_sums(scores, self.k, True)[1],)
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor) -> tuple[Tensor]:
-        if self.k <= ops.SLOPE_DEGREE:
+        if self.k <= ops.SLOPE_DEGREE and native_serves(scores):
             return (ops.subset_slopes(scores, upstream, self.k),)
         return self.formula(upstream, scores)
 
     def formula(self, upstream: Tensor, scores: Tensor) -> tuple[Tensor]:
         def pull(s: Tensor, u: Tensor) -> Tensor:
-            return torch.func.vjp(self.twin, s)[1](u)[0]
+            twice = torch.func.vjp(lambda x: self.twin(in_compute_type(x)), s)
+            return twice[1](u.to(compute_type(s.dtype)))[0]
 
         if not values_visible(scores, upstream) or scores.shape[0] == 0:
             return (pull(scores, upstream),)
@@ -178,5 +187,5 @@ def multi_crop_probabilities(crop_scores: Tensor, k: int) -> Tensor:
 def _rows(scores: Tensor, k: int, mask: Tensor | None) -> tuple[Tensor, int]:
     check_scores(scores)
     k = check_k(k, scores.shape[-1], "the number of labels")
-    scores = apply_mask(in_compute_type(scores), mask)
+    scores = apply_mask(scores, mask)
     return scores.reshape(-1, scores.shape[-1]), k

@@ -6,11 +6,26 @@ from shortlist.kernels.triton import (
     entries,
     expected_positive,
     finish,
+    lml,
     pairs,
+    subsets,
     topk,
+    truncated_entropy,
     two_way,
 )
 from shortlist.kernels.triton.launch import Offer
 
-_FAMILIES = (asymmetric, average_k, entries, expected_positive, finish, pairs, topk, two_way)
-OFFERS: dict[str, Offer] = {name: offer for family in _FAMILIES for name, offer in family.OFFERS.items()}
+FAMILIES = (
+    asymmetric,
+    average_k,
+    entries,
+    expected_positive,
+    finish,
+    lml,
+    pairs,
+    subsets,
+    topk,
+    truncated_entropy,
+    two_way,
+)
+OFFERS: dict[str, Offer] = {name: offer for family in FAMILIES for name, offer in family.OFFERS.items()}

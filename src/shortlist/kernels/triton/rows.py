@@ -74,7 +74,8 @@ def label_values(T, cols, n, row, stride, FLAG, base):
     """A block of a label matrix, -1 beyond the row and for what is not allowed, which sets the flag."""
     inside = cols < n
     y = tl.load(T + row * stride + cols, mask=inside, other=-1).to(tl.float32)
-    bad = inside & ((y == 1) | (y == 0) | (y == -1) == 0)
+    allowed = (y == 1) | (y == 0) | (y == -1)
+    bad = inside & (allowed == 0)
     first = tl.min(tl.where(bad, cols, 2147483647), 0)
     tl.atomic_min(FLAG, base + row * n + first, mask=first < 2147483647)
     return tl.where(bad, -1.0, y)
@@ -94,3 +95,29 @@ def stored_values(T, OFFSETS, VALUES, cursor, row, rows, first, BLOCK: tl.conste
         cursor += 1
         label = tl.load(T + cursor, mask=cursor < end, other=2147483647).to(tl.int64)
     return y, cursor
+
+
+@triton.jit
+def target_begins(T, OFFSETS, row, n, FLAG, base, KIND: tl.constexpr):
+    """Where the row's target begins, for `target_at`: a class index is this number itself."""
+    if KIND == "index":
+        return class_index(T, row, n, FLAG, base)
+    elif KIND == "sparse":
+        return tl.load(OFFSETS + row).to(tl.int64)
+    else:
+        return row * 0
+
+
+@triton.jit
+def target_at(
+    T, OFFSETS, VALUES, cursor, row, first, n, tstride, FLAG, base, KIND: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """The values 1, 0, -1 of the block of labels that begins with ``first``, whatever the target's kind; and the cursor
+    for the next block. Beyond the row nothing is present."""
+    cols = first + tl.arange(0, BLOCK)
+    if KIND == "index":
+        return tl.where(cols == cursor, 1.0, 0.0), cursor
+    elif KIND == "sparse":
+        return stored_values(T, OFFSETS, VALUES, cursor, row, tl.num_programs(0), first, BLOCK)
+    else:
+        return label_values(T, cols, n, row, tstride, FLAG, base), cursor

@@ -1,0 +1,298 @@
+"""The contract of the top-k family, LML and the subset sums for Triton's kernels; `test_topk_family.py` runs this file.
+
+In a process with TRITON_INTERPRET=1 the kernels are interpreted, on the CPU; where there is a GPU and the variable is
+not set, they run there. Oracle: the PyTorch twin in float64. Rows are in registers (the usual way for short ones) or
+streamed: 16 labels at a time, with a shape that the kernels are told.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import shortlist as sl
+from shortlist import device_flags, kernels
+from shortlist.errors import ShortlistError
+from shortlist.kernels.triton import FAMILIES, launch
+from shortlist.kernels.triton.launch import Shape
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
+if INTERPRETED:
+    from tests.kernels.triton.interpreter import counted
+
+F = sl.functional
+ROWS, LABELS = 3, 21
+INDEX = torch.tensor([5, -1, LABELS - 1], device=DEVICE)
+MATRIX = torch.zeros(ROWS, LABELS, dtype=torch.int8, device=DEVICE)
+MATRIX[0, [0, 7]], MATRIX[0, 3], MATRIX[1, 2], MATRIX[2] = 1, -1, -1, 0
+MATRIX[2, [4, 5, 20]] = 1
+WEIGHT = torch.tensor([0.5, 2.0, 3.0], device=DEVICE)
+UPSTREAM = torch.linspace(-1, 2, ROWS * LABELS, device=DEVICE).reshape(ROWS, LABELS).sin()
+
+CALLS: dict[str, Callable[..., Tensor]] = {
+    "smooth": lambda s, k: F.smooth_topk_loss(s, INDEX, k, tau=0.5, sample_weight=WEIGHT.to(s.dtype)),
+    "hinge": lambda s, k: F.topk_hinge_loss(s, INDEX, k, reduction="none"),
+    "truncated": lambda s, k: F.truncated_entropy_loss(s, INDEX, k, sample_weight=WEIGHT.to(s.dtype)),
+    "truncated, matrix": lambda s, k: F.truncated_entropy_loss(s, MATRIX, k, sample_weight=WEIGHT.to(s.dtype)),
+    "truncated, stored": lambda s, k: F.truncated_entropy_loss(s, stored(), k),
+    "log sum": lambda s, k: F.log_subset_sum(s, k),
+    "marginals": lambda s, k: F.subset_marginals(s, k) * UPSTREAM.to(s.dtype),
+    "lml": lambda s, k: F.lml(s, k) * UPSTREAM.to(s.dtype),
+    "lml loss": lambda s, k: F.lml_loss(s, INDEX, k, reduction="sum"),
+    "lml loss, matrix": lambda s, k: F.lml_loss(s, MATRIX, k, sample_weight=WEIGHT.to(s.dtype)),
+    "lml loss, stored": lambda s, k: F.lml_loss(s, stored(), k),
+}
+EXTREMES = {"ties": 3, "equal": 8, "wide": 3, "offset": 1, "infinite": 3, "few": 8}  # and the k that they are tried with
+
+
+def stored() -> Any:
+    return sl.labels.SparseLabels.of(MATRIX.clamp(min=0).to_sparse_csr())
+
+
+def scores(kind: str) -> Tensor:
+    s = torch.randn(ROWS, LABELS, generator=torch.Generator().manual_seed(2)).to(DEVICE) * 2
+    if kind == "ties":
+        return s.round()
+    if kind == "equal":
+        return torch.full_like(s, 0.25)
+    if kind == "offset":
+        return s + 1e4
+    if kind == "wide":
+        return s * 100
+    if kind == "infinite":
+        s[:, 1::3], s[0, 4] = -torch.inf, torch.inf
+    if kind == "few":
+        return torch.full_like(s, -torch.inf).index_fill(1, torch.tensor([5, 7, 20], device=DEVICE), 1.0)
+    return s
+
+
+def value_and_gradient(call: Callable[..., Tensor], s: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    x = s.clone().requires_grad_()
+    value = call(x, k)
+    value[value.detach().isfinite()].sum().backward()
+    assert x.grad is not None
+    return value.detach().double(), x.grad.double()
+
+
+def check(name: str, s: Tensor, k: int, tolerance: float = 1e-5) -> None:
+    """Against the twin in float64. Which of several equal scores is the k-th is not said: gradients are compared in the
+    order of their size."""
+    value, slope = value_and_gradient(CALLS[name], s, k)
+    with kernels.use("torch"):
+        exact, slopes = value_and_gradient(CALLS[name], s.double(), k)
+    finite = exact.isfinite()
+    assert torch.equal(value[~finite], exact[~finite])
+    assert ((value - exact)[finite].abs() <= tolerance * (exact[finite].abs() + 0.1)).all(), (value, exact)
+    if name.startswith(("hinge", "truncated")):
+        slope, slopes = slope.sort(-1).values, slopes.sort(-1).values
+    largest = slopes.abs().amax(-1, keepdim=True)
+    assert ((slope - slopes).abs() <= tolerance * largest + 1e-37).all(), (slope - slopes).abs().max()
+
+
+@pytest.fixture(autouse=True)
+def _triton() -> Iterator[None]:
+    with kernels.use("triton"):
+        yield
+        kernels.check()
+
+
+@pytest.fixture
+def streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for family in FAMILIES:
+        if hasattr(family, "shape_of"):
+            monkeypatch.setattr(family, "shape_of", lambda labels, *_: Shape(8, 1, True))
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kernels that were launched."""
+    names: list[str] = []
+    for family in FAMILIES:
+
+        def noted(kernel: Any, *args: Any, **options: Any) -> None:
+            names.append(kernel.fn.__name__)
+            launch.launch(kernel, *args, **options)
+
+        monkeypatch.setattr(family, "launch", noted)
+    return names
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_rows_in_registers(name: str, served: list[str]) -> None:
+    check(name, scores("plain"), 3)
+    assert served
+
+
+@pytest.mark.parametrize("kind", EXTREMES)
+@pytest.mark.parametrize("name", [name for name in CALLS if "stored" not in name and name != "marginals"])
+def test_extreme_rows(name: str, kind: str) -> None:
+    check(name, scores(kind), EXTREMES[kind])
+
+
+@pytest.mark.usefixtures("streamed")
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "marginals"])
+def test_streamed_rows(name: str) -> None:
+    check(name, scores("ties"), 2)
+
+
+@pytest.mark.usefixtures("streamed")
+@pytest.mark.parametrize("name", ["lml", "lml loss"])
+def test_streamed_rows_whose_largest_scores_share_a_lane(name: str) -> None:
+    """The power sums do not converge there: the row is looked through again."""
+    check(name, scores("plain").index_fill(1, torch.arange(0, LABELS, 8, device=DEVICE), 4.0), 1)
+
+
+@pytest.mark.parametrize("name", ["smooth", "truncated, matrix", "lml", "lml loss", "log sum"])
+def test_a_nan_makes_its_row_nan_and_no_other(name: str) -> None:
+    s = scores("plain")
+    s[2, 3] = torch.nan
+    call = CALLS[name] if name in ("lml", "log sum") else CALLS["hinge"]
+    x = s.clone().requires_grad_()
+    value = call(x, 2)
+    value.sum().backward()
+    assert x.grad is not None
+    assert bool(value[2].isnan().all())
+    assert not bool(value[:2].isnan().any())
+    assert bool(x.grad[2].isnan().all())
+    assert not bool(x.grad[:2].isnan().any())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_read_as_it_is(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No copy of the scores in float32 is made: the kernel is handed the scores themselves."""
+    seen: list[torch.dtype] = []
+
+    def noted(kernel: Any, programs: int, first: Tensor, *args: Any, **options: Any) -> None:
+        seen.append(first.dtype)
+        launch.launch(kernel, programs, first, *args, **options)
+
+    for family in FAMILIES:
+        if family.__name__.endswith(("topk", "lml")):
+            monkeypatch.setattr(family, "launch", noted)
+    s = scores("plain").to(dtype)
+    for name in ("smooth", "lml"):
+        x = s.clone().requires_grad_()
+        CALLS[name](x, 2).float().sum().backward()
+        value, slope = value_and_gradient(CALLS[name], s, 2)
+        with kernels.use("torch"):
+            exact, slopes = value_and_gradient(CALLS[name], s.double(), 2)
+        assert slope.isfinite().all()
+        assert (value - exact).abs().max() <= 4e-2
+        assert (slope - slopes).abs().max() <= 2 ** (-7 if dtype == torch.bfloat16 else -10) * slopes.abs().max()
+        assert x.grad is not None
+        assert x.grad.dtype == dtype
+    assert set(seen) == {dtype}
+
+
+def test_no_gradient_is_written_where_none_is_asked_for() -> None:
+    s = scores("plain")
+    for name in ("smooth", "truncated", "lml loss"):
+        with torch.no_grad():
+            value = CALLS[name](s, 3)
+        with kernels.use("torch"):
+            torch.testing.assert_close(value.double(), CALLS[name](s.double(), 3), rtol=1e-5, atol=1e-6)
+
+
+def test_vmap_and_second_derivatives() -> None:
+    s = torch.stack([scores("plain"), scores("plain").flip(0)])
+    call = CALLS["smooth"]
+    batched = torch.func.vmap(torch.func.grad(lambda x: call(x, 2)))(s)
+    torch.testing.assert_close(batched[1].double(), value_and_gradient(call, s[1], 2)[1], rtol=1e-5, atol=1e-6)
+    x = s[0].clone().requires_grad_()
+    (first,) = torch.autograd.grad(call(x, 2), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.square().sum(), x)
+    with kernels.use("torch"):
+        z = s[0].double().requires_grad_()
+        (first,) = torch.autograd.grad(call(z, 2), z, create_graph=True)
+        (exact,) = torch.autograd.grad(first.square().sum(), z)
+    torch.testing.assert_close(second.double(), exact, rtol=1e-4, atol=1e-6)
+
+
+# ---- nothing waits
+
+
+class NoWaiting(TorchDispatchMode):
+    """Forbids what makes the host wait for a device: looking at a number, and results as large as values say."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        assert name not in ("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal"), f"{name} waits"
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if "stored" not in name])
+def test_nothing_waits_for_the_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_flags, "waits", lambda tensor: True)
+    for k in (2, 9):  # by the kernel, and by the twin
+        x = scores("plain").requires_grad_()
+        with NoWaiting():
+            CALLS[name](x, k).sum().backward()
+        assert x.grad is not None
+        assert bool(x.grad.isfinite().all())
+
+
+@pytest.mark.parametrize("kind", ["index", "matrix"])
+def test_a_wrong_target_is_told_by_the_next_call(kind: str) -> None:
+    s = scores("plain")
+    target = (torch.tensor([5, LABELS, 3]) if kind == "index" else torch.full((ROWS, LABELS), 2)).to(DEVICE)
+    before = device_flags._devices[s.device].counts["truncated_entropy"]
+    F.truncated_entropy_loss(s, target, 2)
+    if not INTERPRETED:
+        torch.cuda.synchronize()
+        F.truncated_entropy_loss(s, INDEX, 2)  # the flag is on its way to the host
+        torch.cuda.synchronize()
+    with pytest.raises(ShortlistError, match=rf"truncated_entropy was given, in its call {before + 1}, .* not allowed"):
+        F.truncated_entropy_loss(s, INDEX, 2)
+    F.truncated_entropy_loss(s, INDEX, 2)  # told once
+
+
+def test_a_wrong_target_is_told_at_once_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    s, wrong = scores("plain"), torch.tensor([5, LABELS, 3], device=DEVICE)
+    monkeypatch.setenv("SHORTLIST_CHECKS", "1")
+    with pytest.raises(ShortlistError):
+        F.smooth_topk_loss(s, wrong, 2)
+    monkeypatch.delenv("SHORTLIST_CHECKS")
+    F.smooth_topk_loss(s, wrong, 2)
+    with pytest.raises(ShortlistError, match="flat position 1"):
+        kernels.check()
+
+
+def test_wrong_weights_are_told_later_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_flags, "waits", lambda tensor: True)
+    F.smooth_topk_loss(scores("plain"), INDEX, 2, sample_weight=-WEIGHT)
+    with pytest.raises(ShortlistError, match=r"smooth_topk was given.*a weight"):
+        kernels.check()
+
+
+# ---- bytes
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="the interpreter counts")
+@pytest.mark.parametrize(
+    "name", ["smooth", "hinge", "truncated", "log sum", "lml", "lml loss"]
+)
+def test_a_row_is_read_once_or_twice_and_written_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As cross-entropy's, forward and gradient: 8 bytes per label of float32 in registers, 12 where it is streamed."""
+    n = 64
+    s = torch.randn(1, n, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    row = {
+        "smooth": lambda: F.smooth_topk_loss(s, torch.tensor([5]), 2),
+        "hinge": lambda: F.topk_hinge_loss(s, torch.tensor([5]), 2),
+        "truncated": lambda: F.truncated_entropy_loss(s, torch.tensor([5]), 2),
+        "log sum": lambda: F.log_subset_sum(s, 2),
+        "lml": lambda: F.lml(s, 2),
+        "lml loss": lambda: F.lml_loss(s, torch.tensor([5]), 2),
+    }[name]
+    for expected in (8, 12):
+        with counted() as bytes_:
+            row()
+        few = bytes_.read + bytes_.written - expected * n  # what adds the rows up
+        assert 0 <= few <= 64, (bytes_.read / n, bytes_.written / n)
+        for family in FAMILIES:
+            if hasattr(family, "shape_of"):
+                monkeypatch.setattr(family, "shape_of", lambda labels, *_: Shape(16, 1, True))
