@@ -150,8 +150,9 @@ def truncated_entropy_kernel(
 
 
 def _truncated_entropy(
-    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: bool, k: int
-) -> Any:
+    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: bool,
+    k: int,
+) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
     rows, labels = scores.shape
     block, warps, streamed = shape_of(labels)
