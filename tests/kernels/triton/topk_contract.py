@@ -106,7 +106,7 @@ def _triton() -> Iterator[None]:
 def streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     for family in FAMILIES:
         if hasattr(family, "shape_of"):
-            monkeypatch.setattr(family, "shape_of", lambda labels, *_: Shape(8, 1, True))
+            monkeypatch.setattr(family, "shape_of", lambda labels, *_, **__: Shape(8, 1, True))
 
 
 @pytest.fixture
@@ -296,4 +296,4 @@ def test_a_row_is_read_once_or_twice_and_written_once(name: str, monkeypatch: py
         assert 0 <= few <= 64, (bytes_.read / n, bytes_.written / n)
         for family in FAMILIES:
             if hasattr(family, "shape_of"):
-                monkeypatch.setattr(family, "shape_of", lambda labels, *_: Shape(16, 1, True))
+                monkeypatch.setattr(family, "shape_of", lambda labels, *_, **__: Shape(16, 1, True))

@@ -389,7 +389,7 @@ def _lml(scores: Tensor, k_rows: Tensor | None, k: int) -> Any:
     rows, labels = scores.shape
     p = torch.empty(scores.shape, dtype=kept_type(scores.dtype), device=scores.device)
     frame = scores.new_empty((rows, 3), dtype=torch.float64)
-    block, warps, streamed = shape_of(labels)
+    block, warps, streamed = shape_of(labels, streamed_warps=8)
     with on_device(scores):
         launch(
             lml_kernel, rows, scores, p, frame, labels, scores.stride(0),
@@ -402,7 +402,7 @@ def _lml_backward(scores: Tensor, p: Tensor, frame: Tensor, upstream: Tensor) ->
     scores, upstream = rows_of(scores), rows_of(upstream)
     rows, labels = scores.shape
     out = torch.empty(p.shape, dtype=p.dtype, device=p.device)
-    block, warps, streamed = shape_of(labels)
+    block, warps, streamed = shape_of(labels, streamed_warps=8)
     with on_device(scores):
         launch(
             lml_backward_kernel, rows, scores, frame, upstream, out, labels, scores.stride(0), upstream.stride(0),
@@ -417,7 +417,7 @@ def _lml_loss(
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
     rows, labels = scores.shape
-    block, warps, streamed = shape_of(labels)
+    block, warps, streamed = shape_of(labels, streamed_warps=8)
     with on_device(scores):
         launch(
             lml_loss_kernel, rows, *call.arguments,
