@@ -92,7 +92,8 @@ def _of_nvidia(made: Any) -> Resources:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.ptx"
         path.write_text(text)
-        command = [str(ptxas), "-v", f"--gpu-name={arch}", str(path), "-o", str(path.with_suffix(".cubin"))]
+        options = ["-v", "--regAllocOptLevel=2", f"--gpu-name={arch}"]  # as triton calls it
+        command = [str(ptxas), *options, str(path), "-o", str(path.with_suffix(".cubin"))]
         done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise ShortlistError(f"{ptxas.name} failed: {done.stderr}")
