@@ -24,7 +24,8 @@ template <class T> Moments exponentials(T* x, int64_t n_padded, T pivot, T scale
     const int64_t end = block + kBlock < n_padded ? block + kBlock : n_padded;
     Vec<T> one{}, two{};
     for (int64_t j = block; j < end; j += 2 * W) {
-      const Vec<T> a = exp<T>((load(x + j) - pivot) * scale), b = exp<T>((load(x + j + W) - pivot) * scale);
+      const Vec<T> a = exp<T, false>((load(x + j) - pivot) * scale);
+      const Vec<T> b = exp<T, false>((load(x + j + W) - pivot) * scale);
       store(x + j, a);
       store(x + j + W, b);
       one += a + b;
@@ -36,7 +37,7 @@ template <class T> Moments exponentials(T* x, int64_t n_padded, T pivot, T scale
   return out;
 }
 
-inline int64_t padded_odds(int64_t k) { return (k + 15) / 16 * 16; }
+inline int64_t padded_odds(int64_t k) { return (k + 31) / 32 * 32; }  // four vectors of double, of any instruction set
 inline int64_t pairs_of_vectors(int64_t k) {  // what of them has to be looked at
   constexpr int64_t two = 2 * kWidth<double>;
   return (k + two - 1) / two * two;
@@ -58,9 +59,8 @@ template <class T> double leave_odds(const Top<T>& top, double pivot, double sca
   return total<double>(sum);
 }
 
-// Sums of q, q^2, q^3 for q = a t/(1 + a t); q itself goes to `keep` where it is asked for (whole vectors below n only).
-template <bool Keep = false, class T>
-Moments shares(const T* a, int64_t n_padded, T t, T* keep = nullptr, int64_t n = 0) {
+// Sums of q, q^2, q^3 for q = a t/(1 + a t); q itself goes to `keep`, padded as a is, where it is asked for.
+template <bool Keep = false, class T> Moments shares(const T* a, int64_t n_padded, T t, T* keep = nullptr) {
   constexpr int W = kWidth<T>;
   Moments out;
   for (int64_t block = 0; block < n_padded; block += kBlock) {
@@ -68,18 +68,14 @@ Moments shares(const T* a, int64_t n_padded, T t, T* keep = nullptr, int64_t n =
     Vec<T> one{}, two{}, three{};
     for (int64_t j = block; j < end; j += 2 * W) {
       const Vec<T> e = load(a + j) * t, f = load(a + j + W) * t;
-      const Vec<T> q = e / (e + T(1)), p = f / (f + T(1));
+      const Vec<T> q = divided<T>(e, e + T(1)), p = divided<T>(f, f + T(1));
       const Vec<T> qq = q * q, pp = p * p;
       one += q + p;
       two += qq + pp;
       three += qq * q + pp * p;
       if constexpr (Keep) {
-        if (j + 2 * W <= n) {
-          store(keep + j, q);
-          store(keep + j + W, p);
-        } else if (j + W <= n) {
-          store(keep + j, q);
-        }
+        store(keep + j, q);
+        store(keep + j + W, p);
       }
     }
     out.first += total<T>(one);
@@ -94,36 +90,35 @@ struct Balance {
   double evaluated;  // where the kept shares were computed: delta less the last, small step
 };
 
-// x close to the solution, from the rest's first two moments alone: its sum replaced by x m1/(1 + x m2/m1). Two steps of
-// Newton in log x, whose logarithm and exponential may be rough too (Pade): what they lead to is not.
+// x close to the solution, from the rest's first two moments alone: its sum replaced by x m1/(1 + x m2/m1). Where the top's
+// sum is replaced by w m/(1 + w m/k), m that of the odds, x solves a quadratic. Then a step of Newton in log x with the top's
+// own sum, whose logarithm and exponential may be rough too (Pade): what they lead to is not.
 inline double rough_balance(Moments rest, const double* v, int64_t k, double sum_v, double both) {
-  const double spread = rest.second / rest.first;
-  double x = std::sqrt(sum_v / rest.first * both);
-  for (int step = 0; step < 2; ++step) {
-    const Moments out = shares(v, pairs_of_vectors(k), both / x);
-    const double damped = 1 + x * spread, ratio = x * rest.first / (damped * out.first);
-    const double move = 2 * (ratio - 1) / (ratio + 1) / (1 / damped + 1 - out.second / out.first);
-    x *= (12 - 6 * move + move * move) / (12 + 6 * move + move * move);
-  }
-  return x;
+  const double spread = rest.second / rest.first, odds = sum_v * both;
+  const double half = 0.5 * odds * (1 / double(k) - spread / rest.first), root = std::sqrt(half * half + odds / rest.first);
+  double x = half > 0 ? odds / rest.first / (root + half) : root - half;
+  const Moments out = shares(v, pairs_of_vectors(k), both / x);
+  const double damped = 1 + x * spread, ratio = x * rest.first / (damped * out.first);
+  const double move = 2 * (ratio - 1) / (ratio + 1) / (1 / damped + 1 - out.second / out.first);
+  return x * (12 - 6 * move + move * move) / (12 + 6 * move + move * move);
 }
 
 // Halley on f = log(sum rest) - log(sum top), safeguarded by the bracket it builds. The last step is at most
 // `tolerance`; the error left is about its cube.
 template <bool Keep = false, class T>
 Balance balance(const T* r, int64_t n_padded, Moments moments, const double* v, int64_t k, double sum_v, double gap,
-                double tolerance, T* keep = nullptr, int64_t n = 0) {
+                double tolerance, T* keep = nullptr) {
   const double half = gap / 2;
   if (gap > 100) {  // so far apart that no denominator differs from 1
     const double delta = 0.5 * std::log(sum_v / moments.first);
-    if (Keep) shares<Keep>(r, n_padded, T(std::exp(delta - half)), keep, n);
+    if (Keep) shares<Keep>(r, n_padded, T(std::exp(delta - half)), keep);
     return {delta, delta};
   }
   const double both = std::exp(-gap);  // x w
   double x = rough_balance(moments, v, k, sum_v, both), delta = std::log(x) + half;
   double low = -INFINITY, high = INFINITY;
   for (int step = 0; step < 60; ++step) {
-    const Moments in = shares<Keep>(r, n_padded, T(x), keep, n), out = shares(v, pairs_of_vectors(k), both / x);
+    const Moments out = shares(v, pairs_of_vectors(k), both / x), in = shares<Keep>(r, n_padded, T(x), keep);
     const double f = std::log(in.first / out.first);
     (f > 0 ? high : low) = delta;
     const double rise = 1 - in.second / in.first, fall = 1 - out.second / out.first, slope = rise + fall;

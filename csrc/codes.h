@@ -59,14 +59,4 @@ template <class T> void read_codes(LossCall& call, int64_t row, int64_t begin, i
   read_piece(call, row, begin, count, code, true);
 }
 
-// The first `count` elements of a vector, at the end of a row.
-template <class T> inline Vec<T> load_part(const T* p, int64_t count, T rest) {
-  Vec<T> v = splat(rest);
-  std::memcpy(&v, p, size_t(count) * sizeof(T));
-  return v;
-}
-template <class T> inline void store_part(T* p, Vec<T> v, int64_t count) {
-  std::memcpy(p, &v, size_t(count) * sizeof(T));
-}
-
 }  // namespace SHORTLIST_ISA

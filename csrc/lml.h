@@ -14,6 +14,7 @@ template <> constexpr double kStep<double> = 1e-5;
 
 template <class T> struct Frame {
   T* r;              // padded: odds of the rest relative to the largest of them; 0 for the top
+  T* q;              // padded: the rest's probabilities at `evaluated`, or null
   double* v;         // odds of the top, relative to the smallest of them
   Top<T> top;        // k entries (fewer: every usable label is in it and there is nothing to solve)
   double high, low;  // s_[k], s_[k+1]
@@ -29,9 +30,8 @@ template <class T> struct Frame {
   }
 };
 
-// keep: the row's probabilities at `evaluated`, whole vectors of rest labels only (see balance), or null
-template <bool Keep, class T> Frame<T> solve_frame(const T* s, int64_t n, int64_t k, T* keep) {
-  static thread_local Scratch rows, odds;
+template <bool Keep, class T> Frame<T> solve_frame(const T* s, int64_t n, int64_t k) {
+  static thread_local Scratch rows, kept, odds;
   Frame<T> f{};
   Peaks<T> peaks;
   f.r = rows.get<T>(padded(n));
@@ -51,14 +51,15 @@ template <bool Keep, class T> Frame<T> solve_frame(const T* s, int64_t n, int64_
   const double sum_v = leave_odds(f.top, f.high, 1.0, f.v);
   for (int64_t i = 0; i < k; ++i) f.r[f.top.index[i]] = kMinusInf<T>;
   const Moments moments = exponentials(f.r, padded(n), low, T(1));
-  const Balance b = balance<Keep>(f.r, padded(n), moments, f.v, k, sum_v, f.gap, kStep<T>, keep, n);
+  f.q = Keep ? kept.get<T>(padded(n)) : nullptr;
+  const Balance b = balance<Keep>(f.r, padded(n), moments, f.v, k, sum_v, f.gap, kStep<T>, f.q);
   f.delta = b.delta;
   f.evaluated = b.evaluated;
   return f;
 }
 
 template <class T> void lml_row(const T* s, int64_t n, int64_t k, T* p, double* frame) {
-  const Frame<T> f = solve_frame<true>(s, n, k, p);
+  const Frame<T> f = solve_frame<true>(s, n, k);
   frame[0] = f.high;
   frame[1] = f.low;
   frame[2] = f.solved ? f.delta : kNaN<double>;  // NaN: nothing to differentiate
@@ -68,16 +69,13 @@ template <class T> void lml_row(const T* s, int64_t n, int64_t k, T* p, double* 
     return;
   }
   // From the probabilities q at the last evaluation to those one small step e further, without a division:
-  // p = q + e q (1 - q) (1 + e/2 (1 - 2q)), and e^3 is nothing.
+  // p = q + q (1 - q) (e + e^2/2 - e^2 q), and e^3 is nothing.
   constexpr int W = kWidth<T>;
-  const T e = T(f.delta - f.evaluated), base = T(1) + e / 2;
-  const auto moved = [&](Vec<T> q) { return q + q * (T(1) - q) * e * (base - q * e); };
+  const T e = T(f.delta - f.evaluated), square = e * e, base = e + square / 2;
+  const auto moved = [&](Vec<T> q) { return q + (q - q * q) * (base - q * square); };
   int64_t j = 0;
-  for (; j + W <= n; j += W) store(p + j, moved(load(p + j)));
-  if (j < n) {
-    const Vec<T> odds = load(f.r + j) * T(std::exp(f.evaluated - f.gap / 2)), tail = moved(odds / (odds + T(1)));
-    std::memcpy(p + j, &tail, size_t(n - j) * sizeof(T));
-  }
+  for (; j + W <= n; j += W) store(p + j, moved(load(f.q + j)));
+  if (j < n) store_part(p + j, moved(load(f.q + j)), n - j);
   const double w = std::exp(-f.delta - f.gap / 2);
   for (int64_t i = 0; i < k; ++i)  // a label tied with the largest of the rest gets what that one got, to the last bit
     p[f.top.index[i]] = double(f.top.value[i]) == f.low ? p[f.next] : T(1 / (1 + f.v[i] * w));
@@ -93,45 +91,46 @@ void lml_backward_row(const T* s, const T* p, const double* frame, const T* g, i
     for (int64_t j = 0; j < n; ++j) grad[j] = p[j] == p[j] ? T(0) : p[j];
     return;
   }
-  T* h = rows.get<T>(padded(n));
-  const auto exact = [&](int64_t i) {
-    const double at = double(s[i]) > double(kMost<T>) ? double(kMost<T>) : double(s[i]);
-    const double t = at > low ? (at - high) + (gap / 2 + delta) : (at - low) + (delta - gap / 2);
-    h[i] = T(sigmoid(t) * sigmoid(-t));
-  };
+  int32_t* large = rows.get<int32_t>(n);  // labels with p > 1/2
+  int64_t count = 0, j = 0;
   double sum = 0, dot = 0;
-  int64_t j = 0;
-  while (j + W <= n) {
+  while (j < n) {
     const int64_t end = j + kBlock < n ? j + kBlock : n;
     Vec<T> sums{}, dots{};
-    for (; j + W <= end; j += W) {
-      const Vec<T> q = load(p + j);
-      Vec<T> hq = q * (T(1) - q);
-      const unsigned large = bits<T>(q > T(0.5));
-      store(h + j, hq);
-      if (large) {
-        for (unsigned m = large; m; m &= m - 1) exact(j + __builtin_ctz(m));
-        hq = load(h + j);
-      }
-      sums += hq;
-      dots += hq * load(g + j);
+    for (; j < end; j += W) {
+      const bool whole = j + W <= n;
+      const Vec<T> q = whole ? load(p + j) : load_part(p + j, n - j, T(0)), up = whole ? load(g + j) : load_part(g + j, n - j, T(0));
+      const Int<T> over = q > T(0.5);
+      const Vec<T> h = over ? Vec<T>{} : q - q * q;
+      for (unsigned m = bits<T>(over); m; m &= m - 1) large[count++] = int32_t(j + __builtin_ctz(m));
+      sums += h;
+      dots += h * up;
     }
     sum += total<T>(sums);
     dot += total<T>(dots);
   }
-  for (; j < n; ++j) {
-    exact(j);
-    sum += h[j];
-    dot += double(h[j]) * g[j];
+  const auto exact = [&](int64_t i) {
+    const double at = double(s[i]) > double(kMost<T>) ? double(kMost<T>) : double(s[i]);
+    const double t = at > low ? (at - high) + (gap / 2 + delta) : (at - low) + (delta - gap / 2);
+    return sigmoid(t) * sigmoid(-t);
+  };
+  for (int64_t i = 0; i < count; ++i) {
+    const double h = exact(large[i]);
+    sum += h;
+    dot += h * double(g[large[i]]);
   }
   // Saturated: every h is tiny, and so is the gradient; what it would be is below the type's own resolution of p.
   const T mean = sum > 0 ? T(dot / sum) : T(0);
-  for (j = 0; j + W <= n; j += W) store(grad + j, load(h + j) * (load(g + j) - mean));
-  for (; j < n; ++j) grad[j] = h[j] * (g[j] - mean);
+  for (j = 0; j + W <= n; j += W) {
+    const Vec<T> q = load(p + j);
+    store(grad + j, (q - q * q) * (load(g + j) - mean));
+  }
+  for (; j < n; ++j) grad[j] = (p[j] - p[j] * p[j]) * (g[j] - mean);
+  for (int64_t i = 0; i < count; ++i) grad[large[i]] = T(exact(large[i])) * (g[large[i]] - mean);
 }
 
 template <class T> double lml_loss_row(const T* s, int64_t n, int64_t k, const Present& y, double weight, T* grad) {
-  const Frame<T> f = solve_frame<false>(s, n, k, static_cast<T*>(nullptr));
+  const Frame<T> f = solve_frame<false>(s, n, k);
   if (f.nan) return kNaN<double>;
   if (!f.solved) {
     if (grad) fill(grad, n, T(0));

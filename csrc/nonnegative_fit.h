@@ -65,7 +65,7 @@ struct Combination {
     if (!(gain > best_gain)) return;
     best_gain = gain;
     for (double& one : best) one = 0;
-    for (int i = 0; i < size; ++i) best[member[i]] = x[i];
+    for (int i = 0; i < size && i < kMostAtoms; ++i) best[member[i]] = x[i];
   }
 };
 

@@ -88,6 +88,10 @@ template <class T> inline T bounded(T x) { return x > kMost<T> ? kMost<T> : x < 
 
 template <class T> constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
 
+template <class T> void fill(T* out, int64_t n, T value) {
+  for (int64_t j = 0; j < n; ++j) out[j] = value;
+}
+
 // The largest entry of each of 4 W interleaved parts of a row: a first look at where its large entries are.
 template <class T> struct Peaks {
   Vec<T> part[4];
@@ -96,14 +100,13 @@ template <class T> struct Peaks {
 // The row with +inf replaced by a huge number, padded with -inf to a whole number of blocks. True if it holds a NaN.
 template <class T> bool finite_copy(const T* s, int64_t n, T* out, Peaks<T>& peaks) {
   constexpr int W = kWidth<T>;
-  Int<T> not_nan = Int<T>{} == Int<T>{};
-  for (Vec<T>& part : peaks.part) part = splat(kMinusInf<T>);
+  Vec<T> sum[4] = {}, peak[4];  // sum: NaN where an entry is one, or where infinities of both signs meet
+  for (Vec<T>& part : peak) part = splat(kMinusInf<T>);
   const auto block = [&](const T* from, T* to) {
     for (int q = 0; q < 4; ++q) {
-      Vec<T> x = load(from + q * W);
-      not_nan &= x == x;
-      x = x > kMost<T> ? splat(kMost<T>) : x;
-      peaks.part[q] = x > peaks.part[q] ? x : peaks.part[q];
+      const Vec<T> x = load(from + q * W);
+      sum[q] += x;
+      peak[q] = greater<T>(x, peak[q]);
       store(to + q * W, x);
     }
   };
@@ -116,7 +119,21 @@ template <class T> bool finite_copy(const T* s, int64_t n, T* out, Peaks<T>& pea
     j += 4 * W;
   }
   for (; j < padded(n); ++j) out[j] = kMinusInf<T>;
-  return bits<T>(~not_nan) != 0;
+  Int<T> nan{}, huge{};
+  for (int q = 0; q < 4; ++q) {
+    nan |= sum[q] != sum[q];
+    huge |= peak[q] > kMost<T>;
+    peaks.part[q] = peak[q];
+  }
+  if (bits<T>(nan))
+    for (int64_t i = 0; i < n; ++i)
+      if (s[i] != s[i]) return true;
+  if (bits<T>(huge)) {
+    const Vec<T> most = splat(kMost<T>);
+    for (Vec<T>& part : peaks.part) part = part > most ? most : part;
+    for (int64_t i = 0; i < padded(n); i += W) store(out + i, load(out + i) > most ? most : load(out + i));
+  }
+  return false;
 }
 
 // The peaks of a padded row that has been changed since it was copied.
@@ -127,13 +144,9 @@ template <class T> Peaks<T> find_peaks(const T* x, int64_t n_padded) {
   for (int64_t j = 0; j < n_padded; j += 4 * W)
     for (int q = 0; q < 4; ++q) {
       const Vec<T> v = load(x + j + q * W);
-      peaks.part[q] = v > peaks.part[q] ? v : peaks.part[q];
+      peaks.part[q] = greater<T>(v, peaks.part[q]);
     }
   return peaks;
-}
-
-template <class T> void fill(T* out, int64_t n, T value) {
-  for (int64_t j = 0; j < n; ++j) out[j] = value;
 }
 
 }  // namespace SHORTLIST_ISA

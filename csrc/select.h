@@ -64,25 +64,32 @@ template <class T> T just_below(T x) {
   return std::fabs(x) > tiny ? std::nextafter(x, kMinusInf<T>) : -2 * tiny;
 }
 
-// The k-th largest of the peaks: for each how many are larger, all at once.
-template <class T> T kth_peak(const Peaks<T>& peaks, int64_t k) {
+// The k-th largest of these vectors' numbers: for each how many are larger, all at once.
+template <int Parts, class T> T kth_among(const Vec<T>* part, int64_t k) {
   constexpr int W = kWidth<T>;
-  alignas(64) T flat[4 * W];
-  std::memcpy(flat, peaks.part, sizeof flat);
-  Int<T> larger[4] = {};
-  for (int i = 0; i < 4 * W; ++i) {
+  alignas(64) T flat[Parts * W];
+  std::memcpy(flat, part, sizeof flat);
+  Int<T> larger[Parts] = {};
+  for (int i = 0; i < Parts * W; ++i) {
     const Vec<T> one = splat(flat[i]);
-    for (int q = 0; q < 4; ++q) larger[q] -= one > peaks.part[q];
+    for (int q = 0; q < Parts; ++q) larger[q] -= one > part[q];
   }
   Vec<T> least = splat(std::numeric_limits<T>::infinity());  // of those that fewer than k are larger than
   const Vec<T> none = least;
-  for (int q = 0; q < 4; ++q) {
-    const Vec<T> among = larger[q] < Whole<T>(k) ? peaks.part[q] : none;
+  for (int q = 0; q < Parts; ++q) {
+    const Vec<T> among = larger[q] < Whole<T>(k) ? part[q] : none;
     least = among < least ? among : least;
   }
   T out = least[0];
   for (int l = 1; l < W; ++l) out = least[l] < out ? least[l] : out;
   return out;
+}
+
+// The k-th largest of the peaks, or of the larger of each four where those are many beside k: hardly more entries pass it.
+template <class T> T kth_peak(const Peaks<T>& peaks, int64_t k) {
+  if (2 * k > kWidth<T>) return kth_among<4, T>(peaks.part, k);
+  const Vec<T> larger = greater<T>(greater<T>(peaks.part[0], peaks.part[1]), greater<T>(peaks.part[2], peaks.part[3]));
+  return kth_among<1, T>(&larger, k);
 }
 
 constexpr int64_t kFewPass = 96;  // entries above the threshold that are ranked at once

@@ -19,11 +19,13 @@ constexpr int kVectorBytes = 32;  // the baseline build splits it in two
 template <class T> struct Types;
 template <> struct Types<float> {
   typedef float Vec __attribute__((vector_size(kVectorBytes)));
+  typedef float InMemory __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));  // anywhere in memory
   typedef int32_t Int __attribute__((vector_size(kVectorBytes)));
   typedef int32_t Whole;
 };
 template <> struct Types<double> {
   typedef double Vec __attribute__((vector_size(kVectorBytes)));
+  typedef double InMemory __attribute__((vector_size(kVectorBytes), aligned(8), may_alias));
   typedef int64_t Int __attribute__((vector_size(kVectorBytes)));
   typedef int64_t Whole;
 };
@@ -32,13 +34,30 @@ template <class T> using Int = typename Types<T>::Int;
 template <class T> using Whole = typename Types<T>::Whole;  // an element of Int
 template <class T> constexpr int kWidth = kVectorBytes / sizeof(T);
 
-template <class T> inline Vec<T> load(const T* p) {
-  Vec<T> v;
-  std::memcpy(&v, p, sizeof v);
+// Not by memcpy: GCC would copy from memory to memory, and load a second time what is computed with.
+template <class T> inline Vec<T> load(const T* p) { return *reinterpret_cast<const typename Types<T>::InMemory*>(p); }
+template <class T> inline void store(T* p, Vec<T> v) { *reinterpret_cast<typename Types<T>::InMemory*>(p) = v; }
+template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
+
+// The first `count` elements of a vector, at the end of a row.
+template <class T> inline Vec<T> load_part(const T* p, int64_t count, T rest) {
+  Vec<T> v = splat(rest);
+  std::memcpy(&v, p, size_t(count) * sizeof(T));
   return v;
 }
-template <class T> inline void store(T* p, Vec<T> v) { std::memcpy(p, &v, sizeof v); }
-template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
+template <class T> inline void store_part(T* p, Vec<T> v, int64_t count) {
+  std::memcpy(p, &v, size_t(count) * sizeof(T));
+}
+
+// The greater of two; where one is NaN, the second. GCC finds the instruction for it, but not AVX-512's.
+template <class T> inline Vec<T> greater(Vec<T> a, Vec<T> b) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return (Vec<T>)_mm512_max_ps((__m512)a, (__m512)b);
+  else return (Vec<T>)_mm512_max_pd((__m512d)a, (__m512d)b);
+#else
+  return a > b ? a : b;
+#endif
+}
 
 // One bit per element of a comparison's result.
 template <class T> inline unsigned bits(Int<T> m) {
@@ -62,10 +81,25 @@ template <class T> inline unsigned bits(Int<T> m) {
 #endif
 }
 
+// The sum of a vector's elements, in double: halves are added until one number is left.
+template <class T, int N> struct Elements {
+  typedef T Vec __attribute__((vector_size(N * sizeof(T))));
+};
+template <int N> inline double total_of(typename Elements<double, N>::Vec v) {
+  if constexpr (N == 2) {
+    return v[0] + v[1];
+  } else {
+    typename Elements<double, N / 2>::Vec half[2];
+    std::memcpy(half, &v, sizeof v);
+    return total_of<N / 2>(half[0] + half[1]);
+  }
+}
 template <class T> inline double total(Vec<T> v) {
-  double sum = 0;
-  for (int i = 0; i < kWidth<T>; ++i) sum += double(v[i]);
-  return sum;
+  constexpr int N = kWidth<T> / 2;
+  typename Elements<T, N>::Vec half[2];
+  std::memcpy(half, &v, sizeof v);
+  using Wide = typename Elements<double, N>::Vec;
+  return total_of<N>(__builtin_convertvector(half[0], Wide) + __builtin_convertvector(half[1], Wide));
 }
 
 // e^x = 2^m e^r with m = round(x / ln 2) and |r| <= ln 2 / 2. ln 2 in two parts, of which m times the first is exact, is
@@ -94,7 +128,7 @@ inline Vec<float> exp_polynomial(Vec<float> r) {
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
-  return p * (r * r) + (r + 1.0f);
+  return (p * r + 1.0f) * r + 1.0f;
 }
 inline Vec<double> exp_polynomial(Vec<double> r) {
   Vec<double> p = r * (1.0 / 6227020800.0) + (1.0 / 479001600.0);
@@ -108,25 +142,38 @@ inline Vec<double> exp_polynomial(Vec<double> r) {
   p = p * r + 1.0 / 24.0;
   p = p * r + 1.0 / 6.0;
   p = p * r + 0.5;
-  return p * (r * r) + (r + 1.0);
+  return (p * r + 1.0) * r + 1.0;
 }
 
-// e^x for x <= 0 (or small); 0 below the smallest normal number; a NaN stays one, whatever its bits.
-template <class T> inline Vec<T> exp(Vec<T> x) {
+// e^x for x <= 0 (or small); 0 below the smallest normal number; a NaN, where there may be one, stays one, whatever its bits.
+template <class T, bool MayBeNaN = true> inline Vec<T> exp(Vec<T> x) {
   using C = ExpConstants<T>;
-  const Vec<T> clipped = x < C::lowest ? splat<T>(C::lowest) : x;
-  const Vec<T> shifted = clipped * C::log2e + C::round;
+  const Vec<T> shifted = x * C::log2e + C::round;
   const Vec<T> whole = shifted - C::round;
-  const Vec<T> r = (clipped - whole * C::ln2_high) - whole * C::ln2_low;
+  const Vec<T> r = (x - whole * C::ln2_high) - whole * C::ln2_low;
   const Vec<T> p = exp_polynomial(r);
   Int<T> scaled, exponent;
   std::memcpy(&scaled, &p, sizeof p);
   std::memcpy(&exponent, &shifted, sizeof shifted);
   scaled += exponent << C::mantissa;  // the integer's own high bits fall off the top
   Vec<T> out;
-  std::memcpy(&out, &scaled, sizeof out);
-  const Vec<T> below = x < C::lowest ? splat<T>(0) : x;
+  std::memcpy(&out, &scaled, sizeof out);  // of no meaning where x is too low
+  const Vec<T> zero{};
+  if constexpr (!MayBeNaN) return x >= C::lowest ? out : zero;
+  const Vec<T> below = x < C::lowest ? zero : x;
   return x >= C::lowest ? out : below;
+}
+
+// a / b within 0.6 units in the last place, b > 0 of ordinary size. AVX-512 divides float no faster than AVX2: it takes a
+// reciprocal of 14 bits, and one step of Newton.
+template <class T> inline Vec<T> divided(Vec<T> a, Vec<T> b) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    const Vec<T> inverse = (Vec<T>)_mm512_rcp14_ps((__m512)b), q = a * inverse;
+    return q + (a - b * q) * inverse;
+  }
+#endif
+  return a / b;
 }
 
 }  // namespace SHORTLIST_ISA

@@ -25,7 +25,8 @@ template <int K, class T> void lanes_fixed(const T* x, int64_t n_padded, Vec<T>*
 }
 
 // Four labels at a time: a_i <- e0 (a_i + e1 a_{i-1} + e2 a_{i-2} + e3 a_{i-3} + e4 a_{i-4}). e0 = 1, or, to keep every
-// coefficient in [0, 1] at any degree, prod 1/(1 + x): a distribution of counts, whose tail below 1e-40 is left away.
+// coefficient in [0, 1] at any degree, prod 1/(1 + x): a distribution of counts, whose tail below 1e-24 is left away
+// (V and R have about the same mean, so that S0 and S1 are larger by far).
 // Four zero vectors stand before `out`. Returns the degree reached; coefficients beyond are 0.
 template <bool Normalized, class T> int64_t lanes_general(const T* x, int64_t n_padded, int64_t degree, Vec<T>* out) {
   constexpr int W = kWidth<T>;
@@ -44,7 +45,7 @@ template <bool Normalized, class T> int64_t lanes_general(const T* x, int64_t n_
       e4 *= e0;
     }
     const Vec<T> last = (out[reached] + out[reached - 1]) + (out[reached - 2] + out[reached - 3]);  // what goes beyond
-    if (!Normalized || bits<T>(last > T(1e-40))) reached = reached + 4 < degree ? reached + 4 : degree;
+    if (!Normalized || bits<T>(last > T(1e-24))) reached = reached + 4 < degree ? reached + 4 : degree;
     Vec<T> b1 = out[reached - 1], b2 = out[reached - 2], b3 = out[reached - 3];
     for (int64_t i = reached; i > 0; --i) {
       const Vec<T> b4 = out[i - 4];
@@ -100,27 +101,18 @@ template <int K, class T> void merge_few(const Vec<T>* lanes, double* out) {
   }
 }
 
-// out = a * b up to `degree`; the coefficients of a and b beyond `known` are 0. Four coefficients of a at a time.
+// out = a * b up to `degree`, four coefficients of a at a time. Those of a and b beyond `known` are 0, and so are the
+// kGap numbers before and after the degree + 1 that there may be.
+constexpr int64_t kGap = 3;
+
 inline void multiply(const double* __restrict a, const double* __restrict b, int64_t known, int64_t degree,
                      double* __restrict out) {
   for (int64_t i = 0; i <= degree; ++i) out[i] = 0;
-  int64_t p = 0;
-  for (; p + 4 <= known + 1; p += 4) {
+  for (int64_t p = 0; p <= known; p += 4) {
     const double a0 = a[p], a1 = a[p + 1], a2 = a[p + 2], a3 = a[p + 3];
     double* __restrict to = out + p;
-    const int64_t last = known < degree - p ? known : degree - p;  // of the q in a[p] b[q]
-    for (int64_t q = 0; q < 3 && q <= last; ++q)
-      to[q] += a0 * b[q] + (q > 0 ? a1 * b[q - 1] : 0.0) + (q > 1 ? a2 * b[q - 2] : 0.0);
-    for (int64_t q = 3; q <= last; ++q) to[q] += (a0 * b[q] + a1 * b[q - 1]) + (a2 * b[q - 2] + a3 * b[q - 3]);
-    for (int64_t q = last + 1; q <= known + 3 && q <= degree - p; ++q) {
-      if (q >= 1 && q - 1 <= known) to[q] += a1 * b[q - 1];
-      if (q >= 2 && q - 2 <= known) to[q] += a2 * b[q - 2];
-      if (q >= 3 && q - 3 <= known) to[q] += a3 * b[q - 3];
-    }
-  }
-  for (; p <= known; ++p) {
-    const int64_t last = known < degree - p ? known : degree - p;
-    for (int64_t q = 0; q <= last; ++q) out[p + q] += a[p] * b[q];
+    const int64_t last = known + kGap < degree - p ? known + kGap : degree - p;
+    for (int64_t q = 0; q <= last; ++q) to[q] += (a0 * b[q] + a1 * b[q - 1]) + (a2 * b[q - 2] + a3 * b[q - 3]);
   }
 }
 
@@ -128,10 +120,13 @@ inline void multiply(const double* __restrict a, const double* __restrict b, int
 template <class T> void merge_many(const Vec<T>* lanes, int64_t known, int64_t degree, double* out) {
   constexpr int W = kWidth<T>;
   static thread_local Scratch memory, half_lanes;
-  const int64_t size = degree + 1;
+  const int64_t size = degree + 1, stride = size + kGap;
   const auto grown = [degree](int64_t d) { return 2 * d < degree ? 2 * d : degree; };
-  double* from = memory.get<double>(2 * size * W);
-  double* to = from + size * W;
+  double* from = memory.get<double>(2 * stride * W + kGap) + kGap;
+  double* to = from + stride * W;
+  for (int64_t i = 0; i < kGap; ++i) from[i - kGap] = 0;
+  for (int64_t l = 0; l < 2 * W; ++l)
+    for (int64_t i = size; i < stride; ++i) from[l * stride + i] = 0;
   int lanes_left = W;
   if constexpr (W == 2 * kWidth<double>) {  // float lanes: the first product for all of them side by side
     constexpr int H = kWidth<double>;
@@ -146,20 +141,21 @@ template <class T> void merge_many(const Vec<T>* lanes, int64_t known, int64_t d
     }
     known = grown(known);
     for (int64_t i = 0; i < size; ++i)
-      for (int l = 0; l < H; ++l) from[l * size + i] = both[i][l];
+      for (int l = 0; l < H; ++l) from[l * stride + i] = both[i][l];
     lanes_left = H;
   } else {
     for (int64_t i = 0; i < size; ++i)
-      for (int l = 0; l < W; ++l) from[l * size + i] = double(lanes[i][l]);
+      for (int l = 0; l < W; ++l) from[l * stride + i] = double(lanes[i][l]);
   }
   for (int width = lanes_left / 2; width > 1; width /= 2) {
-    for (int l = 0; l < width; ++l) multiply(from + l * size, from + (l + width) * size, known, degree, to + l * size);
+    for (int l = 0; l < width; ++l)
+      multiply(from + l * stride, from + (l + width) * stride, known, degree, to + l * stride);
     known = grown(known);
     double* swap = from;
     from = to;
     to = swap;
   }
-  multiply(from, from + size, known, degree, out);
+  multiply(from, from + stride, known, degree, out);
 }
 
 template <int K, class T> void elementary_fixed(const T* x, int64_t n_padded, double* out) {
@@ -192,12 +188,15 @@ template <bool Normalized, class T> void elementary(const T* x, int64_t n_padded
   constexpr int64_t block = 8192;
   static thread_local Scratch pieces;
   elementary_block<Normalized>(x, n_padded < block ? n_padded : block, degree, out);
+  if (n_padded <= block) return;
+  const int64_t size = degree + 1;
+  double* whole = pieces.get<double>(2 * size + 3 * kGap) + kGap;  // gap, whole, gap, piece, gap
+  double* piece = whole + size + kGap;
+  for (int64_t i = 0; i < kGap; ++i) whole[i - kGap] = whole[size + i] = piece[size + i] = 0;
   for (int64_t j = block; j < n_padded; j += block) {
-    double* piece = pieces.get<double>(2 * (degree + 1));
-    double* both = piece + (degree + 1);
+    for (int64_t i = 0; i < size; ++i) whole[i] = out[i];
     elementary_block<Normalized>(x + j, n_padded - j < block ? n_padded - j : block, degree, piece);
-    multiply(out, piece, degree, degree, both);
-    for (int64_t i = 0; i <= degree; ++i) out[i] = both[i];
+    multiply(whole, piece, degree, degree, out);
   }
 }
 

@@ -23,7 +23,7 @@ from shortlist.functional.reduction import NotedMean
 from shortlist.functional.two_way import two_way_loss
 from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 
-_BY_ROW = ("mask", "sample_weight")
+BY_ROW = ("mask", "sample_weight", "k")  # options that may have one entry per row
 
 
 @dataclass(eq=False)
@@ -57,7 +57,7 @@ class Plan:
     def of_rows(self, rows: slice, **changes: Any) -> dict[str, Any]:
         """The options for a block of rows."""
         chosen = {
-            name: value[rows] if name in _BY_ROW or (name == "k" and value.ndim) else value
+            name: value[rows] if name in BY_ROW and value.ndim else value
             for name, value in self.options.items()
             if isinstance(value, Tensor)
         }

@@ -20,13 +20,12 @@ from shortlist.checks import (
 )
 from shortlist.errors import ShortlistError
 from shortlist.functional._linear_head import Head
-from shortlist.functional._linear_plans import Plan, plan_of
+from shortlist.functional._linear_plans import BY_ROW, Plan, plan_of
 from shortlist.functional._targets import at_the_door
 from shortlist.functional.average_k import average_k_loss
 from shortlist.labels.sparse_labels import SparseLabels, Target
 
 MEMORY = 80 * 2**20
-_BY_ROW = ("mask", "sample_weight", "k")  # options that may have one entry per row
 
 
 def linear_loss(
@@ -125,7 +124,7 @@ def _by_blocks(
 
 def _flat(name: str, value: Any, shape: torch.Size, labels: int) -> Any:
     """An option with one entry per row for rows in one dimension; a mask that is the same for all rows stays one."""
-    if not isinstance(value, Tensor) or name not in _BY_ROW or not value.ndim:
+    if not isinstance(value, Tensor) or name not in BY_ROW or not value.ndim:
         return value
     if name != "mask":
         if value.shape != shape:
