@@ -205,7 +205,8 @@ def findings(results: Results) -> list[str]:
             best.setdefault(_best(here, noise)[0], []).append(str(noise))
         each = "; ".join(f"{objective} at {', '.join(at)}" for objective, at in best.items())
         each = each if len(best) > 1 else f"{next(iter(best))} everywhere"
-        sentences.append(f"Noise in {form}: the highest mean of top-5, by the noise: {each}.")
+        if len(here.each("objective")) > 1:
+            sentences.append(f"Noise in {form}: the highest mean of top-5, by the noise: {each}.")
     best_epochs = {o: losses.mean("best epoch", objective=o) for (o,) in losses.each("objective")}
     epochs = [f"{o} {number:.1f}" for o, number in best_epochs.items() if number is not None]
     if epochs:
