@@ -64,25 +64,42 @@ CALLS: dict[tuple[str, str], Callable[[int], tuple[Any, ...]]] = {
     ("lml_loss", "k=5"): _loss(_index, 5, own=1),
     ("lml_loss", "k=8, label matrix"): _loss(_matrix, 8, own=1),
     ("lml_loss", "k=8, stored labels"): _loss(_stored, 8, own=1),
+    ("binary", "label matrix"): _loss(_matrix, own=1),
+    ("binary", "stored labels"): _loss(_stored, own=1),
+    ("partial_binary", "label matrix"): _loss(_matrix, 5.0),
+    ("asymmetric", "label matrix"): _loss(_matrix, 1.0, 4.0, 0.0, 0.05, False, 0, 0, own=1),
+    ("asymmetric", "stored labels, selective"): _loss(_stored, 0.0, 1.5, 2.0, 0.05, False, 2, 8, own=1),
+    ("pair_rows", "label matrix"): _loss(_matrix, 4.0, 1.0, 0.0),
+    ("multilabel_softmax", "label matrix"): _loss(_matrix),
+    ("two_way", "label matrix"): _loss(_matrix, 4.0, 1.0, 0.0, True),
+    ("two_way", "stored labels"): _loss(_stored, 4.0, 1.0, 0.0, True),
+    ("assume_negative", ""): _loss(_index, True, 0.1),
+    ("expected_positive", ""): _loss(_index, 2.0, 0.1, False),
+    ("average_k", ""): lambda labels: (
+        _scores(labels), _scores(labels), _index(labels)[0], torch.ones(ROWS), 2.0, 1.0, True, 1,
+    ),
     ("finish_gradient", ""): lambda labels: (_scores(labels), torch.ones(())),
 }  # fmt: skip
 
 
-def rows(only: str | None, target: str | None, every: bool = True) -> Iterator[tuple[str, str, int, str]]:
-    """(operator, what is special, labels, target) of all that is compiled; not every: one length in each way."""
+def rows(only: str | None, target: str | None) -> Iterator[tuple[str, str, int, str]]:
+    """(operator, what is special, labels, target) of all that is compiled."""
     from shortlist.kernels.triton import OFFERS
 
     missing = {*OFFERS} - {name for name, _ in CALLS}
     if missing:
         sys.exit(f"no call in {Path(__file__).name} compiles {', '.join(sorted(missing))}")
     for name, special in CALLS:
-        for labels in LABELS if every else LABELS[1:]:
+        for labels in LABELS:
             for one in TARGETS:
                 if only in (None, name) and target in (None, one):
                     yield name, special, labels, one
 
 
-def compiled_row(row: tuple[str, str, int, str]) -> list[tuple[str, str, int, str, int, Any]]:
+Line = tuple[str, str, int, str, int, Any]  # kernel, what is special, labels, target, warps, what it takes
+
+
+def compiled_row(row: tuple[str, str, int, str]) -> list[Line]:
     """What each kernel of one row takes; those that add rows up are the same everywhere, and left out but once."""
     from shortlist.kernels.triton import OFFERS
     from shortlist.kernels.triton.compiling import compiled
@@ -91,27 +108,31 @@ def compiled_row(row: tuple[str, str, int, str]) -> list[tuple[str, str, int, st
     name, special, labels, target = row
     with recording() as launches:
         OFFERS[name].run(*CALLS[name, special](labels))
-    out = []
+    out: dict[tuple[str, str], Line] = {}
     for launch in launches:
-        kernel = launch.kernel.fn.__name__
-        if kernel in ("index_shares_kernel", "reduce_rows_kernel") and (name, special, labels) != (
-            "smooth_topk", "k=5", LABELS[0]
-        ):  # fmt: skip
+        kernel = launch.kernel.fn.__name__.removesuffix("_kernel")
+        once = name, special, labels
+        if kernel in ("index_shares", "reduce_rows") and once != ("smooth_topk", "k=5", LABELS[0]):
             continue
-        out.append((kernel.removesuffix("_kernel"), special, labels, target, launch.warps, compiled(launch, target)))
-    return out
+        other = f"{launch.constants}"  # a kernel may be launched in several ways, and in one of them again
+        if (kernel, other) not in out:
+            out[kernel, other] = (kernel, special, labels, target, launch.warps, compiled(launch, target))
+    return [*out.values()]
 
 
-def table(found: list[tuple[str, str, int, str, int, Any]]) -> str:
-    """One line for each kernel, call and length; registers by target."""
-    lines: dict[tuple[str, str, int, int], dict[str, Any]] = {}
+def table(found: list[Line]) -> str:
+    """One line for each kernel, call and length; registers by target, of several ways to launch it the most."""
+    targets = [one for one in TARGETS if any(line[3] == one for line in found)]
+    lines: dict[tuple[str, str, int, int], dict[str, tuple[int, int]]] = {}
     for kernel, special, labels, target, warps, used in found:
-        lines.setdefault((kernel, special, labels, warps), {})[target] = used
-    text = [f"| kernel | call | labels | warps | {' | '.join(TARGETS)} |", "|---" * (4 + len(TARGETS)) + "|"]
-    for (kernel, special, labels, warps), used in lines.items():
-        cells = [f"{one.registers}" + (f" (**spills {one.spilled}**)" if one.spilled else "") for one in used.values()]
+        cells = lines.setdefault((kernel, special, labels, warps), {})
+        registers, spilled = cells.get(target, (0, 0))
+        cells[target] = (max(registers, used.registers), max(spilled, used.spilled))
+    text = [f"| kernel | call | labels | warps | {' | '.join(targets)} |", "|---" * (4 + len(targets)) + "|"]
+    for (kernel, special, labels, warps), cells in lines.items():
         length = f"{labels:,}" + (" (streamed)" if labels > 8192 else "")
-        text.append(f"| `{kernel}` | {special} | {length} | {warps} | {' | '.join(cells)} |")
+        taken = [f"{cells[one][0]}" + f" (**spills {cells[one][1]}**)" * (cells[one][1] > 0) for one in targets]
+        text.append(f"| `{kernel}` | {special} | {length} | {warps} | {' | '.join(taken)} |")
     return "\n".join(text)
 
 
