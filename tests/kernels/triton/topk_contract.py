@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import shortlist as sl
 from shortlist import device_flags, kernels
 from shortlist.errors import ShortlistError
 from shortlist.kernels.triton import FAMILIES, launch
 from shortlist.kernels.triton.launch import Shape
+from tests.kernels.triton.no_waiting import NoWaiting
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
@@ -71,7 +71,7 @@ def scores(kind: str) -> Tensor:
     return s
 
 
-def value_and_gradient(call: Callable[..., Tensor], s: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def value_and_gradient(call: Callable[..., Tensor], s: Tensor, k: Any) -> tuple[Tensor, Tensor]:
     x = s.clone().requires_grad_()
     value = call(x, k)
     value[value.detach().isfinite()].sum().backward()
@@ -133,6 +133,28 @@ def test_rows_in_registers(name: str, served: list[str]) -> None:
 @pytest.mark.parametrize("name", [name for name in CALLS if "stored" not in name and name != "marginals"])
 def test_extreme_rows(name: str, kind: str) -> None:
     check(name, scores(kind), EXTREMES[kind])
+
+
+MASKED: dict[str, Callable[..., Tensor]] = {
+    "smooth": lambda s, mask: F.smooth_topk_loss(s, INDEX, 2, mask=mask),
+    "hinge": lambda s, mask: F.topk_hinge_loss(s, INDEX, 2, mask=mask),
+    "truncated": lambda s, mask: F.truncated_entropy_loss(s, INDEX, 2, mask=mask),
+    "truncated, matrix": lambda s, mask: F.truncated_entropy_loss(s, MATRIX, 2, mask=mask),
+    "lml loss": lambda s, mask: F.lml_loss(s, INDEX, 2, mask=mask),
+    "log sum": lambda s, mask: F.log_subset_sum(s, 2, mask=mask),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_masks_leave_labels_out(name: str) -> None:
+    s = scores("plain")
+    mask = torch.arange(LABELS, device=DEVICE) % 6 != 1  # labels of the targets stay, but for one of the matrix
+    value, slope = value_and_gradient(MASKED[name], s, mask)
+    with kernels.use("torch"):
+        exact, slopes = value_and_gradient(MASKED[name], s.double(), mask)
+    torch.testing.assert_close(value, exact, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(slope, slopes, rtol=1e-5, atol=1e-6)
+    assert (slope[:, ~mask] == 0).all()
 
 
 @pytest.mark.usefixtures("streamed")
@@ -217,15 +239,6 @@ def test_vmap_and_second_derivatives() -> None:
 # ---- nothing waits
 
 
-class NoWaiting(TorchDispatchMode):
-    """Forbids what makes the host wait for a device: looking at a number, and results as large as values say."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.overloadpacket.__name__
-        assert name not in ("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal"), f"{name} waits"
-        return func(*args, **(kwargs or {}))
-
-
 @pytest.mark.parametrize("name", [name for name in CALLS if "stored" not in name])
 def test_nothing_waits_for_the_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_flags, "waits", lambda tensor: True)
@@ -274,9 +287,7 @@ def test_wrong_weights_are_told_later_too(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.skipif(not INTERPRETED, reason="the interpreter counts")
-@pytest.mark.parametrize(
-    "name", ["smooth", "hinge", "truncated", "log sum", "lml", "lml loss"]
-)
+@pytest.mark.parametrize("name", ["smooth", "hinge", "truncated", "log sum", "lml", "lml loss"])
 def test_a_row_is_read_once_or_twice_and_written_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As cross-entropy's, forward and gradient: 8 bytes per label of float32 in registers, 12 where it is streamed."""
     n = 64

@@ -113,9 +113,10 @@ def asymmetric_kernel(
     if LIKELY > 0:
         likelihood = _likelihood(x, assumed)
         left = likelihood
-        for _ in tl.static_range(LIKELY):
-            bar, at = tl.max(left, 0, return_indices=True)
+        bar, at = tl.max(left, 0, return_indices=True)
+        for _ in range(LIKELY - 1):
             left = tl.where(cols == at, NINF, left)
+            bar, at = tl.max(left, 0, return_indices=True)
         assumed = assumed & (_likely(likelihood, cols, bar, at) == 0)
     if FREQUENT is not None:
         assumed = assumed & (tl.load(FREQUENT + cols, mask=assumed, other=0) == 0)

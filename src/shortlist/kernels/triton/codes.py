@@ -39,18 +39,18 @@ def label_codes(
             tl.atomic_min(FLAG, base + first, mask=first < (1 << 62))
     else:  # T: the labels that are stored; nothing is trusted: no memory is touched that is not the matrix's
         first = tl.maximum(tl.load(OFFSETS + row), 0)
-        last = tl.minimum(tl.load(OFFSETS + row + 1), stored)
-        length = tl.max(last - first) if TILE else last - first
-        at = first + tl.where(inside, 0, 0).to(tl.int64)
+        own = tl.minimum(tl.minimum(tl.load(OFFSETS + row + 1), stored) - first, n).to(tl.int32)  # entries of the row
+        length = tl.max(own) if TILE else own
+        at = tl.where(inside, 0, 0)
         while length > 0:
             half = (length + 1) // 2
             probe = at + (half - 1)
-            label = tl.load(T + probe, mask=inside & (probe < last), other=0x7FFFFFFF)
+            label = tl.load(T + first + probe, mask=inside & (probe < own), other=0x7FFFFFFF)
             at = tl.where(label < cols, at + half, at)
             length = length - half
-        there = inside & (at < last)
-        label = tl.load(T + at, mask=there, other=-1)
-        value = tl.load(VALUES + at, mask=there, other=0).to(tl.int32)
+        there = inside & (at < own)
+        label = tl.load(T + first + at, mask=there, other=-1)
+        value = tl.load(VALUES + first + at, mask=there, other=0).to(tl.int32)
         rest = tl.load(VALUES + stored).to(tl.int32)
         code = tl.where(there & (label == cols), value, rest)
     return tl.where(inside, code, -1)

@@ -4,15 +4,18 @@
 ['gfx942', 'sm_100', 'sm_80', 'sm_90']
 """
 
+import io
 import re
 import subprocess
 import tempfile
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 import triton
 from torch import Tensor
+from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -64,8 +67,10 @@ def compiled(launch: Launch, target: str) -> Resources:
     for name, value in launch.constants.items():
         signature[name], constants[(names.index(name),)] = "constexpr", value
     source = ASTSource(fn=launch.kernel, signature=signature, constexprs=constants, attrs=attributes)
-    made = triton.compile(source, target=TARGETS[target], options={"num_warps": launch.warps})
-    return _of_amd(made) if target.startswith("gfx") else _of_nvidia(made)
+    with knobs.nvidia.scope(), redirect_stdout(io.StringIO()) as printed:
+        knobs.nvidia.dump_ptxas_log = True
+        made = triton.compile(source, target=TARGETS[target], options={"num_warps": launch.warps})
+    return _of_amd(made) if target.startswith("gfx") else _of_nvidia(made, printed.getvalue())
 
 
 def _of_amd(made: Any) -> Resources:
@@ -81,25 +86,29 @@ def _of_amd(made: Any) -> Resources:
     return Resources(find("vgpr_count"), spilled, made.metadata.shared)
 
 
-def _of_nvidia(made: Any) -> Resources:
-    """The assembler that triton brings is asked again: only its log says what was spilled."""
-    text = made.asm["ptx"]
-    found = re.search(r"\.target\s+(\S+)", text)
+def _of_nvidia(made: Any, log: str) -> Resources:
+    """By the assembler's log; where triton had the kernel in its cache there is none: it is asked again."""
+    log = log if "registers" in log else _assembled(made.asm["ptx"])
+    registers, stores = re.search(r"Used (\d+) registers", log), re.search(r"(\d+) bytes spill stores", log)
+    loads = re.search(r"(\d+) bytes spill loads", log)
+    if registers is None or stores is None or loads is None:
+        raise ShortlistError(f"the assembler does not say what it used: {log}")
+    return Resources(int(registers.group(1)), int(stores.group(1)) + int(loads.group(1)), made.metadata.shared)
+
+
+def _assembled(ptx: str) -> str:
+    """The log of the assembler that triton brings, called as triton calls it."""
+    found = re.search(r"\.target\s+(\S+)", ptx)
     arch = found.group(1).rstrip(",") if found else ""
     digits = re.search(r"\d+", arch)
     new = digits is not None and int(digits.group()) >= 100
     ptxas = Path(triton.__file__).parent / "backends/nvidia/bin" / ("ptxas-blackwell" if new else "ptxas")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.ptx"
-        path.write_text(text)
-        options = ["-v", "--regAllocOptLevel=2", f"--gpu-name={arch}"]  # as triton calls it
+        path.write_text(ptx)
+        options = ["-lineinfo", "-v", "--regAllocOptLevel=2", f"--gpu-name={arch}"]
         command = [str(ptxas), *options, str(path), "-o", str(path.with_suffix(".cubin"))]
         done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise ShortlistError(f"{ptxas.name} failed: {done.stderr}")
-    log = done.stderr
-    registers, stores = re.search(r"Used (\d+) registers", log), re.search(r"(\d+) bytes spill stores", log)
-    loads = re.search(r"(\d+) bytes spill loads", log)
-    if registers is None or stores is None or loads is None:
-        raise ShortlistError(f"{ptxas.name} does not say what it used: {log}")
-    return Resources(int(registers.group(1)), int(stores.group(1)) + int(loads.group(1)), made.metadata.shared)
+    return done.stderr

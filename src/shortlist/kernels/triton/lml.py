@@ -227,7 +227,7 @@ def _solve(S, s, n, K: tl.constexpr, BLOCK: tl.constexpr, STREAMED: tl.constexpr
     hi = half + tl.log(K * 1.0 + low * 0.0)
     start = _start(first, second, v, half, lo, hi, K)
     delta = start
-    for _ in tl.static_range(_STEPS):
+    for _ in range(_STEPS):
         i1, i2, i3 = _into(r, q, tl.exp(delta - half), N, STREAMED)
         o1, o2, o3 = _out(v, tl.exp(-delta - half), K)
         delta = _halley(delta, lo, hi, i1, i2, i3, o1, o2, o3)
@@ -237,12 +237,12 @@ def _solve(S, s, n, K: tl.constexpr, BLOCK: tl.constexpr, STREAMED: tl.constexpr
     if STREAMED:  # noqa: SIM102  (known when compiling, and not)
         if tl.exp(tl.minimum(most - low, 0.0)) * tl.exp(delta - half) > 0.0625:
             delta = start
-            for step in range(_STEPS):  # noqa: B007  (`_` has another type above)
+            for _ in range(_STEPS):
                 i1, i2, i3, slope = _looked_through(S, n, low, ties, tl.exp(delta - half), BLOCK)
                 o1, o2, o3 = _out(v, tl.exp(-delta - half), K)
                 delta = _halley(delta, lo, hi, i1, i2, i3, o1, o2, o3)
             i1, i2, i3, slope = _looked_through(S, n, low, ties, tl.exp(delta - half), BLOCK)
-    o1, o2, _ = _out(v, tl.exp(-delta - half), K)
+    o1, o2, o3 = _out(v, tl.exp(-delta - half), K)
     return nan, solved, high, low, half, delta, tl.exp(delta) * slope + tl.exp(-delta) * (o1 - o2)
 
 
@@ -417,7 +417,7 @@ def _lml_loss(
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
     rows, labels = scores.shape
-    block, warps, streamed = shape_of(labels, streamed_warps=8)
+    block, warps, streamed = shape_of(labels, 16 if k < 7 else 8, streamed_warps=8)
     with on_device(scores):
         launch(
             lml_loss_kernel, rows, *call.arguments,
