@@ -31,7 +31,7 @@ def predict(
     data: DataName = None,
     options: ReaderOptions = None,
     out: Annotated[
-        Path | None,
+        str | None,  # a path or, with --engine, a URL
         typer.Option(
             "--out", "-o", metavar="FILE", help="A .csv, .parquet or .jsonl; a .csv in RUN/predictions if not given."
         ),

@@ -83,6 +83,12 @@ class Preprocessor:
         """The columns of a frame that no feature is made of, and why."""
         return {} if self.column_names is None else {self.column_names[at]: why for at, why in self.left_out.items()}
 
+    @property
+    def name_columns(self) -> tuple[str, ...]:
+        """The columns of a frame whose cells are names."""
+        names = self.column_names or ()
+        return tuple(names[one.column] for one in self.categories) if names else ()
+
     # ---- learning
 
     @classmethod

@@ -24,7 +24,46 @@ def present_pairs(target: Tensor | SparseLabels) -> tuple[Tensor, Tensor]:
     return rows, labels
 
 
-def cardinality(target: Tensor | SparseLabels) -> float:
+class LabelCounts:
+    """How often each label is present and known in targets of one kind (``ndim``: 1 of class indices, 2 of a label
+    matrix) that are seen in many places: counts merge. Rules and metrics are chosen by it as by the targets themselves.
+
+    >>> import torch
+    >>> parts = [LabelCounts(2), LabelCounts(2)]
+    >>> parts[0].see(torch.tensor([[1, 0], [1, 1]]))
+    >>> parts[1].see(torch.tensor([[0, -1]]))
+    >>> parts[0].merge(parts[1])
+    >>> len(parts[0]), parts[0].several, cardinality(parts[0])
+    (3, True, 1.166...)
+    """
+
+    def __init__(self, ndim: int) -> None:
+        self.ndim, self.several, self._rows = ndim, False, 0
+        self.present: Tensor | int = 0
+        self.known: Tensor | int = 0
+
+    def see(self, target: Tensor | SparseLabels) -> None:
+        self._rows += len(target)
+        if self.ndim == 2:
+            self.several = self.several or bool(((target == 1).sum(1) > 1).any())
+            self.present = self.present + (target == 1).sum(0)
+            self.known = self.known + (target >= 0).sum(0)
+
+    def merge(self, other: "LabelCounts") -> None:
+        self._rows += len(other)
+        self.several = self.several or other.several
+        self.present, self.known = self.present + other.present, self.known + other.known
+
+    def __len__(self) -> int:
+        return self._rows
+
+
+def cardinality(target: Tensor | SparseLabels | LabelCounts) -> float:
     """The mean number of present labels per example, each label's share taken over the rows that know it."""
-    known = (target >= 0).sum(0).clamp(min=1)
-    return float(((target == 1).sum(0) / known).sum())
+    if not isinstance(target, LabelCounts):
+        counts = LabelCounts(2)
+        counts.present, counts.known = (target == 1).sum(0), (target >= 0).sum(0)
+        return cardinality(counts)
+    if isinstance(target.present, int) or isinstance(target.known, int):
+        return 0.0  # nothing was seen
+    return float((target.present / target.known.clamp(min=1)).sum())

@@ -1,6 +1,7 @@
 """Fit set rules on held-out scores, of a run or of any other model."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from shortlist.metrics.functional.set_summary import truth_summary
 from shortlist.named import Named
 from shortlist.runs.config import parse_named
 from shortlist.runs.given import Given, scores_for_calibration
-from shortlist.runs.ray_engine import Ray, engine_of, passes_over
+from shortlist.runs.ray_engine import Ray, cut_for, engine_of, passes_over
 from shortlist.runs.results import results_of, skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.scores import read_rows
@@ -56,27 +57,26 @@ def calibrate(
     (['top-k-5', 'average-k-5', 'conformal-0.1'], ['average-k-3'])
     """
     wanted, workers = [parse_named(rule) for rule in rules], engine_of(engine)
-    given = scores_for_calibration(run, data, scores, labels, link, allow_import, truth)
+    cut = None if workers is None else partial(cut_for, workers)
+    given = scores_for_calibration(run, data, scores, labels, link, allow_import, truth, cut)
     wanted = wanted or given.rules
-    if not wanted:
-        if given.target is None:
-            raise ShortlistError("without --labels say which rule to fit, such as --rule average-k:k=5")
-        wanted = usual_rules(given.target, given.scored.num_labels, given.k, given.link)
+    if not wanted and given.target is None:
+        raise ShortlistError("without --labels say which rule to fit, such as --rule average-k:k=5")
     rows = read_rows(groups, weights, given.scored.rows)
     if out is None and given.run is None:
         raise ShortlistError("with --scores say where the rules go: --out DIR")
     folder = given.run.path / "rules" if out is None and given.run is not None else Path(out or "")
     with passes_over(workers, given, data, rows) as passes:
+        target = given.target if passes is None or given.table is None else passes.counts(given.target.ndim)
+        wanted = wanted or usual_rules(target, given.scored.num_labels, given.k, given.link)
         scores_of = _fitting(given, rows) if passes is None else passes
-        fitted = fit_rules(
-            wanted, scores_of, given.target, given.link, given.name, allow_import, rows, truth=given.truth
-        )
+        fitted = fit_rules(wanted, scores_of, target, given.link, given.name, allow_import, rows, truth=given.truth)
         save_rules(folder, fitted)
         found: dict[str, Any] = {}
         if given.target is not None:
             found = results_of(
                 given.scored,
-                given.target,
+                target,
                 given.link,
                 fitted,
                 truth=given.truth,

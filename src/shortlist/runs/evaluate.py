@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from shortlist.data import Dataset
+from shortlist.data.readers.table_shards import is_url
 from shortlist.files import PathLike, write_json
 from shortlist.metrics.functional.set_summary import Estimate
 from shortlist.reports.advice import Use, advise, cautions
 from shortlist.runs.config import PARTS
 from shortlist.runs.given import scores_for_prediction
-from shortlist.runs.ray_engine import Ray, engine_of, passes_over
+from shortlist.runs.ray_engine import Ray, cut_for, engine_of, passes_over
 from shortlist.runs.results import results_of, skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.scores import read_rows
@@ -54,7 +56,18 @@ def evaluate(
     (20, {'topk-accuracy@100': 1.0})
     """
     workers = engine_of(engine)
-    given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labels=labels, truth=truth)
+    given = scores_for_prediction(
+        run,
+        data,
+        overrides,
+        scores,
+        rules,
+        link,
+        allow_import,
+        labels=labels,
+        truth=truth,
+        cut=None if workers is None else partial(cut_for, workers),
+    )
     if given.task is not None and given.dataset is not None and given.run is not None:
         facts = given.run.facts[given.dataset.kind]
         found = given.task.results(given.dataset, given.scored.whole(), metrics, facts, allow_import)
@@ -63,9 +76,11 @@ def evaluate(
             raise AssertionError("labels were asked for above")
         rows = read_rows(groups, weights, given.scored.rows)
         with passes_over(workers, given, data, rows, overrides, notes_broken=True) as passes:
+            counted = passes is not None and given.table is not None and not metrics
+            target = passes.counts(given.target.ndim) if passes is not None and counted else given.target
             found = results_of(
                 given.scored,
-                given.target,
+                target,
                 given.link,
                 given.fitted,
                 truth=given.truth,
@@ -92,7 +107,7 @@ def evaluate(
 
 def _uses(run: Run, data: Dataset | PathLike | None, overrides: Sequence[str]) -> list[Use]:
     """What the data was used for before, as far as its name tells; options of the reader may choose other rows."""
-    if data is None or isinstance(data, Dataset) or overrides:
+    if data is None or isinstance(data, Dataset) or overrides or is_url(data):
         return []
     part = os.fspath(data)
     return used_for(run, part) if part in PARTS else file_used_for(run, part)

@@ -1,14 +1,17 @@
 """The data that a command names: a part of a run, another labelled source, or inputs without labels."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from shortlist.data import Dataset, Images, TextEncoder, Texts
+from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.readers.table_shards import is_url
 from shortlist.data.readers.tables import name_of, names_table
 from shortlist.data.table_rows import TableRows
+from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
@@ -34,7 +37,7 @@ def find_data(
             raise ShortlistError(f"data that is read already is what it is: {overrides[0]!r} cannot change it")
         check_like(data, run.facts, data.name)
         return data, data.name
-    data, config = os.fspath(data), run.config
+    data = os.fspath(data)
     if data in PARTS:
         if overrides:
             raise ShortlistError(f"the part {data!r} of a run is what it is: {overrides[0]!r} cannot change it")
@@ -42,33 +45,76 @@ def find_data(
         if data not in parts:
             raise ShortlistError(f"the run has no part {data!r}; it has {', '.join(parts)}")
         return parts[data], data
-    path = Path(data)
-    is_table = names_table(path)
-    if not path.exists():
+    found = described(run, data, overrides, labelled)
+    return found.read(run, broken=broken), found.name
+
+
+@dataclass(frozen=True)
+class Described:
+    """Data at a path, and how a run reads it: ``content`` is a reader and its options."""
+
+    given: str  # what the user said
+    content: Mapping[str, Any]
+    path: str
+    name: str
+    overrides: tuple[str, ...] = ()
+    labelled: bool = True
+
+    def read(self, run: Run, at: PathLike | None = None, broken: dict[str, str] | None = None) -> Dataset:
+        """The data set; ``at``: read this file in place of the one at the path."""
+        content = dict(self.content) if at is None else {**self.content, "path": os.fspath(at)}
+        if not self.labelled:
+            return _unlabelled(run, Path(self.path if at is None else at), content, self.overrides, broken)
+        source = _as_trained(run, Source(**content))
+        dataset = read_source(same_names(source, run.facts["vocabulary"]), self.given, run.allow_import)
+        check_like(dataset, run.facts, self.given)
+        run.inputs.mention_ignored({} if dataset.columns is None else dataset.columns.ignored, self.given)
+        if run.preprocessor is not None and not isinstance(dataset.inputs, TableRows | Texts):  # arrays, a sparse table
+            dataset = replace(dataset, inputs=run.inputs.dataset(dataset.inputs).inputs)
+        if isinstance(dataset.inputs, Images) and not dataset.inputs.in_memory:
+            dataset = replace(dataset, inputs=replace(dataset.inputs, broken=broken))
+        return dataset
+
+
+def described(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool = True) -> Described:
+    """What a path of data means to a run; nothing of the data is read."""
+    config, path = run.config, Path(data)
+    if not is_url(data) and not path.exists():
         raise ShortlistError(
             f"there is no {data!r}: DATA is one of {', '.join(PARTS)}, or the path of a file or folder"
         )
-    if path.suffix in (".yaml", ".yml"):
+    options = config.data.train.options
+    is_yaml = path.suffix in (".yaml", ".yml") and not is_url(data)
+    if is_yaml:
         content = read_yaml(path.read_text("utf-8"), data)
         if not isinstance(content, dict) or not isinstance(content.get("reader"), str):
             raise ShortlistError(f"{data}: a data file names a reader and its options: reader: features, path: ...")
-    elif run.inputs.takes_images and (is_table or (path.is_dir() and config.data.train.reader == "features")):
+    elif run.inputs.takes_images and (names_table(path) or (path.is_dir() and config.data.train.reader == "features")):
         content = _images_at(run, path)
     else:
-        content = {"reader": config.data.train.reader, **config.data.train.options, "path": data}
+        content = {"reader": config.data.train.reader, **options, "path": data}
     for override in overrides:
         apply_override(content, override)
-    if not labelled and path.suffix not in (".yaml", ".yml") and run.task is None:
-        return _unlabelled(run, path, content, overrides, broken), name_of(path)
-    source = _as_trained(run, Source(**content))
-    dataset = read_source(same_names(source, run.facts["vocabulary"]), data, run.allow_import)
-    check_like(dataset, run.facts, data)
-    run.inputs.mention_ignored({} if dataset.columns is None else dataset.columns.ignored, data)
-    if run.preprocessor is not None and not isinstance(dataset.inputs, TableRows | Texts):  # arrays, or a sparse table
-        dataset = replace(dataset, inputs=run.inputs.dataset(dataset.inputs).inputs)
-    if isinstance(dataset.inputs, Images) and not dataset.inputs.in_memory:
-        dataset = replace(dataset, inputs=replace(dataset.inputs, broken=broken))
-    return dataset, name_of(path)
+    return Described(
+        data,
+        content,
+        str(content.get("path", data)) if is_yaml else data,
+        name_of(path),
+        tuple(overrides),
+        labelled or is_yaml or run.task is not None,
+    )
+
+
+def described_part(run: Run, part: str) -> Described | None:
+    """A part of a run that is a table of its own, read as it is; None where it is anything else."""
+    data = run.config.data
+    source = getattr(data, part)
+    if not isinstance(source, Source) or part == "train" or any(part in one.parts for one in data.corruptions):
+        return None
+    path, encoder = source.options.get("path"), data.encoder
+    if not isinstance(path, str) or (encoder is not None and encoder.name != TfIdf.kind):
+        return None
+    return Described(f"data.{part}", {"reader": source.reader, **source.options}, path, part)
 
 
 def _unlabelled(
@@ -85,7 +131,11 @@ def _unlabelled(
 
 def _as_trained(run: Run, source: Source) -> Source:
     """A table's source that has the columns that the run was trained with, as they were read then."""
-    return as_table(same_columns(source, run.facts.get("columns")), "none" if run.preprocessor is None else "auto")
+    same = as_table(same_columns(source, run.facts.get("columns")), "none" if run.preprocessor is None else "auto")
+    fitted = run.preprocessor
+    if not same.options.get("as_table") or "name_columns" in same.options or not isinstance(fitted, Preprocessor):
+        return same
+    return same.model_copy(update={"name_columns": list(fitted.name_columns)})
 
 
 def _images_at(run: Run, path: Path) -> dict[str, Any]:

@@ -1,18 +1,18 @@
 """Where calibrate, predict and evaluate get scores from: a run and some data, or files of any other model."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
-from torch import Tensor
 
 from shortlist.data import Dataset
 from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets
+from shortlist.labels.counts import LabelCounts
 from shortlist.links import check_link, usual_link
 from shortlist.metrics.functional import label_propensities
 from shortlist.named import Named
@@ -20,10 +20,13 @@ from shortlist.runs.find_data import find_data
 from shortlist.runs.predictor import Predictor
 from shortlist.runs.run import Run, open_run
 from shortlist.runs.scores import read_labels, read_scores, read_truth
+from shortlist.runs.shards import CutTable
 from shortlist.sets import SetRule
 from shortlist.sets.rule_files import given_rules
 from shortlist.tasks import Task
 from shortlist.training.scored import Scored
+
+Cut = Callable[[Run, Any, Sequence[str], bool], CutTable | None]
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Given:
     images included: `shortlist.training.scored.pick` finds those of a batch."""
 
     scored: Scored
-    target: Tensor | None
+    target: Any  # Tensor | SparseLabels | None; of a table that is read elsewhere LabelCounts
     link: str
     name: str  # of the data
     predictor: Predictor
@@ -44,6 +47,7 @@ class Given:
     rules: list[Named] = field(default_factory=list)  # that the config asks for
     fitted: dict[str, SetRule] = field(default_factory=dict)
     run: Run | None = None  # that they are of
+    table: CutTable | None = None  # where workers read the data: ``dataset`` is only a sample of it, and so are others
 
     def readable(self) -> Dataset | None:
         """After a pass over the scores: the data set without the images that turned out to be broken."""
@@ -56,7 +60,7 @@ class Given:
         return {} if data is None else data.skipped
 
     @property
-    def propensities(self) -> Tensor | None:
+    def propensities(self) -> Any:
         """Of the labels, from the run's training data."""
         if self.run is None:
             return None
@@ -75,8 +79,10 @@ def scores_for_calibration(
     link: str | None,
     allow: Sequence[str],
     truth: PathLike | None = None,
+    cut: Cut | None = None,
 ) -> Given:
-    """Held-out scores: of the run's calibration data, else of its validation data, where no other is named."""
+    """Held-out scores: of the run's calibration data, else of its validation data, where no other is named. ``cut``
+    finds the tables that are not read here."""
     _check_source(run, scores, labels, link, truth)
     if scores is not None:
         return _from_files(scores, labels, link, {}, truth)
@@ -88,7 +94,8 @@ def scores_for_calibration(
         data = "calibration" if has.calibration is not None else "validation"
         if getattr(has, data) is None:
             raise ShortlistError("the run has neither calibration nor validation data: name a --part, or use --scores")
-    return _from_run(opened, *find_data(opened, data))
+    table = None if cut is None else cut(opened, data, (), True)
+    return _from_run(opened, *find_data(opened, data)) if table is None else _from_table(opened, table)
 
 
 def scores_for_prediction(
@@ -102,8 +109,9 @@ def scores_for_prediction(
     labelled: bool = True,
     labels: PathLike | None = None,
     truth: PathLike | None = None,
+    cut: Cut | None = None,
 ) -> Given:
-    """The scores to make sets of, with the fitted rules."""
+    """The scores to make sets of, with the fitted rules. ``cut`` finds the tables that are not read here."""
     _check_source(run, scores, labels, link, truth)
     if scores is not None:
         if labelled and labels is None:
@@ -114,7 +122,21 @@ def scores_for_prediction(
     if data is None:
         raise ShortlistError("give the DATA: a part of the run such as test, or the path of a file or folder")
     opened = open_run(_needed(run), allow)
+    table = None if cut is None else cut(opened, data, overrides, labelled)
+    if table is not None:
+        return _from_table(opened, table)
     return _from_run(opened, *find_data(opened, data, overrides, labelled, broken={}))
+
+
+def _from_table(run: Run, table: CutTable) -> Given:
+    """A table that is read elsewhere: its first rows show what it is like."""
+    found = _from_run(run, table.sample(run), table.how.name)
+    scored = Scored(_elsewhere, table.rows, found.scored.num_labels)
+    return replace(found, scored=scored, target=LabelCounts(found.target.ndim), ids=None, table=table)
+
+
+def _elsewhere() -> Any:
+    raise AssertionError("these scores are not computed here")
 
 
 def _from_run(run: Run, dataset: Dataset, name: str) -> Given:

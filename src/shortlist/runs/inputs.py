@@ -250,6 +250,8 @@ class Inputs:
             if self.columns is not None and options.get("input_columns") is None:
                 options["input_columns"] = list(self.columns)
             options.setdefault("as_table", self.preprocessor is not None)
+            if isinstance(self.preprocessor, Preprocessor):
+                options.setdefault("name_columns", self.preprocessor.name_columns)
         return options
 
     def _unlabelled(self, inputs: Any, **known: Any) -> Dataset:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data import Dataset
+from shortlist.data.readers.table_shards import is_url
 from shortlist.errors import ShortlistError
-from shortlist.files import PathLike, folder_written_whole
+from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.labels.label_set_files import write_csv, write_jsonl, write_parquet
 from shortlist.runs.config import PARTS, parse_named
 from shortlist.runs.explain import check_has_labels, check_place, write_explanations
 from shortlist.runs.given import Given, scores_for_prediction
-from shortlist.runs.ray_engine import Ray, Writing, engine_of, passes_over
+from shortlist.runs.ray_engine import Ray, cut_for, engine_of, folder_of_parts, passes_over
+from shortlist.runs.ray_work import Writing
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run, open_run
 from shortlist.runs.scores import read_rows
@@ -83,10 +86,12 @@ def predict(
         run.learner(train_set)  # with what its objective keeps of the training data
     if images is not None and draw is None:
         raise ShortlistError("--images goes with --draw DIR: it is what the graphs are drawn on")
-    place = None if out is None else Path(out)
+    place, url = None if out is None else Path(out), None if out is None or not is_url(out) else os.fspath(out)
     if place is not None and place.suffix not in ENDINGS:
         raise ShortlistError(f"-o {place}: sets are written as {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
     workers = engine_of(engine)
+    if workers is None and url is not None:
+        raise ShortlistError(f"-o {url}: only --engine writes to a URL; name a file")
     if workers is not None and place is not None and place.suffix != ".parquet":
         raise ShortlistError(f"-o {place}: --engine writes a folder of files: -o {place.with_suffix('.parquet')}")
     if workers is not None and explain is not None:
@@ -94,7 +99,17 @@ def predict(
     taken = Path(data) if isinstance(data, str | os.PathLike) else None  # or a part of the run: test
     if place is not None and taken is not None and place.exists() and taken.exists() and place.samefile(taken):
         raise ShortlistError(f"-o {place}: that is the data itself; write the sets to another file")
-    given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labelled=False)
+    given = scores_for_prediction(
+        run,
+        data,
+        overrides,
+        scores,
+        rules,
+        link,
+        allow_import,
+        labelled=False,
+        cut=None if workers is None else partial(cut_for, workers),
+    )
     if given.task is not None and given.run is not None and given.dataset is not None:
         folders = [None if folder is None else Path(folder) for folder in (draw, images)]
         chosen_rule = None if rule is None else parse_named(rule)
@@ -114,15 +129,15 @@ def predict(
         ending = ".csv" if workers is None else ".parquet"
         place = given.run.path / "predictions" / f"{_called(data, given.name)}-{name}{ending}"
         place.parent.mkdir(exist_ok=True)
-    # where ids stood before there was one file of both: gone before they could be beside other sets
-    place.with_suffix(".ids.json").unlink(missing_ok=True)
+    if url is None:  # where ids stood before there was one file of both: gone before they could be beside other sets
+        place.with_suffix(".ids.json").unlink(missing_ok=True)
     rows = read_rows(groups, weights, given.scored.rows)
     if workers is not None:
         return {
-            "written": [str(place)],
+            "written": [url or str(place)],
             "objective": given.objective,
             "rule": name,
-            **_by_workers(workers, given, data, overrides, chosen, place, rows),
+            **_by_workers(workers, given, data, overrides, chosen, url or place, rows),
             "skipped": skipped_images(given.skipped),
         }
     told = Told(explain is not None)
@@ -158,6 +173,8 @@ def _called(data: Dataset | PathLike | None, name: str) -> str:
     if not isinstance(data, str | os.PathLike) or os.fspath(data) in PARTS:
         return name
     path = Path(data).resolve()
+    if is_url(data):
+        return f"{name}{path.name.removeprefix(name).replace('.', '-')}"
     return f"{path.name}-folder" if path.is_dir() else f"{name}{path.name.removeprefix(name).replace('.', '-')}"
 
 
@@ -167,17 +184,17 @@ def _by_workers(
     data: Dataset | PathLike | None,
     overrides: Sequence[str],
     rule: SetRule,
-    place: Path,
+    place: PathLike,
     rows: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The sets written by the workers of an engine, a file for each shard; what is told of them."""
     with (
         passes_over(engine, given, data, rows, overrides, labelled=False, notes_broken=True) as passes,
-        folder_written_whole(place) as folder,
+        folder_of_parts(place) as folder,
     ):
         if passes is None:
             raise AssertionError("there is an engine")
-        done: Writing = passes.over(Writing(folder.absolute(), rule, _SHOWN), "predicted")
+        done: Writing = passes.over(Writing(folder, rule, _SHOWN), "predicted")
     first = [one for before, sets, ids, beside in done.first for one in _first(sets, beside, ids, before)]
     mean = done.labels / done.examples if done.examples else 0.0
     return {"examples": done.examples, "mean size": mean, "first": first[:_SHOWN]}

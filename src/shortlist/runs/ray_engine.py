@@ -3,7 +3,8 @@
 The rows of the data are cut into shards. A pool of actors holds the model; each shard is read, scored and looked at by
 one of them, and becomes a small state (counts, or a file that is written). States are merged eight at a time, in the
 order of the rows; no scores travel. A shard of which a worker died is done again by another, from its start: its state
-was not merged, and its file has the same name.
+was not merged, and its file has the same name. `shortlist.runs.ray_work` has what workers do, `shortlist.runs.shards`
+how they get at rows.
 """
 
 import copy
@@ -11,36 +12,30 @@ import logging
 import math
 import os
 import pickle
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
-
-import numpy as np
-import torch
-from torch import Tensor
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from shortlist.data import Dataset, Images
+from shortlist.data.readers.table_shards import filesystem, is_url
+from shortlist.data.texts import Texts
 from shortlist.errors import ShortlistError
-from shortlist.labels import LabelSets
-from shortlist.labels.label_set_files import write_parquet
+from shortlist.files import PathLike, folder_written_whole
+from shortlist.labels.counts import LabelCounts
 from shortlist.optional import require
 from shortlist.runs.config import PARTS
-from shortlist.runs.find_data import find_data
 from shortlist.runs.given import Given
 from shortlist.runs.judge import Judge
-from shortlist.runs.predictor import Predictor
+from shortlist.runs.ray_work import Counter, Counting, Judging, Learning, Source, Worker, merge_states
 from shortlist.runs.run import Run
-from shortlist.sets import SetRule
-from shortlist.sets.fitting import Fitting, Looking
-from shortlist.sets.named import needed
-from shortlist.training.learner import Learner, batch_rows
-from shortlist.training.scored import pick
+from shortlist.runs.shards import CutTable, cut, shards_of
+from shortlist.sets.fitting import Fitting
+from shortlist.training.learner import batch_rows
 
 _MERGED = 8  # states that are merged together
-_BATCHES = 16  # of a shard, at most
-_SHARDS = 4  # for each worker, at least
+_EVERY = 0.5  # seconds between two looks at how far it is
 
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -84,202 +79,91 @@ def engine_of(engine: Ray | str | None) -> Ray | None:
     return Ray()
 
 
-class Batch(NamedTuple):
-    """Some rows that were scored, and all that is known of them."""
-
-    scores: Tensor
-    target: Any
-    truth: LabelSets | None
-    ids: Sequence[str] | None
-    rows: dict[str, Any]  # groups and weights
-    first_row: int
-    predictor: Predictor
-
-
-class Work(Protocol):
-    """What is done with batches. Each shard has a copy of its own, and these are merged in the order of the rows."""
-
-    def see(self, batch: Batch) -> None: ...
-    def close(self, shard: int) -> None: ...
-    def merge(self, other: Any) -> None: ...
-
-
-class Judging:
-    """A judge that sees all rows."""
-
-    def __init__(self, judge: Judge) -> None:
-        self.judge = judge
-
-    def see(self, batch: Batch) -> None:
-        self.judge.see(batch.scores, batch.target, batch.truth, batch.rows, batch.first_row)
-
-    def close(self, shard: int) -> None: ...
-
-    def merge(self, other: "Judging") -> None:
-        self.judge.merge(other.judge)
-
-
-class Learning:
-    """Rules that learn from all rows, or look at them once more."""
-
-    def __init__(self, fitting: Fitting | Looking) -> None:
-        self.fitting = fitting
-
-    def see(self, batch: Batch) -> None:
-        self.fitting.see(batch.scores, batch.target, batch.rows, batch.first_row)
-
-    def close(self, shard: int) -> None: ...
-
-    def merge(self, other: "Learning") -> None:
-        self.fitting.merge(other.fitting)  # type: ignore[arg-type]
-
-
-class Writing:
-    """Writes the sets of each shard to a file of its own; keeps how many there are, and the first."""
-
-    def __init__(self, folder: Path, rule: SetRule, shown: int) -> None:
-        self.folder, self.rule, self.shown = folder, rule, shown
-        self.examples = self.labels = 0
-        self.first: list[tuple[int, LabelSets, Sequence[str] | None, tuple[str, Any]]] = []
-        self._parts: list[Any] = []
-
-    def see(self, batch: Batch) -> None:
-        sets = self.rule.predict_rows(batch.scores, batch.first_row, **needed(self.rule, batch.rows))
-        sets = batch.predictor.named(sets)
-        beside = batch.predictor.beside(batch.scores.numpy(), self.rule, sets)
-        self._parts.append((sets, batch.ids, beside))
-        if self.examples < self.shown:
-            few = sets[: self.shown]
-            ids = None if batch.ids is None else batch.ids[: self.shown]
-            self.first.append((batch.first_row, few, ids, (beside[0], beside[1][: len(few.indices)])))
-        self.examples += len(sets)
-        self.labels += len(sets.indices)
-
-    def close(self, shard: int) -> None:
-        write_parquet(self.folder / f"part-{shard:06}.parquet", self._parts)
-        self._parts = []
-
-    def merge(self, other: "Writing") -> None:
-        if self.examples < self.shown:
-            self.first += other.first
-        self.examples += other.examples
-        self.labels += other.labels
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where workers find the run and its data."""
-
-    run: str
-    data: Any  # a part, a path, or an object reference of a data set
-    overrides: tuple[str, ...] = ()
-    labelled: bool = True
-    allow_import: tuple[str, ...] = ()
-    gpu: bool = False
-    notes_broken: bool = False
-
-    def open(self) -> tuple[Run, Dataset]:
-        run = Run(self.run, self.allow_import)
-        data = self.data if isinstance(self.data, str) else require("ray", extra="ray").get(self.data)
-        broken: dict[str, str] | None = {} if self.notes_broken else None
-        return run, find_data(run, data, self.overrides, self.labelled, broken=broken)[0]
-
-
-class Worker:
-    """An actor: it reads run and data once, and then takes shard after shard."""
-
-    def __init__(self, source: Source, work: bytes, rows: Mapping[str, Any]) -> None:
-        self.source, self.work, self.rows = source, work, rows
-        self._opened: tuple[Run, Dataset] | None = None
-
-    def __call__(self, shards: dict[str, Any]) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {"rows": [], "state": []}
-        for shard, first, count in zip(shards["shard"], shards["first"], shards["count"], strict=True):
-            try:
-                state: Any = self._seen(int(shard), int(first), int(count))
-            except ShortlistError as error:  # meant for users: it travels as it is, without the worker's traceback
-                state = error
-            found["rows"].append(int(count))
-            found["state"].append(pickle.dumps(state))
-        return found
-
-    def _seen(self, shard: int, first: int, count: int) -> tuple[Work, dict[str, str]]:
-        run, dataset = self._opened = self._opened or self.source.open()
-        work: Work = pickle.loads(self.work)
-        predictor = run.predictor()
-        if self.source.gpu and torch.cuda.is_available():
-            predictor.to("cuda")
-        part = dataset.subset(slice(first, first + count))
-        scored = predictor.scored(run.preprocessed(part))
-        for at, scores in scored.batches():
-            start = first + (at.start if isinstance(at, slice) else int(at[0]) if len(at) else 0)
-            rows = {name: pick(values[first : first + count], at) for name, values in self.rows.items()}
-            target, truth, ids = (pick(values, at) for values in (part.target, part.truth, part.ids))
-            work.see(Batch(scores, target, truth, ids, rows, start, predictor))
-        work.close(shard)
-        broken = part.inputs.broken or {} if isinstance(part.inputs, Images) else {}
-        return work, {path: broken[path] for path in part.inputs.source if path in broken} if broken else {}
-
-
-def merge_states(found: dict[str, Any]) -> dict[str, list[Any]]:
-    """The states of several shards as one; the first error stands for all."""
-    states = [pickle.loads(state) for state in found["state"]]
-    error = next((state for state in states if isinstance(state, ShortlistError)), None)
-    if error is None:
-        for work, broken in states[1:]:
-            states[0][0].merge(work)
-            states[0][1].update(broken)
-    return {"rows": [int(np.sum(found["rows"]))], "state": [pickle.dumps(states[0] if error is None else error)]}
-
-
 class Passes:
     """Passes over all rows of some data, by the workers of a cluster."""
 
-    def __init__(self, engine: Ray, source: Source, dataset: Dataset, predictor: Predictor, rows: Mapping[str, Any]):
-        self.engine, self.source, self.dataset, self.rows = engine, source, dataset, rows
-        if not isinstance(predictor.model, Learner):
-            raise AssertionError("the model of a run")
-        self.batch = batch_rows(predictor.model, dataset, crops=predictor.crops)
+    def __init__(self, engine: Ray, source: Source, rows: int, facts: Mapping[str, Any]) -> None:
+        self.engine, self.source, self.rows, self.facts = engine, source, rows, facts
         self.broken: dict[str, str] = {}
 
     def over(self, work: Any, what: str) -> Any:
         """The work after all rows have been seen."""
         ray, data = require("ray", extra="ray"), require("ray.data", extra="ray")
         workers = self._workers(ray)
-        shards = self._shards(workers)
+        table = self.source.data if isinstance(self.source.data, CutTable) else None
+        shards = shards_of(self.rows, self.source.batch, workers, table)
         source = self.source
         if isinstance(source.data, Dataset):
             source = replace(source, data=ray.put(source.data))
-        states = data.from_items(shards, override_num_blocks=len(shards)).map_batches(
-            Worker,
-            batch_size=1,
-            batch_format="numpy",
-            compute=data.ActorPoolStrategy(size=min(workers, len(shards))),
-            fn_constructor_args=(source, pickle.dumps(work), dict(self.rows)),
-            num_cpus=1,
-            num_gpus=self.engine.gpus_per_worker or None,
-        )
-        left = len(shards)
-        while left > _MERGED:
-            states = states.map_batches(merge_states, batch_size=_MERGED, batch_format="numpy", num_cpus=0.1)
-            left = math.ceil(left / _MERGED)
-        return self._merged(states, what)
+        with self._counted(ray, what) as counter:
+            states = data.from_items([asdict(shard) for shard in shards], override_num_blocks=len(shards))
+            states = states.map_batches(
+                Worker,
+                batch_size=1,
+                batch_format="numpy",
+                compute=data.ActorPoolStrategy(size=min(workers, len(shards))),
+                fn_constructor_args=(source, pickle.dumps(work), dict(self.facts), counter),
+                num_cpus=1,
+                num_gpus=self.engine.gpus_per_worker or None,
+            )
+            left = len(shards)
+            while left > _MERGED:
+                states = states.map_batches(merge_states, batch_size=_MERGED, batch_format="numpy", num_cpus=0.1)
+                left = math.ceil(left / _MERGED)
+            merged = self._merged(states)
+        if self.engine.progress is not None:
+            self.engine.progress(what, self.rows, self.rows)
+        return merged
 
-    def _merged(self, states: Any, what: str) -> Any:
-        merged, done = None, 0
+    def _merged(self, states: Any) -> Any:
+        merged = None
         for found in states.iter_rows():
             state = pickle.loads(found["state"])
-            if isinstance(state, ShortlistError):
+            if isinstance(state, BaseException):
                 raise state
             if merged is None:
                 merged = state[0]
             else:
                 merged.merge(state[0])
             self.broken |= state[1]
-            done += int(found["rows"])
-            if self.engine.progress is not None:
-                self.engine.progress(what, done, len(self.dataset))
         return merged
+
+    @contextmanager
+    def _counted(self, ray: Any, what: str) -> Iterator[Any]:
+        """Within this block it is told how far the workers are; the counter that these tell is given."""
+        progress = self.engine.progress
+        if progress is None:
+            yield None
+            return
+        here = require("ray.util.scheduling_strategies", extra="ray").NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=True
+        )
+        counter = ray.remote(Counter).options(num_cpus=0, scheduling_strategy=here).remote()
+        over = threading.Event()
+
+        def tell() -> None:
+            with suppress(Exception):  # it only counts; what is done is done
+                while not over.wait(_EVERY):
+                    done = ray.get(counter.rows.remote(), timeout=60)
+                    if done < self.rows and not over.is_set():
+                        progress(what, done, self.rows)
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        try:
+            yield counter
+        finally:
+            over.set()
+            with suppress(Exception):
+                ray.kill(counter)
+            teller.join(timeout=5)
+
+    def counts(self, ndim: int) -> LabelCounts:
+        """Of the labels of all rows; class indices need none."""
+        if ndim == 1:
+            return LabelCounts(1)
+        found: LabelCounts = self.over(Counting(ndim), "counted the labels of").counts
+        return found
 
     def judge(self, judge: Judge) -> Judge:
         found: Judge = self.over(Judging(judge), "judged").judge
@@ -290,23 +174,37 @@ class Passes:
         fitting.merge(self.over(Learning(copy.deepcopy(fitting)), "learned from").fitting)
         fitting.finish()
         for look in fitting.looks():
-            look.merge(self.over(Learning(look), "looked at again").fitting)
+            look.merge(self.over(Learning(look), "looked again at").fitting)
 
     def _workers(self, ray: Any) -> int:
-        if self.engine.workers is not None:
-            return self.engine.workers
         has, each = ray.cluster_resources(), self.engine.gpus_per_worker
-        return max(1, int(has.get("GPU", 0) / each if each else has.get("CPU", 1)))
+        cards, processors = has.get("GPU", 0), has.get("CPU", 0)
+        if each > cards:
+            raise ShortlistError(f"--gpus-per-worker {each:g}: the cluster has {cards:g} graphics cards")
+        most = max(1, int(min(cards / each, processors) if each else processors))
+        if self.engine.workers is None:
+            return most
+        if self.engine.workers > most:
+            raise ShortlistError(
+                f"--workers {self.engine.workers}: the cluster has {processors:g} CPUs and {cards:g} graphics cards, "
+                f"enough for {most}"
+            )
+        return self.engine.workers
 
-    def _shards(self, workers: int) -> list[dict[str, int]]:
-        """Whole batches, as one process would score them: the same arithmetic to the last bit."""
-        batches = max(1, math.ceil(len(self.dataset) / self.batch))
-        size = self.batch * max(1, min(_BATCHES, batches // (_SHARDS * workers)))
-        firsts = range(0, max(len(self.dataset), 1), size)
-        return [
-            {"shard": number, "first": first, "count": min(size, len(self.dataset) - first)}
-            for number, first in enumerate(firsts)
-        ]
+
+def batch_of(run: Run) -> int:
+    """How many rows of data one process scores together."""
+    reads_texts = run.facts.get("texts") is not None and not run.facts["in_shape"]
+    return batch_rows(run.learner(), Texts.rows_each if reads_texts else 1, crops=run.config.crops)
+
+
+def cut_for(
+    engine: Ray | None, run: Run | None, data: Any, overrides: Sequence[str] = (), labelled: bool = True
+) -> CutTable | None:
+    """The table that an engine's workers read shard by shard; None where there is no engine, or no such table."""
+    if engine is None or run is None or data is None:
+        return None
+    return cut(run, data if isinstance(data, Dataset) else os.fspath(data), overrides, labelled, batch_of(run))
 
 
 @contextmanager
@@ -329,11 +227,14 @@ def passes_over(
         raise ShortlistError("--engine goes with a run: scores in a file are looked at by one process")
     if given.task is not None:
         raise ShortlistError(f"--engine is for runs that answer with sets of labels, not for {given.dataset.kind}")
-    if not isinstance(data, Dataset):  # a part of the run, or a path
+    if given.table is not None:
+        data = given.table
+    elif not isinstance(data, Dataset):  # a part of the run, or a path
         data = given.name if data is None or os.fspath(data) in PARTS else os.path.abspath(data)
     source = Source(
         os.path.abspath(given.run.path),
         data,
+        batch_of(given.run),
         tuple(overrides),
         labelled,
         given.run.allow_import,
@@ -341,10 +242,44 @@ def passes_over(
         notes_broken,
     )
     with connected(engine):
-        passes = Passes(engine, source, given.dataset, given.predictor, rows)
+        passes = Passes(engine, source, given.scored.rows, rows)
         yield passes
     if isinstance(given.dataset.inputs, Images) and given.dataset.inputs.broken is not None:
         given.dataset.inputs.broken.update(passes.broken)
+
+
+@contextmanager
+def folder_of_parts(place: PathLike) -> Iterator[str]:
+    """A folder for files that workers write: here it appears whole or not at all; behind a URL, where nothing can be
+    renamed, it must be new, and is removed if anything fails."""
+    if not is_url(place):
+        _check_only_parts(os.fspath(place))
+        with folder_written_whole(place) as folder:
+            yield str(folder.absolute())
+        return
+    url = os.fspath(place)
+    files, inside = filesystem(url)
+    try:
+        if files.exists(inside):
+            raise ShortlistError(f"-o {url} is there already: name another place")
+        files.makedirs(inside, exist_ok=True)
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, ShortlistError):
+            raise
+        raise ShortlistError(f"-o {url}: cannot write there: {error or type(error).__name__}") from None
+    try:
+        yield url
+    except BaseException:
+        with suppress(Exception):
+            files.rm(inside, recursive=True)
+        raise
+
+
+def _check_only_parts(folder: str) -> None:
+    """A folder that is replaced holds what an engine wrote, and nothing of the user's own."""
+    other = [name for name in os.listdir(folder) if not name.startswith("part-")] if os.path.isdir(folder) else []
+    if other:
+        raise ShortlistError(f"-o {folder}: the folder holds {other[0]!r}, which is no part of sets: name another one")
 
 
 @contextmanager
@@ -355,16 +290,7 @@ def connected(engine: Ray) -> Iterator[None]:
     ray, data = require("ray", extra="ray"), require("ray.data", extra="ray")
     was_connected = ray.is_initialized()
     if not was_connected:
-        try:
-            ray.init(
-                address=engine.address or "local",
-                include_dashboard=None if engine.address else False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                configure_logging=True,
-            )
-        except ConnectionError as error:
-            raise ShortlistError(f"there is no Ray cluster at {engine.address}: {error}") from None
+        _connect(ray, engine)
     context = data.DataContext.get_current()
     before = copy.copy(context.execution_options), context.enable_progress_bars
     level = logging.getLogger("ray.data").level
@@ -378,3 +304,21 @@ def connected(engine: Ray) -> Iterator[None]:
         logging.getLogger("ray.data").setLevel(level)
         if not was_connected:
             ray.shutdown()
+
+
+def _connect(ray: Any, engine: Ray) -> None:
+    processors = max(os.cpu_count() or 1, engine.workers or 1)
+    here: dict[str, Any] = {} if engine.address else {"include_dashboard": False, "num_cpus": processors}
+    try:
+        ray.init(
+            address=engine.address or "local",
+            log_to_driver=False,
+            logging_level=logging.CRITICAL,
+            configure_logging=True,
+            **here,
+        )
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        ray.shutdown()
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        where = "on this machine" if engine.address is None else f"at {engine.address}"
+        raise ShortlistError(f"there is no Ray cluster {where}: {reason}") from None

@@ -9,12 +9,15 @@ from torch import Tensor
 
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
+from shortlist.labels.counts import LabelCounts
 from shortlist.labels.sparse_labels import joined
 from shortlist.metrics.named import Metric, find_metric, usual_metrics
 from shortlist.runs.judge import Judge
 from shortlist.sets import SetRule
 from shortlist.sets.named import no_answer
 from shortlist.training.scored import Scored, pick
+
+_ALL_UNKNOWN = "every label is unknown: there is nothing to evaluate against"
 
 
 def skipped_images(*skipped: Mapping[str, str]) -> list[dict[str, str]]:
@@ -48,7 +51,7 @@ def results_of(
     the label matrix) were known; ``promises``, what rules promise of new rows; ``left_out`` the rules that cannot
     answer, and why. ``rows``: their "groups" and "weights", for rules that need them. Scores that
     are not small are passed over batch by batch, and never held whole but for a metric that must have all of them.
-    ``over`` takes a judge over all rows, where these are in many places.
+    ``over`` takes a judge over all rows, where these are in many places; the target is then perhaps only counted.
 
     >>> import torch
     >>> from shortlist.sets import TopK
@@ -59,8 +62,8 @@ def results_of(
     [0.2076..., 0.9385...]
     """
     scored = scores if isinstance(scores, Scored) else Scored.of(scores)
-    if not bool((target >= 0).any()):
-        raise ShortlistError("every label is unknown: there is nothing to evaluate against")
+    if over is None and not bool((target >= 0).any()):
+        raise ShortlistError(_ALL_UNKNOWN)
     wanted = wanted_metrics(target, scored.num_labels, metrics, k, allow_import)
     streams = {} if scored.is_small and over is None else {one.name: one.stream(link, propensities) for one in wanted}
     streamed = {name: stream for name, stream in streams.items() if stream is not None}
@@ -79,6 +82,8 @@ def results_of(
         return looking
 
     judge = last = (over or here)(judge)
+    if over is not None and not judge.judged["rows"]:
+        raise ShortlistError(_ALL_UNKNOWN)
     while (again := last.look_again()) is not None:
         last = (over or here)(again)
     judge.values = last.values
@@ -95,6 +100,9 @@ def wanted_metrics(
     target: Any, num_labels: int, metrics: Sequence[str], k: float | None, allow_import: Sequence[str]
 ) -> list[Metric]:
     """The metrics that are asked for, or the usual ones for such a target."""
-    several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
+    if isinstance(target, LabelCounts):
+        several = target.several
+    else:
+        several = target.ndim == 2 and bool(((target == 1).sum(1) > 1).any())
     names = metrics or usual_metrics(not several, num_labels, k)
     return [find_metric(name, num_labels, "labels", allow_import=allow_import) for name in names]

@@ -269,7 +269,7 @@ def file_name(rule: Named, allow_import: Sequence[str] = ()) -> str:
     return "-".join([name, *(f"{part:g}" if isinstance(part, int | float) else str(part) for part in parts)])
 
 
-def usual_rules(target: Tensor, num_labels: int, k: float | None, link: str) -> list[Named]:
+def usual_rules(target: Any, num_labels: int, k: float | None, link: str) -> list[Named]:
     """What to calibrate where nothing is asked for: k labels always, k on average, and 90% coverage.
 
     Without a k, single labels get the usual number, and a label matrix its own mean number of present labels.

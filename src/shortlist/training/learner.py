@@ -75,7 +75,7 @@ def score_batches(
     """``score`` batch by batch, in order; batches are smaller where there are very many labels."""
     dataset = dataset.normalised_for(learner.backbone)
     size, kind = dataset.in_shape[1:], next(learner.parameters()).dtype
-    batch_size = batch_rows(learner, dataset, batch_size, crops)
+    batch_size = batch_rows(learner, dataset.rows_each, batch_size, crops)
     dataset = larger(dataset) if crops > 1 else dataset
     device = next(learner.parameters()).device
     asked = getattr(learner.objective.config, "k", None)
@@ -96,10 +96,11 @@ def score_batches(
         learner.train(was_training)
 
 
-def batch_rows(learner: Learner, dataset: Dataset, batch_size: int = 1024, crops: int = 1) -> int:
-    """How many examples ``score`` looks at together: fewer where there are very many labels."""
+def batch_rows(learner: Learner, rows_each: int = 1, batch_size: int = 1024, crops: int = 1) -> int:
+    """How many examples ``score`` looks at together: fewer where there are very many labels, or where one is like
+    ``rows_each`` rows of features."""
     most = max(1, BATCH_SCORES // (crops * learner.objective.num_labels))
-    return max(1, min(max(1, batch_size // crops), most) // dataset.rows_each)
+    return max(1, min(max(1, batch_size // crops), most) // rows_each)
 
 
 @torch.no_grad()

@@ -113,13 +113,17 @@ class ArrayFile:
             return self.table.matrix(columns)
         return np.stack([self.table.numbers(name) for name in columns], axis=1)
 
-    def frame(self, columns: Sequence[str]) -> TableRows:
-        """These columns side by side, as they are written."""
+    def frame(self, columns: Sequence[str], names: Collection[str] = ()) -> TableRows:
+        """These columns side by side, as they are written; the cells of ``names`` are texts in any case."""
         self.check_columns(columns)
         assert self.table is not None
-        pandas = require("pandas")
+        pandas, table = require("pandas"), self.table
+
+        def values_of(name: str) -> Any:
+            return table.texts(name) if name in names and isinstance(table, TextColumns) else table.values(name)
+
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # pyarrow parses without the interpreter's lock
-            values = pool.map(self.table.values, columns)
+            values = pool.map(values_of, columns)
             return TableRows(pandas.DataFrame(dict(zip(columns, values, strict=True)), copy=False))
 
     def check_columns(self, columns: Sequence[str]) -> None:
@@ -229,6 +233,7 @@ def get_array(
     named: Collection[str] = (),
     as_text: bool = False,
     as_table: bool = False,
+    names: Collection[str] = (),
 ) -> Any:
     """The array called ``key``, or these columns; None where there is no file or no key, or with the reason noted."""
     if file is None or (key is None and columns is None):
@@ -237,7 +242,7 @@ def get_array(
         if as_table and file.is_table and not file.is_sparse:
             wanted = columns if columns is not None else file.spread(key or "", named, with_names=True)
             if wanted:
-                return file.frame(wanted)
+                return file.frame(wanted, names)
         return file.get(key or "", named, as_text) if columns is None else file.stack(columns)
     except ValueError as error:
         findings.add(file.path, str(error))

@@ -66,6 +66,7 @@ def read_features(
     encoding: str | None = None,
     column_names: Sequence[str] | None = None,
     as_table: bool = False,
+    name_columns: Sequence[str] = (),
     memory_map: bool = False,
 ) -> Dataset:
     """Features with labels, from arrays (.npz, .npy), tables (.csv, .tsv, .jsonl, also .gz; .parquet, .arff) or sparse
@@ -131,6 +132,8 @@ def read_features(
         as_table: of a table, take columns of names as features too and leave everything as it is written, blanks
             included: inputs are ``TableRows``, of which ``Dataset.preprocessed`` makes numbers. Runs read tables so,
             unless ``data.preprocess`` is none.
+        name_columns: with ``as_table``, columns that hold names also where every cell is a number: 007. Runs name those
+            whose names they have learnt.
         memory_map: leave the features of a .npy on disk and read only the rows asked for.
 
     >>> import pathlib, tempfile, numpy as np
@@ -188,7 +191,15 @@ def read_features(
         label_columns = in_order(label_columns, names_of(labels_key, label_columns), vocabulary)
     named = named_columns(labels_file, label_columns, (labels_key, *keys.values())) if labels is None else set()
     named |= set(other_columns)
-    inputs = get_array(inputs_file, inputs_key, findings, columns=input_columns, named=named, as_table=as_table)
+    inputs = get_array(
+        inputs_file,
+        inputs_key,
+        findings,
+        columns=input_columns,
+        named=named,
+        as_table=as_table,
+        names=name_columns,
+    )
     inputs = widened(inputs, inputs_file, num_features, findings)
     written = _labels(labels_file, labels_key, label_columns, coding, findings)
     written = widened(written, labels_file, num_labels, findings)
@@ -260,7 +271,8 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     key, columns = options.get("inputs_key", "X"), options.get("input_columns")
     named = no_features(file, options)
     as_table = bool(options.get("as_table"))
-    inputs = get_array(file, key, findings, columns=columns, named=named, as_table=as_table)
+    names = options.get("name_columns") or ()
+    inputs = get_array(file, key, findings, columns=columns, named=named, as_table=as_table, names=names)
     inputs = widened(inputs, file, options.get("num_features"), findings)
     findings.stop_if_any()
     if file is None:

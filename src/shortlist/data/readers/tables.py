@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from shortlist.optional import require
 __all__ = ["SPARSE_TEXT", "TABLE_ENDINGS", "encoding_of", "name_of", "names_table", "open_table", "parquet_table"]
 
 SPARSE_TEXT = (".svm", ".svmlight", ".libsvm", ".txt")  # what `_sparse_text` reads
+# set by ``table_given``: tables that are in memory already, by the path under which readers ask for them
+_GIVEN: ContextVar[Mapping[str, Any]] = ContextVar("given", default={})  # noqa: B039
 TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet", ".arff")
 
 
@@ -75,7 +79,10 @@ def open_table(
         return read_arff(file, findings)
     else:
         try:
-            table = parquet_table(file) if _kind(file) == ".parquet" else _json_table(file)
+            given = _GIVEN.get().get(str(file))
+            if given is None:
+                given = parquet_table(file) if _kind(file) == ".parquet" else _json_table(file)
+            table = given
             if table.num_rows:
                 return TypedColumns(table)
             findings.add(file, f"no rows: the file only names the columns {', '.join(map(repr, table.column_names))}")
@@ -110,11 +117,25 @@ def parquet_table(path: Path) -> Any:
             groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
             values = sum(group.column(place).num_values for group in groups for place in range(group.num_columns))
             check_unpacked(path, 8 * values)
-            table = file.read()
-            table.validate(full=True)  # finds bytes that are no text
-            twice = [name for name, count in Counter(table.column_names).items() if count > 1]
-            if twice:
-                raise ShortlistError(f"several columns are called {twice[0]!r}")
-            return table
+            return checked_parquet(file.read())
     except (OSError, UnicodeDecodeError, require("pyarrow").ArrowException) as error:
         raise ShortlistError(str(error)) from error
+
+
+def checked_parquet(table: Any) -> Any:
+    """A table that parquet held, once its texts are texts and its columns have names of their own."""
+    table.validate(full=True)  # finds bytes that are no text
+    twice = [name for name, count in Counter(table.column_names).items() if count > 1]
+    if twice:
+        raise ShortlistError(f"several columns are called {twice[0]!r}")
+    return table
+
+
+@contextmanager
+def table_given(path: PathLike, table: Any) -> Iterator[None]:
+    """Within this block, readers of the parquet file at ``path`` are given this pyarrow table."""
+    token = _GIVEN.set({**_GIVEN.get(), str(path): table})
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)

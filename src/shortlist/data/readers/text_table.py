@@ -64,7 +64,7 @@ def read_text_table(
     """
     options = {name: value for name, value in locals().items() if name not in ("path", "text_column")}
     _check_kind(path)
-    found = read_features(path, input_columns=[text_column], as_table=True, **options)
+    found = read_features(path, input_columns=[text_column], name_columns=[text_column], as_table=True, **options)
     texts = _texts(found.inputs, text_column)
     blank = sum(not text for text in texts.source)
     notes = (f"{blank} of {len(texts)} texts {'is' if blank == 1 else 'are'} blank",) if blank else ()
@@ -93,7 +93,7 @@ def read_texts(path: PathLike, options: Mapping[str, Any]) -> tuple[Texts, tuple
     names = [] if table is None else [name for name in table.names if name]
     if column not in names and len(names) == 1:
         column = names[0]
-    chosen = {"labels_key": "label", **options, "input_columns": [column], "as_table": True}
+    chosen = {"labels_key": "label", **options, "input_columns": [column], "name_columns": [column], "as_table": True}
     chosen.pop("text_column", None)
     inputs, ids, use = read_inputs(path, chosen)
     return _texts(inputs, column), ids, _use(use)

@@ -1,0 +1,245 @@
+"""What workers do with the rows that they are given: a shard becomes a small state, and states are merged."""
+
+import pickle
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+from shortlist.data import Dataset, Images
+from shortlist.data.readers.table_shards import filesystem, is_url
+from shortlist.errors import ShortlistError
+from shortlist.labels import LabelSets
+from shortlist.labels.counts import LabelCounts
+from shortlist.labels.label_set_files import write_parquet
+from shortlist.optional import require
+from shortlist.runs.find_data import find_data
+from shortlist.runs.judge import Judge
+from shortlist.runs.predictor import Predictor
+from shortlist.runs.run import Run
+from shortlist.runs.shards import CutTable, Held, Rows, Shard, pieces
+from shortlist.sets import SetRule
+from shortlist.sets.fitting import Fitting, Looking
+from shortlist.sets.named import needed
+from shortlist.training.scored import pick
+
+_TOLD = (ShortlistError, OSError)  # errors that say all there is to say: they travel without the worker's traceback
+
+
+class Batch(NamedTuple):
+    """Some rows, and all that is known of them; their scores, where the work needs them."""
+
+    scores: Any
+    target: Any
+    truth: LabelSets | None
+    ids: Sequence[str] | None
+    rows: dict[str, Any]  # groups and weights
+    first_row: int
+    predictor: Predictor
+
+
+class Work(Protocol):
+    """What is done with batches. Each shard has a copy of its own, and these are merged in the order of the rows."""
+
+    needs_scores: bool
+
+    def see(self, batch: Batch) -> None: ...
+    def close(self, shard: int) -> None: ...
+    def merge(self, other: Any) -> None: ...
+
+
+class Counting:
+    """How often each label is present, and known: what rules and metrics are chosen by."""
+
+    needs_scores = False
+
+    def __init__(self, ndim: int) -> None:
+        self.counts = LabelCounts(ndim)
+
+    def see(self, batch: Batch) -> None:
+        self.counts.see(batch.target)
+
+    def close(self, shard: int) -> None: ...
+
+    def merge(self, other: "Counting") -> None:
+        self.counts.merge(other.counts)
+
+
+class Judging:
+    """A judge that sees all rows."""
+
+    needs_scores = True
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+
+    def see(self, batch: Batch) -> None:
+        self.judge.see(batch.scores, batch.target, batch.truth, batch.rows, batch.first_row)
+
+    def close(self, shard: int) -> None: ...
+
+    def merge(self, other: "Judging") -> None:
+        self.judge.merge(other.judge)
+
+
+class Learning:
+    """Rules that learn from all rows, or look at them once more."""
+
+    needs_scores = True
+
+    def __init__(self, fitting: Fitting | Looking) -> None:
+        self.fitting = fitting
+
+    def see(self, batch: Batch) -> None:
+        self.fitting.see(batch.scores, batch.target, batch.rows, batch.first_row)
+
+    def close(self, shard: int) -> None: ...
+
+    def merge(self, other: "Learning") -> None:
+        self.fitting.merge(other.fitting)  # type: ignore[arg-type]
+
+
+class Writing:
+    """Writes the sets of each shard to a file of its own; keeps how many there are, and the first."""
+
+    needs_scores = True
+
+    def __init__(self, folder: str, rule: SetRule, shown: int) -> None:
+        self.folder, self.rule, self.shown = folder, rule, shown
+        self.examples = self.labels = 0
+        self.first: list[tuple[int, LabelSets, Sequence[str] | None, tuple[str, Any]]] = []
+        self._parts: list[Any] = []
+
+    def see(self, batch: Batch) -> None:
+        sets = self.rule.predict_rows(batch.scores, batch.first_row, **needed(self.rule, batch.rows))
+        sets = batch.predictor.named(sets)
+        beside = batch.predictor.beside(batch.scores.numpy(), self.rule, sets)
+        self._parts.append((sets, batch.ids, beside))
+        if self.examples < self.shown:
+            few = sets[: self.shown]
+            ids = None if batch.ids is None else batch.ids[: self.shown]
+            self.first.append((batch.first_row, few, ids, (beside[0], beside[1][: len(few.indices)])))
+        self.examples += len(sets)
+        self.labels += len(sets.indices)
+
+    def close(self, shard: int) -> None:
+        name = f"part-{shard:06}.parquet"
+        if not is_url(self.folder):
+            write_parquet(Path(self.folder) / name, self._parts)
+        else:
+            files, inside = filesystem(self.folder)
+            with tempfile.TemporaryDirectory(prefix="shortlist-") as here:
+                write_parquet(Path(here) / name, self._parts)
+                files.put_file(str(Path(here) / name), f"{inside.rstrip('/')}/{name}")
+        self._parts = []
+
+    def merge(self, other: "Writing") -> None:
+        if self.examples < self.shown:
+            self.first += other.first
+        self.examples += other.examples
+        self.labels += other.labels
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where workers find the run and its data."""
+
+    run: str
+    data: Any  # a table that is cut, a part, a path, or an object reference of a data set
+    batch: int  # rows that are scored together
+    overrides: tuple[str, ...] = ()
+    labelled: bool = True
+    allow_import: tuple[str, ...] = ()
+    gpu: bool = False
+    notes_broken: bool = False
+
+    def open(self) -> tuple[Run, Rows]:
+        run = Run(self.run, self.allow_import)
+        if isinstance(self.data, CutTable):
+            return run, self.data.opened(run)
+        data = self.data if isinstance(self.data, str) else require("ray", extra="ray").get(self.data)
+        broken: dict[str, str] | None = {} if self.notes_broken else None
+        return run, Held(find_data(run, data, self.overrides, self.labelled, broken=broken)[0])
+
+
+class Worker:
+    """An actor: it reads run, model and (where it cannot be cut) data once, and then takes shard after shard.
+
+    ``counter``: another one, who is told what is done.
+    """
+
+    def __init__(self, source: Source, work: bytes, rows: Mapping[str, Any], counter: Any = None) -> None:
+        self.source, self.work, self.rows, self.counter = source, work, rows, counter
+        self._opened: tuple[Run, Rows, Predictor] | None = None
+
+    def __call__(self, shards: dict[str, Any]) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {"state": []}
+        for number, first, count in zip(shards["number"], shards["first"], shards["count"], strict=True):
+            try:
+                state: Any = self._seen(Shard(int(number), int(first), int(count)))
+            except _TOLD as error:
+                state = error
+            found["state"].append(pickle.dumps(state))
+        return found
+
+    def _seen(self, shard: Shard) -> tuple[Work, dict[str, str]]:
+        run, rows, predictor = self._opened = self._opened or self._open()
+        work: Work = pickle.loads(self.work)
+        broken: dict[str, str] = {}
+        for first, count in pieces(shard, self.source.batch) or [(shard.first, 0)]:
+            part = rows.part(first, count)
+            for batch in self._batches(run, predictor, part, first, work.needs_scores):
+                work.see(batch)
+            noted = part.inputs.broken or {} if isinstance(part.inputs, Images) else {}
+            broken |= {path: noted[path] for path in part.inputs.source if path in noted} if noted else {}
+            if self.counter is not None:
+                self.counter.add.remote(first, count)
+        work.close(shard.number)
+        return work, broken
+
+    def _open(self) -> tuple[Run, Rows, Predictor]:
+        run, rows = self.source.open()
+        predictor = run.predictor()
+        if self.source.gpu and torch.cuda.is_available():
+            predictor.to("cuda")
+        return run, rows, predictor
+
+    def _batches(self, run: Run, predictor: Predictor, part: Dataset, first: int, scores: bool) -> Any:
+        if not scores:
+            yield Batch(None, part.target, part.truth, part.ids, {}, first, predictor)
+            return
+        for at, found in predictor.scored(run.preprocessed(part)).batches():
+            start = first + (at.start if isinstance(at, slice) else int(at[0]) if len(at) else 0)
+            rows = {name: pick(values[first : first + len(part)], at) for name, values in self.rows.items()}
+            target, truth, ids = (pick(values, at) for values in (part.target, part.truth, part.ids))
+            yield Batch(found, target, truth, ids, rows, start, predictor)
+
+
+class Counter:
+    """An actor that counts the rows that are done; those that are done again count once."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._rows = 0
+
+    def add(self, first: int, count: int) -> None:
+        if first not in self._seen:
+            self._seen.add(first)
+            self._rows += count
+
+    def rows(self) -> int:
+        return self._rows
+
+
+def merge_states(found: dict[str, Any]) -> dict[str, list[Any]]:
+    """The states of several shards as one; the first error stands for all."""
+    states = [pickle.loads(state) for state in found["state"]]
+    error = next((state for state in states if isinstance(state, _TOLD)), None)
+    if error is None:
+        for work, broken in states[1:]:
+            states[0][0].merge(work)
+            states[0][1].update(broken)
+    return {"state": [pickle.dumps(states[0] if error is None else error)]}

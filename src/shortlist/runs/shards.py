@@ -1,0 +1,127 @@
+"""The rows of some data, as workers get at them: a data set that each of them reads whole, or a table that is cut."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, Protocol
+
+from shortlist.data import Dataset
+from shortlist.data.readers.table_shards import CutFile, cut_table, is_url
+from shortlist.errors import ShortlistError
+from shortlist.runs.config import PARTS
+from shortlist.runs.find_data import Described, described, described_part
+from shortlist.runs.run import Run
+
+_BATCHES = 16  # that are read together, and of a shard, at most
+_SHARDS = 4  # for each worker, at least
+_READ = 4  # times that a group of rows of a parquet file is read, about, at most
+_READERS = ("features", "text-table")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some rows that one worker takes: ``count`` of them from the ``first`` on."""
+
+    number: int
+    first: int
+    count: int
+
+
+class Rows(Protocol):
+    """Where a worker finds rows."""
+
+    def part(self, first: int, count: int) -> Dataset: ...
+
+
+class Held:
+    """A data set that is read whole."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+
+    def part(self, first: int, count: int) -> Dataset:
+        return self.dataset.subset(slice(first, first + count))
+
+
+@dataclass(frozen=True)
+class CutTable:
+    """A table of which each worker reads the rows that it is given, and no others."""
+
+    how: Described
+    files: tuple[CutFile, ...]
+
+    @property
+    def firsts(self) -> list[int]:
+        """The number of the first row of each file, and of all rows."""
+        return [0, *accumulate(file.rows for file in self.files)]
+
+    @property
+    def rows(self) -> int:
+        return self.firsts[-1]
+
+    def sample(self, run: Run) -> Dataset:
+        """The first rows of the first file that has some: they show what the others are like."""
+        file = next((file for file in self.files if file.rows), self.files[0])
+        return self._read(run, file, 0, min(file.rows, file.every if file.starts is not None else 1024))
+
+    def opened(self, run: Run) -> "OpenTable":
+        return OpenTable(self, run)
+
+    def _read(self, run: Run, file: CutFile, first: int, count: int) -> Dataset:
+        with file.rows_at(first, count) as small:
+            found = self.how.read(run, at=small)
+        if len(found) != count:
+            raise ShortlistError(
+                f"{file.path}: {len(found)} rows are read where {count} were counted, after row {first}: are there "
+                f"lines with nothing but blanks? Remove them, or go without --engine"
+            )
+        return found
+
+    def part(self, run: Run, first: int, count: int) -> Dataset:
+        firsts = self.firsts
+        number = max(at for at, begin in enumerate(firsts[:-1]) if begin <= first and self.files[at].rows)
+        return self._read(run, self.files[number], first - firsts[number], count)
+
+
+class OpenTable:
+    """The rows of a table that is cut, read as a run reads them."""
+
+    def __init__(self, table: CutTable, run: Run) -> None:
+        self.table, self.run = table, run
+
+    def part(self, first: int, count: int) -> Dataset:
+        return self.table.part(self.run, first, count)
+
+
+def cut(run: Run, data: Any, overrides: Sequence[str], labelled: bool, every: int) -> CutTable | None:
+    """The table that is meant, cut; None where the data is something else, or cannot be cut."""
+    if isinstance(data, Dataset) or run.task is not None:
+        return None
+    how = described_part(run, str(data)) if str(data) in PARTS else described(run, str(data), overrides, labelled)
+    takes = how is not None and how.content["reader"] in _READERS and not run.inputs.takes_images
+    files = cut_table(how.path, every, how.content, run.inputs.takes_texts) if how is not None and takes else None
+    if files is None and is_url(str(data)):
+        raise ShortlistError(f"{data}: what is read from a URL is tables, .parquet, .csv, .tsv, or .txt of texts")
+    return None if files is None or how is None else CutTable(how, tuple(files))
+
+
+def shards_of(rows: int, batch: int, workers: int, table: CutTable | None) -> list[Shard]:
+    """Whole batches, as one process would score them: the same arithmetic to the last bit. Of a parquet file whose
+    groups of rows are large, a shard is no small part of a group; it ends where its file does."""
+    most = _BATCHES
+    if table is not None:
+        most = max(most, max(file.group_rows for file in table.files) // (_READ * batch))
+    size = batch * max(1, min(most, math.ceil(rows / batch) // (_SHARDS * workers)))
+    bounds = table.firsts if table is not None else [0, rows]
+    found: list[Shard] = []
+    for begin, end in pairwise(bounds):
+        for first in range(begin, end, size):
+            found.append(Shard(len(found), first, min(size, end - first)))
+    return found or [Shard(0, 0, 0)]
+
+
+def pieces(shard: Shard, batch: int) -> list[tuple[int, int]]:
+    """What is read at a time: first row, and how many."""
+    step, end = _BATCHES * batch, shard.first + shard.count
+    return [(first, min(step, end - first)) for first in range(shard.first, end, step)]
