@@ -40,7 +40,6 @@ _EVERY = 0.5  # seconds between two looks at how far it is
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_BACKEND_LOG_LEVEL": "fatal",
 }
 
 Progress = Callable[[str, int, int], None]  # what is done, and how many examples of how many

@@ -14,6 +14,7 @@ from shortlist.models.huggingface import TextNetwork
 from shortlist.runs.config import CONFIG, RunConfig, as_config
 from shortlist.runs.environment import environment
 from shortlist.runs.lock import locked
+from shortlist.runs.machines import check_shared, machines
 from shortlist.runs.prepare import Prepared, prepare
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import ENVIRONMENT, Run, open_run
@@ -75,6 +76,10 @@ def train(
             Run.check_new(out)  # before any work
     fabric = loop.make_fabric(settings, place)
     fabric.launch()
+    if machines() > 1:
+        check_shared(fabric, place)
+        if say is not None and fabric.is_global_zero:
+            say(f"{fabric.world_size} processes on {machines()} machines, which all see the place of {place}")
     ready = prepare(settings, parts=parts, preprocessor=fitted, broken=broken, allow_import=allow_import)
     if fabric.is_global_zero:
         examples, chosen = len(ready.parts["train"]), ready.config
