@@ -58,7 +58,8 @@ def trained(folder: Path, hidden: list[int]) -> Path:
     if not run.exists():
         write_rows(folder / "train.parquet", 4000, labelled=True)
         source = {"reader": "features", "path": str(folder / "train.parquet"), "labels_key": "label"}
-        config = {"data": {"train": {**source, "num_labels": LABELS}}, "backbone": {"name": "mlp", "hidden": hidden}, "epochs": 1}
+        data = {"train": {**source, "num_labels": LABELS}}
+        config = {"data": data, "backbone": {"name": "mlp", "hidden": hidden}, "epochs": 1}
         sl.runs.train(config, run)
     return run
 

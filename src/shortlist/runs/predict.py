@@ -195,6 +195,9 @@ def _by_workers(
         if passes is None:
             raise AssertionError("there is an engine")
         done: Writing = passes.over(Writing(folder, rule, _SHOWN), "predicted")
+        if not done.examples and passes.broken:
+            reason = next(iter(passes.broken.values()))
+            raise ShortlistError(f"{given.name}: none of the {passes.rows} images can be decoded: {reason}")
     first = [one for before, sets, ids, beside in done.first for one in _first(sets, beside, ids, before)]
     mean = done.labels / done.examples if done.examples else 0.0
     return {"examples": done.examples, "mean size": mean, "first": first[:_SHOWN]}

@@ -13,8 +13,9 @@ from shortlist.runs.config import PARTS
 from shortlist.runs.find_data import Described, described, described_part
 from shortlist.runs.run import Run
 
-_BATCHES = 16  # that are read together, and of a shard, at most
+_BATCHES = 16  # that are read together, and of a shard, unless there are very many rows
 _SHARDS = 4  # for each worker, at least
+_MOST = 4096  # shards, about
 _READ = 4  # times that a group of rows of a parquet file is read, about, at most
 _READERS = ("features", "text-table")
 
@@ -109,10 +110,11 @@ def cut(run: Run, data: Any, overrides: Sequence[str], labelled: bool, every: in
 def shards_of(rows: int, batch: int, workers: int, table: CutTable | None) -> list[Shard]:
     """Whole batches, as one process would score them: the same arithmetic to the last bit. Of a parquet file whose
     groups of rows are large, a shard is no small part of a group; it ends where its file does."""
-    most = _BATCHES
+    batches = math.ceil(rows / batch)
+    most = max(_BATCHES, batches // _MOST)
     if table is not None:
-        most = max(most, max(file.group_rows for file in table.files) // (_READ * batch))
-    size = batch * max(1, min(most, math.ceil(rows / batch) // (_SHARDS * workers)))
+        most = max(most, max(max(file.groups, default=0) for file in table.files) // (_READ * batch))
+    size = batch * max(1, min(most, batches // (_SHARDS * workers)))
     bounds = table.firsts if table is not None else [0, rows]
     found: list[Shard] = []
     for begin, end in pairwise(bounds):

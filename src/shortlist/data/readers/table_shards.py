@@ -46,7 +46,7 @@ class CutFile:
     starts: NDArray[np.int64] | None = None
     lines: NDArray[np.int64] | None = None
     header: bytes = b""
-    group_rows: int = 0  # of parquet: the largest group of rows, which are read together
+    groups: tuple[int, ...] = ()  # of parquet: how many rows each group has, which are read together
 
     @contextmanager
     def rows_at(self, first: int, count: int) -> Iterator[Path]:
@@ -85,16 +85,17 @@ class CutFile:
             return bytes(file.read(int(end - begin)))
 
     def _table(self, first: int, count: int) -> Any:
-        parquet, pyarrow = require("pyarrow.parquet"), require("pyarrow")
-        with _parquet_errors(self.path), opened(self.path) as file, parquet.ParquetFile(file) as whole:
-            parts, before = [], 0
-            for group in range(whole.metadata.num_row_groups):
-                rows = whole.metadata.row_group(group).num_rows
+        parts, before = [], 0
+        with _parquet_errors(self.path):
+            for group, rows in enumerate(self.groups):
                 begin, end = max(first - before, 0), min(first + count - before, rows)
                 if begin < end:
                     parts.append(_row_group(self.path, group).slice(begin, end - begin))
                 before += rows
-            return pyarrow.concat_tables(parts) if parts else whole.schema_arrow.empty_table()
+            if parts:
+                return require("pyarrow").concat_tables(parts)
+            with opened(self.path) as file, require("pyarrow.parquet").ParquetFile(file) as whole:
+                return whole.schema_arrow.empty_table()
 
 
 @lru_cache(maxsize=1)  # the next rows are of the same group, as a rule
@@ -183,8 +184,8 @@ def _files(path: str, endings: Sequence[str]) -> list[str] | None:
 def _cut_parquet(path: str) -> CutFile:
     parquet = require("pyarrow.parquet")
     with _parquet_errors(path), opened(path) as file, parquet.ParquetFile(file) as whole:
-        groups = [whole.metadata.row_group(group).num_rows for group in range(whole.metadata.num_row_groups)]
-        return CutFile(path, "parquet", sum(groups), group_rows=max(groups, default=0))
+        groups = tuple(whole.metadata.row_group(group).num_rows for group in range(whole.metadata.num_row_groups))
+        return CutFile(path, "parquet", sum(groups), groups=groups)
 
 
 @contextmanager
