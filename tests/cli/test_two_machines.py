@@ -91,7 +91,7 @@ def test_when_one_of_two_machines_dies_training_ends_and_both_can_resume_it(tmp_
         for agent in both:
             assert agent.wait(timeout=PATIENCE) == 0, (tmp_path / "machine-0.log").read_text()
     assert epochs_of(run) == list(range(1, done + 2))
-    assert json.loads((tmp_path / "machine-0.log").read_text().strip().splitlines()[-1])["epochs"] == done + 1
+    assert f'"epochs": {done + 1},' in (tmp_path / "machine-0.log").read_text()
 
 
 def test_machines_that_do_not_share_the_place_of_the_run_are_told_so_before_any_work(tmp_path: Path) -> None:
