@@ -47,7 +47,7 @@ class Slow(TopK):
 def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
-    os.environ["RAY_worker_niceness"] = "0"  # Ray's workers give way to everything else, and would wait for long
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  Ray's workers give way to everything else, and would wait for long
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 100 << 20})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Ray's own
@@ -229,7 +229,8 @@ def test_ctrl_c_ends_all_of_it_and_leaves_nothing(run: Path) -> None:
     runs.Run(run).save_rules({"slow": Slow(2)})
     folder = tempfile.mkdtemp(prefix="r")  # short: Ray's sockets lie below it
     mark = f"RAY_TMPDIR={folder}"
-    where = {**ENVIRONMENT, "RAY_TMPDIR": folder, "RAY_worker_niceness": "0", "PYTHONPATH": os.pathsep.join(["src", "."])}
+    where = {**ENVIRONMENT, "RAY_TMPDIR": folder, "RAY_worker_niceness": "0"}
+    where["PYTHONPATH"] = os.pathsep.join(["src", "."])
     command = [sys.executable, "-m", "shortlist.cli", "predict", run, "test", "--rule", "slow", "--engine", "ray"]
     command += ["--workers", "1", "--allow-import", __name__, "-o", f"{folder}/sets.parquet"]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
