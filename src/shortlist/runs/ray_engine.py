@@ -12,6 +12,7 @@ import logging
 import math
 import os
 import pickle
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -35,6 +36,7 @@ from shortlist.sets.fitting import Fitting
 from shortlist.training.learner import batch_rows
 
 _MERGED = 8  # states that are merged together
+_ANSWERED = 10.0  # seconds in which somebody at an address answers
 _EVERY = 0.5  # seconds between two looks at how far it is
 
 _QUIET = {
@@ -305,7 +307,20 @@ def connected(engine: Ray) -> Iterator[None]:
             ray.shutdown()
 
 
+def _check_answered(address: str) -> None:
+    """Raise a ShortlistError where nobody answers at HOST:PORT: Ray itself would go on asking for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return  # "auto", say, which Ray finds out about
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWERED).close()
+    except (OSError, OverflowError) as error:
+        raise ShortlistError(f"there is no Ray cluster at {address}: {error}") from None
+
+
 def _connect(ray: Any, engine: Ray) -> None:
+    if engine.address is not None:
+        _check_answered(engine.address)
     processors = max(os.cpu_count() or 1, engine.workers or 1)
     here: dict[str, Any] = {} if engine.address else {"include_dashboard": False, "num_cpus": processors}
     try:
