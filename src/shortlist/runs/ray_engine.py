@@ -13,6 +13,7 @@ import math
 import os
 import pickle
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -284,8 +285,36 @@ def _check_only_parts(folder: str) -> None:
 
 
 @contextmanager
+def _python_alone_writes_errors() -> Iterator[None]:
+    """Within this block, what C++ code writes to the standard error is dropped: Ray's libraries write lines there that
+    no setting turns off. What Python writes is shown as always."""
+    try:
+        is_usual = sys.stderr.fileno() == 2
+    except (AttributeError, OSError, ValueError):  # captured, or closed
+        is_usual = False
+    if not is_usual:
+        yield
+        return
+    before = sys.stderr
+    as_before: dict[str, Any] = {"buffering": 1, "encoding": before.encoding, "errors": before.errors}
+    with open(os.dup(2), "w", **as_before) as kept, open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        sys.stderr = kept
+        try:
+            yield
+        finally:
+            sys.stderr = before
+            os.dup2(kept.fileno(), 2)
+
+
+@contextmanager
 def connected(engine: Ray) -> Iterator[None]:
     """Within this block there is a cluster to work on, and Ray keeps quiet."""
+    with _python_alone_writes_errors():
+        yield from _connected(engine)
+
+
+def _connected(engine: Ray) -> Iterator[None]:
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     ray, data = require("ray", extra="ray"), require("ray.data", extra="ray")
