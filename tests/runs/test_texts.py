@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
 
 import shortlist as sl
 from shortlist import ShortlistError, runs
+from shortlist.data import Dataset
 from shortlist.runs.guess import guess_source
 from shortlist.runs.plan import Plan
 from shortlist.runs.report_data import described
@@ -184,6 +187,47 @@ def test_a_table_without_a_line_of_names_is_fitted_with_them(tmp_path: Path) -> 
     plan = Plan.of(tmp_path / "all.csv", overrides=["column_names=[id, comment, mood]"])
     assert plan.reading().data.train.options["column_names"] == ["id", "comment", "mood"]
     assert plan.content["data"]["train"]["labels_key"] == "mood"
+
+
+# ---- how words are learnt where nobody decides
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], ("sgd-nesterov", 8.0, 0.001)),
+        (["data.encoder=null", "backbone=tf-idf"], ("sgd-nesterov", 8.0, 0.001)),
+        (["objective=smooth-topk", "objective.k=2"], ("sgd-nesterov", 8.0, 0.001)),
+        (["objective=warp"], ("adamw", 0.01, 0.3)),
+        (["backbone={name: mlp, hidden: [8]}"], ("adamw", 0.01, 0.3)),
+        (["data.encoder=hf:somewhere"], ("adamw", 0.01, 0.3)),
+        (["optimizer=adam"], ("adam", 0.001, 0.0)),
+    ],
+)
+def test_steps_on_counted_words_are_large_unless_something_else_is_asked_for(
+    given: list[str], expected: tuple[str, float, float], tmp_path: Path
+) -> None:
+    plan = Plan.of(write_comments(tmp_path / "all.csv", 200), overrides=given)
+    whole = Dataset(torch.randn(200, 2), torch.arange(200) % 3, ("anger", "fear", "joy"))
+    chosen = plan.decide(whole).optimizer
+    assert (chosen.name, chosen.lr, chosen.weight_decay) == expected
+
+
+def test_a_mean_over_labels_wants_steps_as_much_larger_and_a_decay_as_much_smaller(tmp_path: Path) -> None:
+    target = (torch.rand(200, 4, generator=torch.Generator().manual_seed(0)) < 0.4).long()
+    whole = Dataset(torch.randn(200, 2), target, tuple("abcd"))
+    decided = Plan.of(write_comments(tmp_path / "all.csv", 200)).decide(whole)
+    assert decided.objective.name == "binary"
+    assert (decided.optimizer.lr, decided.optimizer.weight_decay) == (32.0, 2.5e-4)
+
+
+def test_fit_finds_the_logistic_regression_of_its_decay(tmp_path: Path) -> None:
+    path = write_comments(tmp_path / "all.csv", 200)
+    run = runs.Run(runs.fit(path, tmp_path / "run", overrides=["epochs=40"])["run"])
+    train, test = (run.parts()[part] for part in ("train", "test"))
+    same = LogisticRegression(C=1 / (0.001 * len(train))).fit(train.inputs, train.target.numpy())
+    expected = torch.from_numpy(same.predict_proba(test.inputs)).float()
+    torch.testing.assert_close(run.scores(test).softmax(1), expected, atol=0.01, rtol=0)
 
 
 # ---- read by a network

@@ -24,6 +24,10 @@ _ALPHA = 0.1
 # of a linear model on standardised columns or a network's features: the best of five on four small data sets
 _OPTIMIZER = {"name": "adamw", "lr": 0.01, "weight_decay": 0.3}
 _FINE_TUNING = {"name": "adamw", "lr": 0.001, "backbone_lr": 0.05, "weight_decay": 0.01}  # of a pretrained network
+# of a linear model on counted words: large steps, and the decay of scikit-learn's logistic regression with C = 5
+_WORDS_LR, _WORDS_C = 8, 5
+_MEAN_OVER_LABELS = ("asymmetric", "binary", "curriculum", "partial-binary")  # and rows: each label has a share of it
+_MEAN_OVER_ROWS = ("assume-negative", "average-k", "cross-entropy", "multilabel-softmax", "smooth-topk")
 _ALONE = {"validation": None, "calibration": None}
 
 
@@ -116,7 +120,8 @@ class Plan:
         if unknown_is_absent:
             content["data"]["unknown"] = "absent"
         if "optimizer" not in given:
-            content["optimizer"] = dict(_FINE_TUNING if self.fine_tunes else _OPTIMIZER)
+            usual = _FINE_TUNING if self.fine_tunes else _OPTIMIZER
+            content["optimizer"] = _for_words(check_config(content, self.overrides), whole, known) or dict(usual)
         if "schedule" not in given:
             content["schedule"] = "cosine"
         if "rules" not in given:
@@ -166,6 +171,21 @@ def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence
         kept = ("conformal", "average-k") if whole.num_labels >= 10 else ("conformal",)
         usual = [*(rule for rule in usual if rule["name"] in kept), {"name": "top-k", "k": 1}]
     return sorted(usual, key=lambda rule: rule["name"] != "conformal")
+
+
+def _for_words(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] | None:
+    """The optimizer of a linear model on words counted by tf-idf; None for other models.
+
+    Adam would let every rare word jump. Plain steps do not, but have to be large: rows of length 1 with few words make
+    small gradients, and a loss that is a mean over the labels smaller ones still.
+    """
+    encoder, backbone, objective = config.data.encoder, config.backbone.name, config.objective.name
+    counted = backbone == _TEXT_ENCODER or (encoder and encoder.name == _TEXT_ENCODER and backbone == "identity")
+    if not counted or objective not in _MEAN_OVER_LABELS + _MEAN_OVER_ROWS:
+        return None
+    share = whole.num_labels if objective in _MEAN_OVER_LABELS else 1
+    decay = float(f"{1 / (_WORDS_C * known * share):.1e}")
+    return {"name": "sgd-nesterov", "lr": float(_WORDS_LR * share), "weight_decay": decay}
 
 
 def _name(section: Any) -> Any:
