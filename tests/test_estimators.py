@@ -50,7 +50,10 @@ def classifier(objective: str = "cross-entropy", **params: Any) -> SetClassifier
         SetClassifier(random_state=0),
         SetClassifier("cross-entropy", preprocess=None, epochs=12, lr=0.1, random_state=0),
         SetClassifier("binary", rule="threshold", solver="lbfgs", weight_decay=0.1, random_state=0),
-    ]
+    ],
+    expected_failed_checks=lambda _: {
+        "check_methods_subset_invariance": "BLAS adds up float32 in an order that depends on the number of rows: 1e-6"
+    },
 )
 def test_scikit_learns_own_checks(estimator: SetClassifier, check: Any) -> None:
     with warnings.catch_warnings():

@@ -131,7 +131,8 @@ def test_every_class_has_a_functional_twin_and_every_name_is_listed() -> None:
         "MeanAveragePrecision": "mean_average_precision", "PrecisionAtK": "precision_at_k", "RecallAtK": "recall_at_k",
         "SceneRecallAtK": "scene_recall_at_k", "SetCoverage": "set_coverage", "SetFScore": "set_f_score",
         "SetSize": "set_size", "ShotGroups": "shot_groups", "TopKAccuracy": "top_k_accuracy",
-        "CalibrationError": "calibration_error", "CoverageGap": "coverage_gap",
+        "CalibrationError": "calibration_error", "CoverageGap": "coverage_gap", "VoteCoverage": "vote_coverage",
+        "PropensityNDCGAtK": "propensity_ndcg_at_k", "PropensityPrecisionAtK": "propensity_precision_at_k",
     }  # fmt: skip
     assert set(dir(shortlist.metrics)) == {*twins, "functional"}
     assert set(twins.values()) <= set(shortlist.metrics.functional.__all__)

@@ -351,7 +351,7 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
         ("empty", {}, "there are no images: sort them"),
         ("loose", {}, "there are 1 images that are in no label's folder"),
         ("loose", {"labels": ["x"]}, "the folders are the labels"),
-        ("t.txt", {}, "is not told by its ending. Give a folder of images, a table .*csv.* or arrays"),
+        ("t.doc", {}, "is not told by its ending. Give a folder of images, a table .*csv.* or arrays"),
         ("nameless.csv", {}, "the first line must name the columns, and holds only numbers"),
         ("t.xlsx", {}, "save it as CSV UTF-8"),
         ("two.csv", {}, r"Name them with --labels, such as --labels shape; the columns are 'kind', 'shape', 'a'"),
@@ -359,7 +359,7 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
 )
 def test_what_cannot_be_guessed_is_an_error_that_says_what_to_give(source: str, options: dict, message: str) -> None:
     Path("t.csv").write_text("a,kind\n1,x\n2,y\n3,x\n")
-    Path("t.txt").write_text("text")
+    Path("t.doc").write_text("text")
     Path("nameless.csv").write_text("1.5,2,0\n1,3,1\n2,4,0\n")
     Path("t.xlsx").write_text("text")
     Path("two.csv").write_text("kind,shape,a\nx,o,0.1\ny,u,0.2\nx,o,0.3\n")

@@ -63,7 +63,7 @@ class Truth:
         found = torch.zeros_like(wanted, dtype=torch.bool)
         if not len(self.present) or not len(wanted):
             return found
-        if 8 * len(self.present) < len(wanted) and bool((wanted[1:] > wanted[:-1]).all()):
+        if wanted.ndim == 1 and 8 * len(self.present) < len(wanted) and bool((wanted[1:] > wanted[:-1]).all()):
             # sets that are much larger than the truth: the few are sought among the many
             at = torch.searchsorted(wanted, self.present).clamp(max=len(wanted) - 1)
             found[at[wanted[at] == self.present]] = True

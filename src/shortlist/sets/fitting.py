@@ -27,6 +27,8 @@ class Fitting:
     ...     fitting.see(rows, None)
     >>> parts[0].merge(parts[1])
     >>> parts[0].finish()
+    >>> for look in parts[0].looks():
+    ...     look.see(scores, None)
     >>> parts[0].rules[0].threshold == AverageK(2).fit(scores).threshold
     True
     """

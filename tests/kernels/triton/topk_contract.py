@@ -21,6 +21,8 @@ from shortlist.kernels.triton.launch import Shape
 from tests.kernels.triton.no_waiting import NoWaiting
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+if not INTERPRETED and not torch.cuda.is_available():
+    pytest.skip("needs a GPU, or TRITON_INTERPRET=1", allow_module_level=True)
 DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
 if INTERPRETED:
     from tests.kernels.triton.interpreter import counted
