@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import shortlist as sl
 from shortlist import ShortlistError, runs
 from shortlist.data import Dataset
+from shortlist.data.texts import Texts
 from shortlist.runs.guess import guess_source
 from shortlist.runs.plan import Plan
 from shortlist.runs.report_data import described
@@ -219,6 +220,15 @@ def test_a_mean_over_labels_wants_steps_as_much_larger_and_a_decay_as_much_small
     decided = Plan.of(write_comments(tmp_path / "all.csv", 200)).decide(whole)
     assert decided.objective.name == "binary"
     assert (decided.optimizer.lr, decided.optimizer.weight_decay) == (32.0, 2.5e-4)
+
+
+def test_longer_vectors_of_a_network_want_smaller_steps_and_more_decay(tmp_path: Path) -> None:
+    features = torch.full((200, 4), 2.0)  # squared, of length 16
+    names, texts = ("anger", "fear", "joy"), Texts(tuple(map(str, range(200))))
+    whole = Dataset(features, torch.arange(200) % 3, names, texts=texts)
+    plan = Plan.of(write_comments(tmp_path / "all.csv", 200), overrides=["data.encoder=hf:somewhere"])
+    chosen = plan.decide(whole).optimizer
+    assert (chosen.name, chosen.lr, chosen.weight_decay) == ("sgd-nesterov", 0.5, 0.016)
 
 
 def test_fit_finds_the_logistic_regression_of_its_decay(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
 
 from shortlist.data import Dataset
@@ -24,8 +25,8 @@ _ALPHA = 0.1
 # of a linear model on standardised columns or a network's features: the best of five on four small data sets
 _OPTIMIZER = {"name": "adamw", "lr": 0.01, "weight_decay": 0.3}
 _FINE_TUNING = {"name": "adamw", "lr": 0.001, "backbone_lr": 0.05, "weight_decay": 0.01}  # of a pretrained network
-# of a linear model on counted words: large steps, and the decay of scikit-learn's logistic regression with C = 5
-_WORDS_LR, _WORDS_C = 8, 5
+# of a linear model on texts whose rows have length 1: large steps, and the decay of logistic regression with C = 5
+_TEXTS_LR, _TEXTS_C = 8, 5
 _MEAN_OVER_LABELS = ("asymmetric", "binary", "curriculum", "partial-binary")  # and rows: each label has a share of it
 _MEAN_OVER_ROWS = ("assume-negative", "average-k", "cross-entropy", "multilabel-softmax", "smooth-topk")
 _ALONE = {"validation": None, "calibration": None}
@@ -121,7 +122,7 @@ class Plan:
             content["data"]["unknown"] = "absent"
         if "optimizer" not in given:
             usual = _FINE_TUNING if self.fine_tunes else _OPTIMIZER
-            content["optimizer"] = _for_words(check_config(content, self.overrides), whole, known) or dict(usual)
+            content["optimizer"] = _for_texts(check_config(content, self.overrides), whole, known) or dict(usual)
         if "schedule" not in given:
             content["schedule"] = "cosine"
         if "rules" not in given:
@@ -173,19 +174,27 @@ def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence
     return sorted(usual, key=lambda rule: rule["name"] != "conformal")
 
 
-def _for_words(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] | None:
-    """The optimizer of a linear model on words counted by tf-idf; None for other models.
+def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] | None:
+    """The optimizer of a linear model on words counted by tf-idf or on a still network's vectors of texts; None for
+    other models.
 
     Adam would let every rare word jump. Plain steps do not, but have to be large: rows of length 1 with few words make
-    small gradients, and a loss that is a mean over the labels smaller ones still.
+    small gradients, and a loss that is a mean over the labels smaller ones still. Longer rows want smaller steps.
     """
     encoder, backbone, objective = config.data.encoder, config.backbone.name, config.objective.name
-    counted = backbone == _TEXT_ENCODER or (encoder and encoder.name == _TEXT_ENCODER and backbone == "identity")
-    if not counted or objective not in _MEAN_OVER_LABELS + _MEAN_OVER_ROWS:
+    still = None if encoder is None or backbone != "identity" else encoder.name
+    if objective not in _MEAN_OVER_LABELS + _MEAN_OVER_ROWS:
+        return None
+    if _TEXT_ENCODER in (backbone, still):
+        length = 1.0
+    elif still is not None and whole.texts is not None and whole.kind == "features":
+        some = whole.batch(torch.linspace(0, len(whole) - 1, min(len(whole), 1000)).long())[0]
+        length = float(some.float().square().sum(1).mean()) or 1.0
+    else:
         return None
     share = whole.num_labels if objective in _MEAN_OVER_LABELS else 1
-    decay = float(f"{1 / (_WORDS_C * known * share):.1e}")
-    return {"name": "sgd-nesterov", "lr": float(_WORDS_LR * share), "weight_decay": decay}
+    lr, decay = _TEXTS_LR * share / length, length / (_TEXTS_C * known * share)
+    return {"name": "sgd-nesterov", "lr": float(f"{lr:.3g}"), "weight_decay": float(f"{decay:.1e}")}
 
 
 def _name(section: Any) -> Any:
