@@ -1,7 +1,7 @@
 """The asymmetric loss, and the partial selective loss that is made of it.
 
 Where entries are on their own, each is read once and written once (8 bytes per label in float32). The likeliest unknown
-labels of a row are found in registers; a row of more than 8,192 labels is read twice for them (12).
+labels of a row are found in registers; a row of more than 4,096 labels is read twice for them (12).
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ from shortlist.kernels.triton.logistic import TINY, known_scores, log1p, logisti
 from shortlist.kernels.triton.rows import MOST, NINF
 
 _IGNORE, _SELECTIVE = 0, 2  # of the operator's unknown_rule
+_SELECTIVE_LABELS = 4096  # of a row in which the likeliest are found in registers; 8,192 spill
 LEAST = tl.constexpr(-0x7FFFFFFFFFFFFFFF)
 
 
@@ -201,7 +202,7 @@ def _asymmetric(
         "DETACHED": bool(detach_focus),
         "LIKELY": likely,
     }
-    block, warps, streamed = shape_of(scores.shape[1])
+    block, warps, streamed = shape_of(scores.shape[1], most_labels=_SELECTIVE_LABELS)
     if not (streamed and likely):
         assumes = unknown_rule != _IGNORE
         return launch_in_parts(asymmetric_kernel, call, *numbers, whole=likely > 0, **constants, ASSUMES=assumes)

@@ -162,7 +162,7 @@ def _assume_negative(
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
     labels = scores.shape[1]
-    block, warps, _ = shape_of(labels, streamed_block=2048)
+    block, warps, _ = shape_of(labels, streamed_block=2048, most_labels=2048)  # read once in any case
     absent_weight = 1.0 / max(1, labels - 1) if weighted else 1.0
     with on_device(scores):
         launch(

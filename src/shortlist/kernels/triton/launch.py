@@ -66,10 +66,16 @@ class Shape(NamedTuple):
     streamed: bool
 
 
-def shape_of(labels: int, most_warps: int = 16, streamed_block: int = 512, streamed_warps: int = 0) -> Shape:
-    """``most_warps``: of a kernel that needs more registers than 16 warps have, 8."""
+def shape_of(
+    labels: int,
+    most_warps: int = 16,
+    streamed_block: int = 512,
+    streamed_warps: int = 0,
+    most_labels: int = IN_REGISTERS,
+) -> Shape:
+    """``most_warps``: 8 of a kernel that needs more registers than 16 warps have; ``most_labels``: what they hold."""
     block = max(16, triton.next_power_of_2(labels))
-    if labels > IN_REGISTERS:
+    if labels > most_labels:
         return Shape(streamed_block, streamed_warps or max(1, streamed_block // 128), True)
     return Shape(block, min(most_warps, max(1, block // 256)), False)
 

@@ -335,9 +335,9 @@ def lml_loss_kernel(
     lanes = tl.arange(0, BLOCK)
     begin = target_begins(T, OFFSETS, row, n, FLAG, base, KIND)
     s = scores_at(S, lanes, 0 if STREAMED else n)
+    nan, solved, high, low, half, delta, slopes = _solve(S, s, n, K, BLOCK, STREAMED)
     if not STREAMED:
         y, _ = target_at(T, OFFSETS, VALUES, begin, row, 0, n, tstride, FLAG, base, KIND, BLOCK)
-    nan, solved, high, low, half, delta, slopes = _solve(S, s, n, K, BLOCK, STREAMED)
     s = tl.minimum(s, MOST)
     # ---- the losses of the present labels
     if KIND == "index":
@@ -417,7 +417,7 @@ def _lml_loss(
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
     rows, labels = scores.shape
-    block, warps, streamed = shape_of(labels, 16 if k < 7 else 8, streamed_warps=8)
+    block, warps, streamed = shape_of(labels, streamed_warps=8 if k > 5 else 4)
     with on_device(scores):
         launch(
             lml_loss_kernel, rows, *call.arguments,

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from shortlist.kernels.triton.launch import MOST_K, LossCall, Offer, launch, on_device, shape_of
+from shortlist.kernels.triton.launch import IN_REGISTERS, MOST_K, LossCall, Offer, launch, on_device, shape_of
 from shortlist.kernels.triton.polynomials import (
     at_scale,
     constant,
@@ -142,7 +142,8 @@ def _smooth_topk(
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
     rows, labels = scores.shape
-    block, warps, streamed = shape_of(labels, 16 if k < 7 else 8)
+    most = IN_REGISTERS if k < 8 else 4096  # with k = 8, 8,192 labels spill on sm_100
+    block, warps, streamed = shape_of(labels, 16 if k < 7 else 8, most_labels=most)
     with on_device(scores):
         launch(
             smooth_topk_kernel, rows, *call.arguments, float(tau), float(alpha),
