@@ -306,6 +306,8 @@ def lml_backward_kernel(
     lanes = tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)
     dots = tl.zeros((BLOCK,), tl.float32)
+    g = tl.zeros((BLOCK,), tl.float32)  # what the loop leaves has to be there before it
+    h = tl.zeros((BLOCK,), tl.float32)
     for j in range(0, n if STREAMED else 1, BLOCK):
         cols = j + lanes
         s = tl.minimum(scores_at(S, cols, n), MOST)
