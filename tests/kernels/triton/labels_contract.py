@@ -32,6 +32,8 @@ from shortlist.labels.sparse_labels import SparseLabels
 from tests.kernels.triton.no_waiting import NoWaiting
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+if not INTERPRETED and not torch.cuda.is_available():
+    pytest.skip("needs a GPU, or TRITON_INTERPRET=1", allow_module_level=True)
 DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
 ROUNDING = 1 if INTERPRETED else 16  # a GPU's own exp and log are less exact than the host's
 if INTERPRETED:
