@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, settings
 
 # Some virtual machines announce AMX, which they cannot run: there, PyTorch's own linear layer in bfloat16 is killed.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+# An operator whose results share memory: an error wherever tests run, and not only where the variable CI is set.
+os.environ.setdefault("TORCHINDUCTOR_ERROR_ON_CUSTOM_OP_ALIASING", "1")
 
 SLOW_BUT_MEANT = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("shortlist", deadline=None, derandomize=True, suppress_health_check=SLOW_BUT_MEANT)

@@ -74,7 +74,7 @@ def reduce_rows(
     row_loss: Tensor, row_weight: Tensor, reduction: str, groups: int, complete: bool
 ) -> tuple[Tensor, Tensor]:
     """(loss, scale) of rows with these losses and weights."""
-    loss, scale = row_loss.new_empty((2, groups or 1))
+    loss, scale = (row_loss.new_empty(groups or 1) for _ in range(2))  # an operator's results may not share memory
     size = len(row_loss) // (groups or 1)
     with on_device(row_loss):
         launch(
