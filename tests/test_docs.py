@@ -79,6 +79,15 @@ def test_what_the_floor_plan_says_is_in_a_file_is_there() -> None:
         assert [name for name in re.findall(r"`(\w+)`", names) if not re.search(rf"\b{name}\b", text)] == [], file
 
 
+def test_every_room_has_a_readme_and_it_names_only_files_that_exist() -> None:
+    source = DOCS.parent / "src" / "shortlist"
+    others = (source / "data" / "readers", source.parent / "shortlist_recipes", DOCS.parent / "tests")
+    for room in [*(init.parent for init in source.glob("*/__init__.py")), *others]:
+        named = re.findall(r"`([\w/.-]+\.(?:py|html|js|md))`", (room / "README.md").read_text())
+        places = (room, source, source.parent, DOCS.parent, room / "assets")
+        assert [name for name in named if not any((place / name).is_file() for place in places)] == [], room.name
+
+
 @pytest.mark.parametrize("page", GENERATED)
 def test_a_generated_page_says_what_the_code_says(page: str) -> None:
     import catalogue

@@ -9,7 +9,8 @@ from torch import nn
 
 from shortlist.models import build_backbone
 from shortlist.objectives import build
-from shortlist.training.optimizers import OptimizerSettings, make_optimizer, parameter_groups
+from shortlist.training.optimizers import make_optimizer, parameter_groups
+from shortlist.training.settings import OptimizerSettings
 
 NAMES = ("sgd", "sgd-nesterov", "adam", "adamw", "rmsprop")
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from shortlist.training.schedules import ScheduleSettings, plateaus, rate_at
-from shortlist.training.settings import TrainSettings
+from shortlist.training.schedules import plateaus, rate_at
+from shortlist.training.settings import ScheduleSettings, TrainSettings
 
 
 def test_a_warm_up_rises_in_equal_steps_to_the_full_rate() -> None:

@@ -13,10 +13,8 @@ from shortlist.errors import ShortlistError, nearest
 from shortlist.files import PathLike
 from shortlist.named import Named
 from shortlist.options import in_our_words, unknown_key
-from shortlist.training.optimizers import OptimizerSettings
-from shortlist.training.schedules import ScheduleSettings
 from shortlist.training.sections import Section
-from shortlist.training.settings import TrainSettings
+from shortlist.training.settings import OptimizerSettings, ScheduleSettings, TrainSettings
 
 CONFIG = "config.yaml"  # of a run
 Part = Literal["train", "validation", "calibration", "test"]

@@ -1,75 +1,18 @@
-"""Optimizers: their names, what each takes with its default learning rate, and which weights are drawn to zero."""
+"""Optimizers, and which weights they draw to zero. Their names and default learning rates are in `settings.py`."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Any
 
-from pydantic import Field, model_validator
 from torch import nn
 from torch.nn import Parameter
 from torch.nn.modules.batchnorm import _NormBase
 from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
 
 from shortlist.errors import ShortlistError
-from shortlist.training.sections import ByName, own_values
+from shortlist.training.settings import OptimizerSettings
 
-# what an optimizer takes besides weight decay, and its own value where the config says nothing
-OPTIMIZERS: dict[str, dict[str, Any]] = {
-    "sgd": {"lr": 0.1, "momentum": 0.0},
-    "sgd-nesterov": {"lr": 0.1, "momentum": 0.9},
-    "adam": {"lr": 1e-3, "betas": (0.9, 0.999)},
-    "adamw": {"lr": 1e-3, "betas": (0.9, 0.999)},
-    "rmsprop": {"lr": 1e-3, "momentum": 0.0, "decay": 0.99, "eps": 1e-8},
-}
 _NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.LocalResponseNorm)
 _TABLES = (nn.Embedding, nn.EmbeddingBag)
-
-
-class OptimizerSettings(ByName):
-    """How weights are changed. Weight decay leaves biases, norm layers and other one-dimensional weights alone, unless
-    ``decay_all`` says otherwise.
-
-    >>> OptimizerSettings(name="adam").lr
-    0.001
-    """
-
-    known: ClassVar[dict[str, dict[str, Any]]] = OPTIMIZERS
-
-    name: Literal["sgd", "sgd-nesterov", "adam", "adamw", "rmsprop"] = Field(
-        default="sgd-nesterov", description="which optimizer"
-    )
-    lr: float = Field(
-        default=OPTIMIZERS["sgd-nesterov"]["lr"], gt=0, description=f"learning rate; {own_values(OPTIMIZERS, 'lr')}"
-    )
-    momentum: float | None = Field(
-        default=None, ge=0, lt=1, description=own_values(OPTIMIZERS, "momentum")
-    )
-    betas: tuple[float, float] | None = Field(
-        default=None, description=own_values(OPTIMIZERS, "betas")
-    )
-    decay: float | None = Field(
-        default=None, ge=0, lt=1, description=f"of the mean of squared gradients; {own_values(OPTIMIZERS, 'decay')}"
-    )
-    eps: float | None = Field(
-        default=None, gt=0, description=f"added to the root of that mean; {own_values(OPTIMIZERS, 'eps')}"
-    )
-    weight_decay: float = Field(default=0.0, ge=0, description="how strongly weights are drawn to zero")
-    decay_all: bool = Field(
-        default=False, description="biases, norm layers and tables, too, as in most published programs"
-    )
-    backbone_lr: float = Field(
-        default=1.0,
-        ge=0,
-        description="the backbone's learning rate as a multiple of lr; 0 freezes it, its batch-norm statistics too",
-    )
-    clip: float | None = Field(
-        default=None, gt=0, description="the largest norm of the gradient; a longer one is scaled down to it"
-    )
-
-    @model_validator(mode="after")
-    def _nesterov_has_momentum(self) -> "OptimizerSettings":
-        if self.name == "sgd-nesterov" and not self.momentum:
-            raise ShortlistError("sgd-nesterov needs a momentum above 0; sgd can do without")
-        return self
 
 
 def make_optimizer(

@@ -2,44 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
 
-from pydantic import Field, PositiveInt, model_validator
-
-from shortlist.errors import ShortlistError
-from shortlist.training.sections import ByName, own_values
-
-SCHEDULES: dict[str, dict[str, Any]] = {
-    "constant": {},
-    "step": {"at": (), "factor": 0.1},
-    "cosine": {},
-    "plateau": {"factor": 0.1, "patience": 3},
-}
-
-
-class ScheduleSettings(ByName):
-    """How the learning rate changes: not at all, in steps, along a cosine to zero, or whenever the watched metric has
-    not become better for some epochs."""
-
-    known: ClassVar[dict[str, dict[str, Any]]] = SCHEDULES
-
-    name: Literal["constant", "step", "cosine", "plateau"] = Field(default="constant", description="which schedule")
-    at: tuple[PositiveInt, ...] | None = Field(
-        default=None, description="step: the epochs before which the rate is multiplied"
-    )
-    factor: float | None = Field(
-        default=None, gt=0, lt=1, description=f"what the rate is multiplied by; {own_values(SCHEDULES, 'factor')}"
-    )
-    patience: PositiveInt | None = Field(
-        default=None, description=f"plateau: the epochs to wait for a better one; {own_values(SCHEDULES, 'patience')}"
-    )
-    warm_up: float = Field(default=0.0, ge=0, description="epochs (or a part of one) in which the rate rises from zero")
-
-    @model_validator(mode="after")
-    def _steps_have_epochs(self) -> "ScheduleSettings":
-        if self.name == "step" and not self.at:
-            raise ShortlistError("a step schedule needs the epochs at which to step, such as at: [30, 60]")
-        return self
+from shortlist.training.settings import ScheduleSettings
 
 
 def rate_at(

@@ -1,15 +1,13 @@
-"""What the training loop reads: optimizer and schedule, batches, precision, devices, seed, when to stop. The default
-learning rates are in `optimizers.py`, beside the optimizers that they are of."""
+"""What the training loop reads, with every default: optimizers and their learning rates, schedules, batches, precision,
+devices, seed, when to stop."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from shortlist.errors import ShortlistError
 from shortlist.objectives.imbalance import Imbalance
-from shortlist.training.optimizers import OptimizerSettings
-from shortlist.training.schedules import ScheduleSettings
-from shortlist.training.sections import Section
+from shortlist.training.sections import ByName, Section, own_values
 
 if TYPE_CHECKING:
     from typing import Self
@@ -19,6 +17,94 @@ Names = BeforeValidator(lambda value: (value,) if isinstance(value, str) else va
 # a number, or none (in a file also: auto), which follows from the size of the data
 Automatic = Annotated[PositiveInt | None, BeforeValidator(lambda value: None if value == "auto" else value)]
 Precision = Literal["32-true", "16-mixed", "bf16-mixed", "64-true"]
+
+# what an optimizer takes besides weight decay, and its own value where the config says nothing
+OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "sgd": {"lr": 0.1, "momentum": 0.0},
+    "sgd-nesterov": {"lr": 0.1, "momentum": 0.9},
+    "adam": {"lr": 1e-3, "betas": (0.9, 0.999)},
+    "adamw": {"lr": 1e-3, "betas": (0.9, 0.999)},
+    "rmsprop": {"lr": 1e-3, "momentum": 0.0, "decay": 0.99, "eps": 1e-8},
+}
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "constant": {},
+    "step": {"at": (), "factor": 0.1},
+    "cosine": {},
+    "plateau": {"factor": 0.1, "patience": 3},
+}
+
+
+class OptimizerSettings(ByName):
+    """How weights are changed. Weight decay leaves biases, norm layers and other one-dimensional weights alone, unless
+    ``decay_all`` says otherwise.
+
+    >>> OptimizerSettings(name="adam").lr
+    0.001
+    """
+
+    known: ClassVar[dict[str, dict[str, Any]]] = OPTIMIZERS
+
+    name: Literal["sgd", "sgd-nesterov", "adam", "adamw", "rmsprop"] = Field(
+        default="sgd-nesterov", description="which optimizer"
+    )
+    lr: float = Field(
+        default=OPTIMIZERS["sgd-nesterov"]["lr"], gt=0, description=f"learning rate; {own_values(OPTIMIZERS, 'lr')}"
+    )
+    momentum: float | None = Field(
+        default=None, ge=0, lt=1, description=own_values(OPTIMIZERS, "momentum")
+    )
+    betas: tuple[float, float] | None = Field(
+        default=None, description=own_values(OPTIMIZERS, "betas")
+    )
+    decay: float | None = Field(
+        default=None, ge=0, lt=1, description=f"of the mean of squared gradients; {own_values(OPTIMIZERS, 'decay')}"
+    )
+    eps: float | None = Field(
+        default=None, gt=0, description=f"added to the root of that mean; {own_values(OPTIMIZERS, 'eps')}"
+    )
+    weight_decay: float = Field(default=0.0, ge=0, description="how strongly weights are drawn to zero")
+    decay_all: bool = Field(
+        default=False, description="biases, norm layers and tables, too, as in most published programs"
+    )
+    backbone_lr: float = Field(
+        default=1.0,
+        ge=0,
+        description="the backbone's learning rate as a multiple of lr; 0 freezes it, its batch-norm statistics too",
+    )
+    clip: float | None = Field(
+        default=None, gt=0, description="the largest norm of the gradient; a longer one is scaled down to it"
+    )
+
+    @model_validator(mode="after")
+    def _nesterov_has_momentum(self) -> "OptimizerSettings":
+        if self.name == "sgd-nesterov" and not self.momentum:
+            raise ShortlistError("sgd-nesterov needs a momentum above 0; sgd can do without")
+        return self
+
+
+class ScheduleSettings(ByName):
+    """How the learning rate changes: not at all, in steps, along a cosine to zero, or whenever the watched metric has
+    not become better for some epochs."""
+
+    known: ClassVar[dict[str, dict[str, Any]]] = SCHEDULES
+
+    name: Literal["constant", "step", "cosine", "plateau"] = Field(default="constant", description="which schedule")
+    at: tuple[PositiveInt, ...] | None = Field(
+        default=None, description="step: the epochs before which the rate is multiplied"
+    )
+    factor: float | None = Field(
+        default=None, gt=0, lt=1, description=f"what the rate is multiplied by; {own_values(SCHEDULES, 'factor')}"
+    )
+    patience: PositiveInt | None = Field(
+        default=None, description=f"plateau: the epochs to wait for a better one; {own_values(SCHEDULES, 'patience')}"
+    )
+    warm_up: float = Field(default=0.0, ge=0, description="epochs (or a part of one) in which the rate rises from zero")
+
+    @model_validator(mode="after")
+    def _steps_have_epochs(self) -> "ScheduleSettings":
+        if self.name == "step" and not self.at:
+            raise ShortlistError("a step schedule needs the epochs at which to step, such as at: [30, 60]")
+        return self
 
 
 class StopSettings(Section):
