@@ -152,6 +152,10 @@ def test_scenes_need_no_torchmetrics_until_a_metric_class_is_asked_for() -> None
     assert "torchmetrics" not in modules_after("import shortlist.scenes.task")
 
 
+def test_verbs_that_do_not_train_never_import_the_compiler_of_torch() -> None:
+    assert "torch._dynamo" not in modules_after("import shortlist.runs.ray_work, shortlist.functional")
+
+
 def test_the_public_names_are_found_on_first_use() -> None:
     assert "torch" in modules_after("import shortlist; shortlist.functional.lml")
 
@@ -161,3 +165,11 @@ def test_an_unknown_name_says_what_there_is() -> None:
 
     with pytest.raises(AttributeError, match="functional"):
         shortlist.functinal  # noqa: B018
+
+
+def test_what_compilers_take_as_constant_is_marked_as_torch_marks_it() -> None:
+    import torch
+
+    from shortlist.kernels import dispatch
+
+    assert vars(dispatch._triton_offers) == vars(torch.compiler.assume_constant_result(lambda: 0))

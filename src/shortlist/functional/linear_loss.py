@@ -73,10 +73,11 @@ def linear_loss(
     _check_options(loss, options)
     if transforms_active():
         return loss(*[F.linear(features, w, b) for w, b in zip(weights, biases, strict=True)], target, **options)
-    return _by_blocks(loss, features, weights, biases, target, options, memory)
+    from shortlist.functional._linear_blocks import by_blocks
+
+    return by_blocks(loss, features, weights, biases, target, options, memory)  # type: ignore[no-any-return]
 
 
-@torch.compiler.disable
 def _by_blocks(
     loss: Callable[..., Tensor],
     features: Tensor,

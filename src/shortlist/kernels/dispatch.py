@@ -104,10 +104,13 @@ def _triton_offer(name: str) -> Any:
     return import_module("shortlist.kernels.triton").OFFERS.get(name)
 
 
-@torch.compiler.assume_constant_result
 def _triton_offers(name: str, labels: int, args: tuple[Any, ...]) -> bool:
     offer = _triton_offer(name)
     return offer is not None and bool(offer.serves(labels, *args))
+
+
+# what torch.compiler.assume_constant_result does; that would import the whole compiler at every start, for seconds
+_triton_offers._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def triton_serves(name: str, scores: Tensor, *args: Any) -> bool:
