@@ -29,7 +29,7 @@ class Nonconformity:
         """The scores of these labels of these rows."""
         p = self._linked(block)
         if isinstance(self.score, ValueScore):
-            return self.score.of_labels(p[row])[np.arange(len(row)), label]
+            return self.score.of_one(p, row, label)
         p = p[row]
         own = p[np.arange(len(row)), label]
         rank = (p > own[:, None]).sum(-1)
@@ -52,7 +52,9 @@ class Nonconformity:
 
     def below(self, block: Block, limit: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which labels of each row score at most its limit: ``limit`` is (rows or 1, labels or 1)."""
-        if limit.shape[1] > 1 or not isinstance(self.score, RankScore):
+        if isinstance(self.score, ValueScore):
+            return self.score.below(self._linked(block), limit)
+        if limit.shape[1] > 1:
             return np.asarray(self.of_all(block) <= limit)
         p = self._linked(block)
         found, going_on = self._below_first(p, block.scores, limit, _FIRST)

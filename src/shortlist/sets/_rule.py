@@ -153,9 +153,13 @@ class SetRule:
         return self._as_sets(sizes, labels, blocks[0].scores.shape[1])
 
     def _answer(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
-        self._check_labels(block.scores.shape[1])
+        num_labels = block.scores.shape[1]
+        self._check_labels(num_labels)
         self._check_needs(block)
-        return self.sets_of(block)
+        sizes, labels = self.sets_of(block)
+        if self._is_ours and num_labels <= 2**31:
+            labels = labels.astype(np.int32, copy=False)  # as the sets keep them: half of the memory until then
+        return sizes, labels
 
     def _as_sets(self, sizes: NDArray[Any], labels: NDArray[Any], num_labels: int) -> LabelSets:
         if self._is_ours:

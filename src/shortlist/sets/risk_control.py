@@ -187,7 +187,7 @@ class RiskControl(SetRule):
         if self._sparse:
             row, label = np.nonzero(target[used] == 1)
             self._values.append(linked[used[row], label])
-            self._entries.append(np.stack([row + self._rows, label]).astype(np.int32))
+            self._entries.append(np.array([row + self._rows, label], np.int32))
         else:
             if self.max_size is not None and self.max_size < target.shape[1]:
                 listed = np.zeros(target.shape, bool)

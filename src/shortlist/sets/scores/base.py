@@ -19,6 +19,14 @@ class ValueScore(Score):
         """The score of every label of linked rows ``p`` (rows, labels)."""
         raise NotImplementedError
 
+    def of_one(self, p: NDArray[Any], row: NDArray[np.int64], label: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The score of one label of each of these rows, to the last bit as ``of_labels`` gives it."""
+        return self.of_labels(p[row])[np.arange(len(row)), label]
+
+    def below(self, p: NDArray[Any], limit: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether each score is at most its ``limit`` (rows or 1, labels or 1)."""
+        return np.asarray(self.of_labels(p) <= limit)
+
 
 class RankScore(Score):
     """A score that depends on the label's place in its row, and never falls from a better place to a worse one.

@@ -13,3 +13,16 @@ class Lac(ValueScore):
 
     def of_labels(self, p: NDArray[Any]) -> NDArray[np.float64]:
         return -p.astype(np.float64)
+
+    def of_one(self, p: NDArray[Any], row: NDArray[np.int64], label: NDArray[np.int64]) -> NDArray[np.float64]:
+        return -p[row, label].astype(np.float64)
+
+    def below(self, p: NDArray[Any], limit: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(p >= at_least(-limit, p.dtype.type))
+
+
+def at_least(value: NDArray[np.float64], kind: Any) -> NDArray[Any]:
+    """The smallest number of this type that is not below the value: what reaches one reaches the other."""
+    with np.errstate(over="ignore"):
+        near = value.astype(kind)
+    return np.where(near < value, np.nextafter(near, kind(np.inf)), near)
