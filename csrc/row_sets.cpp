@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace nb = nanobind;
@@ -11,77 +12,112 @@ namespace {
 using Row = const float*;
 
 // What is found of a row, until it is copied into bytes of its own size. One for each thread: nothing is allocated twice.
-std::vector<int32_t>& scratch_labels() {
-  static thread_local std::vector<int32_t> labels;
-  labels.clear();
-  return labels;
-}
+// A label is written whether it is in the set or not, and the next one takes its place if it is not: whether it is cannot
+// be guessed, and a wrong guess takes longer.
+class Found {
+ public:
+  explicit Found(int64_t n) {
+    if (int64_t(space().size()) < n) space().resize(n);
+    labels_ = space().data();
+  }
+  void see(int64_t label, bool inside) {
+    labels_[size_] = int32_t(label);
+    size_ += inside;
+  }
+  int64_t size() const { return size_; }
+  nb::object bytes() const { return nb::bytes(labels_, size_ * sizeof(int32_t)); }
 
-nb::object as_bytes(const std::vector<int32_t>& labels) {
-  return nb::bytes(labels.data(), labels.size() * sizeof(int32_t));
-}
+ private:
+  static std::vector<int32_t>& space() {
+    static thread_local std::vector<int32_t> labels;
+    return labels;
+  }
+  int32_t* labels_;
+  int64_t size_ = 0;
+};
 
 // The labels whose number is at least the threshold, one for all labels or one for each. With at_ties false, a number
 // that is the threshold wants a closer look.
 template <class Threshold> nb::object reaching(Row row, int64_t n, Threshold threshold, bool at_ties) {
-  std::vector<int32_t>& labels = scratch_labels();
-  bool look = false;
+  Found found(n);
+  bool nan = false, tied = false;
   for (int64_t i = 0; i < n; ++i) {
     const double value = row[i], wanted = threshold(i);
-    look |= value != value || (!at_ties && value == wanted);
-    if (value >= wanted) labels.push_back(int32_t(i));
+    nan |= value != value;
+    tied |= value == wanted;
+    found.see(i, value >= wanted);
   }
-  return look ? nb::none() : as_bytes(labels);
+  return nan || (tied && !at_ties) ? nb::none() : found.bytes();
 }
 
 // The labels whose number is at least that on rank `size` (from 1), which no other rank may share.
 nb::object first(Row row, int64_t n, int64_t size, float last) {
-  std::vector<int32_t>& labels = scratch_labels();
-  for (int64_t i = 0; i < n; ++i)
-    if (row[i] >= last) labels.push_back(int32_t(i));
-  return int64_t(labels.size()) == size ? as_bytes(labels) : nb::none();
+  Found found(n);
+  for (int64_t i = 0; i < n; ++i) found.see(i, row[i] >= last);
+  return found.size() == size ? found.bytes() : nb::none();
 }
 
-// The row as a heap: its largest numbers come out one by one. False where a number is NaN.
-bool fill_heap(Row row, int64_t n, std::vector<float>& heap) {
-  heap.assign(row, row + n);
-  for (const float value : heap)
-    if (value != value) return false;
-  std::make_heap(heap.begin(), heap.end());
-  return true;
+// A copy of the row, to be put in order. False where a number is NaN.
+bool read(Row row, int64_t n, std::vector<float>& numbers) {
+  numbers.assign(row, row + n);
+  bool nan = false;
+  for (const float value : numbers) nan |= value != value;
+  return !nan;
 }
 
-float pop(std::vector<float>& heap) {
-  std::pop_heap(heap.begin(), heap.end());
-  const float value = heap.back();
-  heap.pop_back();
-  return value;
-}
+// The numbers of a row, the largest first, one by one. A heap gives the first few of many without sorting the others;
+// if they do not suffice, what is left is sorted.
+class Ranked {
+ public:
+  explicit Ranked(std::vector<float>& numbers) : numbers_(numbers) {
+    const int64_t n = numbers.size();
+    from_heap_ = n > SORTED_AT_ONCE ? n / 16 : 0;
+    if (from_heap_)
+      std::make_heap(numbers_.begin(), numbers_.end());
+    else
+      std::sort(numbers_.begin(), numbers_.end());
+  }
 
-thread_local std::vector<float> heap;
+  float next() {
+    if (from_heap_) {
+      std::pop_heap(numbers_.begin(), numbers_.end());
+      if (--from_heap_ == 0) std::sort(numbers_.begin(), numbers_.end() - 1);
+    }
+    const float value = numbers_.back();
+    numbers_.pop_back();
+    return value;
+  }
+
+ private:
+  static constexpr int64_t SORTED_AT_ONCE = 256;
+  std::vector<float>& numbers_;
+  int64_t from_heap_;  // how many more the heap gives
+};
 
 nb::object best(Row row, int64_t n, int64_t k) {
-  if (k < 1 || k > n || !fill_heap(row, n, heap)) return nb::none();
-  float last = 0;
-  for (int64_t rank = 0; rank < k; ++rank) last = pop(heap);
-  return first(row, n, k, last);
+  static thread_local std::vector<float> numbers;
+  if (k < 1 || k > n || !read(row, n, numbers)) return nb::none();
+  const auto last = numbers.begin() + (k - 1);
+  std::nth_element(numbers.begin(), last, numbers.end(), std::greater<float>());
+  return first(row, n, k, *last);
 }
 
 // The labels up to the last rank whose score is at most the limit. The score of rank r (from 0) is what the ranks before
 // it amount to, plus steps[r] where there are steps: 'm', their sum; 'f', the first of them; 'n', nothing. It never falls.
 nb::object first_ranks(Row row, int64_t n, char before, const double* steps, double limit) {
-  if (!fill_heap(row, n, heap)) return nb::none();
+  static thread_local std::vector<float> numbers;
+  if (!read(row, n, numbers)) return nb::none();
+  if (before != 'n' && std::any_of(row, row + n, [](float value) { return value < 0; })) return nb::none();  // no mass
+  Ranked ranked(numbers);
   double amount = 0;
   float last = 0;
   int64_t size = 0;
   for (; size < n; ++size) {
     if (!(amount + (steps ? steps[size] : 0.0) <= limit)) break;
-    last = pop(heap);
-    if (before != 'n' && last < 0) return nb::none();  // no mass
+    last = ranked.next();
     if (before == 'm' || (before == 'f' && size == 0)) amount += double(last);
   }
-  if (before != 'n' && std::any_of(heap.begin(), heap.end(), [](float value) { return value < 0; })) return nb::none();
-  return size ? first(row, n, size, last) : as_bytes(scratch_labels());
+  return size ? first(row, n, size, last) : Found(0).bytes();
 }
 
 // Numbers that Python passes: an address, an array that has this many of them, or None.

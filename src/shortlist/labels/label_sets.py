@@ -103,14 +103,19 @@ class LabelSets(WrittenSets):
         return cls._of(inputs.as_offsets(sizes), labels.astype(kind, copy=False), num_labels, None)
 
     @classmethod
-    def from_one(cls, labels: NDArray[np.int32], num_labels: int) -> LabelSets:
-        """One set, likewise of labels that are known to be right; they are kept as they are, and must be read-only.
+    def from_one(
+        cls, labels: NDArray[np.int32], num_labels: int, vocabulary: inputs.Names | None = None
+    ) -> LabelSets:
+        """One set, likewise of labels (and names) that are known to be right; they are kept as they are, and the labels
+        must be read-only.
 
         >>> LabelSets.from_one(np.frombuffer(bytes([0, 0, 0, 0, 2, 0, 0, 0]), np.int32), num_labels=3).to_lists()
         [[0, 2]]
         """
         sets = object.__new__(cls)
-        sets.__dict__.update(offsets=inputs.offsets_of_one(labels.size), indices=labels, num_labels=num_labels)
+        sets.__dict__.update(
+            offsets=inputs.offsets_of_one(labels.size), indices=labels, num_labels=num_labels, vocabulary=vocabulary
+        )
         return sets
 
     def named(self, vocabulary: Sequence[str]) -> LabelSets:

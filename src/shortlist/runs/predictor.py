@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch._C import _set_grad_enabled
 
 from shortlist.data import Dataset, Encoder, Images, TextEncoder
 from shortlist.data.column_use import listed
 from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets, from_sets
-from shortlist.labels.label_set_inputs import check_vocabulary
+from shortlist.labels.label_set_inputs import Names, check_vocabulary
 from shortlist.links import AnyLink, Link, ScaledLink, check_link, link_rows, usual_link
 from shortlist.named import Named
 from shortlist.runs.config import parse_named
@@ -70,7 +71,7 @@ class Predictor(nn.Module):
         super().__init__()
         self.model = model
         self.encoder: nn.Module | None = None  # read when images are first given
-        self.label_names = check_vocabulary(label_names, len(label_names)) or ()
+        self.label_names = check_vocabulary(label_names, len(label_names)) or Names()
         self.link: Link = check_link(link)
         self.single = single
         self.rules = dict(rules or {})
@@ -185,7 +186,7 @@ class Predictor(nn.Module):
         if was_training:
             self.eval()
         if had_gradients:
-            torch.set_grad_enabled(False)  # quicker than no_grad, as is a call without hooks that goes to forward
+            _set_grad_enabled(False)  # quicker than no_grad, as is a call without hooks that goes to forward
         hooked = self._forward_hooks or self._forward_pre_hooks or self._compiled_call_impl is not None
         answer = self if hooked else self.forward
         try:
@@ -196,7 +197,7 @@ class Predictor(nn.Module):
             return scores if scores.dtype is torch.float32 and scores.is_cpu else scores.float().cpu()
         finally:
             if had_gradients:
-                torch.set_grad_enabled(True)
+                _set_grad_enabled(True)
             if was_training:
                 self.train()
 
@@ -249,6 +250,8 @@ class Predictor(nn.Module):
         average-k one. ``groups`` and ``weights``: one of each example, for the rules that need them."""
         chosen = rule if isinstance(rule, SetRule) else self.rule(rule)[1]
         scores = self._scores_of_labels(X)
+        if groups is None and weights is None and (row := chosen.one_row(scores)) is not None:
+            return LabelSets.from_one(row, scores.shape[1], self.label_names)
         try:
             facts = needed(chosen, {"groups": groups, "weights": weights}) if chosen.needs else {}
             return self.named(chosen.predict(scores, **facts))

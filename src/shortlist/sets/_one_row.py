@@ -36,7 +36,8 @@ def is_one_row(scores: Any) -> TypeGuard[Tensor]:
 def best(scores: Tensor, k: int) -> Labels | None:
     """The k best labels."""
     native = rows_served()
-    return None if native is None else _labels(native.row_best(scores.data_ptr(), scores.shape[1], k))
+    found = None if native is None else native.row_best(scores.data_ptr(), scores.shape[1], k)
+    return None if found is None else np.frombuffer(found, np.int32)
 
 
 def reaching(scores: Tensor, link: AnyLink, threshold: float, at_ties: bool = True) -> Labels | None:
@@ -44,8 +45,9 @@ def reaching(scores: Tensor, link: AnyLink, threshold: float, at_ties: bool = Tr
     native = rows_served()
     if native is None:
         return None
-    row, kept = _linked(scores, link)
-    return _labels(native.row_reaching(row, kept.shape[1], threshold, at_ties))
+    row, _kept = _linked(scores, link)
+    found = native.row_reaching(row, scores.shape[1], threshold, at_ties)
+    return None if found is None else np.frombuffer(found, np.int32)
 
 
 def reaching_each(scores: Tensor, link: AnyLink, thresholds: NDArray[np.float64]) -> Labels | None:
@@ -53,8 +55,9 @@ def reaching_each(scores: Tensor, link: AnyLink, thresholds: NDArray[np.float64]
     native = rows_served()
     if native is None or len(thresholds) != scores.shape[1]:
         return None
-    row, kept = _linked(scores, link)
-    return _labels(native.row_reaching_each(row, kept.shape[1], thresholds))
+    row, _kept = _linked(scores, link)
+    found = native.row_reaching_each(row, scores.shape[1], thresholds)
+    return None if found is None else np.frombuffer(found, np.int32)
 
 
 def first_ranks(
@@ -64,8 +67,9 @@ def first_ranks(
     native = rows_served()
     if native is None:
         return None
-    row, kept = _linked(scores, link)
-    return _labels(native.row_first_ranks(row, kept.shape[1], before, steps, limit))
+    row, _kept = _linked(scores, link)
+    found = native.row_first_ranks(row, scores.shape[1], before, steps, limit)
+    return None if found is None else np.frombuffer(found, np.int32)
 
 
 def _linked(scores: Tensor, link: AnyLink) -> tuple[Any, Any]:
@@ -81,6 +85,3 @@ def _linked(scores: Tensor, link: AnyLink) -> tuple[Any, Any]:
     made = link_rows(row, link)
     return made, made
 
-
-def _labels(found: bytes | None) -> Labels | None:
-    return None if found is None else np.frombuffer(found, np.int32)

@@ -129,10 +129,8 @@ class SetRule:
         ``weights`` as for ``fit``, for the rules that ask for them."""
         if not self.is_fitted:
             raise ShortlistError(f"{self!r} is not fitted: call fit (or partial_fit) on held-out scores before predict")
-        if groups is None and weights is None and self._is_ours and not self.needs and is_one_row(scores):
-            num_labels = scores.shape[1]
-            if self.num_labels in (None, num_labels) and (row := self.labels_of_row(scores)) is not None:
-                return LabelSets.from_one(row, num_labels)
+        if groups is None and weights is None and (row := self.one_row(scores)) is not None:
+            return LabelSets.from_one(row, scores.shape[1])  # type: ignore[union-attr]
         parts, num_labels = [], 0
         for block in read_blocks(scores, None, self.block_size, groups, weights):
             num_labels = block.scores.shape[1]
@@ -141,6 +139,12 @@ class SetRule:
             raise ShortlistError("predict got no batch of scores")
         sizes, labels = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
         return self._as_sets(sizes, labels, num_labels)
+
+    def one_row(self, scores: Any) -> Labels | None:
+        """The set of scores that are a single row, where few steps tell it; None: ``predict`` has to look closer."""
+        if not self._is_ours or self.needs or not is_one_row(scores) or not self.is_fitted:
+            return None
+        return self.labels_of_row(scores) if self.num_labels in (None, scores.shape[1]) else None
 
     def predict_rows(
         self, scores: Any, first_row: int = 0, *, groups: Any = None, weights: Any = None
