@@ -1,4 +1,5 @@
-"""Rules with a promise against MAPIE, on the same probabilities: conformal sets, and risk control of several labels.
+"""Rules with a promise against MAPIE and TorchCP's formulas, on the same probabilities: conformal sets, risk control of
+several labels, and the memory that they take.
 
 python -m benchmarks.guarantees
 """
@@ -13,11 +14,13 @@ from mapie.classification import SplitConformalClassifier
 from mapie.risk_control import MultiLabelClassificationController
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from benchmarks.conformal_formulas import formula_sets
 from benchmarks.harness import Case, MemoryCase, SpeedCase, Step
 from benchmarks.run import parser, run
 from shortlist.sets import Conformal, RiskControl
 
 ALPHA = 0.1
+RANDOMISED = ("aps", "raps", "saps", "top-k")
 
 
 class Given(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -69,6 +72,22 @@ def _mapie(score: str, rows: int, labels: int) -> Step:
     return step
 
 
+def _logits(rows: int, labels: int) -> tuple[torch.Tensor, torch.Tensor]:
+    p, target = _single(rows, labels)
+    return torch.from_numpy(p).log().float(), torch.from_numpy(target)
+
+
+def _ours_of_logits(score: str, rows: int, labels: int) -> Step:
+    scores, target = _logits(rows, labels)
+    seed = 0 if score in RANDOMISED else None
+    return lambda: Conformal(ALPHA, score, seed=seed).fit(scores, target).predict(scores)  # type: ignore[arg-type]
+
+
+def _formulas(score: str, rows: int, labels: int) -> Step:
+    scores, target = _logits(rows, labels)
+    return lambda: formula_sets(score, scores, target, scores, ALPHA)
+
+
 def _our_risk(options: dict[str, Any], rows: int, labels: int) -> Step:
     p, target = _several(rows, labels)
     p, target = p.astype(np.float32), target.astype(np.int8)
@@ -91,16 +110,25 @@ RECALL = {"risk": "recall", "alpha": ALPHA}
 
 def cases(quick: bool = False) -> list[Case]:
     shape = (100, 50) if quick else (10_000, 1_000)
-    # MAPIE holds a number for every row, label and each of 100 thresholds: 8 GB and more for the large shape
+    # MAPIE holds a number for every row, label and each of 100 thresholds: mapie_risk.py measures larger shapes by hand
     small = (100, 50) if quick else (2_000, 300)
     found: list[Case] = []
 
-    def speed(name: str, at: tuple[int, int], ours: Any, theirs: Any, ratio: float) -> None:
+    def speed(name: str, at: tuple[int, int], ours: Any, theirs: Any, ratio: float, against: str = "MAPIE") -> None:
         goal = None if quick else ratio
-        found.append(SpeedCase("guarantees", name, at, None, partial(*ours, *at), "MAPIE", partial(*theirs, *at), goal))
+        found.append(SpeedCase("guarantees", name, at, None, partial(*ours, *at), against, partial(*theirs, *at), goal))
+
+    def memory(name: str, at: tuple[int, int], ours: Any) -> None:
+        goal = None if quick else 2.0
+        step, warm_up = partial(*ours, *at), partial(*ours, 100, 50)
+        found.append(MemoryCase("guarantees", name, at, None, step, warm_up, goal))
 
     speed("Conformal (lac)", shape, (_ours, "lac"), (_mapie, "lac"), 1.0)
     speed("Conformal (aps)", shape, (_ours, "aps"), (_mapie, "aps"), 1.0)
+    for score in ("lac", "margin", *RANDOMISED):
+        ours, theirs = (_ours_of_logits, score), (_formulas, score)
+        speed(f"Conformal ({score}), of logits", shape, ours, theirs, 1.0, "TorchCP's formulas")
+        memory(f"Conformal ({score}), of logits", shape, ours)
     risks: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("recall, CRC", RECALL, {"method": "crc", "risk": "recall"}),
         ("recall, RCPS", {**RECALL, "delta": 0.1}, {"method": "rcps", "risk": "recall", "confidence_level": 0.9}),
@@ -110,13 +138,9 @@ def cases(quick: bool = False) -> list[Case]:
             {"method": "ltt", "risk": "precision", "confidence_level": 0.9},
         ),
     ]
-    for name, ours, theirs in risks:
-        speed(f"RiskControl ({name})", small, (_our_risk, ours), (_mapie_risk, theirs), 1 / 20)
-    for name, ours, _ in risks:
-        warm_up = partial(_our_risk, ours, 100, 50)
-        memory = None if quick else 2.0
-        step = partial(_our_risk, ours, *shape)
-        found.append(MemoryCase("guarantees", f"RiskControl ({name})", shape, None, step, warm_up, memory))
+    for name, ours_of, theirs_of in risks:
+        speed(f"RiskControl ({name})", small, (_our_risk, ours_of), (_mapie_risk, theirs_of), 1 / 20)
+        memory(f"RiskControl ({name})", shape, (_our_risk, ours_of))
     return found
 
 

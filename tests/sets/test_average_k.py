@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from shortlist import score_counts
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.sets import AverageK, TopK
 from shortlist.sets._bounds import hoeffding_bentkus_budget
 from tests.sets.oracles import average_k_threshold
@@ -378,3 +378,10 @@ def test_with_a_confidence_identical_rows_have_fewer_labels_rather_than_more() -
     scores = np.zeros((40, 5))
     sizes = AverageK(1.5, min_size=1, max_size=3, confidence=0.9).fit(scores).predict(scores).sizes
     assert sizes.max() <= 1.5
+
+
+def test_rows_that_are_too_few_for_the_promise_are_told_at_once() -> None:
+    rule = AverageK(2, min_size=1, max_size=3, confidence=0.9)
+    with pytest.warns(ShortlistWarning, match="^1 calibration row allows .* only with 1 label in every set$"):
+        rule.fit(np.zeros((1, 5)))
+    assert rule.predict(np.zeros((1, 5))).sizes.tolist() == [1]

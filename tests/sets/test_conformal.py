@@ -176,6 +176,20 @@ def test_randomised_aps_has_the_coverage_and_size_of_mapie():
     assert (abs(difference.mean(0)) < 4 * difference.std(0) / math.sqrt(20)).all()
 
 
+@pytest.mark.parametrize("alpha", [0.05, 0.15, 0.4])
+def test_with_the_same_random_numbers_randomised_aps_has_the_sets_of_mapie(alpha, monkeypatch):
+    for seed in range(3):
+        scores, target = draw(700, 6, np.random.default_rng(seed))
+        # mapie draws anew from the same state for calibration and for prediction: a number for each row in turn
+        numbers = np.random.RandomState(0).uniform(size=400)
+        monkeypatch.setattr("shortlist.sets._nonconformity._uniform", lambda rows, _, u=numbers: u[: len(rows)])
+        monkeypatch.setattr("shortlist.sets._nonconformity._FIRST", 6)  # all ranks of all rows at once
+        ours = Conformal(alpha, score="aps", seed=0).fit(scores[:300], target[:300]).predict(scores[300:])
+        theirs = mapie_sets("aps", alpha, scores[:300], target[:300], scores[300:], include_last_label="randomized")
+        # mapie asks after the last label only if it passes the limit: the one before it may be in by rounding alone
+        assert (ours.to_dense() == theirs).mean() == 1
+
+
 # ---- the promises, over many draws
 
 
@@ -449,3 +463,21 @@ def test_a_group_is_the_same_as_a_whole_number_and_as_a_float() -> None:
 def test_weights_that_are_no_numbers_are_refused() -> None:
     with pytest.raises(ShortlistError, match="weights must be numbers, one for each row, got dtype <U5"):
         Conformal(0.5, weighted=True).fit(np.zeros((1, 2)), np.array([0]), weights=["heavy"])
+
+
+@pytest.mark.parametrize("score", ALL)
+@pytest.mark.parametrize(("first", "second"), [(np.float32, np.float64), (np.float64, np.float32)])
+def test_rows_like_those_of_calibration_are_answered_alike_in_another_type(score, first, second) -> None:
+    scores, target = np.zeros((40, 5)), np.arange(40) % 5  # all ties: the last bit decides
+    scores[20:, 0] = 1.0
+    rule = Conformal(0.1, score).fit(scores.astype(first), target)
+    expected = rule.predict(scores.astype(first))
+    assert rule.predict(scores.astype(second)) == expected
+    assert SetRule.from_json(rule.to_json()).predict(scores.astype(second)) == expected
+    assert rule.merge(rule).predict(scores.astype(second)[:1]).sizes[0] > 0
+    assert np.array_equal(rule.p_values(scores.astype(second)) > 0.1, expected.to_dense())
+
+
+def test_rows_without_any_right_label_calibrate_nothing_and_that_is_said() -> None:
+    with pytest.warns(ShortlistWarning, match="none of the 40 calibration rows has a right label: sets are empty"):
+        Conformal(0.1, labels="multi").fit(np.zeros((40, 3)), np.zeros((40, 3), int))

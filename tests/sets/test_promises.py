@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from shortlist.errors import ShortlistWarning
-from shortlist.sets import AverageK, Conformal, OnlineConformal, RiskControl
-from shortlist.sets.risks import RISKS
+from shortlist.sets import AverageK, Conformal, OnlineConformal, Risk, RiskControl
+from shortlist.sets.risks import RISKS, find_risk
 
 DRAWS, NEW, LABELS, ALPHA = 1000, 16, 5, 0.15
 ROWS = [20, 35, 60, 100, 20, 200, 45, 20, 300, 2000]  # of the calibration data, in turn
@@ -106,9 +106,10 @@ def test_right_weights_keep_the_promise_where_the_rows_are_others():
     at_least(np.bincount(draw, held, DRAWS), np.bincount(draw, minlength=DRAWS), 1 - ALPHA)
 
 
-def test_p_values_of_true_labels_are_small_no_oftener_than_they_say():
+@pytest.mark.parametrize("options", [{"score": "aps", "seed": 1}, {"per_class": True}, {"clusters": 2}], ids=str)
+def test_p_values_of_true_labels_are_small_no_oftener_than_they_say(options):
     (scores, target), draw, (new, truth), new_draw = all_draws()
-    rule = fit(Conformal(ALPHA, "aps", seed=1, by_group=True), scores, target, groups=draw)
+    rule = fit(Conformal(ALPHA, **options, by_group=True), scores, target, groups=draw)
     p = rule.p_values(new, groups=new_draw)
     assert np.array_equal(p > ALPHA, rule.predict(new, groups=new_draw).to_dense())
     for level in (0.05, 0.1, 0.3, 0.6):
@@ -119,7 +120,7 @@ def test_p_values_of_true_labels_are_small_no_oftener_than_they_say():
 def test_online_sets_miss_within_the_bound_whatever_comes():
     rng = np.random.default_rng(3)
     for i, (scores, target, _, _) in enumerate(draws()):
-        rule = fit(OnlineConformal(ALPHA, step=0.05), scores[:50], target[:50])
+        rule = fit(OnlineConformal(ALPHA, step=0.05), scores, target)
         stream = rng.normal(size=(300, LABELS)).astype(np.float32)
         truth = stream.argmin(-1) if i % 3 == 0 else rng.integers(0, LABELS, 300)  # the worst label, or any
         if i % 3 == 1:
@@ -150,15 +151,15 @@ def risks_of(rule, **more):
     """The risk that each of 1,000 calibrations has on the whole population."""
     scores, target = population()
     rng, found = np.random.default_rng(9), []
-    names = rule["risk"] if isinstance(rule["risk"], list) else [rule["risk"]]
+    risks = [find_risk(one) for one in (rule["risk"] if isinstance(rule["risk"], list) else [rule["risk"]])]
     for i in range(DRAWS):
         rows = rng.integers(0, len(scores), min(SOME_ROWS[i % len(SOME_ROWS)], more.get("most", 2000)))
         made = fit(RiskControl(**rule), scores[rows], target[rows])
         inside = np.zeros_like(target, bool) if made.threshold is None else made.predict(scores).to_dense()
         known = (target >= 0).any(-1)
         # where no threshold keeps the promise the rule gives no sets, and breaks none
-        risks = [0.0 if made.threshold is None else RISKS[name].losses(inside, target)[known].mean() for name in names]
-        found.append(risks)
+        none = made.threshold is None
+        found.append([0.0 if none else risk.losses(inside, target)[known].mean() for risk in risks])
     return np.array(found)
 
 
@@ -204,12 +205,21 @@ def test_a_risk_of_ones_own_is_above_its_level_in_at_most_delta_of_the_calibrati
     assert max(found) > 0
 
 
-IN_EXPECTATION = [{"risk": "recall", "alpha": 0.15}, {"risk": "false-positives", "alpha": 0.4}]
+# functions of the user: is any right label missing, or any wrong one there?
+ANY_MISSED = Risk("any-missed", of_sets=lambda inside, target: (~inside & (target == 1)).any(-1), grows=False)
+ANY_WRONG = Risk("any-wrong", of_sets=lambda inside, target: (inside & (target == 0)).any(-1), grows=True)
+IN_EXPECTATION = [
+    ({"risk": "recall", "alpha": 0.15}, 2000),
+    ({"risk": "false-positives", "alpha": 0.4}, 2000),
+    ({"risk": "false-positives", "alpha": 0.4, "max_size": 2}, 300),
+    ({"risk": ANY_MISSED, "alpha": 0.25}, 120),
+    ({"risk": ANY_WRONG, "alpha": 0.25}, 120),
+]
 
 
-@pytest.mark.parametrize("rule", IN_EXPECTATION, ids=str)
-def test_the_expected_risk_is_below_its_level_on_average_over_calibrations(rule):
-    found = risks_of(rule)[:, 0]
+@pytest.mark.parametrize(("rule", "most"), IN_EXPECTATION, ids=str)
+def test_the_expected_risk_is_below_its_level_on_average_over_calibrations(rule, most):
+    found = risks_of(rule, most=most)[:, 0]
     error = found.std() / np.sqrt(DRAWS)
     assert found.mean() <= rule["alpha"] + 4 * error
     assert found.mean() >= 0.4 * rule["alpha"]  # and not by sets that are always safe
@@ -225,6 +235,10 @@ def test_the_expected_risk_is_below_its_level_on_average_over_calibrations(rule)
         ({"risk": "precision", "alpha": 0.2, "delta": 0.2}, 2000),
         ({"risk": "f1", "alpha": 0.4, "delta": 0.2}, 2000),
         ({"risk": ["recall", "precision"], "alpha": [0.45, 0.45], "delta": 0.2}, 2000),
+        ({"risk": "precision", "alpha": 0.2, "delta": 0.2, "bound": "waudby-smith-ramdas"}, 120),
+        ({"risk": "f1", "alpha": 0.4, "delta": 0.2, "bound": "waudby-smith-ramdas"}, 300),
+        ({"risk": ANY_MISSED, "alpha": 0.35, "delta": 0.2}, 120),
+        ({"risk": [ANY_MISSED, ANY_WRONG], "alpha": [0.6, 0.6], "delta": 0.2}, 120),
     ],
     ids=str,
 )
@@ -235,7 +249,9 @@ def test_the_risk_is_above_its_level_in_at_most_delta_of_the_calibrations(rule, 
     assert (found > 0).any()
 
 
-@pytest.mark.parametrize(("risk", "delta"), [("recall", None), ("recall", 0.2), ("false-positives", 0.2)])
+@pytest.mark.parametrize(
+    ("risk", "delta"), [("recall", None), ("recall", 0.2), ("false-positives", None), ("false-positives", 0.2)]
+)
 def test_the_promise_for_every_label_holds_for_each(risk, delta):
     scores, target = population()
     rng, found = np.random.default_rng(9), []
@@ -257,7 +273,7 @@ def test_the_mean_size_of_new_sets_is_above_k_in_at_most_one_minus_confidence_of
     rng, found = np.random.default_rng(2), []
     for i in range(DRAWS):
         rows = rng.integers(0, len(scores), SOME_ROWS[i % len(SOME_ROWS)])
-        rule = fit(AverageK(1.8, link="sigmoid", max_size=3, confidence=0.8), scores[rows])
+        rule = fit(AverageK(1.8, link="sigmoid", min_size=i % 3 % 2, max_size=3, confidence=0.8), scores[rows])
         found.append(rule.predict(scores).sizes.mean())
     above = (np.array(found) > 1.8).mean()
     assert above <= 0.2 + 4 * np.sqrt(0.16 / DRAWS)

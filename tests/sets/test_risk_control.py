@@ -300,3 +300,21 @@ def test_no_option_is_named_that_would_not_help_to_find_a_risk() -> None:
     with pytest.raises(ShortlistError, match="the name that register_risk gave it") as refused:
         RiskControl("json:loads", 0.1)
     assert "allow" not in str(refused.value)
+
+
+def test_one_row_is_said_to_be_one_and_rows_without_right_labels_to_teach_nothing() -> None:
+    scores, target = np.zeros((5, 3)), np.zeros((5, 3), int)
+    one = RiskControl("false-positives", 1, 0.1).fit(scores[:1], target[:1])
+    assert one.concern.startswith("1 calibration row allows the promise of ")
+    assert one.promise == "on average a set has at most 1 wrong label, with a confidence of 90.0%"
+    for per_label, listed in ((False, "sets are empty"), (True, "sets hold every label")):
+        nothing = RiskControl("recall", 0.1, per_label=per_label).fit(scores, target)
+        assert nothing.concern == f"none of the 5 calibration rows has a right label: {listed}, and nothing is known"
+
+
+def test_rows_like_those_of_calibration_are_answered_alike_in_another_type() -> None:
+    scores = np.full((40, 3), 0.1) * [1, 3, 7]  # their sigmoids differ in the last bits of the two types
+    target = np.tile([0, 1, 0], (40, 1))
+    for first, second in ((np.float32, np.float64), (np.float64, np.float32)):
+        rule = RiskControl("recall", 0.1).fit(scores.astype(np.float32).astype(first), target)
+        assert rule.predict(scores.astype(np.float32).astype(second)).to_lists()[0] == [1, 2]

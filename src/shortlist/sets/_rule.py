@@ -56,6 +56,8 @@ class SetRule:
     max_unpacked = 1 << 26  # bytes that an array in JSON may unfold to, where it is not 64 times its text
     block_size = BLOCK  # scores that are looked at together
     _rows = 0
+    _keeps_type = False  # are new scores linked in the type of the calibration scores, so that equal ones stay equal?
+    _in_double: bool | None = None  # whether that is float64; None: not known
     _is_ours = False  # the sets of other people's rules are checked
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -94,13 +96,15 @@ class SetRule:
             raise ShortlistError(f"{type(self).__name__} needs the target of its calibration rows: fit(scores, target)")
         self._check_needs(block)
         self.num_labels = block.scores.shape[1]
+        if len(block.scores):
+            self._in_double = bool(self._in_double) or block.scores.dtype == np.float64
         self.learn(block)
 
     def _conclude(self) -> None:
         if self.is_fitted:
             self.finish()
         else:
-            self.num_labels = None
+            self.num_labels = self._in_double = None
 
     def _check_fitted(self) -> None:
         if not self.is_fitted:
@@ -117,6 +121,8 @@ class SetRule:
                 merged.num_labels = other.num_labels
             merged.fitted_on = self.fitted_on if other.fitted_on == self.fitted_on else None
             merged.fitted_at = self.fitted_at if other.fitted_at == self.fitted_at else None
+            if other._in_double is not None:
+                merged._in_double = bool(merged._in_double) or other._in_double
             merged.absorb(other)
         if merged.is_fitted:
             merged.finish()
@@ -144,6 +150,8 @@ class SetRule:
         """The set of scores that are a single row, where few steps tell it; None: ``predict`` has to look closer."""
         if not self._is_ours or self.needs or not is_one_row(scores) or not self.is_fitted:
             return None
+        if self._keeps_type and self._in_double:
+            return None  # single rows are looked at in float32
         return self.labels_of_row(scores) if self.num_labels in (None, scores.shape[1]) else None
 
     def predict_rows(
@@ -160,10 +168,19 @@ class SetRule:
         num_labels = block.scores.shape[1]
         self._check_labels(num_labels)
         self._check_needs(block)
-        sizes, labels = self.sets_of(block)
+        sizes, labels = self.sets_of(self._in_type(block))
         if self._is_ours and num_labels <= 2**31:
             labels = labels.astype(np.int32, copy=False)  # as the sets keep them: half of the memory until then
         return sizes, labels
+
+    def _in_type(self, block: Block) -> Block:
+        """With scores of the type that the rule was calibrated on: a row that is equal to a calibration row then has
+        the same linked scores, to the bit, where the last bit decides."""
+        if not self._keeps_type or self._in_double is None:
+            return block
+        with np.errstate(over="ignore"):  # a float64 beyond float32 becomes inf
+            scores = block.scores.astype(np.float64 if self._in_double else np.float32, copy=False)
+        return block._replace(scores=scores)
 
     def _as_sets(self, sizes: NDArray[Any], labels: NDArray[Any], num_labels: int) -> LabelSets:
         if self._is_ours:
@@ -178,6 +195,8 @@ class SetRule:
         name = _in_json(type(self))
         data = {"rule": name, "settings": self._settings(), "num_labels": self.num_labels, "state": state}
         data |= {key: value for key in ("fitted_on", "fitted_at") if (value := getattr(self, key)) is not None}
+        if self._keeps_type and self._in_double is not None:
+            data["in_double"] = self._in_double
         return json.dumps(data, allow_nan=False, default=_plain)
 
     @classmethod
@@ -201,6 +220,7 @@ class SetRule:
             rule.num_labels = _num_labels(data["num_labels"])
             for key in ("fitted_on", "fitted_at"):
                 setattr(rule, key, None if data.get(key) is None else str(data[key]))
+            rule._in_double = None if data.get("in_double") is None else bool(data["in_double"])
             if data["state"] is not None:
                 rule.reset()
                 rule.restore(data["state"])
@@ -301,7 +321,7 @@ def fit_together(
 ) -> None:
     """``fit`` of several rules, which share the first pass over the scores. ``places``: how errors of each begin."""
     for rule in rules:
-        rule.num_labels = rule.fitted_on = rule.fitted_at = None
+        rule.num_labels = rule.fitted_on = rule.fitted_at = rule._in_double = None
         rule.reset()
     try:
         size = min((rule.block_size for rule in rules), default=BLOCK)
@@ -316,7 +336,7 @@ def fit_together(
                 rule.refine(scores)
     except Exception:
         for rule in rules:
-            rule.num_labels = None
+            rule.num_labels = rule._in_double = None
             rule.reset()
         raise
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.checks import whole
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.score_counts import ScoreCounts, from_key, to_keys
 from shortlist.sets._blocks import Block, Scores, can_repeat, read_blocks
@@ -155,6 +156,8 @@ class AverageK(SetRule):
             for look in self.looks():
                 for block in self._again(scores):
                     look.see(block)
+        if self.concern:
+            warnings.warn(self.concern, ShortlistWarning, stacklevel=4)  # whoever called fit
 
     def looks(self) -> Iterator[Look]:
         if not 0 < self._rank < self._total:
@@ -284,9 +287,9 @@ class AverageK(SetRule):
     def concern(self) -> str:
         if self.confidence is None or not self.is_fitted or self._rank or not self._total:
             return ""
-        return (
-            f"{self._rows} calibration rows allow the promise of {self!r} only with {self.min_size} labels in every set"
-        )
+        rows = "1 calibration row allows" if self._rows == 1 else f"{self._rows} calibration rows allow"
+        size = "1 label" if self.min_size == 1 else f"{self.min_size} labels"
+        return f"{rows} the promise of {self!r} only with {size} in every set"
 
     def state(self) -> dict[str, Any]:
         return {

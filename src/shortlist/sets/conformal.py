@@ -90,6 +90,7 @@ class Conformal(SetRule):
     """
 
     needs_target = True
+    _keeps_type = True
 
     def __init__(
         self,
@@ -208,6 +209,8 @@ class Conformal(SetRule):
                 f"conformal sets hold all labels in {len(small)} group{'s' if len(small) > 1 else ''} "
                 f"({', '.join(small[:3])}{', ...' if len(small) > 3 else ''}): {needed} of each group"
             )
+        if self.labels == "multi" and not len(self._values[0]):
+            return f"none of the {self._rows} calibration rows has a right label: sets are empty, and nothing is known"
         if not self.always_listed:
             return ""
         some = f"{self.always_listed} label{'s' if self.always_listed > 1 else ''}"
@@ -393,7 +396,7 @@ class Conformal(SetRule):
         for block in read_blocks(scores, None, self.block_size, groups, weights):
             self._check_labels(block.scores.shape[1])
             self._check_needs(block)
-            every = self._nonconformity.of_all(block)
+            every = self._nonconformity.of_all(self._in_type(block))
             p = np.ones_like(every)
             for at, cells in self._groups_of(block):
                 at = at if self.by_group or self.weighted else np.arange(len(every))

@@ -89,6 +89,7 @@ class OnlineConformal(Conformal):
         sizes, labels = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for block in read_blocks(scores, target, self.block_size):
             self._check_labels(block.scores.shape[1])
+            block = self._in_type(block)
             limits = self._limits_one_by_one(block)
             found = members(self._nonconformity.below(block, limits[:, None]))
             sizes.append(found[0])

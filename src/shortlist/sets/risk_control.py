@@ -76,6 +76,7 @@ class RiskControl(SetRule):
     """
 
     needs_target = True
+    _keeps_type = True
     threshold: Any  # a number, an array with one for each label, or None where no threshold keeps the promise
 
     def __init__(
@@ -145,7 +146,8 @@ class RiskControl(SetRule):
                 said.append(f"for every label at most {level:.1%} of the examples {which}")
             else:
                 words = risk.promise or f"the risk {risk.name} is at most {{level}}"
-                said.append(words.format(level=f"{level:g}", share=f"{level:.1%}", rest=f"{1 - level:.3g}"))
+                plural = "" if level == 1 else "s"
+                said.append(words.format(level=f"{level:g}", share=f"{level:.1%}", rest=f"{1 - level:.3g}", s=plural))
         sure = "over calibrations" if self.delta is None else f"with a confidence of {1 - self.delta:.1%}"
         known = " (among the labels that are looked at)" if self._has_unknown else ""
         return f"on average {' and '.join(said)}{known}, {sure}"
@@ -154,16 +156,20 @@ class RiskControl(SetRule):
     def concern(self) -> str:
         if not self.is_fitted:
             return ""
-        rows = f"{self._rows} calibration rows"
+        rows = f"{self._rows} calibration row{'s' * (self._rows != 1)}"
         if self.threshold is None:
             return f"no threshold keeps the promise of {self!r} on {rows}"
+        if self._sparse and not len(self._values[0]):
+            listed = "hold every label" if self.per_label else "are empty"
+            return f"none of the {rows} has a right label: sets {listed}, and nothing is known"
         safe = -math.inf if self._risks[0].grows is False else math.inf
         at_end = int((np.asarray(self.threshold) == safe).sum())
         if not at_end:
             return ""
         what = "every label" if safe < 0 else "no label"
-        where = f" for {at_end} labels" if self.per_label else ""
-        return f"{rows} allow the promise of {self!r} only with sets of {what}{where}"
+        where = f" for {at_end} label{'s' * (at_end != 1)}" if self.per_label else ""
+        allow = "allows" if self._rows == 1 else "allow"
+        return f"{rows} {allow} the promise of {self!r} only with sets of {what}{where}"
 
     # ---- learning
 

@@ -14,7 +14,7 @@ Counts = Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], NDArray[np.float64
 OfSets = Callable[[NDArray[np.bool_], NDArray[Any]], NDArray[np.float64]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Risk:
     """A loss of every row, from 0 to ``bound``.
 
@@ -34,11 +34,14 @@ class Risk:
     grows: bool | None = None
     bound: float | None = 1.0
     empty_is_safe: bool = False  # an empty set loses nothing
-    promise: str = ""  # with {level}, {share} (in percent) or {rest} (1 - level)
+    promise: str = ""  # with {level}, {share} (in percent), {rest} (1 - level) or {s} (of a plural)
 
     def __post_init__(self) -> None:
         if (self.of_sets is None) == (self.of_counts is None):
             raise ShortlistError(f"the risk {self.name!r} is computed of_sets or of_counts: give one of them")
+
+    def __repr__(self) -> str:
+        return f"Risk({self.name!r})"
 
     def losses(self, inside: NDArray[np.bool_], target: NDArray[Any]) -> NDArray[np.float64]:
         """The loss of every row."""
@@ -98,7 +101,7 @@ _BUILT_IN = (
         grows=True,
         bound=None,
         empty_is_safe=True,
-        promise="a set has at most {level} wrong labels",
+        promise="a set has at most {level} wrong label{s}",
     ),
 )
 RISKS: Registry[Risk] = Registry("risk", {risk.name: risk for risk in _BUILT_IN}, _check)
