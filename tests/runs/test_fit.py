@@ -87,6 +87,13 @@ def test_what_is_given_decides() -> None:
         runs.fit("leaves.csv", "run")
 
 
+def test_an_option_of_the_optimizer_leaves_the_usual_one() -> None:
+    write("leaves.csv", leaves())
+    runs.fit("leaves.csv", "run", labels=["shore"], overrides=["optimizer.lr=0.02", "epochs=1"])
+    chosen = runs.Run("run").config.optimizer
+    assert (chosen.name, chosen.lr, chosen.weight_decay) == ("adamw", 0.02, 0.3)
+
+
 def fruit(rows: int = 120) -> pd.DataFrame:
     random = np.random.default_rng(1)
     weight, red = random.normal(size=(2, rows)).round(2)

@@ -197,6 +197,7 @@ def test_a_table_without_a_line_of_names_is_fitted_with_them(tmp_path: Path) -> 
     ("given", "expected"),
     [
         ([], ("sgd-nesterov", 8.0, 0.001)),
+        (["optimizer.lr=4"], ("sgd-nesterov", 4.0, 0.001)),
         (["data.encoder=null", "backbone=tf-idf"], ("sgd-nesterov", 8.0, 0.001)),
         (["objective=smooth-topk", "objective.k=2"], ("sgd-nesterov", 8.0, 0.001)),
         (["objective=warp"], ("adamw", 0.01, 0.3)),

@@ -120,9 +120,10 @@ class Plan:
             content["objective"] = {"name": name}
         if unknown_is_absent:
             content["data"]["unknown"] = "absent"
-        if "optimizer" not in given:
-            usual = _FINE_TUNING if self.fine_tunes else _OPTIMIZER
-            content["optimizer"] = _for_texts(check_config(content, self.overrides), whole, known) or dict(usual)
+        if not _name(given.get("optimizer")):  # options that are given without a name are options of the usual one
+            content["optimizer"] = dict(_FINE_TUNING if self.fine_tunes else _OPTIMIZER)
+            for_texts = _for_texts(check_config(content, self.overrides), whole, known)
+            content["optimizer"] = for_texts or content["optimizer"]
         if "schedule" not in given:
             content["schedule"] = "cosine"
         if "rules" not in given:

@@ -118,7 +118,10 @@ class Findings:
         for name, places in rows.items():
             others = len(places) - 1
             more = f", here and in {others} more row{'s' * (others > 1)}" if others else ""
-            self.add(file, f"label {name!r} is outside the vocabulary{more}{nearest(name, known)}", places[0], unit)
+            close = nearest(name, known)
+            few = ", ".join(map(repr, known[:5])) + ", ..." * (len(known) > 5)
+            allowed = close or f": correct it, or leave such rows out; the {len(known)} labels are {few}"
+            self.add(file, f"label {name!r} is outside the vocabulary{more}{allowed}", places[0], unit)
 
     def rows(self, file: PathLike, rows: Sequence[int], message: Callable[[int], str], most: int = 1000) -> None:
         """The same kind of problem in several rows; a file that is wrong throughout need not be listed throughout."""
