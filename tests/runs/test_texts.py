@@ -35,6 +35,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "texts: the column 'comment'" in said
     assert any(line.startswith("tf-idf features") for line in said)
     assert done["evaluation"]["rules"]["top-k-1"]["coverage"] > 0.9
+    assert not any("export" in line for line in done["next"])  # which texts cannot be
     return Path(done["run"])
 
 

@@ -61,7 +61,7 @@ def test_names_that_say_nothing_are_told(client) -> None:
     assert remarks(ROW, {**ROW, "shore": None}) == []
     said = "'shore' was never 'east', 'west' in training, which therefore says nothing"
     assert remarks({**ROW, "shore": "west"}, ROW, {**ROW, "shore": "east"}) == [said]
-    assert "never '3.0' in" in remarks({**ROW, "shore": 3})[0]
+    assert "never '3' in" in remarks({**ROW, "shore": 3})[0]  # as a table would have it
     assert "'3.0'" in remarks([10.0, 3])[0]  # a list of numbers for columns of which one is of names
 
 
@@ -74,7 +74,8 @@ def test_names_that_say_nothing_are_told(client) -> None:
     ({"images": ["aGVsbG8="]}, "does not take images"),
     ({"rows": [{"length": 3}]}, "row 0 has no column 'shore'"),
     ({"rows": [{"length": "long", "shore": "south"}]}, "was fitted with numbers"),
-    ({"rows": [[1.0]]}, "row 0 has 1 numbers"),
+    ({"rows": [[1.0]]}, "row 0 is a list of 1, the run wants 2 numbers"),
+    ({"rows": [{"length": 10**400, "shore": "south"}]}, "row 0"),
     ({"rows": [ROW], "rule": "average-k-9"}, "there is no rule 'average-k-9'"),
     ({"rows": [ROW], "rule": "top-k-2", "alpha": 0.1}, "has no alpha"),
     ({"rows": [ROW], "rule": "top-k-2", "k": 9}, "k must be at most 3"),
@@ -99,6 +100,16 @@ def test_a_wrong_request_is_told_what_is_allowed(client, body, said) -> None:
 def test_a_body_that_is_no_request_is_told_what_one_is(client, kind, content, said) -> None:
     answer = client.post("/predict", content=content, headers={"Content-Type": kind})
     assert (answer.status_code, said in answer.json()["error"]) == (422, True)
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    (b'{"rows": [{"shore": "\xff"}]}', "not UTF-8 from byte 21 on"),
+    (b"[" * 9000, "too deep inside each other"),
+    (b'{"k": 1' + b"0" * 5000 + b"}", "too many digits"),
+])  # fmt: skip
+def test_a_body_that_cannot_be_read_is_told_why(client, content, said) -> None:
+    answer = client.post("/predict", content=content, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, said in answer.json()["error"]) == (400, True)
 
 
 def test_a_body_that_is_too_large_is_not_read(client) -> None:
@@ -167,11 +178,15 @@ class SlowPredictor:
 def test_metrics_count_requests_and_rows(client) -> None:
     client.post("/predict", json={"rows": [ROW] * 3})
     client.post("/predict", json={})
+    client.post("/predict", content=b" " * 10_001)  # refused before the body is read
+    client.post("/predict", content=b"\xff", headers={"Content-Type": "application/json"})
     text = client.get("/metrics").text
+    assert 'shortlist_requests_total{status="413"} 1' in text
+    assert 'shortlist_requests_total{status="400"} 1' in text
     assert 'shortlist_requests_total{status="200"} 1' in text
     assert 'shortlist_requests_total{status="422"} 1' in text
     assert "shortlist_rows_total 3" in text
-    assert 'shortlist_request_seconds_bucket{le="+Inf"} 2' in text
+    assert 'shortlist_request_seconds_bucket{le="+Inf"} 4' in text
 
 
 def test_the_model_says_what_it_takes(client) -> None:

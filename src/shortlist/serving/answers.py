@@ -118,7 +118,7 @@ class Answers:
         width = len(self.inputs.columns) if self.takes_table and self.inputs.columns else self.inputs.in_shape[0]
         for place, row in enumerate(rows):
             if len(row) != width:
-                raise ShortlistError(f"row {place} has {len(row)} numbers, the run wants {width}")
+                raise ShortlistError(f"row {place} is a list of {len(row)}, the run wants {width} numbers")
         values = np.array(rows, dtype=np.float64)  # None is NaN
         if not self.takes_table:
             return self.predictor.model_inputs(torch.from_numpy(values).float()), []

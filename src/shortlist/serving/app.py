@@ -66,11 +66,11 @@ def make_app(
         redoc_url=None,
     )
     app.add_middleware(_Guard, token=token, limits=limits, hosts=hosts)
+    app.add_middleware(_Counted, counters=counters)
 
     @app.post("/predict", responses=_PROBLEMS, response_model=Answer)
     async def predict(request: Request) -> Response:
         """The set of labels of every example."""
-        began, status = time.perf_counter(), 200
         try:
             async with asyncio.timeout(limits.seconds):
                 if answers.is_quick(request):
@@ -81,19 +81,9 @@ def make_app(
             answer = answers.answer(request, scores, remarks)
             return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
         except TimeoutError:
-            status = 504
             raise HTTPException(504, f"the answer took longer than {limits.seconds:g} seconds") from None
         except OverloadedError as error:
-            status = 503
             raise HTTPException(503, str(error), {"Retry-After": "1"}) from None
-        except ShortlistError:
-            status = 422
-            raise
-        except BaseException:
-            status = 500
-            raise
-        finally:
-            counters.answered(status, time.perf_counter() - began)
 
     @app.get("/model", responses=_GUARDED)
     async def model() -> Model:
@@ -133,6 +123,8 @@ def _problem(status: int) -> Callable[[HttpRequest, Exception], Awaitable[Respon
 
 async def _http(request: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 400 and error.__cause__ is not None:  # FastAPI's, which does not say what is wrong
+        return JSONResponse({"error": f"the body is no JSON: {_unread(error.__cause__)}"}, 400)
     return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
 
 
@@ -140,6 +132,15 @@ async def _invalid(request: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     said = dict.fromkeys(_in_words(one) for one in error.errors())  # a row has a line for each type it is not
     return JSONResponse({"error": "; ".join(list(said)[:3])}, 422)
+
+
+def _unread(error: BaseException) -> str:
+    """Why a body could not be read as JSON."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 from byte {error.start} on"
+    if isinstance(error, RecursionError):
+        return "lists or objects stand too deep inside each other"
+    return "a number in it has too many digits" if "digits" in str(error) else "it cannot be read"
 
 
 def _in_words(one: dict[str, Any]) -> str:
@@ -154,6 +155,28 @@ def _in_words(one: dict[str, Any]) -> str:
     if place[0] == "rows" and len(place) > 1:
         return f"row {place[1]} must be an object (column -> text, number, true, false or null) or a list of numbers"
     return f"{'.'.join(place)}: {one['msg']}"
+
+
+class _Counted:
+    """Counts every answer to /predict, whoever gives it: the guard, the reader of bodies or the model."""
+
+    def __init__(self, app: ASGIApp, counters: Counters) -> None:
+        self._app, self._counters = app, counters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != "/predict":
+            return await self._app(scope, receive, send)
+        began, status = time.perf_counter(), 500  # what the server answers where nobody else does
+
+        async def seen(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, seen)
+        finally:
+            self._counters.answered(status, time.perf_counter() - began)
 
 
 class _Guard:

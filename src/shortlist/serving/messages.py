@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Cell = str | float | bool | None  # of a table: a name, a number, or nothing
+Cell = str | int | float | bool | None  # of a table: a name, a number (3 may be a name, which 3.0 is not), or nothing
 
 
 class Request(BaseModel):
