@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import NA_VALUES
+from shortlist.data.cells import NA_VALUES, is_number
 from shortlist.data.column_features import (
     CONSTANT,
     Categories,
@@ -236,7 +236,9 @@ class Preprocessor:
         if values.dtype == object and (values == MISSING).all():
             return np.full(len(values), np.nan)  # all blank, or no rows
         if why_not or values.dtype == object:
-            shown = listed([repr(value) for value in series.dropna().unique()[:3].tolist()])
+            cells = series.dropna().unique().tolist()
+            wrong = [cell for cell in cells if not is_number(str(cell))] or cells
+            shown = listed([repr(cell) for cell in wrong[:3]])
             raise ShortlistError(f"the column {self._names[column]!r} was fitted with numbers, now it holds {shown}")
         return values
 

@@ -32,11 +32,11 @@ from shortlist.runs.given import Given
 from shortlist.runs.judge import Judge
 from shortlist.runs.ray_work import Counter, Counting, Judging, Learning, Source, Worker, merge_states
 from shortlist.runs.run import Run
-from shortlist.runs.shards import CutTable, cut, shards_of
+from shortlist.runs.shards import CutTable, Shard, cut, shards_of
 from shortlist.sets.fitting import Fitting
 from shortlist.training.learner import batch_rows
 
-_MERGED = 8  # states that are merged together
+MERGED = 8  # states that are merged together
 _ANSWERED = 10.0  # seconds in which somebody at an address answers
 _EVERY = 0.5  # seconds between two looks at how far it is
 
@@ -90,36 +90,43 @@ class Passes:
 
     def over(self, work: Any, what: str) -> Any:
         """The work after all rows have been seen."""
-        ray, data = require("ray", extra="ray"), require("ray.data", extra="ray")
+        ray = require("ray", extra="ray")
         workers = self._workers(ray)
-        table = self.source.data if isinstance(self.source.data, CutTable) else None
-        shards = shards_of(self.rows, self.source.batch, workers, table)
-        source = self.source
-        if isinstance(source.data, Dataset):
-            source = replace(source, data=ray.put(source.data))
         with self._counted(ray, what) as counter:
-            states = data.from_items([asdict(shard) for shard in shards], override_num_blocks=len(shards))
-            states = states.map_batches(
-                Worker,
-                batch_size=1,
-                batch_format="numpy",
-                compute=data.ActorPoolStrategy(size=min(workers, len(shards))),
-                fn_constructor_args=(source, pickle.dumps(work), dict(self.facts), counter),
-                num_cpus=1,
-                num_gpus=self.engine.gpus_per_worker or None,
-            )
-            left = len(shards)
-            while left > _MERGED:
-                states = states.map_batches(merge_states, batch_size=_MERGED, batch_format="numpy", num_cpus=0.1)
-                left = math.ceil(left / _MERGED)
-            merged = self._merged(states)
+            merged = self._merged(self._states(self._shards(workers), workers, pickle.dumps(work), counter))
         if self.engine.progress is not None:
             self.engine.progress(what, self.rows, self.rows)
         return merged
 
-    def _merged(self, states: Any) -> Any:
-        merged = None
-        for found in states.iter_rows():
+    def _shards(self, workers: int) -> list[Shard]:
+        table = self.source.data if isinstance(self.source.data, CutTable) else None
+        return shards_of(self.rows, self.source.batch, workers, table)
+
+    def _states(self, shards: Sequence[Shard], workers: int, work: bytes, counter: Any) -> Iterator[dict[str, bytes]]:
+        """What workers made of the shards, in their order, at most eight states."""
+        ray, data = require("ray", extra="ray"), require("ray.data", extra="ray")
+        source = self.source
+        if isinstance(source.data, Dataset):
+            source = replace(source, data=ray.put(source.data))
+        states = data.from_items([asdict(shard) for shard in shards], override_num_blocks=len(shards))
+        states = states.map_batches(
+            Worker,
+            batch_size=1,
+            batch_format="numpy",
+            compute=data.ActorPoolStrategy(size=min(workers, len(shards))),
+            fn_constructor_args=(source, work, dict(self.facts), counter),
+            num_cpus=1,
+            num_gpus=self.engine.gpus_per_worker or None,
+        )
+        left = len(shards)
+        while left > MERGED:
+            states = states.map_batches(merge_states, batch_size=MERGED, batch_format="numpy", num_cpus=0.1)
+            left = math.ceil(left / MERGED)
+        yield from states.iter_rows()
+
+    def _merged(self, states: Iterator[dict[str, bytes]]) -> Any:
+        merged: Any = None
+        for found in states:
             state = pickle.loads(found["state"])
             if isinstance(state, BaseException):
                 raise state

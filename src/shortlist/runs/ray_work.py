@@ -38,7 +38,7 @@ class Batch(NamedTuple):
     ids: Sequence[str] | None
     rows: dict[str, Any]  # groups and weights
     first_row: int
-    predictor: Predictor
+    predictor: Predictor | None  # where the work needs scores
 
 
 class Work(Protocol):
@@ -114,6 +114,7 @@ class Writing:
         self._parts: list[Any] = []
 
     def see(self, batch: Batch) -> None:
+        assert batch.predictor is not None
         sets = self.rule.predict_rows(batch.scores, batch.first_row, **needed(self.rule, batch.rows))
         sets = batch.predictor.named(sets)
         beside = batch.predictor.beside(batch.scores.numpy(), self.rule, sets)
@@ -148,7 +149,7 @@ class Source:
     """Where workers find the run and its data."""
 
     run: str
-    data: Any  # a table that is cut, a part, a path, or an object reference of a data set
+    data: Any  # a table that is cut, a part, a path, a data set, or an object reference of one
     batch: int  # rows that are scored together
     overrides: tuple[str, ...] = ()
     labelled: bool = True
@@ -160,20 +161,23 @@ class Source:
         run = Run(self.run, self.allow_import)
         if isinstance(self.data, CutTable):
             return run, self.data.opened(run)
-        data = self.data if isinstance(self.data, str) else require("ray", extra="ray").get(self.data)
+        held = isinstance(self.data, str | Dataset)
+        data = self.data if held else require("ray", extra="ray").get(self.data)
         broken: dict[str, str] | None = {} if self.notes_broken else None
         return run, Held(find_data(run, data, self.overrides, self.labelled, broken=broken)[0])
 
 
 class Worker:
-    """An actor: it reads run, model and (where it cannot be cut) data once, and then takes shard after shard.
+    """An actor: it reads run, model (if it needs scores) and data (where that cannot be cut) once, and then takes shard
+    after shard.
 
     ``counter``: another one, who is told what is done.
     """
 
     def __init__(self, source: Source, work: bytes, rows: Mapping[str, Any], counter: Any = None) -> None:
         self.source, self.work, self.rows, self.counter = source, work, rows, counter
-        self._opened: tuple[Run, Rows, Predictor] | None = None
+        self._opened: tuple[Run, Rows] | None = None
+        self._model: Predictor | None = None
 
     def __call__(self, shards: dict[str, Any]) -> dict[str, list[Any]]:
         found: dict[str, list[Any]] = {"state": []}
@@ -186,12 +190,13 @@ class Worker:
         return found
 
     def _seen(self, shard: Shard) -> tuple[Work, dict[str, str]]:
-        run, rows, predictor = self._opened = self._opened or self._open()
+        run, rows = self._opened = self._opened or self.source.open()
         work: Work = pickle.loads(self.work)
+        predictor = self._predictor(run) if work.needs_scores else None
         broken: dict[str, str] = {}
         for first, count in pieces(shard, self.source.batch) or [(shard.first, 0)]:
             part = rows.part(first, count)
-            for batch in self._batches(run, predictor, part, first, work.needs_scores):
+            for batch in self._batches(run, predictor, part, first):
                 work.see(batch)
             noted = part.inputs.broken or {} if isinstance(part.inputs, Images) else {}
             broken |= {path: noted[path] for path in part.inputs.source if path in noted} if noted else {}
@@ -200,16 +205,16 @@ class Worker:
         work.close(shard.number)
         return work, broken
 
-    def _open(self) -> tuple[Run, Rows, Predictor]:
-        run, rows = self.source.open()
-        predictor = run.predictor()
-        if self.source.gpu and torch.cuda.is_available():
-            predictor.to("cuda")
-        return run, rows, predictor
+    def _predictor(self, run: Run) -> Predictor:
+        if self._model is None:
+            self._model = run.predictor()
+            if self.source.gpu and torch.cuda.is_available():
+                self._model.to("cuda")
+        return self._model
 
-    def _batches(self, run: Run, predictor: Predictor, part: Dataset, first: int, scores: bool) -> Any:
-        if not scores:
-            yield Batch(None, part.target, part.truth, part.ids, {}, first, predictor)
+    def _batches(self, run: Run, predictor: Predictor | None, part: Dataset, first: int) -> Any:
+        if predictor is None:
+            yield Batch(None, part.target, part.truth, part.ids, {}, first, None)
             return
         for at, found in predictor.scored(run.preprocessed(part)).batches():
             start = first + (at.start if isinstance(at, slice) else int(at[0]) if len(at) else 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import fnmatch
+import io
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -144,8 +145,19 @@ def filesystem(path: str) -> tuple[Any, str]:
 def opened(path: str) -> Any:
     if not is_url(path):
         return open(path, "rb")
+    whole = _sent_whole(path)
     files, inside = filesystem(path)
-    return files.open(inside, "rb")
+    return files.open(inside, "rb") if whole is None else io.BytesIO(whole)
+
+
+@lru_cache(maxsize=1)
+def _sent_whole(path: str) -> bytes | None:
+    """The file, where it is behind a web server that only sends files whole (Python's own, say); else None."""
+    if not path.startswith(("http://", "https://")):
+        return None
+    files, inside = filesystem(path)
+    first = bytes(files.cat_file(inside, start=0, end=1))  # a byte, if it can be asked for
+    return first if len(first) > 1 else None
 
 
 def _ending(path: str) -> str:
