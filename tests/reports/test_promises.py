@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from shortlist.labels import LabelSets
 from shortlist.metrics.functional import calibration_error
+from shortlist.metrics.functional.set_summary import Estimate
 from shortlist.reports.contents import contents
 from shortlist.reports.data import from_scores
+from shortlist.reports.kept import kept
 from shortlist.reports.page import render
 from shortlist.reports.promises import promises
-from shortlist.sets import AverageK, Conformal, fit_scaling
+from shortlist.sets import AverageK, Conformal, OnlineConformal, RiskControl, fit_scaling
 
 
 def some_data(shift=0.0):
@@ -36,8 +39,43 @@ def test_promises_and_how_they_are_kept_are_said_in_words():
     assert "It promises: the set holds the right label of at least 90.0% of the examples" in text
     for part in ("Of the labels with 20 examples or more", "By size, sets of", "In the worst tenth of the examples"):
         assert part in text
+    assert "At least 90.0\u202f% is promised: it is missed here by no more than chance may do" in text
     assert "it costs" in found["rules"][1]["said"][0]
     assert found["alike"].startswith("The scores look like those of the calibration examples (p = ")
+
+
+def test_it_is_said_whether_a_promise_is_kept():
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=(800, 4)).astype(np.float32)
+    target = (rng.random(scores.shape) < 1 / (1 + np.exp(-scores))).astype(np.int64)
+    target[:5] = -1
+    rules = {
+        "both": RiskControl(["recall", "precision"], [0.4, 0.6], 0.1).fit(scores, target),
+        "each": RiskControl("recall", 0.1, per_label=True).fit(scores, target),
+        "small": AverageK(2, "sigmoid", max_size=3, confidence=0.9).fit(scores - 3),
+    }
+    data = from_scores(scores, target, list("abcd"), rules=rules, link="sigmoid")
+    [found] = promises(data.seeds_by_name(), data)
+    said = {rule["rule"]: rule["said"] for rule in found["rules"]}
+    inside, known = rules["both"].predict(scores).to_dense(), (target >= 0).any(1)
+    right = (target == 1).sum(1)
+    missed = np.where(right > 0, (~inside & (target == 1)).sum(1) / np.maximum(right, 1), 0)[known].mean()
+    assert said["both"][2].startswith(
+        f"Here the share of an example's right labels that is missed is {missed:.3f} on average ("
+    )
+    assert said["both"][2].endswith("At most 0.4 is promised: that is kept here.")
+    assert "the share of a set that is wrong is" in said["both"][3]
+    assert not any("is promised" in line for line in said["each"])
+    assert "At most 2 labels are promised: it is missed here by more than chance" in " ".join(said["small"])
+
+
+def test_a_promise_may_be_missed_by_chance():
+    rule, sets = Conformal(0.1), LabelSets([0, 1], [0], num_labels=2)
+    few = kept(rule, sets, np.zeros(1, int), Estimate(0.89, 0.85, 0.92), Estimate(1, 1, 1))
+    assert few == [
+        "At least 90.0\u202f% is promised: it is missed here by no more than chance may do in so few examples."
+    ]
+    assert kept(OnlineConformal(0.1), sets, np.zeros(1, int), Estimate(0.89, 0.85, 0.92), Estimate(1, 1, 1)) == []
 
 
 def test_scores_that_differ_from_the_calibration_ones_are_told():

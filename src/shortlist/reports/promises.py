@@ -26,6 +26,7 @@ from shortlist.metrics.functional.set_summary import Estimate
 from shortlist.reports.charts import Chart
 from shortlist.reports.data import ReportData, RunResult
 from shortlist.reports.drawing import picture_of
+from shortlist.reports.kept import kept
 from shortlist.reports.words import fixed, percent
 
 _ENOUGH = 20  # examples of a label or of a set size, to be named
@@ -56,10 +57,9 @@ def _said(run: RunResult, rule: str, data: ReportData) -> list[str]:
         f"Here sets have {fixed(size.value, 2)} labels on average ({fixed(size.low, 2)} to {fixed(size.high, 2)}), and "
         f"hold {_share(held)} of the right labels."
     )
+    said += kept(run.rules[rule], sets, run.target, held, size)
     present = _present(run)
-    often = [
-        (label, one) for label, one in enumerate(coverage_by_class(sets, run.target)) if present[label] >= _ENOUGH
-    ]
+    often = [(label, one) for label, one in enumerate(coverage_by_class(sets, run.target)) if present[label] >= _ENOUGH]
     if len(often) > 1:
         label, worst = min(often, key=lambda pair: pair[1].value)
         wanted = float(set_coverage(sets, run.target))
@@ -83,7 +83,10 @@ def _said(run: RunResult, rule: str, data: ReportData) -> list[str]:
     known = run.target >= 0 if run.is_single else (run.target >= 0).any(1)
     if int(known.sum()) >= _SLAB:
         slab = worst_slab_coverage(sets, run.target, _spread(run.scores), directions=50)
-        said.append(f"In the worst tenth of the examples that the scores can tell apart, {_share(slab)} are held.")
+        said.append(
+            "In the worst tenth of the examples, of all tenths that the scores can tell apart, sets hold "
+            f"{_share(slab)} of the right labels."
+        )
     return said
 
 

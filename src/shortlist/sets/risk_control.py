@@ -138,6 +138,11 @@ class RiskControl(SetRule):
         return self._rows > 0
 
     @property
+    def levels(self) -> list[tuple[Risk, float]]:
+        """Each risk, and the level that it stays below."""
+        return list(zip(self._risks, self._levels, strict=True))
+
+    @property
     def promise(self) -> str:
         said = []
         for risk, level in zip(self._risks, self._levels, strict=True):
