@@ -35,12 +35,12 @@ def test_groups_and_weights_come_from_files(tmp_path: Path) -> None:
     rows = {"groups": given["groups"], "weights": given["weights"]}
     rules = ["conformal:by_group=true,weighted=true", "top-k:k=2"]
     found = runs.calibrate(**common, rules=rules, out=tmp_path / "rules", **rows)
-    assert found["promises"]["conformal"].startswith("the set holds the right label of at least 90.0% of the examples")
+    promise = found["promises"]["conformal-by-group-weighted"]
+    assert promise.startswith("the set holds the right label of at least 90.0% of the examples of each group")
     again = runs.evaluate(**common, rules=tmp_path / "rules", **rows)
     assert again["rules"] == found["rules"]
-    done = runs.predict(
-        scores=given["scores"], rules=tmp_path / "rules", rule="conformal", out=tmp_path / "sets.parquet", **rows
-    )
+    chosen = {"rules": tmp_path / "rules", "rule": "conformal-by-group-weighted"}
+    done = runs.predict(scores=given["scores"], **chosen, out=tmp_path / "sets.parquet", **rows)
     rule = Conformal(by_group=True, weighted=True)
     scores, labels, groups, weights = (np.load(given[name]) for name in ("scores", "labels", "groups", "weights"))
     expected = rule.fit(scores, labels, groups=groups, weights=weights).predict(scores, groups=groups, weights=weights)
@@ -81,12 +81,12 @@ def test_a_rule_that_cannot_answer_is_left_out_and_it_is_said_why(
     result = run_here(capsys, "evaluate", *arguments, f"--rules={tmp_path / 'rules'}")
     assert result.code == 0
     needs = "it needs the groups and weights of the rows: give --groups FILE --weights FILE"
-    assert f"warning: no sets by conformal: {needs}" in result.err
+    assert f"warning: no sets by conformal-by-group-weighted: {needs}" in result.err
     assert "warning: no sets by risk-control-f1: no threshold keeps the promise" in result.err
     result = run_here(capsys, "report", *arguments, f"--rules={tmp_path / 'rules'}", "-o", tmp_path / "report")
-    assert f"warning: the report has no sets by conformal: {needs}" in result.err
+    assert f"warning: the report has no sets by conformal-by-group-weighted: {needs}" in result.err
     page = (tmp_path / "report" / "index.html").read_text()
-    assert f"<li>conformal: {needs}" in page
+    assert f"<li>conformal-by-group-weighted: {needs}" in page
     assert "<li>risk-control-f1: no threshold keeps the promise" in page
     with_rows = [f"--{name}={path}" for name, path in rows.items()]
     run_here(capsys, "report", *arguments, f"--rules={tmp_path / 'rules'}", *with_rows, "-o", tmp_path / "report")

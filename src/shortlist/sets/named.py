@@ -259,12 +259,25 @@ def no_answer(rule: SetRule, rows: Mapping[str, Any] | None = None) -> str:
 
 
 def file_name(rule: Named, allow_import: Sequence[str] = ()) -> str:
-    """The rule's name, its main setting, where it is given, and its scaling, likewise: ``average-k-5``,
-    ``risk-control-recall``, ``conformal-0.1-temperature``."""
+    """The rule's name, its main setting, where it is given, then its score, whom its promise is for, and its scaling,
+    likewise: two promises do not take each other's place.
+
+    >>> file_name(Named.of("average-k", k=5)), file_name(Named.of("risk-control", risk="recall", alpha=0.1))
+    ('average-k-5', 'risk-control-recall')
+    >>> file_name(Named.of("conformal", alpha=0.1, score="aps", per_class=True, scaling="temperature"))
+    'conformal-0.1-aps-per-class-temperature'
+    """
     name = rule.name.rpartition(":")[2]
-    main = next(iter(inspect.signature(RULES.find(rule.name, allow_import)).parameters), "")
+    options = inspect.signature(RULES.find(rule.name, allow_import)).parameters
+    main = next(iter(options), "")
     value = rule.options.get(main)
     parts = list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
+    for option, usual in options.items():
+        given = rule.options.get(option)
+        if option == "score" and given not in (None, usual.default):
+            parts.append(given)
+        elif option != main and given is True:
+            parts.append(option.replace("_", "-"))
     parts += [rule.options["scaling"]] if rule.options.get("scaling") is not None else []
     return "-".join([name, *(f"{part:g}" if isinstance(part, int | float) else str(part) for part in parts)])
 
