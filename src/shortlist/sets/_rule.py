@@ -100,6 +100,11 @@ class SetRule:
             self._in_double = bool(self._in_double) or block.scores.dtype == np.float64
         self.learn(block)
 
+    def _note_type(self, other: SetRule) -> None:
+        """What the scores were that another rule has learned from, which is merged into this one."""
+        if other._in_double is not None:
+            self._in_double = bool(self._in_double) or other._in_double
+
     def _conclude(self) -> None:
         if self.is_fitted:
             self.finish()
@@ -121,8 +126,7 @@ class SetRule:
                 merged.num_labels = other.num_labels
             merged.fitted_on = self.fitted_on if other.fitted_on == self.fitted_on else None
             merged.fitted_at = self.fitted_at if other.fitted_at == self.fitted_at else None
-            if other._in_double is not None:
-                merged._in_double = bool(merged._in_double) or other._in_double
+            merged._note_type(other)
             merged.absorb(other)
         if merged.is_fitted:
             merged.finish()

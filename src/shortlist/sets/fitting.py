@@ -37,7 +37,7 @@ class Fitting:
         self.rules, self.needs = list(rules), tuple(needs)
         self.places = list(places) or [type(rule).__name__ for rule in rules]
         for rule in self.rules:
-            rule.num_labels = rule.fitted_on = rule.fitted_at = None
+            rule.num_labels = rule.fitted_on = rule.fitted_at = rule._in_double = None
             rule.reset()
 
     def see(self, scores: Any, target: Any, rows: dict[str, Any] | None = None, first_row: int = 0) -> None:
@@ -53,6 +53,7 @@ class Fitting:
         for mine, theirs in zip(self.rules, other.rules, strict=True):
             if theirs.num_labels is not None:
                 mine.num_labels = theirs.num_labels
+                mine._note_type(theirs)
                 mine.absorb(theirs)
 
     def finish(self) -> None:
