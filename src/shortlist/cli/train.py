@@ -10,6 +10,7 @@ from shortlist.cli._errors import interruptions_told
 from shortlist.cli._output import print_json, print_table, say, tell_skipped
 from shortlist.cli._progress import make_progress
 from shortlist.errors import ShortlistError
+from shortlist.text import command
 
 
 def train(
@@ -72,6 +73,6 @@ def train(
     print_table(f"{result['objective']}: {best}", ["metric", "value"], rows)
     if not quiet:
         path = result["run"]
-        following = f"evaluate {path} test" if runs.Run(path).task else f"calibrate {path}"
-        say(f"\nrun: {path}\nnext: shortlist {following}")
+        following = ("evaluate", path, "test") if runs.Run(path).task else ("calibrate", path)
+        say(f"\nrun: {path}\nnext: {command('shortlist', *following)}")
     tell_skipped(result)

@@ -57,8 +57,7 @@ def calibrate(
     (['top-k-5', 'average-k-5', 'conformal-0.1'], ['average-k-3'])
     """
     wanted, workers = [parse_named(rule) for rule in rules], engine_of(engine)
-    cut = None if workers is None else partial(cut_for, workers)
-    given = scores_for_calibration(run, data, scores, labels, link, allow_import, truth, cut)
+    given = scores_for_calibration(run, data, scores, labels, link, allow_import, truth, partial(cut_for, workers))
     wanted = wanted or given.rules
     if not wanted and given.target is None:
         raise ShortlistError("without --labels say which rule to fit, such as --rule average-k:k=5")

@@ -56,17 +56,9 @@ def evaluate(
     (20, {'topk-accuracy@100': 1.0})
     """
     workers = engine_of(engine)
+    cut = partial(cut_for, workers)
     given = scores_for_prediction(
-        run,
-        data,
-        overrides,
-        scores,
-        rules,
-        link,
-        allow_import,
-        labels=labels,
-        truth=truth,
-        cut=None if workers is None else partial(cut_for, workers),
+        run, data, overrides, scores, rules, link, allow_import, labels=labels, truth=truth, cut=cut
     )
     if given.task is not None and given.dataset is not None and given.run is not None:
         facts = given.run.facts[given.dataset.kind]

@@ -78,8 +78,8 @@ def scores_for_calibration(
     labels: PathLike | None,
     link: str | None,
     allow: Sequence[str],
-    truth: PathLike | None = None,
-    cut: Cut | None = None,
+    truth: PathLike | None,
+    cut: Cut,
 ) -> Given:
     """Held-out scores: of the run's calibration data, else of its validation data, where no other is named. ``cut``
     finds the tables that are not read here."""
@@ -94,7 +94,7 @@ def scores_for_calibration(
         data = "calibration" if has.calibration is not None else "validation"
         if getattr(has, data) is None:
             raise ShortlistError("the run has neither calibration nor validation data: name a --part, or use --scores")
-    table = None if cut is None else cut(opened, data, (), True)
+    table = cut(opened, data, (), True)
     return _from_run(opened, *find_data(opened, data)) if table is None else _from_table(opened, table)
 
 
@@ -109,7 +109,8 @@ def scores_for_prediction(
     labelled: bool = True,
     labels: PathLike | None = None,
     truth: PathLike | None = None,
-    cut: Cut | None = None,
+    *,
+    cut: Cut,
 ) -> Given:
     """The scores to make sets of, with the fitted rules. ``cut`` finds the tables that are not read here."""
     _check_source(run, scores, labels, link, truth)
@@ -122,7 +123,7 @@ def scores_for_prediction(
     if data is None:
         raise ShortlistError("give the DATA: a part of the run such as test, or the path of a file or folder")
     opened = open_run(_needed(run), allow)
-    table = None if cut is None else cut(opened, data, overrides, labelled)
+    table = cut(opened, data, overrides, labelled)
     if table is not None:
         return _from_table(opened, table)
     return _from_run(opened, *find_data(opened, data, overrides, labelled, broken={}))

@@ -99,17 +99,8 @@ def predict(
     taken = Path(data) if isinstance(data, str | os.PathLike) else None  # or a part of the run: test
     if place is not None and taken is not None and place.exists() and taken.exists() and place.samefile(taken):
         raise ShortlistError(f"-o {place}: that is the data itself; write the sets to another file")
-    given = scores_for_prediction(
-        run,
-        data,
-        overrides,
-        scores,
-        rules,
-        link,
-        allow_import,
-        labelled=False,
-        cut=None if workers is None else partial(cut_for, workers),
-    )
+    cut = partial(cut_for, workers)
+    given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labelled=False, cut=cut)
     if given.task is not None and given.run is not None and given.dataset is not None:
         folders = [None if folder is None else Path(folder) for folder in (draw, images)]
         chosen_rule = None if rule is None else parse_named(rule)

@@ -369,6 +369,16 @@ def _extents(scenes: Scenes) -> Tensor:
     return reach.scatter_reduce(0, image[:, None].expand(-1, 2), scenes.boxes[:, 2:].float(), "amax")
 
 
+def shape_for(backbone: str, in_shape: Sequence[int]) -> tuple[int, ...]:
+    """All seven numbers of ``Scenes.shape``; a ShortlistError where the inputs of a backbone are no scenes."""
+    if len(in_shape) not in (4, 7):
+        raise ShortlistError(
+            f"backbone {backbone!r} takes scenes (readers vrd, vrd-pairs and visual-genome), got inputs of shape "
+            f"{tuple(in_shape)}: use 'identity' or 'mlp' for features, a convolutional network for images"
+        )
+    return (*in_shape, 0, 0, 0)[:7]
+
+
 def _offsets(counts: Tensor) -> Tensor:
     return torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
 

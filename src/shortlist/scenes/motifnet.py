@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from shortlist.errors import ShortlistError, nearest
-from shortlist.scenes.containers import SceneBatch, Scenes
+from shortlist.scenes.containers import SceneBatch, Scenes, shape_for
 from shortlist.scenes.context import packed_order, with_all_weights
 from shortlist.scenes.frequency import overlap_frequencies
 from shortlist.scenes.highway import AlternatingHighwayLSTM
@@ -90,11 +90,7 @@ class MotifNet(nn.Module):
         learn_frequency: bool = True,
     ) -> None:
         super().__init__()
-        if len(in_shape) not in (4, 7):
-            raise ShortlistError(
-                f"backbone 'motifnet' takes scenes (readers vrd, vrd-pairs and visual-genome), got inputs of shape "
-                f"{tuple(in_shape)}: use 'identity' or 'mlp' for features, a convolutional network for images"
-            )
+        self.classes, predicates, words, features, union_features, _, decode = shape_for("motifnet", in_shape)
         for name, value, least in (
             ("embedding", embedding, 1), ("hidden", hidden, 1), ("pooling", pooling, 1),
             ("union_channels", union_channels, 2), ("object_layers", object_layers, 0), ("edge_layers", edge_layers, 0),
@@ -108,7 +104,6 @@ class MotifNet(nn.Module):
             raise ShortlistError(
                 f"order is one of {', '.join(get_args(Order))}, got {order!r}{nearest(order, get_args(Order))}"
             )
-        self.classes, predicates, words, features, union_features, _, decode = (*in_shape, 0, 0, 0)[:7]
         if decode and not object_layers:
             raise ShortlistError("classes are found from the object context: set object_layers to 1 or more")
         self.order, self.apart, self.overlapping = order, apart, overlapping

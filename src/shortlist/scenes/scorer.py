@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
-from shortlist.scenes.containers import SceneBatch, Scenes
+from shortlist.scenes.containers import SceneBatch, Scenes, shape_for
 from shortlist.scenes.context import LeftRightContext
 from shortlist.scenes.frequency import log_frequencies
 from shortlist.scenes.geometry import OBJECT_NUMBERS, PAIR_NUMBERS, object_geometry, pair_geometry
@@ -78,17 +78,12 @@ class RelationScorer(nn.Module):
         learn_frequency: bool = True,
     ) -> None:
         super().__init__()
-        if len(in_shape) not in (4, 7):
-            raise ShortlistError(
-                f"backbone 'relations-light' takes scenes (readers vrd, vrd-pairs and visual-genome), got inputs of "
-                f"shape {tuple(in_shape)}: use 'identity' or 'mlp' for features, a convolutional network for images"
-            )
+        classes, predicates, words, features, _, _, decide = shape_for("relations-light", in_shape)
         for name, value in (("embedding", embedding), ("context", context), ("hidden", hidden)):
             if value < 1:
                 raise ShortlistError(f"{name} must be at least 1, got {value}")
         if not 0 <= dropout < 1:
             raise ShortlistError(f"dropout must be at least 0 and below 1, got {dropout!r}")
-        classes, predicates, words, features, _, _, decide = (*in_shape, 0, 0, 0)[:7]
         self.embedding = nn.Embedding(classes, words or embedding)
         own = self.embedding.embedding_dim + OBJECT_NUMBERS + features
         self.context = LeftRightContext(own, context)
