@@ -1,14 +1,17 @@
 """Triton's interpreter made quick, and made to count: for processes that run with TRITON_INTERPRET=1.
 
 Its ``tl.reduce`` with a combine function of one's own is a loop over elements in Python. Combine functions work on
-whole arrays as well: here halves are combined with halves. The kernels are the same.
+whole arrays as well: here halves are combined with halves. And at every call of a function inside a kernel it looks
+through all of Triton's language for what to replace: here it is told where that is. The kernels are the same.
 """
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import triton.language as tl
 from triton.runtime import interpreter
 
 
@@ -28,6 +31,24 @@ def _by_halves(self: Any, given: Any) -> Any:
 
 
 interpreter.ReduceOps.generic_reduce = _by_halves
+
+
+def _builtins(part: Any) -> list[str]:
+    return [name for name, member in inspect.getmembers(part) if tl.core.is_builtin(member)]
+
+
+_PARTS = (tl, tl.core, tl.tensor, tl.math, tl.core.tensor_descriptor_base)
+_BUILTINS = {part: _builtins(part) for part in _PARTS}  # before anything is replaced
+
+
+def _patch_builtin(part: Any, builder: Any, scope: Any) -> None:
+    for name in _BUILTINS[part]:
+        member = getattr(part, name)
+        if tl.core.is_builtin(member):  # not replaced yet
+            interpreter._patch_attr(part, name, member, builder, scope)
+
+
+interpreter._patch_builtin = _patch_builtin
 
 
 class Bytes:
