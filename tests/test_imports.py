@@ -3,6 +3,8 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,10 +60,16 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
 def imports_of(path: Path) -> list[str]:
     """Every module named by an import statement anywhere in a file."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -91,8 +99,7 @@ def test_no_room_imports_a_vertical_room_or_names_its_kind(file: Path) -> None:
     others = [kind for kind in VERTICAL if kind != here]
     assert not [name for name in imports_of(file) for kind in others if name.startswith(f"shortlist.{kind}")], file
     if here != "verticals":
-        tree = ast.parse(file.read_text())
-        words = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        words = [node.value for node in nodes_of(file) if isinstance(node, ast.Constant)]
         assert not [kind for kind in others if kind in words], f"{file} asks for a kind by its name"
 
 
@@ -115,6 +122,26 @@ BY_NAME = {
 }
 
 
+def private(module: str) -> bool:
+    return any(part.startswith("_") and not part.endswith("__") for part in module.split("."))
+
+
+def test_no_room_imports_what_another_one_keeps_to_itself() -> None:
+    """Names with an underscore are of one room, or of the file beside the rooms that has them."""
+
+    def across() -> Iterator[str]:
+        for file in BOTH:
+            here = ("shortlist_recipes",) if file.is_relative_to(RECIPES) else ("shortlist", room_of(file))
+            for module in filter(private, imports_of(file)):
+                there = tuple(module.split(".")[: len(here)])
+                if there[0].startswith("shortlist") and there != here:
+                    yield f"{file} imports {module}"
+
+    assert list(across()) == []
+    assert private("shortlist.sets._rule.SetRule")
+    assert not private("shortlist.__version__")
+
+
 def test_the_library_does_not_import_the_recipes_and_they_do_not_import_the_command_line() -> None:
     for file in sorted(PACKAGE.rglob("*.py")):
         assert not [name for name in imports_of(file) if name.startswith("shortlist_recipes")], file
@@ -125,11 +152,11 @@ def test_the_library_does_not_import_the_recipes_and_they_do_not_import_the_comm
 @pytest.mark.parametrize("file", BOTH, ids=lambda p: str(p.relative_to(PACKAGE.parent)))
 def test_only_the_lazy_tables_import_by_name_and_nothing_changes_where_python_looks(file: Path) -> None:
     here = str(file.relative_to(PACKAGE.parent))
-    tree = ast.parse(file.read_text())
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names = {node.id for node in nodes_of(file) if isinstance(node, ast.Name)}
     by_name = {"import_module", "__import__", "exec", "eval", "runpy"} & {*names, *imported_names(file)}
     assert not by_name or here in BY_NAME, f"{here} uses {', '.join(by_name)}"
-    places = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path"]
+    attributes = [node for node in nodes_of(file) if isinstance(node, ast.Attribute) and node.attr == "path"]
+    places = [node for node in attributes if ast.unparse(node) == "sys.path"]
     assert not places or here == "shortlist/cli/__main__.py", f"{here} uses sys.path"
 
 

@@ -127,15 +127,15 @@ def test_the_keys_of_a_config_are_not_compared_each_with_each(monkeypatch: pytes
     assert Counted.comparisons < 4000
 
 
-def test_a_key_given_twice_is_found_among_thirty_thousand() -> None:
-    text = "".join(f"a{number}: 1\n" for number in range(30_000))
-    with pytest.raises(ShortlistError, match="the key 'a29999' is given twice"):
-        read_yaml(text + "a29999: 1\n", "config")
+def test_a_key_given_twice_is_found_among_thousands() -> None:
+    text = "".join(f"a{number}: 1\n" for number in range(5_000))
+    with pytest.raises(ShortlistError, match="the key 'a4999' is given twice"):
+        read_yaml(text + "a4999: 1\n", "config")
 
 
 def test_a_config_that_is_nested_too_deeply_is_refused() -> None:
     with pytest.raises(ShortlistError, match="nested too deeply"):
-        parse_config("[" * 20_000)
+        parse_config("[" * 3_000)
     with pytest.raises(ShortlistError, match="holds itself"):
         parse_config("data: &a {train: *a}")
 

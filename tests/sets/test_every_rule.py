@@ -337,10 +337,12 @@ def test_a_class_without_rows_costs_nothing_however_many_there_are():
 
 
 def test_how_far_an_array_may_unfold_can_be_set(monkeypatch):
-    text = changed(CONFORMAL, rows=1 << 24, values=packed(8 << 24), extras=packed(8 << 24))
+    assert SetRule.max_unpacked == 1 << 26
+    text = changed(CONFORMAL, rows=1 << 18, values=packed(8 << 18), extras=packed(8 << 18))
+    monkeypatch.setattr(SetRule, "max_unpacked", 1 << 20)
     with pytest.raises(ShortlistError, match="unfold to more"):
         SetRule.from_json(text)
-    monkeypatch.setattr(SetRule, "max_unpacked", 8 << 24)
+    monkeypatch.setattr(SetRule, "max_unpacked", 8 << 18)
     assert SetRule.from_json(text).is_fitted
 
 
