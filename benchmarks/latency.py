@@ -1,11 +1,14 @@
 """One row at a time: what the answer of a `Predictor` or a `SetClassifier` costs beside the model's own forward pass.
 
-A set costs 10 to 15 microseconds for each call, whatever the model: the link, one native function and the answer.
+A set costs about 10 microseconds for each call, whatever the model: the link, one native function and the answer.
 
 python -m benchmarks.latency
+
+The table counts each one's fastest call; the lines below it are the median call and the slowest of a hundred.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -15,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 import shortlist as sl
-from benchmarks.harness import Case, SpeedCase, Step
+from benchmarks.harness import THREADS, Case, SpeedCase, Step
 from benchmarks.run import parser, run
 from shortlist.models import build_backbone
 
@@ -107,9 +110,45 @@ def cases(quick: bool = False) -> list[Case]:
     return found
 
 
+def _quantiles(steps: Mapping[str, Step], seconds: float) -> dict[str, tuple[float, float]]:
+    """Microseconds of the median call, and of the slowest of a hundred, of steps that take turns of a few calls."""
+    calls: dict[str, list[float]] = {name: [] for name in steps}
+    for step in steps.values():
+        for _ in range(100):
+            step()
+    deadline = time.perf_counter() + seconds
+    while time.perf_counter() < deadline:
+        for name, step in steps.items():
+            step()
+            for _ in range(20):
+                began = time.perf_counter()
+                step()
+                calls[name].append(time.perf_counter() - began)
+    return {name: tuple(1e6 * np.quantile(times, (0.5, 0.99))) for name, times in calls.items()}
+
+
+def spread(seconds: float) -> str:
+    """The median and the slow calls of the small model, of its sets and of a SetClassifier."""
+    torch.set_num_threads(THREADS)
+    model = _Model(_network(512), (FEATURES,), 2000)
+    steps = {"forward": model.forward(), "Predictor.scores": model.scores()}
+    for rule, name in zip(RULES, model.predictor.rules, strict=True):
+        steps[f"Predictor.predict_sets ({rule})"] = model.sets(name)
+    steps |= {"SetClassifier.predict_sets": _set_classifier(2000), "scikit-learn's pipeline": _scikit_learn(2000)}
+    found = _quantiles(steps, seconds)
+    own = found["forward"]
+    return "\n".join(
+        f"{name:56} median {median:6.1f} us ({median / own[0]:.2f} of the forward pass), p99 {slow:7.1f} us"
+        f" ({slow / own[1]:.2f})"
+        for name, (median, slow) in found.items()
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parser("benchmarks.latency", __doc__ or "").parse_args(arguments)
     run(cases(options.quick), options, "python -m benchmarks.latency")
+    if not options.only:
+        print("\n" + spread(0.2 if options.quick else 20.0))
 
 
 if __name__ == "__main__":
