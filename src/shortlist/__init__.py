@@ -21,7 +21,7 @@ _PUBLIC = {
     "SetClassifier": "estimators",
     "ShortlistError": "errors",
     "ShortlistWarning": "errors",
-    "calibrate": "runs.predictor",
+    "calibrate": "runs.any_model",
     "data": "",
     "estimators": "",
     "functional": "",

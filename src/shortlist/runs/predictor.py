@@ -1,6 +1,5 @@
 """The one door to a trained model: what a user has goes in, scores and sets of labels come out."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -13,17 +12,14 @@ from torch import Tensor, nn
 from torch._C import _set_grad_enabled
 
 from shortlist.data import Dataset, Encoder, Images, TextEncoder
-from shortlist.data.column_use import listed
-from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
-from shortlist.labels import LabelSets, from_sets
+from shortlist.labels import LabelSets
 from shortlist.labels.label_set_inputs import Names, check_vocabulary
-from shortlist.links import AnyLink, Link, ScaledLink, check_link, link_rows, usual_link
-from shortlist.named import Named
+from shortlist.links import AnyLink, Link, ScaledLink, check_link, link_rows
 from shortlist.runs.config import parse_named
 from shortlist.runs.inputs import Inputs
 from shortlist.sets import SetRule
-from shortlist.sets.named import file_name, fit_rules, make_rule, needed, usual_rules
+from shortlist.sets.named import file_name, make_rule, needed
 from shortlist.training.encoders import features_by, load_encoder
 from shortlist.training.learner import Learner, score, score_batches
 from shortlist.training.scored import Scored
@@ -115,7 +111,7 @@ class Predictor(nn.Module):
         if inputs is None:
             if isinstance(X, Dataset):
                 return torch.cat([self._in_batches(X.batch(rows)[0]) for rows in torch.arange(len(X)).split(_BATCH)])
-            return self._in_batches(_tensor(X, "inputs"))
+            return self._in_batches(tensor_of(X, "inputs"))
         data = self.prepared(X, broken)
         if not isinstance(self.model, Learner):
             return torch.cat([self._in_batches(data.batch(rows)[0]) for rows in torch.arange(len(data)).split(_BATCH)])
@@ -155,7 +151,7 @@ class Predictor(nn.Module):
         """``X`` as the module itself takes it, all rows at once: features of columns, or scaled images or tokens, of
         which the encoder has made no features yet."""
         if self.inputs is None:
-            return _tensor(X, "inputs")
+            return tensor_of(X, "inputs")
         data = self.inputs.dataset(X).preprocessed(self.inputs.preprocessor)
         if data.kind in ("images", "texts"):
             data = data.normalised_for(self.first_network())
@@ -317,143 +313,16 @@ def _encoded_shape(encoder: Encoder | TextEncoder) -> tuple[int, ...]:
     return () if isinstance(encoder, TextEncoder) else (3, *encoder.size)
 
 
-def calibrate(
-    model: Any,
-    data: Any,
-    rule: str | Named | SetRule | Sequence[str | Named | SetRule] | None = None,
-    *,
-    link: Link | None = None,
-    label_names: Sequence[str] | None = None,
-    groups: Any = None,
-    weights: Any = None,
-) -> Predictor:
-    """A `Predictor` of any model, its set rules fitted on data that the model was not trained on.
-
-    Args:
-        model: scores (N, L), an array or a tensor; a module or function that gives scores of inputs; or a Predictor,
-            whose rules are then others.
-        data: with scores their labels: class indices (N,), their names, a label matrix (N, L) of 1, 0 and -1,
-            `LabelSets`, or None where the rule needs none. With a model a pair (inputs, labels), or a
-            `shortlist.data.Dataset`.
-        rule: one rule or several: ``"average-k:k=3"``, ``"conformal:alpha=0.1"``, or a rule object; the usual ones if
-            not given.
-        link: what makes probabilities of scores; softmax for class indices, sigmoid for a label matrix if not given.
-        label_names: what the labels are called; their numbers if not given.
-        groups, weights: one of each row, for rules that need them, such as ``"conformal:by_group=true"``.
-
-    >>> import shortlist as sl
-    >>> network = nn.Linear(8, 3)
-    >>> inputs, labels = torch.randn(100, 8), torch.randint(3, (100,))
-    >>> predictor = sl.calibrate(network, (inputs, labels), rule=["average-k:k=1.5", "conformal:alpha=0.2"])
-    >>> list(predictor.rules), float(predictor.predict_sets(inputs, "average-k-1.5").sizes.mean())
-    (['average-k-1.5', 'conformal-0.2'], 1.5)
-    """
-    made: Predictor | None = model if isinstance(model, Predictor) else None
-    names = label_names
-    if isinstance(data, Dataset):
-        inputs, target = data, data.target
-        names = data.vocabulary if names is None else names
-    elif callable(model):
-        if not isinstance(data, tuple) or len(data) != 2:
-            raise ShortlistError("with a model give data=(inputs, labels), or a Dataset")
-        inputs, target = data
-    else:
-        inputs, target = model, data
-    if isinstance(target, LabelSets):
-        target = from_sets(target)
-    target = None if target is None else _indices(target, names if made is None else names or made.label_names)
-    single = target is None or target.ndim == 1
-    if made is None:
-        module = model if isinstance(model, nn.Module) else _Function(model) if callable(model) else None
-        scorer = Predictor(module, (), link=link or usual_link(single), single=single)
-    else:
-        scorer = made
-        names, link = names or made.label_names, link or made.link
-    scores = scorer.scores(inputs)
-    if scores.ndim != 2:
-        raise ShortlistError(f"scores must have the shape (rows, labels), got {tuple(scores.shape)}")
-    names = default_names(scores.shape[1]) if names is None else tuple(names)
-    if len(names) != scores.shape[1]:
-        raise ShortlistError(f"there are {len(names)} label_names for {scores.shape[1]} scores a row")
-    if target is not None and target.shape not in ((len(scores),), tuple(scores.shape)):
-        raise ShortlistError(f"labels of shape {tuple(target.shape)} do not fit scores of shape {tuple(scores.shape)}")
-    link = link or usual_link(single)
-    return Predictor(
-        scorer.model,
-        names,
-        link=link,
-        single=single,
-        rules=_fitted(rule, scores, target, link, scorer._allow_import, {"groups": groups, "weights": weights}),
-        inputs=scorer.inputs,
-        crops=scorer.crops,
-        allow_import=scorer._allow_import,
-    )
-
-
-def _fitted(
-    rule: Any,
-    scores: Tensor,
-    target: Tensor | None,
-    link: Link,
-    allow_import: Sequence[str],
-    rows: Mapping[str, Any],
-) -> dict[str, SetRule]:
-    if rule is None and target is None:
-        raise ShortlistError("without labels say which rule to fit, such as rule='average-k:k=5'")
-    given = [rule] if rule is None or isinstance(rule, str | Named | SetRule | Mapping) else list(rule)
-    fitted: dict[str, SetRule] = {}
-    for one in given:
-        if isinstance(one, SetRule):
-            copied = copy.deepcopy(one)  # the same rule may be fitted on other scores, too
-            labels = target if one.needs_target else None
-            made = {type(one).__name__: copied.fit(scores, labels, **needed(one, rows))}
-        elif one is None:
-            assert target is not None
-            made = fit_rules(usual_rules(target, scores.shape[1], None, link), scores, target, link)
-        else:
-            made = fit_rules([parse_named(one)], scores, target, link, allow_import=allow_import, rows=rows)
-        fitted |= {f"{name}-{len(fitted)}" if name in fitted else name: rule for name, rule in made.items()}
-    return fitted
-
-
 def _check_numbers(scores: Tensor) -> None:
     wrong = scores.isnan().any(1).nonzero()
     if len(wrong):
         raise ShortlistError(f"the scores of row {int(wrong[0])} hold NaN: are its inputs blank or infinite?")
 
 
-def _tensor(X: Any, what: str) -> Tensor:
+def tensor_of(X: Any, what: str) -> Tensor:
     values = X if isinstance(X, Tensor) else np.asarray(X)
     if isinstance(values, Tensor):
         return values
     if values.dtype.kind not in "biuf":
         raise ShortlistError(f"{what} must be numbers, got an array of {values.dtype}")
     return torch.as_tensor(np.require(values, requirements=["W"]))
-
-
-def _indices(labels: Any, names: Sequence[str] | None) -> Tensor:
-    """Labels as numbers: names are found among ``names``; None is unknown."""
-    written = labels if isinstance(labels, Tensor) else np.asarray(labels)
-    if isinstance(written, Tensor) or written.ndim != 1 or written.dtype.kind not in "OU":
-        return _tensor(written, "labels").cpu()
-    if names is None:
-        raise ShortlistError("the labels are names: give label_names, what the scores are of, in their order")
-    number: dict[Any, int] = {name: place for place, name in enumerate(names)} | {None: -1}
-    for row, name in enumerate(written.tolist()):
-        if name not in number:
-            allowed = listed([repr(known) for known in names])
-            raise ShortlistError(f"label {row} is {name!r}: allowed are {allowed}, None (unknown)")
-    return torch.tensor([number[name] for name in written.tolist()], dtype=torch.int64)
-
-
-class _Function(nn.Module):
-    """A function of inputs as a module."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        return torch.as_tensor(self.function(inputs))
-
-

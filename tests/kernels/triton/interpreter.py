@@ -8,6 +8,7 @@ through all of Triton's language for what to replace: here it is told where that
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,22 +34,34 @@ def _by_halves(self: Any, given: Any) -> Any:
 interpreter.ReduceOps.generic_reduce = _by_halves
 
 
-def _builtins(part: Any) -> list[str]:
-    return [name for name, member in inspect.getmembers(part) if tl.core.is_builtin(member)]
+_BUILTINS = {
+    part: [name for name, member in inspect.getmembers(part) if tl.core.is_builtin(member)]
+    for part in (tl, tl.core, tl.tensor, tl.math, tl.core.tensor_descriptor_base)  # before anything is replaced
+}
+_replace = interpreter._patch_lang
 
 
-_PARTS = (tl, tl.core, tl.tensor, tl.math, tl.core.tensor_descriptor_base)
-_BUILTINS = {part: _builtins(part) for part in _PARTS}  # before anything is replaced
+@cache
+def _languages(function: Any) -> list[Any]:
+    """What the interpreter replaces builtins of, for this function."""
+    return [value for value in function.__globals__.values() if value is tl or value is tl.core]
 
 
-def _patch_builtin(part: Any, builder: Any, scope: Any) -> None:
+def _replace_once(function: Any) -> Any:
+    """Nothing is left to do inside a kernel, whose launch has replaced all of it."""
+    if any(tl.core.is_builtin(getattr(part, _BUILTINS[part][0])) for part in _languages(function)):
+        return _replace(function)
+    return interpreter._LangPatchScope()
+
+
+def _replace_builtins(part: Any, builder: Any, scope: Any) -> None:
     for name in _BUILTINS[part]:
         member = getattr(part, name)
         if tl.core.is_builtin(member):  # not replaced yet
             interpreter._patch_attr(part, name, member, builder, scope)
 
 
-interpreter._patch_builtin = _patch_builtin
+interpreter._patch_lang, interpreter._patch_builtin = _replace_once, _replace_builtins
 
 
 class Bytes:

@@ -1,0 +1,148 @@
+"""Any other model as a `Predictor`: `shortlist.calibrate` fits set rules on its scores of held-out data."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from shortlist.data import Dataset
+from shortlist.data.column_use import listed
+from shortlist.data.dataset import default_names
+from shortlist.errors import ShortlistError
+from shortlist.labels import LabelSets, from_sets
+from shortlist.links import Link, usual_link
+from shortlist.named import Named
+from shortlist.runs.config import parse_named
+from shortlist.runs.predictor import Predictor, tensor_of
+from shortlist.sets import SetRule
+from shortlist.sets.named import fit_rules, needed, usual_rules
+
+
+def calibrate(
+    model: Any,
+    data: Any,
+    rule: str | Named | SetRule | Sequence[str | Named | SetRule] | None = None,
+    *,
+    link: Link | None = None,
+    label_names: Sequence[str] | None = None,
+    groups: Any = None,
+    weights: Any = None,
+) -> Predictor:
+    """A `Predictor` of any model, its set rules fitted on data that the model was not trained on.
+
+    Args:
+        model: scores (N, L), an array or a tensor; a module or function that gives scores of inputs; or a Predictor,
+            whose rules are then others.
+        data: with scores their labels: class indices (N,), their names, a label matrix (N, L) of 1, 0 and -1,
+            `LabelSets`, or None where the rule needs none. With a model a pair (inputs, labels), or a
+            `shortlist.data.Dataset`.
+        rule: one rule or several: ``"average-k:k=3"``, ``"conformal:alpha=0.1"``, or a rule object; the usual ones if
+            not given.
+        link: what makes probabilities of scores; softmax for class indices, sigmoid for a label matrix if not given.
+        label_names: what the labels are called; their numbers if not given.
+        groups, weights: one of each row, for rules that need them, such as ``"conformal:by_group=true"``.
+
+    >>> import shortlist as sl
+    >>> network = nn.Linear(8, 3)
+    >>> inputs, labels = torch.randn(100, 8), torch.randint(3, (100,))
+    >>> predictor = sl.calibrate(network, (inputs, labels), rule=["average-k:k=1.5", "conformal:alpha=0.2"])
+    >>> list(predictor.rules), float(predictor.predict_sets(inputs, "average-k-1.5").sizes.mean())
+    (['average-k-1.5', 'conformal-0.2'], 1.5)
+    """
+    made: Predictor | None = model if isinstance(model, Predictor) else None
+    names = label_names
+    if isinstance(data, Dataset):
+        inputs, target = data, data.target
+        names = data.vocabulary if names is None else names
+    elif callable(model):
+        if not isinstance(data, tuple) or len(data) != 2:
+            raise ShortlistError("with a model give data=(inputs, labels), or a Dataset")
+        inputs, target = data
+    else:
+        inputs, target = model, data
+    if isinstance(target, LabelSets):
+        target = from_sets(target)
+    target = None if target is None else _indices(target, names if made is None else names or made.label_names)
+    single = target is None or target.ndim == 1
+    if made is None:
+        module = model if isinstance(model, nn.Module) else _Function(model) if callable(model) else None
+        scorer = Predictor(module, (), link=link or usual_link(single), single=single)
+    else:
+        scorer = made
+        names, link = names or made.label_names, link or made.link
+    scores = scorer.scores(inputs)
+    if scores.ndim != 2:
+        raise ShortlistError(f"scores must have the shape (rows, labels), got {tuple(scores.shape)}")
+    names = default_names(scores.shape[1]) if names is None else tuple(names)
+    if len(names) != scores.shape[1]:
+        raise ShortlistError(f"there are {len(names)} label_names for {scores.shape[1]} scores a row")
+    if target is not None and target.shape not in ((len(scores),), tuple(scores.shape)):
+        raise ShortlistError(f"labels of shape {tuple(target.shape)} do not fit scores of shape {tuple(scores.shape)}")
+    link = link or usual_link(single)
+    return Predictor(
+        scorer.model,
+        names,
+        link=link,
+        single=single,
+        rules=_fitted(rule, scores, target, link, scorer._allow_import, {"groups": groups, "weights": weights}),
+        inputs=scorer.inputs,
+        crops=scorer.crops,
+        allow_import=scorer._allow_import,
+    )
+
+
+def _fitted(
+    rule: Any,
+    scores: Tensor,
+    target: Tensor | None,
+    link: Link,
+    allow_import: Sequence[str],
+    rows: Mapping[str, Any],
+) -> dict[str, SetRule]:
+    if rule is None and target is None:
+        raise ShortlistError("without labels say which rule to fit, such as rule='average-k:k=5'")
+    given = [rule] if rule is None or isinstance(rule, str | Named | SetRule | Mapping) else list(rule)
+    fitted: dict[str, SetRule] = {}
+    for one in given:
+        if isinstance(one, SetRule):
+            copied = copy.deepcopy(one)  # the same rule may be fitted on other scores, too
+            labels = target if one.needs_target else None
+            made = {type(one).__name__: copied.fit(scores, labels, **needed(one, rows))}
+        elif one is None:
+            assert target is not None
+            made = fit_rules(usual_rules(target, scores.shape[1], None, link), scores, target, link)
+        else:
+            made = fit_rules([parse_named(one)], scores, target, link, allow_import=allow_import, rows=rows)
+        fitted |= {f"{name}-{len(fitted)}" if name in fitted else name: rule for name, rule in made.items()}
+    return fitted
+
+
+def _indices(labels: Any, names: Sequence[str] | None) -> Tensor:
+    """Labels as numbers: names are found among ``names``; None is unknown."""
+    written = labels if isinstance(labels, Tensor) else np.asarray(labels)
+    if isinstance(written, Tensor) or written.ndim != 1 or written.dtype.kind not in "OU":
+        return tensor_of(written, "labels").cpu()
+    if names is None:
+        raise ShortlistError("the labels are names: give label_names, what the scores are of, in their order")
+    number: dict[Any, int] = {name: place for place, name in enumerate(names)} | {None: -1}
+    for row, name in enumerate(written.tolist()):
+        if name not in number:
+            allowed = listed([repr(known) for known in names])
+            raise ShortlistError(f"label {row} is {name!r}: allowed are {allowed}, None (unknown)")
+    return torch.tensor([number[name] for name in written.tolist()], dtype=torch.int64)
+
+
+class _Function(nn.Module):
+    """A function of inputs as a module."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return torch.as_tensor(self.function(inputs))
+
+
