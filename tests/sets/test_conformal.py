@@ -183,7 +183,7 @@ def test_with_the_same_random_numbers_randomised_aps_has_the_sets_of_mapie(alpha
         # mapie draws anew from the same state for calibration and for prediction: a number for each row in turn
         numbers = np.random.RandomState(0).uniform(size=400)
         monkeypatch.setattr("shortlist.sets._nonconformity._uniform", lambda rows, _, u=numbers: u[: len(rows)])
-        monkeypatch.setattr("shortlist.sets._nonconformity._FIRST", 6)  # all ranks of all rows at once
+        monkeypatch.setattr("shortlist.sets._nonconformity.FIRST", 6)  # all ranks of all rows at once
         ours = Conformal(alpha, score="aps", seed=0).fit(scores[:300], target[:300]).predict(scores[300:])
         theirs = mapie_sets("aps", alpha, scores[:300], target[:300], scores[300:], include_last_label="randomized")
         # mapie asks after the last label only if it passes the limit: the one before it may be in by rounding alone
@@ -245,7 +245,7 @@ def test_sets_do_not_depend_on_how_many_ranks_are_looked_at_first(score, seed, m
         assert np.array_equal(rule.p_values(scores) > alpha, expected.to_dense())
         for first in (1, 2, 17):
             with monkeypatch.context() as patch:
-                patch.setattr("shortlist.sets._nonconformity._FIRST", first)
+                patch.setattr("shortlist.sets._nonconformity.FIRST", first)
                 assert rule.predict(scores) == expected
 
 

@@ -43,6 +43,18 @@ def test_pointwise_error_of_a_softmax():
     assert sizes.tolist() == [smallest_set_size(softmax(row), 0.1) for row in scores]
 
 
+@pytest.mark.parametrize("first", [1, 2, 5, 19])
+def test_sets_of_pointwise_error_do_not_depend_on_how_many_ranks_are_looked_at_first(first, monkeypatch):
+    rng = np.random.default_rng(0)
+    mass = rng.integers(0, 9, (300, 20)) / 64.0  # with ties; their sums are exact
+    mass[:, 0] += 1 / 64
+    for eps in (0.0, 0.05, 0.25, 0.5, 0.9):
+        expected = PointwiseError(eps, link="none").predict(mass)
+        with monkeypatch.context() as patch:
+            patch.setattr("shortlist.sets.pointwise_error.FIRST", first)
+            assert PointwiseError(eps, link="none").predict(mass) == expected
+
+
 def test_pointwise_error_refuses_negative_masses():
     with pytest.raises(ValueError, match="must not be negative: row 1, label 0 is -1"):
         PointwiseError(0.1, link="none").predict(np.array([[1.0, 2.0], [-1.0, 1.0]]))

@@ -16,7 +16,7 @@ from shortlist.sets._hash import mix, row_hashes
 from shortlist.sets._order import descending
 from shortlist.sets.scores import RankScore, Score, ValueScore
 
-_FIRST = 128  # ranks that are looked at first: most sets end within them
+FIRST = 128  # ranks that are looked at first: most sets end within them
 
 
 class Nonconformity:
@@ -57,7 +57,7 @@ class Nonconformity:
         if limit.shape[1] > 1:
             return np.asarray(self.of_all(block) <= limit)
         p = self._linked(block)
-        found, going_on = self._below_first(p, block.scores, limit, _FIRST)
+        found, going_on = self._below_first(p, block.scores, limit, FIRST)
         if len(going_on):
             own = limit[going_on] if len(limit) > 1 else limit
             found[going_on] = self._below_first(p[going_on], block.scores[going_on], own, p.shape[1])[0]
@@ -68,7 +68,7 @@ class Nonconformity:
     ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Membership as far as the first ranks tell it, and the rows whose sets go on beyond them."""
         after = p.shape[1] - min(ranks, p.shape[1])
-        ranked = sorted_rows(np.partition(p, after, axis=-1)[:, after:] if after else p)
+        ranked = first_ranks(p, ranks)
         inside = self._of_ranks(ranked, scores) <= limit
         # up to the last rank below the limit: scores never fall along the ranks, up to rounding
         size = np.where(inside.any(-1), inside.shape[1] - inside[:, ::-1].argmax(-1), 0)
@@ -91,6 +91,12 @@ class Nonconformity:
 def sorted_rows(p: NDArray[Any]) -> NDArray[Any]:
     """The values of each row from the largest to the smallest."""
     return np.sort(p, axis=-1)[:, ::-1]
+
+
+def first_ranks(p: NDArray[Any], ranks: int) -> NDArray[Any]:
+    """The so many largest values of each row, from the largest on; fewer where rows have fewer."""
+    after = p.shape[1] - min(ranks, p.shape[1])
+    return sorted_rows(np.partition(p, after, axis=-1)[:, after:] if after else p)
 
 
 def first_labels(
