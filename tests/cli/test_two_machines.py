@@ -30,14 +30,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems h
 
 
 @contextmanager
-def agents(*arguments: Any, folders: tuple[Path, Path]) -> Iterator[list[subprocess.Popen[str]]]:
-    """An agent on each machine, in its folder; all that is left of them ends with the block."""
+def agents(*arguments: Any, folder: Path) -> Iterator[list[subprocess.Popen[str]]]:
+    """An agent on each machine, which share a folder; all that is left of them ends with the block."""
     with socket.socket() as free:
         free.bind((ADDRESSES[0], 0))
         port = free.getsockname()[1]
     started = []
     try:
-        for rank, (address, folder) in enumerate(zip(ADDRESSES, folders, strict=True)):
+        for rank, address in enumerate(ADDRESSES):
             where = ["--nnodes", "2", "--node-rank", str(rank), "--nproc-per-node", "1", "--local-addr", address]
             where += ["--master-addr", ADDRESSES[0], "--master-port", str(port)]
             command = [sys.executable, "-m", "torch.distributed.run", *where, "-m", "shortlist.cli"]
@@ -77,7 +77,7 @@ def wait_for(what: Any, seconds: float = PATIENCE) -> None:
 def test_when_one_of_two_machines_dies_training_ends_and_both_can_resume_it(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(CONFIG)
     run = tmp_path / "run"
-    with agents("train", tmp_path / "config.yaml", "--out", run, folders=(tmp_path, tmp_path)) as (first, second):
+    with agents("train", tmp_path / "config.yaml", "--out", run, folder=tmp_path) as (first, second):
         wait_for(lambda: len(epochs_of(run)) >= 2 or first.poll() is not None)
         assert first.poll() is None, (tmp_path / "machine-0.log").read_text()
         kill_machine(second)
@@ -87,23 +87,8 @@ def test_when_one_of_two_machines_dies_training_ends_and_both_can_resume_it(tmp_
     done = len(epochs_of(run))
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("epochs: 100000", f"epochs: {done + 1}"))  # which may change
-    with agents("train", "--resume", run, "--json", folders=(tmp_path, tmp_path)) as both:
+    with agents("train", "--resume", run, "--json", folder=tmp_path) as both:
         for agent in both:
             assert agent.wait(timeout=PATIENCE) == 0, (tmp_path / "machine-0.log").read_text()
     assert epochs_of(run) == list(range(1, done + 2))
     assert f'"epochs": {done + 1},' in (tmp_path / "machine-0.log").read_text()
-
-
-def test_machines_that_do_not_share_the_place_of_the_run_are_told_so_before_any_work(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text(CONFIG)
-    folders = (tmp_path / "here", tmp_path / "there")
-    for folder in folders:
-        folder.mkdir()
-    with agents("train", tmp_path / "config.yaml", "--out", "run", folders=folders) as both:
-        for agent in both:
-            assert agent.wait(timeout=PATIENCE) != 0
-    for rank, folder in enumerate(folders):
-        said = (folder / f"machine-{rank}.log").read_text()
-        assert "the run directory run must be on a file system that all machines see, under the same path" in said
-        assert "process 1 on" in said
-        assert [file.name for file in folder.iterdir()] == [f"machine-{rank}.log"]

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
 import pytest
 
 from shortlist.runs import ray_engine
@@ -28,12 +27,13 @@ def without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         noted.append(len(shards))
         sent = pickle.dumps((self.source, work, dict(self.facts)))
         both = [Worker(*pickle.loads(sent)), Worker(*pickle.loads(sent))]
-        found: list[bytes] = []
-        for shard in shards:
-            given = {name: np.array([getattr(shard, name)]) for name in ("number", "first", "count")}
-            found += both[shard.number % 2](given)["state"]
+        groups = [shards[:1], shards[1:3], *([shard] for shard in shards[3:])]  # some taken together
+        found = []
+        for number, group in enumerate(group for group in groups if group):
+            found += both[number % 2]({"shards": [pickle.dumps(group)]})["state"]
         while len(found) > 2:
-            found = [merge_states({"state": found[at : at + 2]})["state"][0] for at in range(0, len(found), 2)]
+            pairs = [[pickle.loads(state) for state in found[at : at + 2]] for at in range(0, len(found), 2)]
+            found = [pickle.dumps(merge_states(pair)) for pair in pairs]
         return iter([{"state": state} for state in found])
 
     monkeypatch.setattr(Passes, "_states", states)

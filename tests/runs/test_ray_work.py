@@ -18,6 +18,7 @@ from PIL import Image
 from pyarrow.csv import write_csv
 
 from shortlist import ShortlistError, runs
+from shortlist.runs.shards import Shard, together
 from tests.runs.made_texts import write_comments
 from tests.runs.ray_here import without_a_cluster
 
@@ -138,6 +139,16 @@ def test_sets_of_tables_are_those_of_one_process(
     wanted = folder / "new.csv"
     many = same_sets(folder / kind, folder / place, tmp_path / "sets.parquet", tmp_path, wanted, rule="top-k:k=2")
     assert many["examples"] == 700
+
+
+@pytest.mark.parametrize(
+    ("count", "workers", "largest"), [(1, 2, 1), (10, 2, 1), (17, 2, 2), (305, 2, 8), (305, 64, 1)]
+)
+def test_workers_take_shards_together_where_all_have_enough(count: int, workers: int, largest: int) -> None:
+    shards = [Shard(number, 16 * number, 16) for number in range(count)]
+    groups = together(shards, workers)
+    assert [shard for group in groups for shard in group] == shards
+    assert max(map(len, groups)) == largest
 
 
 # ---- URLs

@@ -1,15 +1,14 @@
 """Prediction, calibration and evaluation by many workers: Ray Data hands out rows, and what was found is merged.
 
 The rows of the data are cut into shards. A pool of actors holds the model; each shard is read, scored and looked at by
-one of them, and becomes a small state (counts, or a file that is written). States are merged eight at a time, in the
-order of the rows; no scores travel. A shard of which a worker died is done again by another, from its start: its state
-was not merged, and its file has the same name. `shortlist.runs.ray_work` has what workers do, `shortlist.runs.shards`
-how they get at rows.
+one of them, and becomes a small state (counts, or a file that is written). States are merged in the order of the rows,
+up to eight by the worker that made them and the rest here; no scores travel. What a worker had taken when it died is
+done again by another, from its start: its state was not merged, and its files have the same names.
+`shortlist.runs.ray_work` has what workers do, `shortlist.runs.shards` how they get at rows.
 """
 
 import copy
 import logging
-import math
 import os
 import pickle
 import socket
@@ -17,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shortlist.data import Dataset, Images
@@ -30,13 +29,12 @@ from shortlist.optional import require
 from shortlist.runs.config import PARTS
 from shortlist.runs.given import Given
 from shortlist.runs.judge import Judge
-from shortlist.runs.ray_work import Counter, Counting, Judging, Learning, Source, Worker, merge_states
+from shortlist.runs.ray_work import Counting, Judging, Learning, Source, Worker
 from shortlist.runs.run import Run
-from shortlist.runs.shards import CutTable, Shard, cut, shards_of
+from shortlist.runs.shards import CutTable, Shard, cut, shards_of, together
 from shortlist.sets.fitting import Fitting
 from shortlist.training.learner import batch_rows
 
-MERGED = 8  # states that are merged together
 _ANSWERED = 10.0  # seconds in which somebody at an address answers
 _EVERY = 0.5  # seconds between two looks at how far it is
 
@@ -103,25 +101,22 @@ class Passes:
         return shards_of(self.rows, self.source.batch, workers, table)
 
     def _states(self, shards: Sequence[Shard], workers: int, work: bytes, counter: Any) -> Iterator[dict[str, bytes]]:
-        """What workers made of the shards, in their order, at most eight states."""
+        """What workers made of the shards, in their order; a worker merges those that it takes together."""
         ray, data = require("ray", extra="ray"), require("ray.data", extra="ray")
         source = self.source
         if isinstance(source.data, Dataset):
             source = replace(source, data=ray.put(source.data))
-        states = data.from_items([asdict(shard) for shard in shards], override_num_blocks=len(shards))
+        groups = together(shards, workers)
+        states = data.from_items([{"shards": pickle.dumps(group)} for group in groups], override_num_blocks=len(groups))
         states = states.map_batches(
             Worker,
             batch_size=1,
             batch_format="numpy",
-            compute=data.ActorPoolStrategy(size=min(workers, len(shards))),
+            compute=data.ActorPoolStrategy(size=min(workers, len(groups))),
             fn_constructor_args=(source, work, dict(self.facts), counter),
             num_cpus=1,
             num_gpus=self.engine.gpus_per_worker or None,
         )
-        left = len(shards)
-        while left > MERGED:
-            states = states.map_batches(merge_states, batch_size=MERGED, batch_format="numpy", num_cpus=0.1)
-            left = math.ceil(left / MERGED)
         yield from states.iter_rows()
 
     def _merged(self, states: Iterator[dict[str, bytes]]) -> Any:
@@ -147,7 +142,7 @@ class Passes:
         here = require("ray.util.scheduling_strategies", extra="ray").NodeAffinitySchedulingStrategy(
             ray.get_runtime_context().get_node_id(), soft=True
         )
-        counter = ray.remote(Counter).options(num_cpus=0, scheduling_strategy=here).remote()
+        counter = ray.remote(_counter()).options(num_cpus=0, scheduling_strategy=here).remote()
         over = threading.Event()
 
         def tell() -> None:
@@ -199,6 +194,23 @@ class Passes:
                 f"enough for {most}"
             )
         return self.engine.workers
+
+
+def _counter() -> type:
+    """An actor that counts the rows that are done; those that are done again count once. Ray sends a class that is made
+    here as it is, so that its process need not import this package, which takes seconds."""
+
+    class Counter:
+        def __init__(self) -> None:
+            self.seen: dict[int, int] = {}
+
+        def add(self, first: int, count: int) -> None:
+            self.seen[first] = count
+
+        def rows(self) -> int:
+            return sum(self.seen.values())
+
+    return Counter
 
 
 def batch_of(run: Run) -> int:

@@ -179,15 +179,14 @@ class Worker:
         self._opened: tuple[Run, Rows] | None = None
         self._model: Predictor | None = None
 
-    def __call__(self, shards: dict[str, Any]) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {"state": []}
-        for number, first, count in zip(shards["number"], shards["first"], shards["count"], strict=True):
-            try:
-                state: Any = self._seen(Shard(int(number), int(first), int(count)))
-            except _TOLD as error:
-                state = error
-            found["state"].append(pickle.dumps(state))
-        return found
+    def __call__(self, taken: dict[str, Any]) -> dict[str, list[bytes]]:
+        states: list[Any] = []
+        try:
+            for shard in pickle.loads(taken["shards"][0]):
+                states.append(self._seen(shard))
+        except _TOLD as error:
+            states = [error]
+        return {"state": [pickle.dumps(merge_states(states))]}
 
     def _seen(self, shard: Shard) -> tuple[Work, dict[str, str]]:
         run, rows = self._opened = self._opened or self.source.open()
@@ -223,28 +222,13 @@ class Worker:
             yield Batch(found, target, truth, ids, rows, start, predictor)
 
 
-class Counter:
-    """An actor that counts the rows that are done; those that are done again count once."""
-
-    def __init__(self) -> None:
-        self._seen: set[int] = set()
-        self._rows = 0
-
-    def add(self, first: int, count: int) -> None:
-        if first not in self._seen:
-            self._seen.add(first)
-            self._rows += count
-
-    def rows(self) -> int:
-        return self._rows
-
-
-def merge_states(found: dict[str, Any]) -> dict[str, list[Any]]:
+def merge_states(states: Sequence[Any]) -> Any:
     """The states of several shards as one; the first error stands for all."""
-    states = [pickle.loads(state) for state in found["state"]]
     error = next((state for state in states if isinstance(state, _TOLD)), None)
-    if error is None:
-        for work, broken in states[1:]:
-            states[0][0].merge(work)
-            states[0][1].update(broken)
-    return {"state": [pickle.dumps(states[0] if error is None else error)]}
+    if error is not None:
+        return error
+    first, *others = states
+    for work, broken in others:
+        first[0].merge(work)
+        first[1].update(broken)
+    return first

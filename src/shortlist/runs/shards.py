@@ -15,6 +15,7 @@ from shortlist.runs.run import Run
 
 _BATCHES = 16  # that are read together, and of a shard, unless there are very many rows
 _SHARDS = 4  # for each worker, at least
+_TOGETHER = 8  # shards that a worker takes and merges at a time, at most
 _MOST = 4096  # shards, about
 _READ = 4  # times that a group of rows of a parquet file is read, about, at most
 _READERS = ("features", "text-table")
@@ -121,6 +122,12 @@ def shards_of(rows: int, batch: int, workers: int, table: CutTable | None) -> li
         for first in range(begin, end, size):
             found.append(Shard(len(found), first, min(size, end - first)))
     return found or [Shard(0, 0, 0)]
+
+
+def together(shards: Sequence[Shard], workers: int) -> list[list[Shard]]:
+    """What a worker takes at a time: several shards, if there are enough of them for all workers."""
+    size = max(1, min(_TOGETHER, len(shards) // (_SHARDS * workers)))
+    return [list(shards[first : first + size]) for first in range(0, len(shards), size)]
 
 
 def pieces(shard: Shard, batch: int) -> list[tuple[int, int]]:
