@@ -18,6 +18,7 @@ from PIL import Image
 from pyarrow.csv import write_csv
 
 from shortlist import ShortlistError, runs
+from shortlist.runs import ray_engine
 from shortlist.runs.shards import Shard, together
 from tests.runs.made_texts import write_comments
 from tests.runs.ray_here import without_a_cluster
@@ -331,3 +332,14 @@ def test_an_address_that_nobody_answers_at_is_told_in_a_line(folder: Path, capfd
         runs.evaluate(folder / "classes", "validation", engine=runs.Ray("127.0.0.1:1"))
     assert str(error.value).startswith("there is no Ray cluster at 127.0.0.1:1: ")
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_the_processes_of_ray_warn_of_is_not_among_the_results(capfd: pytest.CaptureFixture[str]) -> None:
+    from ray._private import worker
+
+    said = {"lines": ["12 PYTHON worker processes have been started"], "pid": "raylet", "is_err": False}
+    with ray_engine._warnings_of_ray_dropped():
+        worker.print_to_stdstream(said, ignore_prefix=False)
+    assert capfd.readouterr() == ("", "")
+    worker.print_to_stdstream(said, ignore_prefix=False)
+    assert "12 PYTHON worker processes" in capfd.readouterr().out

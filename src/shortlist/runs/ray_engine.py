@@ -329,8 +329,21 @@ def _python_alone_writes_errors() -> Iterator[None]:
 @contextmanager
 def connected(engine: Ray) -> Iterator[None]:
     """Within this block there is a cluster to work on, and Ray keeps quiet."""
-    with _python_alone_writes_errors():
+    with _python_alone_writes_errors(), _warnings_of_ray_dropped():
         yield from _connected(engine)
+
+
+@contextmanager
+def _warnings_of_ray_dropped() -> Iterator[None]:
+    """Within this block, what Ray's own processes warn of (how many of them there are, say) is not printed: it would be
+    among our results in the standard output, and Ray has no setting for it."""
+    worker = require("ray._private.worker", extra="ray")
+    before = getattr(worker, "print_to_stdstream", None)
+    worker.print_to_stdstream = lambda *_, **__: None
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = before
 
 
 def _connected(engine: Ray) -> Iterator[None]:
