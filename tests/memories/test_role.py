@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
 from shortlist.memories import ROLELoss
 from tests.functional.harness import some_scores, some_target
 from tests.functional.oracles_multilabel import log_not_p, log_p
@@ -178,7 +179,7 @@ def test_a_state_of_another_size_is_refused() -> None:
 def test_forgetting_to_step_is_noticed() -> None:
     role = ROLELoss(10, LABELS, 2)
     role._pending = role._pending * 0 + [None] * 1000
-    with pytest.raises(RuntimeError, match=r"call role\.step\(lr\) after optimizer\.step\(\)"):
+    with pytest.raises(ShortlistError, match=r"call role\.step\(lr\) after optimizer\.step\(\)"):
         role(batch(), TARGET, INDEX)
 
 

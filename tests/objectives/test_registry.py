@@ -6,9 +6,11 @@ import textwrap
 import pytest
 import torch
 
+from shortlist.errors import ShortlistError
 from shortlist.objectives import (
     OBJECTIVES,
     LinearObjective,
+    LossFunctionObjective,
     build,
     check_target,
     make_config,
@@ -86,6 +88,21 @@ def test_a_module_that_was_not_allowed_is_not_imported(allowed):
 def test_a_class_that_is_no_objective_is_refused():
     with pytest.raises(ValueError, match=r"subclass of shortlist\.objectives\.Objective"):
         OBJECTIVES.find("collections:OrderedDict", allow_import=("collections",))
+
+
+def test_the_options_of_an_own_loss_function_need_types():
+    def half(scores: torch.Tensor, target: torch.Tensor, *, share: float = 0.5, **more: object) -> torch.Tensor:
+        return share * scores.sum()
+
+    def untyped(scores, target, *, share=0.5):
+        return share * scores.sum()
+
+    class Half(LossFunctionObjective):
+        name, function = "half", staticmethod(half)
+
+    assert Half.Config() == Half.Config(share=0.5)
+    with pytest.raises(ShortlistError, match="the option 'share' of untyped needs a type, such as share: float"):
+        type("Untyped", (LossFunctionObjective,), {"name": "untyped", "function": staticmethod(untyped)})
 
 
 def test_a_missing_module_is_named():

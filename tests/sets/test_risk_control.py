@@ -45,7 +45,7 @@ def wealth(losses, alpha, delta):
     return most
 
 
-def brute_force(name, values, target, alpha, delta, bound, top=1.0):
+def oracle(name, values, target, alpha, delta, bound, top=1.0):
     """Every threshold from the safe end, until one does not allow the promise."""
     inwards = name != "recall"
     rows = (target != -1).any(-1)
@@ -99,7 +99,7 @@ def test_the_threshold_is_the_last_before_the_promise_breaks(risk, alpha, delta,
         scores, target = some_data(seed, rows=60, ties=ties)
         rule = RiskControl(risk, alpha, delta, link="none", bound=bound).fit(scores, target)
         top = 4.0 if risk == "false-positives" else 1.0
-        expected = brute_force(risk, scores, target, alpha, delta, bound, top)
+        expected = oracle(risk, scores, target, alpha, delta, bound, top)
         finite += math.isfinite(rule.threshold)
         known = target != -1
         assert np.array_equal(rule.predict(scores).to_dense()[known], (scores >= expected)[known])

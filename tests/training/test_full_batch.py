@@ -14,7 +14,7 @@ X, Y = make_multilabel_classification(200, 10, n_classes=4, random_state=0)
 X = ((X - X.mean(0)) / X.std(0)).astype(np.float32)
 
 
-def reference(target: np.ndarray, strength: float) -> np.ndarray:
+def oracle(target: np.ndarray, strength: float) -> np.ndarray:
     model = LogisticRegression(C=1 / strength, tol=1e-8, max_iter=5000).fit(X, target)
     return np.concatenate([model.coef_.T, model.intercept_[None]])
 
@@ -24,7 +24,7 @@ def reference(target: np.ndarray, strength: float) -> np.ndarray:
 def test_every_label_has_the_weights_of_its_own_logistic_regression(strength: float, form: object) -> None:
     start = torch.zeros(11, 4)
     found = fit_linear(form(X), torch.from_numpy(Y), start, binary_columns, strength, tolerance=1e-5)  # type: ignore[operator]
-    expected = np.concatenate([reference(Y[:, label], strength) for label in range(4)], axis=1)
+    expected = np.concatenate([oracle(Y[:, label], strength) for label in range(4)], axis=1)
     np.testing.assert_allclose(found.weights.numpy(), expected, atol=5e-3)
     assert not start.any()
 
@@ -40,7 +40,7 @@ def test_known_curvature_leads_to_the_same_weights_in_fewer_steps() -> None:
 def test_every_label_can_have_its_own_strength() -> None:
     strengths = torch.tensor([0.1, 1.0, 10.0, 100.0])
     found = fit_linear(torch.from_numpy(X), torch.from_numpy(Y), torch.zeros(11, 4), binary_columns, strengths)
-    expected = np.concatenate([reference(Y[:, j], float(strengths[j])) for j in range(4)], axis=1)
+    expected = np.concatenate([oracle(Y[:, j], float(strengths[j])) for j in range(4)], axis=1)
     np.testing.assert_allclose(found.weights.numpy(), expected, atol=3e-2)
 
 

@@ -286,7 +286,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if reset:
                 validate_data(self, X, reset=True, skip_check_array=True)
             check_array(X, dtype=None, ensure_all_finite=False)  # its shape: some rows, some columns
-        elif reset or not self._is_plain(X):
+        elif reset or not self._is_valid_array(X):
             types = [np.float64, np.float32]
             finite = True if hasattr(X, "tocsr") else "allow-nan"
             X = validate_data(self, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=finite)
@@ -294,7 +294,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.preprocessor_ = Preprocessor.fit(X)
         return self.preprocessor_.transform(X)
 
-    def _is_plain(self, X: Any) -> bool:
+    def _is_valid_array(self, X: Any) -> bool:
         """Whether ``validate_data`` would find nothing to say or to do: on one row it takes longer than the model."""
         if type(X) is not np.ndarray or X.dtype.char not in "fd" or X.ndim != 2 or hasattr(self, "feature_names_in_"):
             return False

@@ -96,7 +96,7 @@ def from_pair_answers(
     for name, value, allowed in (("both", both, ("half", "each", "none")), ("neither", neither, ("none", "others"))):
         if value not in allowed:
             raise ShortlistError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
-    counts = np.asarray(check_votes(_plain(answers)), dtype=np.float64)
+    counts = np.asarray(check_votes(_without_torch(answers)), dtype=np.float64)
     if counts.ndim != 2 or counts.shape[1] != len(ANSWERS):
         raise ShortlistError(f"answers have the columns {', '.join(ANSWERS)}, got shape {counts.shape}")
     pair = [_labels(name, labels, len(counts), num_labels) for name, labels in (("given", given), ("guessed", guessed))]
@@ -113,12 +113,12 @@ def from_pair_answers(
     return votes
 
 
-def _plain(value: Any) -> Any:
+def _without_torch(value: Any) -> Any:
     return value.detach().cpu().numpy() if isinstance(value, Tensor) else value
 
 
 def _labels(name: str, labels: Any, rows: int, num_labels: int) -> NDArray[np.int64]:
-    found = np.asarray(_plain(labels))
+    found = np.asarray(_without_torch(labels))
     if found.shape != (rows,) or (found.dtype.kind not in "iu" and found.size):
         raise ShortlistError(f"{name} holds one class index for each of {rows} rows, got {found.shape} {found.dtype}")
     wide = found.astype(np.int64)

@@ -144,7 +144,7 @@ class ROLELoss(nn.Module):
         ) / 2
         if self.training:
             if len(self._pending) == _MANY:
-                raise RuntimeError(f"{_MANY} batches without a step: call role.step(lr) after optimizer.step()")
+                raise ShortlistError(f"{_MANY} batches without a step: call role.step(lr) after optimizer.step()")
             gradient = self._table_gradient(estimate, x.detach(), present, counts, world)
             self._pending.append((rows, present.cpu(), gradient.cpu()))
         return loss.to(scores.dtype)

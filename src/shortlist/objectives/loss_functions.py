@@ -36,7 +36,9 @@ def config_of(function: Callable[..., Tensor], module: str, owner: str, **more: 
     hints = typing.get_type_hints(function)
     columns = []
     for name, parameter in inspect.signature(function).parameters.items():
-        if name not in _NOT_OPTIONS:
+        if name not in _NOT_OPTIONS and parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            if name not in hints:
+                raise ShortlistError(f"the option {name!r} of {function.__name__} needs a type, such as {name}: float")
             default = _DEFAULT_K if parameter.default is inspect.Parameter.empty else parameter.default
             kinds = [kind for kind in typing.get_args(hints[name]) or (hints[name],) if kind is not Tensor]
             columns.append((name, functools.reduce(operator.or_, kinds), field(default=default)))

@@ -201,7 +201,7 @@ class SetRule:
         data |= {key: value for key in ("fitted_on", "fitted_at") if (value := getattr(self, key)) is not None}
         if self._keeps_type and self._in_double is not None:
             data["in_double"] = self._in_double
-        return json.dumps(data, allow_nan=False, default=_plain)
+        return json.dumps(data, allow_nan=False, default=_as_json)
 
     @classmethod
     def from_json(cls, text: str, *, allow_import: Sequence[str] = ()) -> Self:
@@ -359,7 +359,7 @@ def _check_rule(name: str, rule: Any) -> None:
 RULES: Registry[type[SetRule]] = Registry("rule", check=_check_rule)  # by name: `shortlist.sets.named` adds ours
 
 
-def _plain(setting: Any) -> Any:
+def _as_json(setting: Any) -> Any:
     """A setting that is a thing of ours, as JSON can hold it."""
     if isinstance(setting, ScaledLink):
         return setting.to_dict()

@@ -36,7 +36,7 @@ class Steps(NamedTuple):
 def walk(values: NDArray[Any], target: NDArray[Any], risk: Risk, inwards: bool = True) -> Iterator[Steps]:
     """Over linked scores and label matrix, both (rows, labels). Entries of equal score are in one chunk."""
     if risk.of_counts is not None and not inwards:
-        raise ValueError("losses of counts are walked inwards")
+        raise AssertionError("losses of counts are walked inwards")
     hits, listed = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
     present = np.count_nonzero(target == 1, axis=-1)
     loss = risk.at_start(target, inwards)
