@@ -79,7 +79,9 @@ def _said(run: RunResult, rule: str, data: ReportData) -> list[str]:
     if len(counted) > 1:
         worst_size = min(counted, key=lambda name: counted[name].value)
         labels = "label" if worst_size == "1" else "labels"
-        said.append(f"By size, sets of {worst_size} {labels} do worst: they hold {_share(counted[worst_size])}.")
+        which = "empty sets" if worst_size == "0" else f"sets of {worst_size} {labels}"
+        nothing = "" if run.is_single else "; where an example has no right label, none is missed"
+        said.append(f"By size, {which} do worst: they hold {_share(counted[worst_size])} of the right labels{nothing}.")
     known = run.target >= 0 if run.is_single else (run.target >= 0).any(1)
     if int(known.sum()) >= _SLAB:
         slab = worst_slab_coverage(sets, run.target, _spread(run.scores), directions=50)

@@ -93,7 +93,7 @@ def _check(name: str, risk: Any) -> None:
 
 _BUILT_IN = (
     Risk("recall", of_counts=_missed, grows=False, promise="at most {share} of an example's right labels are missed"),
-    Risk("precision", of_counts=_wrong_share, empty_is_safe=True, promise="of a set, at most {share} is wrong"),
+    Risk("precision", of_counts=_wrong_share, empty_is_safe=True, promise="at most {share} of a set is wrong"),
     Risk("f1", of_counts=_f1_loss, promise="the F1 score of a set is at least {rest}"),
     Risk(
         "false-positives",
