@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -85,8 +86,22 @@ FEATURES = {
 SERVE_THE_REST = {"dev", "docs", "peers"}  # for people who work on the package
 
 
-def brought_by(requirements: list[str], known: dict[str, metadata.Distribution]) -> set[str]:
+@cache
+def distributions() -> dict[str, metadata.Distribution]:
+    return {canonicalize_name(found.metadata["Name"]): found for found in metadata.distributions()}
+
+
+@cache
+def top_level(name: str) -> dict[str, Path]:
+    """The files and folders that a distribution puts beside those of others; reading their list takes a while."""
+    found = distributions()[name]
+    tops = {file.parts[0] for file in found.files or []} - {"..", "__pycache__"}
+    return {top: Path(str(found.locate_file(top))).resolve() for top in tops}
+
+
+def brought_by(requirements: list[str]) -> set[str]:
     """Names of the distributions that an installation of these requirements brings."""
+    known = distributions()
     brought: set[str] = set()
     waiting = [(Requirement(text), "") for text in requirements]
     while waiting:
@@ -112,21 +127,19 @@ def test_every_extra_for_users_is_tried_here() -> None:
     assert tried == {*PROJECT["optional-dependencies"]} - SERVE_THE_REST
 
 
-def installed(names: set[str], known: dict[str, metadata.Distribution], folder: Path) -> None:
+def installed(names: set[str], folder: Path) -> None:
     """The folder as if these distributions alone had been installed into it."""
-    for name in names & {*known}:
-        for file in known[name].files or []:
-            top = file.parts[0]
-            if top not in ("..", "__pycache__") and not (folder / top).exists():
-                (folder / top).symlink_to(Path(str(known[name].locate_file(top))).resolve())
+    for name in names & {*distributions()}:
+        for top, place in top_level(name).items():
+            if not (folder / top).exists():
+                (folder / top).symlink_to(place)
 
 
 @pytest.mark.parametrize("extra", FEATURES, ids=lambda extra: extra or "none")
 def test_an_extra_brings_what_its_feature_needs(extra: str, tmp_path: Path) -> None:
-    known = {canonicalize_name(found.metadata["Name"]): found for found in metadata.distributions()}
     site = tmp_path / "site"
     site.mkdir()
-    installed(brought_by([f"shortlist[{extra}]" if extra else "shortlist"], known) - {"shortlist"}, known, site)
+    installed(brought_by([f"shortlist[{extra}]" if extra else "shortlist"]) - {"shortlist"}, site)
     assert (site / "torch").exists()
     assert not (site / "pytest").exists()
     code = f"import sys\nsys.path += {[str(ROOT / 'src'), str(site)]}\n{FEATURES[extra]}"
