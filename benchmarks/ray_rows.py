@@ -97,15 +97,15 @@ def memory(folder: Path, rows: int, workers: int) -> None:
     peaks: dict[int, int] = {}
     started = time.perf_counter()
     with watched(peaks):
-        engine = sl.runs.Ray(workers=workers, progress=told)
+        engine = sl.runs.Ray(workers=workers, progress=partial(told, peaks))
         done = sl.runs.predict(run, data, rule=RULE, out=folder / "sets.parquet", engine=engine)
     seconds = time.perf_counter() - started
     shown = ", ".join(f"{peak / GIGABYTE:.2f}" for peak in sorted(peaks.values(), reverse=True))
     print(f"{done['examples']:,} rows, {workers} workers: {seconds:.0f} s; peaks of workers: {shown} GB", flush=True)
 
 
-def told(what: str, done: int, total: int) -> None:
-    print(f"{what} {done:,} of {total:,}", flush=True)
+def told(peaks: dict[int, int], what: str, done: int, total: int) -> None:
+    print(f"{what} {done:,} of {total:,}; most so far {max(peaks.values(), default=0) / GIGABYTE:.2f} GB", flush=True)
 
 
 # ---- cost
