@@ -53,7 +53,7 @@ PROTOCOLS = (
             ),
             Field("epochs", "50 at most", _MOTIFS, {"cpu": "4"}, {"epochs": 50}),
             Field("batch size", "6", _MOTIFS, {"cpu": "16"}, {"batch_size": 6}),
-            Field("seeds", "not said", _TEXT, {"cpu": "3 of vanilla and LML-20, 1 of the others", "paper": "3"}),
+            Field("seeds", "not said", _TEXT, {"cpu": "3", "paper": "3"}),
         ),
         {"method": "LML-20"},
     ),
