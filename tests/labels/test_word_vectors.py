@@ -28,6 +28,7 @@ def test_word2vec_s_first_line_packed_files_and_words_with_blanks(tmp_path):
     [
         (b"dog 1 2\ncat 3 four\n", r"words\.txt, line 2: a line is a word and 2 numbers, .* got 'cat 3 four'"),
         (b"dog 1 2\ncat 3 nan\n", r"line 2: a line is a word and 2 numbers"),
+        (b"dog 1 2\ncat 3 4 5\n", "line 2: a line is a word and 2 numbers, as on the first one, got 'cat 3 4 5'"),
         (b"\n", "there are no word vectors in it"),
         (b"dog\t1\t2\n", "line 1: a line is a word and its numbers, with blanks between them"),
         (b"dog 1 2\n\xff\xfe 1 2\n", "no text file of word vectors in UTF-8"),
@@ -37,6 +38,14 @@ def test_what_is_wrong_is_said_by_file_and_line(tmp_path, content, message):
     (tmp_path / "words.txt").write_bytes(content)
     with pytest.raises(ValueError, match=message):
         word_vectors(tmp_path / "words.txt", {"dog", "cat"})
+
+
+def test_a_damaged_packed_file_is_told(tmp_path):
+    packed = bytearray(gzip.compress(b"dog 1 2\ncat 3 4\n"))
+    packed[10] ^= 6  # the kind of its first block is none that there is
+    (tmp_path / "words.gz").write_bytes(packed)
+    with pytest.raises(ValueError, match=r"words\.gz is no text file of word vectors"):
+        word_vectors(tmp_path / "words.gz", {"dog"})
 
 
 def test_a_file_that_has_none_of_the_names_is_refused(tmp_path):

@@ -15,6 +15,7 @@ from shortlist.scenes import Scenes, placed_shapes
 from shortlist.scenes.readers.box_table import read_box_table
 from shortlist.scenes.readers.given import detected
 from shortlist.scenes.stored_rows import StoredRows
+from shortlist.scenes.task import SceneTask
 from shortlist.scenes.union_boxes import union_boxes
 
 SIZE = 4
@@ -104,6 +105,9 @@ def test_some_union_boxes_are_not_enough(tmp_path):
         (lambda c: c.update(features=c["features"].astype("S8")), r"'features' must be numbers, got \|S8"),
         (lambda c: c.update(probabilities=np.full((len(c["box"]), 3), 1.5)), "row 0: the probabilities .* from 0 to 1"),
         (lambda c: c.update(image=c["image"][:, None]), "'image' must be the name or number of one image in each row"),
+        (lambda c: c.update(image=np.full(len(c["box"]), b"\xff")), "'image' must be text in UTF-8, or numbers"),
+        (lambda c: c.update(box=c["box"].astype(float) * 1e300), "row 0: the box .* finite numbers of 32 bits"),
+        (lambda c: c.update(scores=np.full((len(c["box"]), 3), 1e300)), "row 0: the scores .* finite numbers of 32"),
     ],
 )
 @pytest.mark.parametrize("name", ["seen.npz", "seen.h5"])
@@ -122,6 +126,26 @@ def test_features_that_are_not_finite_are_found(name, tmp_path):
     path = written(content, tmp_path / name)
     with pytest.raises(ShortlistError, match=f"{name}, row 3: the features must be finite numbers"):
         placed_shapes(SIZE, features=path).inputs.batch(torch.arange(SIZE))
+
+
+@pytest.mark.parametrize("key", ["image", "box", "scores", "features"])
+def test_a_group_where_an_array_should_be_is_told(key, tmp_path):
+    path = written(rows_of(placed_shapes(SIZE)), tmp_path / "seen.h5")
+    with h5py.File(path, "r+") as file:
+        if key in file:
+            del file[key]
+        file.create_group(key)
+    with pytest.raises(DataError, match=f"seen.h5: '{key}' must be an array, got a group"):
+        placed_shapes(SIZE, features=path)
+
+
+def test_a_detector_in_other_pixels_leaves_nothing_to_learn_from(tmp_path):
+    content = rows_of(placed_shapes(SIZE))
+    content["box"] = content["box"] + 5000
+    content["scores"] = np.zeros((len(content["box"]), len(placed_shapes(SIZE).inputs.class_names)))
+    found = placed_shapes(SIZE, task="sgdet", detections=written(content, tmp_path / "found.npz"))
+    with pytest.raises(ShortlistError, match=r"no two boxes of the detector lie on .* in the pixels of the reader's"):
+        SceneTask().start(torch.nn.Identity(), found)
 
 
 def test_the_tasks_say_what_they_need(tmp_path):

@@ -78,6 +78,8 @@ def test_vrd_annotations_become_objects_and_relations(vrd):
         (lambda r: r["object"].update(category=-1), r"relation 1: the object's class -1 is none of 0\.\.2"),
         (lambda r: r.update(predicate=1.5), r"relation 1: the predicate must be a whole number, got 1\.5"),
         (lambda r: r["object"].update(category=1e300), "relation 1: the object's category must be a whole number"),
+        (lambda r: r["object"].update(bbox=[1, 10**400, 1, 3]), "relation 1: the object has no bbox of four numbers"),
+        (lambda r: r["object"].update(bbox=[1, 1e300, 1, 3]), "relation 1: the object's box has the size 2 x inf"),
         (lambda r: r.pop("subject"), "relation 1: a relation has a predicate, a subject and an object"),
     ],
 )
@@ -230,7 +232,8 @@ def test_images_without_relations_are_kept_on_request(genome):
         ({"predicates": [[1]]}, "predicates has 1 rows, relationships has 5"),
         ({"img_to_last_rel": [1, 2]}, "img_to_last_rel has 2 rows, split has 5"),
         ({"labels": np.array([[b"man"]] * 8)}, r"labels must be whole numbers, got \|S3"),
-        ({"boxes_1024": np.array([[50, np.nan, 40, 20.0]] * 8)}, "image 0: box 0 has the size 40 x 20"),
+        ({"boxes_1024": np.array([[50, np.nan, 40, 20.0]] * 8)}, "image 0: box 0 .* its middle at 50 x nan"),
+        ({"boxes_1024": np.array([[1e300, 60, 40, 20]] * 8)}, r"image 0: box 0 .* its middle at 1e\+300 x 60"),
     ],
 )
 def test_what_is_wrong_with_the_file_names_image_and_row(genome, changes, message):
@@ -258,7 +261,13 @@ def test_the_four_images_that_could_not_be_opened_are_in_the_list_and_not_in_the
     assert data.ids == ("100.jpg", "101.jpg", "104.jpg")
 
 
-@pytest.mark.parametrize("image", [{"image_id": 7, "width": 5}, {"image_id": 7, "width": 5, "height": 0}, 7])
+@pytest.mark.parametrize("image", [
+    {"image_id": 7, "width": 5},
+    {"image_id": 7, "width": 5, "height": 0},
+    {"image_id": 7, "width": 5, "height": 10**400},
+    {"image_id": [7], "width": 5, "height": 5},
+    7,
+])  # fmt: skip
 def test_an_image_of_the_list_without_a_size_is_named_with_its_row(genome, image):
     path = genome()
     listed = json.loads((path.parent / "image_data.json").read_text())
@@ -266,6 +275,19 @@ def test_an_image_of_the_list_without_a_size_is_named_with_its_row(genome, image
     (path.parent / "image_data.json").write_text(json.dumps(listed))
     with pytest.raises(DataError, match=r"image_data.json, row 2: an image has an image_id, a width and a height"):
         read("visual-genome", path=path, image_data=path.parent / "image_data.json")
+
+
+def test_an_image_that_is_listed_twice_is_named_with_both_rows(genome):
+    path = genome()
+    listed = json.loads((path.parent / "image_data.json").read_text())
+    (path.parent / "image_data.json").write_text(json.dumps([*listed[:3], listed[1], *listed[4:]]))
+    with pytest.raises(DataError, match=r"image_data.json, row 3: the image_id 101 is that of row 1 too"):
+        read("visual-genome", path=path, image_data=path.parent / "image_data.json")
+
+
+def test_numbers_without_a_sign_are_numbers_too(genome):
+    path = genome(img_to_first_box=np.array([0, 2, 4, 6, 6], dtype=np.uint64))
+    assert read("visual-genome", path=path, part="test").inputs.relations.tolist() == [[0, 1, 0]]
 
 
 def test_relations_of_boxes_that_do_not_overlap_are_left_out_on_request(genome):

@@ -3,6 +3,7 @@
 import gzip
 import os
 import re
+import zlib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -51,6 +52,8 @@ def word_vectors(path: str | os.PathLike[str], words: Collection[str]) -> tuple[
         if first not in words:
             continue
         word, *numbers = text.rsplit(" ", dimensions)  # a few of GloVe's words have a blank in them
+        if word not in words and _are_numbers(text.split()[1:]):
+            word, numbers = first, []  # not one of those words, but a line that is too long
         if word in words and word not in found:
             try:
                 vector = torch.tensor([float(number) for number in numbers])
@@ -67,6 +70,13 @@ def word_vectors(path: str | os.PathLike[str], words: Collection[str]) -> tuple[
     return dimensions, found
 
 
+def _are_numbers(texts: Sequence[str]) -> bool:
+    try:
+        return all(float(text) < float("inf") for text in texts)
+    except ValueError:
+        return False
+
+
 def _words_of(name: str) -> list[str]:
     return re.findall(r"[^\W_]+", name.lower())
 
@@ -80,5 +90,5 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 text = line.decode("utf-8").strip()
                 if text:
                     yield number, text
-        except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+        except (UnicodeDecodeError, gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise ShortlistError(f"{path} is no text file of word vectors in UTF-8: {error}") from error

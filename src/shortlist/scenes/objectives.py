@@ -1,5 +1,6 @@
 """Objectives for scenes: how features of pairs become scores of every (pair, predicate) and a loss of whole images."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -33,7 +34,7 @@ class SceneObjective(Objective):
         others: float | None = None
 
         def __post_init__(self) -> None:
-            if self.others is not None and self.others < 0:
+            if self.others is not None and not self.others >= 0:
                 raise ShortlistError(f"others must be at least 0, got {self.others}")
 
     accepts = ("scenes",)
@@ -128,7 +129,7 @@ class _OfK(SceneObjective):
 
         def __post_init__(self) -> None:
             super().__post_init__()
-            if self.k <= 0 or (self.k >= 1 and self.k != int(self.k)):
+            if not (0 < self.k < 1 or (1 <= self.k < math.inf and self.k == int(self.k))):
                 raise ShortlistError(f"k must be a whole number, or a share of an image's pairs below 1, got {self.k}")
 
 

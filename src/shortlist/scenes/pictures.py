@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from shortlist.data import Dataset
+from shortlist.data.images import why_not_decoded
 from shortlist.errors import ShortlistError
 from shortlist.scenes.graphs import SceneGraph
 
@@ -47,8 +48,8 @@ class Pictures:
                     shown.thumbnail((self.longest, self.longest))
                 shown.save(file, "JPEG", quality=85)
                 return file.getvalue(), graph
-        except OSError as error:
-            raise ShortlistError(f"{path} cannot be drawn on: {error}") from None
+        except (OSError, Image.DecompressionBombError) as error:
+            raise ShortlistError(f"{path} cannot be drawn on: {why_not_decoded(error)}") from None
 
     def _path(self, graph: SceneGraph, row: int) -> Path | None:
         if self.folder is not None:

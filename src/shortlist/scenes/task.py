@@ -60,6 +60,11 @@ class SceneTask:
 
     def start(self, backbone: nn.Module, train_set: Dataset) -> None:
         _check_relations(train_set, "learn from")
+        if not len(train_set.inputs.relations):
+            raise ShortlistError(
+                "no two boxes of the detector lie on those of a recorded relation (overlap over union of 0.5 or more), "
+                "so that there is nothing to learn from: they must be in the pixels of the reader's boxes"
+            )
         if isinstance(backbone, RelationScorer | MotifNet):
             backbone.start_from(train_set.inputs)
 
@@ -123,6 +128,11 @@ def _relations_wanted(wanted: Predictions) -> tuple[int, bool]:
 
 
 def _draw(folder: Path, images: Path | None, graphs: Sequence[SceneGraph], dataset: Dataset) -> None:
+    for option, path in (("--draw", folder), ("--images", images)):
+        if path is not None and path.exists() and not path.is_dir():
+            raise ShortlistError(f"{option} {path}: is a file, not a folder")
+    if images is not None and not images.is_dir():
+        raise ShortlistError(f"--images {images}: there is no such folder")
     folder.mkdir(parents=True, exist_ok=True)
     pictures = Pictures(dataset, images)
     for row, (graph, right) in enumerate(zip(graphs, recorded_graphs(dataset), strict=True)):

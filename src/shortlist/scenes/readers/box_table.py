@@ -17,6 +17,7 @@ from shortlist.optional import require
 from shortlist.scenes.stored_rows import StoredRows
 
 _H5 = (".h5", ".hdf5")
+_KEYS = ("image", "box", "features", "scores", "probabilities")
 _LEAST = 1e-12  # a probability of 0, before its logarithm
 
 
@@ -56,7 +57,8 @@ def read_box_table(path: PathLike, findings: Findings) -> BoxTable:
         if found.get(key) is not None and found[key].dtype.kind not in "iuf":
             findings.add(path, f"{key!r} must be numbers, got {found[key].dtype}")
     findings.stop_if_any()
-    image = np.array([_name(name) for name in image.tolist()], dtype=str)
+    image = _names(path, image, findings)
+    findings.stop_if_any()
     boxes = np.asarray(boxes, dtype=np.float64)
     if boxes.shape != (len(image), 4):
         findings.add(path, f"'box' must be (rows, 4) for the {len(image)} rows of 'image', got {boxes.shape}")
@@ -67,25 +69,41 @@ def read_box_table(path: PathLike, findings: Findings) -> BoxTable:
     if found.get("scores") is not None and found.get("probabilities") is not None:
         findings.add(path, "give 'scores' or 'probabilities', not both")
     findings.stop_if_any()
-    bad = np.flatnonzero(~((boxes[:, 2:] > boxes[:, :2]).all(1) & np.isfinite(boxes).all(1))).tolist()
-    findings.rows(path, bad, lambda row: f"the box {boxes[row].tolist()}: xmin < xmax and ymin < ymax must hold")
+    bad = np.flatnonzero(~((boxes[:, 2:] > boxes[:, :2]).all(1) & _finite(boxes).all(1))).tolist()
+    wanted = "xmin < xmax and ymin < ymax must hold, and all be finite numbers of 32 bits"
+    findings.rows(path, bad, lambda row: f"the box {boxes[row].tolist()}: {wanted}")
     scores = found.get("scores")
     if scores is None and found.get("probabilities") is not None:
         lost = np.flatnonzero(~((found["probabilities"] >= 0) & (found["probabilities"] <= 1)).all(1)).tolist()
         findings.rows(path, lost, lambda row: "the probabilities of classes must be from 0 to 1")
         scores = np.log(np.clip(np.asarray(found["probabilities"], dtype=np.float64), _LEAST, None))
-    if scores is not None and not np.isfinite(scores).all():
-        findings.add(path, "the scores of classes must be finite numbers")
+    if scores is not None:
+        lost = np.flatnonzero(~_finite(scores).all(1)).tolist()
+        findings.rows(path, lost, lambda row: "the scores of classes must be finite numbers of 32 bits")
     features = found.get("features")
     if isinstance(features, np.ndarray):  # those of an .h5 are looked at when they are read
-        lost = np.flatnonzero(~np.isfinite(features).all(1)).tolist()
-        findings.rows(path, lost, lambda row: "the features must be finite numbers")
+        lost = np.flatnonzero(~_finite(features).all(1)).tolist()
+        findings.rows(path, lost, lambda row: "the features must be finite numbers of 32 bits")
     findings.stop_if_any()
     return BoxTable(
         str(path), image, boxes,
         torch.from_numpy(np.asarray(features, dtype=np.float32)) if isinstance(features, np.ndarray) else features,
         None if scores is None else torch.from_numpy(np.asarray(scores, dtype=np.float32)),
     )  # fmt: skip
+
+
+def _finite(numbers: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which are finite as float32, which they become."""
+    return np.asarray(np.abs(numbers) <= np.finfo(np.float32).max)  # not where a number is NaN
+
+
+def _names(path: PathLike, image: NDArray[Any], findings: Findings) -> NDArray[Any]:
+    """What each row's image is called."""
+    try:
+        return np.array([_name(name) for name in image.tolist()], dtype=str)
+    except UnicodeDecodeError as error:
+        findings.add(path, f"'image' must be text in UTF-8, or numbers: {error}")
+        return image
 
 
 def _name(image: Any) -> str:
@@ -99,7 +117,7 @@ def _of_arrays(path: PathLike, findings: Findings) -> dict[str, Any]:
     file = open_arrays(path, findings)
     findings.stop_if_any()
     assert file is not None
-    there = [key for key in ("image", "box", "features", "scores", "probabilities") if key in file.keys]
+    there = [key for key in _KEYS if key in file.keys]
     return {key: get_array(file, key, findings, as_text=key == "image") for key in there}
 
 
@@ -107,8 +125,14 @@ def _of_h5(path: PathLike, findings: Findings) -> dict[str, Any]:
     if not findings.file(path):
         return {}
     try:
-        with require("h5py").File(path) as file:
+        h5py = require("h5py")
+        with h5py.File(path) as file:
             found: dict[str, Any] = {}
+            groups = [key for key in _KEYS if key in file and not isinstance(file[key], h5py.Dataset)]
+            for key in groups:
+                findings.add(path, f"{key!r} must be an array, got a group")
+            if groups:
+                return {}
             for key in ("image", "box", "scores", "probabilities"):
                 if key in file:
                     check_unpacked(path, int(file[key].size) * max(1, file[key].dtype.itemsize))

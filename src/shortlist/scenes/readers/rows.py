@@ -32,7 +32,9 @@ class SceneRows:
         """Note every row that cannot be used; ``place`` says where a row stands."""
         for role, name in enumerate(("subject", "object")):
             classes, boxes = self.classes[:, role], self.boxes[:, role]
-            sizes = boxes[:, 2:] - boxes[:, :2]
+            with np.errstate(over="ignore", invalid="ignore"):
+                corners = boxes.astype(np.float32)  # as they are kept
+                sizes = corners[:, 2:] - corners[:, :2]
             for row in _where((classes < 0) | (classes >= num_classes)):
                 message = f"the {name}'s class {classes[row]} is none of 0..{num_classes - 1}"
                 findings.add(file, f"{place(row)}: {message}")

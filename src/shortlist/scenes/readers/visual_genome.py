@@ -23,6 +23,7 @@ from shortlist.scenes.matching import overlap
 from shortlist.scenes.readers.given import Given, lists_given, with_given
 
 _LONG_SIDE = 1024  # boxes_1024: pixels of an image scaled to this length
+_FAR = 2**24  # pixels: whole numbers below are exact in 32 bits
 _LEFT_OUT = {1592, 1722, 4616, 4617}  # images of image_data.json that could not be opened and are not in the file
 _PARTS = {"train": 0, "validation": 0, "test": 2}  # as the array split has them
 _ARRAYS = {  # name -> columns (None: one number each)
@@ -119,7 +120,8 @@ def _scenes(
     found_at, relation_offsets = _members(path, arrays, "rel", rows, len(arrays["relationships"]), findings)
     findings.stop_if_any()
     image = np.repeat(np.arange(len(rows)), np.diff(relation_offsets))
-    ends = arrays["relationships"][found_at].astype(np.int64) - arrays["img_to_first_box"][rows[image], None]
+    first = arrays["img_to_first_box"].astype(np.int64)
+    ends = arrays["relationships"][found_at].astype(np.int64) - first[rows[image], None]
     number = np.diff(object_offsets)[image]
     predicate = arrays["predicates"][found_at, 0].astype(np.int64) - 1  # 0 is "no relation"
     for at in np.flatnonzero(((ends < 0) | (ends >= number[:, None])).any(1)):
@@ -130,9 +132,10 @@ def _scenes(
     centre, extent = np.hsplit(arrays["boxes_1024"][boxes_at].astype(np.float64), 2)
     label = arrays["labels"][boxes_at, 0].astype(np.int64) - 1
     owner = np.repeat(rows, np.diff(object_offsets))
-    for at in np.flatnonzero(~(extent > 0).all(1) | ~np.isfinite(centre + extent).all(1)):
-        size = " x ".join(f"{side:g}" for side in extent[at])
-        _note(path, owner[at], f"box {boxes_at[at]} has the size {size}: both must be above 0 and finite", findings)
+    for at in np.flatnonzero(~((extent > 0) & (np.abs(centre) + extent < _FAR)).all(1)):
+        size, middle = (" x ".join(f"{side:g}" for side in of[at]) for of in (extent, centre))
+        message = f"box {boxes_at[at]} has the size {size} and its middle at {middle}: sides must be above 0, and all "
+        _note(path, owner[at], f"{message}of them below {_FAR:,} pixels", findings)
     for at in np.flatnonzero((label < 0) | (label >= len(classes))):
         message = f"box {boxes_at[at]} has the label {label[at] + 1}: allowed are 1..{len(classes)}"
         _note(path, owner[at], message, findings)
@@ -220,12 +223,17 @@ def _images(
     if listed is None:
         return [str(row) for row in range(total)], np.zeros((total, 2), dtype=np.int64)
     for row, one in enumerate(listed):
-        sides = (one.get("width"), one.get("height")) if isinstance(one, dict) and "image_id" in one else ()
-        if not sides or not all(isinstance(side, int) and side > 0 for side in sides):
-            wanted = "an image_id, a width and a height above 0"
+        values = [one.get(key) for key in ("image_id", "width", "height")] if isinstance(one, dict) else [None]
+        if not all(type(value) is int and 0 <= value < 2**31 for value in values) or 0 in values[1:]:
+            wanted = "an image_id, a width and a height, all whole numbers, sides above 0"
             findings.add(path, f"an image has {wanted}, got {str(one)[:80]}", row=row)
             if len(findings.problems) >= 1000:
                 break
+    findings.stop_if_any()
+    number: dict[int, int] = {}
+    for row, one in enumerate(listed):
+        if number.setdefault(one["image_id"], row) != row:
+            findings.add(path, f"the image_id {one['image_id']} is that of row {number[one['image_id']]} too", row=row)
     findings.stop_if_any()
     kept = listed if len(listed) == total else [one for one in listed if one["image_id"] not in _LEFT_OUT]
     if len(kept) != total:

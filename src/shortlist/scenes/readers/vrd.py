@@ -181,7 +181,7 @@ def _row(path: PathLike, place: str, relation: Any, findings: Findings) -> list[
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, float) or (type(value) is int and abs(value) < 2**53)
 
 
 def _is_whole(value: Any) -> bool:
