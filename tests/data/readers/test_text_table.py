@@ -93,6 +93,20 @@ def test_a_missing_column_is_told_with_those_there_are(tmp_path):
     assert_found("text-table", wrong, path=tmp_path / "all.arff")
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz"])
+def test_json_lines_that_are_not_utf_8_are_told_by_one_line(ending, tmp_path):
+    path, content = tmp_path / f"all.{ending}", '{"text": "caf\xe9", "label": "joy"}\n'.encode("latin-1")
+    path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    assert_found("text-table", [(f"all.{ending}", None, "JSON lines must be text in UTF-8")], path=path)
+
+
+@pytest.mark.parametrize("options", [{"labels_key": "text"}, {"label_columns": ["x", "text"]}])
+def test_one_column_is_not_the_text_and_the_label(options, tmp_path):
+    (tmp_path / "all.csv").write_text("text,x\n1,0\n0,1\n")
+    wrong = [("all.csv", None, "the column 'text' cannot be the text and a label")]
+    assert_found("text-table", wrong, path=tmp_path / "all.csv", **options)
+
+
 def test_texts_alone_need_no_labels_and_one_column_needs_no_name(tmp_path):
     (tmp_path / "new.csv").write_text("id,text\nq,so so\n")
     texts, ids, use = read_texts(tmp_path / "new.csv", {"ids_key": "id", "labels_key": "mood"})

@@ -104,9 +104,14 @@ def _json_table(path: Path) -> Any:
             raise ShortlistError("the file is empty")
         try:
             block = reader.ReadOptions(block_size=max(1 << 20, min(len(content), 1 << 30)))
-            return reader.read_json(pyarrow.BufferReader(bytes(content)), read_options=block)
+            table = reader.read_json(pyarrow.BufferReader(bytes(content)), read_options=block)
         except pyarrow.ArrowInvalid as error:
             raise ShortlistError(f"each line must be a JSON object with cells of one kind: {error}") from error
+        try:
+            table.validate(full=True)  # finds bytes that are no text
+        except pyarrow.ArrowInvalid as error:
+            raise ShortlistError(f"JSON lines must be text in UTF-8: {error}") from error
+        return table
 
 
 def parquet_table(path: Path) -> Any:

@@ -64,6 +64,9 @@ def read_text_table(
     """
     options = {name: value for name, value in locals().items() if name not in ("path", "text_column")}
     _check_kind(path)
+    if text_column in (label_columns if label_columns is not None else [labels_key]):
+        problem = f"the column {text_column!r} cannot be the text and a label: name another one for either"
+        raise DataError([Problem(str(path), None, problem)])
     found = read_features(path, input_columns=[text_column], name_columns=[text_column], as_table=True, **options)
     texts = _texts(found.inputs, text_column)
     blank = sum(not text for text in texts.source)
