@@ -57,6 +57,7 @@ def test_searches_are_found_wherever_they_stand() -> None:
         ({"search": "integer", "low": 0.5, "high": 1}, r"lr\.low must be a whole number"),
         ({"search": "integer", "low": 1, "high": 3, "step": 0}, r"lr\.step must be a whole number"),
         ({"search": "uniform", "low": 1, "high": 3, "step": 1}, r"lr\.step: there is no such key"),
+        ({"search": "uniform", "low": -1e308, "high": 1e308}, "too far apart"),
         ({"search": "choice", "choices": []}, r"lr\.choices must be a list of values"),
     ],
 )
@@ -157,11 +158,41 @@ def test_what_cannot_be_searched_is_refused(tmp_path: Path) -> None:
     refused({"objective": {"name": "smooth-topk", "k": k}}, r"cannot be compared by .*: name one with stop\.metric",
             trials=6)  # fmt: skip
     refused({"objective": "my_module:Objective"}, "allow-import")
+    inner = {"lr": {"search": "choice", "choices": [{"search": "log", "low": 1, "high": 2}]}}
+    refused({"optimizer": inner}, r"optimizer\.lr is a search: .*, and not among another's choices")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"epochs": {"search": "choice", "choices": [1, 2, "many"]}}, "the search of epochs: epochs: .*'many'"),
+        ({"batch_size": {"search": "integer", "low": 0, "high": 64}}, "the search of batch_size: .* got 0"),
+        ({"optimizer": {"lr": {"search": "uniform", "low": -1, "high": 1}}}, r"optimizer\.lr: .*greater than 0"),
+        ({"objective": {"search": "choice", "choices": ["lml", "lmm"]}}, "'lmm'"),
+    ],
+)
+def test_values_that_are_not_allowed_are_found_before_the_first_trial(
+    change: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(sl.ShortlistError, match=said):
+        sl.runs.tune(CONFIG | change, tmp_path / "out", trials=1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_rate_may_be_searched_down_to_a_bound_that_is_not_allowed_itself(tmp_path: Path) -> None:
+    lr = {"search": "uniform", "low": 0, "high": 0.1}
+    assert len(sl.runs.tune(CONFIG | {"epochs": 1, "optimizer": {"lr": lr}}, tmp_path / "out", trials=1)["trials"]) == 1
+
+
+def test_a_config_with_a_search_is_not_trained(tmp_path: Path) -> None:
+    with pytest.raises(sl.ShortlistError, match=r"objective\.tau is a search: only shortlist tune takes one"):
+        sl.runs.train(CONFIG, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_config_that_was_mended_may_use_its_folder(tmp_path: Path) -> None:
-    wrong = CONFIG | {"epochs": {"search": "choice", "choices": ["many"]}}
-    with pytest.raises(sl.ShortlistError, match="trial 1: epochs"):
+    wrong = CONFIG | {"data": {**DATA, "validation": None}}
+    with pytest.raises(sl.ShortlistError, match=r"set data\.validation"):
         sl.runs.tune(wrong, tmp_path / "out", trials=1)
     mended = CONFIG | {"epochs": 1, "seed": {"search": "integer", "low": 1, "high": 9}}
     assert len(sl.runs.tune(mended, tmp_path / "out", trials=1)["trials"]) == 1

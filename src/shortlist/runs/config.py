@@ -13,6 +13,7 @@ from shortlist.errors import ShortlistError, nearest
 from shortlist.files import PathLike
 from shortlist.named import Named
 from shortlist.options import in_our_words, unknown_key
+from shortlist.runs.search_space import find_searches
 from shortlist.training.sections import Section
 from shortlist.training.settings import OptimizerSettings, ScheduleSettings, TrainSettings
 
@@ -195,6 +196,11 @@ def check_config(content: Mapping[str, Any], overrides: Iterable[str] = (), wher
     changed = copy.deepcopy(dict(content))
     for override in overrides:
         apply_override(changed, override)
+    left_open = find_searches(changed)
+    if left_open:
+        raise ShortlistError(
+            f"{where}: {left_open[0].key} is a search: only shortlist tune takes one, and not among another's choices"
+        )
     try:
         return RunConfig.model_validate(changed)
     except ValidationError as error:

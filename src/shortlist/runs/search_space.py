@@ -40,6 +40,16 @@ class Search:
             return trial.suggest_int(self.key, int(self.low), int(self.high), step=self.step)
         return trial.suggest_float(self.key, self.low, self.high, log=self.kind == "log")
 
+    def ends(self) -> tuple[Any, ...]:
+        """Values that are allowed if all are: every choice, or the lowest and the highest one. Of numbers that are not
+        whole these lie just inside, since a bound itself (a rate of 0, say) is never tried."""
+        if self.kind == "choice":
+            return self.choices
+        if self.kind == "integer":
+            return int(self.low), int(self.high)
+        margin = (self.high - self.low) * 1e-9
+        return self.low + margin, self.high - margin
+
     def chosen(self, kept: Any) -> Any:
         """The value that a trial has kept, as the config has it."""
         return json.loads(kept) if self.kind == "choice" else kept
@@ -98,6 +108,8 @@ def _checked(key: str, given: Mapping[str, Any]) -> Search:
     low, high = (_number(f"{key}.{name}", given.get(name), kind) for name in ("low", "high"))
     if not low <= high:
         raise ShortlistError(f"{key}: low must be at most high, got {low:g} and {high:g}")
+    if not math.isfinite(high - low):
+        raise ShortlistError(f"{key}: low and high are too far apart, got {low:g} and {high:g}")
     if kind == "log" and low <= 0:
         raise ShortlistError(f"{key}.low must be above 0 for a search on the log scale, got {low:g}")
     step = given.get("step", 1)

@@ -69,6 +69,7 @@ def tune(
             "the config leaves nothing open: write a search in place of a value, such as "
             "optimizer: {lr: {search: log, low: 1e-4, high: 0.1}}"
         )
+    _check_ends(content, searches, allow_import)
     name = "run" if isinstance(config, Mapping) else Path(config).stem
     folder = Path("runs") / f"{name}-tuned" if out is None else Path(out)
     claim(folder, content)
@@ -89,6 +90,15 @@ def tune(
                 f"interrupted after {len(search.done)} trials; the same command goes on with them: {folder}"
             ) from None
         return search.write()
+
+
+def _check_ends(content: Mapping[str, Any], searches: Sequence[Search], allow_import: Sequence[str]) -> None:
+    """An error, before anything is trained, where a search may come to a value that is not allowed."""
+    first = {search.key: search.ends()[0] for search in searches}
+    for search in searches:
+        for value in search.ends():
+            tried = with_values(content, {**first, search.key: value})
+            resolve(check_config(tried, where=f"the search of {search.key}"), allow_import)
 
 
 def claim(folder: Path, content: Mapping[str, Any]) -> None:
