@@ -1,5 +1,6 @@
 """Lightning's Trainer itself, on a model of one layer: sets that are logged and stay with the checkpoint."""
 
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +97,24 @@ def test_a_checkpoint_without_rules_is_refused(tmp_path: Path) -> None:
         rules_in_checkpoint(tmp_path / "plain.ckpt")
     with pytest.raises(sl.MissingFileError, match="there is no checkpoint"):
         rules_in_checkpoint(tmp_path / "nothing.ckpt")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"hello", "is no checkpoint that torch can read"),
+        (b"", "is no checkpoint that torch can read"),
+        ([1, 2], "has no set rules"),
+        ({"callbacks": None}, "has no set rules"),
+        ({"callbacks": {"LightningSets": {}}}, "has no set rules"),
+        ({"hyper_parameters": Namespace(width=3)}, r"class argparse\.Namespace.*add_safe_globals"),
+    ],
+)
+def test_what_is_no_checkpoint_with_rules_is_told_by_one_line(content: Any, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "some.ckpt"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        torch.save(content, path)
+    with pytest.raises(sl.ShortlistError, match=said):
+        rules_in_checkpoint(path)

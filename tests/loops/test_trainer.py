@@ -151,3 +151,31 @@ def test_an_output_without_logits_is_refused_with_what_to_do() -> None:
         trainer_loss(sl.nn.SmoothTopKLoss(k=2))({"hidden": X}, Y)
     named = trainer_loss(sl.nn.SmoothTopKLoss(k=2), scores=lambda outputs: outputs["hidden"])
     assert named({"hidden": X[:, :LABELS]}, Y) == sl.functional.smooth_topk_loss(X[:, :LABELS], Y, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: trainer_loss(None), "a function or a module"),  # type: ignore[arg-type]
+        (lambda: trainer_loss(sl.nn.SmoothTopKLoss(k=2, reduction="sum")), "must be a mean"),
+        (lambda: trainer_metrics(["topk-acuracy@2"]), "did you mean 'topk-accuracy'"),
+        (lambda: TrainerSets(metrics=["topk-acuracy@2"]), "did you mean 'topk-accuracy'"),
+        (lambda: trainer_metrics("topk-accuracy@2"), "a list of names"),
+        (lambda: TrainerSets(k=-1), "k must be above 0, got -1"),
+        (lambda: rules_in("nowhere"), "nowhere has no folder 'rules'"),
+    ],
+)
+def test_what_is_wrong_is_said_before_the_training(make: Callable[[], Any], said: str) -> None:
+    with pytest.raises(sl.ShortlistError, match=said):
+        make()
+
+
+def test_a_loss_per_row_is_refused_and_a_step_without_known_labels_costs_nothing() -> None:
+    def per_row(scores: Tensor, target: Tensor) -> Tensor:
+        return sl.functional.smooth_topk_loss(scores, target, k=2, reduction="none")
+
+    outputs, unknown = {"logits": torch.randn(3, LABELS)}, torch.full((3,), -100)
+    with pytest.raises(sl.ShortlistError, match=r"one number, a mean over the rows, got shape \(3,\)"):
+        trainer_loss(per_row)(outputs, torch.tensor([0, 1, 2]))
+    for count in (0, torch.tensor(0)):
+        assert trainer_loss(sl.nn.SmoothTopKLoss(k=2))(outputs, unknown, num_items_in_batch=count) == 0

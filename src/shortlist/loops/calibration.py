@@ -36,6 +36,8 @@ class Calibration:
                 'rules must be set rules by name, such as {"average-k": shortlist.sets.AverageK(3)}, got '
                 f"{type(rules).__name__}"
             )
+        if k is not None and not k > 0:
+            raise ShortlistError(f"k must be above 0, got {k}")
         self.wanted, self.k = None if rules is None else dict(rules), k
         self.rules: dict[str, SetRule] = {}
 

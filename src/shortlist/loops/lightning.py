@@ -1,5 +1,6 @@
 """Lightning's ``Trainer`` ends with calibrated sets: a callback."""
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -100,8 +101,17 @@ def rules_in_checkpoint(path: PathLike) -> dict[str, SetRule]:
         kept = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise MissingFileError(f"there is no checkpoint {path}") from None
-    found = [state for key, state in kept.get("callbacks", {}).items() if str(key).startswith("LightningSets")]
-    if not found:
+    except Exception as error:  # whatever unpickling bytes may end in
+        own = re.search(r"GLOBAL ([\w.]+)", str(error))
+        raise ShortlistError(
+            f"{path} is no checkpoint that torch can read: {type(error).__name__}"
+            if own is None
+            else f"{path} also holds an object of the class {own[1]}, and no code in it is run: if you trust the file, "
+            "allow the class with torch.serialization.add_safe_globals"
+        ) from error
+    callbacks = kept.get("callbacks") if isinstance(kept, dict) else None
+    found = [state for key, state in (callbacks or {}).items() if str(key).startswith("LightningSets")]
+    if not found or "rules" not in found[0]:
         raise ShortlistError(f"{path} has no set rules: it was not saved by a Trainer with the callback LightningSets")
     return _read(found[0])
 

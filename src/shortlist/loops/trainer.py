@@ -39,7 +39,8 @@ def trainer_loss(loss: Callable[..., Tensor], scores: Callable[[Any], Any] = sco
     step, and what is logged does not grow with the number of batches.
 
     ``scores`` finds the scores in the model's output; where it gives several (``average_k_loss`` has two heads), the
-    loss is called with all of them and the target. Labels of -100 and -1 are unknown.
+    loss is called with all of them and the target. Labels of -100 and -1 are unknown; the ``Trainer`` counts those of
+    -1, so write -100 where the weights of the batches are to be exact.
 
     >>> import shortlist as sl
     >>> compute = trainer_loss(sl.nn.SmoothTopKLoss(k=2))
@@ -47,17 +48,24 @@ def trainer_loss(loss: Callable[..., Tensor], scores: Callable[[Any], Any] = sco
     >>> compute(outputs, labels), compute(outputs, labels, num_items_in_batch=2)
     (tensor(0.7423), tensor(0.3711))
     """
+    if not callable(loss):
+        raise ShortlistError(f"loss must be a function or a module, such as nn.SmoothTopKLoss(), got {loss!r}")
+    reduction = getattr(loss, "reduction", "mean")
+    if reduction != "mean":
+        raise ShortlistError(f"the loss must be a mean, for batches to be weighed: its reduction is {reduction!r}")
 
     def compute_loss(outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
         found = scores(outputs)
         value = loss(*found, labels) if isinstance(found, tuple | list) else loss(found, labels)
+        if value.ndim:
+            raise ShortlistError(f"the loss must be one number, a mean over the rows, got shape {tuple(value.shape)}")
         if num_items_in_batch is None:
             return value
         world = world_size(None)
         here = sum_over_processes(labels.ne(IGNORE_INDEX).sum(), world) / world  # as the Trainer counts them
         if isinstance(num_items_in_batch, Tensor):
             num_items_in_batch = num_items_in_batch.to(value.device)
-        return value * (here / num_items_in_batch)
+        return value * (here / max(num_items_in_batch, 1))  # with no known label the loss is 0
 
     return compute_loss
 
@@ -73,6 +81,12 @@ def trainer_metrics(
     >>> trainer_metrics(["topk-accuracy@1"])(shown)
     {'topk-accuracy@1': 1.0}
     """
+    if isinstance(names, str):
+        raise ShortlistError(f'metrics must be a list of names, such as ["topk-accuracy@5"], got {names!r}')
+    if k is not None and not k > 0:
+        raise ShortlistError(f"k must be above 0, got {k}")
+    for name in names:  # a wrong one is told before the training
+        find_metric(name, place="metrics")
 
     def compute_metrics(prediction: Any) -> dict[str, float]:
         scores, target = predicted(prediction)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shortlist.errors import ShortlistWarning
+from shortlist.errors import MissingFileError, ShortlistWarning
 from shortlist.files import PathLike
 from shortlist.loops.calibration import Calibration
 from shortlist.loops.trainer import predicted, trainer_metrics
@@ -92,4 +92,6 @@ class TrainerSets(require("transformers", "trainer").TrainerCallback):  # type: 
 
 def rules_in(folder: PathLike) -> dict[str, SetRule]:
     """The rules that were kept with a checkpoint or an output folder of the ``Trainer``."""
+    if not (Path(folder) / _FOLDER).is_dir():
+        raise MissingFileError(f"{folder} has no folder {_FOLDER!r}: it was not saved with the callback TrainerSets")
     return load_rules(Path(folder) / _FOLDER)
