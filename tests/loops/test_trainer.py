@@ -179,3 +179,22 @@ def test_a_loss_per_row_is_refused_and_a_step_without_known_labels_costs_nothing
         trainer_loss(per_row)(outputs, torch.tensor([0, 1, 2]))
     for count in (0, torch.tensor(0)):
         assert trainer_loss(sl.nn.SmoothTopKLoss(k=2))(outputs, unknown, num_items_in_batch=count) == 0
+
+
+def test_shares_of_votes_are_judged_as_the_labels_that_people_gave() -> None:
+    draw = torch.Generator().manual_seed(2)
+    given = torch.randint(0, LABELS, (ROWS, 4), generator=draw)  # by four people each
+    votes = torch.zeros(ROWS, LABELS).scatter_add_(1, given, torch.ones(ROWS, 4))
+    shares, scores = sl.labels.from_votes(votes), torch.randn(ROWS, LABELS, generator=draw)
+    metrics = trainer_metrics(["topk-accuracy@2", "average-k-accuracy@1.5"])
+    found = metrics(SimpleNamespace(predictions=scores, label_ids=shares))
+    each = metrics(SimpleNamespace(predictions=scores.repeat_interleave(4, 0), label_ids=given.flatten()))
+    assert found == pytest.approx(each)
+
+    sets = TrainerSets()
+    logged = sets.compute_metrics(SimpleNamespace(predictions=scores, label_ids=shares.numpy()))
+    conformal = sl.sets.Conformal(0.1, labels="votes").fit(scores[::2], votes[::2]).predict(scores[1::2])
+    assert sets.rules["conformal"].labels == "votes"  # type: ignore[attr-defined]
+    assert logged["conformal/coverage"] == float(sl.metrics.functional.vote_coverage(conformal, votes[1::2]))
+    with pytest.raises(sl.ShortlistError, match="no meaning for shares of votes"):
+        trainer_metrics(["mean-average-precision"])(SimpleNamespace(predictions=scores, label_ids=shares))

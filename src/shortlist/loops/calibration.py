@@ -2,16 +2,16 @@
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from shortlist.checks import IGNORE_INDEX, check_indices, check_label_matrix
+from shortlist.checks import IGNORE_INDEX, check_indices, check_label_matrix, holds_shares
 from shortlist.errors import ShortlistError
 from shortlist.labels.counts import cardinality, usual_k
 from shortlist.links import usual_link
-from shortlist.metrics.functional import set_coverage, set_size
+from shortlist.metrics.functional import set_coverage, set_size, vote_coverage
 from shortlist.metrics.inputs import as_tensor
 from shortlist.sets import AverageK, Conformal, SetRule
 
@@ -51,37 +51,53 @@ class Calibration:
             )
         wanted = self.wanted
         if wanted is None:
-            single = target.ndim == 1
+            single = is_single(target)
             k = self.k or (usual_k(scores.shape[1]) if single else max(cardinality(target), 0.5))
             link = usual_link(single)
+            labels: Literal["single", "multi", "votes"] = "single" if target.ndim == 1 else "multi"
             wanted = {
                 "average-k": AverageK(min(k, scores.shape[1]), link=link),
-                "conformal": Conformal(0.1, labels="single" if single else "multi", link=link),
+                "conformal": Conformal(0.1, labels="votes" if are_shares(target) else labels, link=link),
             }
         found, fitted = {}, {}
+        coverage = vote_coverage if are_shares(target) else set_coverage
         for name, rule in wanted.items():
             sets = _fitted(rule, scores[::2], target[::2]).predict(scores[1::2])
             found[f"{name}/size"] = float(set_size(sets))
-            found[f"{name}/coverage"] = float(set_coverage(sets, target[1::2]))
+            found[f"{name}/coverage"] = float(coverage(sets, target[1::2]))
             fitted[name] = _fitted(rule, scores, target)
         self.rules = fitted
         return found
 
 
 def known_rows(scores: Any, target: Any) -> tuple[Tensor, Tensor]:
-    """The rows of which something is known, (rows, labels), with their target: class indices or a label matrix."""
+    """The rows of which something is known, (rows, labels), with their target: class indices, a label matrix (whole
+    numbers) or shares of votes (floats)."""
     scores, target = as_tensor(scores, "scores").cpu(), as_tensor(target, "target").cpu()
     scores = scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
     if scores.ndim < 2:
         raise ShortlistError(f"scores must have the shape (..., labels), got {tuple(scores.shape)}")
     labels = scores.shape[-1]
     if target.shape == scores.shape:
-        check_label_matrix(scores, torch.where(target == IGNORE_INDEX, -1, target))
-        matrix = torch.where(target == IGNORE_INDEX, -1, target).to(torch.int8).reshape(-1, labels)
+        matrix = torch.where(target == IGNORE_INDEX, -1, target)
+        if not holds_shares(matrix):
+            check_label_matrix(scores, matrix)
+            matrix = matrix.to(torch.int8)
+        matrix = matrix.reshape(-1, labels)
         known = (matrix != -1).any(-1)
         return scores.reshape(-1, labels)[known], matrix[known]
     index = check_indices(scores, target).reshape(-1)
     return scores.reshape(-1, labels)[index >= 0], index[index >= 0]
+
+
+def are_shares(target: Tensor) -> bool:
+    """Whether the target of `known_rows` holds shares of votes."""
+    return target.is_floating_point()
+
+
+def is_single(target: Tensor) -> bool:
+    """Whether the target of `known_rows` has one label a row, be it known or voted on."""
+    return target.ndim == 1 or are_shares(target)
 
 
 def _fitted(rule: SetRule, scores: Tensor, target: Tensor) -> SetRule:

@@ -11,8 +11,10 @@ from shortlist.checks import IGNORE_INDEX
 from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.links import usual_link
-from shortlist.loops.calibration import known_rows
-from shortlist.metrics.named import find_metric, usual_metrics
+from shortlist.loops.calibration import are_shares, is_single, known_rows
+from shortlist.metrics.functional import vote_coverage
+from shortlist.metrics.named import Metric, find_metric, usual_metrics
+from shortlist.sets import AverageK, TopK
 
 
 def scores_of(outputs: Any) -> Any:
@@ -74,7 +76,8 @@ def trainer_metrics(
     names: Sequence[str] = (), *, k: float | None = None, link: str | None = None
 ) -> Callable[[Any], dict[str, float]]:
     """Metrics as ``Trainer(compute_metrics=...)`` wants them: by name, such as "topk-accuracy@5"; without names top-1,
-    top-k and average-k accuracy for class indices, and mean average precision for a label matrix.
+    top-k and average-k accuracy for class indices, and mean average precision for a label matrix. With shares of votes
+    the two accuracies are those of a label that is drawn by them.
 
     >>> from types import SimpleNamespace
     >>> shown = SimpleNamespace(predictions=torch.eye(3), label_ids=torch.tensor([0, 1, -100]))
@@ -90,12 +93,24 @@ def trainer_metrics(
 
     def compute_metrics(prediction: Any) -> dict[str, float]:
         scores, target = predicted(prediction)
-        single = target.ndim == 1
+        single = is_single(target)
         chosen = names or usual_metrics(single, scores.shape[1], k)
         metrics = [find_metric(name, scores.shape[1], "labels") for name in chosen]
-        return {metric.name: metric(scores, target, link or usual_link(single)) for metric in metrics}
+        judge = _on_shares if are_shares(target) else Metric.__call__
+        return {metric.name: judge(metric, scores, target, link or usual_link(single)) for metric in metrics}
 
     return compute_metrics
+
+
+def _on_shares(metric: Metric, scores: Tensor, shares: Tensor, link: Any) -> float:
+    """The accuracy for a label that is drawn by the shares of its row."""
+    base = metric.name.partition("@")[0]
+    if metric.k is None or base not in ("topk-accuracy", "average-k-accuracy"):
+        raise ShortlistError(
+            f"the metric {metric.name!r} has no meaning for shares of votes: topk-accuracy and average-k-accuracy have"
+        )
+    rule = TopK(int(metric.k)) if base == "topk-accuracy" else AverageK(metric.k, link=link).fit(scores)
+    return float(vote_coverage(rule.predict(scores), shares))
 
 
 def predicted(prediction: Any) -> tuple[Tensor, Tensor]:
