@@ -61,5 +61,5 @@ def test_what_timm_does_not_have_or_take_is_refused_in_words(timm) -> None:
 
 def test_without_timm_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(MissingPackageError, match=r"needs timm, which cannot be imported here .*: pip install timm"):
+    with pytest.raises(MissingPackageError, match=r"needs timm, which .*: pip install 'shortlist\[timm\]'"):
         build_backbone("timm:resnet50", in_shape=(3, 24, 24))

@@ -10,8 +10,8 @@ from shortlist.errors import MissingPackageError, ShortlistError
 
 
 def image_model(model: str, in_shape: Sequence[int], *, pretrained: bool = True) -> nn.Module:
-    """A network of the package timm, ``timm:resnet50.a1_in1k``, for images; `pip install timm` brings it, with
-    torchvision. Its weights are downloaded where they are not yet on this machine.
+    """A network of the package timm, ``timm:resnet50.a1_in1k``, for images; `pip install 'shortlist[timm]'` brings
+    it, with torchvision. Its weights are downloaded where they are not yet on this machine.
 
     Args:
         pretrained: start from the weights that timm has for this name; otherwise from new ones.
@@ -22,7 +22,8 @@ def image_model(model: str, in_shape: Sequence[int], *, pretrained: bool = True)
         import timm
     except ImportError as error:
         raise MissingPackageError(
-            f"backbone 'timm:{model}' needs timm, which cannot be imported here ({error}): pip install timm"
+            f"backbone 'timm:{model}' needs timm, which cannot be imported here ({error}): "
+            "pip install 'shortlist[timm]'"
         ) from error
     try:
         network = timm.create_model(model, pretrained=pretrained, num_classes=0, in_chans=in_shape[0])
