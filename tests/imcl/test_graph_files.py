@@ -37,8 +37,11 @@ def test_edges_may_start_at_zero_and_need_no_weights(tmp_path):
     [
         ("from,to\nsofa,chair\n", r"edges.csv has no column 'source'; its columns are from, to"),
         ("source,to\nsofa,chair\nsoffa,chair\n", r"edges.csv, line 3: source is 'soffa', .* did you mean 'sofa'"),
-        ("source,to,weight\nsofa,chair,-1\n", r"line 2: a weight is a finite number of at least 0, got '-1'"),
-        ("source,to,weight\nsofa,chair,\n", r"line 2: a weight is a finite number of at least 0, got ''"),
+        ("source,to,weight\nsofa,chair,-1\n", r"line 2: a weight is a number from 0 to 1e\+30, got '-1'"),
+        ("source,to,weight\nsofa,chair,\n", r"line 2: a weight is a number from 0 to 1e\+30, got ''"),
+        ("source,to,weight\nsofa,chair,1e300\n", r"line 2: a weight is a number from 0 to 1e\+30, got '1e300'"),
+        ("source,to,weight\nsofa,chair,1,2\n", r"line 2: there are more cells than the 3 columns"),
+        ("source,to,to\nsofa,chair,sofa\n", r"edges.csv has columns of one name: source, to, to"),
         ("source,to\nsofa,chair\nsofa,chair\n", r"line 3: the edge from 'sofa' to 'chair' is a duplicate"),
     ],
 )
@@ -77,6 +80,9 @@ def test_matrices_and_vectors_come_from_arrays(tmp_path, graph):
         (b"xx", "cannot be read as an array of numbers"),
         (np.array([{}], dtype=object), "cannot be read as an array of numbers: Object arrays"),
         (np.array([["a"] * 3] * 3), "must hold numbers, got <U1"),
+        (np.full((3, 3), np.nan), "must hold finite numbers of 32 bits"),
+        (np.full((3, 3), 1e300), "must hold finite numbers of 32 bits"),
+        (np.ones((3, 0)), r"must hold finite numbers of 32 bits in every row, got the shape \(3, 0\)"),
         (np.ones(3), r"must hold a row for each of the 3 labels, got the shape \(3,\)"),
     ],
 )

@@ -154,6 +154,25 @@ def test_a_wrong_row_is_named_with_its_image(pairs, key, value, message):
         read("vrd-pairs", path=path)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("train_image", [0, 0.5, 2, 2], "train_image must be whole numbers"),
+        ("train_subj", ["man"] * 4, "train_subj must be whole numbers"),
+        ("train_obj_box_ymin_ymax_xmin_xmax", [["a"] * 4] * 4, "train_obj_box_ymin_ymax_xmin_xmax must be numbers"),
+        ("train_Y", np.full((4, 3), 2), "train_Y must be 0 and 1"),
+        ("train_image_wh", np.full((3, 2), np.nan), "train_image_wh must be whole numbers"),
+        ("train_image_names", ["1.jpg"] * 3, "train_image_names must be different names"),
+        ("object_word2vec", np.full((3, 5), np.nan), "object_word2vec must be finite numbers of 32 bits"),
+    ],
+)
+def test_arrays_of_something_else_are_named(pairs, key, value, message):
+    path, arrays = pairs
+    np.savez(path, **{**arrays, key: np.array(value)})
+    with pytest.raises(DataError, match=message):
+        read("vrd-pairs", path=path)
+
+
 def test_arrays_that_are_missing_or_do_not_fit_are_named(pairs):
     path, arrays = pairs
     np.savez(path, **{**arrays, "train_Y": arrays["train_Y"][:, :2]})

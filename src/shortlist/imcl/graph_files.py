@@ -14,6 +14,7 @@ from shortlist.errors import MissingFileError, ShortlistError, nearest
 from shortlist.imcl.label_graph import LabelGraph
 from shortlist.labels.word_vectors import label_vectors
 
+_MOST = 1e30  # that a weight of a file may be: sums of them stay finite in 32 bits
 GRAPHS = ("edges", "vectors", "matrix")  # those that come from a file
 
 
@@ -61,6 +62,8 @@ def _rows_of(file: str, num_labels: int) -> Tensor:
         raise ShortlistError(f"{file} must hold numbers, got {array.dtype}")
     if array.ndim != 2 or len(array) != num_labels:
         raise ShortlistError(f"{file} must hold a row for each of the {num_labels} labels, got the shape {array.shape}")
+    if not array.shape[1] or not (np.abs(array.astype(np.float64)) <= np.finfo(np.float32).max).all():
+        raise ShortlistError(f"{file} must hold finite numbers of 32 bits in every row, got the shape {array.shape}")
     return torch.from_numpy(np.ascontiguousarray(array))
 
 
@@ -86,8 +89,12 @@ def read_edges(path: str | os.PathLike[str], label_names: Sequence[str], given: 
         for wanted in ("source", "to"):
             if wanted not in columns:
                 raise ShortlistError(f"{file} has no column {wanted!r}; its columns are {', '.join(columns) or 'none'}")
+        if len({*columns}) < len(columns):
+            raise ShortlistError(f"{file} has columns of one name: {', '.join(columns)}")
         for row in rows:
             where = f"{file}, line {rows.line_num}"
+            if None in row:
+                raise ShortlistError(f"{where}: there are more cells than the {len(columns)} columns")
             for end in ("source", "to"):
                 if row[end] not in place:
                     close = nearest(str(row[end]), place)
@@ -116,8 +123,8 @@ def _weight(text: str | None, where: str) -> float:
         weight = float(text or "")
     except ValueError:
         weight = -1.0
-    if not 0 <= weight < float("inf"):
-        raise ShortlistError(f"{where}: a weight is a finite number of at least 0, got {text!r}")
+    if not 0 <= weight <= _MOST:
+        raise ShortlistError(f"{where}: a weight is a number from 0 to {_MOST:g}, got {text!r}")
     return weight
 
 

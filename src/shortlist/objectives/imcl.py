@@ -14,6 +14,7 @@ from shortlist.imcl import Dictionary, Explanation, JointNonnegativePursuit, Sim
 from shortlist.imcl.graph_files import GRAPHS, make_graph
 from shortlist.objectives.base import LinearObjective
 from shortlist.objectives.registry import register
+from shortlist.optional import require
 
 
 @register
@@ -114,6 +115,8 @@ class Imcl(LinearObjective):
         self.memory = None
         train_target = training_set.get("train_target")
         if train_target is not None:
+            if c.search == "approximate":
+                require("faiss", "search")  # rather now than after the warm-up
             self.memory = SimilarityMemory(
                 Dictionary(train_target, in_features, c.per_label, c.seed),
                 make_graph(
@@ -266,4 +269,6 @@ def _check(config: Any) -> None:
         raise ShortlistError(
             f"graph={config.graph!r} of 'imcl' and graph_file={config.graph_file!r} do not go together"
         )
+    if config.graph_start == "given" and config.graph_file is None:
+        raise ShortlistError(f"graph_start='given' of 'imcl' takes weights of a file, graph={config.graph!r} has none")
     squash(torch.zeros(1), config.c)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.data import Dataset
-from shortlist.errors import ShortlistError
+from shortlist.errors import MissingFileError, ShortlistError
 from shortlist.files import written_whole
 from shortlist.labels import LabelSets
 from shortlist.optional import require
@@ -17,9 +17,16 @@ ENDINGS = (".jsonl", ".parquet")
 _AT_ONCE = 10_000  # rows of a file
 
 
-def check_place(place: Path) -> None:
+def check_place(place: Path, sets: Path | None = None) -> None:
+    """Raise a ShortlistError where explanations cannot be written, or would replace the file of the ``sets``."""
     if place.suffix not in ENDINGS:
         raise ShortlistError(f"--explain {place}: explanations are written as {' or '.join(ENDINGS)}")
+    if place.is_dir():
+        raise ShortlistError(f"--explain {place}: is a folder, not a file")
+    if not place.resolve().parent.is_dir():
+        raise MissingFileError(f"--explain {place}: there is no folder {place.parent}")
+    if sets is not None and place.resolve() == sets.resolve():
+        raise ShortlistError(f"--explain {place}: that is where the sets go (-o); name another file")
 
 
 def check_has_labels(run: Run) -> None:

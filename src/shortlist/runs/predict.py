@@ -77,7 +77,7 @@ def predict(
     ('top-k-3', 20, 3.0, 20)
     """
     if explain is not None:
-        check_place(Path(explain))
+        check_place(Path(explain), None if out is None or is_url(out) else Path(out))
         if run is None:
             raise ShortlistError("--explain is for runs: scores of another model say nothing of similar examples")
         run = open_run(run, allow_import)

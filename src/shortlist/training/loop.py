@@ -92,6 +92,8 @@ def train(
     """
     if not len(train_set):
         raise ShortlistError("the training data has no examples")
+    if bool((train_set.target == -1).all()):
+        raise ShortlistError("no label of the training data is known: there is nothing to learn from")
     settings = settled(settings, len(train_set))
     assert settings.epochs is not None
     fabric = make_fabric(settings) if fabric is None else fabric

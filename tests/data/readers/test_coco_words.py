@@ -63,9 +63,10 @@ def test_words_may_come_from_a_list_with_what_stands_behind_a_comma_left_out(fol
     data = read(folder, vocabulary=folder / "words.txt")
     assert data.vocabulary == ("dog", "cat", "t-shirt")
     assert data.target.tolist() == [[1, 0, 1], [0, 1, 0]]
-    text(folder / "words.txt", "dog\ncat\nDog\n")
+    text(folder / "words.txt", "dog\n, NN\nDog\n")
     options = {"path": folder / "captions.json", "images": folder / "train2014", "vocabulary": folder / "words.txt"}
-    assert_found("coco-words", [("words.txt", 3, "the word 'dog' is a duplicate of line 1")], **options)
+    found = [("words.txt", 2, "there is no word before"), ("words.txt", 3, "the word 'dog' is a duplicate of line 1")]
+    assert_found("coco-words", found, **options)
 
 
 def test_every_problem_is_found_in_one_pass(folder):

@@ -76,6 +76,13 @@ def test_lines_with_a_field_too_many_keep_their_certainty(cub, line, certainty, 
     assert read_cub(cub, certainty=certainty).target[1, 2] == label
 
 
+def test_a_certainty_that_there_is_not_is_named_with_its_line(cub):
+    with open(cub / "attributes" / "image_attribute_labels.txt", "a") as file:
+        file.write("3 3 1 9 2.5\n")
+    with pytest.raises(DataError, match=r"labels.txt, line \d+: the certainty must be from 1 to 4, .* 9"):
+        read_cub(cub)
+
+
 def test_every_problem_is_found_in_one_pass(cub):
     with open(cub / "images.txt", "a") as file:
         file.write(f"3 again.jpg\n4 {NAMES[0]}\n5 nowhere.jpg\nsix\n")

@@ -138,7 +138,9 @@ def _vocabulary(file: Path, words: int, findings: Findings) -> tuple[str, ...]:
     found: dict[str, int] = {}
     for line, text in text_lines(file, findings):
         word = text.partition(",")[0].strip().lower()
-        if word in found:
+        if not word:
+            findings.add(file, f"there is no word before the comma: {text!r}", line, "line")
+        elif word in found:
             findings.add(file, f"the word {word!r} is a duplicate of line {found[word]}", line, "line")
         found.setdefault(word, line)
     return tuple(found)[:words]

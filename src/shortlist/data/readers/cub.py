@@ -121,12 +121,14 @@ def _attribute_labels(
         if image not in images or attribute not in column or present not in (0, 1):
             message = f"the image, the attribute or the label is outside what there is: {text!r}"
             findings.add(path, message, line, "line")
+        elif len(fields) < 6 and not 0 <= sure <= 4:
+            findings.add(path, f"the certainty must be from 1 to 4, or 0 where there is none, got {sure}", line, "line")
         elif image in row:
             place, label = row[image], column[attribute]
             if done[place][label]:
                 findings.add(path, f"attribute {attribute} of image {image} is a duplicate", line, "line")
             done[place][label] = 1
-            sure = sure if sure in _CERTAINTIES else 2
+            sure = sure if sure in _CERTAINTIES else 2  # without one, as good as guessed
             if sure >= certainty:
                 matrix[place][label] = present
             elif sure == 1 and not_visible == "absent":

@@ -134,9 +134,24 @@ def read_vrd_pairs(
     for key, shape in zip(keys, shapes, strict=True):
         if found[key].shape != shape:
             findings.add(path, f"{part}_{key} must have the shape {shape}, got {found[key].shape}")
-    if vectors is not None and (vectors.ndim != 2 or len(vectors) != len(class_names)):
+    if vectors is not None and (vectors.ndim != 2 or len(vectors) != len(class_names) or not vectors.shape[1]):
         findings.add(path, f"object_word2vec must have {len(class_names)} rows, got the shape {vectors.shape}")
     findings.stop_if_any()
+    called = found["image_names"].tolist()
+    names = [name.decode(errors="replace") if isinstance(name, bytes) else name for name in called]
+    if len({*names}) < total:
+        findings.add(path, f"{part}_image_names must be different names")
+    for key in keys:
+        if key == "image_names":
+            continue
+        if not _are_numbers(found[key], whole="box" not in key):
+            findings.add(path, f"{part}_{key} must be {'numbers' if 'box' in key else 'whole numbers'}")
+    if vectors is not None and not _are_numbers(vectors):
+        findings.add(path, "object_word2vec must be finite numbers of 32 bits")
+    findings.stop_if_any()
+    if not np.isin(found["Y"], (0, 1)).all():
+        findings.add(path, f"{part}_Y must be 0 and 1")
+        findings.stop_if_any()
     outside = np.flatnonzero((found["image"] < 0) | (found["image"] >= total)).tolist()
     findings.rows(path, outside, lambda row: f"the image {found['image'][row]} is none of 0..{total - 1}")
     findings.stop_if_any()
@@ -147,13 +162,12 @@ def read_vrd_pairs(
         classes=np.stack([found["subj"][row], found["obj"][row]], 1).astype(np.int64),
         boxes=np.stack([found[key][row].astype(np.float64) for key in keys[3:5]], 1)[..., _OTHER_ORDER],
     )
-    names = found["image_names"]
     rows.check(
         path, lambda at: f"row {row[at]}, image {names[rows.image[at]]!s}", len(class_names), len(vocabulary), findings
     )
     findings.stop_if_any()
     dataset = scenes_of(
-        rows, names.tolist(), found["image_wh"], class_names, vocabulary, name=f"vrd-{part}", word_vectors=vectors
+        rows, names, found["image_wh"], class_names, vocabulary, name=f"vrd-{part}", word_vectors=vectors
     )
     return with_given(dataset, **given)
 
@@ -178,6 +192,16 @@ def _row(path: PathLike, place: str, relation: Any, findings: Findings) -> list[
             return None
         values += [thing["category"], *box]
     return values
+
+
+def _are_numbers(array: Any, whole: bool | None = None) -> bool:
+    """Whether an array is numbers: ``whole`` ones; any (False: boxes are looked at one by one); finite ones of 32 bits
+    (None)."""
+    if array.dtype.kind not in "biuf" or whole is False:
+        return array.dtype.kind in "biuf"
+    if whole:
+        return array.dtype.kind != "f" or bool(((np.abs(array) < 2**53) & (array == np.round(array))).all())
+    return bool((np.abs(array.astype(np.float64)) <= np.finfo(np.float32).max).all())
 
 
 def _is_number(value: Any) -> bool:
