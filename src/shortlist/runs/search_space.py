@@ -60,6 +60,8 @@ def find_searches(content: Any) -> list[Search]:
 
     >>> [search.key for search in find_searches({"optimizer": {"lr": {"search": "log", "low": 1e-4, "high": 0.1}}})]
     ['optimizer.lr']
+    >>> find_searches({"objective": {"name": "imcl", "search": "approximate"}})
+    []
     """
     return [_checked(".".join(map(str, path)), found) for path, found in _walk(content, ())]
 
@@ -81,7 +83,7 @@ def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[s
 
 def _walk(content: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Mapping[str, Any]]]:
     if isinstance(content, Mapping):
-        if "search" in content and path:
+        if "search" in content and "name" not in content and path:  # search is an option of imcl, which has a name
             yield path, content
             return
         for key, value in content.items():
