@@ -113,6 +113,8 @@ def test_the_truth_is_right_labels_or_votes(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("truth", "said"),
     [
+        (np.zeros((2, 3)), "no right label and no vote in any row"),
+        (np.full((2, 3), -1.0), "no right label and no vote in any row"),
         (np.array([0, 1]), r"the shape of the scores, \(2, 3\), got \(2,\)"),
         (np.array([[3.0, -2.0, 1.0], [0, 1, 0]]), r"votes\[0, 1\] is -2.0"),
         (np.array([["a", "b", "c"], ["a", "b", "c"]]), "votes are numbers"),

@@ -207,6 +207,15 @@ def test_a_folder_of_something_else_is_left_alone(tuned: dict[str, Any], tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def test_a_damaged_journal_is_told_by_one_line(tmp_path: Path) -> None:
+    config = CONFIG | {"epochs": 1}
+    sl.runs.tune(config, tmp_path / "out", trials=1)
+    with open(tmp_path / "out/trials.journal", "a") as file:
+        file.write("no JSON\n")
+    with pytest.raises(sl.ShortlistError, match=r"trials\.journal is damaged .*: remove it"):
+        sl.runs.tune(config, tmp_path / "out", trials=2)
+
+
 def test_the_command_prints_a_table_and_where_to_go_on(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,8 @@ def read_truth(path: str | os.PathLike[str], scores: Tensor) -> LabelSets | NDAr
     with errors_name(path):
         if array.shape != tuple(scores.shape):
             raise ShortlistError(f"the truth has the shape of the scores, {tuple(scores.shape)}, got {array.shape}")
+        if array.dtype.kind in "biuf" and np.isin(array, (0, -1)).all():
+            raise ShortlistError("the truth has no right label and no vote in any row: there is nothing to judge by")
         if array.dtype.kind in "biuf" and np.isin(array, (0, 1)).all():
             return LabelSets.from_dense(array.astype(bool))
         if array.dtype.kind == "f":

@@ -124,13 +124,18 @@ def _plain(content: Mapping[str, Any]) -> Any:
 def _study(optuna: Any, folder: Path) -> Any:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     backend = optuna.storages.journal.JournalFileBackend(str(folder / TRIALS))
-    study = optuna.create_study(
-        study_name=_STUDY,
-        storage=optuna.storages.JournalStorage(backend),
-        direction="maximize",
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=_FIRST),
-        load_if_exists=True,
-    )
+    try:
+        study = optuna.create_study(
+            study_name=_STUDY,
+            storage=optuna.storages.JournalStorage(backend),
+            direction="maximize",
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=_FIRST),
+            load_if_exists=True,
+        )
+    except (ValueError, LookupError, TypeError) as error:  # a line that is no JSON, or not what Optuna writes
+        raise ShortlistError(
+            f"{folder / TRIALS} is damaged ({type(error).__name__}): remove it, and the trials are made again"
+        ) from error
     for left in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):  # by a process that was killed
         study.tell(left.number, state=optuna.trial.TrialState.FAIL)
     return study
