@@ -101,6 +101,7 @@ def test_some_union_boxes_are_not_enough(tmp_path):
         (lambda c: c.update(box=c["box"][:, :3]), r"'box' must be \(rows, 4\)"),
         (lambda c: c["box"].__setitem__((1, 2), 0.0), "xmin < xmax and ymin < ymax must hold"),
         (lambda c: c.update(features=c["features"][1:]), "'features' must be"),
+        (lambda c: c.update(features=c["features"][:, :0]), r"'features' must be \(rows, numbers\) .* 0\)"),
         (lambda c: c.update(scores=np.full((len(c["box"]), 3), np.nan)), "must be finite"),
         (lambda c: c.update(features=c["features"].astype("S8")), r"'features' must be numbers, got \|S8"),
         (lambda c: c.update(probabilities=np.full((len(c["box"]), 3), 1.5)), "row 0: the probabilities .* from 0 to 1"),
@@ -126,6 +127,22 @@ def test_features_that_are_not_finite_are_found(name, tmp_path):
     path = written(content, tmp_path / name)
     with pytest.raises(ShortlistError, match=f"{name}, row 3: the features must be finite numbers"):
         placed_shapes(SIZE, features=path).inputs.batch(torch.arange(SIZE))
+
+
+def test_a_file_without_anything_seen_is_told(tmp_path):
+    content = rows_of(placed_shapes(SIZE))
+    content.pop("features")
+    with pytest.raises(ShortlistError, match=r"seen.npz: it has neither 'features' nor 'scores' or 'probabilities'"):
+        placed_shapes(SIZE, features=written(content, tmp_path / "seen.npz"))
+
+
+def test_data_with_fewer_features_than_the_training_data_is_refused(tmp_path):
+    content = rows_of(placed_shapes(SIZE))
+    trained = placed_shapes(SIZE, features=written(content, tmp_path / "seen.npz")).inputs.facts()
+    fewer = written({**content, "features": content["features"][:, :2]}, tmp_path / "fewer.npz")
+    for options, here in (({"features": fewer}, 2), ({}, 0)):
+        with pytest.raises(ShortlistError, match=f"test: {here} numbers .* seen in a box, in the training data 3"):
+            SceneTask().same_kind(trained, placed_shapes(SIZE, **options), "test")
 
 
 @pytest.mark.parametrize("key", ["image", "box", "scores", "features"])

@@ -330,7 +330,9 @@ class Scenes:
     def facts(self) -> dict[str, Any]:
         task = {} if self.classes_given else {"task": self.task}
         kinds = (self.recorded or self).kinds_of_relations().unique().tolist()
-        return {"objects": list(self.class_names), **task, "seen": kinds}
+        widths = {"features": self.features, "union_features": self.union_features}
+        seen = {name: int(rows.shape[1]) for name, rows in widths.items() if rows is not None}
+        return {"objects": list(self.class_names), **task, **seen, "seen": kinds}
 
     def counts(self) -> dict[str, int]:
         relations = len((self.recorded or self).answers_of_relations())

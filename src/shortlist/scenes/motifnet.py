@@ -100,6 +100,8 @@ class MotifNet(nn.Module):
         for name, share in (("dropout", dropout), ("region_dropout", region_dropout)):
             if not 0 <= share < 1:
                 raise ShortlistError(f"{name} must be at least 0 and below 1, got {share!r}")
+        if apart is not None and not 0 < apart <= 1:
+            raise ShortlistError(f"apart is an overlap over union, above 0 and at most 1, got {apart!r}")
         if order not in get_args(Order):
             raise ShortlistError(
                 f"order is one of {', '.join(get_args(Order))}, got {order!r}{nearest(order, get_args(Order))}"

@@ -49,6 +49,15 @@ class SceneTask:
                 f"{what}: its task is {dataset.inputs.task}, that of the training data is {trained}: set task={trained}"
             )
 
+        for name, where in (("features", "in a box"), ("union_features", "in the box around a pair")):
+            rows = getattr(dataset.inputs, name)
+            here, wanted = 0 if rows is None else int(rows.shape[1]), facts.get(name, 0)
+            if wanted and here != wanted:
+                raise ShortlistError(
+                    f"{what}: {here} numbers say what is seen {where}, in the training data {wanted}: set features to "
+                    "a file of the same kind, or to the same backbone"
+                )
+
     def answers(self, dataset: Dataset, facts: Mapping[str, Any]) -> Relations:
         """The recorded relations, and of which of them no training image has the like."""
         recorded = dataset.inputs.recorded or dataset.inputs

@@ -64,7 +64,7 @@ def read_box_table(path: PathLike, findings: Findings) -> BoxTable:
         findings.add(path, f"'box' must be (rows, 4) for the {len(image)} rows of 'image', got {boxes.shape}")
     for key in ("features", "scores", "probabilities"):
         value = found.get(key)
-        if value is not None and (len(value.shape) != 2 or value.shape[0] != len(image)):
+        if value is not None and (len(value.shape) != 2 or value.shape[0] != len(image) or not value.shape[1]):
             findings.add(path, f"{key!r} must be (rows, numbers) for {len(image)} rows, got {tuple(value.shape)}")
     if found.get("scores") is not None and found.get("probabilities") is not None:
         findings.add(path, "give 'scores' or 'probabilities', not both")

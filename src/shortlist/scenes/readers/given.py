@@ -167,6 +167,8 @@ def _called(by_image: Mapping[str, Any], ids: Sequence[str]) -> str:
 def _with_features(scenes: Scenes, ids: Sequence[str], table: BoxTable) -> Scenes:
     """Features, and scores of classes, of the boxes that the file has; of the boxes around pairs where it has them."""
     by_image, findings = table.rows_of_images(), Findings()
+    if table.features is None and table.class_scores is None:
+        raise ShortlistError(f"{table.path}: it has neither 'features' nor 'scores' or 'probabilities' of classes")
     if ids and not any(len(_rows(by_image, name)) for name in ids):
         raise ShortlistError(f"{table.path} has no boxes of these images: {_called(by_image, ids)}")
     objects, unions = [], []
