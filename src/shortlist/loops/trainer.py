@@ -65,9 +65,8 @@ def trainer_loss(loss: Callable[..., Tensor], scores: Callable[[Any], Any] = sco
             return value
         world = world_size(None)
         here = sum_over_processes(labels.ne(IGNORE_INDEX).sum(), world) / world  # as the Trainer counts them
-        if isinstance(num_items_in_batch, Tensor):
-            num_items_in_batch = num_items_in_batch.to(value.device)
-        return value * (here / max(num_items_in_batch, 1))  # with no known label the loss is 0
+        counted = torch.as_tensor(num_items_in_batch, device=value.device)  # a tensor is not looked at: nothing waits
+        return value * (here / counted.clamp(min=1))  # with no known label the loss is 0
 
     return compute_loss
 

@@ -284,9 +284,7 @@ def folder_of_parts(place: PathLike) -> Iterator[str]:
         if files.exists(inside):
             raise ShortlistError(f"-o {url} is there already: name another place")
         files.makedirs(inside, exist_ok=True)
-    except (OSError, NotImplementedError) as error:
-        if isinstance(error, ShortlistError):
-            raise
+    except (OSError, NotImplementedError) as error:  # the latter: of file systems that cannot be written to
         raise ShortlistError(f"-o {url}: cannot write there: {error or type(error).__name__}") from None
     try:
         yield url

@@ -67,12 +67,11 @@ class Nonconformity:
         self, p: NDArray[Any], scores: NDArray[Any], limit: NDArray[np.float64], ranks: int
     ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Membership as far as the first ranks tell it, and the rows whose sets go on beyond them."""
-        after = p.shape[1] - min(ranks, p.shape[1])
         ranked = first_ranks(p, ranks)
         inside = self._of_ranks(ranked, scores) <= limit
         # up to the last rank below the limit: scores never fall along the ranks, up to rounding
         size = np.where(inside.any(-1), inside.shape[1] - inside[:, ::-1].argmax(-1), 0)
-        going_on = np.flatnonzero(inside[:, -1]) if after else np.zeros(0, np.int64)
+        going_on = np.flatnonzero(inside[:, -1]) if ranks < p.shape[1] else np.zeros(0, np.int64)
         size[going_on] = 0
         return first_labels(p, ranked, size, scores), going_on
 

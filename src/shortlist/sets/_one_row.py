@@ -84,4 +84,3 @@ def _linked(scores: Tensor, link: AnyLink) -> tuple[Any, Any]:
         return np.full_like(row, np.nan), row
     made = link_rows(row, link)
     return made, made
-

@@ -1,4 +1,4 @@
-"""The contract of the losses of label matrices, and of one label per row, for Triton's kernels: `test_label_losses.py`
+"""The contract of the losses of label matrices, and of one label per row, for Triton's kernels: `test_contracts.py`
 runs this file. Oracle: the PyTorch twin in float64.
 
 In a process with TRITON_INTERPRET=1 the kernels are interpreted, on the CPU; where there is a GPU and the variable is

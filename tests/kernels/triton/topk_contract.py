@@ -1,4 +1,4 @@
-"""The contract of the top-k family, LML and the subset sums for Triton's kernels; `test_topk_family.py` runs this file.
+"""The contract of the top-k family, LML and the subset sums for Triton's kernels; `test_contracts.py` runs this file.
 
 In a process with TRITON_INTERPRET=1 the kernels are interpreted, on the CPU; where there is a GPU and the variable is
 not set, they run there. Oracle: the PyTorch twin in float64. Rows are in registers (the usual way for short ones) or
