@@ -154,12 +154,26 @@ def test_what_cannot_be_searched_is_refused(tmp_path: Path) -> None:
     refused({"data": {**DATA, "validation": None}}, "judged on validation data: set data.validation")
     refused({"devices": 2}, "one device")
     refused({"optimizer": {"lrr": {"search": "uniform", "low": 1, "high": 2}}}, "did you mean 'lr'")
-    k = {"search": "choice", "choices": [2, 3]}
-    refused({"objective": {"name": "smooth-topk", "k": k}}, r"cannot be compared by .*: name one with stop\.metric",
-            trials=6)  # fmt: skip
     refused({"objective": "my_module:Objective"}, "allow-import")
     inner = {"lr": {"search": "choice", "choices": [{"search": "log", "low": 1, "high": 2}]}}
     refused({"optimizer": inner}, r"optimizer\.lr is a search: .*, and not among another's choices")
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        {"name": "smooth-topk", "k": {"search": "choice", "choices": [2, 2, 3]}},
+        {"search": "choice", "choices": ["cross-entropy", {"name": "average-k", "k": 2}]},
+        {"name": {"search": "choice", "choices": ["smooth-topk", "average-k"]}, "k": 2},
+    ],
+)
+def test_metrics_that_cannot_be_compared_are_found_before_the_first_trial(objective: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(sl.ShortlistError, match=r"cannot be compared by .*: name one with stop\.metric"):
+        sl.runs.tune(CONFIG | {"objective": objective}, out, trials=1)
+    assert not (out / "trials.csv").exists()
+    one = {"objective": objective, "stop": {"metric": "topk-accuracy@1"}}
+    assert sl.runs.tune(CONFIG | one, out, trials=1)["metric"] == "topk-accuracy@1"
 
 
 @pytest.mark.parametrize(

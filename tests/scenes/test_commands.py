@@ -1,15 +1,18 @@
 """Scenes on the command line: train, evaluate, predict and report like any other data."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from torch import nn
 
 from shortlist.errors import ShortlistError
 from shortlist.runs.run import Run
 from shortlist.scenes import read_graphs
 from shortlist.scenes.task import SceneTask
+from shortlist.tasks import Predictions
 from tests.cli.command import run_here
 from tests.scenes.made import made_scenes
 
@@ -74,6 +77,22 @@ def test_evaluation_measures_recall_and_mean_recall(run, capsys):
     }
     one = run_here(capsys, "evaluate", run, "test", "--metric", "scene-recall@3", "--json").json["metrics"]
     assert 0 < one["scene-recall@3"] < found["metrics"]["scene-recall@50"]
+
+
+def test_where_nothing_is_zero_shot_it_is_said(run, capsys):
+    found = run_here(capsys, "evaluate", run, "train", "--metric", "scene-zero-shot-recall@3", "--json")
+    assert found.json["metrics"] == {"scene-zero-shot-recall@3": None}
+    assert "nothing is zero-shot here: training images have the classes and predicates of all" in found.err
+
+
+def test_images_whose_names_are_equal_once_cleaned_have_a_picture_each(tmp_path):
+    images = ("a/1.jpg", "a_1.jpg", "A 1.jpg", "a_1.jpg-2")
+    data = replace(made_scenes((2, 3, 2, 2)), ids=images)
+    wanted = Predictions(tmp_path, "test", draw=tmp_path / "drawn")
+    SceneTask().write_predictions(data, torch.zeros(2 + 6 + 2 + 2, 3), wanted)
+    written = {file.name: file.read_text().partition("<title>")[2] for file in (tmp_path / "drawn").iterdir()}
+    assert written.keys() == {"a_1.jpg.svg", "a_1.jpg-2.svg", "A_1.jpg-3.svg", "a_1.jpg-2-2.svg"}
+    assert sorted(title.partition(":")[0] for title in written.values()) == sorted(images)
 
 
 def test_prediction_writes_graphs_and_pictures(run, tmp_path, capsys):

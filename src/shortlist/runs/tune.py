@@ -20,7 +20,7 @@ from shortlist.reports.charts import training_charts
 from shortlist.reports.drawing import picture_of
 from shortlist.runs.config import RunConfig, check_config, content_of, read_yaml
 from shortlist.runs.lock import locked
-from shortlist.runs.prepare import prepare
+from shortlist.runs.prepare import Prepared, prepare
 from shortlist.runs.search_space import Search, find_searches, with_values
 from shortlist.runs.setup import read_parts, resolve
 from shortlist.runs.train import Interrupted, train_prepared
@@ -79,6 +79,8 @@ def tune(
         if say is not None and search.done:
             say(f"{len(search.done)} trials are done already")
         try:
+            if not search.done:
+                search.check_metrics()
             while len(search.done) < trials:
                 row = search.run()
                 if say is not None:
@@ -166,6 +168,14 @@ class _Tuning:
         """The trials that came to an end: finished, given up, or failed in training. Interrupted ones do not count."""
         return [trial for trial in self.study.get_trials(deepcopy=False) if "state" in trial.user_attrs]
 
+    def check_metrics(self) -> None:
+        """An error, before anything is trained, where trials would be judged by metrics that cannot be compared."""
+        first = {search.key: search.ends()[0] for search in self.searches}
+        for search in self.searches:
+            if search.key in ("objective", "objective.name", "objective.k"):
+                for value in search.ends():
+                    self._prepared(check_config(with_values(self.content, {**first, search.key: value})))
+
     def run(self) -> dict[str, Any]:
         """One trial; what became of it."""
         done = len(self.done)
@@ -192,7 +202,8 @@ class _Tuning:
         write_text(self.folder / TABLE, self._table())
         return self._rows()[-1]
 
-    def _trained(self, trial: Any, config: RunConfig) -> tuple[str, str, History | None, float]:
+    def _prepared(self, config: RunConfig) -> tuple[Prepared, str]:
+        """A training that can start, and the metric that judges it."""
         checked = resolve(config, self.allow_import)
         if checked.devices != 1:
             raise ShortlistError(f"devices: every trial trains on one device, the config asks for {config.devices}")
@@ -206,6 +217,10 @@ class _Tuning:
         metric, _ = loop.choose_metrics(ready.learner.objective, train_set, val_set, ready.config, self.allow_import)
         assert metric is not None
         self._judge_by(metric)
+        return ready, metric
+
+    def _trained(self, trial: Any, config: RunConfig) -> tuple[str, str, History | None, float]:
+        ready, metric = self._prepared(config)
         watch = _Watch(trial, History(metric), self.progress, self.optuna.TrialPruned)
         begin, reason = time.perf_counter(), ""
         try:

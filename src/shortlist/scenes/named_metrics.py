@@ -1,8 +1,10 @@
 """The metrics of scenes by name, as ``metrics.named`` asks for them: scores, the recorded relations and k."""
 
+import warnings
+
 from torch import Tensor
 
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.scenes.containers import Relations
 from shortlist.scenes.found import found_relations, scored_pairs
 from shortlist.scenes.matching import ScoredGraph
@@ -38,6 +40,13 @@ def zero_shot_recall(scores: Tensor, relations: Relations, k: int, *, constraine
         )
     inputs, found = found_relations(scores, relations, (k,), constrained)
     at = relations.unseen
+    if not bool(at.any()):
+        warnings.warn(
+            f"nothing is zero-shot here: training images have the classes and predicates of all {len(at)} recorded "
+            "relations, so that zero-shot recall is not a number",
+            ShortlistWarning,
+            stacklevel=2,
+        )
     inputs = inputs._replace(pair=inputs.pair[at], predicate=inputs.predicate[at], image=inputs.image[at])
     return image_recalls(inputs, found[0][at]).mean().float()
 

@@ -1,6 +1,6 @@
 """The task of scenes: recall of relations, graphs in files and drawings, the report. See ``shortlist.tasks.Task``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -144,8 +144,21 @@ def _draw(folder: Path, images: Path | None, graphs: Sequence[SceneGraph], datas
         raise ShortlistError(f"--images {images}: there is no such folder")
     folder.mkdir(parents=True, exist_ok=True)
     pictures = Pictures(dataset, images)
-    for row, (graph, right) in enumerate(zip(graphs, recorded_graphs(dataset), strict=True)):
-        name = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in graph.image)
+    names = _file_names(graph.image for graph in graphs)
+    for row, (name, graph, right) in enumerate(zip(names, graphs, recorded_graphs(dataset), strict=True)):
         image, graph = pictures.under(graph, row)
         with written_whole(folder / f"{name}.svg") as file:
             file.write(to_svg(graph, image=image, right=right if right.relations else None).encode())
+
+
+def _file_names(images: Iterable[str]) -> Iterator[str]:
+    """Names of images without what a file's name may not have, and with a number where they have become equal."""
+    taken = set()
+    for image in images:
+        name = cleaned = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in image)
+        number = 1
+        while name.casefold() in taken:  # some systems take capitals for small letters
+            number += 1
+            name = f"{cleaned}-{number}"
+        taken.add(name.casefold())
+        yield name
