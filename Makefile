@@ -5,30 +5,38 @@ PYTHON ?= python3
 PY := $(VENV)/bin/python
 TORCH_PIP_ARGS ?=
 LOG := $(VENV)/pip.log
+MODULES := find src -name '*.py' | LC_ALL=C sort
 CXX_FOUND := $(shell command -v $${CXX:-c++} 2>/dev/null || command -v g++ 2>/dev/null || command -v clang++ 2>/dev/null)
 # quiet unless it fails: then everything that pip said is shown
 PIP = $(PY) -m pip --disable-pip-version-check install -c constraints.txt
+# without isolation, build/ is kept from one build to the next, and only what changed is compiled
+OURS := --no-deps --no-build-isolation
+# modules are kept compiled whatever the environment says: the tests start a hundred processes that import the same
+unexport PYTHONDONTWRITEBYTECODE
 QUIETLY = >$(LOG) 2>&1 || { cat $(LOG); echo "the installation failed; the lines above are also in $(LOG)"; exit 1; }
 
 .PHONY: install demo test fuzz lint types docs bench clean FORCE
 install: $(VENV)/installed-dev,docs
 
-$(VENV)/torch: constraints.txt
+$(VENV)/prepared: constraints.txt
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@echo "installing the pinned requirements into $(VENV) (a few minutes the first time)"
-	@$(PIP) pip $(QUIETLY)
+	@$(PIP) pip scikit-build-core nanobind cmake ninja $(QUIETLY)
 	@$(PIP) $(TORCH_PIP_ARGS) torch $(QUIETLY)
 	@touch $@
 
 # An editable installation knows the modules that were there: this list changes when one is added, moved or removed.
-$(VENV)/modules: FORCE | $(VENV)/torch
-	@find src -name '*.py' | LC_ALL=C sort >$@.now
-	@if cmp -s $@.now $@; then rm $@.now; else mv $@.now $@; fi
+# No file between: .ci/run has two makes running at a time.
+$(VENV)/modules: FORCE | $(VENV)/prepared
+	@$(MODULES) | cmp -s - $@ || $(MODULES) >$@
 
-# .venv/installed-all is the package with the extra all, and so on
-$(VENV)/installed-%: pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*) $(VENV)/modules $(VENV)/torch
-	@$(if $(CXX_FOUND),,echo "no C++ compiler found: no native kernels are built and the PyTorch twins do the work")
-	@$(if $(CXX_FOUND),,SHORTLIST_PURE=1) $(PIP) --build-constraint constraints.txt -e '.[$*]' $(QUIETLY)
+# .venv/installed-all is the package with the extra all, and so on. The kernels are compiled while everything else is installed,
+# the package without them at first; a compilation that fails is tried again by the last line, which tells why.
+$(VENV)/installed-%: pyproject.toml constraints.txt CMakeLists.txt $(wildcard csrc/*) $(VENV)/modules $(VENV)/prepared
+	@$(if $(CXX_FOUND),$(PY) -m pip wheel $(OURS) -w $(VENV)/compiled . >/dev/null 2>&1 &) \
+	{ SHORTLIST_PURE=1 $(PIP) $(OURS) -e . && $(PIP) --build-constraint constraints.txt 'shortlist[$*]'; } $(QUIETLY); wait
+	@$(if $(CXX_FOUND),$(PIP) $(OURS) -e . $(QUIETLY),\
+	echo "no C++ compiler found: no native kernels are built and the PyTorch twins do the work")
 	@touch $@
 
 # the demo needs less than the rest, which will do where it is there

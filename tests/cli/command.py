@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,13 @@ class Result:
     @property
     def json(self) -> Any:
         return json.loads(self.out)
+
+
+def run_inside(*arguments: Any) -> Result:
+    """For fixtures that several tests share, which have no capsys."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err, pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    return Result(int(end.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def run_here(capsys: pytest.CaptureFixture[str], *arguments: Any) -> Result:

@@ -1,11 +1,14 @@
 """``shortlist demo``, smaller than it is for people, through the real command line."""
 
+from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.command import Result, finish, run_here, start
+from shortlist.cli import demo
+from tests.cli.command import Result, finish, run_here, run_inside, start
 
 NAMES = ("cross-entropy", "smooth-topk", "average-k")
 
@@ -99,8 +102,11 @@ def test_the_report_shows_the_objectives_and_the_images(found: Any) -> None:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """The smallest demo, of two seeds, where nobody said where it goes."""
-    return finish(start("demo", "--size", 200, "--seeds", 2, cwd=tmp_path_factory.mktemp("here")))
+    """A small demo of few epochs and two seeds, where nobody said where it goes."""
+    with chdir(tmp_path_factory.mktemp("here")), pytest.MonkeyPatch.context() as patch:
+        for part in ("_NOISY", "_AMBIGUOUS"):
+            patch.setattr(demo, part, replace(getattr(demo, part), epochs=2))
+        return run_inside("demo", "--size", 200, "--seeds", 2)
 
 
 def test_progress_is_a_line_for_each_step(shown: Result) -> None:

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from shortlist.runs.run import Run
-from tests.cli.command import Result, finish, start
+from tests.cli.command import Result, finish, run_here, start
 
 CONFIG = """
-data: {train: {reader: ambiguous-numbers, size: 4000}}
+data: {train: {reader: ambiguous-numbers, size: 2000}}
 backbone: {name: mlp, hidden: [64], dropout: 0.3, batch_norm: true}
 objective: {name: noised-topk, k: 3}
 optimizer: {name: adamw, lr: 0.003}
@@ -47,21 +47,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         start("train", folder / "config.yaml", f"epochs={epochs}", "--out", folder / name, "--quiet")
         for name, epochs in (("killed", 5), ("interrupted", 1000), ("whole", 5))
     )
-    wait_until_epoch(folder / "killed", 2)
-    time.sleep(0.1)
-    killed.kill()
-    assert finish(killed).code == -signal.SIGKILL
     wait_until_epoch(folder / "interrupted", 1)
     interrupted.send_signal(signal.SIGINT)
+    wait_until_epoch(folder / "killed", 2)
+    time.sleep(0.05)
+    killed.kill()
+    assert finish(killed).code == -signal.SIGKILL
     (folder / "interrupted.json").write_text(json.dumps(asdict(finish(interrupted))))
     left_alone = finish(whole)
     assert (left_alone.code, left_alone.err) == (0, "")
     return folder
 
 
-def test_a_run_killed_in_the_middle_of_an_epoch_resumes_to_the_same_bits(folder: Path) -> None:
+def test_a_run_killed_in_the_middle_of_an_epoch_resumes_to_the_same_bits(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert 2 <= Run(folder / "killed").checkpoint["last"] < 5  # or else this test shows nothing
-    resumed = finish(start("train", "--resume", folder / "killed"))
+    resumed = run_here(capsys, "train", "--resume", folder / "killed")
     assert resumed.code == 0
     assert resumed.err.startswith(("epoch 3/5", "epoch 4/5", "epoch 5/5"))
     expected, found = results(folder / "whole"), results(folder / "killed")

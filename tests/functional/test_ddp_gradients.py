@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -21,6 +20,7 @@ from shortlist.memories import ROLELoss
 from shortlist.nn.average_k_head import AverageKHead
 from shortlist.objectives.loss_functions import cross_entropy_loss
 from tests.functional.harness import CASES, some_scores, some_target
+from tests.processes import run_two
 
 ROWS, SPLIT, FEATURES, LABELS = 9, 6, 5, 7  # unequal shards
 REDUCTIONS = ("mean", "sum")
@@ -135,7 +135,7 @@ def run(rank: int, folder: str) -> None:
 @pytest.fixture(scope="module")
 def errors(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, dict[str, float]]]:
     folder = tmp_path_factory.mktemp("processes")
-    mp.spawn(run, (str(folder),), nprocs=2)
+    run_two(run, str(folder))
     return [json.loads((folder / f"errors{rank}.json").read_text()) for rank in range(2)]
 
 

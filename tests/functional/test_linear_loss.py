@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import Tensor
 from torch.nn.functional import linear
 
@@ -16,6 +15,7 @@ import shortlist.functional as F
 from shortlist import kernels
 from shortlist.errors import ShortlistError
 from shortlist.functional._linear_head import Head
+from tests.processes import run_two
 
 ROWS, SIZE, LABELS = 13, 5, 17
 FEW = 4 * 2 * LABELS * 8  # bytes: four rows of float64 at a time
@@ -262,7 +262,7 @@ def shares(rank: int, address: str) -> None:
 
 def test_two_processes_share_the_loss_of_the_global_batch(tmp_path: Path) -> None:
     address = str(tmp_path / "address")
-    mp.spawn(shares, args=(address,), nprocs=2)
+    run_two(shares, address)
     one, other = (torch.load(f"{address}-{rank}", weights_only=True) for rank in (0, 1))
     for case in SHARED:
         loss, target, options = shared_loss(*case)

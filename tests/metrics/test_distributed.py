@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torchmetrics import Metric
 
 from shortlist.labels import LabelSets
@@ -22,6 +21,7 @@ from shortlist.metrics import (
     ShotGroups,
     TopKAccuracy,
 )
+from tests.processes import run_two
 
 # which rows each of the two processes sees: unequal shares, and nothing at all for the second
 SPLITS = {"uneven": (slice(0, 31), slice(31, 50)), "one process idle": (slice(0, 50), None)}
@@ -80,7 +80,7 @@ def _worker(rank: int, folder: str) -> None:
 
 
 def test_two_processes_agree_with_one(tmp_path: Path) -> None:
-    mp.spawn(_worker, args=(str(tmp_path),), nprocs=2)
+    run_two(_worker, str(tmp_path))
     expected = _results(slice(0, 50))
     for rank in (0, 1):
         for split, results in torch.load(tmp_path / f"{rank}.pt", weights_only=True).items():

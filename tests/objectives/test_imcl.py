@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch import nn
 
@@ -20,6 +19,7 @@ from shortlist.training.loop import gathered_features
 from shortlist.training.loop import train as train_in_loop
 from shortlist.training.settings import TrainSettings
 from tests.objectives.tiny import FEATURES, LABELS, TRAIN, make, tiny, train
+from tests.processes import run_two
 
 INDEX = torch.arange(TRAIN)
 
@@ -495,7 +495,7 @@ def one_of_two(rank, folder):
 
 def test_two_processes_compute_the_gradient_of_the_whole_batch_and_have_one_dictionary(tmp_path):
     one_of(1, 0, str(tmp_path))
-    mp.spawn(one_of_two, (str(tmp_path),), nprocs=2)
+    run_two(one_of_two, str(tmp_path))
     whole, *halves = (torch.load(tmp_path / f"{name}.pt", weights_only=True) for name in ("0-of-1", "0-of-2", "1-of-2"))
     for half in halves:
         for a, b in zip(whole["gradients"], half["gradients"], strict=True):

@@ -3,10 +3,10 @@
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 
 from shortlist.objectives import Curriculum, Role, build
 from tests.objectives.tiny import FEATURES, LABELS, make, tiny
+from tests.processes import run_two
 
 INDEX = torch.arange(12)
 EVERYTHING = {"by": "share", "schedule": (0.2, 0.4, 0.6, 0.8, 1.0)}
@@ -119,7 +119,7 @@ def two_processes(rank: int, folder: str) -> None:
 
 
 def test_two_processes_remember_the_same(tmp_path):
-    mp.spawn(two_processes, (str(tmp_path),), nprocs=2)
+    run_two(two_processes, str(tmp_path))
     mine, theirs = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
     assert all(torch.equal(mine[key], theirs[key]) for key in mine)
     assert (mine["filled_in"][:24] == 5).all()

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.multiprocessing as mp
 
 from shortlist.metrics.functional import label_propensities
 from shortlist.metrics.named import find_metric
@@ -18,6 +17,7 @@ from shortlist.training.learner import score
 from shortlist.training.loop import make_fabric, train
 from shortlist.training.settings import TrainSettings
 from shortlist.training.validation import validated
+from tests.processes import run_two
 from tests.training.test_loggers import expected_of, in_csv, in_tensorboard
 from tests.training.test_loop import CONFIG, chance, deep_model, same, some_data, without_seconds
 
@@ -85,7 +85,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    mp.spawn(work, (str(folder), port), nprocs=2)
+    run_two(work, str(folder), port)
     return folder
 
 
