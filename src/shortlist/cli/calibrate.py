@@ -5,28 +5,13 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import (
-    Address,
-    AllowImport,
-    EngineName,
-    GpusPerWorker,
-    Groups,
-    Json,
-    Labels,
-    Link,
-    RunPath,
-    Scores,
-    Truth,
-    Weights,
-    Workers,
-    engine_from,
-)
+from shortlist.cli import _arguments as given
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, tell_skipped
 from shortlist.text import command
 
 
 def calibrate(
-    run: RunPath = None,
+    run: given.RunPath = None,
     rule: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME[:KEY=VALUE,...]", help="A rule to fit, such as average-k:k=3. May be repeated."),
@@ -34,21 +19,21 @@ def calibrate(
     part: Annotated[
         str | None, typer.Option(help="The part of the run's data to fit on; calibration, else validation.")
     ] = None,
-    scores: Scores = None,
-    labels: Labels = None,
-    truth: Truth = None,
-    link: Link = None,
+    scores: given.Scores = None,
+    labels: given.Labels = None,
+    truth: given.Truth = None,
+    link: given.Link = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the rules go; RUN/rules if not given.")
     ] = None,
-    groups: Groups = None,
-    weights: Weights = None,
-    engine: EngineName = None,
-    address: Address = None,
-    workers: Workers = None,
-    gpus_per_worker: GpusPerWorker = 0,
-    allow_import: AllowImport = None,
-    as_json: Json = False,
+    groups: given.Groups = None,
+    weights: given.Weights = None,
+    engine: given.EngineName = None,
+    address: given.Address = None,
+    workers: given.Workers = None,
+    gpus_per_worker: given.GpusPerWorker = 0,
+    allow_import: given.AllowImport = None,
+    as_json: given.Json = False,
 ) -> None:
     """Fit set rules (how many labels to answer with, and which) on data that the model was not trained on.
 
@@ -70,7 +55,7 @@ def calibrate(
         groups=groups,
         weights=weights,
         allow_import=allow_import or (),
-        engine=engine_from(engine, address, workers, gpus_per_worker),
+        engine=given.engine_from(engine, address, workers, gpus_per_worker),
     )
     if as_json:
         print_json(result)

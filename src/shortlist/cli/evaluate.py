@@ -5,53 +5,34 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import (
-    Address,
-    AllowImport,
-    DataName,
-    EngineName,
-    GpusPerWorker,
-    Groups,
-    Json,
-    Labels,
-    Link,
-    ReaderOptions,
-    Rules,
-    RunPath,
-    Scores,
-    Truth,
-    Weights,
-    Workers,
-    engine_from,
-    split_overrides,
-)
+from shortlist.cli import _arguments as given
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, tell_skipped
 from shortlist.text import command
 
 
 def evaluate(
-    run: RunPath = None,
-    data: DataName = None,
-    options: ReaderOptions = None,
+    run: given.RunPath = None,
+    data: given.DataName = None,
+    options: given.ReaderOptions = None,
     metric: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A metric, such as topk-accuracy@3. May be repeated.")
     ] = None,
-    scores: Scores = None,
-    labels: Labels = None,
-    truth: Truth = None,
-    rules: Rules = None,
-    link: Link = None,
+    scores: given.Scores = None,
+    labels: given.Labels = None,
+    truth: given.Truth = None,
+    rules: given.Rules = None,
+    link: given.Link = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Also write the result as JSON.")
     ] = None,
-    groups: Groups = None,
-    weights: Weights = None,
-    engine: EngineName = None,
-    address: Address = None,
-    workers: Workers = None,
-    gpus_per_worker: GpusPerWorker = 0,
-    allow_import: AllowImport = None,
-    as_json: Json = False,
+    groups: given.Groups = None,
+    weights: given.Weights = None,
+    engine: given.EngineName = None,
+    address: given.Address = None,
+    workers: given.Workers = None,
+    gpus_per_worker: given.GpusPerWorker = 0,
+    allow_import: given.AllowImport = None,
+    as_json: given.Json = False,
 ) -> None:
     """Measure a run, or any model's --scores, on labelled DATA: metrics of the scores, and of each fitted rule's sets.
 
@@ -63,7 +44,7 @@ def evaluate(
     """
     from shortlist import runs
 
-    data, overrides = split_overrides(data, options)
+    data, overrides = given.split_overrides(data, options)
     opened = None if run is None else runs.Run(run, allow_import or ())
     result = runs.evaluate(
         opened,
@@ -79,7 +60,7 @@ def evaluate(
         groups=groups,
         weights=weights,
         allow_import=allow_import or (),
-        engine=engine_from(engine, address, workers, gpus_per_worker),
+        engine=given.engine_from(engine, address, workers, gpus_per_worker),
     )
     if as_json:
         print_json(result)

@@ -5,31 +5,14 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import (
-    Address,
-    AllowImport,
-    DataName,
-    EngineName,
-    GpusPerWorker,
-    Groups,
-    Json,
-    Link,
-    ReaderOptions,
-    Rules,
-    RunPath,
-    Scores,
-    Weights,
-    Workers,
-    engine_from,
-    split_overrides,
-)
+from shortlist.cli import _arguments as given
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_table, say, tell_skipped
 
 
 def predict(
-    run: RunPath = None,
-    data: DataName = None,
-    options: ReaderOptions = None,
+    run: given.RunPath = None,
+    data: given.DataName = None,
+    options: given.ReaderOptions = None,
     out: Annotated[
         str | None,  # a path or, with --engine, a URL
         typer.Option(
@@ -49,17 +32,17 @@ def predict(
             metavar="FILE", help="A .jsonl or .parquet: the training examples that speak for each label, with weights."
         ),
     ] = None,
-    scores: Scores = None,
-    rules: Rules = None,
-    link: Link = None,
-    groups: Groups = None,
-    weights: Weights = None,
-    engine: EngineName = None,
-    address: Address = None,
-    workers: Workers = None,
-    gpus_per_worker: GpusPerWorker = 0,
-    allow_import: AllowImport = None,
-    as_json: Json = False,
+    scores: given.Scores = None,
+    rules: given.Rules = None,
+    link: given.Link = None,
+    groups: given.Groups = None,
+    weights: given.Weights = None,
+    engine: given.EngineName = None,
+    address: given.Address = None,
+    workers: given.Workers = None,
+    gpus_per_worker: given.GpusPerWorker = 0,
+    allow_import: given.AllowImport = None,
+    as_json: given.Json = False,
 ) -> None:
     """Write the predicted set of labels of every example, with their probabilities, by one of the rules that calibrate
     fitted.
@@ -72,7 +55,7 @@ def predict(
     """
     from shortlist import runs
 
-    data, overrides = split_overrides(data, options)
+    data, overrides = given.split_overrides(data, options)
     result = runs.predict(
         run,
         data,
@@ -88,7 +71,7 @@ def predict(
         groups=groups,
         weights=weights,
         allow_import=allow_import or (),
-        engine=engine_from(engine, address, workers, gpus_per_worker),
+        engine=given.engine_from(engine, address, workers, gpus_per_worker),
     )
     if as_json:
         print_json(result)
