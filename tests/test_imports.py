@@ -33,7 +33,7 @@ ORDER = [
     ["labels"],
     ["score_counts"],
     ["distributed", "checks", "links", "files", "options", "named", "packed"],
-    ["optional", "text", "registry", "verticals", "device_flags"],
+    ["optional", "text", "registry", "verticals", "device_flags", "device_arrays"],
     ["errors"],
 ]
 VERTICAL = ("scenes",)  # rooms that no other one imports: the tables of verticals.py find what they bring

@@ -193,14 +193,15 @@ def is_index_target(scores: Tensor, target: Tensor) -> bool:
     )
 
 
-def check_indices(scores: Tensor, target: Tensor) -> Tensor:
-    """Class indices 0..L-1, int64, with -1 for every unknown row (given as -1 or as -100)."""
+def check_indices(scores: Tensor, target: Tensor, *, wait: bool = False) -> Tensor:
+    """Class indices 0..L-1, int64, with -1 for every unknown row (given as -1 or as -100). ``wait``: a wrong one on a
+    device raises here, too, for whoever waits for the device anyway."""
     check_index_shape(scores, target)
     wide = target.long()  # a small type may not hold -1 or n
     n = scores.shape[-1]
     if not values_visible(target):
         return unknown_as_minus_1(wide)
-    if device_flags.waits(target):
+    if not wait and device_flags.waits(target):
         wide = unknown_as_minus_1(wide)
         bad = (wide < -1) | (wide >= n)
         device_flags.note(bad, device_flags.TARGET)
@@ -279,14 +280,14 @@ def _not_shares(target: Tensor) -> Tensor:
     return ~(shares | (wide == -1).all(-1))
 
 
-def check_label_matrix(scores: Tensor, target: Tensor, *, values: bool = True) -> None:
-    """A label matrix of the scores' shape holding exactly 1 (present), 0 (absent), -1 (unknown)."""
+def check_label_matrix(scores: Tensor, target: Tensor, *, values: bool = True, wait: bool = False) -> None:
+    """A label matrix of the scores' shape holding exactly 1 (present), 0 (absent), -1 (unknown). ``wait`` as above."""
     check_label_matrix_shape(scores, target)
     if values and values_visible(target) and target.dtype != torch.bool and target.numel():
         bad = (target != 0) & (target != 1)
         if target.dtype != torch.uint8:  # whose 255 would equal -1
             bad &= target != -1
-        if device_flags.waits(target):
+        if not wait and device_flags.waits(target):
             device_flags.note(bad, device_flags.TARGET)
         elif bool(bad.any()):
             raise_bad_label(target, int(bad.flatten().nonzero()[0]))

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.device_arrays import as_given, as_torch, on_host
 from shortlist.errors import ShortlistError
 
 Link = Literal["softmax", "sigmoid", "none"]
@@ -129,7 +130,7 @@ def link_rows(scores: NDArray[Any], link: AnyLink, first_row: int = 0) -> NDArra
     if isinstance(link, ScaledLink):
         return link.rows(scores, first_row)
     if link == "softmax":
-        linked = torch.from_numpy(scores).softmax(-1).numpy()
+        linked = as_given(as_torch(scores).softmax(-1), scores)
     elif link == "sigmoid":
         linked = _sigmoid(scores)
     else:
@@ -138,7 +139,7 @@ def link_rows(scores: NDArray[Any], link: AnyLink, first_row: int = 0) -> NDArra
     alike = link == "softmax" and len(linked) == 1
     if linked.size and (worst := linked.item(0) if alike else linked.max()) != worst:
         row = int(np.isnan(linked).any(-1).argmax())
-        _raise_undefined(scores[row], first_row + row)
+        _raise_undefined(on_host(scores[row]), first_row + row)
     return linked
 
 
@@ -158,7 +159,7 @@ def _sigmoid(x: NDArray[Any]) -> NDArray[Any]:
 
 
 def raise_nan(scores: NDArray[Any], first_row: int) -> None:
-    row, label = np.argwhere(np.isnan(scores))[0]
+    row, label = np.argwhere(np.isnan(scores))[0].tolist()
     raise ShortlistError(f"scores must not hold NaN: row {first_row + row}, label {label} is NaN")
 
 

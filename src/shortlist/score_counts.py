@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.device_arrays import on_host
 from shortlist.errors import ShortlistError
 from shortlist.packed import pack, unpack
 
@@ -55,7 +56,7 @@ class ScoreCounts:
 
     def add(self, keys: Keys, rank: int) -> None:
         """Count a batch of keys; ``rank`` is the rank looked for once they are counted."""
-        self.buckets += np.bincount(np.right_shift(keys, 16, dtype=np.int64), minlength=_SIZE)
+        self.buckets += on_host(np.bincount(np.right_shift(keys, 16, dtype=np.int64), minlength=_SIZE))
         _place(keys, self.open)
         _place(keys, self._look_at(rank))
 
@@ -143,11 +144,15 @@ def _place(keys: Keys, into: dict[int, NDArray[np.int64]]) -> None:
     if not into:
         return
     lowest, highest = min(into) << 16, (max(into) << 16) + _SIZE - 1
-    near = keys[(keys >= np.uint32(lowest)) & (keys <= np.uint32(highest))]  # few, as a rule
+    near: Any = keys[(keys >= np.uint32(lowest)) & (keys <= np.uint32(highest))]  # few, as a rule
+    times: Any = 1
+    if not isinstance(near, np.ndarray):  # on a device: only counts leave it
+        near, times = map(on_host, np.unique(near, return_counts=True))
     bucket_of = near >> 16
     for bucket in np.flatnonzero(np.bincount(bucket_of)).tolist() if len(near) else ():
         if bucket in into:
-            np.add.at(into[bucket], near[bucket_of == bucket] & np.uint32(_SIZE - 1), 1)
+            here = bucket_of == bucket
+            np.add.at(into[bucket], near[here] & np.uint32(_SIZE - 1), times if np.isscalar(times) else times[here])
 
 
 def _sparse(counts: NDArray[np.int64]) -> list[str]:

@@ -116,10 +116,10 @@ def _is_index(target: Tensor, shape: tuple[int, ...]) -> bool:
     shape_only = torch.empty((), device=target.device).expand(shape)  # takes no memory
     if target.shape == shape[:-1]:
         small = target.dtype in (torch.int8, torch.int16)  # the number of labels would wrap around
-        check_indices(shape_only, target.long() if small else target)
+        check_indices(shape_only, target.long() if small else target, wait=True)
         return True
     if target.shape == shape:
-        check_label_matrix(shape_only, target)
+        check_label_matrix(shape_only, target, wait=True)
         return False
     raise ShortlistError(
         f"target of shape {tuple(target.shape)} does not fit predictions of shape {tuple(shape)}: allowed are class "

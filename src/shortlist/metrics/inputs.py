@@ -28,6 +28,8 @@ def as_scores(scores: Any) -> Tensor:
     check_scores(scores)
     if scores.shape[-1] == 0:
         raise ShortlistError(f"scores of shape {tuple(scores.shape)} have no labels")
+    if scores.device.type == "mps":
+        scores = scores.cpu()  # it has no float64, which metrics compute in
     rows = in_compute_type(scores).reshape(-1, scores.shape[-1])
     bad = torch.isnan(rows)
     if bool(bad.any()):

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.device_arrays import as_array, beside, on_host
 from shortlist.links import link_tensor
 from shortlist.metrics._truth import Truth
 from shortlist.metrics.functional.average_k import Cut, checked_average, inside
@@ -147,9 +148,9 @@ class AverageK(Stream):
     def update(self, scores: Tensor, target: Any) -> None:
         values, labels = self._values(scores, target)
         if len(labels):
-            self.of_labels.append(values[torch.arange(len(labels)), labels])
+            self.of_labels.append(values.gather(1, labels[:, None])[:, 0].cpu())
             self.rows, self.num_labels = self.rows + len(labels), values.shape[1]
-            self.counts.add(to_keys(values.numpy()), self._rank)
+            self.counts.add(to_keys(as_array(values)), self._rank)
 
     def merge(self, other: "AverageK") -> None:
         self.of_labels += other.of_labels
@@ -171,8 +172,8 @@ class AverageK(Stream):
 
     def _values(self, scores: Tensor, target: Any) -> tuple[Tensor, Tensor]:
         """The linked scores of the rows that have a label, and these labels."""
-        values = link_tensor(as_scores(scores), self.link).float().cpu()
-        rows, labels = Truth.of(target, tuple(scores.shape)).single_labels()
+        values = link_tensor(as_scores(scores), self.link).float()
+        rows, labels = Truth.of(target, tuple(scores.shape), values.device).single_labels()
         return (values if len(rows) == len(values) else values[rows]).contiguous(), labels
 
     @property
@@ -207,7 +208,7 @@ class _PlacedAverageK(Stream):
 
     def update(self, scores: Tensor, target: Any) -> None:
         values, _ = self.first._values(scores, target)
-        self.counts.place_again(to_keys(values.numpy()))
+        self.counts.place_again(to_keys(as_array(values)))
 
     def merge(self, other: "_PlacedAverageK") -> None:
         self.counts.merge_placed(other.counts)
@@ -227,11 +228,11 @@ class AveragePrecision(Stream):
         self.num_labels = 0
 
     def update(self, scores: Tensor, target: Any) -> None:
-        rows = as_scores(scores).cpu()
-        truth = Truth.of(target, tuple(scores.shape))
+        rows = as_scores(scores)
+        truth = Truth.of(target, tuple(scores.shape), rows.device)
         self.num_labels = rows.shape[1]
-        self.scores.append(rows.reshape(-1)[truth.present].numpy())
-        self.labels.append(truth.labels.numpy())
+        self.scores.append(rows.reshape(-1)[truth.present].cpu().numpy())
+        self.labels.append(truth.labels.cpu().numpy())
 
     def merge(self, other: "AveragePrecision") -> None:
         self.scores += other.scores
@@ -258,26 +259,27 @@ class _CountedAveragePrecision(Stream):
         self.least = least
 
     def update(self, scores: Tensor, target: Any) -> None:
-        rows = as_scores(scores).cpu()
-        truth = Truth.of(target, tuple(scores.shape))
+        rows = as_scores(scores)
+        truth = Truth.of(target, tuple(scores.shape), rows.device)
         step = max(1, _BLOCK // max(1, rows.shape[1]))
         for start in range(0, len(rows), step):
-            block = rows[start : start + step].numpy()
+            block = as_array(rows[start : start + step])
             reaches = block >= self.least
-            reaches[(truth.known_per_row[start : start + step] == 0).numpy()] = False
+            reaches[as_array(truth.known_per_row[start : start + step] == 0)] = False
             if truth.unknown is not None:
-                reaches &= ~truth.unknown[start : start + step].numpy()
+                reaches &= ~as_array(truth.unknown[start : start + step])
             at = np.flatnonzero(reaches)
             self._count(block.reshape(-1)[at], at % block.shape[1])
 
     def _count(self, scores: NDArray[Any], labels: NDArray[np.int64]) -> None:
         """Find the last present entry of its class that each score reaches, by halving; there is at least one."""
-        low, high = self.starts[labels], self.ends[labels]
+        starts, ends, own = (beside(part, labels) for part in (self.starts, self.ends, self.scores))
+        low, high = starts[labels], ends[labels]
         while bool((high - low > 1).any()):
             middle = (low + high) // 2
-            reached = self.scores[middle] <= scores
+            reached = own[middle] <= scores
             low, high = np.where(reached, middle, low), np.where(reached, high, middle)
-        self.counts += np.bincount(low, minlength=len(self.counts))
+        self.counts += on_host(np.bincount(low, minlength=len(self.counts)))
 
     def merge(self, other: "_CountedAveragePrecision") -> None:
         self.counts = self.counts + other.counts

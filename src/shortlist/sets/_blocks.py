@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.device_arrays import DeviceArray, stays
 from shortlist.errors import ShortlistError
 from shortlist.labels.sparse_labels import SparseLabels, is_sparse
 
@@ -38,10 +39,11 @@ def can_repeat(source: Any) -> bool:
 
 
 def read_blocks(
-    source: Any, target: Any = None, size: int = BLOCK, groups: Any = None, weights: Any = None
+    source: Any, target: Any = None, size: int = BLOCK, groups: Any = None, weights: Any = None, host: bool = False
 ) -> Iterator[Block]:
     """The rows of ``source`` in order, about ``size`` scores at a time. Batches of an iterable are scores or
-    (scores, target) pairs, or (scores, target, {"groups": ..., "weights": ...})."""
+    (scores, target) pairs, or (scores, target, {"groups": ..., "weights": ...}). ``host``: scores that are on a device
+    are copied from it, for whoever can work with nothing but numpy."""
     if isinstance(source, Tensor) and source.dtype is torch.float32 and source.is_cpu and not source.requires_grad:
         source = source.numpy()
     plain = target is None and groups is None and weights is None and isinstance(source, np.ndarray)
@@ -49,7 +51,7 @@ def read_blocks(
         yield Block(source, None, 0)  # a few rows are not kept waiting by what other inputs need
         return
     if is_array(source):
-        yield from split_rows(source, target, 0, size, groups, weights)
+        yield from split_rows(source, target, 0, size, groups, weights, host)
         return
     for name, given in (("target", target), ("groups", groups), ("weights", weights)):
         if given is not None:
@@ -73,26 +75,24 @@ def read_blocks(
             )
         if scores.ndim and num_labels not in (None, scores.shape[-1]):
             raise ShortlistError(f"batch {i} has {scores.shape[-1]} labels, the batches before it {num_labels}")
-        for block in split_rows(scores, batch_target, row, size, more.get("groups"), more.get("weights")):
+        for block in split_rows(scores, batch_target, row, size, more.get("groups"), more.get("weights"), host):
             yield block
             row, num_labels = block.first_row + len(block.scores), scores.shape[-1]
 
 
 def split_rows(
-    scores: Any, target: Any, first_row: int, size: int, groups: Any = None, weights: Any = None
+    scores: Any, target: Any, first_row: int, size: int, groups: Any = None, weights: Any = None, host: bool = False
 ) -> Iterator[Block]:
     """One array of any leading shape, flattened to rows and cut into blocks; an empty array gives one empty block."""
+    host = host or not stays(scores)
     if isinstance(scores, Tensor):
-        scores = scores.detach().cpu()
-        if scores.is_floating_point() and scores.dtype not in (torch.float16, torch.float32, torch.float64):
-            scores = scores.float()  # bfloat16: numpy has none
-        scores = scores.numpy()
+        scores = _scores_array(scores.detach(), host)
     if scores.dtype.kind != "f":
         raise ShortlistError(f"scores must be floating point, got dtype {scores.dtype}")
     if scores.ndim == 0 or scores.shape[-1] == 0:
         raise ShortlistError(f"scores need a last dimension with at least one label, got shape {scores.shape}")
     if target is not None:
-        target = _flat_target(target, scores.shape)
+        target = _flat_target(target, scores.shape, host)
     rows = scores.reshape(-1, scores.shape[-1])
     groups = None if groups is None else _flat_groups(groups, scores.shape)
     weights = None if weights is None else _flat_weights(weights, scores.shape)
@@ -100,7 +100,9 @@ def split_rows(
     step = max(1, size // rows.shape[1])
     for start in range(0, max(len(rows), 1), step):
         block = rows[start : start + step] if step < len(rows) else rows
-        if block.dtype != dtype or not block.flags.carray:
+        if isinstance(block, DeviceArray):
+            block = DeviceArray(block.astype(dtype, copy=False).tensor.contiguous())
+        elif block.dtype != dtype or not block.flags.carray:
             # torch wants memory it may write to (it does not); a read-only block is copied
             block = np.require(block, dtype=dtype, requirements=["C", "W"])
         part = None if target is None else target[start : start + step]
@@ -111,6 +113,15 @@ def split_rows(
             None if groups is None else groups[start : start + step],
             None if weights is None else weights[start : start + step],
         )
+
+
+def _scores_array(scores: Tensor, host: bool) -> Any:
+    if not scores.is_floating_point():
+        raise ShortlistError(f"scores must be floating point, got dtype {str(scores.dtype).removeprefix('torch.')}")
+    if not host:
+        return DeviceArray(scores)
+    in_numpy = scores.dtype in (torch.float16, torch.float32, torch.float64)  # which has no bfloat16
+    return (scores if in_numpy else scores.float()).cpu().numpy()
 
 
 def _array(given: Any) -> NDArray[Any]:
@@ -146,8 +157,11 @@ def _one_per_row(array: NDArray[Any], shape: tuple[int, ...], name: str) -> NDAr
     return array.reshape(-1)
 
 
-def _flat_target(target: Any, shape: tuple[int, ...]) -> NDArray[Any] | SparseLabels:
-    """Class indices, one per row, or a label matrix of the scores' shape: both flattened as the scores are."""
+def _flat_target(target: Any, shape: tuple[int, ...], host: bool) -> NDArray[Any] | SparseLabels:
+    """Class indices, one per row, or a label matrix of the scores' shape: both flattened as the scores are. A label
+    matrix that is on a device, as the scores are, stays there."""
+    if not host and stays(target) and tuple(target.shape) == shape:
+        return DeviceArray(target.detach().reshape(-1, shape[-1]))  # type: ignore[return-value]
     array = SparseLabels.of(target, "cpu") if is_sparse(target) else _array(target)
     if isinstance(array, SparseLabels):
         if tuple(array.shape) == shape:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.device_arrays import beside, on_host
 from shortlist.errors import ShortlistError
 from shortlist.links import AnyLink, link_rows
 from shortlist.sets._blocks import Block
@@ -26,8 +27,13 @@ class Nonconformity:
         self.score, self.link, self.seed = score, link, seed
 
     def of_true(self, block: Block, row: NDArray[np.int64], label: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The scores of these labels of these rows."""
-        p = self._linked(block)
+        """The scores of these labels of these rows, on the host."""
+        row, label = beside(row, block.scores), beside(label, block.scores)
+        return on_host(self._of_true(self._linked(block), block, row, label))
+
+    def _of_true(
+        self, p: NDArray[Any], block: Block, row: NDArray[np.int64], label: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         if isinstance(self.score, ValueScore):
             return self.score.of_one(p, row, label)
         p = p[row]
@@ -46,7 +52,7 @@ class Nonconformity:
             return self.score.of_labels(p)
         order = descending(p, block.scores)
         ranked = self._of_ranks(np.take_along_axis(p, order, -1), block.scores)
-        scores = np.empty(p.shape)
+        scores = np.empty_like(ranked)
         np.put_along_axis(scores, order, ranked, -1)
         return scores
 
@@ -55,11 +61,12 @@ class Nonconformity:
         if isinstance(self.score, ValueScore):
             return self.score.below(self._linked(block), limit)
         if limit.shape[1] > 1:
-            return np.asarray(self.of_all(block) <= limit)
+            inside: NDArray[np.bool_] = self.of_all(block) <= limit
+            return inside
         p = self._linked(block)
         found, going_on = self._below_first(p, block.scores, limit, FIRST)
         if len(going_on):
-            own = limit[going_on] if len(limit) > 1 else limit
+            own = limit[on_host(going_on)] if len(limit) > 1 else limit
             found[going_on] = self._below_first(p[going_on], block.scores[going_on], own, p.shape[1])[0]
         return found
 
@@ -105,7 +112,7 @@ def first_labels(
     more at least than the size."""
     rows, num_labels = p.shape
     if not rows:
-        return np.zeros(p.shape, bool)
+        return np.zeros_like(p, dtype=bool)
     at = np.arange(rows)
     last = ranked[at, np.maximum(size, 1) - 1]
     inside = (p >= last[:, None]) & (size > 0)[:, None]
@@ -113,7 +120,7 @@ def first_labels(
     tied = np.flatnonzero((size > 0) & (size < num_labels) & (after == last))
     if len(tied):
         order = descending(p[tied], scores[tied])
-        some = np.zeros((len(tied), num_labels), bool)
+        some = np.zeros_like(inside[tied])
         np.put_along_axis(some, order, np.arange(num_labels) < size[tied, None], -1)
         inside[tied] = some
     return inside
@@ -121,10 +128,10 @@ def first_labels(
 
 def check_masses(p: NDArray[Any], first_row: int) -> None:
     if p.size and p.min() < 0:
-        row, label = np.argwhere(p < 0)[0]
+        row, label = np.argwhere(p < 0)[0].tolist()
         raise ShortlistError(
             f"with link='none' scores are masses and must not be negative: "
-            f"row {first_row + row}, label {label} is {p[row, label]}"
+            f"row {first_row + row}, label {label} is {p[row, label].item()}"
         )
 
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from shortlist.device_arrays import as_given, as_torch
 from shortlist.links import raise_nan
 from shortlist.sets._hash import label_hashes, row_hashes
 
@@ -25,11 +25,11 @@ def best_labels(scores: NDArray[Any], k: int, first_row: int) -> NDArray[np.int6
     """The k best labels of each row, in increasing order of label."""
     num_labels = scores.shape[1]
     # one more than k shows where the k-th is tied with the next; topk puts NaN first, so the first column shows it
-    found = torch.from_numpy(scores).topk(min(k + 1, num_labels))
-    values = found.values.numpy()
+    found = as_torch(scores).topk(min(k + 1, num_labels))
+    values = as_given(found.values, scores)
     if np.isnan(values[:, 0]).any():
         raise_nan(scores, first_row)
-    best = np.sort(found.indices.numpy()[:, :k])
+    best: NDArray[np.int64] = np.sort(as_given(found.indices, scores)[:, :k])
     if k < num_labels:
         tied = (values[:, k - 1] == values[:, k]).nonzero()[0]
         if len(tied):

@@ -6,6 +6,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.device_arrays import beside
+
 _ROUNDING = 1e-12  # of sums of weights that are equal on paper
 
 
@@ -44,7 +46,7 @@ class SortedScores:
         if self.reached is None or new is None:
             result: NDArray[np.float64] = (len(self.values) - below + 1) / (len(self.values) + 1)
             return result
-        reached = np.concatenate([[0.0], self.reached])
-        total = reached[-1] + new
+        reached = beside(np.concatenate([[0.0], self.reached]), scores)
+        total = float(reached[-1]) + new
         result = np.where(total > 0, (reached[-1] - reached[below] + new) / np.where(total > 0, total, 1.0), 1.0)
         return result

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist import packed
+from shortlist.device_arrays import DeviceArray, on_host
 from shortlist.errors import ShortlistError
 from shortlist.files import parse_json
 from shortlist.labels import LabelSets
@@ -83,7 +84,7 @@ class SetRule:
         """Learn from more scores, given as for ``fit``; the rule can predict after every call. Where a row is refused,
         the blocks of rows before it have been taken in."""
         try:
-            for block in read_blocks(scores, target, self.block_size, groups, weights):
+            for block in read_blocks(scores, target, self.block_size, groups, weights, not self._is_ours):
                 self._take_in(block)
         finally:
             self._conclude()
@@ -142,7 +143,7 @@ class SetRule:
         if groups is None and weights is None and (row := self.one_row(scores)) is not None:
             return LabelSets.from_one(row, scores.shape[1])  # type: ignore[union-attr]
         parts, num_labels = [], 0
-        for block in read_blocks(scores, None, self.block_size, groups, weights):
+        for block in read_blocks(scores, None, self.block_size, groups, weights, not self._is_ours):
             num_labels = block.scores.shape[1]
             parts.append(self._answer(block))
         if not parts:
@@ -164,7 +165,7 @@ class SetRule:
         """``predict`` on one array of scores, whose first row is the ``first_row``-th of all, as errors then say."""
         if not self.is_fitted:
             return self.predict(scores)  # which says so
-        blocks = list(split_rows(scores, None, first_row, self.block_size, groups, weights))
+        blocks = list(split_rows(scores, None, first_row, self.block_size, groups, weights, not self._is_ours))
         sizes, labels = map(np.concatenate, zip(*map(self._answer, blocks), strict=True))
         return self._as_sets(sizes, labels, blocks[0].scores.shape[1])
 
@@ -172,7 +173,7 @@ class SetRule:
         num_labels = block.scores.shape[1]
         self._check_labels(num_labels)
         self._check_needs(block)
-        sizes, labels = self.sets_of(self._in_type(block))
+        sizes, labels = map(on_host, self.sets_of(self._in_type(block)))
         if self._is_ours and num_labels <= 2**31:
             labels = labels.astype(np.int32, copy=False)  # as the sets keep them: half of the memory until then
         return sizes, labels
@@ -329,7 +330,7 @@ def fit_together(
         rule.reset()
     try:
         size = min((rule.block_size for rule in rules), default=BLOCK)
-        for block in read_blocks(scores, target, size, groups, weights):
+        for block in read_blocks(scores, target, size, groups, weights, not all(rule._is_ours for rule in rules)):
             for number, rule in enumerate(rules):
                 with errors_at(places[number]) if places else nullcontext():
                     rule._take_in(block)
@@ -375,6 +376,9 @@ def _num_labels(value: Any) -> int | None:
 def members(inside: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Set sizes and labels of a (rows, labels) membership matrix."""
     rows, num_labels = inside.shape
+    if isinstance(inside, DeviceArray):
+        labels = inside.nonzero()[1]
+        return on_host(inside.sum(-1)), on_host(labels.astype(np.int32) if num_labels <= 2**31 else labels)
     flat = inside.reshape(-1).nonzero()[0]
     if rows == 1:
         return np.array([flat.size]), flat

@@ -40,9 +40,9 @@ def vote_shares(block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64], NDA
     votes[(votes == -1).all(-1)] = 0
     bad = ~((votes >= 0) & (votes < np.inf))
     if bad.any():
-        row, label = np.argwhere(bad)[0]
+        row, label = np.argwhere(bad)[0].tolist()
         raise ShortlistError(
-            f"target row {block.first_row + row}, label {label} is {target[row, label]}: "
+            f"target row {block.first_row + row}, label {label} is {target[row, label].item()}: "
             "votes are finite numbers that are not negative, or -1 in a whole row without any"
         )
     total = votes.sum(-1)
@@ -58,9 +58,9 @@ def label_matrix(block: Block) -> NDArray[Any]:
         raise ShortlistError(f"labels='multi' takes a label matrix of the scores' shape, got {given}")
     bad = (target != 1) & (target != 0) & (target != -1)
     if bad.any():
-        row, label = np.argwhere(bad)[0]
+        row, label = np.argwhere(bad)[0].tolist()
         raise ShortlistError(
-            f"target row {block.first_row + row}, label {label} is {target[row, label]}: "
+            f"target row {block.first_row + row}, label {label} is {target[row, label].item()}: "
             "a label matrix holds 1 (present), 0 (absent) and -1 (unknown)"
         )
     return target

@@ -37,8 +37,8 @@ def walk(values: NDArray[Any], target: NDArray[Any], risk: Risk, inwards: bool =
     """Over linked scores and label matrix, both (rows, labels). Entries of equal score are in one chunk."""
     if risk.of_counts is not None and not inwards:
         raise AssertionError("losses of counts are walked inwards")
-    hits, listed = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
     present = np.count_nonzero(target == 1, axis=-1)
+    hits, listed = np.zeros_like(present), np.zeros_like(present)
     loss = risk.at_start(target, inwards)
     for flat in _chunks(values, inwards, _CHUNK if risk.of_counts else max(1, _CELLS // values.shape[1])):
         value = values.reshape(-1)[flat]
@@ -49,21 +49,20 @@ def walk(values: NDArray[Any], target: NDArray[Any], risk: Risk, inwards: bool =
             known = target.reshape(-1)[flat]
             flat, value, row, known = (part[known >= 0] for part in (flat, value, row, known))
             by_row = np.argsort(row, kind="stable")
-            sorted_row, more = row[by_row], np.ones(len(row), bool)
-            after = risk.of_counts(
-                hits[sorted_row] + _running((known == 1)[by_row], sorted_row),
-                listed[sorted_row] + _running(more, sorted_row),
-                present[sorted_row],
-            )
-            np.add.at(hits, row, known == 1)
-            np.add.at(listed, row, 1)
+            sorted_row = row[by_row]
+            hits_then = hits[sorted_row] + _running((known == 1)[by_row], sorted_row)
+            listed_then = listed[sorted_row] + _running(np.ones_like(known, dtype=bool), sorted_row)
+            after = risk.of_counts(hits_then, listed_then, present[sorted_row])
+            last = _lasts(sorted_row)
+            hits[sorted_row[last]], listed[sorted_row[last]] = hits_then[last], listed_then[last]
         else:
             by_row = np.argsort(row, kind="stable")
             own = values[row[by_row]]
             inside = own >= value[by_row, None] if inwards else own > value[by_row, None]
             after = risk.losses(inside, target[row[by_row]])
-        change = np.empty(len(row))
-        change[by_row] = _differences(after, row[by_row], loss)
+        differences = _differences(after, row[by_row], loss)
+        change = np.empty_like(differences)
+        change[by_row] = differences
         if len(row):
             yield Steps(value, row, change)
 
@@ -72,18 +71,26 @@ def _differences(after: NDArray[np.float64], row: NDArray[np.int64], loss: NDArr
     """By how much each step changes the loss of its row; ``loss`` is brought up to date."""
     before = np.empty_like(after)
     before[1:] = after[:-1]
-    first = np.append(True, row[1:] != row[:-1]) if len(row) else np.zeros(0, bool)
+    first, last = _firsts(row), _lasts(row)
     before[first] = loss[row[first]]
-    last = np.append(row[1:] != row[:-1], True) if len(row) else np.zeros(0, bool)
     loss[row[last]] = after[last]
     return after - before
+
+
+def _firsts(row: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Where another row begins (rows are sorted)."""
+    return np.append(True, row[1:] != row[:-1]) if len(row) else np.zeros(0, bool)
+
+
+def _lasts(row: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Where a row ends."""
+    return np.append(row[1:] != row[:-1], True) if len(row) else np.zeros(0, bool)
 
 
 def _running(what: NDArray[np.bool_], row: NDArray[np.int64]) -> NDArray[np.int64]:
     """The running count within each row (rows are sorted)."""
     count = what.cumsum()
-    first = np.append(True, row[1:] != row[:-1]) if len(row) else np.zeros(0, bool)
-    begin = np.flatnonzero(first)
+    begin = np.flatnonzero(_firsts(row))
     base = np.repeat(count[begin] - what[begin], np.diff(np.append(begin, len(row))))
     result: NDArray[np.int64] = count - base
     return result
@@ -102,7 +109,7 @@ def _chunks(values: NDArray[Any], inwards: bool, size: int) -> Iterator[NDArray[
         found = []
         for start in range(0, len(flat), BLOCK):  # block by block: masks of all entries would take much memory
             block = flat[start : start + BLOCK]
-            inside = np.ones(len(block), bool) if low is None else block > low
+            inside = np.ones_like(block, dtype=bool) if low is None else block > low
             if high is not None:
                 inside &= block <= high
             found.append(np.flatnonzero(inside) + start)

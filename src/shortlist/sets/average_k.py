@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.checks import whole
+from shortlist.device_arrays import on_host
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.score_counts import ScoreCounts, from_key, to_keys
@@ -357,7 +358,7 @@ class _Hashing(Look):
     def see(self, block: Block) -> None:
         hashes = _hashes_at(block, self.rule._linked(block, self.rule._dtype), self.rule.threshold)[1]
         self.below += int((hashes < np.uint64(self.low)).sum())
-        self.kept.append(hashes[(hashes >= np.uint64(self.low)) & (hashes <= np.uint64(self.high))])
+        self.kept.append(on_host(hashes[(hashes >= np.uint64(self.low)) & (hashes <= np.uint64(self.high))]))
 
     def merge(self, other: _Hashing) -> None:
         self.below += other.below
@@ -383,6 +384,6 @@ def _hashes_at(block: Block, linked: NDArray[Any], threshold: float) -> tuple[ND
     at = np.flatnonzero(linked == linked.dtype.type(threshold))
     if not len(at):
         return at, np.zeros(0, np.uint64)
-    rows, labels = np.divmod(at, linked.shape[1])
+    rows, labels = at // linked.shape[1], at % linked.shape[1]
     used, place = np.unique(rows, return_inverse=True)
     return at, label_hashes(row_hashes(block.scores[used])[place], labels)

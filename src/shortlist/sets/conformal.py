@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.checks import whole
+from shortlist.device_arrays import on_host
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.links import AnyLink, link_rows, rule_link, usual_link
 from shortlist.packed import pack
@@ -256,14 +257,15 @@ class Conformal(SetRule):
         target = label_matrix(block)
         present = target == 1
         row, label = np.nonzero(present)
-        self._values.append(link_rows(block.scores, self.link, block.first_row)[row, label].astype(np.float64))
-        self._extras.append(1 / present.sum(-1)[row])
+        linked = link_rows(block.scores, self.link, block.first_row)
+        self._values.append(on_host(linked[row, label].astype(np.float64)))
+        self._extras.append(on_host(1 / present.sum(-1)[row]))
         self._rows += int((target != -1).any(-1).sum())
 
     def _learn_votes(self, block: Block) -> None:
         row, label, share, rows = vote_shares(block)
         self._values.append(self._nonconformity.of_true(block, row, label))
-        self._extras.append(share)
+        self._extras.append(on_host(share))
         self._rows += rows
 
     def finish(self) -> None:
@@ -404,7 +406,7 @@ class Conformal(SetRule):
                     labels = labels if self.per_class or self.clusters is not None else np.arange(every.shape[1])
                     new = None if block.weights is None else block.weights[at][:, None]
                     p[np.ix_(at, labels)] = sorted_scores.p_values(every[np.ix_(at, labels)], new)
-            found.append(p)
+            found.append(on_host(p))
         return np.concatenate(found)
 
     # ---- to a file and back

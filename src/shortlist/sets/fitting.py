@@ -44,7 +44,8 @@ class Fitting:
         """Learn from some rows, of which the first is the ``first_row``-th of all."""
         size = min((rule.block_size for rule in self.rules), default=BLOCK)
         learns = any(rule.needs_target for rule in self.rules)
-        for block in _blocks(scores, target if learns else None, rows, self.needs, first_row, size):
+        host = not all(rule._is_ours for rule in self.rules)
+        for block in _blocks(scores, target if learns else None, rows, self.needs, first_row, size, host):
             for rule, place in zip(self.rules, self.places, strict=True):
                 with errors_at(place):
                     rule._take_in(block)
@@ -68,17 +69,17 @@ class Fitting:
         for rule, place in zip(self.rules, self.places, strict=True):
             with errors_at(place):
                 for look in rule.looks():
-                    yield Looking(look, self.needs, rule.block_size)
+                    yield Looking(look, self.needs, rule.block_size, not rule._is_ours)
 
 
 class Looking:
     """One further look over all rows."""
 
-    def __init__(self, look: Look, needs: Sequence[str], size: int) -> None:
-        self.look, self.needs, self.size = look, tuple(needs), size
+    def __init__(self, look: Look, needs: Sequence[str], size: int, host: bool = False) -> None:
+        self.look, self.needs, self.size, self.host = look, tuple(needs), size, host
 
     def see(self, scores: Any, target: Any, rows: dict[str, Any] | None = None, first_row: int = 0) -> None:
-        for block in _blocks(scores, None, rows, self.needs, first_row, self.size):
+        for block in _blocks(scores, None, rows, self.needs, first_row, self.size, self.host):
             self.look.see(block)
 
     def merge(self, other: "Looking") -> None:
@@ -86,7 +87,7 @@ class Looking:
 
 
 def _blocks(
-    scores: Any, target: Any, rows: dict[str, Any] | None, needs: Sequence[str], first_row: int, size: int
+    scores: Any, target: Any, rows: dict[str, Any] | None, needs: Sequence[str], first_row: int, size: int, host: bool
 ) -> Iterator[Block]:
     own = {name: (rows or {}).get(name) for name in needs}
-    return split_rows(scores, target, first_row, size, **own)
+    return split_rows(scores, target, first_row, size, **own, host=host)

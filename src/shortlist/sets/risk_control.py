@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.checks import whole
+from shortlist.device_arrays import DeviceArray, beside, on_host
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.packed import pack
@@ -197,11 +198,11 @@ class RiskControl(SetRule):
         linked = link_rows(block.scores, self.link, block.first_row)
         if self._sparse:
             row, label = np.nonzero(target[used] == 1)
-            self._values.append(linked[used[row], label])
-            self._entries.append(np.array([row + self._rows, label], np.int32))
+            self._values.append(on_host(linked[used[row], label]))
+            self._entries.append(np.array([on_host(row) + self._rows, on_host(label)], np.int32))
         else:
             if self.max_size is not None and self.max_size < target.shape[1]:
-                listed = np.zeros(target.shape, bool)
+                listed = np.zeros_like(target, dtype=bool)
                 np.put_along_axis(listed, best_labels(block.scores, self.max_size, block.first_row), True, -1)
                 target = np.where(listed, target, np.int8(-1))
             whole_block = len(used) == len(target)
@@ -209,18 +210,21 @@ class RiskControl(SetRule):
             _extend(self._entries, target if whole_block else target[used])
         self._rows += len(used)
 
-    def _target_of(self, block: Block) -> NDArray[np.int8]:
+    def _target_of(self, block: Block) -> Any:
+        """The label matrix, where the scores are."""
         if block.target is not None and block.target.ndim == 1:
             row, label = class_indices(block)
             target = np.full(block.scores.shape, -1, np.int8)
             target[row] = 0
             target[row, label] = 1
-            return target
-        return label_matrix(block).astype(np.int8)
+            return beside(target, block.scores)
+        return beside(label_matrix(block), block.scores).astype(np.int8)
 
     def finish(self) -> None:
         if self._sparse:
             self._values, self._entries = [np.concatenate(self._values)], [np.concatenate(self._entries, axis=1)]
+        elif len(self._values) > 1:
+            self._values, self._entries = [np.concatenate(self._values)], [np.concatenate(self._entries)]
         (values,), (entries,) = self._values, self._entries
         if self.per_label:
             self.threshold = self._thresholds_of_labels(values, entries)
@@ -277,20 +281,21 @@ class RiskControl(SetRule):
                 return np.array([total <= budget])
             totals = total + part.change.cumsum()
             total = float(totals[-1])
-            return np.asarray(totals[part.ends] <= budget)
+            accepted: NDArray[np.bool_] = totals[part.ends] <= budget
+            return accepted
 
         return accepts
 
     def _by_betting(self, losses: NDArray[np.float64], risk: Risk) -> Callable[[Steps | None], NDArray[np.bool_]]:
-        top, delta = self._bound_of(risk), self.delta or 0.0
+        top, delta, losses = self._bound_of(risk), self.delta or 0.0, on_host(losses)
 
         def accepts(part: Steps | None) -> NDArray[np.bool_]:
             if part is None:
                 return np.array([betting_accepts(losses / top, self._levels[0] / top, delta)])
-            ends = np.flatnonzero(part.ends)
+            ends, row, change = map(on_host, (np.flatnonzero(part.ends), part.row, part.change))
             found, start = np.ones(len(ends), bool), 0
             for place, end in enumerate(ends.tolist()):
-                np.add.at(losses, part.row[start : end + 1], part.change[start : end + 1])
+                np.add.at(losses, row[start : end + 1], change[start : end + 1])
                 start = end + 1
                 kept = np.clip(losses / top, 0.0, 1.0)  # sums of changes round
                 if not betting_accepts(kept, self._levels[0] / top, delta):
@@ -323,7 +328,7 @@ class RiskControl(SetRule):
         threshold = float(shared[np.argmin(excess)])
         tested, truth = values[~choosing] >= threshold, target[~choosing]
         for risk, level in zip(self._risks, self._levels, strict=True):
-            losses = risk.losses(tested, truth)
+            losses = on_host(risk.losses(tested, truth))
             top = self._bound_of(risk)
             if self.bound == _BOUNDS[1]:
                 accepted = betting_accepts(losses / top, level / top, self.delta or 0.0)
@@ -353,7 +358,7 @@ class RiskControl(SetRule):
                 found[label] = -math.inf
             else:
                 above = own[own > own[n - 1 - most]]  # the (most + 1)-th largest may not be listed
-                found[label] = above[0] if len(above) else math.inf
+                found[label] = float(above[0]) if len(above) else math.inf
         return found
 
     def absorb(self, other: RiskControl) -> None:
@@ -410,8 +415,8 @@ class RiskControl(SetRule):
             "unknown": self._has_unknown,
             "threshold": threshold,
             "type": kind,
-            "values": pack(values, kind),
-            "entries": pack(entries, "<i4" if self._sparse else "|i1"),
+            "values": pack(on_host(values), kind),
+            "entries": pack(on_host(entries), "<i4" if self._sparse else "|i1"),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -438,8 +443,9 @@ class RiskControl(SetRule):
 
 
 def _extend(parts: list[NDArray[Any]], more: NDArray[Any]) -> None:
-    """Add rows to the one array in ``parts``. It grows in place, so that there are never two copies of all rows."""
-    if not parts:
+    """Add rows to the one array in ``parts``. It grows in place, so that there are never two copies of all rows; on a
+    device none does, and parts are put together in the end."""
+    if not parts or any(isinstance(part, DeviceArray) for part in (*parts, more)):
         parts.append(more.copy())
         return
     kind = np.result_type(parts[0], more)

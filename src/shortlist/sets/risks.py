@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.device_arrays import beside, on_host
 from shortlist.errors import ShortlistError
 from shortlist.registry import Registry
 
@@ -46,7 +47,8 @@ class Risk:
     def losses(self, inside: NDArray[np.bool_], target: NDArray[Any]) -> NDArray[np.float64]:
         """The loss of every row."""
         if self.of_sets is not None:
-            return self.checked(self.of_sets(inside, target), len(target))
+            losses = self.of_sets(on_host(inside), on_host(target))  # a user's function is one of numpy's arrays
+            return beside(self.checked(losses, len(target)), target)  # type: ignore[no-any-return]
         hits, listed = (inside & (target == 1)).sum(-1), (inside & (target >= 0)).sum(-1)
         assert self.of_counts is not None
         return self.of_counts(hits, listed, (target == 1).sum(-1))
@@ -54,9 +56,10 @@ class Risk:
     def at_start(self, target: NDArray[Any], inwards: bool) -> NDArray[np.float64]:
         """The loss of every row with an empty set (``inwards``), or with all labels."""
         if self.of_counts is not None and inwards:
-            none = np.zeros(len(target), np.int64)
-            return self.of_counts(none, none, np.count_nonzero(target == 1, axis=-1))
-        return self.losses(np.full(target.shape, not inwards), target)
+            present = np.count_nonzero(target == 1, axis=-1)
+            none = np.zeros_like(present)
+            return self.of_counts(none, none, present)
+        return self.losses(np.full_like(target, not inwards, dtype=bool), target)
 
     def checked(self, losses: Any, rows: int) -> NDArray[np.float64]:
         """What a user's function returned, where it is what it should be."""

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.device_arrays import as_torch, beside
 from shortlist.errors import ShortlistError
 from shortlist.links import SCALINGS, Link, ScaledLink, link_rows, raise_nan, usual_link
 from shortlist.sets._blocks import read_blocks
@@ -56,7 +57,7 @@ def fit_scaling(
             matrix[row, label] = 1
         else:
             matrix = label_matrix(block).astype(np.int8)
-        matrices.append(matrix)
+        matrices.append(beside(matrix, block.scores))
     rows, known = np.concatenate([block.scores for block in blocks]), np.concatenate(matrices)
     if np.isnan(rows).any():
         raise_nan(rows, 0)
@@ -64,14 +65,14 @@ def fit_scaling(
         raise ShortlistError("a scaling is fitted on labelled rows: no row has a known present label")
     if kind == "isotonic":
         return ScaledLink(kind, base, knots=_isotonic(link_rows(rows, base), known, pooled=base == "softmax"))
-    return _scaled(kind, base, torch.from_numpy(rows).double(), torch.from_numpy(known))
+    return _scaled(kind, base, as_torch(rows).double(), as_torch(known))
 
 
 def _scaled(kind: Any, base: Any, rows: Tensor, known: Tensor) -> ScaledLink:
     """By maximum likelihood. Scores of -infinity stay what they are."""
     labels = rows.shape[1]
-    log_scale = torch.zeros(1 if kind == "temperature" else labels, dtype=torch.float64, requires_grad=True)
-    shift = torch.zeros(0 if kind == "temperature" else labels, dtype=torch.float64, requires_grad=True)
+    log_scale = rows.new_zeros(1 if kind == "temperature" else labels).requires_grad_()
+    shift = rows.new_zeros(0 if kind == "temperature" else labels).requires_grad_()
     used = (known >= 0).any(-1)
     rows, known = rows[used], known[used]
     finite = rows.clamp(-1e4, 1e4)
@@ -94,7 +95,7 @@ def _scaled(kind: Any, base: Any, rows: Tensor, known: Tensor) -> ScaledLink:
         return float(found.detach())
 
     optimizer.step(step)
-    return ScaledLink(kind, base, tuple(log_scale.detach().exp().tolist()), tuple(shift.detach().tolist()))
+    return ScaledLink(kind, base, *(tuple(part.detach().cpu().tolist()) for part in (log_scale.exp(), shift)))
 
 
 Knot = tuple[tuple[float, ...], tuple[float, ...]]

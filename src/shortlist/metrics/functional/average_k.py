@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist.device_arrays import as_array
 from shortlist.errors import ShortlistError
 from shortlist.links import link_tensor
 from shortlist.metrics._truth import Truth
@@ -83,7 +84,7 @@ def cut_at_average(values: Tensor, k: float | None) -> Cut:
     k = checked_average(k)
     if k > num_labels:
         raise ShortlistError(f"k must be at most {num_labels} (the number of labels), got {k}")
-    flat = values.cpu().numpy().ravel()
+    flat = as_array(values).reshape(-1)
     wanted = floor(k * n + 0.5)
     if wanted >= len(flat):
         return Cut(float("-inf"))

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from shortlist.checks import whole
+from shortlist.device_arrays import as_array, as_torch
 from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.metrics._truth import label_matrix
 from shortlist.metrics.functional.set_summary import Estimate, share_interval
@@ -49,10 +50,9 @@ def reliability(scores: Any, target: Any, *, link: str | AnyLink = "softmax", bi
 
 def bin_counts(scores: Any, target: Any, link: str | AnyLink, bins: int) -> tuple[Tensor, Tensor, Tensor]:
     """Of each bin: predictions, the sum of their probabilities, and how many were right."""
-    rows = as_scores(scores).detach().cpu()
-    rows = rows.reshape(-1, rows.shape[-1]).float()
-    matrix = label_matrix(target, tuple(rows.shape))
-    p = torch.from_numpy(link_rows(rows.numpy(), rule_link(link))).double()
+    rows = as_scores(scores).float()
+    matrix = label_matrix(target, tuple(rows.shape), rows.device)
+    p = as_torch(link_rows(as_array(rows), rule_link(link))).double()
     if (target.ndim if hasattr(target, "ndim") else 2) == 1:
         known = (matrix >= 0).any(-1)
         best = rows.argmax(-1, keepdim=True)  # the first of equal ones, as the model's answer

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.device_arrays import as_array, on_host
 from shortlist.errors import ShortlistError
 from shortlist.links import check_link, link_rows
 from shortlist.metrics.functional.label_sets import coverage_rows, f_counts, predicted_and_truth, set_sizes
@@ -143,13 +144,12 @@ def same_scores(calibration: Any, new: Any, *, link: str = "softmax") -> float:
     >>> same_scores(scores[:300], scores[300:]) > 0.05, same_scores(scores[:300], 3 * scores[300:]) < 0.001
     (True, True)
     """
-    old, fresh = (as_scores(given).detach().cpu() for given in (calibration, new))
+    old, fresh = as_scores(calibration), as_scores(new)
     if old.shape[-1] != fresh.shape[-1] or not len(old) or not len(fresh):
         raise ShortlistError(f"scores of shape {tuple(old.shape)} and {tuple(fresh.shape)} cannot be compared")
-    rows = [scores.reshape(-1, scores.shape[-1]) for scores in (old, fresh)]
     kind = check_link(link)
-    sure = [np.sort(link_rows(part.float().numpy(), kind).max(-1)) for part in rows]
-    best = [torch.bincount(part.argmax(-1), minlength=old.shape[-1]).double().numpy() for part in rows]
+    sure = [np.sort(on_host(link_rows(as_array(part.float()), kind).max(-1))) for part in (old, fresh)]
+    best = [torch.bincount(part.argmax(-1), minlength=old.shape[-1]).double().cpu().numpy() for part in (old, fresh)]
     return min(1.0, 2 * min(_kolmogorov_smirnov(*sure), _chi_square(*best)))
 
 

@@ -25,7 +25,8 @@ class ValueScore(Score):
 
     def below(self, p: NDArray[Any], limit: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether each score is at most its ``limit`` (rows or 1, labels or 1)."""
-        return np.asarray(self.of_labels(p) <= limit)
+        inside: NDArray[np.bool_] = self.of_labels(p) <= limit
+        return inside
 
 
 class RankScore(Score):

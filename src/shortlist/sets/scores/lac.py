@@ -18,7 +18,8 @@ class Lac(ValueScore):
         return -p[row, label].astype(np.float64)
 
     def below(self, p: NDArray[Any], limit: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return np.asarray(p >= at_least(-limit, p.dtype.type))
+        inside: NDArray[np.bool_] = p >= at_least(-limit, p.dtype.type)
+        return inside
 
 
 def at_least(value: NDArray[np.float64], kind: Any) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.device_arrays import beside
 from shortlist.sets.scores.base import ValueScore
 from shortlist.sets.scores.lac import at_least
 
@@ -30,13 +31,13 @@ class Margin(ValueScore):
     def below(self, p: NDArray[Any], limit: NDArray[np.float64]) -> NDArray[np.bool_]:
         if p.shape[1] == 1 or limit.shape[1] > 1:
             return super().below(p, limit)
-        row, label, limit = np.arange(len(p)), p.argmax(-1), np.broadcast_to(limit[:, 0], len(p))
+        row, label, limit = np.arange(len(p)), p.argmax(-1), beside(np.broadcast_to(limit[:, 0], len(p)), p)
         best = p[row, label].astype(np.float64)
         # only labels that are near the limit are looked at in double
         edge, slack = best - limit, _ROUNDING * (1 + abs(best))
         low, high = (at_least(edge + side * slack, p.dtype.type)[:, None] for side in (-1, 1))
         inside = p >= high
-        at, other = np.divmod(np.flatnonzero((p >= low) ^ inside), p.shape[1])
+        at, other = np.nonzero((p >= low) ^ inside)
         inside[at, other] = best[at] - p[at, other] <= limit[at]
         inside[row, label] = self._others(p, row, label) - best <= limit
         return inside
