@@ -20,6 +20,7 @@ class Native:
     saves_out: ClassVar[bool] = False  # backward asks for ``out``, the first that it is handed as kept
     gives_away: ClassVar[bool] = False  # backward asks for nothing but what was kept, finished in place and given away
     has_twin: ClassVar[bool] = True  # `forward` is a kernel; False: it is PyTorch itself, and serves all
+    lean: ClassVar[bool] = False  # `forward` knows what to do without a kernel, where nothing is transformed
     linear: bool = False  # piecewise: the gradient has no slope of its own
 
     def forward(self, *tensors: Any) -> tuple[Tensor, ...]:
@@ -46,9 +47,15 @@ class Native:
         by_triton = self.has_twin and triton_serves(self.operator, scores, *tensors, *self.options())
         if not by_triton:
             scores = in_compute_type(scores)
-            if self.has_twin and not native_serves(scores):
+            if self.has_twin and not native_serves(scores) and not (self.lean and can_be_lean(scores)):
                 return self.twin(scores, *tensors)
         return Traced.apply(self, scores, *tensors)[0] if traced() else eager(self, scores, *tensors)
+
+
+def can_be_lean(scores: Tensor) -> bool:
+    """Whether losses may be computed with their gradient in PyTorch, which only the twin has derivatives of: not under
+    ``torch.func``, and not without float64."""
+    return not transforms_active() and scores.device.type != "mps"
 
 
 class Eager(torch.autograd.Function):

@@ -27,7 +27,7 @@ from shortlist.checks import (
 from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._native import Native, Traced, eager
+from shortlist.functional._native import Native, Traced, can_be_lean, eager
 from shortlist.functional._targets import Reader
 from shortlist.functional.reduction import NotedMean, reduce_over_processes, spread_nan
 from shortlist.kernels import native_serves, ops, triton_serves
@@ -53,6 +53,8 @@ class RowLoss:
         spreads_nan: every score of a row counts, so that a NaN among them makes the row NaN; False where some are left
             out, and the twin sees to the others.
         per_label: its tensor has one number per label, not per row: where vmap may batch it the twin serves.
+        lean: ``lean(scores, target, with_grad, *args)`` gives what the twin does, and the gradient of each row's loss:
+            all in PyTorch, with fewer operations and less memory than differentiating the twin. Of class indices.
         minds_mask: what is out of its row is not the same as unknown: only the twin knows of it, by ``mask=``.
     """
 
@@ -64,6 +66,7 @@ class RowLoss:
     spreads_nan: bool = True
     per_label: bool = False
     minds_mask: bool = False
+    lean: Callable[..., tuple[Tensor, Tensor, Tensor]] | None = None
 
     def __call__(
         self,
@@ -150,7 +153,11 @@ class RowLoss:
             if not self.per_label:
                 args = tuple(a.reshape(-1) if isinstance(a, Tensor) else a for a in args)
         if native:
-            loss = self._native(x, target, rows, reduction, args, shape, world)
+            assert self.kernel is not None
+            loss = self._native(self.kernel, x, target, rows, reduction, args, shape, world)
+        elif self.lean is not None and allowed and can_be_lean(x):
+            kernel = ops.Kernel(self._lean_kernel, self._lean_kernel, "")
+            loss = self._native(kernel, x, target, rows, reduction, args, shape, world)
         else:
             assert isinstance(target, Tensor)
             if self.minds_mask and mask is not None:
@@ -223,8 +230,31 @@ class RowLoss:
             counts = counts * (weight if weight.ndim == counts.ndim else weight.unsqueeze(-1))
         return reduce_over_processes(losses, counts, reduction, world)
 
+    def _lean_kernel(
+        self,
+        scores: Tensor,
+        target: tuple[Tensor],
+        weight: Tensor | None,
+        reduction: str,
+        groups: int,
+        with_grad: bool,
+        *numbers: Any,
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """What a kernel gives, by PyTorch: one group of rows."""
+        assert self.lean is not None
+        losses, observed, gradient = self.lean(scores, target[0], with_grad, *numbers)
+        losses = spread_nan(losses, scores, observed)
+        counts = observed.to(losses.dtype) if weight is None else observed * weight
+        if with_grad:
+            total = counts.sum() if reduction == "mean" else None
+            share = counts if total is None else counts / torch.where(total > 0, total, 1.0)
+            gradient.mul_(share.unsqueeze(-1))
+        loss = reduce_over_processes(losses, counts, str(reduction), 1)
+        return loss, gradient if with_grad else None, losses.new_ones(())
+
     def _native(
         self,
+        kernel: ops.Kernel,
         scores: Tensor,
         target: Tensor | SparseLabels,
         weight: Tensor | None,
@@ -234,7 +264,6 @@ class RowLoss:
         world: int,
     ) -> Tensor:
         """By the kernel: directly, or as an operator where the call is traced."""
-        assert self.kernel is not None
         own = 0
         while own < len(args) and (args[own] is None or isinstance(args[own], Tensor)):
             own += 1
@@ -244,23 +273,24 @@ class RowLoss:
         try:
             traces = world > 1 or torch.compiler.is_compiling()
             if transforms_active() or (learns and traces):
-                call = _Call(self, self.kernel.op, reduction, own, numbers, scores.dtype, groups=1)
+                call = _Call(self, kernel.op, reduction, own, numbers, scores.dtype, groups=1)
                 loss, _, scale = Traced.apply(call, *tensors)
                 if reduction == "none":
                     return loss
                 loss, scale = loss.squeeze(0), scale.squeeze(0)
             elif learns:
-                return eager(_Call(self, self.kernel.run, reduction, own, numbers, scores.dtype), *tensors)
+                return eager(_Call(self, kernel.run, reduction, own, numbers, scores.dtype), *tensors)
             else:
-                kernel = self.kernel.op if traces else self.kernel.run
-                loss, _, scale = kernel(scores, labels, weight, *args[:own], reduction, 0, False, *numbers)
+                run = kernel.op if traces else kernel.run
+                loss, _, scale = run(scores, labels, weight, *args[:own], reduction, 0, False, *numbers)
                 if isinstance(reduction, NotedMean):
                     reduction.observed = _observed(loss, scale, labels, weight)
         except ops.BadTarget as bad:  # in terms of the target's own shape
             assert isinstance(target, Tensor)  # what is sparse was checked when it was made
             n = scores.shape[-1]
             if target.ndim == 1 and bool((target == IGNORE_INDEX).any()):
-                return self._native(scores, unknown_as_minus_1(target), weight, reduction, args, shape, world)
+                known = unknown_as_minus_1(target)
+                return self._native(kernel, scores, known, weight, reduction, args, shape, world)
             if target.ndim == 1:
                 raise_bad_index(target.reshape(shape), bad.position, n)
             raise_bad_label(target.reshape(*shape, n), bad.position)

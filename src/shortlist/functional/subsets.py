@@ -13,10 +13,11 @@ from torch import Tensor
 
 from shortlist.checks import apply_mask, check_k, check_scores, compute_type, in_compute_type, values_visible
 from shortlist.errors import ShortlistError
+from shortlist.functional._contour import swap_sums
 from shortlist.functional._frame import Split, balance, split, wide
 from shortlist.functional._native import Native
 from shortlist.functional._polynomials import product_coefficients
-from shortlist.kernels import native_serves, ops
+from shortlist.kernels import native_serves, ops, triton_serves
 
 _CHUNK = 1 << 17  # labels differentiated twice at a time
 
@@ -67,6 +68,22 @@ def _marginals_twin(scores: Tensor, k: int) -> Tensor:
     return torch.where(dead, certain, torch.where(log_sum.isnan().unsqueeze(-1), torch.nan, marginals).to(scores.dtype))
 
 
+def _sums_and_marginals(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """log sigma_k of each row, in float64, and its marginals: by the kernel, or as the twins have it."""
+    if native_serves(scores) or triton_serves("subset_sums", scores, k):
+        found: tuple[Tensor, Tensor] = ops.subset_sums(scores, k, True)
+        return found
+    usable = scores > float("-inf")
+    dead = usable.sum(-1) < k
+    is_nan = scores.isnan().any(-1)
+    held = torch.where(dead.unsqueeze(-1), 0.0, scores).clamp_(max=torch.finfo(scores.dtype).max / 4)
+    sums = swap_sums(held, k, 1.0, (1.0, 0.0))
+    del held
+    log_sum = torch.where(dead, float("-inf"), sums.top + sums.log_sums[0])
+    marginals = sums.slopes.masked_fill_(dead.unsqueeze(-1), 0.0).masked_fill_(usable & dead.unsqueeze(-1), 1.0)
+    return torch.where(is_nan, torch.nan, log_sum), marginals.masked_fill_(is_nan.unsqueeze(-1), torch.nan)
+
+
 @dataclass(eq=False, slots=True)
 class _LogSubsetSum(Native):
     """log sigma_k of each row, in float64; the kernel computes the marginals, its gradient, with it."""
@@ -74,12 +91,13 @@ class _LogSubsetSum(Native):
     k: int
     operator: ClassVar[str] = "subset_sums"
     gives_away: ClassVar[bool] = True
+    lean: ClassVar[bool] = True
 
     def options(self) -> tuple[Any, ...]:
         return (self.k,)
 
     def forward(self, scores: Tensor) -> tuple[Tensor, ...]:
-        log_sum, marginals = ops.subset_sums(scores, self.k, True)
+        log_sum, marginals = _sums_and_marginals(scores, self.k)
         return log_sum, marginals, log_sum == float("-inf")
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *_: Tensor) -> tuple[Tensor]:
