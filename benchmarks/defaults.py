@@ -8,7 +8,8 @@ StandardScaler (without centring for sparse features). Per metric, the better of
 shorter one: seconds of one processor core, so that other programs on the machine change little. Each seed trains on a
 random nine tenths of the training rows, at most 5,000 of them (``--rows``), and is judged on the test rows; with
 ``--resplit`` each seed draws as many test rows anew from all rows, and trains on the others. Reads the shared data
-folder; scikit-learn's own sets and made-up ones, which are cut in halves, need none.
+folder; scikit-learn's own sets and made-up ones (``--sets stress``: those of ``stress_sets.py``), which are cut in
+halves, need none.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
+from benchmarks.stress_sets import STRESS
 from shortlist.estimators import SetClassifier
 
 SHARED = Path(os.environ.get("SHORTLIST_SHARED", Path(__file__).parents[2] / "shared")) / "data"
@@ -53,6 +55,7 @@ MADE: dict[str, Callable[[], tuple[Any, Any]]] = {
     "wide": partial(datasets.make_classification, 300, 200, n_informative=15, n_classes=3, random_state=6),
     "imbalanced": partial(datasets.make_classification, 800, 15, n_informative=6, weights=[0.93], random_state=7),
 }
+MADE |= STRESS
 METRICS = ("mAP", "mAP per row", "P@1", "micro-F1")
 Data = tuple[Any, Any, Any, Any]  # training features and labels, test features and labels
 
@@ -62,7 +65,7 @@ def load(name: str) -> Data:
         features, labels = MADE[name]()
         rows = np.random.default_rng(0).permutation(len(labels))
         halves = np.array_split(rows, 2)
-        found = [(np.float32(features[half]), labels[half].astype(np.int64)) for half in halves]
+        found = [(features[half].astype(np.float32), labels[half].astype(np.int64)) for half in halves]
         return *found[0], *found[1]
     if name in MULAN_DENSE + MULAN_SPARSE:
         return _mulan(name)
@@ -215,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     known = json.loads(options.peers.read_text()) if options.peers and options.peers.exists() else {}
     print(*HEAD, sep="\n", flush=True)
     torch.set_num_threads(1)
-    for name in options.sets.split(","):
+    for name in options.sets.replace("stress", ",".join(STRESS)).split(","):
         with threadpool_limits(1):
             lines = compare(name, options.seeds, options.rows, known, options.resplit)
         print(*lines, sep="\n", flush=True)

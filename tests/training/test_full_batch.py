@@ -37,6 +37,23 @@ def test_known_curvature_leads_to_the_same_weights_in_fewer_steps() -> None:
     assert helped.evaluations < plain.evaluations / 2
 
 
+@pytest.mark.parametrize("strength", [0.3, 30.0])
+def test_more_columns_than_rows_have_the_curvature_of_all_columns(strength: float) -> None:
+    """The inverse of rows times the curvature plus decay, as a matrix."""
+    inputs = torch.from_numpy(np.random.default_rng(0).normal(1.0, size=(6, 20))).float()
+    gradient, variance = torch.linspace(-1, 1, 42).reshape(21, 2), torch.tensor([1.5, 0.5])
+    decay = torch.full((2,), strength)
+    curvature = Curvature(inputs)
+    assert curvature.axes.shape == (20, 5)  # one less than rows: their mean is taken off
+    found = curvature.divide(gradient, curvature.bends(variance, decay)).double()
+    with_bias = torch.cat([inputs, torch.ones(6, 1)], dim=1).double()
+    for label in range(2):
+        full = variance[label] * with_bias.T @ with_bias / 6
+        full[range(20), range(20)] += strength
+        wanted = torch.linalg.solve(full, gradient[:, label].double())
+        torch.testing.assert_close(found[:, label], wanted, rtol=1e-3, atol=1e-3)
+
+
 def test_every_label_can_have_its_own_strength() -> None:
     strengths = torch.tensor([0.1, 1.0, 10.0, 100.0])
     found = fit_linear(torch.from_numpy(X), torch.from_numpy(Y), torch.zeros(11, 4), binary_columns, strengths)

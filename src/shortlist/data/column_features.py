@@ -15,7 +15,7 @@ from shortlist.data.frame_columns import MISSING
 
 CONSTANT = "always the same"
 _MOST_CATEGORIES = 256  # of one column; the rest, the rarest ones, share one
-_FAR = 20  # times the width of a column's middle nine tenths
+_FAR, _CUT = 20, 3  # times the width of a column's middle nine tenths: what is far beyond them, and where it is cut
 _ENOUGH, _SAMPLE = 20, 10_000  # rows that are needed to know what is far, and rows that are looked at
 _TEXT = 50  # a column of names with more different ones than this, most of them seen once, is text or an id
 
@@ -121,18 +121,22 @@ def fit_numbers(values: NDArray[Any], at: tuple[int, ...]) -> tuple[Numbers, dic
 
 
 def _far(values: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> dict[int, tuple[float, float]]:
-    """The columns that hold numbers far from all others (a slip, or -9999 for blank), and where these begin: they would
-    leave nothing of what the others tell apart."""
-    sample = values[:: max(1, len(values) // _SAMPLE)]
+    """The columns that hold numbers far from all others (a slip, or -9999 for blank), and where to cut them off: they
+    would leave nothing of what the others tell apart."""
+    sample = values[:: max(1, len(values) // _SAMPLE)].astype(np.float64)
+    blank = np.isnan(sample).any(0)
     found = {}
+    bounds = np.quantile(sample, [0.05, 0.95], axis=0).T if len(sample) else np.zeros((values.shape[1], 2))
     for column in range(values.shape[1]):
-        known = sample[:, column][~np.isnan(sample[:, column])]
+        first, last = bounds[column].tolist()
+        known = sample[:, column][~np.isnan(sample[:, column])] if blank[column] else sample[:, column]
         if len(known) < _ENOUGH:
             continue
-        first, last = (float(bound) for bound in np.quantile(known.astype(np.float64), [0.05, 0.95]))
-        far = _FAR * (last - first)
+        if blank[column]:
+            first, last = np.quantile(known, [0.05, 0.95]).tolist()
+        far, cut = _FAR * (last - first), _CUT * (last - first)
         if far > 0 and (low[column] < first - far or high[column] > last + far):
-            found[column] = (first - far, last + far)
+            found[column] = (first - cut, last + cut)
     return found
 
 

@@ -34,9 +34,9 @@ class Preprocessor:
     """What to do with each column, learnt by ``fit`` from the training rows.
 
     - Dense numbers (numpy) are standardised; blanks (NaN) are filled with the column's median, and a further column
-      says where they were. A column that never changes is left out. Numbers that lie farther from the middle nine
-      tenths of their column than twenty times these are wide (a slip, or -9999 for blank) are cut off there, with a
-      warning.
+      says where they were. A column that never changes is left out. Where numbers lie farther from the middle nine
+      tenths of their column than twenty times these are wide (a slip, or -9999 for blank), what is beyond three times
+      is cut off, with a warning.
     - A pandas frame has its columns read by type: numbers as above, names as categories (rare ones together, unseen
       ones with them; a blank is a category of its own). Text, ids and dates are left out, with a warning. Columns are
       found by name.
@@ -258,14 +258,13 @@ class Preprocessor:
     def common_scale(self) -> NDArray[np.float32] | None:
         """What the features are to be multiplied by for their columns to share one scale, as they did to begin with.
 
-        Columns of one kind, such as a network's features, say by their spread how much they matter. None where that
-        can tell nothing: the spreads are alike (within a factor of 2), or of different units (beyond one of 100).
+        Columns of one kind, such as a network's features or principal components, say by their spread how much they
+        matter; of columns in different units it says nothing, so try both. None where the spreads are alike.
         """
         if self.numbers is None or len(self.numbers.columns) < 2:
             return None
         scale = self.numbers.scale
-        small, large = np.quantile(scale, [0.01, 0.99])
-        if not 2 <= large / small <= 100:
+        if scale.max() < 1.1 * scale.min():
             return None
         factors = np.ones(self.width, dtype=np.float32)
         factors[: len(scale)] = scale / np.sqrt(np.mean(scale**2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -15,6 +16,7 @@ from shortlist.objectives import Objective
 from shortlist.training.full_batch import Curvature, fit_linear
 
 _TOLERANCE = 1e-4  # of the weights that stay
+_ONE_KIND = 100  # times as wide a column may spread as another one of the same unit
 _OWN_SCALE, _ONE_SCALE = "each column's own", "one for all columns"
 
 
@@ -38,7 +40,9 @@ def fit_head(
     loss = loss_of(objective)
     forms = {_OWN_SCALE: inputs}
     if common_scale is not None:
-        forms[_ONE_SCALE] = inputs * torch.from_numpy(common_scale)
+        one = {_ONE_SCALE: inputs * torch.from_numpy(common_scale)}
+        small, large = np.quantile(common_scale, [0.01, 0.99])
+        forms = one | forms if large <= _ONE_KIND * small else forms | one  # the likely one first
     curvatures = {form: Curvature.of(columns) for form, columns in forms.items()}
     start = zero_weights((inputs, target), len(names))
     base = start[-1].clone()

@@ -92,8 +92,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lr: of "adamw", the learning rate at the start; it falls to zero along a cosine. "auto" chooses among three.
         weight_decay: of "lbfgs", what half the squared weights are multiplied by (scikit-learn's 1 / C); "auto" chooses
             it by three folds, and whether the weights are those of standardised columns or of columns on one common
-            scale (as suits a network's features); of three or more single labels it also stretches the weights by the
-            factor with the smallest held-out loss. Of "adamw", its decay; "auto" is 0.01.
+            scale (as suits a network's features or principal components); for single labels, and for "binary", it also
+            stretches the weights by the factor with the smallest held-out loss. Of "adamw", its decay; "auto" is 0.01.
         calibration: share of the data held out from training to calibrate the rule (at least 10 rows, or a quarter of
             tiny data); 0 calibrates on the training rows, which makes the sets of new data too small. "auto": with
             "lbfgs" the scores of the rows that a fold held out, and the final model learns from all rows; a tenth held

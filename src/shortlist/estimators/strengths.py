@@ -1,16 +1,21 @@
 """How strongly the weights of a linear model are drawn to zero, chosen by cross-validation.
 
-From a middling strength the search walks both ways, half a power of ten at a time, for as long as the held-out loss
-falls; each step starts from the weights of the one before. Every row is held out once, so the best strength leaves a
-score for each row from a model that has not seen it: what rules and thresholds are calibrated on.
+From a middling strength the search walks both ways, half a power of ten at a time, for as long as things get better on
+held-out rows; each step starts from the weights of the one before. Every row is held out once, so the best strength
+leaves a score for each row from a model that has not seen it: what rules and thresholds are calibrated on.
 
-Of three or more single labels, strong decay ranks well but makes scores too small, which the loss would punish. What
-counts there is the loss after the scores are stretched away from the base rates, all by the one factor that suits the
-held-out rows best; the weights that stay are stretched alike. Of two labels, or several at a time, this is no better.
+What counts is the held-out loss, summed over rows, less one for every row whose highest score is right: the loss alone
+is ruled by a few rows that are far off. A little is added for a strength far from a middling one, and for the less
+likely form of the columns: these decide on very few rows, where chance speaks loudest.
+
+Strong decay ranks well but makes scores too small, which the loss would punish. So the scores are first stretched away
+from the base rates, all by the one factor that suits the held-out rows best; the weights that stay are stretched alike.
+This is done for single labels and for binary cross-entropy.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,24 +24,26 @@ from torch import Tensor
 
 from shortlist.data import Dataset, split
 from shortlist.estimators.rows import take
-from shortlist.training.full_batch import Curvature, Loss, fit_linear, log_odds, times
+from shortlist.training.full_batch import Curvature, Loss, binary_columns, fit_linear, log_odds, times
 
 FOLDS = 3
 _FIRST, _FACTOR, _MOST = 10**1.5, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
+_MIDDLING, _DOUBT = 10.0, 0.3  # a strength ten times as strong or as weak costs so much
 _TOLERANCE = 3e-3  # to compare strengths; the weights that stay are fitted more closely
-_MOST_DOUBLINGS, _HALVINGS = 2.0, 10  # of the stretch: between a quarter and four times, and how closely it is found
+_LEAST_DOUBLINGS, _MOST_DOUBLINGS, _HALVINGS = -2.0, 4.0, 9  # of the stretch, and how closely it is found
 USUAL = 1.0  # where there are too few rows to choose
 
 
 @dataclass
 class Chosen:
     """What did best on held-out rows: which form of the inputs, the strength, the stretch, scores of rows while they
-    were held out (stretched), weights to start from (not stretched); and what every strength tried lost."""
+    were held out (stretched), weights to start from (not stretched); and what every strength tried lost. ``cost`` is
+    what is compared."""
 
     form: str
     strength: float
     stretch: float
-    loss: float
+    cost: float
     scores: Tensor
     weights: list[Tensor]
     tried: list[dict[str, Any]]
@@ -50,10 +57,11 @@ def choose_strength(
     forms: dict[str, Any], curvatures: dict[str, Curvature | None], target: Tensor, names: tuple[str, ...], loss: Loss,
     single: bool, seed: int,
 ) -> Chosen:  # fmt: skip
-    """The strength whose loss on held-out rows is smallest, over three folds, of the form of the inputs that does
-    better with the first strength."""
+    """The strength that does best on held-out rows, over three folds, of the form of the inputs that does better with
+    the first strength; the form that is likely to suit is the first one."""
     folds = _folds(target, names, seed)
-    base, stretches = log_odds(target, len(names)), single and len(names) > 2
+    base, stretches = log_odds(target, len(names)), single or loss is binary_columns
+    likely = next(iter(forms))
     attempts: list[Chosen] = []
     tried: list[dict[str, Any]] = []
 
@@ -66,25 +74,36 @@ def choose_strength(
             scores[held] = times(take(forms[form], held), found)
             weights.append(found)
         stretch, lost = best_stretch(scores, base, target, loss, stretches)
-        tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, "loss": lost})
-        attempts.append(Chosen(form, strength, stretch, lost, stretched(scores, base, stretch), weights, tried))
+        scores = stretched(scores, base, stretch)
+        right = _right(scores, target)
+        cost = lost * len(target) - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + (form != likely)
+        reached = {"loss": lost, "precision_at_1": right / len(target)}
+        tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, **reached})
+        attempts.append(Chosen(form, strength, stretch, cost, scores, weights, tried))
         return attempts[-1]
 
-    first = min((attempt(form, _FIRST, None) for form in forms), key=_loss)
+    first = min((attempt(form, _FIRST, None) for form in forms), key=_cost)
     for factor in (_FACTOR, 1 / _FACTOR):
         before = first
         for _ in range(_MOST):
             after = attempt(first.form, before.strength * factor, before.weights)
-            if after.loss >= before.loss:
+            if after.cost >= before.cost:
                 break
             before = after
         if before is not first:
             break  # weaker was better than the first, so stronger is worse
-    return min(attempts, key=_loss)
+    return min(attempts, key=_cost)
 
 
-def _loss(chosen: Chosen) -> float:
-    return chosen.loss
+def _cost(chosen: Chosen) -> float:
+    return chosen.cost
+
+
+def _right(scores: Tensor, target: Tensor) -> int:
+    """In how many rows the highest score is that of a present label."""
+    highest = scores.argmax(1)
+    present = highest == target if target.ndim == 1 else target.gather(1, highest[:, None]) == 1
+    return int(present.sum())
 
 
 def stretched(scores: Tensor, base: Tensor, stretch: float) -> Tensor:
@@ -103,7 +122,7 @@ def best_stretch(
 
     if not stretches:
         return 1.0, mean_loss(1.0)
-    low, high = -_MOST_DOUBLINGS, _MOST_DOUBLINGS
+    low, high = _LEAST_DOUBLINGS, _MOST_DOUBLINGS
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         slope = (loss(stretched(scores, base, 2**middle), target)[1] * (scores - base)).sum()

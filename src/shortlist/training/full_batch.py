@@ -18,6 +18,7 @@ from torch import Tensor
 
 _MEMORY = 10  # pairs of steps and gradient changes that describe the curvature
 _MOST_COLUMNS = 2048  # whose curvature is worth the time it takes
+_SMALLEST_AXIS = 1e-6  # beside the largest: below, it is rounding
 _SMALLEST_STEP, _SMALLEST_GAIN = 1e-6, 1e-8  # what float32 can still tell from nothing
 
 # scores and target -> the loss of each problem, (L,) or (1,), and its gradient by the scores
@@ -91,9 +92,17 @@ class Curvature:
     """
 
     def __init__(self, inputs: Tensor) -> None:
+        rows, columns = inputs.shape
         mean = inputs.mean(0, dtype=torch.float64)
-        products = (inputs.T @ inputs).double() / len(inputs)
-        values, axes = torch.linalg.eigh(products - torch.outer(mean, mean))
+        if rows < columns:  # no more axes than rows, and along all others nothing bends
+            centred = inputs - mean.to(inputs.dtype)
+            values, of_rows = torch.linalg.eigh((centred @ centred.T).double() / rows)
+            large = values > _SMALLEST_AXIS * values[-1:]
+            values = values[large]
+            axes = centred.T.double() @ of_rows[:, large] / (rows * values).sqrt()
+        else:
+            products = (inputs.T @ inputs).double() / rows
+            values, axes = torch.linalg.eigh(products - torch.outer(mean, mean))
         self.mean, self.values, self.axes = mean.float(), values.clamp(min=0).float(), axes.float()
 
     @classmethod
@@ -102,12 +111,20 @@ class Curvature:
         pays = isinstance(inputs, Tensor) and inputs.shape[1] <= _MOST_COLUMNS
         return cls(inputs) if pays else None
 
-    def divide(self, gradient: Tensor, variance: Tensor, decay: Tensor) -> Tensor:
+    def bends(self, variance: Tensor, decay: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """How much the loss bends along each axis, along all others, and for the biases, (..., L) each."""
+        along = (self.values[:, None] * variance + decay).clamp(min=1e-6)
+        return along, decay.clamp(min=1e-6), variance.clamp(min=1e-6)
+
+    def divide(self, gradient: Tensor, bends: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """The gradient by weights and biases, divided by rows times the curvature plus decay."""
         by_weights, by_bias = gradient[:-1], gradient[-1:]
-        along = self.axes.T @ (by_weights - self.mean[:, None] * by_bias)  # as if the columns had a mean of zero
-        weights = self.axes @ (along / (self.values[:, None] * variance + decay).clamp(min=1e-6))
-        return torch.cat([weights, by_bias / variance.clamp(min=1e-6) - self.mean @ weights])
+        by_weights = by_weights - self.mean[:, None] * by_bias  # as if the columns had a mean of zero
+        along = self.axes.T @ by_weights
+        weights = self.axes @ (along / bends[0])
+        if self.axes.shape[1] < self.axes.shape[0]:
+            weights += (by_weights - self.axes @ along) / bends[1]
+        return torch.cat([weights, by_bias / bends[2] - self.mean @ weights])
 
 
 @torch.no_grad()
@@ -151,22 +168,27 @@ def fit_linear(
         new_value, new_gradient = _evaluate(inputs, goal, trial, loss, decay)
         evaluations += 1
         accepted = (new_value <= value + 1e-4 * step * slope) & ~done
-        kept = accepted.to(here.dtype)
-        memory.add((trial - here) * kept, (new_gradient - gradient) * kept, value)
-        here = torch.where(accepted, trial, here)
-        gradient = torch.where(accepted, new_gradient, gradient)
-        # where a step went too far: the minimum of the parabola through value, slope and new value, within bounds
-        shorter = -slope * step / (2 * (new_value - value - slope * step)).clamp(min=1e-300)
-        shorter = torch.minimum(torch.maximum(shorter, 0.1 * torch.ones_like(step)), 0.5 * torch.ones_like(step)) * step
-        shorter = torch.where(torch.isfinite(shorter), shorter, 0.1 * step)
-        standstill = accepted & (value - new_value <= _SMALLEST_GAIN * value.abs())
-        value = torch.where(accepted, new_value, value)
+        everywhere = bool(accepted.all())
+        if everywhere:
+            memory.add(trial - here, new_gradient - gradient, value)
+            gain, shorter = value - new_value, step
+            here, gradient, value = trial, new_gradient, new_value
+        else:
+            kept = accepted.to(here.dtype)
+            memory.add((trial - here) * kept, (new_gradient - gradient) * kept, value)
+            # where a step went too far: the minimum of the parabola through value, slope and new value, within bounds
+            shorter = -slope / (2 * (new_value - value - slope * step)).clamp(min=1e-300) * step
+            shorter = torch.where(torch.isfinite(shorter), shorter.clamp(0.1, 0.5), 0.1) * step
+            gain = value - new_value
+            here, gradient = torch.where(accepted, trial, here), torch.where(accepted, new_gradient, gradient)
+            value = torch.where(accepted, new_value, value)
+        standstill = accepted & (gain <= _SMALLEST_GAIN * value.abs())
         done |= standstill | (_norm(gradient, value) <= limit) | (~accepted & (shorter < _SMALLEST_STEP))
         if bool(done.all()):
             break
         fresh = memory.direction(gradient, value)
-        direction = torch.where(accepted, fresh, direction)
-        step = torch.where(accepted, torch.ones_like(step), shorter)
+        direction = fresh if everywhere else torch.where(accepted, fresh, direction)
+        step = torch.where(accepted, 1.0, shorter)
         if not whole_problem and int(done.sum()) * 4 >= len(done):
             found[:, active[done]] = here[:, done]
             left = ~done
@@ -219,7 +241,8 @@ class _Memory:
     def __init__(self, curvature: Curvature | None, variance: Tensor, decay: Tensor) -> None:
         self.pairs: list[tuple[Tensor, Tensor, Tensor]] = []
         self.scale: Tensor | None = None
-        self.curvature, self.variance, self.decay = curvature, variance, decay
+        self.curvature = curvature
+        self.bends = None if curvature is None else curvature.bends(variance, decay)
 
     def add(self, step: Tensor, change: Tensor, like: Tensor) -> None:
         curvature, size = _dot(step, change, like), _dot(change, self._divided(change), like)
@@ -246,10 +269,14 @@ class _Memory:
         return -found
 
     def _divided(self, gradient: Tensor) -> Tensor:
-        return gradient if self.curvature is None else self.curvature.divide(gradient, self.variance, self.decay)
+        if self.curvature is None or self.bends is None:
+            return gradient
+        return self.curvature.divide(gradient, self.bends)
 
     def keep(self, left: Tensor) -> None:
-        self.variance, self.decay = self.variance[left], self.decay[left]
+        if self.bends is not None:
+            along, others, biases = self.bends
+            self.bends = along[:, left], others[left], biases[left]
         self.pairs = [(step[:, left], change[:, left], rho[left]) for step, change, rho in self.pairs]
         if self.scale is not None:
             self.scale = self.scale[left]
