@@ -4,6 +4,7 @@ A threshold over raw logits compares numbers that mean nothing across rows; afte
 sigmoid (any number of labels) they mean the same in every row.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -13,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.device_arrays import as_given, as_torch, on_host
+from shortlist.device_arrays import DeviceArray, as_given, as_torch, on_host
 from shortlist.errors import ShortlistError
 
 Link = Literal["softmax", "sigmoid", "none"]
@@ -141,6 +142,41 @@ def link_rows(scores: NDArray[Any], link: AnyLink, first_row: int = 0) -> NDArra
         row = int(np.isnan(linked).any(-1).argmax())
         _raise_undefined(on_host(scores[row]), first_row + row)
     return linked
+
+
+def link_entries(
+    scores: NDArray[Any], link: AnyLink, rows: NDArray[Any], labels: NDArray[Any], first_row: int = 0
+) -> NDArray[Any]:
+    """``link_rows(scores, link)[rows, labels]``; of a sigmoid no other entries are computed.
+
+    >>> link_entries(np.array([[0.0, 1.0, 2.0]]), "sigmoid", np.array([0]), np.array([0]))
+    array([0.5])
+    """
+    if link != "sigmoid":
+        return link_rows(scores, link, first_row)[rows, labels]
+    _check_no_nan(scores, first_row)
+    return _sigmoid(scores[rows, labels])
+
+
+def high_entries(
+    scores: NDArray[Any], link: AnyLink, least: float, first_row: int = 0
+) -> tuple[NDArray[np.int64], NDArray[Any]] | None:
+    """Flat positions, ascending, of every entry whose linked score reaches ``least`` (and of a few that nearly do), and
+    their linked scores; None where it is no quicker to look for them than to link all."""
+    if link != "sigmoid" or not least > _LEAST or not scores.size or isinstance(scores, DeviceArray):
+        return None
+    _check_no_nan(scores, first_row)
+    nearly = min(least, 1.0) * (1 - _NEARLY)
+    at = np.flatnonzero(scores >= scores.dtype.type(math.log(nearly / (1 - nearly))))
+    return None if 8 * len(at) > scores.size else (at, _sigmoid(scores.reshape(-1)[at]))
+
+
+_LEAST, _NEARLY = 1e-30, 1e-4  # far from numbers without all their digits; far more than is lost by rounding
+
+
+def _check_no_nan(scores: NDArray[Any], first_row: int) -> None:
+    if scores.size and (worst := scores.max()) != worst:
+        raise_nan(scores, first_row)
 
 
 def _sigmoid(x: NDArray[Any]) -> NDArray[Any]:

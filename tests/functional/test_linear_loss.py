@@ -409,3 +409,26 @@ def test_inference_mode_and_no_grad_gather_no_gradients(monkeypatch: pytest.Monk
     for mode in (torch.no_grad, torch.inference_mode):
         with mode():
             assert F.linear_loss(F.binary_loss, numbers(ROWS, SIZE), weight, target_of("binary")) > 0
+
+
+def test_every_loss_is_tried_here() -> None:
+    losses = {getattr(F, name) for name in F.__all__ if name.endswith("_loss")} - {F.linear_loss}
+    assert losses == {loss for loss, _ in ALL.values()}
+
+
+def test_blocks_have_the_memory_of_their_gradients_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    if kernels.info()["in use"] == "torch":
+        pytest.skip("no native kernels here")
+    seen = []
+    add = Head.add
+
+    def noting(self: Head, gradient: Tensor, *args: Any) -> None:
+        seen.append(gradient.data_ptr())
+        add(self, gradient, *args)
+
+    monkeypatch.setattr(Head, "add", noting)
+    F.linear_loss(
+        F.binary_loss, numbers(ROWS, SIZE), numbers(LABELS, SIZE).requires_grad_(), target_of("binary"), memory=FEW
+    )
+    assert len(seen) == 4
+    assert len(set(seen)) == 1

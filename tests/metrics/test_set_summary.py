@@ -102,3 +102,16 @@ def test_the_intervals_hold_the_truth_about_19_times_of_20(unknown: float) -> No
             held[name] += low <= truth[name][0] <= high
     assert min(held.values()) > 285 - 16
     assert max(held.values()) < 285 + 15
+
+
+def test_large_sets_are_counted_like_plain_loops_where_whole_rows_are_unknown_or_empty() -> None:
+    rng = np.random.default_rng(2)
+    for density in (0.0, 0.02, 0.5, 1.0):
+        sets = LabelSets.from_dense(rng.random((40, 300)) < density)
+        target = rng.integers(-1, 300, 40)
+        hits = sum(int(label in set(members)) for members, label in zip(sets, target, strict=True))
+        found = M.set_summary(sets, target)
+        known = target >= 0
+        assert found["recall"].value == pytest.approx(hits / known.sum())
+        listed = sets.sizes[known].sum()
+        assert found["precision"].value == pytest.approx(hits / listed if listed else np.nan, nan_ok=True)

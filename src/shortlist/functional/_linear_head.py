@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from shortlist.checks import in_compute_type
+from shortlist.kernels.ops import gradient_memory
 
 ALL = slice(None)
 
@@ -26,7 +27,7 @@ class Head:
         self.bias = None if bias is None else bias.to(kind)
         self.kind, self.learns = kind, any(wanted)
         self._like = (features, weight, bias)
-        self._memory: Tensor | None = None  # of a block of scores
+        self._blocks: list[Tensor | None] = [None, None]  # memory of a block of scores, and of its gradient
         self._sums = [
             in_compute_type(part.new_empty(0)).new_zeros(part.shape) if want and part is not None else None
             for part, want in zip(self._like, wanted, strict=True)
@@ -51,10 +52,19 @@ class Head:
         """A block of scores, in the type that losses compute in; made in the memory of the block before."""
         features, weight = self.features[rows], self.weight[labels]
         shape = (len(features), len(weight))
-        if self._memory is None or self._memory.numel() < math.prod(shape):
-            self._memory = features.new_empty(math.prod(shape))
-        scores = torch.mm(features, weight.T, out=self._memory[: math.prod(shape)].view(shape))
-        return in_compute_type(scores if self.bias is None else scores.add_(self.bias[labels])).detach()
+        scores = self._memory(0, features, math.prod(shape)).view(shape)
+        if self.bias is None:
+            torch.mm(features, weight.T, out=scores)
+        else:
+            torch.addmm(self.bias[labels], features, weight.T, out=scores)
+        return in_compute_type(scores).detach()
+
+    def _memory(self, which: int, like: Tensor, size: int) -> Tensor:
+        """The memory of the block before, where it is large enough."""
+        held = self._blocks[which]
+        if held is None or held.numel() < size:
+            self._blocks[which] = held = like.new_empty(size)
+        return held[:size]
 
     def add(self, gradient: Tensor, rows: slice = ALL, labels: slice = ALL, factor: Tensor | float = 1.0) -> None:
         """Take in ``factor`` times the gradient of a block of scores."""
@@ -83,7 +93,8 @@ class Head:
     @contextmanager
     def graph(self, scores: Tensor) -> Iterator[None]:
         """Around a loss of a block of scores: differentiable where a gradient is wanted."""
-        with torch.set_grad_enabled(self.learns):
+        lent = self._memory(1, scores, scores.numel()) if self.learns and scores.is_cpu else None
+        with torch.set_grad_enabled(self.learns), gradient_memory(lent):
             scores.requires_grad_(self.learns)
             yield
 
@@ -102,7 +113,7 @@ class Head:
 
     def forget_block(self) -> None:
         """Free the memory of the last block."""
-        self._memory = None
+        self._blocks = [None, None]
 
     def gradients(self, factor: Tensor) -> tuple[Tensor | None, ...]:
         """What was gathered, times ``factor``: given away."""

@@ -12,8 +12,10 @@ Scores in half precision, which only Triton's kernels read, have losses in float
 `kept_type`.
 """
 
+import threading
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -84,6 +86,31 @@ def _like(tensor: Tensor) -> Tensor:
     return torch.empty_like(tensor, dtype=kept_type(tensor.dtype), memory_format=torch.contiguous_format)
 
 
+class _Lent(threading.local):
+    memory: Tensor | None = None
+
+
+_lent = _Lent()
+
+
+@contextmanager
+def gradient_memory(memory: Tensor | None) -> Iterator[None]:
+    """The first native loss inside writes its gradient into this memory, if it fits: who computes one block after the
+    other is spared fresh memory for each, whose pages cost as much as the arithmetic."""
+    _lent.memory = memory
+    try:
+        yield
+    finally:
+        _lent.memory = None
+
+
+def _gradient_like(scores: Tensor) -> Tensor:
+    memory, _lent.memory = _lent.memory, None  # a second loss has memory of its own
+    if memory is None or memory.dtype != scores.dtype or memory.numel() < scores.numel():
+        return _like(scores)
+    return memory[: scores.numel()].view(scores.shape)
+
+
 def _address(tensor: Tensor | None) -> int:
     return 0 if tensor is None else tensor.data_ptr()
 
@@ -150,7 +177,8 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
             values.append(own[0].data_ptr())
         elif extra:
             values.append(0)
-        loss, grad = _loss_outputs(scores, reduction, groups, with_grad)
+        loss, _ = _loss_outputs(scores, reduction, groups, False)
+        grad = _gradient_like(scores) if with_grad else None
         rows, n = scores.shape
         address, kind = labels[0].data_ptr(), LABEL_TYPES[labels[0].dtype] if labels[0].ndim == 2 else 0
         if len(labels) > 1:

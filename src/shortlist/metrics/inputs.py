@@ -31,8 +31,8 @@ def as_scores(scores: Any) -> Tensor:
     if scores.device.type == "mps":
         scores = scores.cpu()  # it has no float64, which metrics compute in
     rows = in_compute_type(scores).reshape(-1, scores.shape[-1])
-    bad = torch.isnan(rows)
-    if bool(bad.any()):
+    if rows.numel() and bool(rows.amax().isnan()):  # a NaN is the largest; quicker than to look at each
+        bad = torch.isnan(rows)
         row, label = bad.nonzero()[0].tolist()
         raise ShortlistError(
             f"scores have NaN in {int(bad.any(1).sum())} of {len(rows)} rows, first at [{row}, {label}]"

@@ -10,16 +10,17 @@ def top_labels(scores: Tensor, k: int, unknown: Tensor | None = None) -> Tensor:
     ``torch.topk`` leaves the order of ties open, so its answer is put in order, and the rare rows where a tie crosses
     the k-th place are sorted in full.
     """
-    keys = -scores
-    if unknown is not None:
-        keys[unknown] = float("nan")  # sorted after everything, -inf scores included
-    best = min(k + 1, keys.shape[1])
-    values, labels = keys.topk(best, dim=-1, largest=False)
+    best = min(k + 1, scores.shape[1])
+    if unknown is None:
+        keys, down = scores, True  # as they are: a copy of very many scores takes longer than to find the best
+    else:
+        keys, down = (-scores).masked_fill_(unknown, float("nan")), False  # after everything, -inf scores included
+    values, labels = keys.topk(best, dim=-1, largest=down)
     if best > k:
         crossed = (values[:, k - 1] == values[:, k]).nonzero()[:, 0]
         labels = labels[:, :k]
         if len(crossed):
-            labels[crossed] = torch.sort(keys[crossed], dim=-1, stable=True).indices[:, :k]
+            labels[crossed] = torch.sort(keys[crossed], dim=-1, stable=True, descending=down).indices[:, :k]
     labels = labels.sort(dim=-1).values
-    order = torch.sort(keys.gather(1, labels), dim=-1, stable=True).indices
+    order = torch.sort(keys.gather(1, labels), dim=-1, stable=True, descending=down).indices
     return labels.gather(1, order)

@@ -14,7 +14,7 @@ from shortlist.links import Link
 from shortlist.nn.sparse_linear import SparseLinear
 from shortlist.objectives.imbalance import Imbalance, class_weights, log_prior
 
-LARGE_SCORES = 2**26  # entries: 256 MB in float32, and as much again for their gradient
+LARGE_SCORES = 2**24  # entries: 64 MB in float32. From there on blocks, which have their memory again, are quicker too
 Accepts = tuple[str, ...]  # "indices", "label-matrix" or both; or the kind of a vertical room's inputs alone
 
 

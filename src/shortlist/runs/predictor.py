@@ -15,7 +15,7 @@ from shortlist.data import Dataset, Encoder, Images, TextEncoder
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
 from shortlist.labels.label_set_inputs import Names, check_vocabulary
-from shortlist.links import AnyLink, Link, ScaledLink, check_link, link_rows
+from shortlist.links import AnyLink, Link, ScaledLink, check_link, link_entries, link_rows
 from shortlist.runs.config import parse_named
 from shortlist.runs.inputs import Inputs
 from shortlist.sets import SetRule
@@ -301,7 +301,7 @@ class Predictor(nn.Module):
         rows = np.repeat(np.arange(len(sets)), sets.sizes)
         if self.only_ranks:
             return "scores", scores[rows, sets.indices]
-        return "probabilities", link_rows(scores, self.link_beside(rule))[rows, sets.indices]
+        return "probabilities", link_entries(scores, self.link_beside(rule), rows, sets.indices)
 
     def extra_repr(self) -> str:
         rules = ", ".join(self.rules) or "no rules"

@@ -375,11 +375,14 @@ def _num_labels(value: Any) -> int | None:
 
 def members(inside: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Set sizes and labels of a (rows, labels) membership matrix."""
-    rows, num_labels = inside.shape
     if isinstance(inside, DeviceArray):
         labels = inside.nonzero()[1]
-        return on_host(inside.sum(-1)), on_host(labels.astype(np.int32) if num_labels <= 2**31 else labels)
-    flat = inside.reshape(-1).nonzero()[0]
+        return on_host(inside.sum(-1)), on_host(labels.astype(np.int32) if inside.shape[1] <= 2**31 else labels)
+    return members_at(inside.reshape(-1).nonzero()[0], *inside.shape)
+
+
+def members_at(flat: NDArray[Any], rows: int, num_labels: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The same, of the flat positions of the members, ascending."""
     if rows == 1:
         return np.array([flat.size]), flat
     bounds = np.searchsorted(flat, np.arange(rows + 1) * num_labels)

@@ -14,14 +14,14 @@ from torch import Tensor
 from shortlist.checks import whole
 from shortlist.device_arrays import on_host
 from shortlist.errors import ShortlistError, ShortlistWarning
-from shortlist.links import AnyLink, link_rows, rule_link
+from shortlist.links import AnyLink, high_entries, link_rows, rule_link
 from shortlist.score_counts import ScoreCounts, from_key, to_keys
 from shortlist.sets._blocks import Block, Scores, can_repeat, read_blocks
 from shortlist.sets._bounds import hoeffding_bentkus_budget
 from shortlist.sets._hash import Hashes, label_hashes, row_hashes
 from shortlist.sets._one_row import Labels, reaching
 from shortlist.sets._order import best_labels
-from shortlist.sets._rule import Look, SetRule, members, number, pack_float
+from shortlist.sets._rule import Look, SetRule, members, members_at, number, pack_float
 
 _EVERY = (1 << 64) - 1  # a hash limit that lets every tied label in
 
@@ -219,6 +219,15 @@ class AverageK(SetRule):
         return reaching(scores, self.link, self.threshold, at_ties=self._hash_limit == _EVERY)
 
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+        bounded = self.min_size or self.max_size is not None
+        high = None if bounded else high_entries(block.scores, self.link, self.threshold, block.first_row)
+        if high is not None:
+            at, values = high[0], _round(high[1], self._dtype)
+            inside = values >= self._dtype(self.threshold)
+            if self._hash_limit != _EVERY:
+                tied = values == self._dtype(self.threshold)
+                inside[tied] = _hashes_of(block, at[tied]) <= np.uint64(self._hash_limit)
+            return members_at(at[inside], *block.scores.shape)
         linked = self._linked(block, self._dtype)
         inside = linked >= self._dtype(self.threshold)
         if self._hash_limit != _EVERY:
@@ -382,8 +391,13 @@ def _midpoint(high: float, low: float, dtype: Any) -> float:
 def _hashes_at(block: Block, linked: NDArray[Any], threshold: float) -> tuple[NDArray[np.int64], Hashes]:
     """Flat positions of the entries exactly at the threshold, and the hashes of their row and label."""
     at = np.flatnonzero(linked == linked.dtype.type(threshold))
+    return at, _hashes_of(block, at)
+
+
+def _hashes_of(block: Block, at: NDArray[np.int64]) -> Hashes:
+    """The hashes of the rows and labels at these flat positions."""
     if not len(at):
-        return at, np.zeros(0, np.uint64)
-    rows, labels = at // linked.shape[1], at % linked.shape[1]
+        return np.zeros(0, np.uint64)
+    rows, labels = at // block.scores.shape[1], at % block.scores.shape[1]
     used, place = np.unique(rows, return_inverse=True)
-    return at, label_hashes(row_hashes(block.scores[used])[place], labels)
+    return label_hashes(row_hashes(block.scores[used])[place], labels)

@@ -16,14 +16,14 @@ from torch import Tensor
 from shortlist.checks import whole
 from shortlist.device_arrays import on_host
 from shortlist.errors import ShortlistError, ShortlistWarning
-from shortlist.links import AnyLink, link_rows, rule_link, usual_link
+from shortlist.links import AnyLink, high_entries, link_entries, link_rows, rule_link, usual_link
 from shortlist.packed import pack
 from shortlist.sets._blocks import Block, Scores, read_blocks
 from shortlist.sets._clusters import cluster_classes, forms_clusters
 from shortlist.sets._nonconformity import Nonconformity
 from shortlist.sets._one_row import Labels, first_ranks, reaching, reaching_each
 from shortlist.sets._quantiles import SortedScores
-from shortlist.sets._rule import SetRule, members, number, unpack
+from shortlist.sets._rule import SetRule, members, members_at, number, unpack
 from shortlist.sets._targets import class_indices, label_matrix, vote_shares
 from shortlist.sets.scores import RankScore, make_score
 from shortlist.sets.scores.lac import Lac
@@ -257,8 +257,8 @@ class Conformal(SetRule):
         target = label_matrix(block)
         present = target == 1
         row, label = np.nonzero(present)
-        linked = link_rows(block.scores, self.link, block.first_row)
-        self._values.append(on_host(linked[row, label].astype(np.float64)))
+        linked = link_entries(block.scores, self.link, row, label, block.first_row)
+        self._values.append(on_host(linked.astype(np.float64)))
         self._extras.append(on_host(1 / present.sum(-1)[row]))
         self._rows += int((target != -1).any(-1).sum())
 
@@ -336,6 +336,9 @@ class Conformal(SetRule):
 
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         if self.labels == "multi":
+            high = high_entries(block.scores, self.link, self._threshold, block.first_row)
+            if high is not None:
+                return members_at(high[0][high[1].astype(np.float64) >= self._threshold], *block.scores.shape)
             linked = link_rows(block.scores, self.link, block.first_row)
             return members(linked.astype(np.float64, copy=False) >= self._threshold)
         return members(self._nonconformity.below(block, self._limits(block)))

@@ -14,7 +14,7 @@ from shortlist.nn.sparse_linear import SparseLinear
 from shortlist.objectives import Objective
 from shortlist.training.crops import combined, crops_of, larger
 
-BATCH_SCORES = 1 << 24  # scores of a batch: 64 MB, and 1,024 rows of up to 16,384 labels
+BATCH_SCORES = 1 << 22  # of a batch: 16 MB, memory that the next batch has again; 1,024 rows of up to 4,096 labels
 
 
 class Learner(nn.Module):

@@ -100,15 +100,39 @@ class Predicted:
 
 
 def predicted_and_truth(sets: Any, target: Any) -> tuple[Predicted, Truth]:
+    truth, sets = truth_of(sets, target), sets.present
+    rows = torch.repeat_interleave(torch.arange(len(sets)), torch.from_numpy(sets.sizes))
+    return Predicted(rows, torch.from_numpy(np.array(sets.indices, dtype=np.int64)), truth), truth
+
+
+def counts_of_rows(sets: Any, target: Any) -> tuple[Truth, tuple[Tensor, Tensor, Tensor]]:
+    """The truth, and `f_counts` by "sample". Where no single label is unknown, the few present labels are sought in the
+    sets, which may hold most of very many labels, and are not unfolded."""
+    truth, sets = truth_of(sets, target), sets.present
+    if truth.unknown is not None:
+        return truth, f_counts(*predicted_and_truth(sets, target), by="sample")
+    rows, labels = truth.rows.numpy(), truth.labels.numpy()
+    first, end, most = sets.offsets[rows], sets.offsets[rows + 1], max(len(sets.indices) - 1, 0)
+    last = end
+    indices = sets.indices if len(sets.indices) else np.array([-1])
+    for _ in range(int(sets.sizes.max(initial=0)).bit_length()):  # by halves: the first that is not below the label
+        middle = (first + end) // 2
+        below = (first < end) & (indices[np.minimum(middle, most)] < labels)
+        first, end = np.where(below, middle + 1, first), np.where(below, end, middle)
+    hit = (first < last) & (indices[np.minimum(first, most)] == labels)
+    hits = torch.bincount(truth.rows[torch.from_numpy(hit)], minlength=truth.num_rows)
+    known = truth.known_per_row > 0
+    return truth, (hits[known], torch.from_numpy(sets.sizes)[known], truth.present_per_row[known])
+
+
+def truth_of(sets: Any, target: Any) -> Truth:
+    """The target that sets are compared with."""
     sizes = set_sizes(sets)
     names, true_names = getattr(sets, "vocabulary", None), getattr(target, "vocabulary", None)
     if names and true_names and names != true_names:
         first = next((pair for pair in zip(names, true_names, strict=False) if pair[0] != pair[1]), None)
         raise ShortlistError(f"sets and target have different vocabularies; first difference (set, target): {first}")
-    truth = Truth.of(target.cpu() if isinstance(target, Tensor) else target, (len(sizes), sets.num_labels))
-    sets = sets.present
-    rows = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
-    return Predicted(rows, torch.from_numpy(np.array(sets.indices, dtype=np.int64)), truth), truth
+    return Truth.of(target.cpu() if isinstance(target, Tensor) else target, (len(sizes), sets.num_labels))
 
 
 def set_sizes(sets: Any) -> Tensor:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shortlist.labels.sparse_labels import is_sparse
 from shortlist.metrics._truth import Truth
-from shortlist.metrics.functional.label_sets import f_counts, predicted_and_truth, set_sizes, vote_rows
+from shortlist.metrics.functional.label_sets import counts_of_rows, set_sizes, vote_rows
 
 Values = NDArray[np.float64]
 
@@ -71,11 +71,11 @@ class SetOutcomes:
         self.times = np.zeros(0, np.int64)
 
     def update(self, sets: Any, target: Any) -> None:
-        predicted, truth = predicted_and_truth(sets, target)
+        truth, counts = counts_of_rows(sets, target)
         known = (truth.known_per_row > 0).numpy()
         kinds = np.zeros((5, len(known)), np.int64)
         kinds[0], kinds[4] = known, set_sizes(sets).numpy()
-        kinds[1:4, known] = torch.stack(f_counts(predicted, truth, by="sample")).numpy()
+        kinds[1:4, known] = torch.stack(counts).numpy()
         self._add(kinds, np.ones(len(known), np.int64))
 
     def merge(self, other: "SetOutcomes") -> None:
