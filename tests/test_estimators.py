@@ -290,6 +290,15 @@ def test_predict_of_several_labels_has_the_best_micro_f1_on_held_out_rows() -> N
 # ---- scorers of sets
 
 
+def test_the_sets_of_very_many_scores_are_made_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = classifier(epochs=1).fit(X, Y)
+    whole = model.predict_sets(X)
+    monkeypatch.setattr("shortlist.estimators.set_classifier.KEPT_BYTES", 100)
+    monkeypatch.setattr("shortlist.training.learner.BATCH_SCORES", 7 * 8)  # seven rows of eight labels
+    monkeypatch.delattr(SetClassifier, "_scores_tensor")
+    assert model.predict_sets(X) == whole
+
+
 def test_a_grid_search_over_k_scores_the_sets() -> None:
     pipeline = make_pipeline(StandardScaler(), SetClassifier(random_state=0))
     search = GridSearchCV(pipeline, {"setclassifier__k": [1, 4, 7]}, scoring=set_scorer("f1"), cv=2).fit(X, Y)

@@ -1,5 +1,6 @@
 """The overview imports nothing heavy, which is what makes it quick; every command explains itself."""
 
+import re
 import subprocess
 import sys
 
@@ -30,6 +31,11 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     result = run_here(capsys, name, "--help")
     assert result.code == 0
     assert f"shortlist {name}" in result.out
+
+
+@pytest.mark.parametrize("name", ["fit", "train", "calibrate", "evaluate", "predict", "report", "tune", "export"])
+def test_where_a_result_goes_has_one_short_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert re.search(r"--out +-o ", run_here(capsys, name, "--help").out)
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,9 @@ from shortlist.text import command
 def train(
     config: Annotated[str | None, typer.Argument(metavar="CONFIG", help="A YAML file.", show_default=False)] = None,
     overrides: Overrides = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The run directory; runs/NAME if not given.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="The run directory; runs/NAME if not given.")
+    ] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run after its last epoch.")] = None,
     print_config: Annotated[bool, typer.Option("--print-config", help="Print the complete config and stop.")] = False,
     dry_run: Annotated[

@@ -42,8 +42,9 @@ from shortlist.options import in_our_words
 from shortlist.sets import SetRule
 from shortlist.sets.named import fit_scaled, make_rule
 from shortlist.sets.scaling import check_scaling, fit_scaling
-from shortlist.training.learner import score
+from shortlist.training.learner import score, score_batches
 from shortlist.training.loop import train
+from shortlist.training.scored import KEPT_BYTES
 from shortlist.training.settings import TrainSettings
 
 if TYPE_CHECKING:
@@ -456,9 +457,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # ---- predicting
 
     def predict_sets(self, X: Any) -> LabelSets:
-        """The set of labels of every example; ``.names`` has them by name."""
+        """The set of labels of every example; ``.names`` has them by name. Very many scores are computed batch by
+        batch, and never held together."""
         check_is_fitted(self)
-        return self.rule_.predict(self._scores_tensor(self._inputs(X, reset=False))).named(self._names)
+        inputs = self._inputs(X, reset=False)
+        large = 4 * inputs.shape[0] * len(self.classes_) > KEPT_BYTES
+        scores = score_batches(self.learner_, self._as_data(inputs)) if large else self._scores_tensor(inputs)
+        return self.rule_.predict(scores).named(self._names)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most likely class of every example.
@@ -512,8 +517,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(inputs, Tensor) and len(inputs) <= _SMALL and not self.learner_.training:
             with torch.no_grad():
                 return self.learner_.scores(inputs)
-        data = Dataset(inputs, torch.full((inputs.shape[0],), -1), self._names)
-        return score(self.learner_, data)
+        return score(self.learner_, self._as_data(inputs))
+
+    def _as_data(self, inputs: Any) -> Dataset:
+        return Dataset(inputs, torch.full((inputs.shape[0],), -1), self._names)
 
     @property
     def _names(self) -> tuple[str, ...]:
