@@ -77,11 +77,10 @@ def cells(scale: Scale, data: Path) -> list[Cell]:
         measure = accuracies_and_memory if scale == "pixels" else accuracies_and_stuck_labels
         grid.append(TrainCell(keys, config(scale, data, form, noise, objective, seed), measure))
     if scale == "cpu":
-        for seed in range(COLLAPSE_SEEDS):
-            for varied, changes in VARIED.items():
-                keys = {"part": "collapse", "varied": varied, "seed": seed}
-                made = config(scale, data, TEXT, COLLAPSE_NOISE, TRUNCATED, seed, changes)
-                grid.append(TrainCell(keys, made, accuracies_and_stuck_labels))
+        for seed, form, varied in product(range(COLLAPSE_SEEDS), (PROGRAM, TEXT), VARIED):
+            keys = {"part": "collapse", "form": form, "varied": varied, "seed": seed}
+            made = config(scale, data, form, COLLAPSE_NOISE, TRUNCATED, seed, VARIED[varied])
+            grid.append(TrainCell(keys, made, accuracies_and_stuck_labels))
     return grid
 
 
@@ -200,13 +199,20 @@ def findings(results: Results) -> list[str]:
             + "."
             for name in ("top-5", "top-1")
         ]
+        for (other,) in here.each("objective"):
+            each = {
+                str(noise): here.gains("top-5", {"objective": other}, {"objective": SMOOTH}, noise=noise)
+                for noise in levels
+            }
+            if other not in (SMOOTH, CROSS) and any(each.values()):
+                sentences.append(f"Noise in {form}: top-5 accuracy of {other} against {SMOOTH}: {verdicts(each)}.")
         best: dict[str, list[str]] = {}
         for noise in levels:
             best.setdefault(_best(here, noise)[0], []).append(str(noise))
-        each = "; ".join(f"{objective} at {', '.join(at)}" for objective, at in best.items())
-        each = each if len(best) > 1 else f"{next(iter(best))} everywhere"
+        won = "; ".join(f"{objective} at {', '.join(at)}" for objective, at in best.items())
+        won = won if len(best) > 1 else f"{next(iter(best))} everywhere"
         if len(here.each("objective")) > 1:
-            sentences.append(f"Noise in {form}: the highest mean of top-5, by the noise: {each}.")
+            sentences.append(f"Noise in {form}: the highest mean of top-5, by the noise: {won}.")
     best_epochs = {o: losses.mean("best epoch", objective=o) for (o,) in losses.each("objective")}
     epochs = [f"{o} {number:.1f}" for o, number in best_epochs.items() if number is not None]
     if epochs:
@@ -220,13 +226,15 @@ def findings(results: Results) -> list[str]:
 
 def _collapse_findings(collapse: Results) -> list[str]:
     """In how many runs truncated entropy has stuck labels, by what was varied."""
-    each = []
-    for (varied,) in collapse.each("varied"):
-        stuck = collapse.values("stuck", varied=varied)
-        each.append(f"{varied} {sum(map(bool, stuck))} of {len(stuck)}")
-    if not each:
-        return []
-    return [f"{TRUNCATED} at noise {COLLAPSE_NOISE} of the second form, runs with stuck labels: {', '.join(each)}."]
+    sentences = []
+    for (form,) in collapse.each("form"):
+        here, each = collapse.where(form=form), []
+        for (varied,) in here.each("varied"):
+            stuck = here.values("stuck", varied=varied)
+            each.append(f"{varied} {sum(map(bool, stuck))} of {len(stuck)}")
+        place = f"{TRUNCATED} at noise {COLLAPSE_NOISE} in {form}"
+        sentences.append(f"{place}, runs with stuck labels: {', '.join(each)}.")
+    return sentences
 
 
 def _memory_findings(losses: Results) -> list[str]:
@@ -334,12 +342,13 @@ RECIPE = Recipe(
         Table(
             title="Truncated entropy: one thing varied at a time",
             reference="no table of the paper",
-            by=("varied",),
+            by=("form", "varied"),
             values=(
                 Value("top-1", "top-1, %"),
                 Value("top-5", "top-5, %"),
                 Value("stuck", "stuck labels", 1.0),
             ),
+            apart="form",
             where={"part": "collapse"},
         ),
     ),

@@ -14,6 +14,7 @@ from shortlist_recipes.noisy_cifar100 import (
     PROGRAM,
     RECIPE,
     TEXT,
+    VARIED,
     accuracies_and_memory,
     accuracies_and_stuck_labels,
     config,
@@ -50,7 +51,7 @@ def test_cpu_scale_trains_on_noise_and_tests_on_clean_labels() -> None:
         pytest.skip("the shared data is not here")
     from shortlist_recipes.sources import parts_of
 
-    assert resolves(RECIPE, "cpu") == 2 * len(NOISE) * len(OBJECTIVES) * 3 + 7 * 4
+    assert resolves(RECIPE, "cpu") == 2 * len(NOISE) * len(OBJECTIVES) * 3 + 2 * 7 * 4
     settings = ((TEXT, 0.0), (TEXT, 1.0), (TEXT, HUMAN), (PROGRAM, 1.0))
     clean, noisy, human, blocks = (parts_of(config("cpu", SHARED, *setting, "lml", 0)) for setting in settings)
     for parts in (clean, noisy, human, blocks):
@@ -80,3 +81,12 @@ def test_a_label_that_is_among_the_first_everywhere_is_counted() -> None:
     assert accuracies_and_stuck_labels(replace(trained, _scores={"test": scores}))["stuck"] == 0.0
     scores[:, 7] = 2.0
     assert accuracies_and_stuck_labels(replace(trained, _scores={"test": scores}))["stuck"] == 1.0
+
+
+@pytest.mark.parametrize("form", [PROGRAM, TEXT])
+def test_what_may_make_truncated_entropy_collapse_is_varied_one_thing_at_a_time(form: str) -> None:
+    grid = [cell for cell in RECIPE.cells("cpu", SHARED) if cell.keys["part"] == "collapse"]
+    here = [cell for cell in grid if cell.keys["form"] == form and cell.keys["seed"] == 0]
+    first, *others = (cell.work()["config"].model_dump() for cell in here)
+    assert len(others) == len(VARIED) - 1
+    assert [sum(first[name] != other[name] for name in first) for other in others] == [1] * len(others)
