@@ -53,7 +53,7 @@ def test_validation_data_chooses_alpha() -> None:
 
 
 def test_cpu_and_pixels_resolve() -> None:
-    assert resolves(RECIPE, "cpu") == 3 * (16 * (5 + 4) + 7 + 8)  # 4 alphas are tried in each of 16 settings
+    assert resolves(RECIPE, "cpu") == 3 * (10 * (5 + 4) + 7 + 8)  # 4 alphas are tried in each of 10 settings
     assert resolves(RECIPE, "pixels") == 4
 
 
