@@ -5,7 +5,7 @@ Prints one line for every training, and for every objective what it chose, as `_
 
 import sys
 
-from shortlist_recipes._partial_labels_choice import OPTIMIZERS, OWN_OPTIONS, Setting
+from shortlist_recipes._partial_labels_choice import BEGINS_WITH, OPTIMIZERS, OWN_OPTIONS, Setting
 from shortlist_recipes.cells import train_model
 from shortlist_recipes.partial_labels import MAP, OBJECTIVES, config
 from shortlist_recipes.sources import data_folder
@@ -22,13 +22,11 @@ def best_setting(data: str, missing: float, objective: str) -> tuple[float, Sett
         print(f"{data} {missing} {objective}: {100 * found:.2f} {setting}", flush=True)
         return found
 
-    found = [(tried((optimizer, {})), place) for place, optimizer in enumerate(OPTIMIZERS)]
-    value, place = max(found, key=lambda pair: (pair[0], -pair[1]))
-    best: Setting = (OPTIMIZERS[place], {})
-    for options in OWN_OPTIONS.get(objective, ()):
-        if (other := tried((OPTIMIZERS[place], options))) > value:
-            value, best = other, (OPTIMIZERS[place], options)
-    return value, best
+    begin = BEGINS_WITH.get(objective, {})
+    plain = [(tried((optimizer, begin)), (optimizer, begin)) for optimizer in OPTIMIZERS]
+    optimizer = max(plain, key=lambda pair: pair[0])[1][0]
+    own = [(optimizer, begin | options) for options in OWN_OPTIONS.get(objective, ())]
+    return max([*plain, *((tried(setting), setting) for setting in own)], key=lambda pair: pair[0])
 
 
 def main(data: str, missing: str, *objectives: str) -> None:

@@ -1,12 +1,15 @@
 """The recipe partial-labels."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from shortlist_recipes import partial_labels_search
+from shortlist_recipes._partial_labels_choice import BEGINS_WITH, OPTIMIZERS, OWN_OPTIONS, Setting
 from shortlist_recipes._partial_labels_page import gains
-from shortlist_recipes.partial_labels import MISSING, OBJECTIVES, RECIPE, config, grid_of
+from shortlist_recipes.partial_labels import MAP, MISSING, OBJECTIVES, RECIPE, config, grid_of
 from shortlist_recipes.results import Record, Results
 from tests.recipes.smoke import SHARED, resolves, run_smoke
 
@@ -73,3 +76,30 @@ def test_imcl_at_paper_scale_is_the_published_program() -> None:
     assert (optimizer.name, optimizer.lr, optimizer.momentum, optimizer.decay, optimizer.eps) == (
         "rmsprop", 0.01, 0.9, 0.9, 1.0,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("best", "chosen"),
+    [
+        (None, (OPTIMIZERS[2], {"boost": 1.0})),
+        (OWN_OPTIONS["curriculum"][2], (OPTIMIZERS[2], {**BEGINS_WITH["curriculum"], **OWN_OPTIONS["curriculum"][2]})),
+    ],
+)
+def test_the_search_tries_own_options_with_the_best_optimizer(
+    best: dict[str, object] | None, chosen: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Validation results are made up: the third optimizer is best, and with it one of the options, or none."""
+    tried: list[Setting] = []
+
+    def trained(run: Setting) -> SimpleNamespace:
+        tried.append(run)
+        value = 0.5 * (run[0] == OPTIMIZERS[2]) + 0.1 * (best is not None and best.items() <= run[1].items())
+        own = run[1] != BEGINS_WITH["curriculum"]
+        record = {MAP: value - 0.2 * (own and value == 0.5)}
+        return SimpleNamespace(history=SimpleNamespace(records=[{MAP: 0.0}, record]))
+
+    monkeypatch.setattr(partial_labels_search, "config", lambda *args: args[-1])
+    monkeypatch.setattr(partial_labels_search, "train_model", trained)
+    value, found = partial_labels_search.best_setting("voc2012", 0.9, "curriculum")
+    assert (value, found) == (pytest.approx(0.5 if best is None else 0.6), chosen)
+    assert len(tried) == len(OPTIMIZERS) + len(OWN_OPTIONS["curriculum"])
