@@ -62,7 +62,7 @@ def truncated_entropy_loss(
         an answer counts as right if the label is among the k, and you want the plainest such loss: a label already in
         the top k is hardly pushed. k = 1 is cross-entropy for one label. Nothing pulls the k - 1 strongest rivals
         down: with noisy labels and a hidden layer one label can settle among the first k of every row. Look at how
-        often each label is there; smooth_topk_loss, k = 2, a warm-up or no hidden layer are the ways out.
+        often each label is there; smooth_topk_loss, k = 2, plain SGD or no hidden layer are the ways out.
 
     Needs:
         indices or label matrix, unknowns, shares
