@@ -18,6 +18,7 @@ from shortlist.checks import (
     holds_shares,
     in_compute_type,
     is_learned,
+    is_wrapped,
     raise_bad_index,
     raise_bad_label,
     transforms_active,
@@ -80,12 +81,48 @@ class RowLoss:
         sync: bool | None = None,
     ) -> Tensor:
         check_reduction(reduction)
+        alone = mask is None and weight is None and sample_weight is None
+        if alone and self._is_plain(scores, target, args, reduction) and world_size(sync) == 1:
+            assert isinstance(target, Tensor)
+            try:
+                return self._plain(scores, target, args, reduction)
+            except ops.BadTarget:  # told below, if it is one: -100 is unknown
+                target = unknown_as_minus_1(target) if target.ndim == 1 else target
         check_scores(scores)
         if (scores.is_cpu and not triton_takes(scores)) or not values_visible(scores):
             return self._told(scores, target, args, mask, weight, sample_weight, reduction, sync)
         device_flags.begin(self.name, scores.device)
         loss = self._told(scores, target, args, mask, weight, sample_weight, reduction, sync)
         device_flags.end(scores.device)
+        return loss
+
+    def _is_plain(self, scores: Tensor, target: Target, args: tuple[Any, ...], reduction: str) -> bool:
+        """Whether the native kernel can be called with what is given, all that would be checked asked at once.
+
+        A small batch would spend more time on its checks than in its kernel. What is plain passes every one of them but
+        the values of the target, which the kernel looks at; what is not may pass, too.
+        """
+        return (
+            self.kernel is not None
+            and not torch.compiler.is_compiling()
+            and type(reduction) is str
+            and not (self.of == "entries" and reduction == "none")
+            and not (self.per_label and args[0] is not None)
+            and type(scores) is Tensor
+            and scores.ndim == 2
+            and native_serves(scores)
+            and _targets.is_plain(self.read, scores, target)
+            and self.kernel.native
+            and not transforms_active()
+            and not is_wrapped(scores)
+        )
+
+    def _plain(self, scores: Tensor, target: Tensor, args: tuple[Any, ...], reduction: str) -> Tensor:
+        assert self.kernel is not None
+        run, own = self.kernel.run, self.kernel.own
+        if scores.requires_grad and torch.is_grad_enabled():
+            return eager(_Call(self, run, reduction, own, args[own:], scores.dtype), scores, None, *args[:own], target)
+        loss: Tensor = run(scores, (target,), None, *args[:own], reduction, 0, False, *args[own:])[0]
         return loss
 
     @property

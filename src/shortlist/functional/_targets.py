@@ -26,6 +26,7 @@ from shortlist.checks import (
     check_shares,
     compute_type,
     is_index_target,
+    is_wrapped,
     mask_indices,
     raise_bad_label,
     transforms_active,
@@ -38,6 +39,19 @@ from shortlist.labels.sparse_labels import SparseLabels, is_sparse
 
 Rows = tuple[Tensor, Tensor | SparseLabels, Tensor | None]
 Reader = Callable[[Tensor, Any, Tensor | None, Tensor | None, Tensor | None, bool], Rows]
+
+
+def is_plain(read: Reader, scores: Tensor, target: Any) -> bool:
+    """Whether ``read`` hands this target of (N, L) scores on a CPU to a native kernel as it is, nothing else given."""
+    if type(target) is not Tensor or not target.is_cpu or target.layout != torch.strided or target.is_nested:
+        return False
+    if is_wrapped(target) or scores.layout != torch.strided or scores.is_nested:
+        return False
+    if target.ndim == 1:
+        of_rows = read is indices or read is indices_or_matrix
+        return of_rows and target.dtype == torch.int64 and len(target) == len(scores)
+    of_labels = read is label_matrix or (read is indices_or_matrix and not target.is_floating_point())
+    return of_labels and target.dtype in ops.LABEL_TYPES and target.shape == scores.shape
 
 
 def at_the_door(scores: Tensor, target: Any) -> Any:

@@ -37,6 +37,7 @@ LABEL_TYPES = {
 }
 READS_SPARSE = hasattr(native, "sparse_targets")
 _SPARSE = {torch.int32: 6, torch.int64: 7}  # by the type of the indices
+_NUMBERS = {dtype: torch.empty((), dtype=dtype) for dtype in (torch.float32, torch.float64)}
 _Results = tuple[Tensor, Tensor, Tensor]
 
 
@@ -46,6 +47,7 @@ class Kernel(NamedTuple):
     run: Callable[..., Any]
     op: Callable[..., Any]
     name: str
+    own: int = 0  # of a loss: how many of its arguments are tensors of its own
 
     @property
     def native(self) -> bool:
@@ -168,20 +170,22 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
     ) -> tuple[Tensor, Tensor | None, Any]:
         if triton_takes(scores):
             return triton_kernel(name)(scores, target, weight, *args)
-        scores, labels = scores.contiguous(), [part.contiguous() for part in target]
-        own, (reduction, groups, with_grad, *values) = args[:extra], args[extra:]
+        scores, first = scores.contiguous(), target[0].contiguous()
+        reduction, groups, with_grad, *values = args[extra:]
         if weight is not None:
             weight = weight.contiguous()
-        if extra and own[0] is not None:
-            own = (own[0].contiguous(),)
-            values.append(own[0].data_ptr())
-        elif extra:
-            values.append(0)
-        loss, _ = _loss_outputs(scores, reduction, groups, False)
+        if extra:
+            own = None if args[0] is None else args[0].contiguous()
+            values.append(_address(own))
+        if groups or reduction == "none":
+            loss, _ = _loss_outputs(scores, reduction, groups, False)
+        else:  # the same in less time
+            loss = torch.empty_like(_NUMBERS[scores.dtype])
         grad = _gradient_like(scores) if with_grad else None
         rows, n = scores.shape
-        address, kind = labels[0].data_ptr(), LABEL_TYPES[labels[0].dtype] if labels[0].ndim == 2 else 0
-        if len(labels) > 1:
+        address, kind = first.data_ptr(), LABEL_TYPES[first.dtype] if first.ndim == 2 else 0
+        if len(target) > 1:
+            labels = [part.contiguous() for part in target]
             parts = array("q", [*[part.data_ptr() for part in labels], len(labels[1])])  # a SparseTarget
             address, kind = parts.buffer_info()[0], _SPARSE[labels[1].dtype]
         bad, factor = kernel(  # type: ignore[misc]
@@ -217,7 +221,7 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
         return loss, scores.new_empty((groups, 0)) if grad is None else grad, scale
 
     schema = f"{name}({', '.join(arguments)}) -> (Tensor, Tensor, Tensor)"
-    return Kernel(run, _define(schema, traceable, outputs).op, name)
+    return Kernel(run, _define(schema, traceable, outputs).op, name, extra)
 
 
 def _scale(scores: Tensor, groups: int) -> Tensor:
