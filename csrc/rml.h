@@ -10,6 +10,8 @@ namespace SHORTLIST_ISA {
 
 using shortlist::RmlOptions;
 
+inline double lesser(double a, double b) { return a < b ? a : b; }  // of numbers: std::fmin would be called for each label
+
 // Known scores that lie far apart, moved together: distances below `far` stay, larger ones become `far`. No pair on the
 // slope is further apart than that, and a difference of moderate numbers has all its digits.
 inline void gather(double* score, const int32_t* label, int64_t count, double far) {
@@ -22,7 +24,7 @@ inline void gather(double* score, const int32_t* label, int64_t count, double fa
   sort_ranked(known, count);
   double moved = 0;
   for (int64_t i = count - 1; i >= 0; --i) {
-    if (i + 1 < count) moved += std::fmin(known[i].value - known[i + 1].value, far);
+    if (i + 1 < count) moved += lesser(known[i].value - known[i + 1].value, far);
     score[known[i].label] = moved;
   }
 }
@@ -88,7 +90,7 @@ double rml_row(const LabelSides<T>& sides, int64_t n, const double* harmonic, co
   int64_t* from = counts.get<int64_t>(2 * (b.count + 2) + b.count);  // absent labels in bucket k and above
   int64_t *pushed = from + (b.count + 2), *place = pushed + (b.count + 2);
   at[0] = 0;
-  for (int64_t k = 1; k < b.count; ++k) at[k] = at[k - 1] + std::fmin(b.ascend[k] - b.ascend[k - 1], far);
+  for (int64_t k = 1; k < b.count; ++k) at[k] = at[k - 1] + lesser(b.ascend[k] - b.ascend[k - 1], far);
   fill(sum, b.count + 2, 0.0);
   fill(push, b.count + 2, 0.0);
   fill(from, b.count + 2, int64_t(0));
@@ -100,7 +102,7 @@ double rml_row(const LabelSides<T>& sides, int64_t n, const double* harmonic, co
     const int32_t k = bucket[i] = b.below(s);
     if (!k) continue;
     ++from[k];
-    sum[k] += at[k - 1] + std::fmin(s - b.ascend[k - 1], far);
+    sum[k] += at[k - 1] + lesser(s - b.ascend[k - 1], far);
   }
   for (int64_t k = b.count - 1; k >= 0; --k) {
     from[k] += from[k + 1];

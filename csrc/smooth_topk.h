@@ -5,15 +5,17 @@
 
 namespace SHORTLIST_ISA {
 
-// One row of the smooth loss; grad may be null. Returns the loss; the gradient is multiplied by `weight`.
+// One row of the smooth loss; grad may be null. Returns the loss; the gradient is multiplied by `weight`. chosen: the k + 1
+// largest, where they are known.
 template <class T>
-double smooth_topk_row(const T* s, int64_t n, int64_t y, int64_t k, double tau, double alpha, double weight, T* grad) {
+double smooth_topk_row(const T* s, int64_t n, int64_t y, int64_t k, double tau, double alpha, double weight, T* grad,
+                       const Top<T>* chosen = nullptr) {
   static thread_local Scratch rows, odds;
   T* x = rows.get<T>(padded(n));
   Peaks<T> peaks;
   if (finite_copy(s, n, x, peaks)) return kNaN<double>;
   const double own = x[y];
-  Top<T> top = select_top(x, n, k + 1, peaks);
+  Top<T> top = chosen ? *chosen : select_top(x, n, k + 1, peaks);
   drop(top, y, k);
   if (top.count < k) {  // fewer than k rivals: the label is always among the k
     if (grad) fill(grad, n, T(0));
@@ -48,7 +50,7 @@ double smooth_topk_row(const T* s, int64_t n, int64_t y, int64_t k, double tau, 
 }
 
 // log of the sum over k-subsets, and the marginals where asked for.
-template <class T> double subset_row(const T* s, int64_t n, int64_t k, T* marginals) {
+template <class T> double subset_row(const T* s, int64_t n, int64_t k, T* marginals, const Top<T>* chosen = nullptr) {
   static thread_local Scratch rows, odds;
   T* x = rows.get<T>(padded(n));
   Peaks<T> peaks;
@@ -56,7 +58,7 @@ template <class T> double subset_row(const T* s, int64_t n, int64_t k, T* margin
     if (marginals) fill(marginals, n, kNaN<T>);
     return kNaN<double>;
   }
-  Top<T> top = select_top(x, n, k, peaks);
+  Top<T> top = chosen ? *chosen : select_top(x, n, k, peaks);
   if (top.count < k) {  // no k-subset: its sum is 0; every usable label is certainly in
     if (marginals)
       for (int64_t j = 0; j < n; ++j) marginals[j] = x[j] > kMinusInf<T> ? T(1) : T(0);
@@ -76,13 +78,23 @@ template <class T> double subset_row(const T* s, int64_t n, int64_t k, T* margin
   return sum + swap.log_S0();
 }
 
-// float rows with k beyond float's range are computed in double.
-template <class F> auto through_double(const float* s, int64_t n, float* out, F&& body) {
-  static thread_local Scratch rows, outs;
+// float rows with k beyond float's range are computed in double; their `count` largest are found before, in half the time.
+template <class F> auto through_double(const float* s, int64_t n, int64_t count, float* out, F&& body) {
+  static thread_local Scratch rows, outs, narrow, values;
+  float* x = narrow.get<float>(padded(n));
+  Peaks<float> peaks;
+  Top<double> chosen{};
+  bool huge = finite_copy(s, n, x, peaks);  // or a NaN: what float bounds, double does not
+  for (const Vec<float>& part : peaks.part) huge = huge || bits<float>(part >= kMost<float>);
+  if (!huge) {
+    const Top<float> top = select_top(x, n, count, peaks);
+    chosen = {values.get<double>(padded(count + 1)), top.index, top.count, top.sorted};
+    for (int64_t i = 0; i < top.count; ++i) chosen.value[i] = top.value[i];
+  }
   double* wide = rows.get<double>(n);
   double* result = out ? outs.get<double>(n) : nullptr;
   for (int64_t j = 0; j < n; ++j) wide[j] = s[j];
-  const double value = body(wide, result);
+  const double value = body(wide, result, huge ? nullptr : &chosen);
   for (int64_t j = 0; out && j < n; ++j) out[j] = float(result[j]);
   return value;
 }
@@ -102,8 +114,8 @@ template <class T> void smooth_topk(LossCall& call, const shortlist::SmoothTopKO
       const double share = share_of(call, row, weight);
       if constexpr (sizeof(T) == 4) {
         if (k > kFloatDegree && tau > 0)
-          loss = through_double(s, call.n, grad, [&](const double* wide, double* out) {
-            return smooth_topk_row(wide, call.n, y, k, tau, alpha, share, out);
+          loss = through_double(s, call.n, k + 1, grad, [&](const double* wide, double* out, const Top<double>* top) {
+            return smooth_topk_row(wide, call.n, y, k, tau, alpha, share, out, top);
           });
         else loss = smooth_topk_row(s, call.n, y, k, tau, alpha, share, grad);
       } else {
@@ -121,8 +133,8 @@ template <class T> void subset_sums(const Rows& rows, const shortlist::SubsetSum
     T* p = call.with_marginals ? row_of<T>(call.marginals, row, n) : nullptr;
     if constexpr (sizeof(T) == 4) {
       if (k > kFloatDegree) {
-        call.log_sum[row] = through_double(s, n, p, [&](const double* wide, double* out) {
-          return subset_row(wide, n, k, out);
+        call.log_sum[row] = through_double(s, n, k, p, [&](const double* wide, double* out, const Top<double>* top) {
+          return subset_row(wide, n, k, out, top);
         });
         return;
       }

@@ -20,7 +20,16 @@ inline void exchange(Ranked& a, Ranked& b) {
   b = t;
 }
 
-inline void sort_ranked(Ranked* a, int64_t n) {  // heapsort
+inline void sort_ranked(Ranked* a, int64_t n) {  // heapsort; a few in turn, each into its place
+  if (n <= 32) {
+    for (int64_t i = 1; i < n; ++i) {
+      const Ranked one = a[i];
+      int64_t p = i;
+      for (; p > 0 && before(one, a[p - 1]); --p) a[p] = a[p - 1];
+      a[p] = one;
+    }
+    return;
+  }
   const auto sift = [a](int64_t root, int64_t end) {
     for (int64_t child; (child = 2 * root + 1) < end; root = child) {
       if (child + 1 < end && before(a[child], a[child + 1])) ++child;

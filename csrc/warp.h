@@ -71,10 +71,10 @@ inline Bars sort_bars(Ranked* bar, int64_t count) {
   const double span = b.ascend[count - 1] - b.ascend[0];
   b.per_unit = span > 0 && double(b.cells) / span < INFINITY ? double(b.cells) / span : 0.0;
   b.cell = cells.get<int32_t>(b.cells + 1);
-  for (int64_t i = 0, c = 0; c <= b.cells; ++c) {
-    while (i < count && b.cell_of(b.ascend[i]) < c) ++i;
-    b.cell[c] = int32_t(i);
-  }
+  int64_t c = 0;
+  for (int64_t i = 0; i < count; ++i)
+    for (const int64_t own = b.cell_of(b.ascend[i]); c <= own; ++c) b.cell[c] = int32_t(i);
+  for (; c <= b.cells; ++c) b.cell[c] = int32_t(count);
   return b;
 }
 
