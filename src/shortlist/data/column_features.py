@@ -124,7 +124,7 @@ def _far(values: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> dict[in
     """The columns that hold numbers far from all others (a slip, or -9999 for blank), and where to cut them off: they
     would leave nothing of what the others tell apart."""
     sample = values[:: max(1, len(values) // _SAMPLE)].astype(np.float64)
-    blank = np.isnan(sample).any(0)
+    blank: NDArray[np.bool_] = np.logical_or.reduce(np.isnan(sample), axis=0)
     found = {}
     bounds = np.quantile(sample, [0.05, 0.95], axis=0).T if len(sample) else np.zeros((values.shape[1], 2))
     for column in range(values.shape[1]):
