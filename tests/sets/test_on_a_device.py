@@ -6,6 +6,7 @@ GPU, whose softmax and exp round differently: there, nearly all sets are.
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def same(device: str, found: LabelSets, expected: LabelSets) -> bool:
 def test_sets_are_those_of_the_cpu_and_scores_stay_on_the_device(rule: SetRule, kind: str, device: str) -> None:
     if kind == "masked" and "none" in repr(rule) and "false-positives" in repr(rule):
         pytest.skip("a threshold of -inf lists every label")
-    scores, (target, facts) = scores_of(kind), facts_of(rule)
+    scores, (target, facts), rule = scores_of(kind), facts_of(rule), deepcopy(rule)
     rule.fit(scores, target, **facts)
     try:
         expected = rule.predict(scores, **facts)
@@ -107,7 +108,7 @@ def test_sets_are_those_of_the_cpu_and_scores_stay_on_the_device(rule: SetRule, 
 @every_rule
 @pytest.mark.filterwarnings("ignore")
 def test_targets_on_the_host_and_blocks_of_rows(rule: SetRule, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    scores, (target, facts) = scores_of("ties"), facts_of(rule)
+    scores, (target, facts), rule = scores_of("ties"), facts_of(rule), deepcopy(rule)
     rule.fit(scores, target, **facts)
     if getattr(rule, "threshold", 0) is None:
         pytest.skip("no threshold keeps the promise")
