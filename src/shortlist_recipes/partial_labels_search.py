@@ -5,6 +5,7 @@ Prints one line for every training, and for every objective what it chose, as `_
 
 import sys
 
+from shortlist.errors import MissingFileError, ShortlistError
 from shortlist_recipes._partial_labels_choice import BEGINS_WITH, OPTIMIZERS, OWN_OPTIONS, Setting
 from shortlist_recipes.cells import train_model
 from shortlist_recipes.partial_labels import MAP, OBJECTIVES, config
@@ -17,7 +18,13 @@ def best_setting(data: str, missing: float, objective: str) -> tuple[float, Sett
     """The best of the optimizers, and then of the objective's own options."""
 
     def tried(setting: Setting) -> float:
-        trained = train_model(config("cpu", data_folder(), data, missing, objective, SEED, setting))
+        try:
+            trained = train_model(config("cpu", data_folder(), data, missing, objective, SEED, setting))
+        except MissingFileError:
+            raise
+        except ShortlistError as error:  # the loss became nan, say: this setting is no good
+            print(f"{data} {missing} {objective}: {error} {setting}", flush=True)
+            return 0.0
         found = float(max(record[MAP] for record in trained.history.records))
         print(f"{data} {missing} {objective}: {100 * found:.2f} {setting}", flush=True)
         return found

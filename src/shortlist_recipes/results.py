@@ -75,6 +75,21 @@ class Results:
                 found.append(factor * (first - second))
         return found
 
+    def differences(self, name: str, other: str, factor: float = 100.0, **keys: Any) -> list[float]:
+        """Differences between two numbers of the same records, seed by seed.
+
+        >>> records = [Record({"seed": seed}, {"ten": 0.5 + seed / 10, "one": 0.5}, 1.0) for seed in (0, 1)]
+        >>> [round(difference, 6) for difference in Results(records).differences("ten", "one")]
+        [0.0, 10.0]
+        """
+        here = self.where(**keys)
+        found = []
+        for (seed,) in here.each("seed"):
+            first, second = (here.mean(which, seed=seed) for which in (name, other))
+            if first is not None and second is not None:
+                found.append(factor * (first - second))
+        return found
+
     def curves(self, name: str, **keys: Any) -> list[list[float]]:
         """A list of numbers from every record that has it."""
         found = [r.numbers.get(name) for r in self.where(**keys).records]

@@ -142,11 +142,13 @@ def findings(results: Results) -> list[str]:
     each = {f"{100 * share:g} %": gains for share, gains in _share_gains(compared).items()}
     if each:
         sentences.append(f"Top-5 accuracy of {SMOOTH} against {CROSS}, by the share of the data: {verdicts(each)}.")
-    by_subsets = [subsets - softmax for _, _, _, softmax, subsets in _crops(results)]
-    if by_subsets and min(by_subsets) < 0.2:
-        sentences.append(
-            f"Subset marginals do not gain 0.2 points everywhere: {min(by_subsets):+.2f} to {max(by_subsets):+.2f}."
-        )
+    for objective in OBJECTIVES:
+        crops = {f"{100 * share:g} %": subsets for share, name, _, subsets in _crops(results) if name == objective}
+        if crops:
+            sentences.append(
+                f"{objective}, ten crops: top-5 accuracy by subset marginals against softmax, by the share of the "
+                f"images: {verdicts(crops)}."
+            )
     return sentences
 
 
@@ -162,8 +164,8 @@ def overview(results: Results) -> list[Texts]:
         caption = f"{SMOOTH} against {CROSS}, in points of top-5 accuracy, {SEED_BY_SEED}"
         tables.append(Texts(header, rows, caption=caption))
     crops = [
-        [f"{100 * share:g} %", objective, f"{softmax - one:+.2f}", f"{subsets - softmax:+.2f}"]
-        for share, objective, one, softmax, subsets in _crops(results)
+        [f"{100 * share:g} %", objective, signed(softmax), signed(subsets)]
+        for share, objective, softmax, subsets in _crops(results)
     ]
     header = [
         "share of the images",
@@ -172,7 +174,7 @@ def overview(results: Results) -> list[Texts]:
         "subset marginals against it",
     ]
     if crops:
-        tables.append(Texts(header, crops, 2, "Ten crops, in points of top-5 accuracy"))
+        tables.append(Texts(header, crops, 2, f"Ten crops, in points of top-5 accuracy, {SEED_BY_SEED}"))
     return tables
 
 
@@ -188,15 +190,13 @@ def _share_gains(compared: Results) -> dict[float, list[float]]:
     }
 
 
-def _crops(results: Results) -> list[tuple[float, str, float, float, float]]:
-    """Share, objective, and the accuracy from one crop, from ten by softmax and by subset marginals."""
+def _crops(results: Results) -> list[tuple[float, str, list[float], list[float]]]:
+    """Share, objective, and what ten crops gain by softmax over one crop, and by subset marginals over softmax."""
     found = []
     for share, objective in _with(results, "subsets").each("share", "objective"):
-        one, softmax, subsets = (
-            100 * (results.mean(name, part="images", share=share, objective=objective) or 0.0)
-            for name in ("one crop", "softmax", "subsets")
-        )
-        found.append((share, objective, one, softmax, subsets))
+        here = results.where(part="images", share=share, objective=objective)
+        softmax, subsets = here.differences("softmax", "one crop"), here.differences("subsets", "softmax")
+        found.append((share, objective, softmax, subsets))
     return found
 
 

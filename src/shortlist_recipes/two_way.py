@@ -224,13 +224,14 @@ def _margin_finding(here: Results, name: str) -> str:
         s: {n: 100 * (here.mean(n, temperature=s[0], margin=s[1]) or 0.0) for n in (CLASS, "largest share")}
         for s in (PLAIN, temperature, margin)
     }
-    ahead = "better" if values[temperature][CLASS] > values[margin][CLASS] else "not better"
+    ours, theirs = ({"temperature": t, "margin": m} for t, m in (temperature, margin))
+    gains = here.gains(CLASS, ours, theirs)
     return (
         f"{name}, two-way: validation data chooses temperature {temperature[0]:g}, test {CLASS} "
         f"{values[temperature][CLASS]:.2f} %, and margin {margin[1]:g}, {values[margin][CLASS]:.2f} %; with neither it "
-        f"is {values[PLAIN][CLASS]:.2f} %. The temperature is {ahead} than the margin. Of the gradient, the present "
-        f"label with the largest share gets {values[temperature]['largest share']:.0f} %, with the margin "
-        f"{values[margin]['largest share']:.0f} %, with neither {values[PLAIN]['largest share']:.0f} %."
+        f"is {values[PLAIN][CLASS]:.2f} %. Temperature against margin, {SEED_BY_SEED}: {signed(gains)} points. Of "
+        f"the gradient, the present label with the largest share gets {values[temperature]['largest share']:.0f} %, "
+        f"with the margin {values[margin]['largest share']:.0f} %, with neither {values[PLAIN]['largest share']:.0f} %."
     )
 
 

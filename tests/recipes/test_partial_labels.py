@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from shortlist import ShortlistError
 from shortlist_recipes import partial_labels_search
 from shortlist_recipes._partial_labels_choice import BEGINS_WITH, OPTIMIZERS, OWN_OPTIONS, Setting
-from shortlist_recipes._partial_labels_page import gains
+from shortlist_recipes._partial_labels_page import gains, group_gains_by_seed
 from shortlist_recipes.partial_labels import MAP, MISSING, OBJECTIVES, RECIPE, config, grid_of
 from shortlist_recipes.results import Record, Results
 from tests.recipes.smoke import SHARED, resolves, run_smoke
@@ -57,6 +58,20 @@ def test_gains_are_taken_seed_by_seed() -> None:
     assert gains(Results(records), "imcl") == pytest.approx([10.0, -5.0])
 
 
+def test_the_gain_of_a_group_of_labels_counts_every_seed_once() -> None:
+    records = [
+        Record({"data": "d", "missing": missing, "objective": name, "seed": seed}, {"groups": groups}, 1.0)
+        for missing, seed, name, groups in (
+            (0.9, 0, "binary", [0.5, 0.5]), (0.9, 0, "imcl", [0.6, None]),
+            (0.4, 0, "binary", [0.5, 0.5]), (0.4, 0, "imcl", [0.8, 0.6]),
+            (0.9, 1, "binary", [0.5, 0.5]), (0.9, 1, "imcl", [0.5, 0.4]),
+        )
+    ]  # fmt: skip
+    first, second = group_gains_by_seed(Results(records), "d")
+    assert first == pytest.approx([20.0, 0.0])
+    assert second == pytest.approx([10.0, -10.0])
+
+
 def test_a_config_at_paper_scale_leaves_later_ones_as_they_are() -> None:
     before = config("cpu", SHARED, "bibtex", 0.6, "imcl", seed=0)
     config("paper", SHARED, "cub", 0.6, "imcl", seed=0)
@@ -103,3 +118,14 @@ def test_the_search_tries_own_options_with_the_best_optimizer(
     value, found = partial_labels_search.best_setting("voc2012", 0.9, "curriculum")
     assert (value, found) == (pytest.approx(0.5 if best is None else 0.6), chosen)
     assert len(tried) == len(OPTIMIZERS) + len(OWN_OPTIONS["curriculum"])
+
+
+def test_the_search_goes_on_where_a_training_diverges(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trained(run: Setting) -> SimpleNamespace:
+        if run[0] != OPTIMIZERS[1]:
+            raise ShortlistError("the loss became nan in epoch 2")
+        return SimpleNamespace(history=SimpleNamespace(records=[{MAP: 0.5}]))
+
+    monkeypatch.setattr(partial_labels_search, "config", lambda *args: args[-1])
+    monkeypatch.setattr(partial_labels_search, "train_model", trained)
+    assert partial_labels_search.best_setting("voc2012", 0.9, "lsep") == (0.5, (OPTIMIZERS[1], {}))

@@ -49,7 +49,11 @@ def made_up(train: float, test: float) -> Results:
     [
         (0.07, 0.005, ["training recall over vanilla is there for LML-20", "changes little, as published, for LML-20"]),
         (0.02, -0.01, ["is less, or not there at every K, for LML-20", "changes little, as published, for LML-20"]),
-        (-0.01, -0.05, ["is not there for LML-20", "more than 2 points, unlike what is published, for LML-20 (5.0)"]),
+        (
+            -0.01,
+            -0.05,
+            ["is not there for LML-20", "more than 2 points, unlike what is published, for LML-20 (-5.0 ± 0.0)"],
+        ),
     ],
 )
 def test_the_findings_say_whether_the_claim_holds(train: float, test: float, said: list[str]) -> None:
@@ -65,6 +69,8 @@ def test_a_gain_within_the_interval_is_not_decided() -> None:
         records.append(Record(record.keys, {name: value + more for name, value in record.numbers.items()}, 1.0))
     said = findings(Results(records))
     assert any("not decided (5 points lie within" in sentence and "for LML-20." in sentence for sentence in said)
+    change = "The test recall may change by 2 points or more, which is not decided (they lie within the 95 % interval"
+    assert f"{change} over seeds), for LML-20 (+5.0 ± 12.4); in brackets: where it changes most." in said
 
 
 def test_what_was_not_run_is_said() -> None:
