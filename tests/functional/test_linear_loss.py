@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import shortlist.functional as F
 from shortlist import kernels
 from shortlist.errors import ShortlistError
 from shortlist.functional._linear_head import Head
+from shortlist.labels import SparseLabels
 from tests.processes import run_two
 
 ROWS, SIZE, LABELS = 13, 5, 17
@@ -105,15 +107,19 @@ def assert_same(whole: list[Tensor], blocks: list[Tensor], tolerance: float) -> 
         torch.testing.assert_close(other, one, rtol=tolerance, atol=tolerance * size)
 
 
+EXACT = {torch.float64: 1e-10, torch.float32: 1e-5}
+
+
+@pytest.mark.parametrize("dtype", EXACT)
 @pytest.mark.parametrize("given", ["plain", "sample_weight", "mask", "one_mask", "weight"])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("name", ALL)
-def test_blocks_give_what_whole_scores_give(name: str, reduction: str, given: str) -> None:
+def test_blocks_give_what_whole_scores_give(name: str, reduction: str, given: str, dtype: torch.dtype) -> None:
     if reduction == "none" and name in COUPLED:
         pytest.skip("couples the rows of the batch")
     if given == "weight" and name not in INDEX:
         pytest.skip("class weights go with class indices")
-    sample_weight = numbers(ROWS, seed=30).abs()
+    sample_weight = numbers(ROWS, seed=30, dtype=dtype).abs()
     sample_weight[3] = 0
     mask = numbers(ROWS, LABELS, seed=31) > -1
     options = {
@@ -121,9 +127,9 @@ def test_blocks_give_what_whole_scores_give(name: str, reduction: str, given: st
         "sample_weight": {"sample_weight": sample_weight},
         "mask": {"mask": mask},
         "one_mask": {"mask": mask[0]},
-        "weight": {"weight": numbers(LABELS, seed=32).abs()},
+        "weight": {"weight": numbers(LABELS, seed=32, dtype=dtype).abs()},
     }[given]
-    assert_same(*both_ways(name, reduction=reduction, **options), tolerance=1e-10)
+    assert_same(*both_ways(name, dtype=dtype, reduction=reduction, **options), tolerance=EXACT[dtype])
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -146,6 +152,27 @@ def test_the_same_noise_whatever_the_blocks(name: str) -> None:
     values = [both_ways(name, memory=memory)[1] for memory in (1, FEW, 10**9)]
     for other in values[1:]:
         assert_same(values[0], other, tolerance=1e-12)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+@pytest.mark.parametrize("name", ["warp", "noised_topk"])
+def test_the_same_noise_from_the_generator_that_all_share(name: str, reduction: str) -> None:
+    """And with losses of rows, whose backward draws it again, what is drawn afterwards goes on where it was."""
+    loss, own = ALL[name]
+    found, after = [], []
+    for memory in (None, 1, FEW, 10**9):
+        x, weight = numbers(ROWS, SIZE).requires_grad_(), numbers(LABELS, SIZE, seed=10).requires_grad_()
+        torch.manual_seed(8)
+        if memory is None:
+            value = loss(linear(x, weight), target_of(name), reduction=reduction, **own)
+        else:
+            value = F.linear_loss(loss, x, weight, target_of(name), reduction=reduction, memory=memory, **own)
+        after.append(torch.rand(3))
+        found.append([value.detach(), *torch.autograd.grad(value.sum(), [x, weight])])
+        after.append(torch.rand(3))
+    for other in found[1:]:
+        assert_same(found[0], other, tolerance=1e-12)
+    assert all(torch.equal(one, other) for one, other in zip(after, after[:2] * 4, strict=True))
 
 
 def test_candidates_that_tie_are_those_of_whole_scores() -> None:
@@ -184,13 +211,14 @@ def test_a_second_backward_and_the_gradient_of_the_gradient() -> None:
     torch.testing.assert_close(curved, torch.autograd.grad(slope.square().sum(), weight)[0])
 
 
-def test_under_autocast_compile_and_func() -> None:
+@pytest.mark.parametrize("name", ["smooth_topk", "binary", "two_way", "expected_positive", "average_k"])  # every plan
+def test_under_autocast_compile_and_func(name: str) -> None:
     features, weight = numbers(ROWS, SIZE, dtype=torch.float32), numbers(LABELS, SIZE, seed=1, dtype=torch.float32)
     weight.requires_grad_()
-    target = target_of("smooth_topk")
+    target, (function, own) = target_of(name), ALL[name]
 
     def loss(x: Tensor, w: Tensor) -> Tensor:
-        return F.linear_loss(F.smooth_topk_loss, x, w, target, k=3, memory=FEW)
+        return F.linear_loss(function, x, (w, 2 * w) if name == "average_k" else w, target, memory=FEW, **own)
 
     plain = torch.autograd.grad(loss(features, weight), weight)[0]
     with torch.autocast("cpu", torch.bfloat16):
@@ -213,25 +241,39 @@ def test_without_gradients_nothing_is_kept() -> None:
 
 
 SAMPLED = ("warp", "noised_topk")  # each process draws noise of its own
-SHARED = [
-    (name, reduction, masked)
+Shared = tuple[str, str, bool, torch.dtype]
+SHARED: list[Shared] = [
+    (name, reduction, masked, dtype)
     for name in ALL
     if name not in SAMPLED
-    for reduction in ("mean", "sum")
+    for reduction in ("mean", "sum", "none")
+    if reduction != "none" or name not in COUPLED
     for masked in (False, True)
+    for dtype in EXACT
 ]
 SPLIT = 9  # of the rows: unequal shares
 
 
-def weights_of(name: str) -> list[Tensor]:
-    return [numbers(LABELS, SIZE, seed=seed).requires_grad_() for seed in ((1, 2) if name == "average_k" else (1,))]
+def heads_of(name: str, dtype: torch.dtype) -> list[list[Tensor]]:
+    """Weight and bias of each head."""
+    seeds = (1, 2) if name == "average_k" else (1,)
+    return [
+        [
+            numbers(LABELS, SIZE, seed=seed, dtype=dtype).requires_grad_(),
+            numbers(LABELS, seed=9 + seed, dtype=dtype).requires_grad_(),
+        ]
+        for seed in seeds
+    ]
 
 
-def shared_loss(name: str, reduction: str, masked: bool) -> tuple[Loss, Tensor, dict[str, Any]]:
+def shared_loss(name: str, reduction: str, masked: bool, dtype: torch.dtype) -> tuple[Loss, Tensor, dict[str, Any]]:
     loss, own = ALL[name]
     options = own | {"reduction": reduction}
+    if "pos_weight" in options:
+        options["pos_weight"] = options["pos_weight"].to(dtype)
     if masked:
-        options |= {"mask": numbers(ROWS, LABELS, seed=31) > -1, "sample_weight": numbers(ROWS, seed=30).abs()}
+        weight = numbers(ROWS, seed=30, dtype=dtype).abs()
+        options |= {"mask": numbers(ROWS, LABELS, seed=31) > -1, "sample_weight": weight}
     return loss, target_of(name), options
 
 
@@ -241,21 +283,26 @@ def shares(rank: int, address: str) -> None:
     rows = slice(0, SPLIT) if rank == 0 else slice(SPLIT, ROWS)
     torch.set_num_threads(1)
     found = {}
-    for case in SHARED:
+    for number, case in enumerate(SHARED):
         loss, target, options = shared_loss(*case)
-        weights = weights_of(case[0])
-        value = F.linear_loss(
-            loss,
-            numbers(ROWS, SIZE)[rows],
-            tuple(weights) if len(weights) == 2 else weights[0],
-            target[rows],
-            memory=FEW,
-            **{
-                name: value[rows] if isinstance(value, Tensor) and len(value) == ROWS else value
-                for name, value in options.items()
-            },
-        )
-        found[case] = [value.detach(), *torch.autograd.grad(value, weights)]
+        heads = heads_of(case[0], case[3])
+        x = numbers(ROWS, SIZE, dtype=case[3])[rows].requires_grad_()
+        weight, bias = ([head[part] for head in heads] for part in (0, 1))
+        own = {
+            name: value[rows] if isinstance(value, Tensor) and len(value) == ROWS else value
+            for name, value in options.items()
+        }
+        for form in ("whole", "sparse")[: target.ndim]:
+            value = F.linear_loss(
+                loss,
+                x,
+                tuple(weight) if len(heads) == 2 else weight[0],
+                target[rows] if form == "whole" else SparseLabels.from_dense(target[rows]),
+                bias=tuple(bias) if len(heads) == 2 else bias[0],
+                memory=FEW,
+                **own,
+            )
+            found[number, form] = [value.detach(), *torch.autograd.grad(value.sum(), [x, *weight, *bias])]
     torch.save(found, f"{address}-{rank}")
     dist.destroy_process_group()
 
@@ -263,13 +310,20 @@ def shares(rank: int, address: str) -> None:
 def test_two_processes_share_the_loss_of_the_global_batch(tmp_path: Path) -> None:
     address = str(tmp_path / "address")
     run_two(shares, address)
-    one, other = (torch.load(f"{address}-{rank}", weights_only=True) for rank in (0, 1))
-    for case in SHARED:
+    shares_of = [torch.load(f"{address}-{rank}", weights_only=True) for rank in (0, 1)]
+    for number, case in enumerate(SHARED):
         loss, target, options = shared_loss(*case)
-        weights = weights_of(case[0])
-        whole = loss(*[linear(numbers(ROWS, SIZE), weight) for weight in weights], target, **options)
-        means = [(a + b) / 2 for a, b in zip(one[case], other[case], strict=True)]  # as DDP averages
-        assert_same([whole.detach(), *torch.autograd.grad(whole, weights)], means, 1e-10)
+        heads, x = heads_of(case[0], case[3]), numbers(ROWS, SIZE, dtype=case[3]).requires_grad_()
+        whole = loss(*[linear(x, *head) for head in heads], target, **options)
+        parts = [head[part] for part in (0, 1) for head in heads]
+        exact = [whole.detach(), *torch.autograd.grad(whole.sum(), [x, *parts])]
+        apart = case[1] == "none"  # losses of rows stay with their process, and nobody averages
+        for form in ("whole", "sparse")[: target.ndim]:
+            one, other = (found[number, form] for found in shares_of)
+            value = torch.cat([one[0], other[0]]) if apart else (one[0] + other[0]) / 2  # as DDP averages
+            of_features = torch.cat([one[1], other[1]]) / (1 if apart else 2)
+            means = [(a + b) / (1 if apart else 2) for a, b in zip(one[2:], other[2:], strict=True)]
+            assert_same(exact, [value, of_features, *means], EXACT[case[3]])
 
 
 def given(**changes: Any) -> dict[str, Any]:
@@ -299,6 +353,14 @@ def given(**changes: Any) -> dict[str, Any]:
         ({"loss": F.average_k_loss}, "weight must be a pair"),
         ({"sample_weight": torch.ones(ROWS, requires_grad=True)}, "gives no gradient of sample_weight"),
         ({"features": numbers(ROWS, SIZE, dtype=torch.float32)}, "they must be of one type"),
+        ({"bias": numbers(LABELS, dtype=torch.float32)}, "float64 and bias torch.float32: they must be of one type"),
+        ({"loss": "lml"}, "takes a loss of shortlist.functional, got 'lml'"),
+        ({"loss": partial(F.smooth_topk_loss, tau=2.0)}, "takes a loss of shortlist.functional"),
+        ({"loss": torch.nn.functional.cross_entropy}, "takes a loss of shortlist.functional"),
+        (
+            {"loss": F.average_k_loss, "weight": (numbers(LABELS, SIZE),) * 2, "bias": (numbers(LABELS),) * 3},
+            "bias a pair or None",
+        ),
     ],
 )
 def test_says_what_is_wrong_in_terms_of_the_whole_batch(changes: dict[str, Any], words: str) -> None:
@@ -432,3 +494,18 @@ def test_blocks_have_the_memory_of_their_gradients_again(monkeypatch: pytest.Mon
     )
     assert len(seen) == 4
     assert len(set(seen)) == 1
+
+
+def test_no_labels_at_all_are_what_they_are_of_whole_scores() -> None:
+    x, weight = numbers(ROWS, SIZE), numbers(0, SIZE)
+    target = torch.zeros(ROWS, 0, dtype=torch.int8)
+    assert F.linear_loss(F.binary_loss, x, weight, target) == F.binary_loss(linear(x, weight), target) == 0
+
+
+def own_mean_loss(scores: Tensor, target: Tensor, *, reduction: str = "mean", sync: bool | None = None) -> Tensor:
+    return (scores.square() * (target == 1)).mean()
+
+
+def test_a_loss_that_forms_its_own_mean_is_refused() -> None:
+    with pytest.raises(ShortlistError, match="own_mean_loss forms a mean of its own"):
+        F.linear_loss(own_mean_loss, numbers(ROWS, SIZE), numbers(LABELS, SIZE), target_of("binary"))

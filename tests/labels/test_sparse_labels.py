@@ -97,3 +97,27 @@ def test_says_what_is_wrong(parts: tuple[list[int], ...], words: str) -> None:
         LabelSets([0], [], 3, rest=1)
     with pytest.raises(ShortlistError, match="values must be numbers, one for each of the 1 indices"):
         LabelSets([0, 1], [0], 3, values=[1, 1])
+
+
+@pytest.mark.parametrize("num_labels", [-1, 2.5, True])
+def test_the_number_of_labels_is_a_whole_one(num_labels: Any) -> None:
+    with pytest.raises(ShortlistError, match="num_labels must be a whole number"):
+        SparseLabels(torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64), torch.tensor([0]), num_labels)
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ((slice(None), slice(None, None, 2)), r"chosen by a range, as in \[:, 2:5\], got slice"),
+        ((slice(None), 3), r"chosen by a range, as in \[:, 2:5\], got 3"),
+        ((slice(None), torch.tensor([1])), r"chosen by a range"),
+        ((1, 2), "one after the other"),
+        ((slice(None), slice(None), slice(None)), "one after the other"),
+        (0, r"\[\[0\]\], not \[0\]"),
+        (torch.tensor(2), "chosen by a slice, a mask or positions"),
+    ],
+)
+def test_other_keys_are_refused(key: Any, words: str) -> None:
+    for labels in both():
+        with pytest.raises(ShortlistError, match=words):
+            labels[key]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 import shortlist.objectives.average_k as average_k
 import shortlist.objectives.loss_functions as loss_functions
@@ -47,3 +48,14 @@ def test_the_facts_of_a_run_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert prepare(config, parts=parts).facts["scores_by_blocks"] is False
     monkeypatch.setattr(loss_functions, "LARGE_SCORES", 16)
     assert prepare(config, parts=parts).facts["scores_by_blocks"] is True
+
+
+def test_a_function_that_does_not_know_of_other_processes_has_whole_scores() -> None:
+    def squares(scores: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+        return (scores.square() * (target == 1)).sum(-1).mean()
+
+    class Squares(LossFunctionObjective):
+        name, function, accepts = "squares", staticmethod(squares), ("label-matrix",)
+
+    objective = Squares(SIZE, 2**22)
+    assert not objective.by_blocks(ROWS)

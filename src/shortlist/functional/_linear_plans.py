@@ -139,6 +139,11 @@ class ByRows(Plan):
         scores, noted = head.scores(rows), NotedMean()
         with head.graph(scores):
             loss = self.loss(scores, self.target[rows], **self.of_rows(rows, reduction=noted, sync=False))
+        if not hasattr(noted, "observed"):
+            raise ShortlistError(
+                f"{self.loss.__name__} forms a mean of its own, which cannot be put together of blocks: linear_loss "
+                f"takes losses of shortlist.functional, and those made as CONTRIBUTING.md shows"
+            )
         head.add_of(loss, scores, rows, factor=noted.observed)
         return wide(loss.detach()), wide(noted.observed)
 

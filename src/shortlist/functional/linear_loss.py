@@ -102,7 +102,7 @@ def _by_blocks(
         flat_target = target
     else:
         check_tensor(features, target, "target")
-        flat_target = target.reshape(-1) if target.shape == shape else target.reshape(-1, labels)
+        flat_target = target.reshape(-1) if target.shape == shape else target.reshape(shape.numel(), labels)
     check_sample_weight(_unmade(features, labels), options.get("sample_weight"))
     flat_options = {name: _flat(name, value, shape, labels) for name, value in options.items()}
     plan = plan_of(loss, flat_target, flat_options, memory)
@@ -159,7 +159,8 @@ def _check_whole(features: Tensor, target: Tensor, labels: int) -> None:
 
 def _check_pairs(loss: Any, weight: Any, bias: Any) -> None:
     if loss is average_k_loss:
-        if not isinstance(weight, tuple | list) or len(weight) != 2 or isinstance(bias, Tensor):
+        pair_of_biases = bias is None or (isinstance(bias, tuple | list) and len(bias) == 2)
+        if not isinstance(weight, tuple | list) or len(weight) != 2 or not pair_of_biases:
             raise ShortlistError(
                 "average_k_loss has two heads: weight must be a pair (that of the set scores, that of the proposals), "
                 "and bias a pair or None"
@@ -184,13 +185,14 @@ def _check_head(features: Tensor, weight: Tensor, bias: Tensor | None) -> None:
         if bias.shape != weight.shape[:1]:
             raise ShortlistError(f"bias must have shape ({len(weight)},), one per label, got {tuple(bias.shape)}")
     autocast = torch.is_autocast_enabled(features.device.type)
-    if not autocast and (weight.dtype != features.dtype or (bias is not None and bias.dtype != features.dtype)):
-        raise ShortlistError(f"features are {features.dtype} and weight {weight.dtype}: they must be of one type")
+    for name, part in (("weight", weight), ("bias", bias)):
+        if not autocast and part is not None and part.dtype != features.dtype:
+            raise ShortlistError(f"features are {features.dtype} and {name} {part.dtype}: they must be of one type")
 
 
 def _check_options(loss: Any, options: dict[str, Any]) -> None:
-    known = inspect.signature(loss).parameters
-    if "reduction" not in known:
+    known = inspect.signature(loss).parameters if inspect.isfunction(loss) else {}
+    if "reduction" not in known or "sync" not in known:
         raise ShortlistError(f"linear_loss takes a loss of shortlist.functional, got {loss!r}")
     for name, value in options.items():
         if name not in known:

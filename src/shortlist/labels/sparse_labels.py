@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.checks import bad_label, values_visible
+from shortlist.checks import bad_label, values_visible, whole
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_set_inputs import as_positions, check_arrays
 from shortlist.labels.label_sets import LabelSets
@@ -59,6 +59,7 @@ class SparseLabels:
                 f"values must be one for each of the {len(indices)} indices, and one for the rest; got {len(values)}"
             )
         if values_visible(offsets, indices, values):
+            num_labels = whole(num_labels, "num_labels", 0)
             check_arrays(offsets, indices, num_labels)
             _check_values(values, offsets, indices)
         self.offsets = offsets.long()
@@ -163,10 +164,16 @@ class SparseLabels:
     def __getitem__(self, key: Any) -> SparseLabels:
         """Rows by a slice, a bool mask or positions; ``[:, slice]`` a range of labels."""
         if isinstance(key, tuple):
-            every, labels = key
-            if every != slice(None):
+            every, labels = key if len(key) == 2 else (None, None)
+            if not isinstance(every, slice) or every != slice(None):
                 raise ShortlistError("rows and labels of sparse labels are chosen one after the other")
+            if not isinstance(labels, slice) or labels.step not in (None, 1):
+                raise ShortlistError(f"labels of sparse labels are chosen by a range, as in [:, 2:5], got {labels!r}")
             return self._columns(*labels.indices(self.num_labels)[:2])
+        if isinstance(key, int) or getattr(key, "shape", None) == ():
+            raise ShortlistError(
+                f"rows of sparse labels are chosen by a slice, a mask or positions: [[{key}]], not [{key}]"
+            )
         if isinstance(key, slice) and key.step in (None, 1):
             begin, end, _ = key.indices(len(self))
             offsets = self.offsets[begin : max(begin, end) + 1]

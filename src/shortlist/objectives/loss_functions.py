@@ -79,7 +79,7 @@ class LossFunctionObjective(LinearObjective):
 
     def by_blocks(self, rows: int) -> bool:
         large = rows * self.num_labels > LARGE_SCORES
-        return large and "reduction" in inspect.signature(type(self).function).parameters
+        return large and {"reduction", "sync"} <= inspect.signature(type(self).function).parameters.keys()
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
         if not self.by_blocks(len(features)):
