@@ -25,7 +25,7 @@ OWN_OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
         {"schedule": (0.5, 0.9), "by": "share"},
     ),
     "fast0tag": ({"dim": 20}, {"dim": 300}),
-    "cnn-rnn": ({"hidden": 512}, {"max_labels": 20}, {"hidden": 512, "max_labels": 20}),
+    "cnn-rnn": ({"max_labels": 20},),  # hidden: 512 was 0.2 and 0.3 points better, and takes five times as long
     "two-way": ({"positive_temperature": 1.0}, {"positive_temperature": 2.0}, {"margin": 1.0}),
     "wsabie": ({"ball": 10.0}, {"exact": True}, {"ball": 10.0, "exact": True}),
 }
@@ -41,8 +41,10 @@ CHOSEN: dict[tuple[str, float], dict[str, Setting]] = {
         "fast0tag": (_adamw(1e-2, 1.0), {"dim": 300}),  # 71.5 %
         "latent-noise visual": (_sgd(1.0, 1e-2), {}),  # 82.0 %
         "latent-noise relevant": (_sgd(1.0, 1e-2), {}),  # 82.0 %
+        "cnn-rnn": (_adamw(1e-2, 1.0), {}),  # 79.4 %
         "two-way": (_adamw(1e-2, 10.0), {"margin": 1.0}),  # 79.8 %
         "lsep": (_adamw(1e-2, 10.0), {}),  # 77.8 %
+        "wsabie": (_adamw(1e-2, 10.0), {"exact": True}),  # 63.1 %
     },
     ("voc2012", 0.4): {
         "binary": (_adamw(1e-2, 10.0), {}),  # 86.7 %
@@ -54,7 +56,7 @@ CHOSEN: dict[tuple[str, float], dict[str, Setting]] = {
         "fast0tag": (_adamw(1e-2, 1.0), {"dim": 300}),  # 83.3 %
         "latent-noise visual": (_adamw(1e-2, 10.0), {}),  # 86.7 %
         "latent-noise relevant": (_adamw(1e-2, 10.0), {}),  # 86.7 %
-        "cnn-rnn": (_adamw(3e-3, 1e-2), {"hidden": 512}),  # 85.4 %
+        "cnn-rnn": (_adamw(3e-3, 1e-2), {}),  # 85.2 %
         "two-way": (_adamw(1e-2, 10.0), {"margin": 1.0}),  # 86.1 %
         "lsep": (_adamw(1e-2, 10.0), {}),  # 85.5 %
         "wsabie": (_adamw(1e-2, 10.0), {"ball": 10.0}),  # 83.2 %

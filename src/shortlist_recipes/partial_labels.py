@@ -248,10 +248,10 @@ RECIPE = Recipe(
         "ones alike; those of the 15 % of the training data that choose the epoch do not. Objectives are tuned by the "
         "same search on that validation data, with another seed than those of the table: the same optimizers, rates "
         "and weight decays for each, and then up to three settings of its own options (python -m "
-        f"shortlist_recipes.partial_labels_search). It was run for {tuned()}; the others have one setting that nobody "
-        "chose for them. In which settings curriculum labelling is searched was chosen by a look at 28 trainings on "
-        "the same validation data, which no other objective had. An earlier choice of defaults (latent noise's slow "
-        "reporter) had looked at VOC2012's validation part, which is the test data here.",
+        f"shortlist_recipes.partial_labels_search). It was run for {tuned()}; what is not named has one setting that "
+        "nobody chose for it. In which settings curriculum labelling is searched was chosen by a look at 28 trainings "
+        "on the same validation data, which no other objective had. An earlier choice of defaults (latent noise's "
+        "slow reporter) had looked at VOC2012's validation part, which is the test data here.",
     },
     rank=rank,
 )

@@ -6,7 +6,7 @@ _PROGRAM, _SUPPLEMENT = "hbdat/cvpr20_IMCL", "supplement of Huynh and Elhamifar 
 _CUB, _COCO = f"{_PROGRAM}, CUB_experiments", f"{_PROGRAM}, MSCOCO_experiments"
 _OPEN_IMAGES = f"{_PROGRAM}, OpenImages_experiments"
 _LINEAR = "a linear head on frozen features"
-_SEARCH = "chosen by one search on validation data for the objectives named above"
+_SEARCH = "chosen by one search on validation data, for what is named above"
 
 PROTOCOLS = (
     Protocol(
