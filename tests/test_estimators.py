@@ -235,6 +235,20 @@ def test_columns_of_one_kind_keep_their_common_scale_where_held_out_rows_say_so(
     np.testing.assert_allclose(model.predict_proba(x), softmax(scores, axis=1), atol=0.02)
 
 
+def test_too_large_scores_of_single_labels_are_divided_so_that_no_row_changes_its_class() -> None:
+    """More columns than rows, so that the classes fall apart whatever the strength, and some are more common."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(3, size=1080, p=[0.5, 0.3, 0.2])
+    x = rng.normal(size=(1080, 200))
+    x[:, :6] += rng.normal(size=(3, 6))[y]
+    model = SetClassifier(k=1, preprocess=None, random_state=0).fit(x[:80], y[:80])
+    stretch = model.history_[0]["stretch"]
+    assert stretch < 0.9
+    peer = LogisticRegression(C=1 / model.weight_decay_, tol=1e-6, max_iter=5000).fit(x[:80], y[:80])
+    np.testing.assert_array_equal(model.predict(x), peer.predict(x))
+    np.testing.assert_allclose(model.predict_proba(x), softmax(stretch * peer.decision_function(x), axis=1), atol=1e-3)
+
+
 def test_columns_of_very_different_units_are_standardised() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=200)

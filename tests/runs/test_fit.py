@@ -302,7 +302,7 @@ def test_a_run_on_mulans_arff_predicts_without_its_xml() -> None:
 
 def test_columns_of_yes_or_no_that_become_features_beside_the_label_are_told() -> None:
     Path("t.csv").write_text("a,new,sold\n1,1,0\n2,0,1\n3,1,1\n")
-    note = "yes or no as well, and features: 'new'; if they are labels, name all with --labels"
+    note = "yes or no as well, and features: 'new'; if they are labels, name all: --labels new,sold"
     assert note in guess_source("t.csv").notes
 
 

@@ -45,16 +45,15 @@ def fit_head(
         forms = one | forms if large <= _ONE_KIND * small else forms | one  # the likely one first
     curvatures = {form: Curvature.of(columns) for form, columns in forms.items()}
     start = zero_weights((inputs, target), len(names))
-    base = start[-1].clone()
-    form, stretch, scores, tried = _OWN_SCALE, 1.0, None, []
+    form, stretch, centre, scores, tried = _OWN_SCALE, 1.0, start[-1], None, []
     if weight_decay == "auto" and len(target) >= 2 * FOLDS:
         found = choose_strength(forms, curvatures, target, names, loss, single, seed)
-        form, strength, stretch, scores, tried = found.form, found.strength, found.stretch, found.scores, found.tried
-        start = found.start
+        form, strength, scores, tried = found.form, found.strength, found.scores, found.tried
+        stretch, centre, start = found.stretch, found.centre, found.start
     else:
         strength = USUAL if weight_decay == "auto" else float(weight_decay)
     solution = fit_linear(forms[form], target, start, loss, strength, curvatures[form], tolerance=_TOLERANCE)
-    weights, bias = stretch * solution.weights[:-1].T, stretched(solution.weights[-1], base, stretch)
+    weights, bias = stretch * solution.weights[:-1].T, stretched(solution.weights[-1], centre, stretch)
     if common_scale is not None and form == _ONE_SCALE:
         weights = weights * torch.from_numpy(common_scale)  # of the standardised columns again
     objective.load_state_dict({**objective.state_dict(), "head.weight": weights, "head.bias": bias})

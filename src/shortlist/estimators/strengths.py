@@ -10,7 +10,9 @@ likely form of the columns: these decide on very few rows, where chance speaks l
 
 Strong decay ranks well but makes scores too small, which the loss would punish. So the scores are first stretched away
 from the base rates, all by the one factor that suits the held-out rows best; the weights that stay are stretched alike.
-This is done for single labels and for binary cross-entropy.
+This is done for single labels and for binary cross-entropy. Where the best strength leaves scores of single labels that
+are too large, all are divided by one number in the end, which leaves every row its highest score: drawn to the base
+rates, rows would lean to the classes that happen to be common in training.
 """
 
 from __future__ import annotations
@@ -36,13 +38,14 @@ USUAL = 1.0  # where there are too few rows to choose
 
 @dataclass
 class Chosen:
-    """What did best on held-out rows: which form of the inputs, the strength, the stretch, scores of rows while they
-    were held out (stretched), weights to start from (not stretched); and what every strength tried lost. ``cost`` is
-    what is compared."""
+    """What did best on held-out rows: which form of the inputs, the strength, the stretch and the scores that it leaves
+    alone, scores of rows while they were held out (stretched), weights to start from (not stretched); and what every
+    strength tried lost. ``cost`` is what is compared."""
 
     form: str
     strength: float
     stretch: float
+    centre: Tensor
     cost: float
     scores: Tensor
     weights: list[Tensor]
@@ -79,7 +82,7 @@ def choose_strength(
         cost = lost * len(target) - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + (form != likely)
         reached = {"loss": lost, "precision_at_1": right / len(target)}
         tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, **reached})
-        attempts.append(Chosen(form, strength, stretch, cost, scores, weights, tried))
+        attempts.append(Chosen(form, strength, stretch, base, cost, scores, weights, tried))
         return attempts[-1]
 
     first = min((attempt(form, _FIRST, None) for form in forms), key=_cost)
@@ -92,7 +95,12 @@ def choose_strength(
             before = after
         if before is not first:
             break  # weaker was better than the first, so stronger is worse
-    return min(attempts, key=_cost)
+    best = min(attempts, key=_cost)
+    if single and best.stretch < 1:
+        unstretched, best.centre = stretched(best.scores, base, 1 / best.stretch), torch.zeros_like(base)
+        best.stretch = best_stretch(unstretched, best.centre, target, loss)[0]
+        best.scores = stretched(unstretched, best.centre, best.stretch)
+    return best
 
 
 def _cost(chosen: Chosen) -> float:
@@ -106,26 +114,26 @@ def _right(scores: Tensor, target: Tensor) -> int:
     return int(present.sum())
 
 
-def stretched(scores: Tensor, base: Tensor, stretch: float) -> Tensor:
-    """Scores, or biases, so many times as far from the base rates."""
-    return base + stretch * (scores - base)
+def stretched(scores: Tensor, centre: Tensor, stretch: float) -> Tensor:
+    """Scores, or biases, so many times as far from a centre: the base rates, or zero."""
+    return centre + stretch * (scores - centre)
 
 
 def best_stretch(
-    scores: Tensor, base: Tensor, target: Tensor, loss: Loss, stretches: bool = True
+    scores: Tensor, centre: Tensor, target: Tensor, loss: Loss, stretches: bool = True
 ) -> tuple[float, float]:
     """The stretch with the smallest loss, by halving where its slope changes sign, and the mean loss it leaves; unless
     something ``stretches``, it is 1."""
 
     def mean_loss(stretch: float) -> float:
-        return float(loss(stretched(scores, base, stretch), target)[0].sum()) / len(target)
+        return float(loss(stretched(scores, centre, stretch), target)[0].sum()) / len(target)
 
     if not stretches:
         return 1.0, mean_loss(1.0)
     low, high = _LEAST_DOUBLINGS, _MOST_DOUBLINGS
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        slope = (loss(stretched(scores, base, 2**middle), target)[1] * (scores - base)).sum()
+        slope = (loss(stretched(scores, centre, 2**middle), target)[1] * (scores - centre)).sum()
         low, high = (middle, high) if slope < 0 else (low, middle)
     return min(((stretch, mean_loss(stretch)) for stretch in (1.0, 2 ** ((low + high) / 2))), key=lambda one: one[1])
 

@@ -241,7 +241,10 @@ class _Table:
                 return found[place:]
         if len(found) > 1:
             shown = listed([repr(name) for name in found[:-1]])
-            self.notes.append(f"yes or no as well, and features: {shown}; if they are labels, name all with --labels")
+            self.notes.append(
+                f"yes or no as well, and features: {shown}; if they are labels, name all: "
+                f"--labels {shlex.quote(','.join(found))}"
+            )
         return []
 
     def _last_answers(self, names: Sequence[str]) -> list[str]:
