@@ -43,16 +43,23 @@ def _ways_finding(here: Results, which: str, k: int) -> list[str]:
 
 
 def overview(results: Results) -> list[Texts]:
-    """The best loss for each data set, way and K, and average-k against cross-entropy."""
-    losses, rows = results.where(part="losses"), []
+    """The best loss for each data set, way and K, and average-k against cross-entropy and against the others."""
+    losses, rows, against = results.where(part="losses"), [], []
+    others = [o for (o,) in losses.each("objective") if o not in ("cross-entropy", "average-k")]
     for which, way, k in losses.each("data", "way", "k"):
         here = losses.where(data=which, way=way, k=k)
         means = {o: 100 * (here.mean("accuracy", objective=o) or 0.0) for (o,) in here.each("objective")}
         best = max(means, key=means.__getitem__)
         gain, few = (signed(here.gains(name, OURS, CROSS)) for name in ("accuracy", "few"))
         rows.append([which, way, str(k), f"{best}, {means[best]:.2f} %", gain, few if which == LONG_TAILED else ""])
+        gains = [signed(here.gains("accuracy", OURS, {"objective": other})) for other in others]
+        against.append([which, way, str(k), *gains])
     header = ["data", "way", "K", "highest mean", "average-k - cross-entropy", "few-shot classes"]
-    return [Texts(header, rows, 4, f"Average-K accuracy; differences in points, {SEED_BY_SEED}")] if rows else []
+    tables = [Texts(header, rows, 4, f"Average-K accuracy; differences in points, {SEED_BY_SEED}")] if rows else []
+    if others:
+        caption = f"Average-k against the other losses, in points of average-K accuracy, {SEED_BY_SEED}"
+        tables.append(Texts(["data", "way", "K", *others], against, 3, caption))
+    return tables
 
 
 def _link_finding(losses: Results) -> list[str]:

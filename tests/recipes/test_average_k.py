@@ -7,10 +7,11 @@ import pytest
 
 from shortlist.objectives import OBJECTIVES
 from shortlist.sets import AverageK
-from shortlist_recipes._average_k_page import BALANCED, LONG_TAILED, ONE_RATE, TUNED
+from shortlist_recipes._average_k_page import BALANCED, LONG_TAILED, ONE_RATE, TUNED, findings, overview
 from shortlist_recipes._average_k_sets import GROUPS, set_accuracies, weights_of_test
 from shortlist_recipes.average_k import CHOSEN, PAPER, RECIPE, best_on_validation, config, with_alpha
 from shortlist_recipes.cells import train_model
+from shortlist_recipes.results import Record, Results
 from tests.recipes.smoke import SHARED, resolves, run_smoke
 
 
@@ -84,3 +85,25 @@ def test_cpu_scale_has_all_groups_of_shots() -> None:
 @pytest.mark.parametrize("name", CHOSEN[BALANCED])
 def test_every_objective_compares_rows_by_softmax_as_the_papers_algorithm_does(name: str) -> None:
     assert OBJECTIVES.find(name).link == "softmax"
+
+
+def test_average_k_is_compared_with_every_loss_seed_by_seed() -> None:
+    keys = {"part": "losses", "data": LONG_TAILED, "way": ONE_RATE, "k": 5}
+    sizes = {"cross-entropy": [0.0, 0.4], "average-k": [0.0, 0.3], "role": [0.0, 0.2]}
+    records = [
+        Record(
+            {**keys, "objective": objective, "seed": seed},
+            {"accuracy": accuracy + 0.1 * seed, "few": few, "sizes": sizes[objective]},
+            1.0,
+        )
+        for seed in (0, 1, 2)
+        for objective, accuracy, few in (("cross-entropy", 0.5, 0.2), ("average-k", 0.6, 0.1), ("role", 0.7, 0.1))
+    ]
+    first, second = overview(Results(records))
+    where = [LONG_TAILED, ONE_RATE, "5"]
+    assert [list(row) for row in first.rows] == [[*where, "role, 80.00 %", "+10.00 ± 0.00", "-10.00 ± 0.00"]]
+    assert list(second.header) == ["data", "way", "K", "role"]
+    assert [list(row) for row in second.rows] == [[*where, "-10.00 ± 0.00"]]
+    said = findings(Results(records))
+    assert any("40.0 % of the sets of cross-entropy and 30.0 % of those of average-k have one label" in s for s in said)
+    assert any("-10.00 ± 0.00 points (fewer in the paper)" in sentence for sentence in said)
