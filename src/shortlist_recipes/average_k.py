@@ -335,11 +335,12 @@ RECIPE = Recipe(
         "cpu": "Every loss is trained in two ways: with one rate of SGD for all, and its published options, as in the "
         "paper, and tuned, with the optimizer AdamW and a rate and options of its own, chosen on validation data for "
         "K = 5 and kept for the other K; in both, alpha is chosen on the validation data of each run. A network with "
-        "one hidden layer on frozen 256-dimensional features of 20,000 CIFAR-100 images instead of a DenseNet on the images, and a long-tailed choice of them (450 images of the "
-        "first class, 4 of the last) instead of Pl@ntNet-300K. Its validation data is as long-tailed; test data is "
-        "balanced, and weighted by the classes' training frequencies. Alpha and batch size: 10,000 images, 8 epochs, "
-        "of SGD for the batch size. Thresholds are on softmax scores, as in Algorithm 1; the column beside it has the "
-        "loss's own link, sigmoid for all but cross-entropy and noised-topk.",
+        "one hidden layer on frozen 256-dimensional features of 20,000 CIFAR-100 images instead of a DenseNet on the "
+        "images, and a long-tailed choice of them (450 images of the first class, 4 of the last) instead of "
+        "Pl@ntNet-300K. Its validation data is as long-tailed; test data is balanced, and weighted by the classes' "
+        "training frequencies. Alpha and batch size: 10,000 images, 8 epochs, of SGD for the batch size. Thresholds "
+        "are on softmax scores, as in Algorithm 1; the column beside it has the loss's own link, sigmoid for all but "
+        "cross-entropy and noised-topk.",
         "pixels": "A small convolutional network from random weights on 9,000 images, without augmentation.",
     },
     scales=("smoke", "cpu", "pixels", "paper"),
