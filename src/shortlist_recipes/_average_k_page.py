@@ -11,6 +11,7 @@ from shortlist_recipes.results import Results
 BALANCED, LONG_TAILED = "balanced", "long-tailed"
 ONE_RATE, TUNED = "one rate for all losses", "each loss tuned"
 OURS, CROSS = {"objective": "average-k"}, {"objective": "cross-entropy"}
+ALPHAS_TRIED = (0.1, 0.3, 1.0, 3.0)  # of which validation data chooses, for every K, way and seed
 
 
 def findings(results: Results) -> list[str]:
@@ -27,7 +28,21 @@ def findings(results: Results) -> list[str]:
                     sentences.append(f"{place}: average-k against cross-entropy: {verdicts(each)}.")
     for which, k in losses.each("data", "k"):
         sentences += _ways_finding(losses.where(data=which, k=k), which, k)
-    sentences += _link_finding(losses) + _size_findings(losses) + _sensitivity_findings(results)
+    sentences += _alpha_findings(losses) + _link_finding(losses) + _size_findings(losses)
+    return sentences + _sensitivity_findings(results)
+
+
+def _alpha_findings(losses: Results) -> list[str]:
+    """How often the chosen alpha is at an end of what was tried, so that another might do better."""
+    sentences = []
+    for (way,) in losses.each("way"):
+        chosen = losses.values("alpha", way=way)
+        ends = [f"{end:g} in {chosen.count(end)}" for end in (ALPHAS_TRIED[0], ALPHAS_TRIED[-1]) if end in chosen]
+        if ends:
+            sentences.append(
+                f"{way.capitalize()}: of alpha = {', '.join(f'{alpha:g}' for alpha in ALPHAS_TRIED)}, validation data "
+                f"chose an end, beyond which nothing was tried, in some runs: {' and '.join(ends)} of {len(chosen)}."
+            )
     return sentences
 
 

@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.runs.config import RunConfig
-from shortlist_recipes._average_k_page import BALANCED, LONG_TAILED, ONE_RATE, TUNED, figures, findings, overview
+from shortlist_recipes._average_k_page import (
+    ALPHAS_TRIED,
+    BALANCED,
+    LONG_TAILED,
+    ONE_RATE,
+    TUNED,
+    figures,
+    findings,
+    overview,
+)
 from shortlist_recipes._average_k_sets import GROUPS, set_accuracies
 from shortlist_recipes._published_training import densenet_on_cifar100, sgd, small_network_on_pixels
 from shortlist_recipes.cells import Cell, FunctionCell, Numbers, TrainCell, train_model
@@ -23,7 +32,6 @@ from shortlist_recipes.recipe import Recipe, Scale
 from shortlist_recipes.tables import Table, Value
 
 SEEDS = {"smoke": 1, "cpu": 3, "pixels": 2, "paper": 3}
-ALPHAS_TRIED = (0.1, 0.3, 1.0, 3.0)  # of which validation data chooses, for every K, way and seed
 ALPHAS = (0.001, 0.01, 0.1, 0.3, 1.0, 10.0, 100.0)
 BATCH_SIZES = (16, 64, 256, 1024)
 RATIO = 100.0  # of the largest to the smallest class, where the data is made long-tailed
