@@ -205,7 +205,7 @@ def check_indices(scores: Tensor, target: Tensor, *, wait: bool = False) -> Tens
         wide = unknown_as_minus_1(wide)
         bad = (wide < -1) | (wide >= n)
         device_flags.note(bad, device_flags.TARGET)
-        return torch.where(bad, -1, wide)
+        return wide.masked_fill_(bad, -1)
     if target.numel():
         bad = (wide < -1) | (wide >= n)
         if bool(bad.any()):
@@ -218,7 +218,7 @@ def check_indices(scores: Tensor, target: Tensor, *, wait: bool = False) -> Tens
 
 def unknown_as_minus_1(index: Tensor) -> Tensor:
     """Class indices, int64, in which an unknown row is -1, never -100."""
-    return torch.where(index == IGNORE_INDEX, -1, index)
+    return index.masked_fill(index == IGNORE_INDEX, -1)
 
 
 def check_index_shape(scores: Tensor, target: Tensor) -> None:
@@ -284,9 +284,11 @@ def check_label_matrix(scores: Tensor, target: Tensor, *, values: bool = True, w
     """A label matrix of the scores' shape holding exactly 1 (present), 0 (absent), -1 (unknown). ``wait`` as above."""
     check_label_matrix_shape(scores, target)
     if values and values_visible(target) and target.dtype != torch.bool and target.numel():
-        bad = (target != 0) & (target != 1)
-        if target.dtype != torch.uint8:  # whose 255 would equal -1
-            bad &= target != -1
+        bad = target > 1
+        if target.dtype != torch.uint8:
+            bad |= target < -1
+        if target.is_floating_point():
+            bad |= target != target.trunc()
         if not wait and device_flags.waits(target):
             device_flags.note(bad, device_flags.TARGET)
         elif bool(bad.any()):

@@ -131,6 +131,5 @@ def note(bad: Tensor, kind: int) -> None:
     if not bad.numel():
         return
     here, base = flag(bad.device, kind)
-    flat = bad.detach().flatten()
-    first = flat.to(torch.uint8).argmax() + base
-    torch.minimum(here, torch.where(flat.any(), first, NOTHING), out=here)
+    found, first = bad.detach().contiguous().view(torch.uint8).flatten().max(0)
+    torch.minimum(here, first.add_(base).masked_fill_(found == 0, NOTHING), out=here)

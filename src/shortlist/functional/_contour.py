@@ -17,6 +17,7 @@ most k enter): their logarithms and slopes are series in x_j, a few sums and a p
 """
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -45,15 +46,44 @@ def points(k: int, digits: float) -> int:
     return count + count % 2
 
 
-def swap_sums(scores: Tensor, k: int, scale: float, signs: tuple[float, float]) -> Swapped:
+class _Circle(NamedTuple):
+    """Rows as products over points of the circle."""
+
+    index: Tensor  # (rows, near) the labels of the largest scores,
+    looked_at: Tensor  # and u_j of the first k, x_j of the others
+    x: Tensor  # (rows, n) of the far labels, 0 for those that are looked at
+    t: Tensor  # (points,) half of the circle: the other half is conjugate
+    powers: Tensor  # (terms, points) (-t)^i / i
+    product: Tensor  # (rows, points) its share in a mean over the circle
+    log_scale: Tensor  # (rows, 1) what was taken out of it
+    log_tilt: Tensor
+    high: Tensor  # (rows,) the k-th largest score
+    top: Tensor  # (rows,) the sum of the k largest
+
+    def blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        """Some points at a time: 1 / (1 + y t) of what is looked at, (rows, near, 2 points) real."""
+        step = _points_at_once(self.looked_at)
+        for start in range(0, len(self.t), step):
+            at = slice(start, start + step)  # no name for what is given away: its memory is the next one's
+            yield (
+                slice(2 * start, 2 * (start + step)),
+                torch.view_as_real((self.looked_at.unsqueeze(-1) * self.t[at]).add_(1).reciprocal_()).flatten(-2),
+            )
+
+    def degrees(self) -> Tensor:
+        return torch.arange(1, len(self.powers) + 1, dtype=self.log_tilt.dtype, device=self.x.device)
+
+    def levers(self, share: Tensor) -> tuple[Tensor, Tensor]:
+        """What the real parts in `blocks` are multiplied with for the real part of the sum over points of share t / (1
+        + y t): for the labels that enter, and for those that leave, whose points are conjugate. (rows, 2 points, 1)."""
+        both = (share * self.t).conj(), share * self.t.conj()
+        entering, leaving = (torch.view_as_real(one.resolve_conj()).flatten(-2).unsqueeze(-1) for one in both)
+        return entering, leaving
+
+
+def _circle(scores: Tensor, k: int, scale: float) -> _Circle:
     """Of rows (rows, n) with at least k scores above -inf and none at +inf; their memory is used up."""
     n, double = scores.shape[-1], scores.dtype == torch.float64
-    if k == 1:  # softmax
-        high = scores.amax(-1, keepdim=True)
-        p = scores.sub_(high).mul_(scale).exp_()
-        total = p.sum(-1, keepdim=True)
-        log_sum, top = wide(total.squeeze(-1)).log(), high.squeeze(-1)
-        return Swapped((log_sum, torch.zeros_like(log_sum)), p.mul_(signs[0] / total), top, wide(top))
     times_k, single, doubled = (8, 9, 18) if k <= 8 else (4, 16, 34)  # labels that are looked at, terms of the series
     near = min(n, k + times_k * k + 1)
     best, index = scores.topk(near, dim=-1)
@@ -65,40 +95,118 @@ def swap_sums(scores: Tensor, k: int, scale: float, signs: tuple[float, float]) 
     log_u, log_x = wide((high - best[:, :k]) * scale), wide((best[:, k:] - low) * scale) - gap
     log_tilt = _tilt(log_u, log_x, x, gap)
     looked_at = torch.cat((log_u + log_tilt, log_x - log_tilt), dim=-1).exp_()
+    del log_u, log_x
     x.mul_((-gap - log_tilt).exp_().to(x.dtype))
 
     count = points(k, 1e-17 if double else 1e-10)
-    angle = torch.arange(count // 2 + 1, dtype=gap.dtype, device=gap.device) * (2 * math.pi / count)
-    t = torch.polar(torch.ones_like(angle), angle)  # the other half of the circle is conjugate
-    times = torch.full_like(angle, 2.0 / count)
-    times[:: count // 2] = 1.0 / count  # the first and the last are their own conjugates
+    # between the roots of unity: -1, where a factor 1 + y t may vanish, is none of them
+    angle = (torch.arange(count // 2, dtype=gap.dtype, device=gap.device) + 0.5) * (2 * math.pi / count)
+    t = torch.polar(torch.ones_like(angle), angle)
     terms = (doubled if double else single) if near < n else 0
-    step = -(-256 // near)  # points at a time: about as many numbers as the scores have
-    log_product = torch.cat([_log_product(looked_at, at, k) for at in t.split(step)], dim=-1)
+    degrees = torch.arange(1, terms + 1, dtype=gap.dtype, device=gap.device).unsqueeze(-1)
+    powers = torch.polar(1 / degrees.expand(terms, len(t)), (angle + math.pi) * degrees)
+    several = t.split(_points_at_once(looked_at))
+    log_product = torch.cat([_log_product(looked_at, at, k) for at in several], dim=-1)
     if terms:
-        sums, power = [x.sum(-1)], x.clone()
-        for _ in range(1, terms):
-            sums.append(power.mul_(x).sum(-1))
-        del power
-        degrees = torch.arange(1, terms + 1, dtype=gap.dtype, device=gap.device).unsqueeze(-1)
-        table = torch.polar(1 / degrees.expand(terms, len(t)), (angle + math.pi) * degrees)  # (-t)^i / i
-        log_product = log_product - wide(torch.stack(sums, -1)).to(t.dtype) @ table
-    at_one = log_product[:, :1].real
-    product = (log_product - at_one).exp_() * times
-    parts = [(product * t**d).real.sum(-1, keepdim=True) for d in (0, 1)]
-    log_sums = [(part.log() + at_one - d * log_tilt).squeeze(-1) for d, part in enumerate(parts)]
+        log_product = log_product - _power_sums(x.clone(), x, terms).to(t.dtype) @ powers
+    log_scale = log_product[:, :1].real
+    product = (log_product - log_scale).exp_() * (2 / count)
+    own = high.squeeze(-1).clone(), wide(best[:, :k]).sum(-1)
+    return _Circle(index, looked_at, x, t, powers, product, log_scale, log_tilt, *own)
 
+
+def _power_sums(power: Tensor, x: Tensor, terms: int) -> Tensor:
+    """The sums over labels of power x^i, i = 0 .. terms - 1: (rows, terms). Uses up the memory of ``power``."""
+    sums = [power.sum(-1)]
+    for _ in range(1, terms):
+        sums.append(power.mul_(x).sum(-1))
+    return wide(torch.stack(sums, -1))
+
+
+def swap_sums(scores: Tensor, k: int, scale: float, signs: tuple[float, float]) -> Swapped:
+    """Of rows (rows, n) with at least k scores above -inf and none at +inf; their memory is used up."""
+    if k == 1:  # softmax
+        high = scores.amax(-1, keepdim=True)
+        p = scores.sub_(high).mul_(scale).exp_()
+        total = p.sum(-1, keepdim=True)
+        log_sum, top = wide(total.squeeze(-1)).log(), high.squeeze(-1)
+        return Swapped((log_sum, torch.zeros_like(log_sum)), p.mul_(signs[0] / total), top, wide(top))
+    circle = _circle(scores, k, scale)
+    t, x, product = circle.t, circle.x, circle.product
+    parts = [(product * t**d).real.sum(-1, keepdim=True) for d in (0, 1)]
+    log_sums = [(part.log() + circle.log_scale - d * circle.log_tilt).squeeze(-1) for d, part in enumerate(parts)]
     share = product * (signs[0] / parts[0] + (signs[1] / parts[1]) * t)
-    entering, leaving = _slopes(looked_at, share, t, step)
-    exact = torch.cat((sum(signs) - leaving[:, :k], entering[:, k:]), dim=-1).to(x.dtype)
-    slopes = x
-    if terms:  # by Horner's rule
-        series = ((share @ table.T).real * -degrees.T).to(x.dtype)
-        slopes = x * series[:, -1:]
-        for degree in range(terms - 2, -1, -1):
-            slopes.add_(series[:, degree : degree + 1]).mul_(x)
-    own = high.squeeze(-1), wide(best[:, :k]).sum(-1)
-    return Swapped((log_sums[0], log_sums[1]), slopes.scatter_(-1, index, exact), *own)
+    entering, leaving = circle.levers(share)
+    into, out = _zeros(circle.looked_at[:, k:]), _zeros(circle.looked_at[:, :k])
+    for at, part in circle.blocks():
+        into.baddbmm_(part[:, k:], entering[:, at])
+        out.baddbmm_(part[:, :k], leaving[:, at])
+        del part
+    exact = torch.cat((out.neg_(), into), dim=-2).squeeze(-1).mul_(circle.looked_at)
+    exact[:, :k] += sum(signs)
+    slopes = _series(x, (share @ circle.powers.T).real.mul_(-circle.degrees()))
+    slopes.scatter_(-1, circle.index, exact.to(x.dtype))
+    return Swapped((log_sums[0], log_sums[1]), slopes, circle.high, circle.top)
+
+
+def marginal_slopes(scores: Tensor, k: int, direction: Tensor) -> Tensor:
+    """How the slopes of log S_0 by the scores change when the scores move in this direction; otherwise as above.
+
+    With y_j(t) = x_j t / (1 + x_j t), the chance p_j = mean E y_j changes by mean E ((D - mean E D) y_j + d_j y_j (1 -
+    y_j)), where D(t) = sum_j d_j y_j(t) is how fast the share E(t) grows; a label of the top leaves where others enter.
+    """
+    if k == 1:
+        p = scores.softmax(-1)
+        flow = p * direction
+        return flow.addcmul_(p, flow.sum(-1, keepdim=True), value=-1)
+    circle = _circle(scores, k, 1.0)
+    x, t, terms = circle.x, circle.t, len(circle.powers)
+    share = circle.product / circle.product.real.sum(-1, keepdim=True)
+    moved = wide(direction.gather(-1, circle.index)).mul_(circle.looked_at)
+    moves, found = moved.unsqueeze(-2), []
+    for _, part in circle.blocks():
+        found.append((moves[..., k:] @ part[:, k:], moves[..., :k] @ part[:, :k]))
+        del part
+    enter, leave = (torch.cat(parts, dim=-1).unflatten(-1, (-1, 2)).squeeze(1) for parts in zip(*found, strict=True))
+    grows = torch.view_as_complex(enter.contiguous()) * t - (torch.view_as_complex(leave.contiguous()) * t).conj()
+    if terms:
+        grows = grows - (_power_sums(direction * x, x, terms) * circle.degrees()).to(t.dtype) @ circle.powers
+    pull = share * (grows - (share * grows).real.sum(-1, keepdim=True))
+    levers = *circle.levers(pull), *circle.levers(share)
+    into, out, own_into, own_out = (_zeros(circle.looked_at[:, at]) for at in 2 * (slice(k, None), slice(k)))
+    for at, part in circle.blocks():
+        into.baddbmm_(part[:, k:], levers[0][:, at])
+        out.baddbmm_(part[:, :k], levers[1][:, at])
+        square = torch.view_as_complex(part.unflatten(-1, (-1, 2)))
+        square.square_()
+        own_into.baddbmm_(part[:, k:], levers[2][:, at])
+        own_out.baddbmm_(part[:, :k], levers[3][:, at])
+        del part, square
+    exact = torch.cat((out.neg_(), into), dim=-2).squeeze(-1).mul_(circle.looked_at)
+    exact.addcmul_(torch.cat((own_out, own_into), dim=-2).squeeze(-1), moved)
+    of_pull = (pull @ circle.powers.T).real.mul_(-circle.degrees())
+    of_share = (share @ circle.powers.T).real.mul_(-circle.degrees().square())
+    return _series(x, of_pull, of_share, direction).scatter_(-1, circle.index, exact.to(x.dtype))
+
+
+def _zeros(looked_at: Tensor) -> Tensor:
+    return torch.zeros_like(looked_at).unsqueeze(-1)
+
+
+def _points_at_once(looked_at: Tensor) -> int:
+    """Not more numbers than rows of a thousand scores have."""
+    return -(-200 // looked_at.shape[-1])
+
+
+def _series(x: Tensor, first: Tensor, second: Tensor | None = None, times: Tensor | None = None) -> Tensor:
+    """sum_i (first_i + second_i times) x^(i+1) by Horner's rule, as large as x is."""
+    total = torch.zeros_like(x)
+    for degree in range(first.shape[-1] - 1, -1, -1):
+        total.add_(first[:, degree : degree + 1].to(x.dtype))
+        if second is not None and times is not None:
+            total.addcmul_(times, second[:, degree : degree + 1].to(x.dtype))
+        total.mul_(x)
+    return total
 
 
 def _tilt(log_u: Tensor, log_x: Tensor, far: Tensor, gap: Tensor) -> Tensor:
@@ -121,12 +229,3 @@ def _log_product(looked_at: Tensor, t: Tensor, k: int) -> Tensor:
     """The logarithm of both products at these points, (rows, points): the k of the top have the conjugate point."""
     logs = (looked_at.unsqueeze(-1) * t).add_(1).log_()
     return logs[:, :k].sum(-2).conj() + logs[:, k:].sum(-2)
-
-
-def _slopes(looked_at: Tensor, share: Tensor, t: Tensor, step: int) -> Tensor:
-    """y times the mean of share t / (1 + y t) for each y, and the same at the conjugate points: (2, rows, labels)."""
-    both = torch.stack((share, share.conj()), dim=-1) * t.unsqueeze(-1)
-    total: Tensor | float = 0.0
-    for at, part in zip(t.split(step), both.split(step, dim=-2), strict=True):
-        total = total + ((looked_at.unsqueeze(-1) * at).add_(1).reciprocal_() @ part).real
-    return torch.as_tensor(total).movedim(-1, 0) * looked_at

@@ -43,14 +43,24 @@ class _Clamped(torch.autograd.Function):
         return upstream, None, None
 
 
+def huge(scores: Tensor) -> float:
+    """What an infinite score counts as: a quarter of the largest number, still one after a subtraction."""
+    return torch.finfo(scores.dtype).max / 4
+
+
+def softplus(x: Tensor) -> Tensor:
+    """log(1 + e^x) to the last digit at any x, without a gradient's memory."""
+    return torch.logaddexp(x, x.new_zeros(()))
+
+
 def finite(scores: Tensor) -> Tensor:
-    """+inf counts as huge: a quarter of the largest number, still one after a subtraction. Gradients pass unchanged."""
-    return _Clamped.apply(scores, _MINUS_INF, torch.finfo(scores.dtype).max / 4)
+    """+inf counts as `huge`. Gradients pass unchanged."""
+    return _Clamped.apply(scores, _MINUS_INF, huge(scores))
 
 
 def bounded(scores: Tensor, most: float | None = None) -> Tensor:
     """The same on both sides, for losses in which a label at -inf is low and not out of its row."""
-    most = torch.finfo(scores.dtype).max / 4 if most is None else most
+    most = huge(scores) if most is None else most
     return _Clamped.apply(scores, -most, most)
 
 

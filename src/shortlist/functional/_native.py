@@ -47,15 +47,15 @@ class Native:
         by_triton = self.has_twin and triton_serves(self.operator, scores, *tensors, *self.options())
         if not by_triton:
             scores = in_compute_type(scores)
-            if self.has_twin and not native_serves(scores) and not (self.lean and can_be_lean(scores)):
+            if self.has_twin and not native_serves(scores) and not (self.lean and can_be_lean(scores, True)):
                 return self.twin(scores, *tensors)
         return Traced.apply(self, scores, *tensors)[0] if traced() else eager(self, scores, *tensors)
 
 
-def can_be_lean(scores: Tensor) -> bool:
+def can_be_lean(scores: Tensor, in_double: bool) -> bool:
     """Whether losses may be computed with their gradient in PyTorch, which only the twin has derivatives of: not under
-    ``torch.func``, and not without float64."""
-    return not transforms_active() and scores.device.type != "mps"
+    ``torch.func``, and not on a device without float64 where that is asked for."""
+    return not transforms_active() and not (in_double and scores.device.type == "mps")
 
 
 class Eager(torch.autograd.Function):

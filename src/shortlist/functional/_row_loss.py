@@ -54,8 +54,12 @@ class RowLoss:
         spreads_nan: every score of a row counts, so that a NaN among them makes the row NaN; False where some are left
             out, and the twin sees to the others.
         per_label: its tensor has one number per label, not per row: where vmap may batch it the twin serves.
-        lean: ``lean(scores, target, with_grad, *args)`` gives what the twin does, and the gradient of each row's loss:
-            all in PyTorch, with fewer operations and less memory than differentiating the twin. Of class indices.
+        lean: the twin with a gradient of its own, in closed form: far fewer operations and less memory than
+            differentiating the twin. ``lean(scores, target, *args)`` gives each row's loss (of entries: their sum),
+            how much it counts, and its gradient in the scores, all 0 where nothing is observed. Of a "batch",
+            ``lean(scores, target, weight, reduction, *args)`` gives the reduced loss, its gradient and a factor that is
+            still to be multiplied with the gradient.
+        lean_in_double: that asks for float64, which not every device has.
         minds_mask: what is out of its row is not the same as unknown: only the twin knows of it, by ``mask=``.
     """
 
@@ -68,6 +72,7 @@ class RowLoss:
     per_label: bool = False
     minds_mask: bool = False
     lean: Callable[..., tuple[Tensor, Tensor, Tensor]] | None = None
+    lean_in_double: bool = False
 
     def __call__(
         self,
@@ -170,16 +175,16 @@ class RowLoss:
         """With labels that are known: class indices or a label matrix."""
         world = world_size(sync)
         allowed = (
-            self.kernel is not None
-            and not (is_learned(weight) or is_learned(sample_weight))
+            not (is_learned(weight) or is_learned(sample_weight))
             and not (self.of == "entries" and reduction == "none")
             and not (self.of == "batch" and world > 1)
             and not (self.minds_mask and mask is not None)
             and not (self.per_label and args[0] is not None and (is_learned(args[0]) or transforms_active()))
         )
-        by_triton = allowed and self.kernel is not None and triton_serves(self.kernel.name, scores, *args)
+        kernel = self.kernel if allowed else None
+        by_triton = kernel is not None and triton_serves(kernel.name, scores, *args)
         x = scores if by_triton else in_compute_type(scores)
-        native = by_triton or (allowed and self.kernel is not None and self.kernel.native and native_serves(x))
+        native = by_triton or (kernel is not None and kernel.native and native_serves(x))
         x, target, rows = self.read(x, given, mask, weight, sample_weight, native)
         shape = x.shape[:-1]
         if x.ndim != 2:
@@ -189,11 +194,11 @@ class RowLoss:
             rows = None if rows is None else rows.reshape(-1)
             if not self.per_label:
                 args = tuple(a.reshape(-1) if isinstance(a, Tensor) else a for a in args)
-        if native:
-            assert self.kernel is not None
-            loss = self._native(self.kernel, x, target, rows, reduction, args, shape, world)
-        elif self.lean is not None and allowed and can_be_lean(x):
+        if allowed and not native and self._leans(x, args):
             kernel = ops.Kernel(self._lean_kernel, self._lean_kernel, "")
+            native = True
+        if native:
+            assert kernel is not None
             loss = self._native(kernel, x, target, rows, reduction, args, shape, world)
         else:
             assert isinstance(target, Tensor)
@@ -267,27 +272,32 @@ class RowLoss:
             counts = counts * (weight if weight.ndim == counts.ndim else weight.unsqueeze(-1))
         return reduce_over_processes(losses, counts, reduction, world)
 
+    def _leans(self, scores: Tensor, args: tuple[Any, ...]) -> bool:
+        """Whether `lean` takes this: a tensor of one number per row (a k, a seed) is the twin's."""
+        per_row = not self.per_label and any(isinstance(value, Tensor) for value in args)
+        return self.lean is not None and not per_row and scores.numel() > 0 and can_be_lean(scores, self.lean_in_double)
+
     def _lean_kernel(
-        self,
-        scores: Tensor,
-        target: tuple[Tensor],
-        weight: Tensor | None,
-        reduction: str,
-        groups: int,
-        with_grad: bool,
-        *numbers: Any,
-    ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """What a kernel gives, by PyTorch: one group of rows."""
+        self, scores: Tensor, target: tuple[Tensor], weight: Tensor | None, *given: Any
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """What a kernel gives, by PyTorch: one group of rows, always with the gradient."""
         assert self.lean is not None
-        losses, observed, gradient = self.lean(scores, target[0], with_grad, *numbers)
-        losses = spread_nan(losses, scores, observed)
-        counts = observed.to(losses.dtype) if weight is None else observed * weight
-        if with_grad:
-            total = counts.sum() if reduction == "mean" else None
-            share = counts if total is None else counts / torch.where(total > 0, total, 1.0)
-            gradient.mul_(share.unsqueeze(-1))
-        loss = reduce_over_processes(losses, counts, str(reduction), 1)
-        return loss, gradient if with_grad else None, losses.new_ones(())
+        own = next(i for i, value in enumerate(given) if isinstance(value, str))
+        reduction, args = str(given[own]), (*given[:own], *given[own + 3 :])
+        scores = scores.contiguous()  # the same bits whatever the strides
+        if self.of == "batch":
+            return self.lean(scores, target[0], weight, reduction, *args)
+        losses, counts, gradient = self.lean(scores, target[0], *args)
+        if weight is not None:
+            out, counts = weight == 0, counts * weight
+            losses = (losses * weight).masked_fill_(out, 0.0)  # whatever an ignored row holds
+            gradient.mul_(weight.unsqueeze(-1)).masked_fill_(out.unsqueeze(-1), 0.0)
+        if reduction == "none":
+            return losses, gradient, counts
+        if reduction == "sum":
+            return losses.sum(), gradient, losses.new_ones(())
+        total = counts.sum(dtype=losses.dtype).clamp_(min=torch.finfo(losses.dtype).tiny)
+        return losses.sum() / total, gradient, total.reciprocal()
 
     def _native(
         self,

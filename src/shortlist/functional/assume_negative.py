@@ -6,7 +6,7 @@ from torch import Tensor
 
 from shortlist.checks import check_number
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded
+from shortlist.functional._frame import bounded, huge, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import is_label
 from shortlist.kernels import ops
@@ -30,8 +30,32 @@ def _assume_negative_twin(
     return torch.where(label, entries, 0.0).sum(-1) + absent, index >= 0
 
 
+def _assume_negative_lean(
+    scores: Tensor, index: Tensor, weighted: bool, label_smoothing: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, with the gradient; rows without a label weigh nothing."""
+    label, observed = index.clamp(min=0).unsqueeze(-1), index >= 0
+    times = 1 / max(scores.shape[-1] - 1, 1) if weighted else 1.0
+    wrong = scores.clamp(-huge(scores), huge(scores))
+    wrong.scatter_(-1, label, wrong.gather(-1, label).neg_())
+    cost = softplus(wrong)
+    if label_smoothing > 0:
+        cost.sub_(wrong, alpha=label_smoothing / 2)  # what the other answer costs is less by the score
+    slope = wrong.sigmoid_()
+    if label_smoothing > 0:
+        slope.sub_(label_smoothing / 2)
+    of_label, slope_of_label = cost.gather(-1, label).squeeze(-1), slope.gather(-1, label)
+    losses = cost.scatter_(-1, label, 0.0).sum(-1).mul_(times).add_(of_label)
+    return losses, observed, slope.mul_(times).scatter_(-1, label, slope_of_label.neg_())
+
+
 _LOSS = RowLoss(
-    ops.assume_negative, _assume_negative_twin, _targets.single_positive, spreads_nan=False, minds_mask=True
+    ops.assume_negative,
+    _assume_negative_twin,
+    _targets.single_positive,
+    spreads_nan=False,
+    minds_mask=True,
+    lean=_assume_negative_lean,
 )
 
 

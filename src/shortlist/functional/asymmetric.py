@@ -9,7 +9,7 @@ from torch import Tensor
 
 from shortlist.checks import check_not_negative, check_number
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded
+from shortlist.functional._frame import bounded, huge, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import largest_members
 from shortlist.kernels import ops
@@ -67,15 +67,79 @@ def _asymmetric_twin(
     if unknown_rule != IGNORE:
         assumed = target == -1 if mask is None else (target == -1) & mask
         if unknown_rule == SELECTIVE:
-            ignored = largest_members(scores, assumed, likelihood_topk)
-            assumed = assumed & ~(ignored if frequent is None else ignored | (frequent != 0))
+            assumed = _assumed(scores, assumed, frequent, likelihood_topk)
         gamma = torch.full_like(scores, gamma_neg).masked_fill(assumed, gamma_unknown)
         absent = absent | assumed
     entries = _asymmetric_entries(scores, present, absent, gamma_pos, gamma, clip, detach_focus)
     return entries, present | absent
 
 
-_LOSS = RowLoss(ops.asymmetric, _asymmetric_twin, _targets.label_matrix, of="entries", spreads_nan=False)
+def _assumed(scores: Tensor, unknown: Tensor, frequent: Tensor | None, likelihood_topk: int) -> Tensor:
+    """The unknown labels that count as absent: not the likeliest of their row, not those that are frequent."""
+    ignored = largest_members(scores, unknown, likelihood_topk)
+    return unknown & ~(ignored if frequent is None else ignored | (frequent != 0))
+
+
+def _gammas(
+    like: Tensor, present: Tensor, assumed: Tensor | None, gamma_pos: float, gamma_neg: float, gamma_unknown: float
+) -> Tensor:
+    gamma = torch.full_like(like, gamma_neg).masked_fill_(present, gamma_pos)
+    return gamma if assumed is None else gamma.masked_fill_(assumed, gamma_unknown)
+
+
+def _asymmetric_lean(
+    scores: Tensor,
+    target: Tensor,
+    frequent: Tensor | None,
+    gamma_pos: float,
+    gamma_neg: float,
+    gamma_unknown: float,
+    clip: float,
+    detach_focus: bool,
+    unknown_rule: int,
+    likelihood_topk: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each row the sum of its losses, how many entries count, and the gradient of the sum.
+
+    With v the probability of the wrong answer and c = -log(1 - v), the loss is v^gamma c; its slope in the logit of v is
+    v^gamma (v + gamma (1 - v) c).
+    """
+    x = scores.clamp(-huge(scores), huge(scores))
+    present, out, assumed = target == 1, target == -1, None
+    if unknown_rule != IGNORE:
+        assumed = out if unknown_rule == NEGATIVE else _assumed(x, out, frequent, likelihood_topk)
+        out = out & ~assumed
+    known = scores.shape[-1] - out.sum(-1, dtype=scores.dtype)
+    logit = torch.where(present, x.neg(), x).masked_fill_(out, float("-inf"))
+    del x, out
+    if clip > 0:  # of an absent label max(p - clip, 0), from here on by its logit
+        logit = torch.where(present, logit, F.softshrink(logit.sigmoid(), clip).logit_())
+    v, cost = logit.sigmoid(), softplus(logit)
+    del logit
+    powers = (gamma_pos, gamma_neg, gamma_unknown)
+    gamma = _gammas(v, present, assumed, *powers)
+    losses = torch.pow(v, gamma, out=gamma).mul_(cost).sum(-1)  # in the memory of gamma, made once more below
+    gamma = _gammas(v, present, assumed, *powers)
+    slope = v.clone() if detach_focus else cost.addcmul_(cost, v, value=-1).mul_(gamma).add_(v)
+    slope.mul_(torch.pow(v, gamma, out=gamma))
+    del gamma, cost
+    if clip > 0:
+        p = v + clip
+        p.addcmul_(p, p, value=-1).div_(v.addcmul_(v, v, value=-1).clamp_(min=torch.finfo(v.dtype).tiny))
+        slope.mul_(p.masked_fill_(present, 1.0))
+        del p
+    del v
+    return losses, known, torch.where(present, slope.neg(), slope)
+
+
+_LOSS = RowLoss(
+    ops.asymmetric,
+    _asymmetric_twin,
+    _targets.label_matrix,
+    of="entries",
+    spreads_nan=False,
+    lean=_asymmetric_lean,
+)
 SELECTIVE_LOSS = replace(_LOSS, per_label=True, minds_mask=True)
 
 

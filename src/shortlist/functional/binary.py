@@ -15,7 +15,7 @@ from shortlist.checks import (
 )
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded
+from shortlist.functional._frame import bounded, huge, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target, dense_labels
@@ -34,6 +34,22 @@ def _binary_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> t
     return _binary_entries(scores, target == 1, target == 0, pos_weight), target != -1
 
 
+def binary_lean(scores: Tensor, target: Tensor, pos_weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each row the sum of its losses, how many labels are known, and the gradient of the sum."""
+    sign = target.to(scores.dtype)
+    wrong = scores.clamp(-huge(scores), huge(scores))
+    wrong.addcmul_(wrong, sign, value=-2)  # the other way round where present
+    unknown = sign < 0
+    wrong.masked_fill_(unknown, float("-inf"))  # an ignored NaN stays ignored
+    cost = softplus(wrong)
+    slope = wrong.sigmoid_()
+    if pos_weight is not None:
+        times = torch.where(sign > 0, pos_weight, 1.0)
+        cost, slope = cost.mul_(times), slope.mul_(times)
+    known = scores.shape[-1] - unknown.sum(-1, dtype=scores.dtype)
+    return cost.sum(-1), known, slope.addcmul_(slope, sign, value=-2)
+
+
 def _shares_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> tuple[Tensor, Tensor]:
     """The expected losses of entries that are present with a probability."""
     known = target >= 0
@@ -45,7 +61,13 @@ def _shares_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> t
 
 _SHARES = RowLoss(None, _shares_twin, _targets.chances, of="entries", spreads_nan=False, per_label=True)
 _LOSS = RowLoss(
-    ops.binary, _binary_twin, _targets.label_matrix, of="entries", spreads_nan=False, per_label=True
+    ops.binary,
+    _binary_twin,
+    _targets.label_matrix,
+    of="entries",
+    spreads_nan=False,
+    per_label=True,
+    lean=binary_lean,
 )
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from shortlist.checks import LARGEST, check_not_negative, check_number, check_scores
 from shortlist.distributed import sum_over_processes
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded
+from shortlist.functional._frame import bounded, huge, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import check_couples_batch
 from shortlist.functional.reduction import reduce_over_processes
@@ -45,8 +45,32 @@ def _expected_positive_twin(
     return loss if reduction == "mean" else loss * total
 
 
+def _expected_positive_lean(
+    scores: Tensor, index: Tensor, counts: Tensor, reduction: str, k: float, beta: float, normalize: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, with the gradient."""
+    label, out = index.clamp(min=0).unsqueeze(-1), counts == 0
+    norm = scores.shape[-1] if normalize else 1
+    p = scores.clamp(-huge(scores), huge(scores)).masked_fill_(out.unsqueeze(-1), 0.0)
+    wrong = p.gather(-1, label).neg_().squeeze(-1)
+    p.sigmoid_()
+    total = counts.sum()
+    share = counts / total.clamp(min=torch.finfo(counts.dtype).tiny)
+    excess = ((share * p.sum(-1)).sum() - k).masked_fill_(total == 0, 0.0)
+    loss = (share * softplus(wrong)).sum() / norm + beta * excess.square() / norm**2
+    gradient = p.addcmul_(p, p, value=-1).mul_((share * (2 * beta / norm**2 * excess)).unsqueeze(-1))
+    gradient.scatter_add_(-1, label, (share * wrong.sigmoid_()).div_(-norm).unsqueeze(-1))
+    scale = total if reduction == "sum" else loss.new_ones(())
+    return loss * scale, gradient, scale
+
+
 _LOSS = RowLoss(
-    ops.expected_positive, _expected_positive_twin, _targets.single_positive, of="batch", minds_mask=True
+    ops.expected_positive,
+    _expected_positive_twin,
+    _targets.single_positive,
+    of="batch",
+    minds_mask=True,
+    lean=_expected_positive_lean,
 )
 
 

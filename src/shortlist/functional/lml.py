@@ -1,7 +1,7 @@
 """The Limited Multi-Label projection: sigmoid(s + nu) with nu chosen so that the row sums to k; and its likelihood."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -14,12 +14,13 @@ from shortlist.checks import (
     check_scores,
     check_tensor,
     in_compute_type,
+    transforms_active,
     values_visible,
     whole,
 )
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import balance, finite, split, wide
+from shortlist.functional._frame import balance, finite, huge, softplus, split, wide
 from shortlist.functional._native import Native
 from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import ops
@@ -102,7 +103,7 @@ class _Projection(Native):
         return (_centred(upstream * torch.sigmoid(t) * torch.sigmoid(-t), t, log_h),)
 
     def twin(self, scores: Tensor, k_rows: Tensor | None) -> Tensor:
-        if k_rows is None and self.k < scores.shape[-1]:
+        if k_rows is None and self.k < scores.shape[-1] and not transforms_active():
             return _Lean(self.k)(scores, None)
         # not sigmoid(t), whose derivative p (1 - p) has no digits left where p is near 1
         p = F.logsigmoid(_Shift.apply(scores, self.k if k_rows is None else k_rows)[0]).exp()
@@ -116,34 +117,99 @@ class _Lean(_Projection):
     has_twin: ClassVar[bool] = False
 
     def forward(self, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
-        k = self.k
-        scores = finite(scores)
-        largest, labels = scores.topk(k + 1, dim=-1)
-        few = largest[..., k:] == float("-inf")  # nothing to choose
-        largest = torch.where(few, 0.0, largest)
-        top, high, low, labels = largest[..., :k], largest[..., k - 1 : k], largest[..., k:], labels[..., :k]
-        v, gap = wide(high - top).exp(), wide(high - low)
-        r = (scores - low).exp().scatter(-1, labels, 0.0)
-        delta = balance(r, v, gap, _STEPS - (scores.dtype == torch.float32))
-        x = (delta - gap / 2).exp().to(r.dtype)
-        odds, leave = r * x, v * (-delta - gap / 2).exp()
+        k, found = self.k, _solve(scores.clamp(max=huge(scores)), self.k)
+        share, labels, few = found.shares(found.half), found.labels, found.few
+        leave = share[:, :k]
         # a label tied with the largest of the rest gets what that one gets, to the last bit
-        stay = torch.where(top == low, x / (1 + x), (1 / (1 + leave)).to(r.dtype))
-        p = (odds / (1 + odds)).scatter(-1, labels, stay)
-        h = (leave / (1 + leave) / (1 + leave)).to(r.dtype)  # 1 - p of the top has its digits here, not in p
+        stay = torch.where(found.tied, (found.delta - found.half).sigmoid_(), 1 - leave)
+        del found
+        p = share[:, k:].scatter(-1, labels, stay)
+        h = torch.addcmul(leave, leave, leave, value=-1)  # 1 - p of the top has its digits here, not in p
+        del share, leave
         if not values_visible(scores) or device_flags.waits(scores) or bool(few.any()):
-            certain = (scores > float("-inf")).to(p.dtype).masked_fill(scores.isnan().any(-1, keepdim=True), torch.nan)
-            p = torch.where(few, certain, p)
-            h = torch.where(few, 0.0, h)
+            p.masked_fill_(few, 0.0).masked_fill_(few & (scores > float("-inf")), 1.0)
+            h.masked_fill_(few, 0.0)
         return p, h, labels
 
     def backward(
         self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor, k_rows: Tensor | None
     ) -> tuple[Tensor, ...]:
         p, h_top, labels = kept
-        h = torch.addcmul(p, p, p, value=-1).scatter(-1, labels, h_top)
-        mean = (h * upstream).sum(-1, keepdim=True) / h.sum(-1, keepdim=True).clamp(min=torch.finfo(h.dtype).tiny)
-        return (h * (upstream - mean),)
+        h = torch.addcmul(p, p, p, value=-1).scatter_(-1, labels, h_top)
+        flow = h * upstream
+        mean = flow.sum(-1, keepdim=True) / h.sum(-1, keepdim=True).clamp_(min=torch.finfo(h.dtype).tiny)
+        return (flow.addcmul_(h, mean, value=-1),)
+
+
+class _Solved(NamedTuple):
+    """Rows in the frame of `_frame`: the k largest and then the row, the k at -inf, as distances from their pivots."""
+
+    distance: Tensor  # (rows, k + n) at most 0
+    sign: Tensor  # (k + n) -1 for the k largest: what delta adds to a distance
+    labels: Tensor  # (rows, k) of the k largest
+    delta: Tensor  # (rows, 1)
+    half: Tensor  # (rows, 1) of the gap between the pivots
+    tied: Tensor  # (rows, k) as large as the largest of the rest
+    few: Tensor  # (rows, 1) nothing to choose
+
+    def shares(self, half: Tensor) -> Tensor:
+        """How likely each of the k largest is to leave, and each of the rest to enter."""
+        return (self.distance - half).addcmul_(self.sign, self.delta).sigmoid_()
+
+
+_FAR = 40.0  # half a gap beyond which no denominator 1 + e^-half differs from 1
+
+
+def _solve(held: Tensor, k: int) -> _Solved:
+    """Newton's method for log(sum of the rest's shares) = log(sum of the top's); k below the number of labels."""
+    largest, labels = held.topk(k + 1, dim=-1)
+    top, labels = largest[:, :k], labels[:, :k]
+    high, low = largest[:, k - 1 : k], largest[:, k:]
+    distance = torch.cat((high - top, (held - low).scatter_(-1, labels, float("-inf"))), dim=-1)
+    sign = held.new_ones(distance.shape[-1])
+    sign[:k] = -1
+    half = (high - low).div_(2)
+    few = (low == float("-inf")) & ~largest[:, :1].isnan()  # a NaN is the largest of all
+    q = distance.exp()
+    delta = (q[:, :k].sum(-1, keepdim=True) / q[:, k:].sum(-1, keepdim=True)).log_().div_(2)
+    found = _Solved(distance, sign, labels, delta, half, top == low, few)
+    near = half.clamp(max=_FAR)
+    for _ in range(3 if held.dtype == torch.float32 else 4):
+        del q
+        q = found.shares(near)
+        out, into = q[:, :k].sum(-1, keepdim=True), q[:, k:].sum(-1, keepdim=True)
+        q.square_()
+        steady = q[:, :k].sum(-1, keepdim=True).div_(out).add_(q[:, k:].sum(-1, keepdim=True).div_(into))
+        delta.sub_(into.div_(out).log_().div_(2 - steady))
+    return found
+
+
+def _lml_loss_lean(scores: Tensor, target: Tensor, k_rows: None, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The loss of each row, whether it has a present label, and the gradient."""
+    indexed = target.ndim < scores.ndim
+    label, present = (target.clamp(min=0).unsqueeze(-1), target.unsqueeze(-1) >= 0) if indexed else (None, target == 1)
+    observed = present.any(-1, keepdim=True)
+    held = scores.masked_fill(~observed, 0.0).clamp_(max=huge(scores))
+    if k >= scores.shape[-1]:  # all are chosen
+        is_nan = held.isnan().any(-1, keepdim=True)
+        gradient = held.zero_().masked_fill_(is_nan, torch.nan)
+        return gradient[:, 0].clone(), observed.squeeze(-1), gradient
+    found = _solve(held, k)
+    del held
+    share = found.shares(found.half.clamp(max=_FAR))  # all alike too small by what is left out of the gap
+    share = share[:, k:].scatter(-1, found.labels, share[:, :k])
+    share.addcmul_(share, share, value=-1)  # the slope p (1 - p)
+    share.div_(share.sum(-1, keepdim=True))
+    wrong = (found.half - found.delta) - found.distance[:, k:]
+    wrong.scatter_(-1, found.labels, found.distance[:, :k] - (found.delta + found.half))
+    if label is not None:
+        wrong = wrong.gather(-1, label)
+    wrong.masked_fill_(~present, float("-inf")).masked_fill_(found.few, float("-inf"))
+    losses = softplus(wrong).sum(-1)
+    pull = wrong.sigmoid_()
+    share.mul_(pull.sum(-1, keepdim=True))
+    gradient = share.sub_(pull) if label is None else share.scatter_add_(-1, label, pull.neg_())
+    return losses, observed.squeeze(-1), gradient.masked_fill_(found.few, 0.0)
 
 
 def _lml_loss_twin(scores: Tensor, target: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
@@ -158,7 +224,7 @@ def _lml_loss_twin(scores: Tensor, target: Tensor, k_rows: Tensor | None, k: int
     return torch.where(t.detach().isinf().all(-1), 0.0, rows), observed
 
 
-_LOSS = RowLoss(ops.lml_loss, _lml_loss_twin, _targets.indices_or_matrix)
+_LOSS = RowLoss(ops.lml_loss, _lml_loss_twin, _targets.indices_or_matrix, lean=_lml_loss_lean)
 
 
 def _check_k(k: int | Tensor, scores: Tensor) -> tuple[int, Tensor | None]:

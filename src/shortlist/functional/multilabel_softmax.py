@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded
+from shortlist.functional._frame import bounded, huge
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import masked_logsumexp
 from shortlist.kernels import ops
@@ -20,7 +20,26 @@ def _multilabel_softmax_twin(scores: Tensor, target: Tensor) -> tuple[Tensor, Te
     return (gaps / count.clamp(min=1)).sum(-1), count.squeeze(-1) > 0
 
 
-_LOSS = RowLoss(ops.multilabel_softmax, _multilabel_softmax_twin, _targets.label_matrix, spreads_nan=False)
+def _multilabel_softmax_lean(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, with the gradient: the softmax less the uniform distribution over the present labels."""
+    share = (target == 1).to(scores.dtype)
+    count = share.sum(-1, keepdim=True)
+    observed = count > 0
+    share.div_(count.clamp_(min=1))
+    held = scores.clamp(-huge(scores), huge(scores)).masked_fill_((target == -1) | ~observed, -2 * huge(scores))
+    log_p = held.log_softmax(-1)
+    losses = torch.mul(log_p, share, out=held).sum(-1).neg_()
+    del held
+    return losses, observed.squeeze(-1), log_p.exp_().mul_(observed).sub_(share)
+
+
+_LOSS = RowLoss(
+    ops.multilabel_softmax,
+    _multilabel_softmax_twin,
+    _targets.label_matrix,
+    spreads_nan=False,
+    lean=_multilabel_softmax_lean,
+)
 
 
 def multilabel_softmax_loss(

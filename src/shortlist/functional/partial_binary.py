@@ -5,7 +5,7 @@ from torch import Tensor
 from shortlist.checks import check_positive
 from shortlist.functional import _targets
 from shortlist.functional._row_loss import RowLoss
-from shortlist.functional.binary import _binary_entries
+from shortlist.functional.binary import _binary_entries, binary_lean
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
 
@@ -14,15 +14,29 @@ def _partial_binary_twin(
     scores: Tensor, target: Tensor, boost: float, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Losses of all rows, and whether each has a known label."""
-    known = (target != -1).sum(-1)
-    num_labels = scores.shape[-1] if mask is None else mask.sum(-1).clamp(min=1)
-    share = known.to(scores.dtype) / num_labels
-    g = boost + (1.0 - boost) * (share - 0.1) / 0.9  # g(0.1) = boost, g(1) = 1
-    return g / num_labels * _binary_entries(scores, target == 1, target == 0, None).sum(-1), known > 0
+    known = (target != -1).sum(-1).to(scores.dtype)
+    times = _times(known, scores.shape[-1] if mask is None else mask.sum(-1).clamp(min=1), boost)
+    return times * _binary_entries(scores, target == 1, target == 0, None).sum(-1), known > 0
+
+
+def _times(known: Tensor, num_labels: int | Tensor, boost: float) -> Tensor:
+    """g(share known) / L, where g(0.1) = boost and g(1) = 1."""
+    return (boost + (1.0 - boost) * (known / num_labels - 0.1) / 0.9) / num_labels
+
+
+def _partial_binary_lean(scores: Tensor, target: Tensor, boost: float) -> tuple[Tensor, Tensor, Tensor]:
+    losses, known, gradient = binary_lean(scores, target)
+    times = _times(known, scores.shape[-1], boost)
+    return losses.mul_(times), known > 0, gradient.mul_(times.unsqueeze(-1))
 
 
 _LOSS = RowLoss(
-    ops.partial_binary, _partial_binary_twin, _targets.label_matrix, spreads_nan=False, minds_mask=True
+    ops.partial_binary,
+    _partial_binary_twin,
+    _targets.label_matrix,
+    spreads_nan=False,
+    minds_mask=True,
+    lean=_partial_binary_lean,
 )
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from shortlist.checks import check_finite, check_k, check_positive, check_scores
 from shortlist.functional import _targets
 from shortlist.functional._contour import swap_sums
-from shortlist.functional._frame import finite, split, wide
+from shortlist.functional._frame import finite, huge, split, wide
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.subsets import swap
 from shortlist.kernels import ops
@@ -36,15 +36,15 @@ def _smooth_topk_twin(scores: Tensor, target: Tensor, k: int, tau: float, alpha:
 
 
 def _smooth_topk_lean(
-    scores: Tensor, target: Tensor, with_grad: bool, k: int, tau: float, alpha: float
+    scores: Tensor, target: Tensor, k: int, tau: float, alpha: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same, with the gradient of each row's loss."""
     label, observed = target.clamp(min=0).unsqueeze(-1), target >= 0
-    held = torch.where(observed.unsqueeze(-1), scores, 0.0).clamp_(max=torch.finfo(scores.dtype).max / 4)
+    held = scores.masked_fill(~observed.unsqueeze(-1), 0.0).clamp_(max=huge(scores))
     own = held.gather(-1, label)
     is_nan = held.isnan().any(-1, keepdim=True)
     held.scatter_(-1, label, float("-inf"))
-    enough = ((held > float("-inf")).sum(-1, keepdim=True) >= k) | is_nan
+    enough = (((held > float("-inf")).sum(-1, keepdim=True) >= k) | is_nan) & observed.unsqueeze(-1)
     held.masked_fill_(~enough, 0.0).scatter_(-1, label, float("-inf"))
     if tau == 0:
         kth, at = (found[:, -1:] for found in held.topk(k, dim=-1))
@@ -59,12 +59,11 @@ def _smooth_topk_lean(
         loss = torch.where(enough, -tau * F.logsigmoid(-z), 0.0).to(scores.dtype)
         slope = (torch.where(enough, z.sigmoid(), 0.0) / k).to(scores.dtype)
         gradient = sums.slopes.mul_(slope)
-    if with_grad:
-        gradient.scatter_(-1, label, -slope).masked_fill_(is_nan, torch.nan)
-    return loss.squeeze(-1), observed, gradient
+    gradient.scatter_(-1, label, -slope).masked_fill_(is_nan, torch.nan)
+    return loss.masked_fill_(is_nan, torch.nan).squeeze(-1), observed, gradient
 
 
-_LOSS = RowLoss(ops.smooth_topk, _smooth_topk_twin, _targets.indices, lean=_smooth_topk_lean)
+_LOSS = RowLoss(ops.smooth_topk, _smooth_topk_twin, _targets.indices, lean=_smooth_topk_lean, lean_in_double=True)
 
 
 def _options(scores: Tensor, k: int, alpha: float) -> int:

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from shortlist.checks import apply_mask, check_k, check_scores, compute_type, in_compute_type, values_visible
 from shortlist.errors import ShortlistError
-from shortlist.functional._contour import swap_sums
-from shortlist.functional._frame import Split, balance, split, wide
-from shortlist.functional._native import Native
+from shortlist.functional._contour import marginal_slopes, swap_sums
+from shortlist.functional._frame import Split, balance, huge, split, wide
+from shortlist.functional._native import Native, can_be_lean
 from shortlist.functional._polynomials import product_coefficients
 from shortlist.kernels import native_serves, ops, triton_serves
 
@@ -73,15 +73,20 @@ def _sums_and_marginals(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if native_serves(scores) or triton_serves("subset_sums", scores, k):
         found: tuple[Tensor, Tensor] = ops.subset_sums(scores, k, True)
         return found
-    usable = scores > float("-inf")
-    dead = usable.sum(-1) < k
-    is_nan = scores.isnan().any(-1)
-    held = torch.where(dead.unsqueeze(-1), 0.0, scores).clamp_(max=torch.finfo(scores.dtype).max / 4)
+    held, dead, is_nan = _held(scores, k)
     sums = swap_sums(held, k, 1.0, (1.0, 0.0))
     del held
-    log_sum = torch.where(dead, float("-inf"), sums.top + sums.log_sums[0])
-    marginals = sums.slopes.masked_fill_(dead.unsqueeze(-1), 0.0).masked_fill_(usable & dead.unsqueeze(-1), 1.0)
-    return torch.where(is_nan, torch.nan, log_sum), marginals.masked_fill_(is_nan.unsqueeze(-1), torch.nan)
+    log_sum = (sums.top + sums.log_sums[0]).masked_fill_(dead, float("-inf")).masked_fill_(is_nan, torch.nan)
+    dead, is_nan = dead.unsqueeze(-1), is_nan.unsqueeze(-1)
+    marginals = sums.slopes.masked_fill_(dead, 0.0).masked_fill_((scores > float("-inf")) & dead, 1.0)
+    return log_sum, marginals.masked_fill_(is_nan, torch.nan)
+
+
+def _held(scores: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores that `swap_sums` takes, which rows have no k usable labels, and which hold a NaN."""
+    dead = (scores > float("-inf")).sum(-1) < k
+    is_nan = scores.isnan().any(-1)
+    return scores.masked_fill(dead.unsqueeze(-1), 0.0).clamp_(max=huge(scores)), dead, is_nan
 
 
 @dataclass(eq=False, slots=True)
@@ -116,17 +121,23 @@ class _LogSubsetSum(Native):
 class _Marginals(Native):
     k: int
     operator: ClassVar[str] = "subset_sums"
+    lean: ClassVar[bool] = True
 
     def options(self) -> tuple[Any, ...]:
         return (self.k,)
 
     def forward(self, scores: Tensor) -> tuple[Tensor, ...]:
-        return (ops.subset_sums(scores, self.k, True)[1],)
+        return (_sums_and_marginals(scores, self.k)[1],)
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor) -> tuple[Tensor]:
         if self.k <= ops.SLOPE_DEGREE and native_serves(scores):
             return (ops.subset_slopes(scores, upstream, self.k),)
-        return self.formula(upstream, scores)
+        if not can_be_lean(scores, True):
+            return self.formula(upstream, scores)
+        held, dead, is_nan = _held(in_compute_type(scores), self.k)
+        slopes = marginal_slopes(held, self.k, upstream.to(held.dtype))
+        slopes.masked_fill_(dead.unsqueeze(-1), 0.0).masked_fill_(is_nan.unsqueeze(-1), torch.nan)
+        return (slopes.to(scores.dtype),)
 
     def formula(self, upstream: Tensor, scores: Tensor) -> tuple[Tensor]:
         def pull(s: Tensor, u: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from shortlist.checks import check_scores, whole
 from shortlist.functional import _targets
-from shortlist.functional._frame import finite
+from shortlist.functional._frame import finite, huge, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
@@ -38,7 +38,43 @@ def _truncated_entropy_twin(scores: Tensor, target: Tensor, k: int) -> tuple[Ten
     return losses.sum(-1), observed.squeeze(-1)
 
 
-_LOSS = RowLoss(ops.truncated_entropy, _truncated_entropy_twin, _targets.indices_or_matrix)
+def _truncated_entropy_lean(scores: Tensor, target: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, with the gradient: what each present label is pulled up by, its rivals are pushed down by."""
+    n, indexed, low = scores.shape[-1], target.ndim < scores.ndim, -4 * huge(scores)
+    if indexed:
+        label, observed = target.clamp(min=0).unsqueeze(-1), target.unsqueeze(-1) >= 0
+        present = None
+    else:
+        present = target == 1
+        count = present.sum(-1, keepdim=True)
+        observed = count > 0
+    held = scores.masked_fill(~observed, 0.0).clamp_(max=huge(scores))
+    if present is None:
+        own, z = held.gather(-1, label), held.scatter_(-1, label, _MINUS_INF)
+        strongest, place = z.topk(min(k - 1, n), dim=-1)
+        z.scatter_(-1, place, _MINUS_INF)
+    else:
+        own, z = held, held.masked_fill(present, _MINUS_INF)
+        strongest, place = z.topk(min(k, n), dim=-1)
+        drop = torch.arange(place.shape[-1], device=z.device) < k - count
+        z.scatter_(-1, place, strongest.masked_fill(drop, _MINUS_INF))
+    peak = z.amax(-1, keepdim=True).clamp_(min=low)
+    if strongest.shape[-1]:
+        first = strongest[:, :1]  # a NaN is the largest of all
+        peak = torch.where(first.isnan(), first, peak)
+    total = z.sub_(peak).exp_().sum(-1, keepdim=True).clamp_(min=1)
+    counts = (observed if present is None else present) & (peak != low)  # low: no rival
+    gap = own.neg_().add_(peak).add_(total.log()).masked_fill_(~counts, _MINUS_INF)
+    losses = softplus(gap).sum(-1)
+    slope = gap.sigmoid_()
+    z.mul_(slope.sum(-1, keepdim=True) / total)
+    gradient = z.sub_(slope) if present is not None else z.scatter_(-1, label, slope.neg_())
+    return losses, observed.squeeze(-1), gradient
+
+
+_LOSS = RowLoss(
+    ops.truncated_entropy, _truncated_entropy_twin, _targets.indices_or_matrix, lean=_truncated_entropy_lean
+)
 
 
 def truncated_entropy_loss(

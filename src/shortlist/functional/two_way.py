@@ -1,5 +1,7 @@
 """The two-way loss: present labels above absent ones, along each row and along each label."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -7,7 +9,7 @@ from torch import Tensor
 from shortlist.checks import check_finite, check_positive
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded
+from shortlist.functional._frame import bounded, huge, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import check_couples_batch, masked_logsumexp
 from shortlist.functional.reduction import reduce_loss, reduce_over_processes
@@ -45,6 +47,74 @@ def _pair_rows_twin(scores: Tensor, target: Tensor, *options: float) -> tuple[Te
     return _pair_loss(scores, target == 1, target == 0, *options)
 
 
+def _sides(
+    scores: Tensor,
+    target: Tensor,
+    positive_temperature: float,
+    negative_temperature: float,
+    margin: float,
+    dim: int = -1,
+    weight: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Losses, whether each has a present entry, and (2, rows, labels): how much each absent and each present entry adds
+    to its loss. ``weight``: (rows, 1)."""
+    none = -4 * huge(scores)  # below every score: a side without an entry is as far below the other as can be
+    z = scores.expand(2, *scores.shape).clamp(-huge(scores), huge(scores))
+    z[1].neg_()
+    z[0].masked_fill_(target != 0, none)
+    z[1].masked_fill_(target != 1, none)
+    if weight is not None:
+        z.masked_fill_(weight == 0, none)
+    peak = z.amax(dim, keepdim=True)
+    unseen = peak[1] == none
+    peak.masked_fill_(unseen, none)
+    z.masked_fill_(unseen, none).sub_(peak)
+    if negative_temperature != 1:
+        z[0].div_(negative_temperature)
+    if positive_temperature != 1:
+        z[1].div_(positive_temperature)
+    rest: Tensor | float = 0.0
+    if weight is not None:  # a heavy term may be far below the largest score, which may weigh next to nothing
+        z.add_(weight.log())
+        rest = z.amax(dim, keepdim=True).clamp_(min=-1e4)
+        z.sub_(rest)
+    total = z.exp_().sum(dim, keepdim=True)
+    if weight is not None:
+        total.clamp_(min=torch.finfo(total.dtype).tiny)  # nobody weighs anything
+    rest = total.log().add_(rest)
+    rest = rest[0] * negative_temperature + rest[1] * positive_temperature
+    gap = peak.sum(0) + (rest + margin)
+    z.mul_(gap.sigmoid() / total)
+    return softplus(gap).squeeze(dim), ~unseen.squeeze(dim), z
+
+
+def _pair_rows_lean(scores: Tensor, target: Tensor, *options: float) -> tuple[Tensor, Tensor, Tensor]:
+    losses, observed, z = _sides(scores, target, *options)
+    return losses, observed, z[0] - z[1]
+
+
+def _two_way_lean(
+    scores: Tensor, target: Tensor, weight: Tensor | None, reduction: str, *options: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    *of_pairs, sample_way = options
+    least = torch.finfo(scores.dtype).tiny
+    losses, observed, z = _sides(scores, target, *of_pairs, -2, None if weight is None else weight.unsqueeze(-1))
+    count = observed.sum(dtype=scores.dtype).clamp_(min=least) if reduction == "mean" else losses.new_ones(())
+    loss, gradient = losses.sum() / count, (z[0] - z[1]).div_(count)
+    del z
+    if sample_way:
+        losses, observed, z = _sides(scores, target, *of_pairs)
+        counts = observed.to(scores.dtype)
+        if weight is not None:
+            counts, losses = counts.mul_(weight), losses.masked_fill_(weight == 0, 0.0)
+            z.masked_fill_((weight == 0).unsqueeze(-1), 0.0)
+        if reduction == "mean":
+            counts = counts / counts.sum().clamp_(min=least)
+        loss = loss + (losses * counts).sum()
+        gradient.addcmul_(z[0], counts.unsqueeze(-1)).addcmul_(z[1], counts.unsqueeze(-1), value=-1)
+    return loss, gradient, loss.new_ones(())
+
+
 def _two_way_twin(
     scores: Tensor,
     target: Tensor,
@@ -70,8 +140,10 @@ def _two_way_twin(
     return loss + reduce_over_processes(rows, torch.where(has_present, weight, 0.0), reduction, world)
 
 
-PAIR_ROWS = RowLoss(ops.pair_rows, _pair_rows_twin, _targets.label_matrix, spreads_nan=False)
-_TWO_WAY = RowLoss(ops.two_way, _two_way_twin, _targets.label_matrix, of="batch")
+PAIR_ROWS = RowLoss(
+    ops.pair_rows, _pair_rows_twin, _targets.label_matrix, spreads_nan=False, lean=_pair_rows_lean
+)
+_TWO_WAY = RowLoss(ops.two_way, _two_way_twin, _targets.label_matrix, of="batch", lean=_two_way_lean)
 
 
 def two_way_loss(
