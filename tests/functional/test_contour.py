@@ -1,18 +1,14 @@
-"""Sums over subsets and their slopes as means over points of a circle, against the tree of products; and what they are
-for: twins that launch few kernels and take little memory."""
+"""Sums over subsets and their slopes as means over points of a circle, against the tree of products."""
 
 import pytest
 import torch
-from benchmarks.twins import BEFORE, LABELS, MORE, losses, measured
 from torch import Tensor
 
 import shortlist.functional as F
 from shortlist import kernels
-from shortlist.functional._contour import swap_sums
+from shortlist.functional._contour import marginal_slopes, swap_sums
 from shortlist.functional._frame import split
-from shortlist.functional.subsets import swap
-
-LEAN = [name for name in BEFORE if name.startswith(("smooth", "log_subset"))]
+from shortlist.functional.subsets import _marginals_twin, swap
 
 
 def rows(kind: str, n: int, k: int) -> Tensor:
@@ -44,11 +40,14 @@ def test_sums_and_slopes_are_those_of_the_products(kind: str, n: int, k: int, sc
     torch.testing.assert_close(found.slopes * (scale / k), slopes, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", LEAN)
-def test_a_quarter_of_the_launches_and_little_memory(name: str) -> None:
-    launches, _ = measured(losses(LABELS)[name], LABELS)
-    assert launches <= BEFORE[name] / 4
-    assert measured(losses(MORE)[name], MORE)[1] <= 4
+@pytest.mark.parametrize("kind", ["plain", "equal", "ties", "saturated", "gap", "masked"])
+@pytest.mark.parametrize(("n", "k"), [(3000, 5), (1000, 1), (200, 50), (30, 5), (2000, 20), (6, 5), (7, 7)])
+def test_slopes_of_marginals_are_those_of_the_products(kind: str, n: int, k: int) -> None:
+    scores = rows(kind, n, k)
+    direction = torch.randn(scores.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    (expected,) = torch.func.vjp(lambda s: _marginals_twin(s, k), scores)[1](direction)
+    found = marginal_slopes(scores.clone(), k, direction)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-13)
 
 
 def test_compiles_to_one_graph_with_its_gradient() -> None:

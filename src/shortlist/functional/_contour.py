@@ -49,7 +49,7 @@ def points(k: int, digits: float) -> int:
 class _Circle(NamedTuple):
     """Rows as products over points of the circle."""
 
-    index: Tensor  # (rows, near) the labels of the largest scores,
+    labels: Tensor  # (rows, near) the labels of the largest scores,
     looked_at: Tensor  # and u_j of the first k, x_j of the others
     x: Tensor  # (rows, n) of the far labels, 0 for those that are looked at
     t: Tensor  # (points,) half of the circle: the other half is conjugate
@@ -145,7 +145,7 @@ def swap_sums(scores: Tensor, k: int, scale: float, signs: tuple[float, float]) 
     exact = torch.cat((out.neg_(), into), dim=-2).squeeze(-1).mul_(circle.looked_at)
     exact[:, :k] += sum(signs)
     slopes = _series(x, (share @ circle.powers.T).real.mul_(-circle.degrees()))
-    slopes.scatter_(-1, circle.index, exact.to(x.dtype))
+    slopes.scatter_(-1, circle.labels, exact.to(x.dtype))
     return Swapped((log_sums[0], log_sums[1]), slopes, circle.high, circle.top)
 
 
@@ -162,7 +162,7 @@ def marginal_slopes(scores: Tensor, k: int, direction: Tensor) -> Tensor:
     circle = _circle(scores, k, 1.0)
     x, t, terms = circle.x, circle.t, len(circle.powers)
     share = circle.product / circle.product.real.sum(-1, keepdim=True)
-    moved = wide(direction.gather(-1, circle.index)).mul_(circle.looked_at)
+    moved = wide(direction.gather(-1, circle.labels)).mul_(circle.looked_at)
     moves, found = moved.unsqueeze(-2), []
     for _, part in circle.blocks():
         found.append((moves[..., k:] @ part[:, k:], moves[..., :k] @ part[:, :k]))
@@ -186,7 +186,7 @@ def marginal_slopes(scores: Tensor, k: int, direction: Tensor) -> Tensor:
     exact.addcmul_(torch.cat((own_out, own_into), dim=-2).squeeze(-1), moved)
     of_pull = (pull @ circle.powers.T).real.mul_(-circle.degrees())
     of_share = (share @ circle.powers.T).real.mul_(-circle.degrees().square())
-    return _series(x, of_pull, of_share, direction).scatter_(-1, circle.index, exact.to(x.dtype))
+    return _series(x, of_pull, of_share, direction).scatter_(-1, circle.labels, exact.to(x.dtype))
 
 
 def _zeros(looked_at: Tensor) -> Tensor:

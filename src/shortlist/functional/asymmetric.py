@@ -101,8 +101,8 @@ def _asymmetric_lean(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of each row the sum of its losses, how many entries count, and the gradient of the sum.
 
-    With v the probability of the wrong answer and c = -log(1 - v), the loss is v^gamma c; its slope in the logit of v is
-    v^gamma (v + gamma (1 - v) c).
+    With v the probability of the wrong answer and c = -log(1 - v) the loss is v^gamma c, and its slope in the logit of
+    v is v^gamma (v + gamma (1 - v) c).
     """
     x = scores.clamp(-huge(scores), huge(scores))
     present, out, assumed = target == 1, target == -1, None
@@ -111,7 +111,7 @@ def _asymmetric_lean(
         out = out & ~assumed
     known = scores.shape[-1] - out.sum(-1, dtype=scores.dtype)
     logit = torch.where(present, x.neg(), x).masked_fill_(out, float("-inf"))
-    del x, out
+    del x
     if clip > 0:  # of an absent label max(p - clip, 0), from here on by its logit
         logit = torch.where(present, logit, F.softshrink(logit.sigmoid(), clip).logit_())
     v, cost = logit.sigmoid(), softplus(logit)
@@ -119,15 +119,17 @@ def _asymmetric_lean(
     powers = (gamma_pos, gamma_neg, gamma_unknown)
     gamma = _gammas(v, present, assumed, *powers)
     losses = torch.pow(v, gamma, out=gamma).mul_(cost).sum(-1)  # in the memory of gamma, made once more below
+    del gamma
     gamma = _gammas(v, present, assumed, *powers)
     slope = v.clone() if detach_focus else cost.addcmul_(cost, v, value=-1).mul_(gamma).add_(v)
     slope.mul_(torch.pow(v, gamma, out=gamma))
     del gamma, cost
     if clip > 0:
-        p = v + clip
-        p.addcmul_(p, p, value=-1).div_(v.addcmul_(v, v, value=-1).clamp_(min=torch.finfo(v.dtype).tiny))
-        slope.mul_(p.masked_fill_(present, 1.0))
-        del p
+        rise = scores.clamp(-huge(scores), huge(scores)).abs_().neg_().sigmoid_()
+        rise.addcmul_(rise, rise, value=-1)  # p (1 - p)
+        rise.div_(v.addcmul_(v, v, value=-1).clamp_(min=torch.finfo(v.dtype).tiny))
+        slope.mul_(rise.masked_fill_(out.logical_or_(present), 1.0))
+        del rise
     del v
     return losses, known, torch.where(present, slope.neg(), slope)
 

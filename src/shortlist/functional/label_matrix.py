@@ -71,4 +71,5 @@ def largest_members(x: Tensor, member: Tensor, k: int) -> Tensor:
     cut = x.topk(k).values[..., -1:]
     above = member & (x > cut)
     tied = member & (x == cut)
-    return above | (tied & (tied.cumsum(-1) <= k - above.sum(-1, keepdim=True)))
+    del x
+    return above | (tied & (tied.cumsum(-1, dtype=torch.int32) <= k - above.sum(-1, keepdim=True)))

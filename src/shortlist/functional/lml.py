@@ -118,14 +118,16 @@ class _Lean(_Projection):
 
     def forward(self, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
         k, found = self.k, _solve(scores.clamp(max=huge(scores)), self.k)
-        share, labels, few = found.shares(found.half), found.labels, found.few
-        leave = share[:, :k]
+        # not sigmoid(), which gives equal numbers other last bits at the end of a tensor
+        share = found.logits(found.half).neg_().exp_().add_(1).reciprocal_()
+        labels, few = found.labels, found.few
+        leave, enter = share[:, :k], share[:, k:]
         # a label tied with the largest of the rest gets what that one gets, to the last bit
-        stay = torch.where(found.tied, (found.delta - found.half).sigmoid_(), 1 - leave)
+        stay = torch.where(found.tied, enter.gather(-1, found.next), 1 - leave)
         del found
-        p = share[:, k:].scatter(-1, labels, stay)
+        p = enter.scatter(-1, labels, stay)
         h = torch.addcmul(leave, leave, leave, value=-1)  # 1 - p of the top has its digits here, not in p
-        del share, leave
+        del share, leave, enter
         if not values_visible(scores) or device_flags.waits(scores) or bool(few.any()):
             p.masked_fill_(few, 0.0).masked_fill_(few & (scores > float("-inf")), 1.0)
             h.masked_fill_(few, 0.0)
@@ -147,14 +149,15 @@ class _Solved(NamedTuple):
     distance: Tensor  # (rows, k + n) at most 0
     sign: Tensor  # (k + n) -1 for the k largest: what delta adds to a distance
     labels: Tensor  # (rows, k) of the k largest
+    next: Tensor  # (rows, 1) the largest of the rest
     delta: Tensor  # (rows, 1)
     half: Tensor  # (rows, 1) of the gap between the pivots
     tied: Tensor  # (rows, k) as large as the largest of the rest
     few: Tensor  # (rows, 1) nothing to choose
 
-    def shares(self, half: Tensor) -> Tensor:
-        """How likely each of the k largest is to leave, and each of the rest to enter."""
-        return (self.distance - half).addcmul_(self.sign, self.delta).sigmoid_()
+    def logits(self, half: Tensor) -> Tensor:
+        """Of the chance of each of the k largest to leave, and of each of the rest to enter."""
+        return (self.distance - half).addcmul_(self.sign, self.delta)
 
 
 _FAR = 40.0  # half a gap beyond which no denominator 1 + e^-half differs from 1
@@ -163,7 +166,7 @@ _FAR = 40.0  # half a gap beyond which no denominator 1 + e^-half differs from 1
 def _solve(held: Tensor, k: int) -> _Solved:
     """Newton's method for log(sum of the rest's shares) = log(sum of the top's); k below the number of labels."""
     largest, labels = held.topk(k + 1, dim=-1)
-    top, labels = largest[:, :k], labels[:, :k]
+    top, labels, after = largest[:, :k], labels[:, :k], labels[:, k:]
     high, low = largest[:, k - 1 : k], largest[:, k:]
     distance = torch.cat((high - top, (held - low).scatter_(-1, labels, float("-inf"))), dim=-1)
     sign = held.new_ones(distance.shape[-1])
@@ -172,11 +175,11 @@ def _solve(held: Tensor, k: int) -> _Solved:
     few = (low == float("-inf")) & ~largest[:, :1].isnan()  # a NaN is the largest of all
     q = distance.exp()
     delta = (q[:, :k].sum(-1, keepdim=True) / q[:, k:].sum(-1, keepdim=True)).log_().div_(2)
-    found = _Solved(distance, sign, labels, delta, half, top == low, few)
+    found = _Solved(distance, sign, labels, after, delta, half, top == low, few)
     near = half.clamp(max=_FAR)
     for _ in range(3 if held.dtype == torch.float32 else 4):
         del q
-        q = found.shares(near)
+        q = found.logits(near).sigmoid_()
         out, into = q[:, :k].sum(-1, keepdim=True), q[:, k:].sum(-1, keepdim=True)
         q.square_()
         steady = q[:, :k].sum(-1, keepdim=True).div_(out).add_(q[:, k:].sum(-1, keepdim=True).div_(into))
@@ -196,7 +199,7 @@ def _lml_loss_lean(scores: Tensor, target: Tensor, k_rows: None, k: int) -> tupl
         return gradient[:, 0].clone(), observed.squeeze(-1), gradient
     found = _solve(held, k)
     del held
-    share = found.shares(found.half.clamp(max=_FAR))  # all alike too small by what is left out of the gap
+    share = found.logits(found.half.clamp(max=_FAR)).sigmoid_()  # all alike too small by what is left out of the gap
     share = share[:, k:].scatter(-1, found.labels, share[:, :k])
     share.addcmul_(share, share, value=-1)  # the slope p (1 - p)
     share.div_(share.sum(-1, keepdim=True))

@@ -18,7 +18,7 @@ from shortlist.checks import (
 )
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, finite, wide
+from shortlist.functional._frame import finite, huge, wide
 from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import native_serves, ops
 
@@ -33,7 +33,8 @@ def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -
         return values, indices
     noisy = scores
     if noise is not None:  # a label that takes part keeps a finite score
-        noisy = torch.where(scores == float("-inf"), scores, bounded(scores + epsilon * noise))
+        noisy = torch.add(scores, noise, alpha=epsilon).clamp(-huge(scores), huge(scores))
+        noisy = noisy.masked_fill(scores == float("-inf"), float("-inf"))
     top = noisy.topk(k, dim=-1)
     return top.values[..., -1], top.indices[..., -1]
 

@@ -73,20 +73,20 @@ def _sums_and_marginals(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if native_serves(scores) or triton_serves("subset_sums", scores, k):
         found: tuple[Tensor, Tensor] = ops.subset_sums(scores, k, True)
         return found
-    held, dead, is_nan = _held(scores, k)
+    held, dead, certain, is_nan = _held(scores, k)
     sums = swap_sums(held, k, 1.0, (1.0, 0.0))
     del held
     log_sum = (sums.top + sums.log_sums[0]).masked_fill_(dead, float("-inf")).masked_fill_(is_nan, torch.nan)
-    dead, is_nan = dead.unsqueeze(-1), is_nan.unsqueeze(-1)
-    marginals = sums.slopes.masked_fill_(dead, 0.0).masked_fill_((scores > float("-inf")) & dead, 1.0)
-    return log_sum, marginals.masked_fill_(is_nan, torch.nan)
+    marginals = sums.slopes.masked_fill_(certain, 0.0).masked_fill_((scores > float("-inf")) & certain, 1.0)
+    return log_sum, marginals.masked_fill_(is_nan.unsqueeze(-1), torch.nan)
 
 
-def _held(scores: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores that `swap_sums` takes, which rows have no k usable labels, and which hold a NaN."""
-    dead = (scores > float("-inf")).sum(-1) < k
-    is_nan = scores.isnan().any(-1)
-    return scores.masked_fill(dead.unsqueeze(-1), 0.0).clamp_(max=huge(scores)), dead, is_nan
+def _held(scores: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Scores that `swap_sums` takes; which rows have fewer than k usable labels, nothing to choose, a NaN."""
+    usable = (scores > float("-inf")).sum(-1)
+    dead, is_nan = usable < k, scores.isnan().any(-1)
+    held = scores.masked_fill(dead.unsqueeze(-1), 0.0).clamp_(max=huge(scores))
+    return held, dead, (usable <= k).unsqueeze(-1), is_nan
 
 
 @dataclass(eq=False, slots=True)
@@ -134,9 +134,9 @@ class _Marginals(Native):
             return (ops.subset_slopes(scores, upstream, self.k),)
         if not can_be_lean(scores, True):
             return self.formula(upstream, scores)
-        held, dead, is_nan = _held(in_compute_type(scores), self.k)
+        held, _, certain, is_nan = _held(in_compute_type(scores), self.k)
         slopes = marginal_slopes(held, self.k, upstream.to(held.dtype))
-        slopes.masked_fill_(dead.unsqueeze(-1), 0.0).masked_fill_(is_nan.unsqueeze(-1), torch.nan)
+        slopes.masked_fill_(certain, 0.0).masked_fill_(is_nan.unsqueeze(-1), torch.nan)
         return (slopes.to(scores.dtype),)
 
     def formula(self, upstream: Tensor, scores: Tensor) -> tuple[Tensor]:

@@ -53,6 +53,7 @@ def _sides(
     positive_temperature: float,
     negative_temperature: float,
     margin: float,
+    *,
     dim: int = -1,
     weight: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -98,7 +99,8 @@ def _two_way_lean(
 ) -> tuple[Tensor, Tensor, Tensor]:
     *of_pairs, sample_way = options
     least = torch.finfo(scores.dtype).tiny
-    losses, observed, z = _sides(scores, target, *of_pairs, -2, None if weight is None else weight.unsqueeze(-1))
+    of_rows = None if weight is None else weight.unsqueeze(-1)
+    losses, observed, z = _sides(scores, target, *of_pairs, dim=-2, weight=of_rows)
     count = observed.sum(dtype=scores.dtype).clamp_(min=least) if reduction == "mean" else losses.new_ones(())
     loss, gradient = losses.sum() / count, (z[0] - z[1]).div_(count)
     del z
