@@ -113,6 +113,7 @@ void settle_unknown(const T* s, int64_t n, T* code, const AsymmetricOptions& o) 
 }
 
 template <class T, class F> void asymmetric_rows(LossCall& call, const F& term, const AsymmetricOptions& o) {
+  if (o.unknown_rule == kIgnore) find_entry_shares(call);
   for_rows(call.rows, call.n, 3, call.threads, [&](int64_t row) {
     static thread_local Scratch rows;
     const T* s = row_of<const T>(call.scores, row, call.n);
@@ -121,7 +122,7 @@ template <class T, class F> void asymmetric_rows(LossCall& call, const F& term, 
     RowSum sum;
     if (o.unknown_rule == kIgnore) {
       const auto codes = [&](int64_t begin, int64_t count, T* out) { return read_piece(call, row, begin, count, out); };
-      sum = entry_sums(s, call.n, codes, term, T(weight), grad);
+      sum = entry_sums(s, call.n, codes, term, T(weight), grad, T(share_of(call, row, 1)));
     } else {
       T* code = rows.get<T>(call.n);
       read_codes(call, row, 0, call.n, code);

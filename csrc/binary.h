@@ -29,12 +29,14 @@ template <class T> void binary(LossCall& call, const shortlist::BinaryOptions& o
     fill(padded_weight + call.n, padded(call.n) - call.n, T(0));
     std::memcpy(padded_weight, o.pos_weight, size_t(call.n) * sizeof(T));
   }
+  find_entry_shares(call);
   for_rows(call.rows, call.n, 2, call.threads, [&](int64_t row) {
     const T* s = row_of<const T>(call.scores, row, call.n);
     T* grad = row_of<T>(call.grad, row, call.n);
     const double weight = weight_of(call, row);
     const auto codes = [&](int64_t begin, int64_t count, T* out) { return read_piece(call, row, begin, count, out); };
-    const RowSum sum = entry_sums(s, call.n, codes, BinaryTerm<T>{padded_weight}, T(weight), grad);
+    const BinaryTerm<T> term{padded_weight};
+    const RowSum sum = entry_sums(s, call.n, codes, term, T(weight), grad, T(share_of(call, row, 1)));
     finish_entries(call, row, sum, weight, grad);
   });
 }

@@ -29,7 +29,8 @@ struct LossArguments {
   int target_kind;
   const void* weight;       // one per row, or null for 1
   void* loss;               // out: one per group, or one per row where nothing is reduced
-  void* scale;              // out: what a group's gradient has yet to be multiplied by; or null
+  void* scale;              // out: what a group's gradient has yet to be multiplied by; or null. Who asks for it learns
+                            // from it what the mean of a label matrix was divided by
   void* grad;               // out: d row loss / d scores times the row's weight (rows x n), or null
   int64_t groups;           // equal parts of the rows, reduced apart
   char reduction;           // m(ean), s(um), n(one)
@@ -49,7 +50,8 @@ struct LossCall {
   double* row_loss;         // out: one per row
   double* row_weight;       // out: how much the row counts; 0 where nothing was observed
   double* group_loss;       // out, of losses that couple the rows of a group: one per group, reduced
-  const double* shares;     // of class indices: what a group's rows count in its mean, known beforehand; or null
+  const double* shares;     // what a group's rows (or entries) count in its mean, where it is known beforehand; or null
+  double* unknown_shares;   // of a sparse target: memory for the shares, if the kernel can find them beforehand; or null
   int64_t bad = -1;         // out: flat position of the first target value that is not allowed, or -1
   bool complete = false;    // out: the gradient holds these shares already
 };

@@ -19,9 +19,9 @@ struct RowSum {
 
 // codes(begin, count, out) writes label codes, or says that they are alike; term(x, code, j) gives the loss of the entries
 // from j on and its slope. Entries of negative code are left out, whatever their score. grad (or null) receives
-// slope * weight.
+// slope * weight * share.
 template <class T, class Codes, class F>
-RowSum entry_sums(const T* s, int64_t n, Codes&& codes, F&& term, T weight, T* grad) {
+RowSum entry_sums(const T* s, int64_t n, Codes&& codes, F&& term, T weight, T* grad, T share = 1) {
   constexpr int W = kWidth<T>;
   alignas(64) T code[kChunk];
   RowSum out;
@@ -39,7 +39,7 @@ RowSum entry_sums(const T* s, int64_t n, Codes&& codes, F&& term, T weight, T* g
       const Term<T> t = term(in ? bounded<T>(x) : splat<T>(0), y, j);
       sum += in ? t.loss : splat<T>(0);
       counted -= in;
-      return in ? t.slope * weight : splat<T>(0);
+      return in ? t.slope * weight * share : splat<T>(0);
     };
     int64_t i = 0;
     if (alike == kAllAbsent) {  // the same arithmetic, of which the compiler leaves out what is of other codes
@@ -47,7 +47,7 @@ RowSum entry_sums(const T* s, int64_t n, Codes&& codes, F&& term, T weight, T* g
       for (; i + W <= count; i += W) {
         const Term<T> t = term(bounded<T>(load(s + begin + i)), splat<T>(0), begin + i);
         sum += in ? t.loss : splat<T>(0);
-        if (grad) store(grad + begin + i, t.slope * weight);
+        if (grad) store(grad + begin + i, t.slope * weight * share);
       }
       out.count += i;
       fill(code + i, count - i, T(0));
@@ -65,6 +65,32 @@ RowSum entry_sums(const T* s, int64_t n, Codes&& codes, F&& term, T weight, T* g
     for (int l = 0; l < W; ++l) out.count += counted[l];
   }
   return out;
+}
+
+template <class I> int64_t known_entries(const LossCall& call, int64_t row) {
+  const StoredEntries<I> y(call, row, 0, call.n);
+  int64_t unknown = 0;
+  for (int64_t i = 0; i < y.count; ++i) unknown += y.value[i] != 0 && y.value[i] != 1;
+  return y.rest == 0 ? call.n - unknown : y.count - unknown;
+}
+
+// Of a sparse target, how many entries a mean is over is known before any is looked at: the gradient then holds its share
+// at once, rounded as if it were multiplied later, and nobody has to go through it again.
+inline void find_entry_shares(LossCall& call) {
+  if (!call.unknown_shares) return;
+  const bool narrow = call.target_kind == shortlist::kSparse32;
+  for (int64_t row = 0; row < call.rows; ++row) {  // written first: product and sum must not be rounded as one
+    const int64_t known = narrow ? known_entries<int32_t>(call, row) : known_entries<int64_t>(call, row);
+    call.row_weight[row] = weight_of(call, row) * double(known);
+  }
+  const int64_t size = call.rows / call.groups;
+  for (int64_t g = 0; g < call.groups; ++g) {
+    double total = 0;
+    for (int64_t row = g * size; row < (g + 1) * size; ++row) total += call.row_weight[row];
+    call.unknown_shares[g] = total > 0 ? 1 / total : 0;
+  }
+  call.shares = call.unknown_shares;
+  call.complete = true;
 }
 
 // The mean over entries is a mean over rows of their own means, each weighted by how many entries it has.

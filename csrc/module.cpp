@@ -94,11 +94,13 @@ static std::pair<int64_t, double> run_loss(const LossArguments& a, LossKernel<Op
   std::vector<double> memory(2 * (a.rows + a.groups));
   double *row_loss = memory.data(), *row_weight = row_loss + a.rows, *group_loss = row_weight + a.rows;
   LossCall call{a.is_double, a.rows,  a.n,       a.groups, a.scores,   a.target,   a.target_kind, a.weight,
-                a.reduction == 'm', a.grad, a.threads, row_loss, row_weight, group_loss, nullptr};
+                a.reduction == 'm', a.grad, a.threads, row_loss, row_weight, group_loss, nullptr, nullptr};
   if (call.mean && call.grad && call.groups && call.target_kind == kIndices) {
     mean_shares(call, group_loss + a.groups);
     call.shares = group_loss + a.groups;
   }
+  const bool sparse = call.target_kind == kSparse32 || call.target_kind == kSparse64;
+  if (call.mean && !a.scale && call.grad && call.groups && sparse) call.unknown_shares = group_loss + a.groups;
   kernel(call, options);
   const auto results = [&]<class T>(T*) {
     T *loss = static_cast<T*>(a.loss), *scale = static_cast<T*>(a.scale);

@@ -188,6 +188,8 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
             labels = [part.contiguous() for part in target]
             parts = array("q", [*[part.data_ptr() for part in labels], len(labels[1])])  # a SparseTarget
             address, kind = parts.buffer_info()[0], _SPARSE[labels[1].dtype]
+        if scale is None and type(reduction) is not str:  # a NotedMean learns from the scale what was divided by
+            scale = torch.empty_like(_NUMBERS[scores.dtype])
         bad, factor = kernel(  # type: ignore[misc]
             scores.dtype == torch.float64,
             rows,
