@@ -117,14 +117,8 @@ def _resized_crops(
     # where each pixel of the result lies, from -1 to 1: number by number, so that no batch changes another's rounding
     across = (torch.arange(size[1]) + 0.5) / size[1] * box_width[:, None] + left[:, None]
     down = (torch.arange(size[0]) + 0.5) / size[0] * box_height[:, None] + top[:, None]
-    places = torch.stack(
-        [
-            (across / width * 2 - 1)[:, None, :].expand(-1, size[0], -1),
-            (down / height * 2 - 1)[:, :, None].expand(-1, -1, size[1]),
-        ],
-        dim=3,
-    )
-    places = places.to(images.device, images.dtype)
+    x, y = torch.broadcast_tensors((across / width * 2 - 1)[:, None, :], (down / height * 2 - 1)[:, :, None])
+    places = torch.stack([x, y], dim=3).to(images.device, images.dtype)
     return torch.nn.functional.grid_sample(images, places, padding_mode="border", align_corners=False)
 
 

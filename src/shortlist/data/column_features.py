@@ -38,7 +38,8 @@ class Numbers:
 
     def transform(self, values: NDArray[Any]) -> NDArray[np.float32]:
         blank = np.isnan(values)
-        filled = self._cut(np.where(blank, self.fill, values) if blank.any() else values)
+        filled = np.where(blank, self.fill, values) if blank.any() else values
+        filled = np.clip(filled, *self.bounds()) if self.cut else filled
         with np.errstate(over="ignore"):  # beyond float32 is infinite: the scores will not be finite either
             scaled = ((filled - self.centre) / self.scale).astype(np.float32)
         marks = blank[:, list(self.marked)].astype(np.float32)
@@ -50,9 +51,6 @@ class Numbers:
         for place, between in self.cut.items():
             found[:, place] = between
         return found
-
-    def _cut(self, values: NDArray[Any]) -> NDArray[Any]:
-        return np.clip(values, *self.bounds()) if self.cut else values
 
 
 @dataclass(frozen=True)

@@ -86,16 +86,10 @@ class Dataset:
         object.__setattr__(self, "target", _checked_target(self.target, labels))
         if self.groups is not None:
             self._check_groups(self.groups)
-        for what, size in (
-            ("target", len(self.target)),
-            ("truth", None if self.truth is None else len(self.truth)),
-            ("ids", None if self.ids is None else len(self.ids)),
-            ("side", None if self.side is None else len(self.side)),
-            ("pictures", None if self.pictures is None else len(self.pictures)),
-            ("texts", None if self.texts is None else len(self.texts)),
-        ):
-            if size not in (None, len(self)):
-                raise ShortlistError(f"{what} has {size} rows for {len(self)} inputs")
+        for what in ("target", "truth", "ids", "side", "pictures", "texts"):
+            values = getattr(self, what)
+            if values is not None and len(values) != len(self):
+                raise ShortlistError(f"{what} has {len(values)} rows for {len(self)} inputs")
         if self.truth is not None and self.truth.num_labels != labels:
             raise ShortlistError(f"truth has {self.truth.num_labels} labels, the vocabulary {labels}")
 

@@ -106,11 +106,11 @@ class Images(OwnTarget):
         """One image as it is seen: uint8 (H, W, C)."""
         if isinstance(self.source, np.ndarray):
             return np.asarray(self.source[row])
-        if self.broken is None:
-            return decode(self.source[row], self.size, self.crop, self.zoom)
         try:
             return decode(self.source[row], self.size, self.crop, self.zoom)
         except ShortlistError as error:
+            if self.broken is None:
+                raise
             self.broken[self.source[row]] = str(error)
             return np.zeros((*self.size, 3), dtype=np.uint8)
 

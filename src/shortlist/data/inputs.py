@@ -31,36 +31,28 @@ class Inputs(Protocol):
     @property
     def rows_each(self) -> int:
         """About how many rows of features the work on one input is like."""
-        ...
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of one input."""
-        ...
 
     def with_target(self, index: Tensor, target: Tensor) -> tuple[Any, Any]:
         """The inputs at these positions as a backbone takes them, and what their loss is measured against."""
-        ...
 
     def subset(self, rows: Any) -> Any:
         """The inputs at these positions, in this order."""
-        ...
 
     def answers_or(self, target: Tensor) -> Any:
         """What the scores of all inputs are measured against."""
-        ...
 
     def facts(self) -> dict[str, Any] | None:
         """What prediction has to know of the training data, as JSON."""
-        ...
 
     def counts(self) -> dict[str, int]:
         """What there is to say of them in numbers."""
-        ...
 
     def in_words(self, num_labels: int, single: bool) -> str:
         """What a data set of them is, in a line."""
-        ...
 
 
 class OwnTarget:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError, ShortlistWarning
 
 
+@dataclass(eq=False, repr=False)
 class Preprocessor:
     """What to do with each column, learnt by ``fit`` from the training rows.
 
@@ -58,25 +60,14 @@ class Preprocessor:
     True
     """
 
-    def __init__(
-        self,
-        kind: str,
-        num_columns: int,
-        column_names: tuple[str, ...] | None,
-        numbers: Numbers | None = None,
-        categories: Sequence[Categories] = (),
-        sparse_scale: NDArray[np.float64] | None = None,
-        left_out: dict[int, str] | None = None,
-        na_values: tuple[str, ...] = NA_VALUES,
-    ) -> None:
-        self.kind = kind  # "dense", "frame" or "sparse"
-        self.num_columns = num_columns
-        self.column_names = column_names
-        self.numbers = numbers
-        self.categories = tuple(categories)
-        self.sparse_scale = sparse_scale
-        self.left_out = dict(left_out or {})
-        self.na_values = na_values
+    kind: str  # "dense", "frame" or "sparse"
+    num_columns: int
+    column_names: tuple[str, ...] | None
+    numbers: Numbers | None = None
+    categories: Sequence[Categories] = ()
+    sparse_scale: NDArray[np.float64] | None = None
+    left_out: dict[int, str] = field(default_factory=dict)
+    na_values: tuple[str, ...] = NA_VALUES
 
     @property
     def columns_left_out(self) -> dict[str, str]:
@@ -181,7 +172,7 @@ class Preprocessor:
             from scipy.sparse import csr_matrix
 
             return self._transform_sparse(csr_matrix(X))
-        return self._numbers_of(np.asarray(X)[:, list(self._numbers.columns)])
+        return self._numbers.transform(np.asarray(X)[:, list(self._numbers.columns)])
 
     def _transform_sparse(self, X: Any) -> Any:
         if self.kind == "dense":
@@ -204,7 +195,7 @@ class Preprocessor:
         parts = []
         if self.numbers is not None:
             columns = [self._read_number(frame.iloc[:, column], column) for column in self.numbers.columns]
-            parts.append(self._numbers_of(np.stack(columns, axis=1)))
+            parts.append(self._numbers.transform(np.stack(columns, axis=1)))
         for one in self.categories:
             parts.append(one.transform(as_names(frame.iloc[:, one.column], self.na_values)))
         return np.concatenate(parts, axis=1)
@@ -242,9 +233,6 @@ class Preprocessor:
             raise ShortlistError(f"the column {self._names[column]!r} was fitted with numbers, now it holds {shown}")
         return values
 
-    def _numbers_of(self, values: NDArray[Any]) -> NDArray[np.float32]:
-        return self._numbers.transform(values)
-
     @property
     def _numbers(self) -> Numbers:
         assert self.numbers is not None
@@ -281,25 +269,19 @@ class Preprocessor:
         if self.kind == "sparse":
             how = "as they are" if self.sparse_scale is None else "each divided by a scale of its own"
             return f"sparse columns ({self.num_columns}): {how}"
-        lines = []
-        if self.numbers is not None and self.numbers.columns:
-            shown = [name(column) for column in self.numbers.columns]
-            lines.append(f"standardised numbers ({len(shown)}): {listed(shown)}")
-        if self.categories:
-            rest = {True: " and rare or unseen ones", False: ""}
-            shown = [f"{name(one.column)} ({listed(one.names, 5)}{rest[one.has_rare]})" for one in self.categories]
-            lines.append(f"categories ({len(shown)}): {listed(shown)}")
-        if self.numbers is not None and self.numbers.marked:
-            marked = [name(self.numbers.columns[place]) for place in self.numbers.marked]
-            lines.append(f"blanks marked ({len(marked)}): {listed(marked)}")
-        if self.numbers is not None and self.numbers.cut:
-            cut = self.numbers.cut.items()
-            shown = [f"{name(self.numbers.columns[place])} ({low:.3g} to {high:.3g})" for place, (low, high) in cut]
-            lines.append(f"numbers far from all others cut off ({len(shown)}): {listed(shown)}")
-        if self.left_out and left_out:
-            shown = [f"{name(column)} ({why})" for column, why in sorted(self.left_out.items())]
-            lines.append(f"left out ({len(shown)}): {listed(shown)}")
-        return "\n".join(lines)
+        rest = {True: " and rare or unseen ones", False: ""}
+        found = {
+            "standardised numbers": [],
+            "categories": [f"{name(c.column)} ({listed(c.names, 5)}{rest[c.has_rare]})" for c in self.categories],
+        }
+        if self.numbers is not None:
+            names, cut = [name(column) for column in self.numbers.columns], self.numbers.cut.items()
+            found["standardised numbers"] = names
+            found["blanks marked"] = [names[place] for place in self.numbers.marked]
+            found["numbers far from all others cut off"] = [f"{names[p]} ({a:.3g} to {b:.3g})" for p, (a, b) in cut]
+        if left_out:
+            found["left out"] = [f"{name(column)} ({why})" for column, why in sorted(self.left_out.items())]
+        return "\n".join(f"{what} ({len(shown)}): {listed(shown)}" for what, shown in found.items() if shown)
 
     def to_json(self) -> dict[str, Any]:
         """Everything learnt, as numbers, texts, lists and dicts."""
@@ -312,8 +294,6 @@ class Preprocessor:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Preprocessor) and self.to_json() == other.to_json()
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def read_preprocessing(facts: Any) -> Preprocessor | TfIdf:

@@ -45,61 +45,24 @@ def randaugment(images: Tensor, draws: Draws, operations: int, magnitude: float,
 Operation = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-def _moved(images: Tensor, across: Tensor, down: Tensor, fill: Tensor) -> Tensor:
-    """The pixels at these places (B, H, W), counted from the middle of the image; ``fill`` where it has none."""
-    height, width = images.shape[2:]
-    places = torch.stack([across * (2 / width), down * (2 / height)], dim=3)
-    found: Tensor = torch.nn.functional.grid_sample(images - fill, places, align_corners=False)
-    return (found + fill).clamp_(0, 1)
+def _warp(origin: Callable[[Tensor, Tensor, Tensor, Any], tuple[Tensor, Tensor]]) -> Operation:
+    """Pixels from elsewhere: ``origin`` says of how far across and down from the middle each one comes, given where it
+    goes, the strength, and height and width."""
+
+    def operation(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
+        height, width = images.shape[2:]
+        across = torch.arange(width, device=images.device, dtype=images.dtype) + (0.5 - width / 2)
+        down = torch.arange(height, device=images.device, dtype=images.dtype) + (0.5 - height / 2)
+        x, y = torch.broadcast_tensors(*origin(across, down[:, None], strength[:, None, None], (height, width)))
+        places = torch.stack([x * (2 / width), y * (2 / height)], dim=3)
+        found: Tensor = torch.nn.functional.grid_sample(images - fill, places, align_corners=False)
+        return (found + fill).clamp_(0, 1)
+
+    return operation
 
 
-def _grid(images: Tensor) -> tuple[Tensor, Tensor]:
-    height, width = images.shape[2:]
-    across = torch.arange(width, device=images.device, dtype=images.dtype) + (0.5 - width / 2)
-    down = torch.arange(height, device=images.device, dtype=images.dtype) + (0.5 - height / 2)
-    return across[None, None, :].expand(1, height, width), down[None, :, None].expand(1, height, width)
-
-
-def _rotate(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
-    across, down = _grid(images)
-    angle = (strength * (pi / 6))[:, None, None]
-    return _moved(images, angle.cos() * across - angle.sin() * down, angle.sin() * across + angle.cos() * down, fill)
-
-
-def _shear_x(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
-    across, down = _grid(images)
-    return _moved(images, across - 0.3 * strength[:, None, None] * down, down.expand(len(images), -1, -1), fill)
-
-
-def _shear_y(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
-    across, down = _grid(images)
-    return _moved(images, across.expand(len(images), -1, -1), down - 0.3 * strength[:, None, None] * across, fill)
-
-
-def _translate_x(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
-    across, down = _grid(images)
-    far = (strength * (150 / 331 * images.shape[3])).round()[:, None, None]
-    return _moved(images, across - far, down.expand(len(images), -1, -1), fill)
-
-
-def _translate_y(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
-    across, down = _grid(images)
-    far = (strength * (150 / 331 * images.shape[2])).round()[:, None, None]
-    return _moved(images, across.expand(len(images), -1, -1), down - far, fill)
-
-
-def _brightness(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
-    changed: Tensor = _enhance().adjust_brightness_accumulative(images, 1 + 0.9 * strength)
-    return changed
-
-
-def _colour(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
-    changed: Tensor = _enhance().adjust_saturation_with_gray_subtraction(images, 1 + 0.9 * strength)
-    return changed
-
-
-def _contrast(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
-    return with_contrast(images, 1 + 0.9 * strength)
+def _turned(x: Tensor, y: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
+    return angle.cos() * x - angle.sin() * y, angle.sin() * x + angle.cos() * y
 
 
 def _sharpness(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
@@ -116,29 +79,10 @@ def _sharpness(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
     return (smooth + (images - smooth) * (1 + 0.9 * strength)[:, None, None, None]).clamp_(0, 1)
 
 
-def _posterize(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
-    changed: Tensor = _enhance().posterize(images, 8 - (strength.abs() * 4).round().to(torch.int32))
-    return changed
-
-
-def _solarize(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
-    changed: Tensor = _enhance().solarize(images, (1 - strength.abs()).clamp(0, 1))
-    return changed
-
-
-def _equalize(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
-    changed: Tensor = _enhance().equalize(images)
-    return changed
-
-
 def _autocontrast(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
     """Every channel from 0 to 1; one without any contrast stays."""
     low, high = images.amin((2, 3), keepdim=True), images.amax((2, 3), keepdim=True)
     return torch.where(high > low, (images - low) / (high - low).clamp(min=1e-6), images)
-
-
-def _identity(images: Tensor, strength: Tensor, fill: Tensor) -> Tensor:
-    return images
 
 
 def _enhance() -> Any:
@@ -146,18 +90,22 @@ def _enhance() -> Any:
 
 
 OPERATIONS: dict[str, Operation] = {
-    "identity": _identity,
-    "shear-x": _shear_x,
-    "shear-y": _shear_y,
-    "translate-x": _translate_x,
-    "translate-y": _translate_y,
-    "rotate": _rotate,
-    "brightness": _brightness,
-    "colour": _colour,
-    "contrast": _contrast,
+    "identity": lambda images, strength, fill: images,
+    "shear-x": _warp(lambda x, y, strength, size: (x - 0.3 * strength * y, y)),
+    "shear-y": _warp(lambda x, y, strength, size: (x, y - 0.3 * strength * x)),
+    "translate-x": _warp(lambda x, y, strength, size: (x - (strength * (150 / 331 * size[1])).round(), y)),
+    "translate-y": _warp(lambda x, y, strength, size: (x, y - (strength * (150 / 331 * size[0])).round())),
+    "rotate": _warp(lambda x, y, strength, size: _turned(x, y, strength * (pi / 6))),
+    "brightness": lambda images, strength, fill: _enhance().adjust_brightness_accumulative(images, 1 + 0.9 * strength),
+    "colour": lambda images, strength, fill: _enhance().adjust_saturation_with_gray_subtraction(
+        images, 1 + 0.9 * strength
+    ),
+    "contrast": lambda images, strength, fill: with_contrast(images, 1 + 0.9 * strength),
     "sharpness": _sharpness,
-    "posterize": _posterize,
-    "solarize": _solarize,
+    "posterize": lambda images, strength, fill: _enhance().posterize(
+        images, 8 - (strength.abs() * 4).round().to(torch.int32)
+    ),
+    "solarize": lambda images, strength, fill: _enhance().solarize(images, (1 - strength.abs()).clamp(0, 1)),
     "autocontrast": _autocontrast,
-    "equalize": _equalize,
+    "equalize": lambda images, strength, fill: _enhance().equalize(images),
 }

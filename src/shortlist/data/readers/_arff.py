@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.data.cells import is_number
 from shortlist.data.column_use import listed
 from shortlist.data.readers._columns import Columns, TypedColumns
 from shortlist.data.readers.findings import Findings, PathLike
@@ -33,7 +34,7 @@ class Attribute:
 
     @property
     def is_number(self) -> bool:
-        return not self.is_text and (self.values is None or all(map(_is_number, self.values)))
+        return not self.is_text and (self.values is None or all(map(is_number, self.values)))
 
     @property
     def left_out(self) -> str:
@@ -55,10 +56,7 @@ class SparseColumns:
     def array(self, name: str) -> NDArray[Any]:
         return np.asarray(self._matrix[:, [self._place[name]]].toarray()[:, 0])
 
-    numbers = texts = array
-
-    def values(self, name: str) -> Any:
-        return self.array(name)
+    numbers = texts = values = array
 
     def has_numbers(self, name: str) -> bool:
         return True
@@ -174,14 +172,6 @@ def _unquoted(text: str) -> str:
     return text
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _dense(
     path: Path, attributes: list[Attribute], rows: list[str], labels: list[str] | None, findings: Findings
 ) -> TypedColumns | None:
@@ -213,7 +203,7 @@ def _not_declared(attribute: Attribute, value: str) -> str:
 
 
 def _number(cell: str, row: int, attribute: Attribute, path: Path, findings: Findings) -> float:
-    if _is_number(cell):
+    if is_number(cell):
         return float(cell)
     findings.add(path, f"the attribute {attribute.name!r} is {cell!r}, not a number", row)
     return 0.0

@@ -145,9 +145,7 @@ def _column_as_numbers(
         return np.where(cells, 1.0, absent)
     if cells.dtype.kind in "iuf":
         return cells.astype(np.float64)
-    meaning: dict[Any, float] = {}
-    for cell in set(map(_hashable, cells.tolist())):
-        meaning[cell] = _number_of(cell, absent)
+    meaning = {cell: _number_of(cell, absent) for cell in set(map(_hashable, cells.tolist()))}
     found = np.array([meaning[_hashable(cell)] for cell in cells.tolist()])
     bad = np.flatnonzero(np.isinf(found)).tolist()
     words = "true/false, yes/no, ja/nein, oui/non, blank, unknown"
@@ -184,19 +182,16 @@ def _matrix(found: Any, given: Given, file: PathLike, findings: Findings) -> Lab
     if found.shape[1] != len(names):
         findings.add(file, f"the label matrix has {found.shape[1]} columns for {len(names)} labels")
         return None
-    if hasattr(found, "toarray") and given.coding == "label-matrix" and math.prod(found.shape) >= LARGE_MATRIX:
-        try:
-            return Labels(SparseLabels.of(found), names)
-        except ShortlistError as error:
-            findings.add(file, f"the sparse label matrix: {error}")
-            return None
     if hasattr(found, "toarray"):
         try:
+            if given.coding == "label-matrix" and math.prod(found.shape) >= LARGE_MATRIX:
+                return Labels(SparseLabels.of(found), names)
             check_unpacked(file, math.prod(found.shape) * found.dtype.itemsize)
         except ShortlistError as error:
             findings.add(file, f"the sparse label matrix: {error}")
             return None
-    dense = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+        found = found.toarray()
+    dense = np.asarray(found)
     if dense.dtype.kind not in "biuf":
         findings.add(file, f"the label matrix must hold numbers, got {dense.dtype}")
         return None
@@ -253,7 +248,7 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
         findings.add(file, f"labels must be whole numbers, names or a label matrix, got {found.dtype}")
         return None
     found = found.astype(np.int64)
-    names = given.vocabulary if given.vocabulary is not None else None
+    names = given.vocabulary
     if given.num_labels is not None:
         if names is not None and len(names) != given.num_labels:
             raise ShortlistError(f"num_labels={given.num_labels} was given, but there are {len(names)} names")

@@ -9,10 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.data.column_use import ColumnUse
 from shortlist.data.dataset import Dataset
-from shortlist.data.encoder import Encoder, TextEncoder
-from shortlist.data.images import Images
 from shortlist.data.readers._labels import indices_of_names
 from shortlist.data.readers.findings import DataError, Findings, PathLike, Problem
 from shortlist.labels.label_sets import LabelSets
@@ -55,15 +52,9 @@ def dataset_of(
     groups: Any,
     group_names: Any,
     ids: Any,
-    name: str,
-    side: Tensor | None = None,
-    truth: LabelSets | None = None,
-    columns: ColumnUse | None = None,
-    encoder: Encoder | TextEncoder | None = None,
-    notes: tuple[str, ...] = (),
-    pictures: Images | None = None,
+    **more: Any,
 ) -> Dataset:
-    """The data set of arrays from a file, which is named where they do not fit together."""
+    """The data set of arrays from a file, which is named where they do not fit together; ``more`` as of `Dataset`."""
     if groups is not None and groups.dtype.kind not in "iu":
         raise DataError([Problem(str(file), None, f"groups must be whole numbers, got {groups.dtype}")])
     try:
@@ -74,13 +65,7 @@ def dataset_of(
             groups=None if groups is None else torch.from_numpy(groups.astype(np.int64)),
             group_names=None if group_names is None else tuple(map(str, group_names.tolist())),
             ids=None if ids is None else tuple(map(str, ids.tolist())),
-            side=side,
-            truth=truth,
-            name=name,
-            columns=columns,
-            encoder=encoder,
-            notes=notes,
-            pictures=pictures,
+            **more,
         )
     except ValueError as error:
         raise DataError([Problem(str(file), None, str(error))]) from error

@@ -181,11 +181,9 @@ def read_features(
         "side": side_key,
         "truth": truth_key,
     }
-    inputs_file = open_arrays(path, findings, memory_map, decimal, delimiter, encoding, column_names)
-    if labels is None:
-        labels_file = inputs_file
-    else:
-        labels_file = open_arrays(labels, findings, False, decimal, delimiter, encoding, column_names)
+    how = decimal, delimiter, encoding, column_names
+    inputs_file = open_arrays(path, findings, memory_map, *how)
+    labels_file = inputs_file if labels is None else open_arrays(labels, findings, False, *how)
     label_columns = label_columns_of(labels_file, label_columns, labels_key)
     if label_columns is not None:
         label_columns = in_order(label_columns, names_of(labels_key, label_columns), vocabulary)
@@ -231,8 +229,7 @@ def read_features(
     if found["truth"] is not None and answer is not None:
         truth = truth_of(found["truth"], answer.vocabulary, labels_file.path, findings)
     findings.stop_if_any()
-    if answer is None:
-        raise AssertionError("labels that cannot be used are a problem, and were raised")
+    assert answer is not None, "labels that cannot be used are a problem, and were raised"
     return dataset_of(
         labels_file.path,
         inputs,
@@ -275,8 +272,7 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     inputs = get_array(file, key, findings, columns=columns, named=named, as_table=as_table, names=names)
     inputs = widened(inputs, file, options.get("num_features"), findings)
     findings.stop_if_any()
-    if file is None:
-        raise AssertionError("a file that cannot be opened is a problem, and was raised")
+    assert file is not None, "a file that cannot be opened is a problem, and was raised"
     features = columns or file.spread(key, named, with_names=as_table)
     inputs = checked_inputs(inputs, file, features, findings)
     findings.stop_if_any()

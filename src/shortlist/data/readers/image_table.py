@@ -109,8 +109,7 @@ def read_image_table(
     given = Given(vocabulary, num_labels, coding, uncertain, separator, rest, unknown_names)
     answer = labels_of(blanks_are_unknown(written, coding), given, path, findings)
     findings.stop_if_any()
-    if answer is None:
-        raise AssertionError("labels that cannot be used are a problem, and were raised")
+    assert answer is not None, "labels that cannot be used are a problem, and were raised"
     ignored = {name: "it is neither the images' path nor a label" for name in table.names}
     return Dataset(
         Images.from_files(paths, size, crop),

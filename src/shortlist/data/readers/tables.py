@@ -79,10 +79,9 @@ def open_table(
         return read_arff(file, findings)
     else:
         try:
-            given = _GIVEN.get().get(str(file))
-            if given is None:
-                given = parquet_table(file) if _kind(file) == ".parquet" else _json_table(file)
-            table = given
+            table = _GIVEN.get().get(str(file))
+            if table is None:
+                table = parquet_table(file) if _kind(file) == ".parquet" else _json_table(file)
             if table.num_rows:
                 return TypedColumns(table)
             findings.add(file, f"no rows: the file only names the columns {', '.join(map(repr, table.column_names))}")
