@@ -22,6 +22,7 @@ import pytest
 
 from shortlist import LabelSets, ShortlistError, runs
 from shortlist.sets import Block, TopK
+from shortlist.sets.rule_files import save_rules
 from tests.cli.command import ENVIRONMENT, run_here
 
 ray = pytest.importorskip("ray")
@@ -91,7 +92,7 @@ def test_a_killed_worker_and_a_killed_node_lose_nothing_and_repeat_nothing(
 ) -> None:
     node = cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
     cluster.wait_for_nodes()
-    runs.Run(run).save_rules({"slow": Slow(2)})
+    save_rules(run / "rules", {"slow": Slow(2)})
     heard: list[tuple[int, int]] = []
     options: dict[str, Any] = {"rule": "slow", "allow_import": [__name__]}
     one = runs.predict(run, "test", out=tmp_path / "one.parquet", **options)
@@ -141,7 +142,7 @@ def test_what_a_cluster_does_not_have_is_told_in_a_line(
 
 
 def test_ctrl_c_ends_all_of_it_and_leaves_nothing(run: Path) -> None:
-    runs.Run(run).save_rules({"slow": Slow(2)})
+    save_rules(run / "rules", {"slow": Slow(2)})
     folder = tempfile.mkdtemp(prefix="r")  # short: Ray's sockets lie below it
     mark = f"RAY_TMPDIR={folder}"
     where = {**ENVIRONMENT, "RAY_TMPDIR": folder, "RAY_worker_niceness": "0"}

@@ -15,7 +15,7 @@ from shortlist.errors import ShortlistError
 from shortlist.runs.config import parse_config
 from shortlist.runs.run import Run
 from shortlist.sets import AverageK, TopK
-from shortlist.sets.rule_files import load_rules
+from shortlist.sets.rule_files import load_rules, save_rules
 
 CONFIG = parse_config("data: {train: {reader: ambiguous-numbers}}")
 
@@ -142,7 +142,7 @@ def test_the_state_is_read_without_running_code_from_it(tmp_path: Path) -> None:
 def test_rules_are_written_and_read_back(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "run", CONFIG, {})
     scores = torch.randn(20, 5, generator=torch.Generator().manual_seed(0))
-    run.save_rules({"average-k-2": AverageK(2).fit(scores), "top-k-1": TopK(1)})
+    save_rules(run.path / "rules", {"average-k-2": AverageK(2).fit(scores), "top-k-1": TopK(1)})
     found = run.rules()
     assert list(found) == ["average-k-2", "top-k-1"]
     assert found["average-k-2"].predict(scores) == AverageK(2).fit(scores).predict(scores)

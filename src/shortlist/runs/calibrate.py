@@ -15,7 +15,7 @@ from shortlist.named import Named
 from shortlist.runs.config import parse_named
 from shortlist.runs.given import Given, scores_for_calibration
 from shortlist.runs.ray_engine import Ray, cut_for, engine_of, passes_over
-from shortlist.runs.results import results_of, skipped_images
+from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.scores import read_rows
 from shortlist.sets.named import Batch, Batches, fit_rules, needed, usual_rules
@@ -71,19 +71,7 @@ def calibrate(
         scores_of = _fitting(given, rows) if passes is None else passes
         fitted = fit_rules(wanted, scores_of, target, given.link, given.name, allow_import, rows, truth=given.truth)
         save_rules(folder, fitted)
-        found: dict[str, Any] = {}
-        if given.target is not None:
-            found = results_of(
-                given.scored,
-                target,
-                given.link,
-                fitted,
-                truth=given.truth,
-                k=given.k,
-                rows=rows,
-                propensities=given.propensities,
-                over=None if passes is None else passes.judge,
-            )
+        found = {} if given.target is None else given.results(target, fitted, passes, rows=rows)
     if given.target is None:
         whole = given.scored.whole()
         sets = {name: rule.predict(whole, **needed(rule, rows)) for name, rule in fitted.items()}

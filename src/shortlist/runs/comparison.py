@@ -48,10 +48,7 @@ def _measured(run: RunResult, rule: str, examples: Examples) -> dict[str, Any]:
     found = measure(run.rules[rule].predict(run.scores), examples)
     return {
         "top1": float(top_k_accuracy(run.scores, run.target, 1)),
-        "size": found["size"],
-        "accuracy": found["accuracy"],
-        "covers": found["covers"],
-        "exact": found["exact"],
+        **{key: found[key] for key in ("size", "accuracy", "covers", "exact")},
         "sizes": found["level_size"],
         "seconds": run.seconds,
     }

@@ -13,7 +13,7 @@ from shortlist.reports.advice import Use, advise, cautions
 from shortlist.runs.config import PARTS
 from shortlist.runs.given import scores_for_prediction
 from shortlist.runs.ray_engine import Ray, cut_for, engine_of, passes_over
-from shortlist.runs.results import results_of, skipped_images
+from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.scores import read_rows
 from shortlist.runs.used_for import file_used_for, used_for
@@ -64,25 +64,13 @@ def evaluate(
         facts = given.run.facts[given.dataset.kind]
         found = given.task.results(given.dataset, given.scored.whole(), metrics, facts, allow_import)
     else:
-        if given.target is None:
-            raise AssertionError("labels were asked for above")
+        assert given.target is not None, "labels were asked for above"
         rows = read_rows(groups, weights, given.scored.rows)
         with passes_over(workers, given, data, rows, overrides, notes_broken=True) as passes:
             counted = passes is not None and given.table is not None and not metrics
             target = passes.counts(given.target.ndim) if passes is not None and counted else given.target
-            found = results_of(
-                given.scored,
-                target,
-                given.link,
-                given.fitted,
-                truth=given.truth,
-                metrics=metrics,
-                k=given.k,
-                allow_import=allow_import,
-                rows=rows,
-                propensities=given.propensities,
-                over=None if passes is None else passes.judge,
-            )
+            more: dict[str, Any] = {"metrics": metrics, "allow_import": allow_import, "rows": rows}
+            found = given.results(target, given.fitted, passes, **more)
         worth = {
             rule: {key: Estimate(value, *found["intervals"][rule][key]) for key, value in values.items()}
             for rule, values in found["rules"].items()

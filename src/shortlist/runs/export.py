@@ -68,11 +68,12 @@ def export(
     check_exportable(chosen)
     inputs = opened.inputs
     network, shape, pixels = _network(predictor, inputs)
+    preprocessor = inputs.preprocessor if isinstance(inputs.preprocessor, Preprocessor) else None  # texts were refused
     model = make_model(
         network,
         shape,
         pixels=pixels,
-        preprocessor=_columns(inputs),
+        preprocessor=preprocessor,
         link=None if predictor.only_ranks else predictor.link_beside(chosen),
         rule=chosen,
         label_names=predictor.label_names,
@@ -80,7 +81,7 @@ def export(
         | {"run": opened.path.name, "objective": opened.config.objective.name}
         | ({"resizing": inputs.resizing} if pixels else {}),
     )
-    checked = _compared(model, predictor, network, inputs, chosen)
+    checked = _compared(model, network, preprocessor, chosen)
     with written_whole(place) as file:
         file.write(model.SerializeToString())
     return {
@@ -117,11 +118,6 @@ def _network(predictor: Predictor, inputs: Inputs) -> tuple[torch.nn.Module, tup
     return FromPixels(predictor, tuple(mean), tuple(std)).eval(), (height, width, len(mean)), True
 
 
-def _columns(inputs: Inputs) -> Preprocessor | None:
-    """What makes numbers of a table's columns; texts, which are counted, were refused before."""
-    return inputs.preprocessor if isinstance(inputs.preprocessor, Preprocessor) else None
-
-
 def _described(model: Any) -> list[dict[str, Any]]:
     known = {prop.key: prop.value for prop in model.metadata_props}
     found: list[dict[str, Any]] = json.loads(known["shortlist.inputs"])
@@ -129,13 +125,13 @@ def _described(model: Any) -> list[dict[str, Any]]:
 
 
 def _compared(
-    model: Any, predictor: Predictor, network: torch.nn.Module, inputs: Inputs, rule: SetRule
+    model: Any, network: torch.nn.Module, preprocessor: Preprocessor | None, rule: SetRule
 ) -> dict[str, Any]:
     """Scores and sets of made-up rows by onnxruntime beside those of the run."""
-    given = example_inputs(model, _columns(inputs), _CHECKED)
+    given = example_inputs(model, preprocessor, _CHECKED)
     found = run_model(model, given)
     with torch.no_grad():
-        scores = network(_for_network(given, inputs)).float().numpy()
+        scores = network(_for_network(given, preprocessor)).float().numpy()
     apart = np.abs(found["scores"] - scores)
     if not (apart <= _TOLERANCE * (1 + np.abs(scores))).all():
         raise ShortlistError(
@@ -150,15 +146,10 @@ def _compared(
     }
 
 
-def _for_network(given: dict[str, NDArray[Any]], inputs: Inputs) -> torch.Tensor:
-    preprocessor = _columns(inputs)
+def _for_network(given: dict[str, NDArray[Any]], preprocessor: Preprocessor | None) -> torch.Tensor:
+    """Made-up inputs as the run itself makes them: columns are features by then."""
     if preprocessor is None:
         return torch.from_numpy(given[PIXELS if PIXELS in given else FEATURES])
-    return _as_features(preprocessor, given)
-
-
-def _as_features(preprocessor: Preprocessor, given: dict[str, NDArray[Any]]) -> torch.Tensor:
-    """The features that the run itself makes of made-up columns."""
     columns: dict[str, NDArray[Any]] = {}
     for one in inputs_of(preprocessor):
         columns |= dict(zip(one["columns"], given[one["name"]].T, strict=True))

@@ -18,6 +18,7 @@ from shortlist.metrics.functional import label_propensities
 from shortlist.named import Named
 from shortlist.runs.find_data import find_data
 from shortlist.runs.predictor import Predictor
+from shortlist.runs.results import results_of
 from shortlist.runs.run import Run, open_run
 from shortlist.runs.scores import read_labels, read_scores, read_truth
 from shortlist.runs.shards import CutTable
@@ -70,6 +71,12 @@ class Given:
     def task(self) -> Task | None:
         return None if self.run is None else self.run.task
 
+    def results(self, target: Any, rules: Mapping[str, SetRule], passes: Any, **more: Any) -> dict[str, Any]:
+        """What `results_of` tells of sets by these rules, by the passes of an engine where there is one."""
+        over = None if passes is None else passes.judge
+        known = {"truth": self.truth, "k": self.k, "propensities": self.propensities}
+        return results_of(self.scored, target, self.link, rules, over=over, **known, **more)
+
 
 def scores_for_calibration(
     run: Run | PathLike | None,
@@ -86,7 +93,8 @@ def scores_for_calibration(
     _check_source(run, scores, labels, link, truth)
     if scores is not None:
         return _from_files(scores, labels, link, {}, truth)
-    opened = open_run(_needed(run), allow)
+    assert run is not None, "or there would be scores"
+    opened = open_run(run, allow)
     if opened.task is not None:
         raise ShortlistError(opened.task.calibration)
     if data is None:
@@ -122,7 +130,8 @@ def scores_for_prediction(
         raise ShortlistError("--rules goes with --scores: a run has its own rules")
     if data is None:
         raise ShortlistError("give the DATA: a part of the run such as test, or the path of a file or folder")
-    opened = open_run(_needed(run), allow)
+    assert run is not None, "or there would be scores"
+    opened = open_run(run, allow)
     table = cut(opened, data, overrides, labelled)
     if table is not None:
         return _from_table(opened, table)
@@ -193,9 +202,3 @@ def _check_source(
         raise ShortlistError("--link goes with --scores: the objective of a run has its own link")
     if link is not None:
         check_link(link, "--link")
-
-
-def _needed(run: Run | PathLike | None) -> Run | PathLike:
-    if run is None:
-        raise ShortlistError("give a run directory")
-    return run

@@ -135,8 +135,7 @@ class _Table:
         findings = Findings()
         table = open_table(path, findings, column_names=column_names, **self.written)
         findings.stop_if_any()
-        if table is None:
-            raise AssertionError("a table that cannot be read is a problem, and was raised")
+        assert table is not None, "a table that cannot be read is a problem, and was raised"
         self.table, self.names = table, [name for name in table.names if name]
         known = set(self.names)
         labels = labels or [name for name in options if name in known]

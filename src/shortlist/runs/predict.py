@@ -123,35 +123,30 @@ def predict(
     if url is None:  # where ids stood before there was one file of both: gone before they could be beside other sets
         place.with_suffix(".ids.json").unlink(missing_ok=True)
     rows = read_rows(groups, weights, given.scored.rows)
+    written = [url or str(place)]
     if workers is not None:
-        return {
-            "written": [url or str(place)],
-            "objective": given.objective,
-            "rule": name,
-            **_by_workers(workers, given, data, overrides, chosen, url or place, rows),
-            "skipped": skipped_images(given.skipped),
-        }
-    told = Told(explain is not None)
-    parts = told.of(answers(given, chosen, rows))
-    if place.suffix == ".jsonl":
-        write_jsonl(place, parts, None if given.scored.may_shrink else given.scored.rows)
+        found = _by_workers(workers, given, data, overrides, chosen, url or place, rows)
     else:
-        {".csv": write_csv, ".parquet": write_parquet}[place.suffix](place, parts)
-    written, data_used = [str(place)], given.readable()
-    if explain is not None and similar is not None and data_used is not None:
-        prepared = given.predictor.prepared(data_used)
-        sets = LabelSets.concatenate(told.kept)
-        write_explanations(Path(explain), similar, prepared, sets, of_training=data == "train")
-        written.append(str(explain))
-    return {
-        "written": written,
-        "objective": given.objective,
-        "rule": name,
-        "examples": told.examples,
-        "mean size": told.labels / told.examples if told.examples else 0.0,
-        "first": told.first,
-        "skipped": skipped_images(given.skipped),
-    }
+        told = Told(explain is not None)
+        parts = told.of(answers(given, chosen, rows))
+        if place.suffix == ".jsonl":
+            write_jsonl(place, parts, None if given.scored.may_shrink else given.scored.rows)
+        else:
+            {".csv": write_csv, ".parquet": write_parquet}[place.suffix](place, parts)
+        data_used = given.readable()
+        if explain is not None and similar is not None and data_used is not None:
+            prepared = given.predictor.prepared(data_used)
+            sets = LabelSets.concatenate(told.kept)
+            write_explanations(Path(explain), similar, prepared, sets, of_training=data == "train")
+            written.append(str(explain))
+        found = _in_numbers(told, told.first)
+    skipped = skipped_images(given.skipped)
+    return {"written": written, "objective": given.objective, "rule": name, **found, "skipped": skipped}
+
+
+def _in_numbers(done: "Told | Writing", first: list[dict[str, Any]]) -> dict[str, Any]:
+    mean = done.labels / done.examples if done.examples else 0.0
+    return {"examples": done.examples, "mean size": mean, "first": first[:_SHOWN]}
 
 
 def _called(data: Dataset | PathLike | None, name: str) -> str:
@@ -183,15 +178,13 @@ def _by_workers(
         passes_over(engine, given, data, rows, overrides, labelled=False, notes_broken=True) as passes,
         folder_of_parts(place) as folder,
     ):
-        if passes is None:
-            raise AssertionError("there is an engine")
+        assert passes is not None, "there is an engine"
         done: Writing = passes.over(Writing(folder, rule, _SHOWN), "predicted")
         if not done.examples and passes.broken:
             reason = next(iter(passes.broken.values()))
             raise ShortlistError(f"{given.name}: none of the {passes.rows} images can be decoded: {reason}")
     first = [one for before, sets, ids, beside in done.first for one in _first(sets, beside, ids, before)]
-    mean = done.labels / done.examples if done.examples else 0.0
-    return {"examples": done.examples, "mean size": mean, "first": first[:_SHOWN]}
+    return _in_numbers(done, first)
 
 
 class Told:

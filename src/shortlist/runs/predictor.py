@@ -107,21 +107,20 @@ class Predictor(nn.Module):
         """
         inputs = self.inputs
         if isinstance(X, Tensor) and (inputs is None or (self._is_prepared(X, inputs) and self.crops == 1)):
-            return self._in_batches(X)
+            return self.scores_of(X)
         if inputs is None:
             if isinstance(X, Dataset):
-                return torch.cat([self._in_batches(X.batch(rows)[0]) for rows in torch.arange(len(X)).split(_BATCH)])
-            return self._in_batches(tensor_of(X, "inputs"))
+                return torch.cat([self.scores_of(X.batch(rows)[0]) for rows in torch.arange(len(X)).split(_BATCH)])
+            return self.scores_of(tensor_of(X, "inputs"))
         data = self.prepared(X, broken)
         if not isinstance(self.model, Learner):
-            return torch.cat([self._in_batches(data.batch(rows)[0]) for rows in torch.arange(len(data)).split(_BATCH)])
+            return torch.cat([self.scores_of(data.batch(rows)[0]) for rows in torch.arange(len(data)).split(_BATCH)])
         return score(self.model, data, crops=self.crops)
 
     def scored(self, data: Dataset) -> Scored:
         """The scores of a data set as ``Scored``: held whole only where they are small. Of images that turn out to be
         broken there are none, where the data set notes them."""
-        if not isinstance(self.model, Learner):
-            raise AssertionError("asked of the model of a run")
+        assert isinstance(self.model, Learner), "asked of the model of a run"
         model, prepared = self.model, cache(partial(self.prepared, data))  # when scores are first asked for
         images = data.inputs if isinstance(data.inputs, Images) and data.inputs.broken is not None else None
         return Scored(
@@ -161,10 +160,6 @@ class Predictor(nn.Module):
         self._check_shape(data, wanted)
         return data.batch(torch.arange(len(data)))[0]
 
-    def scores_of(self, inputs: Tensor) -> Tensor:
-        """Scores of what ``model_inputs`` gave, float32 on the CPU; ``scores`` does both."""
-        return self._in_batches(inputs)
-
     def _is_prepared(self, X: Tensor, inputs: Inputs) -> bool:
         if inputs.preprocessor is not None or not X.is_floating_point():
             return False
@@ -173,7 +168,8 @@ class Predictor(nn.Module):
             return tuple(X.shape[2:]) == inputs.encoder.size
         return tuple(X.shape[1:]) == inputs.in_shape
 
-    def _in_batches(self, X: Tensor) -> Tensor:
+    def scores_of(self, X: Tensor) -> Tensor:
+        """Scores of what ``model_inputs`` gave, float32 on the CPU; ``scores`` does both."""
         weight = self._first_weight()
         device, kind = (X.device, torch.float32) if weight is None else (weight.device, weight.dtype)
         if X.dtype != kind and (X.is_floating_point() or self.model is None):
@@ -216,8 +212,7 @@ class Predictor(nn.Module):
     def _load_encoder(self) -> nn.Module:
         if self.encoder is None:
             made_by = None if self.inputs is None else self.inputs.encoder
-            if made_by is None:
-                raise AssertionError("asked for only where the inputs have an encoder")
+            assert made_by is not None, "asked for only where the inputs have an encoder"
             encoder = load_encoder(made_by, allow_import=self._allow_import)
             self.encoder = encoder.to(next((weight.device for weight in self.parameters()), torch.device("cpu")))
         return self.encoder

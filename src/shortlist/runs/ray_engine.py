@@ -29,7 +29,7 @@ from shortlist.optional import require
 from shortlist.runs.config import PARTS
 from shortlist.runs.given import Given
 from shortlist.runs.judge import Judge
-from shortlist.runs.ray_work import Counting, Judging, Learning, Source, Worker
+from shortlist.runs.ray_work import Seeing, Source, Worker, count, judge, learn
 from shortlist.runs.run import Run
 from shortlist.runs.shards import CutTable, Shard, cut, shards_of, together
 from shortlist.sets.fitting import Fitting
@@ -166,19 +166,19 @@ class Passes:
         """Of the labels of all rows; class indices need none."""
         if ndim == 1:
             return LabelCounts(1)
-        found: LabelCounts = self.over(Counting(ndim), "counted the labels of").counts
+        found: LabelCounts = self.over(Seeing(LabelCounts(ndim), count, False), "counted the labels of").state
         return found
 
-    def judge(self, judge: Judge) -> Judge:
-        found: Judge = self.over(Judging(judge), "judged").judge
+    def judge(self, judged: Judge) -> Judge:
+        found: Judge = self.over(Seeing(judged, judge), "judged").state
         return found
 
     def fit(self, fitting: Fitting) -> None:
         """Fit rules on all rows: `shortlist.sets.fitting.Elsewhere`."""
-        fitting.merge(self.over(Learning(copy.deepcopy(fitting)), "learned from").fitting)
+        fitting.merge(self.over(Seeing(copy.deepcopy(fitting), learn), "learned from").state)
         fitting.finish()
         for look in fitting.looks():
-            look.merge(self.over(Learning(look), "looked again at").fitting)
+            look.merge(self.over(Seeing(look, learn), "looked again at").state)
 
     def _workers(self, ray: Any) -> int:
         has, each = ray.cluster_resources(), self.engine.gpus_per_worker

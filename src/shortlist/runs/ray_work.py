@@ -2,8 +2,9 @@
 
 import pickle
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -20,12 +21,13 @@ from shortlist.runs.find_data import find_data
 from shortlist.runs.judge import Judge
 from shortlist.runs.predictor import Predictor
 from shortlist.runs.run import Run
-from shortlist.runs.shards import CutTable, Held, Rows, Shard, pieces
+from shortlist.runs.shards import CutTable, Shard, pieces
 from shortlist.sets import SetRule
 from shortlist.sets.fitting import Fitting, Looking
 from shortlist.sets.named import needed
 from shortlist.training.scored import pick
 
+Rows = Callable[[int, int], Dataset]  # some rows: the first one, and how many
 _TOLD = (ShortlistError, OSError)  # errors that say all there is to say: they travel without the worker's traceback
 
 
@@ -51,55 +53,33 @@ class Work(Protocol):
     def merge(self, other: Any) -> None: ...
 
 
-class Counting:
-    """How often each label is present, and known: what rules and metrics are chosen by."""
+@dataclass
+class Seeing:
+    """Something that sees all rows, in its own way, and merges: counts, a judge, or rules that learn."""
 
-    needs_scores = False
-
-    def __init__(self, ndim: int) -> None:
-        self.counts = LabelCounts(ndim)
+    state: Any
+    tell: Callable[[Any, Batch], None]
+    needs_scores: bool = True
 
     def see(self, batch: Batch) -> None:
-        self.counts.see(batch.target)
+        self.tell(self.state, batch)
 
     def close(self, shard: int) -> None: ...
 
-    def merge(self, other: "Counting") -> None:
-        self.counts.merge(other.counts)
+    def merge(self, other: "Seeing") -> None:
+        self.state.merge(other.state)
 
 
-class Judging:
-    """A judge that sees all rows."""
-
-    needs_scores = True
-
-    def __init__(self, judge: Judge) -> None:
-        self.judge = judge
-
-    def see(self, batch: Batch) -> None:
-        self.judge.see(batch.scores, batch.target, batch.truth, batch.rows, batch.first_row)
-
-    def close(self, shard: int) -> None: ...
-
-    def merge(self, other: "Judging") -> None:
-        self.judge.merge(other.judge)
+def count(counts: LabelCounts, batch: Batch) -> None:
+    counts.see(batch.target)
 
 
-class Learning:
-    """Rules that learn from all rows, or look at them once more."""
+def judge(judge: Judge, batch: Batch) -> None:
+    judge.see(batch.scores, batch.target, batch.truth, batch.rows, batch.first_row)
 
-    needs_scores = True
 
-    def __init__(self, fitting: Fitting | Looking) -> None:
-        self.fitting = fitting
-
-    def see(self, batch: Batch) -> None:
-        self.fitting.see(batch.scores, batch.target, batch.rows, batch.first_row)
-
-    def close(self, shard: int) -> None: ...
-
-    def merge(self, other: "Learning") -> None:
-        self.fitting.merge(other.fitting)  # type: ignore[arg-type]
+def learn(fitting: Fitting | Looking, batch: Batch) -> None:
+    fitting.see(batch.scores, batch.target, batch.rows, batch.first_row)
 
 
 class Writing:
@@ -160,11 +140,12 @@ class Source:
     def open(self) -> tuple[Run, Rows]:
         run = Run(self.run, self.allow_import)
         if isinstance(self.data, CutTable):
-            return run, self.data.opened(run)
+            return run, partial(self.data.part, run)
         held = isinstance(self.data, str | Dataset)
         data = self.data if held else require("ray", extra="ray").get(self.data)
         broken: dict[str, str] | None = {} if self.notes_broken else None
-        return run, Held(find_data(run, data, self.overrides, self.labelled, broken=broken)[0])
+        whole = find_data(run, data, self.overrides, self.labelled, broken=broken)[0]
+        return run, lambda first, count: whole.subset(slice(first, first + count))
 
 
 class Worker:
@@ -194,7 +175,7 @@ class Worker:
         predictor = self._predictor(run) if work.needs_scores else None
         broken: dict[str, str] = {}
         for first, count in pieces(shard, self.source.batch) or [(shard.first, 0)]:
-            part = rows.part(first, count)
+            part = rows(first, count)
             for batch in self._batches(run, predictor, part, first):
                 work.see(batch)
             noted = part.inputs.broken or {} if isinstance(part.inputs, Images) else {}

@@ -44,7 +44,7 @@ from shortlist.runs.saved_epochs import SavedEpochs
 from shortlist.runs.setup import build_learner, read_parts
 from shortlist.sets import SetRule
 from shortlist.sets.named import file_name
-from shortlist.sets.rule_files import load_rules, save_rules
+from shortlist.sets.rule_files import load_rules
 from shortlist.tasks import Task, kind_of_facts, task_of
 from shortlist.text import command
 from shortlist.training.learner import Learner
@@ -272,10 +272,6 @@ class Run(SavedEpochs):
         self._learner = self._predictor = None
 
     # ---- set rules
-
-    def save_rules(self, rules: Mapping[str, SetRule]) -> None:
-        (self.path / "rules").mkdir(exist_ok=True)
-        save_rules(self.path / "rules", rules)
 
     def rules(self) -> dict[str, SetRule]:
         return load_rules(self.path / "rules", self.allow_import)

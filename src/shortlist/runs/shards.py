@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, Protocol
+from typing import Any
 
 from shortlist.data import Dataset
 from shortlist.data.readers.table_shards import CutFile, cut_table, is_url
@@ -30,22 +30,6 @@ class Shard:
     count: int
 
 
-class Rows(Protocol):
-    """Where a worker finds rows."""
-
-    def part(self, first: int, count: int) -> Dataset: ...
-
-
-class Held:
-    """A data set that is read whole."""
-
-    def __init__(self, dataset: Dataset) -> None:
-        self.dataset = dataset
-
-    def part(self, first: int, count: int) -> Dataset:
-        return self.dataset.subset(slice(first, first + count))
-
-
 @dataclass(frozen=True)
 class CutTable:
     """A table of which each worker reads the rows that it is given, and no others."""
@@ -67,9 +51,6 @@ class CutTable:
         file = next((file for file in self.files if file.rows), self.files[0])
         return self._read(run, file, 0, min(file.rows, file.every if file.starts is not None else 1024))
 
-    def opened(self, run: Run) -> "OpenTable":
-        return OpenTable(self, run)
-
     def _read(self, run: Run, file: CutFile, first: int, count: int) -> Dataset:
         with file.rows_at(first, count) as small:
             found = self.how.read(run, at=small)
@@ -81,19 +62,10 @@ class CutTable:
         return found
 
     def part(self, run: Run, first: int, count: int) -> Dataset:
+        """Some rows, read as the run reads them."""
         firsts = self.firsts
         number = max(at for at, begin in enumerate(firsts[:-1]) if begin <= first and self.files[at].rows)
         return self._read(run, self.files[number], first - firsts[number], count)
-
-
-class OpenTable:
-    """The rows of a table that is cut, read as a run reads them."""
-
-    def __init__(self, table: CutTable, run: Run) -> None:
-        self.table, self.run = table, run
-
-    def part(self, first: int, count: int) -> Dataset:
-        return self.table.part(self.run, first, count)
 
 
 def cut(run: Run, data: Any, overrides: Sequence[str], labelled: bool, every: int) -> CutTable | None:

@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from shortlist.training.history import History
 
 SEARCH, TRIALS, TABLE, BEST = "search.yaml", "trials.journal", "trials.csv", "best.yaml"
 _STUDY = "tune"
+_TOLD = ("best", "epochs", "state", "seconds", "reason")  # of a trial
 _FIRST = 5  # trials that run to their end before any is pruned
 
 
@@ -143,25 +145,22 @@ def _study(optuna: Any, folder: Path) -> Any:
     return study
 
 
+@dataclass
 class _Tuning:
     """A search that goes on: each trial depends on the config and the trials before it alone."""
 
-    def __init__(
-        self,
-        optuna: Any,
-        study: Any,
-        folder: Path,
-        content: Mapping[str, Any],
-        searches: list[Search],
-        parts: Mapping[str, Dataset] | None,
-        progress: loop.Progress | None,
-        allow_import: Sequence[str],
-    ) -> None:
-        self.optuna, self.study, self.folder = optuna, study, folder
-        self.content, self.searches, self.progress, self.allow_import = content, searches, progress, tuple(allow_import)
-        self.reads_once = not any(search.key.startswith("data.") for search in searches)
-        self.parts = parts
-        self.metric: str | None = study.user_attrs.get("metric")
+    optuna: Any
+    study: Any
+    folder: Path
+    content: Mapping[str, Any]
+    searches: list[Search]
+    parts: Mapping[str, Dataset] | None
+    progress: loop.Progress | None
+    allow_import: Sequence[str]
+
+    def __post_init__(self) -> None:
+        self.reads_once = not any(search.key.startswith("data.") for search in self.searches)
+        self.metric: str | None = self.study.user_attrs.get("metric")
 
     @property
     def done(self) -> list[Any]:
@@ -250,31 +249,19 @@ class _Tuning:
     def _rows(self) -> list[dict[str, Any]]:
         rows = []
         for number, trial in enumerate(self.done, 1):
-            found = trial.user_attrs
             values = {search.key: search.chosen(trial.params[search.key]) for search in self.searches}
-            rows.append(
-                {
-                    "trial": number,
-                    "values": values,
-                    "best": found["best"],
-                    "epochs": found["epochs"],
-                    "state": found["state"],
-                    "seconds": found["seconds"],
-                    "reason": found["reason"],
-                }
-            )
+            rows.append({"trial": number, "values": values, **{key: trial.user_attrs[key] for key in _TOLD}})
         return rows
 
     def _table(self) -> str:
         text = io.StringIO()
         keys = [search.key for search in self.searches]
         writer = csv.writer(text)
-        writer.writerow(["trial", *keys, self.metric or "best", "epochs", "state", "seconds", "reason"])
+        writer.writerow(["trial", *keys, self.metric or "best", *_TOLD[1:]])
         for row in self._rows():
             values = [row["values"][key] for key in keys]
             written = [json.dumps(value) if isinstance(value, dict | list) else value for value in values]
-            more = [row[key] for key in ("best", "epochs", "state", "seconds", "reason")]
-            writer.writerow([row["trial"], *written, *more])
+            writer.writerow([row["trial"], *written, *(row[key] for key in _TOLD)])
         return text.getvalue()
 
     def write(self) -> dict[str, Any]:
