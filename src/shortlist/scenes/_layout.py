@@ -149,7 +149,7 @@ def _arrow(start: Point, end: Point, bend: float, color: str, frame: Point, size
     """Bent to its own left, so that the two directions of a pair do not cover each other; it ends beside the dot."""
     (x0, y0), (x1, y1) = start, end
     middle = (x0 + x1) / 2 + bend * (y1 - y0), (y0 + y1) / 2 - bend * (x1 - x0)
-    control = _within(middle[0], 0, frame[0]), _within(middle[1], 0, frame[1])
+    control = max(0, min(middle[0], frame[0])), max(0, min(middle[1], frame[1]))
     length = math.dist(control, end) or 1.0
     before = min(0.4 * size / length, 1.0)
     return Arrow(start, control, (x1 - before * (x1 - control[0]), y1 - before * (y1 - control[1])), color)
@@ -159,10 +159,8 @@ def _corners(box: tuple[float, float, float, float], text: str, size: float) -> 
     """Where a box's name may stand: inside and outside of its corners."""
     left, right = box[0] + _wide(text, size) / 2, box[2] - _wide(text, size) / 2
     half = _high(size) / 2
-    for x, y in ((left, box[1] + half), (left, box[1] - half), (right, box[1] - half), (right, box[1] + half)):
-        yield x, y
-    for x, y in ((left, box[3] - half), (left, box[3] + half), (right, box[3] + half), (right, box[3] - half)):
-        yield x, y
+    yield from ((left, box[1] + half), (left, box[1] - half), (right, box[1] - half), (right, box[1] + half))
+    yield from ((left, box[3] - half), (left, box[3] + half), (right, box[3] + half), (right, box[3] - half))
 
 
 def _label(text: str, color: str, usual: Iterable[Point], frame: Point, size: float, taken: list[Area]) -> Label:
@@ -187,10 +185,6 @@ def _covered(places: Points, width: float, height: float, taken: Sequence[Area])
     shared = np.minimum(across, np.minimum(width, wide)) * np.minimum(down, np.minimum(height, high))
     covered: NDArray[np.float64] = np.where((across > 0) & (down > 0), shared, 0.0).sum(1)
     return covered
-
-
-def _within(value: float, low: float, high: float) -> float:
-    return max(low, min(value, high))
 
 
 def _wide(text: str, size: float) -> float:

@@ -66,16 +66,8 @@ class SceneBatch:
         return tuple(count * (count - 1) for count in self.counts)
 
     def to(self, device: Any) -> SceneBatch:
-        return replace(
-            self,
-            boxes=self.boxes.to(device),
-            classes=self.classes.to(device),
-            subjects=self.subjects.to(device),
-            objects=self.objects.to(device),
-            features=None if self.features is None else self.features.to(device),
-            union_features=None if self.union_features is None else self.union_features.to(device),
-            class_scores=None if self.class_scores is None else self.class_scores.to(device),
-        )
+        moved: dict[str, Any] = {name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)}
+        return replace(self, **moved)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from shortlist.functional import lml_loss, truncated_entropy_loss
 
-RowLoss = Callable[[Tensor, Tensor, int], Tensor]  # scores and label matrix, (rows, candidates), pairs -> (rows,)
+RowLoss = Callable[[Tensor, Tensor, int], Tensor]  # scores and label matrix, (rows, candidates), k -> (rows,)
 
 
 def lml_losses(scores: Tensor, entries: Tensor, pair_counts: Sequence[int], k: float) -> Tensor:
@@ -26,11 +27,7 @@ def lml_losses(scores: Tensor, entries: Tensor, pair_counts: Sequence[int], k: f
     >>> lml_losses(scores, torch.tensor([[0, 1], [3, 0]]), [2, 2], k=2)
     tensor([0.4741, 0.6931])
     """
-
-    def loss(rows: Tensor, target: Tensor, pairs: int) -> Tensor:
-        return lml_loss(rows, target, k_of(k, pairs), reduction="none")
-
-    return _by_image(loss, scores, entries, pair_counts)
+    return _by_image(partial(lml_loss, reduction="none"), k, scores, entries, pair_counts)
 
 
 def truncated_entropy_losses(scores: Tensor, entries: Tensor, pair_counts: Sequence[int], k: float) -> Tensor:
@@ -40,11 +37,7 @@ def truncated_entropy_losses(scores: Tensor, entries: Tensor, pair_counts: Seque
     >>> truncated_entropy_losses(scores, torch.tensor([[0, 1]]), [2], k=2)
     tensor([0.4076])
     """
-
-    def loss(rows: Tensor, target: Tensor, pairs: int) -> Tensor:
-        return truncated_entropy_loss(rows, target, k_of(k, pairs), reduction="none")
-
-    return _by_image(loss, scores, entries, pair_counts)
+    return _by_image(partial(truncated_entropy_loss, reduction="none"), k, scores, entries, pair_counts)
 
 
 def k_of(k: float, pairs: int) -> int:
@@ -91,7 +84,7 @@ def draw_predicates(entries: Tensor, pairs: int, predicates: int) -> Tensor:
     return chosen
 
 
-def _by_image(loss: RowLoss, scores: Tensor, entries: Tensor, pair_counts: Sequence[int]) -> Tensor:
+def _by_image(loss: RowLoss, k: float, scores: Tensor, entries: Tensor, pair_counts: Sequence[int]) -> Tensor:
     """Images with equally many pairs become the rows of one matrix: nothing is padded."""
     pairs, predicates = scores.shape
     target = torch.zeros(pairs, predicates, dtype=torch.int8, device=scores.device)
@@ -111,7 +104,7 @@ def _by_image(loss: RowLoss, scores: Tensor, entries: Tensor, pair_counts: Seque
         sizes.tolist(), images.tolist(), scores.split(lengths), target.split(lengths), strict=True
     ):
         rows = own.reshape(number, size * predicates)
-        losses.append(loss(rows, marks.reshape(rows.shape), size) if size else rows.sum(1))
+        losses.append(loss(rows, marks.reshape(rows.shape), k_of(k, size)) if size else rows.sum(1))
     if not losses:
         return scores.sum(1)
     return torch.cat(losses)[torch.argsort(by_size).to(scores.device)]

@@ -1,6 +1,7 @@
 """The metrics of scenes by name, as ``metrics.named`` asks for them: scores, the recorded relations and k."""
 
 import warnings
+from functools import partial
 
 from torch import Tensor
 
@@ -17,18 +18,10 @@ def recall(scores: Tensor, relations: Relations, k: int, *, constrained: bool = 
     return image_recalls(inputs, found[0]).mean().float()
 
 
-def recall_unconstrained(scores: Tensor, relations: Relations, k: int) -> Tensor:
-    return recall(scores, relations, k, constrained=False)
-
-
 def mean_recall(scores: Tensor, relations: Relations, k: int, *, constrained: bool = True) -> Tensor:
     inputs, found = found_relations(scores, relations, (k,), constrained)
     total, count = predicate_recalls(inputs, found[0])
     return (total / count)[count > 0].mean().float()
-
-
-def mean_recall_unconstrained(scores: Tensor, relations: Relations, k: int) -> Tensor:
-    return mean_recall(scores, relations, k, constrained=False)
 
 
 def zero_shot_recall(scores: Tensor, relations: Relations, k: int, *, constrained: bool = True) -> Tensor:
@@ -51,26 +44,6 @@ def zero_shot_recall(scores: Tensor, relations: Relations, k: int, *, constraine
     return image_recalls(inputs, found[0][at]).mean().float()
 
 
-def zero_shot_recall_unconstrained(scores: Tensor, relations: Relations, k: int) -> Tensor:
-    return zero_shot_recall(scores, relations, k, constrained=False)
-
-
-def recall_public(scores: Tensor, relations: Relations, k: int) -> Tensor:
-    return _public(scores, relations, k, "recall", True)
-
-
-def recall_public_unconstrained(scores: Tensor, relations: Relations, k: int) -> Tensor:
-    return _public(scores, relations, k, "recall", False)
-
-
-def mean_recall_public(scores: Tensor, relations: Relations, k: int) -> Tensor:
-    return _public(scores, relations, k, "mean-recall", True)
-
-
-def mean_recall_public_unconstrained(scores: Tensor, relations: Relations, k: int) -> Tensor:
-    return _public(scores, relations, k, "mean-recall", False)
-
-
 def _public(scores: Tensor, relations: Relations, k: int, name: str, constrained: bool) -> Tensor:
     """As the public evaluators count: every record, however often it is there."""
     from shortlist.scenes.graph_recall import SceneGraphRecall  # needs torchmetrics
@@ -89,3 +62,14 @@ def _public(scores: Tensor, relations: Relations, k: int, name: str, constrained
             found = own.classes.new_zeros(len(own.classes)).index_copy(0, pairs[:, 0], classes[rows, 0])
         metric.update(ScoredGraph(own.boxes, found, pairs, values[rows]), truth)
     return metric.compute()[f"{name}@{k}"]
+
+
+recall_unconstrained, mean_recall_unconstrained, zero_shot_recall_unconstrained = (
+    partial(metric, constrained=False) for metric in (recall, mean_recall, zero_shot_recall)
+)
+recall_public, mean_recall_public = (
+    partial(_public, name=name, constrained=True) for name in ("recall", "mean-recall")
+)
+recall_public_unconstrained, mean_recall_public_unconstrained = (
+    partial(_public, name=name, constrained=False) for name in ("recall", "mean-recall")
+)
