@@ -4,7 +4,6 @@ several labels, and the memory that they take.
 python -m benchmarks.guarantees
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from benchmarks.conformal_formulas import formula_sets
 from benchmarks.harness import Case, MemoryCase, SpeedCase, Step
-from benchmarks.run import parser, run
+from benchmarks.run import run_suite
 from shortlist.sets import Conformal, RiskControl
 
 ALPHA = 0.1
@@ -114,14 +113,12 @@ def cases(quick: bool = False) -> list[Case]:
     small = (100, 50) if quick else (2_000, 300)
     found: list[Case] = []
 
-    def speed(name: str, at: tuple[int, int], ours: Any, theirs: Any, ratio: float, against: str = "MAPIE") -> None:
-        goal = None if quick else ratio
+    def speed(name: str, at: tuple[int, int], ours: Any, theirs: Any, goal: float, against: str = "MAPIE") -> None:
         found.append(SpeedCase("guarantees", name, at, None, partial(*ours, *at), against, partial(*theirs, *at), goal))
 
     def memory(name: str, at: tuple[int, int], ours: Any) -> None:
-        goal = None if quick else 2.0
         step, warm_up = partial(*ours, *at), partial(*ours, 100, 50)
-        found.append(MemoryCase("guarantees", name, at, None, step, warm_up, goal))
+        found.append(MemoryCase("guarantees", name, at, None, step, warm_up, 2.0))
 
     speed("Conformal (lac)", shape, (_ours, "lac"), (_mapie, "lac"), 1.0)
     speed("Conformal (aps)", shape, (_ours, "aps"), (_mapie, "aps"), 1.0)
@@ -144,10 +141,7 @@ def cases(quick: bool = False) -> list[Case]:
     return found
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser("benchmarks.guarantees", __doc__ or "").parse_args(arguments)
-    run(cases(options.quick), options, "python -m benchmarks.guarantees")
-
+main = partial(run_suite, "benchmarks.guarantees", __doc__, cases)
 
 if __name__ == "__main__":
     main()

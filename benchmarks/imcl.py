@@ -4,15 +4,13 @@ what the gradient through the dictionary takes of memory.
 python -m benchmarks.imcl
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from benchmarks.harness import Case, MemoryCase, SpeedCase, Step
-from benchmarks.run import parser, run
+from benchmarks.run import run_suite
 from shortlist.data import Dataset, Images
 from shortlist.imcl import JointNonnegativePursuit
 from shortlist.models import build_backbone
@@ -104,7 +102,7 @@ def image_step(dictionary: str, batch: int, images: int = IMAGES[0]) -> Step:
 
 
 def cases(quick: bool = False) -> list[Case]:
-    """Every row of the table; `quick` shrinks the sizes and drops the goals."""
+    """Every row of the table; `quick` shrinks the sizes."""
     searched: Sizes = (200, 30, 40) if quick else (10_000, 1000, 2048)
     long: Sizes = (500, 30, 40) if quick else (50_000, 500, 512)
     huge: Sizes = (500, 50, 40) if quick else (50_000, 5000, 2048)
@@ -125,13 +123,10 @@ def cases(quick: bool = False) -> list[Case]:
         name = f"{dictionary}, {images // batch} batches of {batch}" if batch < images else dictionary
         ours, warm_up = partial(image_step, dictionary, batch, images), partial(image_step, dictionary, 2, 2)
         found.append(MemoryCase(STEP_MEMORY, name, (images, *IMAGES[1:]), K, ours, warm_up, against="the images"))
-    return [replace(case, goal=None) for case in found] if quick else found
+    return found
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser("benchmarks.imcl", __doc__ or "").parse_args(arguments)
-    run(cases(options.quick), options, "python -m benchmarks.imcl")
-
+main = partial(run_suite, "benchmarks.imcl", __doc__, cases)
 
 if __name__ == "__main__":
     main()

@@ -7,7 +7,6 @@ import os
 import platform
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,18 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from shortlist.labels import LabelSets
+from shortlist.timing import fastest
 
 NUM_LABELS = 1000
-
-
-def seconds(work: Callable[[], object], repeats: int) -> float:
-    """The fastest of several runs."""
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 def write_two_arrays(sets: LabelSets, folder: Path) -> None:
@@ -65,11 +55,8 @@ def main(examples: int = 1_000_000, size: int = 5) -> None:
             ("from JSON lines", lambda: LabelSets.from_jsonl(jsonl), 3),
         ]
         for label, work, repeats in cases:
-            print(f"{label:20s} {seconds(work, repeats):8.3f} s")
-        ours = rival = float("inf")
-        for _ in range(7):  # in turns, so that a slow spell of the machine hits both
-            rival = min(rival, seconds(lambda: write_two_arrays(sets, folder), 1))
-            ours = min(ours, seconds(lambda: sets.to_parquet(parquet), 1))
+            print(f"{label:20s} {fastest([work], 0.0, turns=repeats)[0]:8.3f} s")
+        rival, ours = fastest([lambda: write_two_arrays(sets, folder), lambda: sets.to_parquet(parquet)], 0.0, turns=7)
         print(f"to parquet {ours:.3f} s, pyarrow writing the two arrays {rival:.3f} s: {ours / rival:.2f}x (goal 3x)")
         assert LabelSets.from_parquet(parquet) == sets == LabelSets.from_jsonl(jsonl)
 

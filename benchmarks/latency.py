@@ -19,7 +19,7 @@ from torch import nn
 
 import shortlist as sl
 from benchmarks.harness import THREADS, Case, SpeedCase, Step
-from benchmarks.run import parser, run
+from benchmarks.run import run_suite
 from shortlist.models import build_backbone
 
 GOAL = 1.3
@@ -78,7 +78,6 @@ def _scikit_learn(rows: int) -> Step:
 
 
 def cases(quick: bool = False) -> list[Case]:
-    goal = None if quick else GOAL
     rows, size = (200, 32) if quick else (2000, 64)
     models = {
         f"MLP of {FEATURES}-512-512-{LABELS}": (lambda: _network(512), (FEATURES,), rows),
@@ -96,7 +95,7 @@ def cases(quick: bool = False) -> list[Case]:
         def add(what: str, ours, name=name, model=model, shape=shape) -> None:  # type: ignore[no-untyped-def]
             title = f"Predictor.{what}, {name}"
             found.append(
-                SpeedCase("one row", title, (1, *shape), None, ours, "forward", lambda: model().forward(), goal)
+                SpeedCase("one row", title, (1, *shape), None, ours, "forward", lambda: model().forward(), GOAL)
             )
 
         add("scores", lambda model=model: model().scores())
@@ -106,7 +105,7 @@ def cases(quick: bool = False) -> list[Case]:
                 lambda model=model, place=place: model().sets(list(model().predictor.rules)[place]),
             )
     ours, theirs, against = (lambda: _set_classifier(rows)), (lambda: _scikit_learn(rows)), "scikit-learn's pipeline"
-    found.append(SpeedCase("one row", "SetClassifier.predict_sets", (1, 64), 2, ours, against, theirs, goal))
+    found.append(SpeedCase("one row", "SetClassifier.predict_sets", (1, 64), 2, ours, against, theirs, GOAL))
     return found
 
 
@@ -145,8 +144,7 @@ def spread(seconds: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser("benchmarks.latency", __doc__ or "").parse_args(arguments)
-    run(cases(options.quick), options, "python -m benchmarks.latency")
+    options = run_suite("benchmarks.latency", __doc__, cases, arguments)
     if not options.only:
         print("\n" + spread(0.2 if options.quick else 20.0))
 

@@ -7,10 +7,10 @@ import resource
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from timeit import timeit
 from typing import Any
 
 import numpy as np
@@ -61,9 +61,7 @@ def write_table(path: Path) -> None:
 
 
 def timed(function: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
+    return timeit(function, number=1)
 
 
 def tables() -> None:

@@ -3,8 +3,7 @@
 python -m benchmarks.multilabel
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -13,7 +12,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 
 import shortlist.functional as F
 from benchmarks.harness import Case, MemoryCase, SpeedCase, Step
-from benchmarks.run import parser, run
+from benchmarks.run import run_suite
 
 Shape = tuple[int, int]
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -94,7 +93,7 @@ STEPS: dict[str, tuple[Callable[[Shape], Step], float]] = {  # name -> (step, go
 
 
 def cases(quick: bool = False) -> list[Case]:
-    """Every row of the table; `quick` shrinks the sizes and drops the goals."""
+    """Every row of the table; `quick` shrinks the sizes."""
     shapes = [(8, 50), (4, 150)] if quick else [(256, 1000), (64, 100_000)]
     found: list[Case] = []
     for shape in shapes:
@@ -108,13 +107,10 @@ def cases(quick: bool = False) -> list[Case]:
         found.append(MemoryCase(MEMORY, name, shape, None, partial(step, shape), partial(step, small), 4.0))
     ours, warm_up = partial(average_k_step, shape), partial(average_k_step, small)
     found.append(MemoryCase(MEMORY, "average_k, both heads", (2, *shape), int(K), ours, warm_up, 4.0))
-    return [replace(case, goal=None) for case in found] if quick else found
+    return found
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser("benchmarks.multilabel", __doc__ or "").parse_args(arguments)
-    run(cases(options.quick), options, "python -m benchmarks.multilabel")
-
+main = partial(run_suite, "benchmarks.multilabel", __doc__, cases)
 
 if __name__ == "__main__":
     main()

@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from benchmarks import report
 from benchmarks.harness import SECONDS, THREADS, Case, Row
@@ -21,12 +22,23 @@ def parser(name: str, description: str) -> argparse.ArgumentParser:
     return options
 
 
+def run_suite(
+    name: str, description: str | None, cases: Callable[[bool], Sequence[Case]], arguments: Sequence[str] | None = None
+) -> argparse.Namespace:
+    """``python -m NAME``: the cases of one suite; returns the options."""
+    options = parser(name, description or "").parse_args(arguments)
+    run(cases(options.quick), options, f"python -m {name}")
+    return options
+
+
 def run(cases: Sequence[Case], options: argparse.Namespace, command: str) -> list[Row]:
     """Run the chosen cases, print the table, write the files asked for and return the rows."""
     chosen = [case for case in cases if not options.only or options.only in f"{case.group} {case.name} {case.shape}"]
     if not chosen:
         names = ", ".join(sorted({case.name for case in cases}))
         raise SystemExit(f"--only {options.only!r} matches no case; there are {names}")
+    if options.quick:  # no goal is meant for tiny sizes
+        chosen = [replace(case, goal=None) for case in chosen]
     rows = []
     for number, case in enumerate(chosen, 1):
         if sys.stderr.isatty():

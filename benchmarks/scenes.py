@@ -4,7 +4,6 @@ python -m benchmarks.scenes
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness import Case, SpeedCase, Step
-from benchmarks.run import parser, run
+from benchmarks.run import run_suite
 from shortlist.metrics import functional as M
 from shortlist.objectives import build
 from shortlist.scenes import RelationScorer, Scenes
@@ -85,7 +84,7 @@ def top_k_step(images: int, pairs: int, k: int) -> Step:
 
 
 def cases(quick: bool = False) -> list[Case]:
-    """Every row of the table; `quick` shrinks the sizes and drops the goals."""
+    """Every row of the table; `quick` shrinks the sizes."""
     objects, images, pairs = (4, 10, 12) if quick else (20, 10_000, 380)
     ragged = [2, 3, 4, 5] if quick else [2, 8, 14, 18, 22, 26, 32, 38]
     batches = {"images alike": [objects] * 8, f"images of {ragged[0]} to {ragged[-1]} objects": ragged}
@@ -105,13 +104,10 @@ def cases(quick: bool = False) -> list[Case]:
             title = "constrained" if constrained else "unconstrained"
             shape = (images, pairs * PREDICATES)
             found.append(SpeedCase(RECALL, f"recall, {title}", shape, k, ours, "torch.topk", theirs, 1.5))
-    return [replace(case, goal=None) for case in found] if quick else found
+    return found
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser("benchmarks.scenes", __doc__ or "").parse_args(arguments)
-    run(cases(options.quick), options, "python -m benchmarks.scenes")
-
+main = partial(run_suite, "benchmarks.scenes", __doc__, cases)
 
 if __name__ == "__main__":
     main()

@@ -7,7 +7,6 @@ as many rows, with the same batches, optimizer and schedule, and does nothing el
 """
 
 import math
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from benchmarks.harness import Case, SpeedCase, Step
-from benchmarks.run import parser, run
+from benchmarks.run import run_suite
 from shortlist.estimators import SetClassifier
 
 GROUP = "SetClassifier: fit"
@@ -69,16 +68,13 @@ def cases(quick: bool = False) -> list[Case]:
             partial(fit_step, rows, features, labels, epochs, batch_size),
             "by hand in PyTorch",
             partial(by_hand_step, rows, features, labels, epochs, batch_size),
-            None if quick else 1.3,
+            1.3,
         )
         for batch_size in (256, 1024)
     ]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser("benchmarks.set_classifier", __doc__ or "").parse_args(arguments)
-    run(cases(options.quick), options, "python -m benchmarks.set_classifier")
-
+main = partial(run_suite, "benchmarks.set_classifier", __doc__, cases)
 
 if __name__ == "__main__":
     main()

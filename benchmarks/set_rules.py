@@ -3,14 +3,14 @@
 python -m benchmarks.set_rules
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from benchmarks.harness import Case, MemoryCase, SpeedCase, Step
-from benchmarks.run import parser, run
+from benchmarks.run import run_suite
 from shortlist.sets import AverageK, Conformal, PointwiseError, SetRule, TopK
 
 K = 5
@@ -68,15 +68,11 @@ def _generate(rows: int, labels: int) -> Step:
 
 
 def cases(quick: bool = False) -> list[Case]:
-    def goal(ratio: float) -> float | None:
-        return None if quick else ratio
-
     n, stream = (100, 1_000) if quick else (10_000, 100_000)
     found: list[Case] = []
 
-    def speed(name: str, shape: tuple[int, int], ours, against, reference, ratio=None) -> None:  # type: ignore[no-untyped-def]
-        limit = None if ratio is None else goal(ratio)
-        found.append(SpeedCase("set rules", name, shape, K, ours, against, reference, limit))
+    def speed(name: str, shape: tuple[int, int], ours, against, reference, goal=None) -> None:  # type: ignore[no-untyped-def]
+        found.append(SpeedCase("set rules", name, shape, K, ours, against, reference, goal))
 
     shape = (n, 1_000)
     speed("AverageK.fit", shape, partial(_fit, *shape), "torch.kthvalue", partial(_kthvalue, *shape), 1.2)
@@ -95,16 +91,13 @@ def cases(quick: bool = False) -> list[Case]:
         name = f"AverageK.fit, a stream, {link}"
         speed(name, shape, partial(_fit_stream, link, *shape), "torch.randn", partial(_generate, *shape), ratio)
     shape = (10 * stream, 1_000)
-    memory = goal(STREAM_MEMORY / (4 * shape[0] * shape[1]))
+    memory = STREAM_MEMORY / (4 * shape[0] * shape[1])
     ours, warm_up = partial(_fit_stream, "softmax", *shape), partial(_fit_stream, "softmax", 1_000, 1_000)
     found.append(MemoryCase("set rules", "AverageK.fit, a stream", shape, K, ours, warm_up, memory))
     return found
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser("benchmarks.set_rules", __doc__ or "").parse_args(arguments)
-    run(cases(options.quick), options, "python -m benchmarks.set_rules")
-
+main = partial(run_suite, "benchmarks.set_rules", __doc__, cases)
 
 if __name__ == "__main__":
     main()

@@ -10,14 +10,14 @@ What the loop adds does not depend on the network, and is far smaller than the n
 measured with a network of next to no work, and stated as a share of the real one's step by hand.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 
 from benchmarks.harness import SECONDS, THREADS, Row, Step
-from benchmarks.run import parser, run
+from benchmarks.run import run_suite
 from shortlist.data import Dataset, Images
 from shortlist.models import build_backbone
 from shortlist.objectives import build
@@ -132,10 +132,7 @@ def cases(quick: bool = False) -> list[Overhead]:
     ]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    options = parser("benchmarks.training_step", __doc__ or "").parse_args(arguments)
-    run(cases(options.quick), options, "python -m benchmarks.training_step")
-
+main = partial(run_suite, "benchmarks.training_step", __doc__, cases)
 
 if __name__ == "__main__":
     main()
