@@ -65,6 +65,11 @@ def readable(docstring: str) -> str:
     return "".join(parts)
 
 
+def section(heading: str, thing: Any) -> str:
+    """How it is called, and its docstring."""
+    return f"{heading}\n\n`{call(thing.__name__, thing)}`\n\n{readable(inspect.cleandoc(thing.__doc__ or ''))}"
+
+
 def _paragraph(found: re.Match[str]) -> str:
     title, body = found[1], textwrap.dedent(found[2]).strip("\n")
     if title == "Formula":

@@ -1,9 +1,8 @@
 """The catalogue of metrics."""
 
-import inspect
 import re
 
-from docstring_parts import call, readable, summary, table, written_by
+from docstring_parts import section, summary, table, written_by
 
 import shortlist.metrics as metrics
 from shortlist.metrics import functional
@@ -26,10 +25,7 @@ def page() -> str:
     classes = [name for name in metrics.__all__ if name != "functional"]
     rows = [[f"[`{name}`](#{name.lower()})", _function(name), summary(getattr(metrics, name))] for name in classes]
     parts = [INTRODUCTION, table(["metric", "function", "what it measures"], rows)]
-    for name in classes:
-        metric = getattr(metrics, name)
-        parts.append(f"## {name}\n\n`{call(name, metric)}`\n\n{readable(inspect.cleandoc(metric.__doc__ or ''))}")
-    return "\n".join(parts)
+    return "\n".join([*parts, *(section(f"## {name}", getattr(metrics, name)) for name in classes)])
 
 
 def _function(name: str) -> str:

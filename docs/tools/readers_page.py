@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from docstring_parts import call, readable, summary, table, written_by
+from docstring_parts import readable, section, summary, table, written_by
 
 from shortlist.data import CORRUPTIONS, READERS, limits
 
@@ -21,22 +21,13 @@ see what a method makes of it. What trains on images is a [backbone](backbones.m
 
 
 def page() -> str:
-    parts = [INTRODUCTION, "## Readers\n", _overview(READERS)]
-    parts += _sections(READERS, skip=0)
+    parts = [INTRODUCTION, "## Readers\n", *_described(READERS)]
     parts += ["## Limits\n", f"{readable(inspect.cleandoc(limits.__doc__ or ''))}"]
-    parts += ["## Corruptions\n", _overview(CORRUPTIONS)]
-    parts += _sections(CORRUPTIONS, skip=1)
-    return "\n".join(parts)
+    return "\n".join([*parts, "## Corruptions\n", *_described(CORRUPTIONS)])
 
 
-def _overview(things: Mapping[str, Callable[..., Any]]) -> str:
+def _described(things: Mapping[str, Callable[..., Any]]) -> list[str]:
+    """A table of them, and then one by one."""
     rows = [[f"[`{name}`](#{name})", summary(thing)] for name, thing in things.items()]
-    return table(["name", "what it does"], rows)
-
-
-def _sections(things: Mapping[str, Callable[..., Any]], skip: int) -> list[str]:
-    sections = []
-    for name, thing in things.items():
-        text = readable(inspect.cleandoc(thing.__doc__ or ""))
-        sections.append(f"### {name}\n\n`{call(thing.__name__, thing)}`\n\n{text}")
-    return sections
+    sections = [section(f"### {name}", thing) for name, thing in things.items()]
+    return [table(["name", "what it does"], rows), *sections]

@@ -2,7 +2,7 @@
 
 import inspect
 
-from docstring_parts import call, flat, readable, table, written_by
+from docstring_parts import flat, section, table, written_by
 
 from shortlist.sets import SetRule
 from shortlist.sets.named import RULES
@@ -24,11 +24,7 @@ def page() -> str:
         for name, rule in RULES.items()
     ]
     parts = [INTRODUCTION, table(["rule", "name", "what it does", "fitted on"], rows)]
-    for rule in RULES.values():
-        parts.append(
-            f"## {rule.__name__}\n\n`{call(rule.__name__, rule)}`\n\n{readable(inspect.cleandoc(rule.__doc__ or ''))}"
-        )
-    return "\n".join(parts)
+    return "\n".join([*parts, *(section(f"## {rule.__name__}", rule) for rule in RULES.values())])
 
 
 def _promise(rule: type[SetRule]) -> str:
