@@ -2,11 +2,13 @@
 ties."""
 
 import numpy as np
+import onnx
 import pytest
 
 from shortlist.errors import ShortlistError
-from shortlist.exporting.model import rule_model, run_model
-from shortlist.exporting.nodes import HASH_OPSET, PLAIN_OPSET
+from shortlist.exporting.model import run_model
+from shortlist.exporting.nodes import HASH_OPSET, PLAIN_OPSET, Graph
+from shortlist.exporting.rules import sets_of
 from shortlist.links import ScaledLink
 from shortlist.sets import (
     AverageK,
@@ -59,6 +61,15 @@ def fitted(rule: SetRule, tied: bool) -> SetRule:
     else:
         target = (scores + random.gumbel(size=scores.shape)).argmax(1)
     return rule.fit(scores, target if rule.needs_target else None)
+
+
+def rule_model(rule: SetRule, num_labels: int) -> onnx.ModelProto:
+    """The sets of a rule alone: from ``scores`` to ``sets``."""
+    graph, shape, value = Graph(), ["rows", num_labels], onnx.helper.make_tensor_value_info
+    graph.named(sets_of(graph, rule, "scores", num_labels), "sets")
+    inputs, outputs = [value("scores", onnx.TensorProto.FLOAT, shape)], [value("sets", onnx.TensorProto.BOOL, shape)]
+    made = onnx.helper.make_graph(graph.nodes, "shortlist", inputs, outputs, graph.constants)
+    return onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", graph.opset)], ir_version=10)
 
 
 @pytest.mark.parametrize("tied", [False, True], ids=["few ties", "many ties"])

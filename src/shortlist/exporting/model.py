@@ -86,24 +86,6 @@ def make_model(
     return whole
 
 
-def rule_model(rule: SetRule, num_labels: int) -> Any:
-    """The sets of a rule alone: from ``scores`` to ``sets``.
-
-    >>> import torch, shortlist as sl
-    >>> rule = sl.sets.TopK(2)
-    >>> run_model(rule_model(rule, 3), {"scores": np.array([[0.1, 3.0, 2.0]], np.float32)})["sets"]
-    array([[False,  True,  True]])
-    """
-    onnx = require("onnx", "export")
-    graph, shape = Graph(), [ROWS, num_labels]
-    graph.named(sets_of(graph, rule, SCORES, num_labels), "sets")
-    value = onnx.helper.make_tensor_value_info
-    inputs = [value(SCORES, onnx.TensorProto.FLOAT, shape)]
-    outputs = [value("sets", onnx.TensorProto.BOOL, shape)]
-    made = onnx.helper.make_graph(graph.nodes, "shortlist", inputs, outputs, graph.constants)
-    return onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", graph.opset)], ir_version=_IR)
-
-
 def run_model(model: Any, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """What onnxruntime makes of these inputs, by the name of each output."""
     runtime = require("onnxruntime", "export")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from shortlist.metrics.functional.set_summary import Estimate
-from shortlist.reports.words import fixed, percent
+from shortlist.reports.words import fixed, percent, with_interval
 from shortlist.sets import AverageK, Conformal, SetRule, TopK
 
 Use = Literal["training", "choosing the epoch", "calibration"]
@@ -54,7 +54,7 @@ def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth]) -> list[Wis
         scores = known[balanced]
         right, held = percent(scores["precision"].value), percent(scores["recall"].value)
         why = (
-            f"it has the highest F1 of these rules, {_with_interval(scores['f1'])}: {right} of the labels in its sets "
+            f"it has the highest F1 of these rules, {with_interval(scores['f1'])}: {right} of the labels in its sets "
             f"are right, and they hold {held} of the right labels."
         )
         found.append(Wish("the best balance of right and wrong labels", balanced, why))
@@ -81,7 +81,7 @@ def cautions(rows: int, rules: Mapping[str, SetRule], used_for: Sequence[Use] = 
 
 
 def _gives(found: Worth, when: str = "on average") -> str:
-    held, size = _with_interval(found["coverage"]), found["size"].value
+    held, size = with_interval(found["coverage"]), found["size"].value
     return f"{_labels(size)} {when}, which hold{'s' if size == 1 else ''} {held} of the right labels"
 
 
@@ -102,8 +102,7 @@ def _beside(name: str, known: Mapping[str, Worth], other: str | None) -> str:
 
 
 def _promised(rule: SetRule, found: Worth) -> str:
-    if not isinstance(rule, Conformal):
-        raise AssertionError("only conformal rules promise")
+    assert isinstance(rule, Conformal), "only conformal rules promise"
     if rule.concern:
         return f"{rule.concern}: calibrate on more."
     share, wanted = found["coverage"], 1 - rule.alpha
@@ -111,7 +110,3 @@ def _promised(rule: SetRule, found: Worth) -> str:
     if share.high < wanted:
         text += ": fewer than promised, so that these examples seem to differ from those that calibrated it"
     return f"{text}."
-
-
-def _with_interval(estimate: Estimate) -> str:
-    return f"{percent(estimate.value)} ({fixed(100 * estimate.low, 1)} to {fixed(100 * estimate.high, 1)})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from shortlist.links import check_link, usual_link
 from shortlist.reports.advice import Use
 from shortlist.sets import AverageK, SetRule, TopK
 from shortlist.sets.named import needed, no_answer
+from shortlist.tasks import ScoredRun
 
 Image = bytes | NDArray[np.uint8]
 
@@ -196,12 +197,7 @@ class ReportData:
         return seeds_by_name(self.runs)
 
 
-class _HasName(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-AnyRun = TypeVar("AnyRun", bound=_HasName)
+AnyRun = TypeVar("AnyRun", RunResult, ScoredRun)
 
 
 def seeds_by_name(runs: Iterable[AnyRun]) -> dict[str, list[AnyRun]]:

@@ -22,12 +22,11 @@ from shortlist.metrics.functional import (
     set_summary,
     worst_slab_coverage,
 )
-from shortlist.metrics.functional.set_summary import Estimate
 from shortlist.reports.charts import Chart
 from shortlist.reports.data import ReportData, RunResult
 from shortlist.reports.drawing import picture_of
 from shortlist.reports.kept import kept
-from shortlist.reports.words import fixed, percent
+from shortlist.reports.words import fixed, percent, with_interval
 
 _ENOUGH = 20  # examples of a label or of a set size, to be named
 _SLAB = 200  # examples that are needed to look for the worst slab
@@ -55,7 +54,7 @@ def _said(run: RunResult, rule: str, data: ReportData) -> list[str]:
         return said
     said.append(
         f"Here sets have {fixed(size.value, 2)} labels on average ({fixed(size.low, 2)} to {fixed(size.high, 2)}), and "
-        f"hold {_share(held)} of the right labels."
+        f"hold {with_interval(held)} of the right labels."
     )
     said += kept(run.rules[rule], sets, run.target, held, size)
     present = _present(run)
@@ -66,14 +65,14 @@ def _said(run: RunResult, rule: str, data: ReportData) -> list[str]:
         gap = float(coverage_gap(sets, run.target, coverage=min(max(wanted, 0.0), 1.0)))
         name = data.names[label] if data.names else str(label)
         said.append(
-            f"Of the labels with {_ENOUGH} examples or more, {name} is held least often: {_share(worst)}. On average "
-            f"the coverage of a label is {fixed(100 * gap, 1)} percentage points away from that of all."
+            f"Of the labels with {_ENOUGH} examples or more, {name} is held least often: {with_interval(worst)}. On "
+            f"average the coverage of a label is {fixed(100 * gap, 1)} percentage points away from that of all."
         )
     groups = run.rows.get("groups")
     if groups is not None:
         of_groups = coverage_by_group(sets, run.target, groups)
         name = min(of_groups, key=lambda group: of_groups[group].value)
-        said.append(f"Of {len(of_groups)} groups, {name} does worst: sets hold {_share(of_groups[name])}.")
+        said.append(f"Of {len(of_groups)} groups, {name} does worst: sets hold {with_interval(of_groups[name])}.")
     by_size = coverage_by_size(sets, run.target)
     counted = {name: one for name, one in by_size.items() if _rows(sets.sizes, name) >= _ENOUGH}
     if len(counted) > 1:
@@ -81,13 +80,14 @@ def _said(run: RunResult, rule: str, data: ReportData) -> list[str]:
         labels = "label" if worst_size == "1" else "labels"
         which = "empty sets" if worst_size == "0" else f"sets of {worst_size} {labels}"
         nothing = "" if run.is_single else "; where an example has no right label, none is missed"
-        said.append(f"By size, {which} do worst: they hold {_share(counted[worst_size])} of the right labels{nothing}.")
+        share = with_interval(counted[worst_size])
+        said.append(f"By size, {which} do worst: they hold {share} of the right labels{nothing}.")
     known = run.target >= 0 if run.is_single else (run.target >= 0).any(1)
     if int(known.sum()) >= _SLAB:
         slab = worst_slab_coverage(sets, run.target, _spread(run.scores), directions=50)
         said.append(
             "In the worst tenth of the examples, of all tenths that the scores can tell apart, sets hold "
-            f"{_share(slab)} of the right labels."
+            f"{with_interval(slab)} of the right labels."
         )
     return said
 
@@ -173,7 +173,3 @@ def _spread(scores: Any) -> Any:
     finite = np.clip(np.asarray(scores, np.float64), -1e6, 1e6)
     spread = finite.std(0)
     return (finite - finite.mean(0)) / np.where(spread > 0, spread, 1)
-
-
-def _share(estimate: Estimate) -> str:
-    return f"{percent(estimate.value)} ({fixed(100 * estimate.low, 1)} to {fixed(100 * estimate.high, 1)})"

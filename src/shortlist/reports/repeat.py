@@ -1,24 +1,13 @@
 """How to make a run again: its commands and its exact config."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
+
+from shortlist.reports.data import RunResult
+from shortlist.tasks import ScoredRun
 
 
-class Repeatable(Protocol):
-    """A run that knows how it was made."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def seed(self) -> int | None: ...
-    @property
-    def config(self) -> Mapping[str, Any]: ...
-    @property
-    def commands(self) -> Sequence[str]: ...
-
-
-def how_to_repeat(run: Repeatable, several: bool) -> dict[str, Any]:
+def how_to_repeat(run: RunResult | ScoredRun, several: bool) -> dict[str, Any]:
     """``several``: of its name there are several seeds.
 
     >>> from types import SimpleNamespace

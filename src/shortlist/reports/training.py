@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-
-class WithHistory(Protocol):
-    """A run that wrote down numbers each epoch."""
-
-    @property
-    def history(self) -> Sequence[Mapping[str, Any]]: ...
-    @property
-    def seed(self) -> int | None: ...
-
+from shortlist.reports.data import RunResult
+from shortlist.tasks import ScoredRun
 
 _NOT_CURVES = ("epoch", "step", "seconds", "time", "examples_per_second")
 
 
-def training_curves(by_name: Mapping[str, Sequence[WithHistory]]) -> list[dict[str, Any]]:
+def training_curves(by_name: Mapping[str, Sequence[RunResult | ScoredRun]]) -> list[dict[str, Any]]:
     """For each number in the histories that is not always the same: a line for every run, with the index of its name
     and its points.
 

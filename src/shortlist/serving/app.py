@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any
@@ -108,17 +108,14 @@ def make_app(
         """A page to try it by hand."""
         return HTMLResponse(page, headers={"Content-Security-Policy": _PAGE_MAY, "Cache-Control": "no-store"})
 
-    app.add_exception_handler(ShortlistError, _problem(422))
+    app.add_exception_handler(ShortlistError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     return app
 
 
-def _problem(status: int) -> Callable[[HttpRequest, Exception], Awaitable[Response]]:
-    async def answer(request: HttpRequest, error: Exception) -> Response:
-        return JSONResponse({"error": str(error)}, status)
-
-    return answer
+async def _refused(request: HttpRequest, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, 422)
 
 
 async def _http(request: HttpRequest, error: Exception) -> Response:
