@@ -13,7 +13,7 @@ from torch import Tensor
 
 from shortlist.kernels.triton.codes import label_codes, stored_of, weight_of
 from shortlist.kernels.triton.entries import launch_in_parts, store_entries
-from shortlist.kernels.triton.launch import MOST_K, LossCall, Offer, launch, on_device, shape_of
+from shortlist.kernels.triton.launch import MOST_K, LossCall, Offer, shape_of
 from shortlist.kernels.triton.logistic import TINY, known_scores, log1p, logistic
 from shortlist.kernels.triton.rows import MOST, NINF
 
@@ -202,16 +202,11 @@ def _asymmetric(
         "DETACHED": bool(detach_focus),
         "LIKELY": likely,
     }
-    block, warps, streamed = shape_of(scores.shape[1], most_labels=_SELECTIVE_LABELS)
-    if not (streamed and likely):
+    shape = shape_of(scores.shape[1], most_labels=_SELECTIVE_LABELS)
+    if not (shape.streamed and likely):
         assumes = unknown_rule != _IGNORE
         return launch_in_parts(asymmetric_kernel, call, *numbers, whole=likely > 0, **constants, ASSUMES=assumes)
-    with on_device(scores):
-        launch(
-            selective_long_kernel, len(scores), *call.arguments, stored_of(call), *numbers,
-            BLOCK=block, warps=warps, **constants,
-        )  # fmt: skip
-    return call.results()
+    return call.launched(selective_long_kernel, shape, stored_of(call), *numbers, **constants)
 
 
 def _serves(labels: int, *args: Any) -> bool:

@@ -8,7 +8,6 @@
 4. Rows of both heads: losses and gradients.
 """
 
-from typing import Any
 
 import torch
 import triton
@@ -271,8 +270,4 @@ def _average_k(
     return row_loss.view(groups, size).sum(1), gradients[0], gradients[1]
 
 
-def _always(*_: Any) -> bool:
-    return True
-
-
-OFFERS = {"average_k": Offer(_average_k, _always)}
+OFFERS = {"average_k": Offer(_average_k)}

@@ -148,12 +148,8 @@ def _partial_binary(
     boost: float,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
-    block, warps, _ = shape_of(scores.shape[1], streamed_block=2048)
-    with on_device(scores):
-        launch(
-            partial_binary_kernel, len(scores), *call.arguments, stored_of(call), float(boost), BLOCK=block, warps=warps
-        )
-    return call.results()
+    shape = shape_of(scores.shape[1], streamed_block=2048)
+    return call.launched(partial_binary_kernel, shape, stored_of(call), float(boost))
 
 
 def _assume_negative(
@@ -162,22 +158,13 @@ def _assume_negative(
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
     labels = scores.shape[1]
-    block, warps, _ = shape_of(labels, streamed_block=2048, most_labels=2048)  # read once in any case
-    absent_weight = 1.0 / max(1, labels - 1) if weighted else 1.0
-    with on_device(scores):
-        launch(
-            assume_negative_kernel, len(scores), *call.arguments, absent_weight, label_smoothing / 2,
-            BLOCK=block, SMOOTHED=label_smoothing > 0, warps=warps,
-        )  # fmt: skip
-    return call.results()
-
-
-def _always(*_: Any) -> bool:
-    return True
+    shape = shape_of(labels, streamed_block=2048, most_labels=2048)  # read once in any case
+    numbers = 1.0 / max(1, labels - 1) if weighted else 1.0, label_smoothing / 2
+    return call.launched(assume_negative_kernel, shape, *numbers, SMOOTHED=label_smoothing > 0)
 
 
 OFFERS = {
-    "binary": Offer(_binary, _always),
-    "partial_binary": Offer(_partial_binary, _always),
-    "assume_negative": Offer(_assume_negative, _always),
+    "binary": Offer(_binary),
+    "partial_binary": Offer(_partial_binary),
+    "assume_negative": Offer(_assume_negative),
 }

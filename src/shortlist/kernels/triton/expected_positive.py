@@ -118,8 +118,4 @@ def _expected_positive(
     return (loss, call.grad, scale) if groups else (loss[0], call.grad, scale[0])
 
 
-def _always(*_: Any) -> bool:
-    return True
-
-
-OFFERS = {"expected_positive": Offer(_expected_positive, _always)}
+OFFERS = {"expected_positive": Offer(_expected_positive)}

@@ -24,7 +24,7 @@ class Offer(NamedTuple):
     takes these own tensors (True: there is one, or None) and numbers of the loss."""
 
     run: Callable[..., Any]
-    serves: Callable[..., bool]
+    serves: Callable[..., bool] = lambda *_: True
 
 
 @dataclass
@@ -172,6 +172,14 @@ class LossCall:
             self.target.stride,
             max(1, rows // max(1, self.groups)),
         )
+
+    def launched(self, kernel: Any, shape: Shape, *more: Any, **constants: Any) -> tuple[Tensor, Tensor | None, Tensor]:
+        """The results of a kernel that is launched for each row, with more arguments than the usual ones."""
+        with on_device(self.scores):
+            launch(
+                kernel, len(self.scores), *self.arguments, *more, BLOCK=shape.block, warps=shape.warps, **constants
+            )
+        return self.results()
 
     def results(self) -> tuple[Tensor, Tensor | None, Tensor]:
         """(loss, grad, scale) as the operator returns them."""

@@ -418,14 +418,8 @@ def _lml_loss(
     groups: int, with_grad: bool, k: int,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
-    rows, labels = scores.shape
-    block, warps, streamed = shape_of(labels, streamed_warps=8 if k > 5 else 4)
-    with on_device(scores):
-        launch(
-            lml_loss_kernel, rows, *call.arguments,
-            K=k, KIND=call.target.kind, BLOCK=block, STREAMED=streamed, warps=warps,
-        )  # fmt: skip
-    return call.results()
+    shape = shape_of(scores.shape[1], streamed_warps=8 if k > 5 else 4)
+    return call.launched(lml_loss_kernel, shape, K=k, KIND=call.target.kind, STREAMED=shape.streamed)
 
 
 def _serves(labels: int, k_rows: Tensor | None, k: int) -> bool:
@@ -435,6 +429,6 @@ def _serves(labels: int, k_rows: Tensor | None, k: int) -> bool:
 
 OFFERS = {
     "lml": Offer(_lml, _serves),
-    "lml_backward": Offer(_lml_backward, lambda labels, *args: True),
+    "lml_backward": Offer(_lml_backward),
     "lml_loss": Offer(_lml_loss, _serves),
 }

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from shortlist.kernels.triton.codes import label_codes, stored_of, weight_of
-from shortlist.kernels.triton.launch import LossCall, Offer, launch, on_device, shape_of
+from shortlist.kernels.triton.launch import LossCall, Offer, shape_of
 from shortlist.kernels.triton.logistic import known_scores, softplus_and_sigmoid
 from shortlist.kernels.triton.rows import NAN, NINF
 
@@ -221,20 +221,11 @@ def _multilabel_softmax(
 
 
 def _launch_rows(kernel: Any, call: LossCall, *numbers: float) -> Any:
-    rows, labels = call.scores.shape
-    block, warps, streamed = shape_of(labels, streamed_block=1024)
-    with on_device(call.scores):
-        launch(
-            kernel, rows, *call.arguments, stored_of(call), *numbers, BLOCK=block, STREAMED=streamed, warps=warps
-        )
-    return call.results()
-
-
-def _always(*_: Any) -> bool:
-    return True
+    shape = shape_of(call.scores.shape[1], streamed_block=1024)
+    return call.launched(kernel, shape, stored_of(call), *numbers, STREAMED=shape.streamed)
 
 
 OFFERS = {
-    "pair_rows": Offer(_pair_rows, _always),
-    "multilabel_softmax": Offer(_multilabel_softmax, _always),
+    "pair_rows": Offer(_pair_rows),
+    "multilabel_softmax": Offer(_multilabel_softmax),
 }

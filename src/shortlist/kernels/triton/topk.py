@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from shortlist.kernels.triton.launch import IN_REGISTERS, MOST_K, LossCall, Offer, launch, on_device, shape_of
+from shortlist.kernels.triton.launch import IN_REGISTERS, MOST_K, LossCall, Offer, shape_of
 from shortlist.kernels.triton.polynomials import (
     at_scale,
     constant,
@@ -141,15 +141,10 @@ def _smooth_topk(
     k: int, tau: float, alpha: float,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
-    rows, labels = scores.shape
     most = IN_REGISTERS if k < 8 else 4096  # with k = 8, 8,192 labels spill on sm_100
-    block, warps, streamed = shape_of(labels, 16 if k < 7 else 8, most_labels=most)
-    with on_device(scores):
-        launch(
-            smooth_topk_kernel, rows, *call.arguments, float(tau), float(alpha),
-            K=k, BLOCK=block, STREAMED=streamed, HINGE=tau == 0, warps=warps,
-        )  # fmt: skip
-    return call.results()
+    shape = shape_of(scores.shape[1], 16 if k < 7 else 8, most_labels=most)
+    numbers = float(tau), float(alpha)
+    return call.launched(smooth_topk_kernel, shape, *numbers, K=k, STREAMED=shape.streamed, HINGE=tau == 0)
 
 
 OFFERS = {"smooth_topk": Offer(_smooth_topk, lambda labels, k, tau, alpha: k <= MOST_K)}

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from shortlist.kernels.triton.launch import MOST_K, LossCall, Offer, launch, on_device, shape_of
+from shortlist.kernels.triton.launch import MOST_K, LossCall, Offer, shape_of
 from shortlist.kernels.triton.polynomials import constant, merge_top, stream_top
 from shortlist.kernels.triton.rows import (
     MOST,
@@ -154,14 +154,8 @@ def _truncated_entropy(
     k: int,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
-    rows, labels = scores.shape
-    block, warps, streamed = shape_of(labels)
-    with on_device(scores):
-        launch(
-            truncated_entropy_kernel, rows, *call.arguments,
-            K=k, KIND=call.target.kind, BLOCK=block, STREAMED=streamed, warps=warps,
-        )  # fmt: skip
-    return call.results()
+    shape = shape_of(scores.shape[1])
+    return call.launched(truncated_entropy_kernel, shape, K=k, KIND=call.target.kind, STREAMED=shape.streamed)
 
 
 OFFERS = {"truncated_entropy": Offer(_truncated_entropy, lambda labels, k: k <= MOST_K)}

@@ -242,8 +242,4 @@ def _two_way(
     return (loss, call.grad, scale) if groups else (loss[0], call.grad, scale[0])
 
 
-def _always(*_: Any) -> bool:
-    return True
-
-
-OFFERS = {"two_way": Offer(_two_way, _always)}
+OFFERS = {"two_way": Offer(_two_way)}
