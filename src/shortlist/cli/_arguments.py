@@ -1,5 +1,9 @@
 """Arguments and options that several commands share."""
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,69 +42,110 @@ LabelColumns = Annotated[
         "--labels", metavar="COLUMN", help="The columns of labels, with commas between; guessed if not given."
     ),
 ]
-Scores = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Scores of any other model instead of a run: raw, (rows, labels); npy, npz, parquet."
-    ),
-]
-Labels = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="The labels that go with --scores: class indices or a label matrix of 1, 0, -1."),
-]
-Truth = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="With --scores: all right labels (a matrix of 0 and 1), or the votes for every label (other numbers).",
-    ),
-]
-Link = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="With --scores: softmax, sigmoid or none; softmax for class indices and sigmoid for a label matrix if "
-        "not given.",
-    ),
-]
-Groups = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="The group of each row, for rules by_group: a column in npy, npz or parquet."),
-]
-Weights = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="The weight of each row, for weighted rules: a column in npy, npz or parquet."),
-]
 Rules = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="With --scores: the rules that calibrate wrote (or one file of them)."),
 ]
 
-EngineName = Annotated[
-    str | None, typer.Option("--engine", metavar="ray", help="Let the workers of a Ray cluster do it.")
-]
-Address = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="With --engine: the cluster; one on this machine if not given.")
-]
-Workers = Annotated[
-    int | None, typer.Option(metavar="N", help="With --engine: how many hold the model; one for each CPU if not given.")
-]
-GpusPerWorker = Annotated[float, typer.Option(metavar="N", help="With --engine: graphics cards of each worker.")]
+
+@dataclass(frozen=True)
+class Scores:
+    """Another model instead of a run, and what rules may want to know of each row."""
+
+    scores: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Scores of any other model instead of a run: raw, (rows, labels); npy, npz, parquet."
+        ),
+    ] = None
+    link: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --scores: softmax, sigmoid or none; softmax for class indices and sigmoid for a label matrix if "
+            "not given.",
+        ),
+    ] = None
+    groups: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The group of each row, for rules by_group: a column in npy, npz or parquet."
+        ),
+    ] = None
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The weight of each row, for weighted rules: a column in npy, npz or parquet."
+        ),
+    ] = None
 
 
-def engine_from(name: str | None, address: str | None, workers: int | None, gpus: float) -> Any:
-    """The engine that the options ask for, which shows how far it is; None without --engine."""
-    from shortlist import runs
-    from shortlist.cli._progress import show_examples
-    from shortlist.errors import ShortlistError
+@dataclass(frozen=True)
+class LabelledScores(Scores):
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The labels that go with --scores: class indices or a label matrix of 1, 0, -1."
+        ),
+    ] = None
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --scores: all right labels (a matrix of 0 and 1), or the votes for every label (other numbers).",
+        ),
+    ] = None
 
-    if name is None:
-        if address is not None or workers is not None or gpus:
-            raise ShortlistError("--address, --workers and --gpus-per-worker go with --engine ray")
-        return None
-    if name != "ray":
-        raise ShortlistError(f"--engine must be ray, or not be given; got {name!r}")
-    return runs.Ray(address, workers, gpus, show_examples)
+
+@dataclass(frozen=True)
+class Engine:
+    engine: Annotated[
+        str | None, typer.Option("--engine", metavar="ray", help="Let the workers of a Ray cluster do it.")
+    ] = None
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="With --engine: the cluster; one on this machine if not given."),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="With --engine: how many hold the model; one for each CPU if not given."),
+    ] = None
+    gpus_per_worker: Annotated[
+        float, typer.Option(metavar="N", help="With --engine: graphics cards of each worker.")
+    ] = 0
+
+    def made(self) -> Any:
+        """The engine that the options ask for, which shows how far it is; None without --engine."""
+        from shortlist import runs
+        from shortlist.cli._progress import show_examples
+        from shortlist.errors import ShortlistError
+
+        if self.engine is None:
+            if self.address is not None or self.workers is not None or self.gpus_per_worker:
+                raise ShortlistError("--address, --workers and --gpus-per-worker go with --engine ray")
+            return None
+        if self.engine != "ray":
+            raise ShortlistError(f"--engine must be ray, or not be given; got {self.engine!r}")
+        return runs.Ray(self.address, self.workers, self.gpus_per_worker, show_examples)
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, with an option for each field of those of its parameters that are dataclasses."""
+    own = inspect.signature(command)
+    kinds = {name: one.annotation for name, one in own.parameters.items() if is_dataclass(one.annotation)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in own.parameters.items():
+        parts = fields(kinds[name]) if name in kinds else ()
+        options = [parameter.replace(name=one.name, default=one.default, annotation=one.type) for one in parts]
+        parameters += options or [parameter]
+
+    @wraps(command)
+    def spread(**given: Any) -> None:
+        made = {name: kind(**{one.name: given.pop(one.name) for one in fields(kind)}) for name, kind in kinds.items()}
+        command(**given, **made)
+
+    spread.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return spread
 
 
 def split_overrides(data: str | None, overrides: list[str] | None) -> tuple[str | None, list[str]]:

@@ -10,7 +10,7 @@ from typing import Any
 from shortlist.cli._output import say
 from shortlist.errors import ShortlistError, ShortlistWarning
 
-_INTERRUPTED = 130
+INTERRUPTED = 130
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def interruptions_told() -> Iterator[None]:
         if not str(interrupted):  # before there was anything to go on with
             raise
         say(str(interrupted))
-        raise SystemExit(_INTERRUPTED) from None
+        raise SystemExit(INTERRUPTED) from None
 
 
 def _show_warning(

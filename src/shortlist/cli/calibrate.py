@@ -10,6 +10,7 @@ from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, 
 from shortlist.text import command
 
 
+@given.with_options
 def calibrate(
     run: given.RunPath = None,
     rule: Annotated[
@@ -19,19 +20,12 @@ def calibrate(
     part: Annotated[
         str | None, typer.Option(help="The part of the run's data to fit on; calibration, else validation.")
     ] = None,
-    scores: given.Scores = None,
-    labels: given.Labels = None,
-    truth: given.Truth = None,
-    link: given.Link = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the rules go; RUN/rules if not given.")
     ] = None,
-    groups: given.Groups = None,
-    weights: given.Weights = None,
-    engine: given.EngineName = None,
-    address: given.Address = None,
-    workers: given.Workers = None,
-    gpus_per_worker: given.GpusPerWorker = 0,
+    *,
+    other: given.LabelledScores,
+    by: given.Engine,
     allow_import: given.AllowImport = None,
     as_json: given.Json = False,
 ) -> None:
@@ -43,24 +37,14 @@ def calibrate(
     """
     from shortlist import runs
 
+    allowed, engine = allow_import or (), by.made()
     result = runs.calibrate(
-        run,
-        rules=rule or (),
-        data=part,
-        scores=scores,
-        labels=labels,
-        truth=truth,
-        link=link,
-        out=out,
-        groups=groups,
-        weights=weights,
-        allow_import=allow_import or (),
-        engine=given.engine_from(engine, address, workers, gpus_per_worker),
+        run, rules=rule or (), data=part, out=out, allow_import=allowed, engine=engine, **vars(other)
     )
     if as_json:
         print_json(result)
-        tell_skipped(result, quiet=True)
-        return
-    print_results(f"{result['objective'] or GIVEN_SCORES} on the calibration data", result)
-    say(f"\nrules: {result['written']}" + (f"\nnext: {command('shortlist', 'evaluate', run, 'test')}" if run else ""))
-    tell_skipped(result)
+    else:
+        print_results(f"{result['objective'] or GIVEN_SCORES} on the calibration data", result)
+        following = f"\nnext: {command('shortlist', 'evaluate', run, 'test')}" if run else ""
+        say(f"\nrules: {result['written']}{following}")
+    tell_skipped(result, quiet=as_json)

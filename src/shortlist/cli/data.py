@@ -138,11 +138,10 @@ def features(
     left_out = {"skipped": skipped_images(found.skipped)}
     if as_json:
         print_json(result | {"options": keys} | left_out)
-        tell_skipped(left_out, quiet=True)
-        return
-    print_table(backbone, ["", ""], list(result.items()))
-    say("read it with: " + command("features", f"path={out}", *(f"{key}={name}" for key, name in keys.items())))
-    tell_skipped(left_out)
+    else:
+        print_table(backbone, ["", ""], list(result.items()))
+        say("read it with: " + command("features", f"path={out}", *(f"{key}={name}" for key, name in keys.items())))
+    tell_skipped(left_out, quiet=as_json)
 
 
 def _concerns(dataset: Any, blanks: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, 
 from shortlist.text import command
 
 
+@given.with_options
 def evaluate(
     run: given.RunPath = None,
     data: given.DataName = None,
@@ -17,20 +18,13 @@ def evaluate(
     metric: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A metric, such as topk-accuracy@3. May be repeated.")
     ] = None,
-    scores: given.Scores = None,
-    labels: given.Labels = None,
-    truth: given.Truth = None,
     rules: given.Rules = None,
-    link: given.Link = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Also write the result as JSON.")
     ] = None,
-    groups: given.Groups = None,
-    weights: given.Weights = None,
-    engine: given.EngineName = None,
-    address: given.Address = None,
-    workers: given.Workers = None,
-    gpus_per_worker: given.GpusPerWorker = 0,
+    *,
+    other: given.LabelledScores,
+    by: given.Engine,
     allow_import: given.AllowImport = None,
     as_json: given.Json = False,
 ) -> None:
@@ -45,29 +39,15 @@ def evaluate(
     from shortlist import runs
 
     data, overrides = given.split_overrides(data, options)
-    opened = None if run is None else runs.Run(run, allow_import or ())
-    result = runs.evaluate(
-        opened,
-        data,
-        metrics=metric or (),
-        overrides=overrides,
-        scores=scores,
-        labels=labels,
-        truth=truth,
-        rules=rules,
-        link=link,
-        out=out,
-        groups=groups,
-        weights=weights,
-        allow_import=allow_import or (),
-        engine=given.engine_from(engine, address, workers, gpus_per_worker),
-    )
+    allowed = allow_import or ()
+    opened = None if run is None else runs.Run(run, allowed)
+    read = {"overrides": overrides, "rules": rules, "allow_import": allowed, **vars(other)}
+    result = runs.evaluate(opened, data, metrics=metric or (), out=out, engine=by.made(), **read)
     if as_json:
         print_json(result)
-        tell_skipped(result, quiet=True)
-        return
-    print_results(f"{result['objective'] or GIVEN_SCORES} on {result['data']}", result)
-    if not result["rules"] and not (opened and opened.task):
-        of_files = "shortlist calibrate --scores ... --out DIR, then --rules DIR"
-        say(f"\nno sets: no rule is fitted yet ({command('shortlist', 'calibrate', run) if run else of_files})")
-    tell_skipped(result)
+    else:
+        print_results(f"{result['objective'] or GIVEN_SCORES} on {result['data']}", result)
+        if not result["rules"] and not (opened and opened.task):
+            of_files = "shortlist calibrate --scores ... --out DIR, then --rules DIR"
+            say(f"\nno sets: no rule is fitted yet ({command('shortlist', 'calibrate', run) if run else of_files})")
+    tell_skipped(result, quiet=as_json)

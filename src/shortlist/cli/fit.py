@@ -53,10 +53,9 @@ def fit(
         )
     if as_json:
         print_json(result)
-        tell_skipped(result, quiet=True)
-        return
-    if result["evaluation"] is not None:
-        print_results(f"{result['objective']} on {result['evaluation']['data']}", result["evaluation"])
-    say(f"\nrun: {result['run']}\nreport: {result['report']}")
-    say("next:\n" + "\n".join(f"  {command}" for command in result["next"]))
-    tell_skipped(result)
+    else:
+        if result["evaluation"] is not None:
+            print_results(f"{result['objective']} on {result['evaluation']['data']}", result["evaluation"])
+        say(f"\nrun: {result['run']}\nreport: {result['report']}")
+        say("next:\n" + "\n".join(f"  {command}" for command in result["next"]))
+    tell_skipped(result, quiet=as_json)

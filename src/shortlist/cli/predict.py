@@ -9,6 +9,7 @@ from shortlist.cli import _arguments as given
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_table, say, tell_skipped
 
 
+@given.with_options
 def predict(
     run: given.RunPath = None,
     data: given.DataName = None,
@@ -32,15 +33,10 @@ def predict(
             metavar="FILE", help="A .jsonl or .parquet: the training examples that speak for each label, with weights."
         ),
     ] = None,
-    scores: given.Scores = None,
     rules: given.Rules = None,
-    link: given.Link = None,
-    groups: given.Groups = None,
-    weights: given.Weights = None,
-    engine: given.EngineName = None,
-    address: given.Address = None,
-    workers: given.Workers = None,
-    gpus_per_worker: given.GpusPerWorker = 0,
+    *,
+    other: given.Scores,
+    by: given.Engine,
     allow_import: given.AllowImport = None,
     as_json: given.Json = False,
 ) -> None:
@@ -56,23 +52,9 @@ def predict(
     from shortlist import runs
 
     data, overrides = given.split_overrides(data, options)
-    result = runs.predict(
-        run,
-        data,
-        rule=rule,
-        out=out,
-        overrides=overrides,
-        draw=draw,
-        images=images,
-        explain=explain,
-        scores=scores,
-        rules=rules,
-        link=link,
-        groups=groups,
-        weights=weights,
-        allow_import=allow_import or (),
-        engine=given.engine_from(engine, address, workers, gpus_per_worker),
-    )
+    wanted = {"rule": rule, "out": out, "draw": draw, "images": images, "explain": explain}
+    read = {"overrides": overrides, "rules": rules, "allow_import": allow_import or (), **vars(other)}
+    result = runs.predict(run, data, **wanted, **read, engine=by.made())
     if as_json:
         print_json(result)
         tell_skipped(result, quiet=True)

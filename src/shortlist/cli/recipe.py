@@ -13,11 +13,10 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from shortlist.cli._arguments import AllowImport, Json, Quiet
+from shortlist.cli._errors import INTERRUPTED
 from shortlist.cli._output import print_json, print_table, say
 from shortlist.errors import ShortlistError
 from shortlist.registry import Registry
-
-_INTERRUPTED = 130
 
 
 class Recipe(Protocol):
@@ -95,10 +94,10 @@ def recipe(
     folder = Path("runs") / "recipes" / f"{name.rpartition(':')[2]}-{scale}" if out is None else out
     try:
         more = {} if cells is None else {"cells": cells}  # a recipe of another package may not know it
-        page = chosen.run(scale, folder, data, _hush if quiet or as_json else say, **more)
+        page = chosen.run(scale, folder, data, (lambda text: None) if quiet or as_json else say, **more)
     except KeyboardInterrupt:
         say(f"interrupted; run the same command again to go on: shortlist recipe {name} --scale {scale} --out {folder}")
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     content = json.loads(page.with_name("table.json").read_text("utf-8"))
     if as_json:
         print_json({"page": str(page), **content})
@@ -106,6 +105,3 @@ def recipe(
     for sentence in content["findings"]:
         typer.echo(f"- {sentence}")
     say(f"\npage: {page}")
-
-
-def _hush(text: str) -> None: ...

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, Groups, Json, Labels, Link, Rules, Scores, Truth, Weights
+from shortlist.cli import _arguments as given
 from shortlist.cli._output import print_json, say
 
 
+@given.with_options
 def report(
     runs: Annotated[
         list[Path] | None,
@@ -17,11 +18,7 @@ def report(
     part: Annotated[
         str | None, typer.Option(help="The part of the runs' data to report on; test, else validation.")
     ] = None,
-    scores: Scores = None,
-    labels: Labels = None,
-    truth: Truth = None,
-    link: Link = None,
-    rules: Rules = None,
+    rules: given.Rules = None,
     calibration: Annotated[
         Path | None, typer.Option(metavar="FILE", help="With --scores: held-out scores that set the thresholds.")
     ] = None,
@@ -36,13 +33,13 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the report goes; RUN/report for one run.")
     ] = None,
-    groups: Groups = None,
-    weights: Weights = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also show which training examples speak for the labels of some examples.")
     ] = False,
-    allow_import: AllowImport = None,
-    as_json: Json = False,
+    *,
+    other: given.LabelledScores,
+    allow_import: given.AllowImport = None,
+    as_json: given.Json = False,
 ) -> None:
     """Write one HTML page that opens offline, and its figures as PNG and SVG beside it.
 
@@ -53,22 +50,7 @@ def report(
     """
     from shortlist.runs import report as make_report
 
-    made = make_report(
-        runs or (),
-        part=part,
-        title=title,
-        out=out,
-        scores=scores,
-        labels=labels,
-        truth=truth,
-        link=link,
-        rules=rules,
-        calibration=calibration,
-        names=names,
-        k=k,
-        groups=groups,
-        weights=weights,
-        explain=explain,
-        allow_import=allow_import or (),
-    )
+    page = {"part": part, "title": title, "out": out, "explain": explain, "allow_import": allow_import or ()}
+    of_scores = {"rules": rules, "calibration": calibration, "names": names, "k": k, **vars(other)}
+    made = make_report(runs or (), **page, **of_scores)
     print_json(made) if as_json else say(f"report: {made['written']}")
