@@ -11,18 +11,18 @@ _SEARCH = "chosen by one search on validation data, for what is named above"
 PROTOCOLS = (
     Protocol(
         "CUB, MS-COCO and Open Images",
+        _CUB,
         (
             Field(
                 "data",
                 "CUB with missing attributes; MS-COCO with 1,000 words of its captions; Open Images",
-                f"{_SUPPLEMENT}, sections 1 to 3",
                 {"cpu": "VOC2012, corel5k and bibtex with missing labels"},
                 {"data.calibration": None},
+                source=f"{_SUPPLEMENT}, sections 1 to 3",
             ),
             Field(
                 "network on CUB",
                 "ResNet-101 with fixed batch norm statistics",
-                _CUB,
                 {"cpu": _LINEAR},
                 {"backbone.name": "resnet101", "backbone.fixed_norms": True},
                 {"data": "cub"},
@@ -30,63 +30,61 @@ PROTOCOLS = (
             Field(
                 "network on MS-COCO",
                 "VGG-16, of which only the hidden layers train",
-                _COCO,
                 {"cpu": _LINEAR},
                 {"backbone.name": "vgg16", "backbone.fixed_convolutions": True},
                 {"data": "mscoco"},
+                source=_COCO,
             ),
             Field(
                 "network on Open Images",
                 "ResNet-101 trained on Open Images",
-                _OPEN_IMAGES,
                 {"cpu": "not run", "paper": "ResNet-101 trained on ImageNet"},
                 {"backbone.name": "resnet101"},
                 {"data": "open-images"},
+                source=_OPEN_IMAGES,
             ),
             Field(
                 "optimizer",
                 "RMSprop: momentum 0.9, decay 0.9, epsilon 1, weight decay 1e-4",
-                _CUB,
                 {"cpu": f"AdamW or SGD, {_SEARCH}"},
                 {"optimizer.name": "rmsprop", "optimizer.momentum": 0.9, "optimizer.decay": 0.9, "optimizer.eps": 1.0}
                 | {"optimizer.weight_decay": 1e-4},
             ),
-            Field("learning rate", "0.01", _CUB, {"cpu": _SEARCH}, {"optimizer.lr": 0.01}),
+            Field("learning rate", "0.01", {"cpu": _SEARCH}, {"optimizer.lr": 0.01}),
             Field(
                 "two trainings",
                 "logistic regression first, whose weights IMCL starts from",
-                _CUB,
                 {"cpu": "one training, the first tenth of it logistic", "paper": "the two halves of one training"},
             ),
             Field(
                 "batch size",
                 "32; on MS-COCO 1",
-                f"{_CUB}; {_COCO}",
                 {"cpu": "128", "paper": "32 on all, for IMCL in four parts of 8"},
+                source=f"{_CUB}; {_COCO}",
             ),
             Field(
                 "dictionary",
                 "10 images of each label, on CUB all images; encoded anew in every step",
-                f"{_SUPPLEMENT}, section 4.2; {_PROGRAM}",
                 {
                     "cpu": "10 or 50 examples of each label",
                     "paper": "the same; the features that the search looks at are of every 50 to 250 steps",
                 },
+                source=f"{_SUPPLEMENT}, section 4.2; {_PROGRAM}",
             ),
             Field(
                 "label graph",
                 "words that occur together in Wikipedia; on CUB the identity",
-                f"{_PROGRAM}, generate_label_graph",
                 {"cpu": "labels that occur together in the training data"}
                 | {"paper": "word vectors; on CUB the identity"},
+                source=f"{_PROGRAM}, generate_label_graph",
             ),
             Field(
                 "groups of labels",
                 "10",
-                f"{_SUPPLEMENT}, figure 1",
                 {"paper": "10, of every data set", "cpu": "10, of every data set"},
+                source=f"{_SUPPLEMENT}, figure 1",
             ),
-            Field("seeds", "not said", _SUPPLEMENT, {"cpu": "3", "paper": "1"}),
+            Field("seeds", "not said", {"cpu": "3", "paper": "1"}, source=_SUPPLEMENT),
         ),
         {"objective": "imcl"},
     ),

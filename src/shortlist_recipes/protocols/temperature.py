@@ -9,28 +9,39 @@ _FEATURES = "one hidden layer of 512 on frozen features"
 PROTOCOLS = (
     Protocol(
         "Temperature, on CIFAR-100",
+        _HUANG,
         (
             Field(
                 "network",
                 "DenseNet 40-12 with bottlenecks and reduction 0.5",
-                "oval-group/smooth-topk, experiments/models/densenet.py; the text says DenseNet 40-12",
                 {"cpu": _FEATURES},
                 {"backbone.name": "densenet", "backbone.depth": 40, "backbone.growth": 12}
                 | {"backbone.bottleneck": True, "backbone.reduction": 0.5},
+                source="oval-group/smooth-topk, experiments/models/densenet.py; the text says DenseNet 40-12",
             ),
-            Field("parameters", "0.19 million", "counted, with 100 labels", {"cpu": "0.18"}, {"parameters": 188_092}),
-            Field("training images", "45,000", "table 6 has test data", {"cpu": "20,000"}, {"data.validation": 5000}),
+            Field(
+                "parameters",
+                "0.19 million",
+                {"cpu": "0.18"},
+                {"parameters": 188_092},
+                source="counted, with 100 labels",
+            ),
+            Field(
+                "training images",
+                "45,000",
+                {"cpu": "20,000"},
+                {"data.validation": 5000},
+                source="table 6 has test data",
+            ),
             Field(
                 "augmentation",
                 "flips; crops of 32 pixels of the image padded by 4",
-                _HUANG,
                 {"cpu": "none"},
                 {"augment.padding": 4, "augment.flip": True},
             ),
             Field(
                 "optimizer",
                 "SGD, Nesterov momentum 0.9, weight decay 1e-4 for all weights",
-                _HUANG,
                 {"cpu": "the same, decay not for biases"},
                 {"optimizer.name": "sgd-nesterov", "optimizer.momentum": 0.9}
                 | {"optimizer.weight_decay": 1e-4, "optimizer.decay_all": True},
@@ -38,39 +49,38 @@ PROTOCOLS = (
             Field(
                 "learning rate",
                 "0.1, divided by ten at epochs 150 and 225",
-                f"{_HUANG}; figure 2a",
                 {"cpu": "0.1, divided by ten at epochs 4 and 6"},
                 {"optimizer.lr": 0.1, "schedule.at": (150, 225)},
+                source=f"{_HUANG}; figure 2a",
             ),
-            Field("epochs", "300", _HUANG, {"cpu": "8"}, {"epochs": 300}),
-            Field("batch size", "64", _HUANG, {}, {"batch_size": 64}),
-            Field("k", "5", _TEXT, {}, {"objective.k": 5}),
+            Field("epochs", "300", {"cpu": "8"}, {"epochs": 300}),
+            Field("batch size", "64", {}, {"batch_size": 64}),
+            Field("k", "5", {}, {"objective.k": 5}, source=_TEXT),
             Field(
                 "figure 2a",
                 "top-5 error on training data by epoch",
-                _TEXT,
                 {"paper": "after each epoch, on 10,000 training images without augmentation"}
                 | {"cpu": "after each epoch, on 10,000 training images"},
+                source=_TEXT,
             ),
-            Field("seeds", "not said", _TEXT, {"cpu": "3", "paper": "1"}),
+            Field("seeds", "not said", {"cpu": "3", "paper": "1"}, source=_TEXT),
         ),
         {"part": "temperature"},
     ),
     Protocol(
         "Margin, on ImageNet",
+        _IMAGENET,
         (
-            Field("network", "ResNet-18", _IMAGENET, {"cpu": _FEATURES}, {"backbone.name": "resnet18"}),
+            Field("network", "ResNet-18", {"cpu": _FEATURES}, {"backbone.name": "resnet18"}),
             Field(
                 "images",
                 "ImageNet, smaller side resized to 256 pixels; random crops of 224 and flips; 50,000 held out",
-                _IMAGENET,
                 {"cpu": "20,000 of CIFAR-100, frozen features"},
                 {"augment.resize": 256, "augment.flip": True, "data.validation": 50_000},
             ),
             Field(
                 "rate and weight decay of k = 1",
                 "0.1 and 1e-4",
-                _IMAGENET,
                 {},
                 {"optimizer.lr": 0.1, "optimizer.weight_decay": 1e-4},
                 {"k": 1},
@@ -78,7 +88,6 @@ PROTOCOLS = (
             Field(
                 "rate and weight decay of k = 5",
                 "1 and 2.5e-5",
-                _IMAGENET,
                 {"cpu": "0.1 and 1e-4"},
                 {"optimizer.lr": 1.0, "optimizer.weight_decay": 2.5e-5},
                 {"k": 5},
@@ -86,17 +95,15 @@ PROTOCOLS = (
             Field(
                 "schedule",
                 "120 epochs, divided by ten at 30, 60 and 90",
-                _IMAGENET,
                 {"cpu": "8 epochs, divided by ten at 4 and 6"},
                 {"epochs": 120, "schedule.at": (30, 60, 90)},
             ),
-            Field("batch size", "256", _IMAGENET, {"cpu": "64"}, {"batch_size": 256}),
-            Field("temperature with k = 1", "1", _IMAGENET, {}, {"objective.tau": 1.0}, {"k": 1}),
-            Field("temperature with k = 5", "0.1", _IMAGENET, {}, {"objective.tau": 0.1}, {"k": 5}),
+            Field("batch size", "256", {"cpu": "64"}, {"batch_size": 256}),
+            Field("temperature with k = 1", "1", {}, {"objective.tau": 1.0}, {"k": 1}),
+            Field("temperature with k = 5", "0.1", {}, {"objective.tau": 0.1}, {"k": 5}),
             Field(
                 "accuracy",
                 "on validation data, one crop",
-                _IMAGENET,
                 {"cpu": "on validation and on test data", "paper": "on validation and on test data"},
             ),
         ),
