@@ -13,7 +13,7 @@ from shortlist.files import PathLike
 from shortlist.metrics.functional.set_summary import truth_summary
 from shortlist.named import Named
 from shortlist.runs.config import parse_named
-from shortlist.runs.given import Given, scores_for_calibration
+from shortlist.runs.given import Given, ScoreFiles, scores_for_calibration
 from shortlist.runs.ray_engine import Ray, cut_for, engine_of, passes_over
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run
@@ -57,7 +57,8 @@ def calibrate(
     (['top-k-5', 'average-k-5', 'conformal-0.1'], ['average-k-3'])
     """
     wanted, workers = [parse_named(rule) for rule in rules], engine_of(engine)
-    given = scores_for_calibration(run, data, scores, labels, link, allow_import, truth, partial(cut_for, workers))
+    files = ScoreFiles(scores, labels, truth, link)
+    given = scores_for_calibration(run, data, files, allow_import, partial(cut_for, workers))
     wanted = wanted or given.rules
     if not wanted and given.target is None:
         raise ShortlistError("without --labels say which rule to fit, such as --rule average-k:k=5")

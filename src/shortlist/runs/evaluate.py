@@ -11,7 +11,7 @@ from shortlist.files import PathLike, write_json
 from shortlist.metrics.functional.set_summary import Estimate
 from shortlist.reports.advice import Use, advise, cautions
 from shortlist.runs.config import PARTS
-from shortlist.runs.given import scores_for_prediction
+from shortlist.runs.given import ScoreFiles, scores_for_prediction
 from shortlist.runs.ray_engine import Ray, cut_for, engine_of, passes_over
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run
@@ -56,10 +56,8 @@ def evaluate(
     (20, {'topk-accuracy@100': 1.0})
     """
     workers = engine_of(engine)
-    cut = partial(cut_for, workers)
-    given = scores_for_prediction(
-        run, data, overrides, scores, rules, link, allow_import, labels=labels, truth=truth, cut=cut
-    )
+    files = ScoreFiles(scores, labels, truth, link)
+    given = scores_for_prediction(run, data, overrides, files, rules, allow_import, partial(cut_for, workers))
     if given.task is not None and given.dataset is not None and given.run is not None:
         facts = given.run.facts[given.dataset.kind]
         found = given.task.results(given.dataset, given.scored.whole(), metrics, facts, allow_import)

@@ -78,21 +78,38 @@ class Given:
         return results_of(self.scored, target, self.link, rules, over=over, **known, **more)
 
 
+@dataclass(frozen=True)
+class ScoreFiles:
+    """The files of any other model, and its link; without ``scores``, a run is asked."""
+
+    scores: PathLike | None
+    labels: PathLike | None = None
+    truth: PathLike | None = None
+    link: str | None = None
+
+    def check(self, run: Run | PathLike | None) -> None:
+        if (run is None) == (self.scores is None):
+            raise ShortlistError("give either a run directory, or --scores FILE of another model")
+        own = {
+            "labels": "the data of a run has its own labels",
+            "truth": "the data of a run has its own truth (truth_key of a reader)",
+            "link": "the objective of a run has its own link",
+        }
+        for option, why in own.items():
+            if run is not None and getattr(self, option) is not None:
+                raise ShortlistError(f"--{option} goes with --scores: {why}")
+        if self.link is not None:
+            check_link(self.link, "--link")
+
+
 def scores_for_calibration(
-    run: Run | PathLike | None,
-    data: Dataset | str | None,
-    scores: PathLike | None,
-    labels: PathLike | None,
-    link: str | None,
-    allow: Sequence[str],
-    truth: PathLike | None,
-    cut: Cut,
+    run: Run | PathLike | None, data: Dataset | str | None, files: ScoreFiles, allow: Sequence[str], cut: Cut
 ) -> Given:
     """Held-out scores: of the run's calibration data, else of its validation data, where no other is named. ``cut``
     finds the tables that are not read here."""
-    _check_source(run, scores, labels, link, truth)
-    if scores is not None:
-        return _from_files(scores, labels, link, {}, truth)
+    files.check(run)
+    if files.scores is not None:
+        return _from_files(files, {})
     assert run is not None, "or there would be scores"
     opened = open_run(run, allow)
     if opened.task is not None:
@@ -110,22 +127,18 @@ def scores_for_prediction(
     run: Run | PathLike | None,
     data: Dataset | PathLike | None,
     overrides: Sequence[str],
-    scores: PathLike | None,
+    files: ScoreFiles,
     rules: PathLike | None,
-    link: str | None,
     allow: Sequence[str],
-    labelled: bool = True,
-    labels: PathLike | None = None,
-    truth: PathLike | None = None,
-    *,
     cut: Cut,
+    labelled: bool = True,
 ) -> Given:
     """The scores to make sets of, with the fitted rules. ``cut`` finds the tables that are not read here."""
-    _check_source(run, scores, labels, link, truth)
-    if scores is not None:
-        if labelled and labels is None:
+    files.check(run)
+    if files.scores is not None:
+        if labelled and files.labels is None:
             raise ShortlistError("--scores are evaluated against --labels: give both")
-        return _from_files(scores, labels, link, given_rules(rules, allow) if rules is not None else {}, truth)
+        return _from_files(files, given_rules(rules, allow) if rules is not None else {})
     if rules is not None:
         raise ShortlistError("--rules goes with --scores: a run has its own rules")
     if data is None:
@@ -168,37 +181,12 @@ def _from_run(run: Run, dataset: Dataset, name: str) -> Given:
     )
 
 
-def _from_files(
-    scores: PathLike,
-    labels: PathLike | None,
-    link: str | None,
-    fitted: dict[str, SetRule],
-    truth: PathLike | None = None,
-) -> Given:
-    values = read_scores(scores)
-    target = read_labels(labels, values) if labels is not None else None
+def _from_files(files: ScoreFiles, fitted: dict[str, SetRule]) -> Given:
+    assert files.scores is not None, "or a run was asked"
+    values = read_scores(files.scores)
+    target = read_labels(files.labels, values) if files.labels is not None else None
     single = target is None or target.ndim == 1
-    if link is None:
-        link = usual_link(single)
-    predictor = Predictor(None, default_names(values.shape[1]), link=check_link(link), single=single, rules=fitted)
-    known = None if truth is None else read_truth(truth, values)
-    return Given(Scored.of(values), target, link, Path(scores).stem, predictor, fitted=fitted, truth=known)
-
-
-def _check_source(
-    run: Run | PathLike | None,
-    scores: PathLike | None,
-    labels: PathLike | None,
-    link: str | None,
-    truth: PathLike | None,
-) -> None:
-    if (run is None) == (scores is None):
-        raise ShortlistError("give either a run directory, or --scores FILE of another model")
-    if run is not None and labels is not None:
-        raise ShortlistError("--labels goes with --scores: the data of a run has its own labels")
-    if run is not None and truth is not None:
-        raise ShortlistError("--truth goes with --scores: the data of a run has its own truth (truth_key of a reader)")
-    if run is not None and link is not None:
-        raise ShortlistError("--link goes with --scores: the objective of a run has its own link")
-    if link is not None:
-        check_link(link, "--link")
+    link = check_link(usual_link(single) if files.link is None else files.link)
+    predictor = Predictor(None, default_names(values.shape[1]), link=link, single=single, rules=fitted)
+    known = None if files.truth is None else read_truth(files.truth, values)
+    return Given(Scored.of(values), target, link, Path(files.scores).stem, predictor, fitted=fitted, truth=known)

@@ -17,7 +17,7 @@ from shortlist.labels import LabelSets
 from shortlist.labels.label_set_files import write_csv, write_jsonl, write_parquet
 from shortlist.runs.config import PARTS, parse_named
 from shortlist.runs.explain import check_has_labels, check_place, write_explanations
-from shortlist.runs.given import Given, scores_for_prediction
+from shortlist.runs.given import Given, ScoreFiles, scores_for_prediction
 from shortlist.runs.ray_engine import Ray, cut_for, engine_of, folder_of_parts, passes_over
 from shortlist.runs.ray_work import Writing
 from shortlist.runs.results import skipped_images
@@ -99,8 +99,8 @@ def predict(
     taken = Path(data) if isinstance(data, str | os.PathLike) else None  # or a part of the run: test
     if place is not None and taken is not None and place.exists() and taken.exists() and place.samefile(taken):
         raise ShortlistError(f"-o {place}: that is the data itself; write the sets to another file")
-    cut = partial(cut_for, workers)
-    given = scores_for_prediction(run, data, overrides, scores, rules, link, allow_import, labelled=False, cut=cut)
+    cut, files = partial(cut_for, workers), ScoreFiles(scores, link=link)
+    given = scores_for_prediction(run, data, overrides, files, rules, allow_import, cut, labelled=False)
     if given.task is not None and given.run is not None and given.dataset is not None:
         folders = [None if folder is None else Path(folder) for folder in (draw, images)]
         chosen_rule = None if rule is None else parse_named(rule)

@@ -9,9 +9,9 @@ from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import PathLike
 from shortlist.reports import write
 from shortlist.runs.explain import check_has_labels
-from shortlist.runs.report_data import from_files, from_runs
+from shortlist.runs.report_data import commands_of, described, each_shown, from_files, from_runs, heading_of
 from shortlist.runs.run import Run, open_run
-from shortlist.runs.task_report import only_task, write_task_report
+from shortlist.tasks import ScoredRun, Task, kind_of_facts
 
 
 def report(
@@ -63,11 +63,11 @@ def report(
             raise ShortlistError("for several runs say where the report goes: --out DIR")
         opened = [open_run(run, allow_import) for run in given]
         folder = opened[0].path / "report" if out is None else Path(out)
-        task = only_task(opened)
+        task = _only_task(opened)
         if task is not None:
             if explain:
                 check_has_labels(opened[0])
-            return write_task_report(task, opened, part, title, folder)
+            return _write_task_report(task, opened, part, title, folder)
         data = from_runs(opened, part, title, explain, groups, weights)
     else:
         if scores is None or labels is None:
@@ -87,3 +87,31 @@ def report(
             warnings.warn(f"the report has no sets by {rule}: {why}", ShortlistWarning, stacklevel=2)
     page = write(data, folder)
     return {"written": str(page), "runs": [run.name for run in data.runs], "examples": data.shape[0]}
+
+
+def _only_task(runs: Sequence[Run]) -> Task | None:
+    """The task of all runs, None where they answer with sets of labels; runs of two tasks do not go together."""
+    kinds = {kind_of_facts(run.facts) for run in runs}
+    if len(kinds) > 1:
+        special = " and ".join(sorted(filter(None, kinds)))
+        raise ShortlistError(f"runs on {special} and runs on other data cannot be shown side by side")
+    return runs[0].task
+
+
+def _write_task_report(
+    task: Task, runs: Sequence[Run], part: str | None, title: str | None, folder: Path
+) -> dict[str, Any]:
+    """Runs of a vertical room's task, which brings the page, side by side on the same examples."""
+    shown, first = [], None
+    for run, name, parts, chosen in each_shown(runs, part):
+        if first is None:
+            first, about, heading = parts[chosen], described(run, parts, chosen), heading_of(run, parts)
+        elif parts[chosen].ids != first.ids:
+            raise ShortlistError(f"{run.path}: its {chosen} images are not those of {runs[0].path}")
+        content = run.config.model_dump(mode="json")
+        scores = run.scores(parts[chosen])
+        shown.append(ScoredRun(name, scores, run.records(), content, commands_of(run), run.config.seed))
+    assert first is not None, "there is a run"
+    names = list(dict.fromkeys(run.name for run in shown))
+    page = task.write_report(title or f"{heading}: {', '.join(names)}", shown, first, folder, about)
+    return {"written": str(page), "runs": [run.name for run in shown], "examples": len(first)}

@@ -4,7 +4,7 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +43,12 @@ def from_runs(
     if twice:
         raise ShortlistError(f"{twice[0]} is given more than once")
     results, first = [], None
-    for run, name in zip(runs, names_of(runs), strict=True):
-        parts = run.parts()
-        chosen = part or ("test" if "test" in parts else "validation")
-        if chosen not in parts:
-            raise ShortlistError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
+    for run, name, parts, chosen in each_shown(runs, part):
         rows = read_rows(groups, weights, len(parts[chosen]))
         at = shown_rows(parts[chosen])
         shown = {part: _some_of(data) for part, data in parts.items()}
         rows = rows if at is None else {key: pick(value, at) for key, value in rows.items()}
         results.append(_result(run, name, shown, chosen, explain, rows, parts["train"]))
-        run.release()
         if first is None:
             first, heading = shown[chosen], heading_of(run, parts)
             about = described(run, parts, chosen)
@@ -76,6 +71,17 @@ def from_runs(
         ids=first.ids,
         about=about,
     )
+
+
+def each_shown(runs: Sequence[Run], part: str | None) -> Iterator[tuple[Run, str, dict[str, Dataset], str]]:
+    """Each run, what it is called, the parts of its data and which of them is shown."""
+    for run, name in zip(runs, names_of(runs), strict=True):
+        parts = run.parts()
+        chosen = part or ("test" if "test" in parts else "validation")
+        if chosen not in parts:
+            raise ShortlistError(f"{run.path} has no part {chosen!r}; it has {', '.join(parts)}: name one with --part")
+        yield run, name, parts, chosen
+        run.release()
 
 
 def shown_rows(data: Dataset) -> Tensor | None:
