@@ -46,13 +46,11 @@ class LiveProgress(LineProgress):
     bar: Any = None
 
     def start(self, first_epoch: int, epochs: int, metric: str | None) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import TimeRemainingColumn
 
         super().start(first_epoch, epochs, metric)
         self.shown, self.reached = 0.0, ""
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-        self.bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+        self.bar = new_bar(TimeRemainingColumn())
         self.task = self.bar.add_task("starting", total=epochs, completed=first_epoch)
         self.bar.start()
 
@@ -72,6 +70,15 @@ class LiveProgress(LineProgress):
     def end(self) -> None:
         if self.bar is not None:
             self.bar.stop()
+
+
+def new_bar(clock: Any) -> Any:
+    """A bar on standard error that is gone when it ends: what is done, how much of it, and a clock."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    return Progress(*columns, clock, console=Console(stderr=True), transient=True)
 
 
 @contextmanager

@@ -4,6 +4,8 @@ import sys
 import time
 from typing import Any
 
+from shortlist.cli._progress import new_bar
+
 
 def make_steps(count: int, quiet: bool) -> "Steps":
     """Begin each step with ``begin``; a step that trains passes itself on as the loop's progress."""
@@ -52,11 +54,9 @@ class LineSteps(Steps):
 
 class LiveSteps(Steps):
     def __enter__(self) -> "LiveSteps":
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import TimeElapsedColumn
 
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-        self.bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+        self.bar = new_bar(TimeElapsedColumn())
         self.task = self.bar.add_task("starting", total=self.count)
         self.shown = 0.0
         self.bar.start()

@@ -45,7 +45,7 @@ def check(
     if as_json:
         fields = ("file", "row", "unit", "message")
         use = None if dataset is None or dataset.columns is None else dataset.columns.as_json()
-        warned = [] if dataset is None else _concerns(dataset, blanks)
+        warned = [] if dataset is None else _prepared(dataset, blanks)[1]
         listed = [{name: getattr(problem, name) for name in fields} for problem in found]
         notes = [] if dataset is None else list(dataset.notes)
         planned = {} if plan is None else {"fit": _planned(plan, dataset)}
@@ -82,7 +82,7 @@ def describe(
     described = dataset.describe()
     if as_json:
         planned = {} if plan is None else {"fit": _planned(plan, dataset)}
-        print_json(described | {"warnings": _concerns(dataset, blanks)} | planned)
+        print_json(described | {"warnings": _prepared(dataset, blanks)[1]} | planned)
         return
     _tell_notes(plan)
     described.pop("columns", None)
@@ -144,34 +144,30 @@ def features(
     tell_skipped(left_out, quiet=as_json)
 
 
-def _concerns(dataset: Any, blanks: Sequence[str]) -> list[str]:
-    from shortlist.data.table_concerns import table_concerns
-
-    return [*table_concerns(dataset, blanks), *_prepared(dataset, blanks)[1]]
-
-
 def _prepared(dataset: Any, blanks: Sequence[str]) -> tuple[list[str], list[str]]:
     """What the columns of a table are used for and what a run would make of them, had it all rows to learn from; and
     what there is to warn of."""
     from shortlist.data.column_features import CONSTANT
     from shortlist.data.column_use import listed
     from shortlist.data.preprocessing import Preprocessor
+    from shortlist.data.table_concerns import table_concerns
     from shortlist.data.table_rows import TableRows
 
+    concerns = list(table_concerns(dataset, blanks))
     if not isinstance(dataset.inputs, TableRows):
-        return [] if dataset.columns is None else dataset.columns.lines(), []
+        return [] if dataset.columns is None else dataset.columns.lines(), concerns
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ShortlistWarning)
         try:
             prepared = Preprocessor.fit(dataset.inputs.frame, na_values=blanks)
         except ShortlistError as error:
-            return dataset.columns.lines(), [str(error)]
-    warned = [str(warning.message) for warning in caught if issubclass(warning.category, ShortlistWarning)]
+            return dataset.columns.lines(), [*concerns, str(error)]
+    concerns += [str(warning.message) for warning in caught if issubclass(warning.category, ShortlistWarning)]
     left = prepared.columns_left_out
     same = [repr(name) for name, why in left.items() if why == CONSTANT]
     if same:
-        warned.append(f"columns left out, which are always the same: {listed(same, 3)}: name them in other_columns")
-    return [*dataset.columns.without(left).lines(), *prepared.describe(left_out=False).splitlines()], warned
+        concerns.append(f"columns left out, which are always the same: {listed(same, 3)}: name them in other_columns")
+    return [*dataset.columns.without(left).lines(), *prepared.describe(left_out=False).splitlines()], concerns
 
 
 def _show_columns(
@@ -179,14 +175,11 @@ def _show_columns(
 ) -> int:
     """Say what the columns of a table are used for, what the reader decided, and what to look at again; returns how
     much that is."""
-    from shortlist.data.table_concerns import table_concerns
-
     if dataset is None:
         return 0
-    lines, warned = _prepared(dataset, blanks)
+    lines, concerns = _prepared(dataset, blanks)
     for line in (*lines, *dataset.notes, *([_labels_found(dataset)] if labels else [])):
         show(line)
-    concerns = [*table_concerns(dataset, blanks), *warned]
     for concern in concerns:
         say(f"warning: {concern}")
     return len(concerns)
