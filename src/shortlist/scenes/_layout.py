@@ -121,14 +121,6 @@ def lay_out(graph: SceneGraph, right: SceneGraph | None, frame: Point, size: flo
     return Layout(dots, names, arrows, predicates, ties)
 
 
-def _text_width(text: str, size: float) -> float:
-    """About how wide a text is in a sans-serif font, rather more than less."""
-    return size * sum(
-        0.38 if sign in "fijlrtI .,:;'" else 1.0 if sign in "mwMW@%" or east_asian_width(sign) in "WF" else 0.64
-        for sign in text
-    )
-
-
 def _arrows(
     graph: SceneGraph, right: SceneGraph | None, dots: Sequence[Point], frame: Point, size: float
 ) -> Iterator[tuple[Arrow, str]]:
@@ -188,7 +180,11 @@ def _covered(places: Points, width: float, height: float, taken: Sequence[Area])
 
 
 def _wide(text: str, size: float) -> float:
-    return _text_width(text, size) + 0.4 * size
+    """About how wide a label is in a sans-serif font, rather more than less."""
+    return size * 0.4 + size * sum(
+        0.38 if sign in "fijlrtI .,:;'" else 1.0 if sign in "mwMW@%" or east_asian_width(sign) in "WF" else 0.64
+        for sign in text
+    )
 
 
 def _high(size: float) -> float:

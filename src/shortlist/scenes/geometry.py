@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from shortlist.scenes.union_boxes import union_boxes
+
 OBJECT_NUMBERS = 7
 PAIR_NUMBERS = 16
 _SMALLEST = 1e-3  # of a side, as a share of the image: logarithms of smaller ones say nothing more
@@ -35,8 +37,8 @@ def pair_geometry(boxes: Tensor, subjects: Tensor, objects: Tensor) -> Tensor:
     inner = (torch.minimum(first[:, 2:], second[:, 2:]) - torch.maximum(first[:, :2], second[:, :2])).clamp(min=0)
     shared = inner.prod(1, keepdim=True)
     area, other_area = size.prod(1, keepdim=True), other.prod(1, keepdim=True)
-    low, high = torch.minimum(first[:, :2], second[:, :2]), torch.maximum(first[:, 2:], second[:, 2:])
-    around = (high - low).clamp(min=_SMALLEST).prod(1, keepdim=True)
+    around = union_boxes(boxes, subjects, objects)
+    sides = (around[:, 2:] - around[:, :2]).clamp(min=_SMALLEST)
     far = 4.0  # beyond a few sides, further away makes no difference
     return torch.cat(
         [
@@ -48,9 +50,8 @@ def pair_geometry(boxes: Tensor, subjects: Tensor, objects: Tensor) -> Tensor:
             shared / (area + other_area - shared),
             area.log(),
             other_area.log(),
-            around.log(),
-            low,
-            high,
+            sides.prod(1, keepdim=True).log(),
+            around,
         ],
         1,
     )
