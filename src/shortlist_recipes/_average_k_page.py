@@ -1,7 +1,6 @@
 """What the recipe average-k says and draws about its results."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from shortlist_recipes._average_k_sets import GROUPS, LARGEST
 from shortlist_recipes.figures import COLORS, Drawing, add_legend, draw_line, new_axes
@@ -91,10 +90,10 @@ def _link_finding(losses: Results) -> list[str]:
 
 def _size_findings(losses: Results) -> list[str]:
     here = losses.where(data=LONG_TAILED, k=5, way=ONE_RATE)
-    curves = {o: _mean_curve(here, "sizes", objective=o) for o in ("cross-entropy", "average-k")}
+    curves = {o: here.mean_curve("sizes", objective=o) for o in ("cross-entropy", "average-k")}
     if not all(curves.values()):
         return []
-    ones = {objective: 100 * curve[1] for objective, curve in curves.items()}
+    ones = {objective: curve[1] for objective, curve in curves.items()}
     sentences = [
         f"Long-tailed, K = 5, one rate: {ones['cross-entropy']:.1f} % of the sets of cross-entropy and "
         f"{ones['average-k']:.1f} % of those of average-k have one label; the difference {SEED_BY_SEED}: "
@@ -102,7 +101,7 @@ def _size_findings(losses: Results) -> list[str]:
     ]
     sizes = {}
     for name in GROUPS:
-        shares = _mean_curve(here, f"sizes {name}", objective="average-k")
+        shares = here.mean_curve(f"sizes {name}", 1.0, objective="average-k")
         if shares:
             sizes[name] = sum(size * share for size, share in enumerate(shares))
     if sizes:
@@ -115,9 +114,9 @@ def _more_of_size(here: Results, size: int) -> list[float]:
     """How many more sets of average-k than of cross-entropy have this size, in points, seed by seed."""
     found = []
     for (seed,) in here.each("seed"):
-        curves = [_mean_curve(here, "sizes", seed=seed, **loss) for loss in (OURS, CROSS)]
+        curves = [here.where(**loss).mean_curve("sizes", seed=seed) for loss in (OURS, CROSS)]
         if all(curves):
-            found.append(100 * (curves[0][size] - curves[1][size]))
+            found.append(curves[0][size] - curves[1][size])
     return found
 
 
@@ -150,11 +149,6 @@ def _sensitivity_findings(results: Results) -> list[str]:
     return sentences
 
 
-def _mean_curve(results: Results, name: str, **keys: Any) -> list[float]:
-    curves = results.curves(name, **keys)
-    return [sum(at) / len(at) for at in zip(*curves, strict=True)]
-
-
 def figures(results: Results) -> Sequence[Drawing]:
     here = results.where(part="losses", data=LONG_TAILED, k=5, way=ONE_RATE)
     drawings = [_histograms(here)] if here.records else []
@@ -166,12 +160,12 @@ def _histograms(here: Results) -> Drawing:
     drawn = [(left, "sizes", objective, objective) for objective in ("cross-entropy", "average-k")]
     drawn += [(right, f"sizes {name}", "average-k", f"{name}-shot classes") for name in GROUPS]
     for number, (axes, name, objective, label) in enumerate(drawn):
-        shares = _mean_curve(here, name, objective=objective)
+        shares = here.mean_curve(name, objective=objective)
         width = 0.4 if axes is left else 0.28
         shift = width * (number - 0.5 if axes is left else number - 3)
         places = [size + shift for size in range(len(shares))]
         if shares:
-            axes.bar(places, [100 * share for share in shares], width, color=COLORS[number], label=label)
+            axes.bar(places, shares, width, color=COLORS[number], label=label)
     for axes in (left, right):
         axes.set(xlabel=f"labels in the set (last: {LARGEST} or more)", ylabel="share of test images, %")
         axes.set_xticks(range(0, LARGEST + 1, 2))

@@ -158,8 +158,7 @@ def _groups(results: Results, data: str) -> Drawing:
             continue
         gained = _group_gains(results, data, "imcl", missing=shares[place])
         mean = [statistics.fmean(column) if column else 0.0 for column in _columns(gained)]
-        counts = results.curves("annotations", data=data, missing=shares[place], objective="imcl")
-        annotations = [statistics.fmean(column) for column in zip(*counts, strict=True)]
+        annotations = results.mean_curve("annotations", 1.0, data=data, missing=shares[place], objective="imcl")
         axes.bar(range(len(mean)), mean, color=COLORS[0])
         axes.axhline(0, color="#16191d", lw=0.8)
         axes.set_xticks(range(len(mean)), [f"{count:,.0f}" for count in annotations])
@@ -180,8 +179,7 @@ def _curves(results: Results, data: str) -> Drawing:
     figure, [[axes]] = new_axes(1, 1, width=6.4, height=4.0)
     for number, (missing,) in enumerate(results.where(data=data).each("missing")):
         for objective, style in (("imcl", "-"), (LOGISTIC, ":")):
-            curves = results.curves("curve", data=data, missing=missing, objective=objective)
-            mean = [100 * statistics.fmean(column) for column in zip(*curves, strict=False)]
+            mean = results.mean_curve("curve", data=data, missing=missing, objective=objective)
             label = f"{100 * missing:.0f} % missing" if objective == "imcl" else None
             axes.plot(range(1, len(mean) + 1), mean, style, color=COLORS[number % len(COLORS)], label=label)
     axes.set(xlabel="epoch", ylabel="mAP on validation data, %")

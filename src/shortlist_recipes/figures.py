@@ -2,7 +2,6 @@
 
 import io
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +31,7 @@ def draw_line(
         return
     at, mean, width = zip(*drawn, strict=True)
     axes.plot(at, mean, label=label, color=color, **{"marker": "o", "ms": 4, **style})
-    low, high = _band(mean, width)
+    low, high = zip(*((m - w, m + w) for m, w in zip(mean, width, strict=True)), strict=True)
     axes.fill_between(at, low, high, color=color, alpha=0.15, lw=0)
 
 
@@ -45,11 +44,6 @@ def add_legend(axes: Any, **style: Any) -> None:
 def whole_numbers(axes: Any) -> None:
     """No ticks between whole numbers on the x axis, where epochs are."""
     axes.xaxis.get_major_locator().set_params(integer=True)
-
-
-def _band(mean: Sequence[float], width: Sequence[float]) -> tuple[list[float], list[float]]:
-    pairs = list(zip(mean, width, strict=True))
-    return [m - s for m, s in pairs], [m + s for m, s in pairs]
 
 
 def new_axes(rows: int, columns: int, *, width: float, height: float) -> tuple[Any, Any]:

@@ -207,8 +207,7 @@ def figures(results: Results) -> Sequence[Drawing]:
     for task, axes in zip(tasks, (axes for row in grid for axes in row), strict=False):
         here = results.where(task=task)
         for number, (loss,) in enumerate(here.each("loss")):
-            curves = here.curves("curve", loss=loss)
-            means = [100 * sum(at) / len(at) for at in zip(*curves, strict=True)]
+            means = here.mean_curve("curve", loss=loss)
             strengths = STRENGTHS if len(means) == len(STRENGTHS) else STRENGTHS[::11]
             color = "#545d69" if loss == INPUTS else COLORS[number % len(COLORS)]
             axes.plot(strengths, means, label=loss, color=color, ls="--" if loss == INPUTS else "-")

@@ -13,7 +13,7 @@ from shortlist_recipes.figures import Drawing, saved
 from shortlist_recipes.layout import Texts, measured_and_published, notes
 from shortlist_recipes.recipe import Recipe, Scale
 from shortlist_recipes.results import Results
-from shortlist_recipes.tables import Table, as_json, seeds_of
+from shortlist_recipes.tables import Table, as_json
 
 INDEX, TABLE = "index.md", "table.json"
 PROTOCOL = "## Protocol"
@@ -60,7 +60,7 @@ def _numbers(
         "cells": len(results.records),
         "planned": planned,
         "run with": dict(sorted(Counter(record.version for record in results.records if record.version).items())),
-        "seeds": list(seeds_of(results)),
+        "seeds": [seed for (seed,) in results.each("seed")],
         "seconds": round(sum(record.seconds for record in results.records), 1),
         "findings": list(findings),
         "overview": [
@@ -82,7 +82,7 @@ def _text(
 ) -> str:
     seconds = sum(record.seconds for record in results.records)
     made_with = ", ".join(f"{name} {value}" for name, value in versions().items())
-    seeds, done = len(seeds_of(results)), len(results.records)
+    seeds, done = len(results.each("seed")), len(results.records)
     unfinished = "" if done == planned else " What is not run yet is missing from the tables."
     counts = Counter(record.version for record in results.records if record.version)
     if set(counts) - {__version__}:

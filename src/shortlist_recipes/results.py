@@ -95,6 +95,11 @@ class Results:
         found = [r.numbers.get(name) for r in self.where(**keys).records]
         return [list(value) for value in found if value is not None]
 
+    def mean_curve(self, name: str, factor: float = 100.0, **keys: Any) -> list[float]:
+        """The mean of such lists, place by place, as far as all of them go; NaN where one has no number."""
+        places = zip(*self.curves(name, **keys), strict=False)
+        return [math.nan if None in numbers else factor * sum(numbers) / len(numbers) for numbers in places]
+
 
 class ResultsFolder:
     """cells/: a file for every finished cell of every grid that was run here, written whole or not at all.

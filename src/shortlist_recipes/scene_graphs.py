@@ -323,7 +323,7 @@ def figures(results: Results) -> Sequence[Drawing]:
         for place, k in enumerate(KS):
             for color, method in zip(COLORS, ("vanilla", "LML-20", "Ent_tr-20"), strict=False):
                 for part, style in (("train", "--"), ("validation", "-")):
-                    curve = _mean_curve(results.curves(f"{part} {kind} R@{k} by epoch", method=method))
+                    curve = results.mean_curve(f"{part} {kind} R@{k} by epoch", method=method)
                     epochs = range(1, len(curve) + 1)
                     axes[place].plot(epochs, curve, style, color=color, label=f"{method}, {part}")
             axes[place].set(xlabel="epoch", ylabel="recall, %", title=f"R@{k}")
@@ -332,14 +332,6 @@ def figures(results: Results) -> Sequence[Drawing]:
         caption = f"Recall by epoch on {WATCHED} training images and on the validation images, {kind}; mean of seeds"
         drawings.append(Drawing(kind, f"{caption} (figure {5 + number} of the paper).", figure))
     return drawings
-
-
-def _mean_curve(curves: Sequence[Sequence[float | None]]) -> list[float]:
-    """In percent; NaN where a seed has no number."""
-    return [
-        100 * sum(float("nan") if value is None else value for value in values) / len(values)
-        for values in zip(*curves, strict=False)
-    ]
 
 
 def _table(part: str, kind: str, published: Mapping[str, Sequence[float]], number: int | None) -> Table:

@@ -1,7 +1,7 @@
 """Results beside published figures: mean, 95 % interval over seeds, difference; as rows, markdown and JSON."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,8 +125,3 @@ def as_json(table: Table, results: Results) -> dict[str, Any]:
     ]
     units = {value.name: value.heading for value in table.values}
     return {"title": table.title, "reference": table.reference, "by": list(table.by), "numbers": units, "rows": rows}
-
-
-def seeds_of(results: Results) -> Sequence[Any]:
-    """The seeds that were run."""
-    return [seed for (seed,) in results.each("seed")]

@@ -1,5 +1,6 @@
 """The smooth top-k loss from tau 0 to 100, with and without a margin (smooth top-k tables 6-8)."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -200,8 +201,7 @@ def figures(results: Results) -> Sequence[Drawing]:
     figure, [[left, middle, right]] = new_axes(1, 3, width=12, height=3.6)
     for number, (tau,) in enumerate(of_tau.each("tau")):
         for name, style, label in (("training curve", "-", f"tau = {tau:g}"), ("curve", ":", None)):
-            curves = of_tau.curves(name, tau=tau)
-            errors = [100 * (1 - sum(at) / len(at)) for at in zip(*curves, strict=True) if None not in at]
+            errors = [100 - share for share in of_tau.mean_curve(name, tau=tau) if not math.isnan(share)]
             left.plot(range(1, len(errors) + 1), errors, style, color=COLORS[number % len(COLORS)], label=label)
     left.set(xlabel="epoch", ylabel="top-5 error, %: training (dots: validation)")
     whole_numbers(left)

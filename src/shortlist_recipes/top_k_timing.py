@@ -237,11 +237,8 @@ def figures(results: Results) -> Sequence[Drawing]:
             style = {} if is_ours else {"ls": ":", "marker": _MARKERS[number % len(_MARKERS)], "mfc": "white"}
             style["color"] = COLORS[number % len(COLORS)]
             draw_line(axes[place], chosen.where(algorithm=name), x, "total", label=name, factor=1.0, **style)
-        axes[place].set_xscale("log")
-        axes[place].set_yscale("log")
-        axes[place].set(
-            xlabel={"n": "labels (k = 5)", "k": "k (1,000 labels)"}[x], ylabel="forward and backward, milliseconds"
-        )
+        across = {"n": "labels (k = 5)", "k": "k (1,000 labels)"}[x]
+        axes[place].set(xscale="log", yscale="log", xlabel=across, ylabel="forward and backward, milliseconds")
     axes[1].legend(
         *axes[0].get_legend_handles_labels(),
         frameon=False,
@@ -303,10 +300,7 @@ RECIPE = Recipe(
     overview=overview,
     figures=figures,
     protocols=PROTOCOLS,
-    needs={
-        "cpu": {LOGITS: "the scores of a classifier on the CIFAR-100 test images"},
-        "paper": {LOGITS: "the scores of a classifier on the CIFAR-100 test images"},
-    },
+    needs={scale: {LOGITS: "the scores of a classifier on the CIFAR-100 test images"} for scale in ("cpu", "paper")},
     differences={
         "smoke": "Tiny sizes and two passes: this only shows that everything runs.",
         "cpu": "On one core of a processor instead of a GPU. The published algorithms are written from their papers "
