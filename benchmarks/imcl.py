@@ -11,15 +11,12 @@ from torch import Tensor
 
 from benchmarks.harness import Case, MemoryCase, SpeedCase, Step
 from benchmarks.run import run_suite
+from benchmarks.training_step import epoch_step
 from shortlist.data import Dataset, Images
 from shortlist.imcl import JointNonnegativePursuit
 from shortlist.models import build_backbone
 from shortlist.objectives import build
-from shortlist.training.checkpoints import Kept, Standing
-from shortlist.training.history import History
 from shortlist.training.learner import Learner, encoding, features_of
-from shortlist.training.loop import Quiet, make_fabric, train_epoch
-from shortlist.training.optimizers import make_optimizer
 from shortlist.training.settings import TrainSettings
 
 GROUP = "IMCL"
@@ -72,11 +69,7 @@ def training_step(objective: str) -> Step:
     settings = TrainSettings(epochs=10, batch_size=128, optimizer={"name": "adamw", "lr": 1e-3}, accelerator="cpu")
     made = build(objective, in_features=features, num_labels=labels, train_target=target)
     learner = Learner(build_backbone("identity", in_shape=(features,)), made)
-    fabric = make_fabric(settings)
-    model, optimizer = fabric.setup(learner, make_optimizer(learner.backbone, made, settings.optimizer))
-    kept = Kept(fabric, learner, optimizer, None, None, settings.checkpoint_minutes)
-    past = [{"epoch": epoch, "loss": 0.0} for epoch in range(1, 10)]  # nine epochs, warm-up included
-    return lambda: train_epoch(kept, model, data, settings, History(records=list(past)), Standing(), Quiet())
+    return epoch_step(learner, data, settings, done=9)  # warm-up included
 
 
 def image_step(dictionary: str, batch: int, images: int = IMAGES[0]) -> Step:

@@ -8,7 +8,8 @@ The table counts each one's fastest call; the lines below it are the median call
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -40,10 +41,11 @@ def _residual(size: int) -> nn.Module:
 class _Model:
     """A model and its Predictor, with one row to ask about."""
 
-    def __init__(self, network: nn.Module, shape: tuple[int, ...], rows: int) -> None:
+    def __init__(self, network: Callable[[], nn.Module], shape: tuple[int, ...], rows: int) -> None:
+        self.network = network()
         torch.manual_seed(0)
-        self.network, inputs = network, torch.randn(rows, *shape)
-        self.predictor = sl.calibrate(network, (inputs, torch.arange(rows) % LABELS), rule=RULES)
+        inputs = torch.randn(rows, *shape)
+        self.predictor = sl.calibrate(self.network, (inputs, torch.arange(rows) % LABELS), rule=RULES)
         self.row = inputs[:1]
 
     def forward(self) -> Step:
@@ -56,8 +58,13 @@ class _Model:
     def scores(self) -> Step:
         return lambda: self.predictor.scores(self.row)
 
-    def sets(self, rule: str) -> Step:
+    def sets(self, place: int) -> Step:
+        rule = list(self.predictor.rules)[place]
         return lambda: self.predictor.predict_sets(self.row, rule)
+
+
+def _step(step: Callable[[_Model], Step], model: Callable[[], _Model]) -> Step:
+    return step(model())
 
 
 def _digits(rows: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
@@ -80,30 +87,18 @@ def _scikit_learn(rows: int) -> Step:
 def cases(quick: bool = False) -> list[Case]:
     rows, size = (200, 32) if quick else (2000, 64)
     models = {
-        f"MLP of {FEATURES}-512-512-{LABELS}": (lambda: _network(512), (FEATURES,), rows),
-        f"ResNet-18 on {size} x {size}": (lambda: _residual(size), (3, size, size), 200),
+        f"MLP of {FEATURES}-512-512-{LABELS}": (partial(_network, 512), (FEATURES,), rows),
+        f"ResNet-18 on {size} x {size}": (partial(_residual, size), (3, size, size), 200),
     }
+    steps: dict[str, Callable[[_Model], Step]] = {"scores": _Model.scores}
+    steps |= {f"predict_sets ({rule})": partial(_Model.sets, place=place) for place, rule in enumerate(RULES)}
     found: list[Case] = []
     for name, (network, shape, count) in models.items():
-        made: list[_Model] = []
-
-        def model(made=made, network=network, shape=shape, count=count) -> _Model:  # type: ignore[no-untyped-def]
-            if not made:
-                made.append(_Model(network(), shape, count))
-            return made[0]
-
-        def add(what: str, ours, name=name, model=model, shape=shape) -> None:  # type: ignore[no-untyped-def]
-            title = f"Predictor.{what}, {name}"
-            found.append(
-                SpeedCase("one row", title, (1, *shape), None, ours, "forward", lambda: model().forward(), GOAL)
-            )
-
-        add("scores", lambda model=model: model().scores())
-        for place, rule in enumerate(RULES):
-            add(
-                f"predict_sets ({rule})",
-                lambda model=model, place=place: model().sets(list(model().predictor.rules)[place]),
-            )
+        model = cache(partial(_Model, network, shape, count))  # made once, where it is measured
+        forward = partial(_step, _Model.forward, model)
+        for what, step in steps.items():
+            title, ours = f"Predictor.{what}, {name}", partial(_step, step, model)
+            found.append(SpeedCase("one row", title, (1, *shape), None, ours, "forward", forward, GOAL))
     ours, theirs, against = (lambda: _set_classifier(rows)), (lambda: _scikit_learn(rows)), "scikit-learn's pipeline"
     found.append(SpeedCase("one row", "SetClassifier.predict_sets", (1, 64), 2, ours, against, theirs, GOAL))
     return found
@@ -129,10 +124,9 @@ def _quantiles(steps: Mapping[str, Step], seconds: float) -> dict[str, tuple[flo
 def spread(seconds: float) -> str:
     """The median and the slow calls of the small model, of its sets and of a SetClassifier."""
     torch.set_num_threads(THREADS)
-    model = _Model(_network(512), (FEATURES,), 2000)
+    model = _Model(partial(_network, 512), (FEATURES,), 2000)
     steps = {"forward": model.forward(), "Predictor.scores": model.scores()}
-    for rule, name in zip(RULES, model.predictor.rules, strict=True):
-        steps[f"Predictor.predict_sets ({rule})"] = model.sets(name)
+    steps |= {f"Predictor.predict_sets ({rule})": model.sets(place) for place, rule in enumerate(RULES)}
     steps |= {"SetClassifier.predict_sets": _set_classifier(2000), "scikit-learn's pipeline": _scikit_learn(2000)}
     found = _quantiles(steps, seconds)
     own = found["forward"]

@@ -41,7 +41,8 @@ def as_markdown(rows: Sequence[Row], machine: Mapping[str, str], command: str) -
 
 def as_json(rows: Sequence[Row], machine: Mapping[str, str]) -> str:
     """Everything, unrounded, for programs."""
-    return json.dumps({"machine": dict(machine), "rows": [_record(row) for row in rows]}, indent=1) + "\n"
+    records = [{**vars(row), "ratio": row.ratio, "met": row.met} for row in rows]
+    return json.dumps({"machine": dict(machine), "rows": records}, indent=1) + "\n"
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -81,7 +82,3 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _three_digits(x: float) -> str:
     """Three significant digits, never in powers of ten: 0.0123, 1.23, 123, 12345."""
     return f"{x:.0f}" if abs(x) >= 100 else f"{x:#.3g}"
-
-
-def _record(row: Row) -> dict[str, object]:
-    return {**vars(row), "ratio": row.ratio, "met": row.met}

@@ -3,7 +3,7 @@
 python -m benchmarks.set_rules
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
@@ -38,14 +38,9 @@ def _predict(rule: SetRule, rows: int, labels: int) -> Step:
     return lambda: rule.predict(scores)
 
 
-def _torch_topk(rows: int, labels: int) -> Step:
+def _torch(operation: Callable[[Tensor], object], rows: int, labels: int) -> Step:
     scores = torch.log(_linked(rows, labels))
-    return lambda: torch.topk(scores, K)
-
-
-def _torch_sort(rows: int, labels: int) -> Step:
-    scores = torch.log(_linked(rows, labels))
-    return lambda: torch.sort(scores)
+    return lambda: operation(scores)
 
 
 def _stream(rows: int, labels: int) -> Iterator[Tensor]:
@@ -77,10 +72,10 @@ def cases(quick: bool = False) -> list[Case]:
     shape = (n, 1_000)
     speed("AverageK.fit", shape, partial(_fit, *shape), "torch.kthvalue", partial(_kthvalue, *shape), 1.2)
     for shape in ((n, 100), (n, 1_000), (n // 10, 100_000)):
-        topk = partial(_torch_topk, *shape)
+        topk = partial(_torch, partial(torch.topk, k=K), *shape)
         speed("TopK.predict", shape, partial(_predict, TopK(K), *shape), "torch.topk", topk, 1.3)
     shape = (n, 1_000)
-    sort = partial(_torch_sort, *shape)
+    sort = partial(_torch, torch.sort, *shape)
     for rule in (AverageK(K), Conformal(), Conformal(score="aps"), PointwiseError(0.1)):
         name = f"{type(rule).__name__}.predict" + (" (aps)" if getattr(rule, "score", "") == "aps" else "")
         # only the values are sorted, without their labels

@@ -59,13 +59,18 @@ def settings_of(batch_size: int) -> TrainSettings:
     )
 
 
-def ours_step(backbone: str, make: str, rows: int, batch_size: int) -> Step:
-    data = DATA[make](rows)
-    settings, learner = settings_of(batch_size), learner_of(backbone, data)
+def epoch_step(learner: Learner, data: Dataset, settings: TrainSettings, done: int = 0) -> Step:
+    """An epoch by the loop itself, after so many."""
     fabric = make_fabric(settings)
     model, optimizer = fabric.setup(learner, make_optimizer(learner.backbone, learner.objective, settings.optimizer))
     kept = Kept(fabric, learner, optimizer, None, None, settings.checkpoint_minutes)
-    return lambda: train_epoch(kept, model, data, settings, History(), Standing(), Quiet())
+    past = [{"epoch": epoch, "loss": 0.0} for epoch in range(1, done + 1)]
+    return lambda: train_epoch(kept, model, data, settings, History(records=list(past)), Standing(), Quiet())
+
+
+def ours_step(backbone: str, make: str, rows: int, batch_size: int) -> Step:
+    data = DATA[make](rows)
+    return epoch_step(learner_of(backbone, data), data, settings_of(batch_size))
 
 
 def by_hand_step(backbone: str, make: str, rows: int, batch_size: int) -> Step:
