@@ -10,9 +10,8 @@ from shortlist.metrics.functional import calibration_error
 from shortlist.metrics.functional.set_summary import Estimate
 from shortlist.reports.contents import contents
 from shortlist.reports.data import from_scores
-from shortlist.reports.kept import kept
 from shortlist.reports.page import render
-from shortlist.reports.promises import promises
+from shortlist.reports.promises import kept, promises
 from shortlist.sets import AverageK, Conformal, OnlineConformal, RiskControl, fit_scaling
 
 
