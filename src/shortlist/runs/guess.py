@@ -107,8 +107,10 @@ def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
     if images is not None:
         raise ShortlistError("--images goes with a table of images")
     source: dict[str, Any] = {"reader": "features", "path": str(path)}
+    if len(labels) > 1:
+        raise ShortlistError(f"{path}: arrays have one array of labels, got --labels {', '.join(labels)}")
     if labels:
-        source["labels_key"] = _one(labels, path)
+        source["labels_key"] = labels[0]
     if path.suffix.lower() == ".npz":
         with suppress(*_DAMAGED), np.load(path, allow_pickle=False) as arrays:
             known = {"vocabulary_key": "names", "ids_key": "ids"}  # as `shortlist data features` calls them
@@ -440,9 +442,3 @@ def _how_written(path: Path) -> dict[str, Any]:
     cells = [cell.strip() for line in lines[1:] for cell in line.split(mark) if "," in cell and mark != ","]
     commas = any(DECIMAL_COMMA.fullmatch(cell) or THOUSANDS[","].fullmatch(cell) for cell in cells)
     return found | ({"decimal": ","} if commas else {})
-
-
-def _one(labels: Sequence[str], path: Path) -> str:
-    if len(labels) != 1:
-        raise ShortlistError(f"{path}: arrays have one array of labels, got --labels {', '.join(labels)}")
-    return labels[0]
