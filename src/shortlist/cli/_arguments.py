@@ -132,7 +132,8 @@ class Engine:
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command, with an option for each field of those of its parameters that are dataclasses."""
     own = inspect.signature(command)
-    kinds = {name: one.annotation for name, one in own.parameters.items() if is_dataclass(one.annotation)}
+    annotations = {name: one.annotation for name, one in own.parameters.items()}
+    kinds: dict[str, Any] = {name: kind for name, kind in annotations.items() if is_dataclass(kind)}
     parameters: list[inspect.Parameter] = []
     for name, parameter in own.parameters.items():
         parts = fields(kinds[name]) if name in kinds else ()

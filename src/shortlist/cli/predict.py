@@ -1,7 +1,7 @@
 """``shortlist predict``: the sets of labels of some data, written to a file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -52,7 +52,7 @@ def predict(
     from shortlist import runs
 
     data, overrides = given.split_overrides(data, options)
-    wanted = {"rule": rule, "out": out, "draw": draw, "images": images, "explain": explain}
+    wanted: dict[str, Any] = {"rule": rule, "out": out, "draw": draw, "images": images, "explain": explain}
     read = {"overrides": overrides, "rules": rules, "allow_import": allow_import or (), **vars(other)}
     result = runs.predict(run, data, **wanted, **read, engine=by.made())
     if as_json:

@@ -1,7 +1,7 @@
 """``shortlist report``: the HTML page of one or several runs, or of the scores of any other model."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,7 +50,7 @@ def report(
     """
     from shortlist.runs import report as make_report
 
-    page = {"part": part, "title": title, "out": out, "explain": explain, "allow_import": allow_import or ()}
+    page: dict[str, Any] = {"part": part, "title": title, "out": out, "explain": explain}
     of_scores = {"rules": rules, "calibration": calibration, "names": names, "k": k, **vars(other)}
-    made = make_report(runs or (), **page, **of_scores)
+    made = make_report(runs or (), **page, **of_scores, allow_import=allow_import or ())
     print_json(made) if as_json else say(f"report: {made['written']}")
