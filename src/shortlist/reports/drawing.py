@@ -6,20 +6,16 @@ import io
 import math
 from collections.abc import Callable, Sequence
 from html import escape
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from shortlist.reports.charts import Chart, Legend, x_ticks
 from shortlist.reports.words import fixed
 from shortlist.text import visible
 
+_OF_RUNS = ("#0b62c4", "#c24e00", "#0b7a5c", "#a3308f", "#7a6200", "#5b4bc9", "#b3223c", "#40606f")
 COLORS = {
-    **{
-        f"c{place}": color
-        for place, color in enumerate(
-            ("#0b62c4", "#c24e00", "#0b7a5c", "#a3308f", "#7a6200", "#5b4bc9", "#b3223c", "#40606f")
-        )
-    },
+    **{f"c{place}": color for place, color in enumerate(_OF_RUNS)},
     "ink": "#16191d",
     "soft": "#545d69",
     "line": "#dfe3e8",
@@ -269,13 +265,7 @@ def _scale(axis: dict[str, Any], begin: float, end: float) -> Callable[[float], 
 
 def _runs(points: Sequence[Sequence[float | None]]) -> list[list[Sequence[Any]]]:
     """The points between gaps."""
-    runs: list[list[Sequence[Any]]] = [[]]
-    for point in points:
-        if None in point:
-            runs.append([])
-        else:
-            runs[-1].append(point)
-    return [run for run in runs if run]
+    return [list(run) for is_gap, run in groupby(points, lambda point: None in point) if not is_gap]
 
 
 def _joined(points: Sequence[Point]) -> str:
