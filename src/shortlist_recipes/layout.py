@@ -44,9 +44,8 @@ class Texts:
         <BLANKLINE>
         """
         rule = ["---"] * self.keys + ["---:"] * (len(self.header) - self.keys)
-        lines = [
-            "| " + " | ".join(_escaped(text) for text in line) + " |\n" for line in (self.header, rule, *self.rows)
-        ]
+        table = ((text.replace("|", "\\|") for text in line) for line in (self.header, rule, *self.rows))
+        lines = [f"| {' | '.join(line)} |\n" for line in table]
         return (f"**{self.caption}**\n\n" if self.caption else "") + "".join(lines)
 
 
@@ -202,10 +201,6 @@ def _key(table: Table, row: Row, key: str) -> Any:
 
 def _named(key: str, value: Any) -> str:
     return value if isinstance(value, str) else f"{key} = {value:,}" if isinstance(value, int) else f"{key} = {value:g}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def _longest_word(text: str) -> int:

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 Scale = Literal["smoke", "cpu", "pixels", "paper"]
 
 
-def _none(results: Results) -> tuple[()]:
-    return ()
-
-
-def _alike(keys: Mapping[str, Any]) -> int:
-    return 0
-
-
 @dataclass(frozen=True)
 class Recipe:
     """One experiment of a paper at several scales: smoke, cpu and paper, and for some pixels.
@@ -55,13 +47,13 @@ class Recipe:
     cells: Callable[[Scale, Path], Sequence[Cell]]
     tables: Sequence[Table]
     findings: Callable[[Results], Sequence[str]]
-    figures: "Callable[[Results], Sequence[Drawing]]" = _none
-    overview: Callable[[Results], Sequence[Texts]] = _none
+    figures: "Callable[[Results], Sequence[Drawing]]" = lambda results: ()
+    overview: Callable[[Results], Sequence[Texts]] = lambda results: ()
     protocols: Sequence[Protocol] = ()
     needs: Mapping[Scale, Mapping[str, str]] = field(default_factory=dict)
     differences: Mapping[Scale, str] = field(default_factory=dict)
     scales: tuple[Scale, ...] = ("smoke", "cpu", "paper")
-    rank: Callable[[Mapping[str, Any]], Any] = _alike
+    rank: Callable[[Mapping[str, Any]], Any] = lambda keys: 0
 
     def run(
         self, scale: str, folder: Path, data: Path | None, say: Callable[[str], None], *, cells: int | None = None

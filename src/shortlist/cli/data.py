@@ -131,7 +131,7 @@ def features(
         raise ShortlistError(f"-o {out}: features are written as .npz")
     allowed = allow_import or ()
     dataset = read_source(_source(reader, options, labels, images)[0], allow_import=allowed)
-    encoder, show = parse_named(backbone), None if quiet else _show
+    encoder, show = parse_named(backbone), None if quiet else lambda done, total: say(f"{done}/{total}")
     found = encode(dataset, encoder, cache, allow_import=allowed, progress=show, broken={}).without_broken()
     keys = write_features(found, out)
     result = {"written": str(out), "examples": len(found), "features": found.in_features}
@@ -223,10 +223,6 @@ def _tell_plan(plan: Any, dataset: Any) -> None:
     planned = _planned(plan, dataset)
     does = f"does this:\n\n{planned['config']}" if planned["config"] else f"stops: {planned['refused']}"
     say(f"shortlist fit {does}")
-
-
-def _show(done: int, total: int) -> None:
-    say(f"{done}/{total}")
 
 
 def _source(

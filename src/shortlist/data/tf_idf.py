@@ -153,5 +153,3 @@ def _vectorizer(ngram_range: tuple[int, int], analyzer: str, lowercase: bool, **
 
 def _is_weight(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
-
-

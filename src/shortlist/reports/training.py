@@ -30,11 +30,8 @@ def training_curves(by_name: Mapping[str, Sequence[RunResult | ScoredRun]]) -> l
                 points = _points(run.history, name)
                 if points:
                     curves.setdefault(name, []).append({"model": model, "seed": run.seed, "points": points})
-    return [{"name": name, "lines": lines} for name, lines in curves.items() if _varies(lines)]
-
-
-def _varies(lines: list[dict[str, Any]]) -> bool:
-    return len({y for line in lines for _, y in line["points"]}) > 1
+    values = {name: {y for line in lines for _, y in line["points"]} for name, lines in curves.items()}
+    return [{"name": name, "lines": lines} for name, lines in curves.items() if len(values[name]) > 1]
 
 
 def _points(history: Sequence[Mapping[str, Any]], name: str) -> list[list[float]]:

@@ -144,5 +144,3 @@ class _Function(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         return torch.as_tensor(self.function(inputs))
-
-

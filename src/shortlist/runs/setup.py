@@ -141,7 +141,7 @@ def read_parts(
             same = same_columns(value, None if whole.columns is None else whole.columns.features)
             same = as_table(same, "auto" if isinstance(whole.inputs, TableRows) else "none")
             parts[part] = _whole_images(read_part(same_names(same, whole.vocabulary), f"data.{part}"))
-            check_like(parts[part], _facts_to_compare(whole), f"data.{part}")
+            check_like(parts[part], {"vocabulary": whole.vocabulary, **_facts_of_kind(whole)}, f"data.{part}")
     parts = {part: parts[part] for part in PARTS if part in parts}
     corrupted = {part: _corrupted(found, part, data.corruptions, seed, allow_import) for part, found in parts.items()}
     if data.unknown == "absent" and not whole.is_single:
@@ -290,10 +290,6 @@ def _facts_of_kind(dataset: Dataset) -> dict[str, Any]:
     facts = dataset.input_facts()
     of_texts = None if dataset.texts is None else dataset.texts.facts()
     return {**dict.fromkeys([*TASKS, "images"]), "texts": of_texts, **({} if facts is None else {dataset.kind: facts})}
-
-
-def _facts_to_compare(dataset: Dataset) -> dict[str, Any]:
-    return {"vocabulary": dataset.vocabulary, **_facts_of_kind(dataset)}
 
 
 # ---- model

@@ -60,8 +60,8 @@ def write_scenes(
     cards = [card for name, seeds in by_name.items() for card in _cards(name, seeds[0], dataset, shown)]
     for number, card in enumerate(cards, 1):
         files |= {f"graph-{number}.svg": card["picture"].encode(), f"graph-{number}.png": card.pop("png")}
-    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_template())
-    page = template.render(
+    template = (resources("shortlist.scenes") / "assets" / "scenes.html").read_text(encoding="utf-8")
+    page = Environment(autoescape=True, undefined=StrictUndefined).from_string(template).render(
         title=title,
         lead=_lead(measured),
         about={**about, "Images": f"{len(dataset):,}", "Predicates": f"{dataset.num_labels:,}"},
@@ -213,7 +213,3 @@ def recall_chart(title: str, ks: Sequence[int], recalls: Sequence[Sequence[float
         "dots": [{"color": color, "point": point} for color, points in enumerate(lines) for point in points],
         "description": f"Recall against K, {title}.",
     }  # fmt: skip
-
-
-def _template() -> str:
-    return (resources("shortlist.scenes") / "assets" / "scenes.html").read_text(encoding="utf-8")

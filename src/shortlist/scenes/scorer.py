@@ -144,4 +144,3 @@ class RelationScorer(nn.Module):
         if self.training:  # frequencies are learned of the recorded classes
             chosen = torch.where(batch.classes < self.embedding.num_embeddings, batch.classes, chosen)
         return DecidedClasses(scores, batch.classes, chosen, batch.subjects, batch.objects)
-

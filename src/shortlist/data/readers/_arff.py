@@ -227,7 +227,8 @@ def _sparse(
     for row, text in enumerate(rows):
         content = text.strip("{} \t")
         pairs = list(_PAIR.finditer(content))
-        if not text.startswith("{") or not text.endswith("}") or (content and sum(map(_length, pairs)) != len(content)):
+        covered = sum(len(pair[0]) for pair in pairs)
+        if not text.startswith("{") or not text.endswith("}") or (content and covered != len(content)):
             findings.add(path, f"a sparse row is {{place value, ...}}, got {text[:60]!r}", row)
             continue
         places = [int(pair[1]) for pair in pairs]
@@ -254,7 +255,3 @@ def _sparse(
     matrix = require("scipy.sparse").csr_matrix((data, columns, at), shape=(len(rows), len(names)), dtype=np.float64)
     matrix.sum_duplicates()
     return SparseColumns(names, matrix, labels)
-
-
-def _length(pair: re.Match[str]) -> int:
-    return pair.end() - pair.start()
