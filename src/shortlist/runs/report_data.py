@@ -199,7 +199,7 @@ def commands_of(run: Run) -> list[str]:
 def names_of(runs: Sequence[Run]) -> list[str]:
     """One name for all runs that differ only in their seed: the objective's, or the first directory's where another
     config has the same objective."""
-    keys = [json.dumps(_without_seed(run), sort_keys=True) for run in runs]
+    keys = [json.dumps(run.config.model_dump(mode="json", exclude={"seed"}), sort_keys=True) for run in runs]
     first = {key: run for key, run in reversed(list(zip(keys, runs, strict=True)))}
     objectives = Counter(run.config.objective.name for run in first.values())
     names = {}
@@ -207,11 +207,6 @@ def names_of(runs: Sequence[Run]) -> list[str]:
         objective = run.config.objective.name
         names[key] = objective if objectives[objective] == 1 else f"{objective} ({run.path.name})"
     return [names[key] for key in keys]
-
-
-def _without_seed(run: Run) -> dict[str, Any]:
-    content = run.config.model_dump(mode="json")
-    return {key: value for key, value in content.items() if key != "seed"}
 
 
 def heading_of(run: Run, parts: dict[str, Dataset]) -> str:
