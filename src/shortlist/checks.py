@@ -6,8 +6,8 @@ a GPU nothing waits for a value: a wrong one sets a flag, which the next call ra
 """
 
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -38,6 +38,17 @@ def values_visible(*tensors: Tensor | None) -> bool:
     if torch.compiler.is_compiling():
         return False
     return not any(t is not None and (t.is_meta or is_wrapped(t)) for t in tensors)
+
+
+def refuse(bad: Tensor, kind: int, tell: Callable[[int], ShortlistError], *, wait: bool = False) -> None:
+    """Raise what ``tell`` says of the first bad entry, by its flat position. On a device, which nobody waits for unless
+    ``wait``, a flag of this kind is set instead (`shortlist.device_flags`); where values are not visible, nothing."""
+    if not values_visible(bad):
+        return
+    if not wait and device_flags.waits(bad):
+        device_flags.note(bad, kind)
+    elif bool(bad.any()):
+        raise tell(int(bad.flatten().nonzero()[0]))
 
 
 def check_scores(scores: Tensor, name: str = "scores") -> None:
@@ -88,9 +99,13 @@ def in_compute_type(scores: Tensor) -> Tensor:
     return scores.float() if scores.dtype in _HALF else scores
 
 
-def check_reduction(reduction: str, allowed: Sequence[str] = REDUCTIONS) -> None:
-    if reduction not in allowed:
-        raise ShortlistError(f"reduction must be one of {', '.join(map(repr, allowed))}, got {reduction!r}")
+def check_choice(value: Any, name: str, allowed: Iterable[str]) -> None:
+    if value not in allowed:
+        raise ShortlistError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+
+
+def check_reduction(reduction: str) -> None:
+    check_choice(reduction, "reduction", REDUCTIONS)
 
 
 def check_k(k: int, high: int, high_meaning: str) -> int:
@@ -235,7 +250,7 @@ def check_index_shape(scores: Tensor, target: Tensor) -> None:
         )
 
 
-def raise_bad_index(target: Tensor, flat: int, n: int) -> None:
+def raise_bad_index(target: Tensor, flat: int, n: int) -> NoReturn:
     raise ShortlistError(
         f"target{_position(target, flat)} is {target.flatten()[flat].item()}: "
         f"allowed are 0..{n - 1}, or -1 (or {IGNORE_INDEX}) for an unknown row"
@@ -289,10 +304,7 @@ def check_label_matrix(scores: Tensor, target: Tensor, *, values: bool = True, w
             bad |= target < -1
         if target.is_floating_point():
             bad |= target != target.trunc()
-        if not wait and device_flags.waits(target):
-            device_flags.note(bad, device_flags.TARGET)
-        elif bool(bad.any()):
-            raise_bad_label(target, int(bad.flatten().nonzero()[0]))
+        refuse(bad, device_flags.TARGET, lambda flat: bad_label_at(target, flat), wait=wait)
 
 
 def check_label_matrix_shape(scores: Tensor, target: Tensor) -> None:
@@ -306,8 +318,8 @@ def check_label_matrix_shape(scores: Tensor, target: Tensor) -> None:
         )
 
 
-def raise_bad_label(target: Tensor, flat: int) -> None:
-    raise bad_label(_position(target, flat), target.flatten()[flat].item())
+def bad_label_at(target: Tensor, flat: int) -> ShortlistError:
+    return bad_label(_position(target, flat), target.flatten()[flat].item())
 
 
 def bad_label(position: str, value: float) -> ShortlistError:
@@ -316,6 +328,16 @@ def bad_label(position: str, value: float) -> ShortlistError:
         f"target{position} is {value}: a label matrix holds 1 (present), 0 (absent) and -1 (unknown); "
         f"shortlist.labels has converters for other codings{shares}"
     )
+
+
+def check_examples(rows: Tensor, index: Tensor, count: int) -> None:
+    """Which of so many training examples each row is."""
+    if index.shape != rows.shape[:-1] or index.dtype.is_floating_point or index.dtype == torch.bool:
+        raise ShortlistError(f"index must hold one example number per row, got {tuple(index.shape)} {index.dtype}")
+    outside = (index < 0) | (index >= count)
+    if values_visible(index) and bool(outside.any()):
+        bad = index[outside][0].item()
+        raise ShortlistError(f"index holds {bad}: allowed are 0..{count - 1} (num_examples - 1)")
 
 
 def is_learned(weight: Tensor | None) -> bool:
@@ -350,13 +372,12 @@ def check_weight_values(scores: Tensor, weight: Tensor, name: str) -> None:
     check_tensor(scores, weight, name)
     if not values_visible(weight) or not weight.numel():
         return
-    fits = (weight >= 0) & (weight <= LARGEST_WEIGHT)
-    if device_flags.waits(weight):
-        device_flags.note(~fits, device_flags.WEIGHT)
-    elif not bool(fits.all()):
-        flat = int((~fits).flatten().nonzero()[0])
+
+    def told(flat: int) -> ShortlistError:
         value = weight.flatten()[flat].item()
-        raise ShortlistError(f"{name}{_position(weight, flat)} is {value}: weights are numbers from 0 to 1e15")
+        return ShortlistError(f"{name}{_position(weight, flat)} is {value}: weights are numbers from 0 to 1e15")
+
+    refuse(~((weight >= 0) & (weight <= LARGEST_WEIGHT)), device_flags.WEIGHT, told)
 
 
 def without_denormals(weight: Tensor) -> Tensor:

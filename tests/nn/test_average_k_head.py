@@ -32,5 +32,5 @@ def test_a_head_without_bias_has_none() -> None:
 
 
 def test_sizes_below_1_are_refused() -> None:
-    with pytest.raises(ValueError, match="num_labels must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_labels must be a whole number of at least 1, got 0"):
         AverageKHead(4, 0)

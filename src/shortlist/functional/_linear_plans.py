@@ -23,6 +23,7 @@ from shortlist.functional.reduction import NotedMean
 from shortlist.functional.two_way import two_way_loss
 from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 
+Entries = tuple[Tensor, Tensor]  # rows, and a label of each
 BY_ROW = ("mask", "sample_weight", "k")  # options that may have one entry per row
 
 
@@ -73,10 +74,8 @@ class Plan:
                 f"linear_loss takes class indices or a label matrix with {self.loss.__name__}, not shares of labels: "
                 f"make the scores, and call {self.loss.__name__} on them"
             )
-        mask, weight, sample_weight = (self.options.get(name) for name in ("mask", "weight", "sample_weight"))
-        _, index, counts = _targets.single_positive(
-            head.unmade_scores(), self.target, mask, weight, sample_weight, native=False
-        )
+        counted = (self.options.get("mask"), self.options.get("weight"), self.options.get("sample_weight"))
+        _, index, counts = _targets.single_positive(head.unmade_scores(), self.target, counted, native=False)
         return index, counts
 
     def random_state(self) -> Tensor | None:
@@ -99,16 +98,12 @@ class Plan:
             generator.set_state(now)
 
     def _generator(self) -> torch.Generator | None:
-        if not self.draws:
+        if "generator" not in self.loss.__code__.co_varnames:
             return None
         given: torch.Generator | None = self.options.get("generator")
         if given is not None or self.target.device.type != "cuda":
             return given or torch.default_generator
         return torch.cuda.default_generators[self.target.device.index or 0]
-
-    @property
-    def draws(self) -> bool:
-        return "generator" in self.loss.__code__.co_varnames
 
 
 class ByRows(Plan):
@@ -267,9 +262,7 @@ class AverageK(Plan):
         scores = scores if mask is None else scores.masked_fill(~mask[rows], float("-inf"))
         return scores.masked_fill_(~observed.unsqueeze(-1), 0.0).log_softmax(-1)
 
-    def _candidates(
-        self, head: Head, index: Tensor, counts: Tensor, parts: list[slice]
-    ) -> tuple[Tensor, Tensor]:
+    def _candidates(self, head: Head, index: Tensor, counts: Tensor, parts: list[slice]) -> tuple[Tensor, Tensor]:
         """Flat positions of the candidates in their order, and how many labels of each row are usable."""
         mask, observed, labels = self.options.get("mask"), counts > 0, head.num_labels
         usable = torch.full_like(counts, labels) if mask is None else mask.sum(-1).to(counts.dtype)
@@ -296,7 +289,7 @@ class AverageK(Plan):
         chosen = largest_entries(values, torch.ones_like(places, dtype=torch.bool), count, self.world)
         return places[chosen], usable
 
-    def _of_proposals(self, head: Head, rows: slice, own: tuple[Tensor, Tensor], weight: Tensor) -> Tensor:
+    def _of_proposals(self, head: Head, rows: slice, own: Entries, weight: Tensor) -> Tensor:
         """Cross-entropy, and its gradient."""
         shares = self._log_shares(head, rows, weight > 0)
         terms = -shares[own] * weight[own[0]]
@@ -311,13 +304,7 @@ class AverageK(Plan):
         return wide(loss)
 
     def _of_sets(
-        self,
-        head: Head,
-        rows: slice,
-        own: tuple[Tensor, Tensor],
-        chosen: tuple[Tensor, Tensor],
-        weight: Tensor,
-        shares: Tensor,
+        self, head: Head, rows: slice, own: Entries, chosen: Entries, weight: Tensor, shares: Tensor
     ) -> Tensor:
         """Negatives by the kernel of the binary loss, to which the few others are unknown; those by hand."""
         mask, scores = self.options.get("mask"), head.scores(rows)
@@ -325,9 +312,9 @@ class AverageK(Plan):
         target[own], target[chosen] = -1, -1
         part = None if mask is None else mask[rows]
         with head.graph(scores):
-            negatives = binary_loss(
-                scores, target, mask=part, sample_weight=weight, reduction="sum", sync=False
-            ) * shares[2]
+            negatives = (
+                binary_loss(scores, target, mask=part, sample_weight=weight, reduction="sum", sync=False) * shares[2]
+            )
         value = wide(negatives.detach())
         gradient = torch.autograd.grad(negatives, scores)[0] if head.learns else None
         for entries, share in ((own, shares[0]), (chosen, shares[1])):
@@ -343,9 +330,7 @@ class AverageK(Plan):
 _COUPLED = {average_k_loss: AverageK, expected_positive_loss: ExpectedPositive}
 
 
-def plan_of(
-    loss: Callable[..., Tensor], target: Tensor | SparseLabels, options: dict[str, Any], memory: int
-) -> Plan:
+def plan_of(loss: Callable[..., Tensor], target: Tensor | SparseLabels, options: dict[str, Any], memory: int) -> Plan:
     if loss is two_way_loss:
         kind: type[Plan] = ByRows if options.get("way") == "sample" else TwoWay
     else:

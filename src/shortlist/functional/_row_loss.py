@@ -10,6 +10,7 @@ from torch import Tensor
 from shortlist import device_flags
 from shortlist.checks import (
     IGNORE_INDEX,
+    bad_label_at,
     check_mask,
     check_reduction,
     check_sample_weight,
@@ -20,7 +21,6 @@ from shortlist.checks import (
     is_learned,
     is_wrapped,
     raise_bad_index,
-    raise_bad_label,
     transforms_active,
     unknown_as_minus_1,
     values_visible,
@@ -29,7 +29,7 @@ from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
 from shortlist.functional._native import Native, Traced, can_be_lean, eager
-from shortlist.functional._targets import Reader
+from shortlist.functional._targets import Counted, Reader
 from shortlist.functional.reduction import NotedMean, reduce_over_processes, spread_nan
 from shortlist.kernels import native_serves, ops, triton_serves
 from shortlist.kernels.dispatch import triton_takes
@@ -38,7 +38,7 @@ from shortlist.labels.sparse_labels import SparseLabels, Target
 
 @dataclass(frozen=True, eq=False)
 class RowLoss:
-    """A loss of (..., L) scores and a target, called with its own arguments: first tensors (or None), then numbers.
+    """A loss of (..., L) scores, a target and its own ``args``: first tensors (or None), then numbers.
 
     ``twin(scores, target, *args)`` gives the losses of rows or entries, and whether each was observed; of a loss that
     couples the rows of a batch, ``twin(scores, target, weight, reduction, *args, world=)`` gives the reduced loss.
@@ -78,12 +78,12 @@ class RowLoss:
         self,
         scores: Tensor,
         target: Target,
-        *args: Any,
-        mask: Tensor | None = None,
-        weight: Tensor | None = None,
-        sample_weight: Tensor | None = None,
-        reduction: str = "mean",
-        sync: bool | None = None,
+        args: tuple[Any, ...],
+        mask: Tensor | None,
+        weight: Tensor | None,
+        sample_weight: Tensor | None,
+        reduction: str,
+        sync: bool | None,
     ) -> Tensor:
         check_reduction(reduction)
         alone = mask is None and weight is None and sample_weight is None
@@ -94,10 +94,11 @@ class RowLoss:
             except ops.BadTarget:  # told below, if it is one: -100 is unknown
                 target = unknown_as_minus_1(target) if target.ndim == 1 else target
         check_scores(scores)
+        counted = (mask, weight, sample_weight)
         if (scores.is_cpu and not triton_takes(scores)) or not values_visible(scores):
-            return self._told(scores, target, args, mask, weight, sample_weight, reduction, sync)
+            return self._told(scores, target, args, counted, reduction, sync)
         device_flags.begin(self.name, scores.device)
-        loss = self._told(scores, target, args, mask, weight, sample_weight, reduction, sync)
+        loss = self._told(scores, target, args, counted, reduction, sync)
         device_flags.end(scores.device)
         return loss
 
@@ -136,43 +137,28 @@ class RowLoss:
         return self.twin.__name__.removeprefix("_").removesuffix("_twin")
 
     def _told(
-        self,
-        scores: Tensor,
-        target: Target,
-        args: tuple[Any, ...],
-        mask: Tensor | None,
-        weight: Tensor | None,
-        sample_weight: Tensor | None,
-        reduction: str,
-        sync: bool | None,
+        self, scores: Tensor, target: Target, args: tuple[Any, ...], counted: Counted, reduction: str, sync: bool | None
     ) -> Tensor:
         """With a target of any kind."""
         if not isinstance(target, Tensor) or not target.is_floating_point() or self.read is _targets.label_matrix:
-            return self._labelled(scores, target, args, mask, weight, sample_weight, reduction, sync)
+            return self._labelled(scores, target, args, counted, reduction, sync)
         if self.read is _targets.indices and target.shape == scores.shape:
-            return self._expected(scores, target, args, mask, weight, sample_weight, reduction, sync)
+            return self._expected(scores, target, args, counted, reduction, sync)
         if device_flags.waits(target):  # no error will come in this call: whether it holds fractions is asked at once
             told = self._expected if target.shape == scores.shape and holds_shares(target) else self._labelled
-            return told(scores, target, args, mask, weight, sample_weight, reduction, sync)
+            return told(scores, target, args, counted, reduction, sync)
         try:  # a label matrix of floats is not looked through for fractions first
-            return self._labelled(scores, target, args, mask, weight, sample_weight, reduction, sync)
+            return self._labelled(scores, target, args, counted, reduction, sync)
         except ShortlistError:
             if target.shape != scores.shape or not holds_shares(target):
                 raise
-        return self._expected(scores, target, args, mask, weight, sample_weight, reduction, sync)
+        return self._expected(scores, target, args, counted, reduction, sync)
 
     def _labelled(
-        self,
-        scores: Tensor,
-        given: Target,
-        args: tuple[Any, ...],
-        mask: Tensor | None,
-        weight: Tensor | None,
-        sample_weight: Tensor | None,
-        reduction: str,
-        sync: bool | None,
+        self, scores: Tensor, given: Target, args: tuple[Any, ...], counted: Counted, reduction: str, sync: bool | None
     ) -> Tensor:
         """With labels that are known: class indices or a label matrix."""
+        mask, weight, sample_weight = counted
         world = world_size(sync)
         allowed = (
             not (is_learned(weight) or is_learned(sample_weight))
@@ -185,7 +171,7 @@ class RowLoss:
         by_triton = kernel is not None and triton_serves(kernel.name, scores, *args)
         x = scores if by_triton else in_compute_type(scores)
         native = by_triton or (kernel is not None and kernel.native and native_serves(x))
-        x, target, rows = self.read(x, given, mask, weight, sample_weight, native)
+        x, target, rows = self.read(x, given, counted, native)
         shape = x.shape[:-1]
         if x.ndim != 2:
             assert isinstance(target, Tensor)  # sparse labels go with two dimensions
@@ -210,18 +196,11 @@ class RowLoss:
         return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)
 
     def _expected(
-        self,
-        scores: Tensor,
-        target: Tensor,
-        args: tuple[Any, ...],
-        mask: Tensor | None,
-        weight: Tensor | None,
-        sample_weight: Tensor | None,
-        reduction: str,
-        sync: bool | None,
+        self, scores: Tensor, target: Tensor, args: tuple[Any, ...], counted: Counted, reduction: str, sync: bool | None
     ) -> Tensor:
         """The expected loss of labels drawn by their shares, exactly: each row once for every label that has a share,
         which is its weight."""
+        mask, weight, sample_weight = counted
         n, shape = scores.shape[-1], scores.shape[:-1]
         shares = check_shares(in_compute_type(scores), target).reshape(-1, n)
         if values_visible(shares):
@@ -238,16 +217,7 @@ class RowLoss:
             mask = mask.expand(scores.shape).reshape(-1, n)[row]
         if not self.per_label:
             args = tuple(a.reshape(-1)[row] if isinstance(a, Tensor) else a for a in args)
-        loss = self(
-            scores.reshape(-1, n)[row],
-            label,
-            *args,
-            mask=mask,
-            weight=weight,
-            sample_weight=each,
-            reduction=reduction,
-            sync=sync,
-        )
+        loss = self(scores.reshape(-1, n)[row], label, args, mask, weight, each, reduction, sync)
         if reduction == "none":
             loss = loss.new_zeros(len(shares)).index_add(0, row, loss).reshape(shape)
         return loss
@@ -340,8 +310,7 @@ class RowLoss:
                 return self._native(kernel, scores, known, weight, reduction, args, shape, world)
             if target.ndim == 1:
                 raise_bad_index(target.reshape(shape), bad.position, n)
-            raise_bad_label(target.reshape(*shape, n), bad.position)
-            raise
+            raise bad_label_at(target.reshape(*shape, n), bad.position) from None
         return loss if world == 1 else _share(loss, scale, labels, weight, reduction, world)
 
 

@@ -1,6 +1,6 @@
 """What losses take as targets: a reader for each kind checks it and makes it the plain tensors that kernels read.
 
-``reader(scores, target, mask, weight, sample_weight, native)`` returns the scores, the target, and the weight of each
+``reader(scores, target, (mask, weight, sample_weight), native)`` returns the scores, the target, and the weight of each
 row (or None). ``native``: a kernel will check the target's values on its way; else they are checked here.
 
 A label matrix of which only some entries are stored comes as `SparseLabels`, and stays one where a kernel reads it. It
@@ -13,32 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist import device_flags
-from shortlist.checks import (
-    apply_mask,
-    check_class_weight,
-    check_index_shape,
-    check_indices,
-    check_label_matrix,
-    check_label_matrix_shape,
-    check_mask,
-    check_sample_weight,
-    check_shares,
-    compute_type,
-    is_index_target,
-    is_wrapped,
-    mask_indices,
-    raise_bad_label,
-    transforms_active,
-    values_visible,
-    without_denormals,
-)
+from shortlist import checks, device_flags
+from shortlist.checks import is_wrapped
 from shortlist.errors import ShortlistError
 from shortlist.kernels import native_serves, ops
 from shortlist.labels.sparse_labels import SparseLabels, is_sparse
 
 Rows = tuple[Tensor, Tensor | SparseLabels, Tensor | None]
-Reader = Callable[[Tensor, Any, Tensor | None, Tensor | None, Tensor | None, bool], Rows]
+Counted = tuple[Tensor | None, Tensor | None, Tensor | None]  # the mask, the weight of classes, the weight of rows
+Reader = Callable[[Tensor, Any, Counted, bool], Rows]
 
 
 def is_plain(read: Reader, scores: Tensor, target: Any) -> bool:
@@ -77,89 +60,66 @@ def _for_kernel(scores: Tensor, target: Any, mask: Tensor | None, native: bool) 
     target = at_the_door(scores, target)
     if not isinstance(target, SparseLabels):
         return target
-    stays = native and ops.READS_SPARSE and mask is None and not transforms_active()
+    stays = native and ops.READS_SPARSE and mask is None and not checks.transforms_active()
     return target if stays else target.to_dense()
 
 
-def indices(
-    scores: Tensor,
-    target: Any,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    sample_weight: Tensor | None,
-    native: bool,
-) -> Rows:
+def indices(scores: Tensor, target: Any, counted: Counted, native: bool) -> Rows:
     """Class indices, -1 for an unknown row. A label that the mask takes out has the score -inf."""
-    check_index_shape(scores, target)
-    if mask is not None or weight is not None or not native or not values_visible(target):
-        target = check_indices(scores, target)  # a mask and class weights are looked up by them
+    mask, weight, sample_weight = counted
+    checks.check_index_shape(scores, target)
+    if mask is not None or weight is not None or not native or not checks.values_visible(target):
+        target = checks.check_indices(scores, target)  # a mask and class weights are looked up by them
     if mask is None and weight is None and sample_weight is None:
         return scores, target if target.dtype == torch.int64 else target.long(), None
-    weight, rows = check_class_weight(scores, weight), check_sample_weight(scores, sample_weight)
+    weight, rows = checks.check_class_weight(scores, weight), checks.check_sample_weight(scores, sample_weight)
     if weight is not None:
         weight = weight[target.clamp(min=0)]
-        rows = weight if rows is None else without_denormals(weight * rows)
+        rows = weight if rows is None else checks.without_denormals(weight * rows)
     if mask is not None:
-        scores, target = apply_mask(scores, mask), mask_indices(scores, target, mask)
+        scores, target = checks.apply_mask(scores, mask), checks.mask_indices(scores, target, mask)
     return scores, target.long(), rows
 
 
-def indices_or_matrix(
-    scores: Tensor,
-    target: Any,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    sample_weight: Tensor | None,
-    native: bool,
-) -> Rows:
+def indices_or_matrix(scores: Tensor, target: Any, counted: Counted, native: bool) -> Rows:
     """Class indices, or a label matrix of which only the present labels count. What the mask takes out is at -inf."""
+    mask, weight, sample_weight = counted
     target = _for_kernel(scores, target, mask, native)
     sparse = isinstance(target, SparseLabels)
-    if not sparse and is_index_target(scores, target):
-        return indices(scores, target, mask, weight, sample_weight, native)
+    if not sparse and checks.is_index_target(scores, target):
+        return indices(scores, target, counted, native)
     if weight is not None:
         raise ShortlistError("weight (one per class) goes with class indices; a label matrix takes sample_weight")
     if sparse:
-        return scores, target, check_sample_weight(scores, sample_weight)
-    check_label_matrix(scores, target, values=mask is not None or not native)
+        return scores, target, checks.check_sample_weight(scores, sample_weight)
+    checks.check_label_matrix(scores, target, values=mask is not None or not native)
     if mask is not None:
         target = torch.where(mask, target, 0)
-    return apply_mask(scores, mask), ops.in_kernel_type(target), check_sample_weight(scores, sample_weight)
+    rows = checks.check_sample_weight(scores, sample_weight)
+    return checks.apply_mask(scores, mask), ops.in_kernel_type(target), rows
 
 
-def label_matrix(
-    scores: Tensor,
-    target: Any,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    sample_weight: Tensor | None,
-    native: bool,
-) -> Rows:
+def label_matrix(scores: Tensor, target: Any, counted: Counted, native: bool) -> Rows:
     """A label matrix: 1 present, 0 absent, -1 unknown. Labels that the mask takes out become unknown."""
+    mask, _, sample_weight = counted
     target = _for_kernel(scores, target, mask, native)
     if isinstance(target, SparseLabels):
-        return scores, target, check_sample_weight(scores, sample_weight)
-    check_label_matrix(scores, target, values=mask is not None or not native)
+        return scores, target, checks.check_sample_weight(scores, sample_weight)
+    checks.check_label_matrix(scores, target, values=mask is not None or not native)
     if mask is not None:
-        check_mask(scores, mask)
+        checks.check_mask(scores, mask)
         target = torch.where(mask, target.to(torch.int8), -1)
-    return scores, ops.in_kernel_type(target), check_sample_weight(scores, sample_weight)
+    return scores, ops.in_kernel_type(target), checks.check_sample_weight(scores, sample_weight)
 
 
-def chances(
-    scores: Tensor,
-    target: Tensor,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    sample_weight: Tensor | None,
-    native: bool,
-) -> Rows:
+def chances(scores: Tensor, target: Tensor, counted: Counted, native: bool) -> Rows:
     """The probability by which each label is present, -1 where it is unknown. What the mask takes out is unknown."""
+    mask, _, sample_weight = counted
     check_chances(scores, target)
     if mask is not None:
-        check_mask(scores, mask)
+        checks.check_mask(scores, mask)
         target = torch.where(mask, target, -1)
-    return scores, target, check_sample_weight(scores, sample_weight)
+    return scores, target, checks.check_sample_weight(scores, sample_weight)
 
 
 def holds_chances(target: Any) -> bool:
@@ -171,79 +131,63 @@ def holds_chances(target: Any) -> bool:
 
 def check_chances(scores: Tensor, target: Tensor) -> None:
     """A matrix of the scores' shape: from 0 to 1, or -1 (unknown)."""
-    check_label_matrix_shape(scores, target)
-    if values_visible(target) and target.is_floating_point():
+    checks.check_label_matrix_shape(scores, target)
+    if checks.values_visible(target) and target.is_floating_point():
         bad = ~(((target >= 0) & (target <= 1)) | (target == -1))
-        if device_flags.waits(target):
-            device_flags.note(bad, device_flags.TARGET)
-        elif bool(bad.any()):
-            raise_bad_label(target, int(bad.flatten().nonzero()[0]))
+        checks.refuse(bad, device_flags.TARGET, lambda flat: checks.bad_label_at(target, flat))
     else:
-        check_label_matrix(scores, target)
+        checks.check_label_matrix(scores, target)
 
 
-def single_positive(
-    scores: Tensor,
-    target: Any,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    sample_weight: Tensor | None,
-    native: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+def single_positive(scores: Tensor, target: Any, counted: Counted, native: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Class indices, also from a label matrix with at most one present label per row. The scores stay as they are.
 
     -1 marks a row that is not observed, and has weight 0: an unknown index, no present label, or one that is masked.
     """
+    mask, weight, sample_weight = counted
     target = at_the_door(scores, target)
     if isinstance(target, SparseLabels):
         index = _stored_label(target)
-    elif is_index_target(scores, target):
-        index = check_indices(scores, target)
-    elif native_serves(scores) and values_visible(scores, target):
+    elif checks.is_index_target(scores, target):
+        index = checks.check_indices(scores, target)
+    elif native_serves(scores) and checks.values_visible(scores, target):
         index = _present_label(scores, target)
     else:
-        check_label_matrix(scores, target)
+        checks.check_label_matrix(scores, target)
         present = target == 1
         count = present.sum(-1)
-        if values_visible(count) and device_flags.waits(count):
-            device_flags.note(count > 1, device_flags.SEVERAL)
-        elif values_visible(count) and bool((count > 1).any()):
-            row = int((count > 1).flatten().nonzero()[0])
-            _raise_several(row, int(count.flatten()[row]))
+        checks.refuse(count > 1, device_flags.SEVERAL, lambda row: _several(row, int(count.flatten()[row])))
         index = torch.where(count > 0, present.to(torch.uint8).argmax(-1), -1)
-    index = mask_indices(scores, index, mask)
-    weight, sample_weight = check_class_weight(scores, weight), check_sample_weight(scores, sample_weight)
-    rows = (index >= 0).to(compute_type(scores.dtype))
+    index = checks.mask_indices(scores, index, mask)
+    weight, sample_weight = checks.check_class_weight(scores, weight), checks.check_sample_weight(scores, sample_weight)
+    rows = (index >= 0).to(checks.compute_type(scores.dtype))
     rows = rows if sample_weight is None else rows * sample_weight
-    return scores, index, rows if weight is None else without_denormals(rows * weight[index.clamp(min=0)])
+    return scores, index, rows if weight is None else checks.without_denormals(rows * weight[index.clamp(min=0)])
 
 
-def shares(
-    scores: Tensor, target: Tensor, mask: Tensor | None, weight: Tensor | None, sample_weight: Tensor | None
-) -> tuple[Tensor, Tensor]:
+def shares(scores: Tensor, target: Tensor, counted: Counted) -> tuple[Tensor, Tensor]:
     """The share of every label in its row, and what that share weighs: 0 in an unknown row, and where the mask takes
     the label out (the others then share the row)."""
-    given = check_shares(scores, target).clamp(min=0)
+    mask, weight, sample_weight = counted
+    given = checks.check_shares(scores, target).clamp(min=0)
     if mask is not None:
-        check_mask(scores, mask)
+        checks.check_mask(scores, mask)
         given = torch.where(mask, given, 0.0)
     total = given.sum(-1, keepdim=True)
-    weight, sample_weight = check_class_weight(scores, weight), check_sample_weight(scores, sample_weight)
+    weight, sample_weight = checks.check_class_weight(scores, weight), checks.check_sample_weight(scores, sample_weight)
     weights = given if weight is None else given * weight
     weights = weights if sample_weight is None else weights * sample_weight.unsqueeze(-1)
-    return given / torch.where(total > 0, total, 1.0), without_denormals(weights)
+    return given / torch.where(total > 0, total, 1.0), checks.without_denormals(weights)
 
 
 def _present_label(scores: Tensor, target: Tensor) -> Tensor:
     """The present label of each row in one pass over the matrix, its values checked on the way."""
-    check_label_matrix(scores, target, values=False)
+    checks.check_label_matrix(scores, target, values=False)
     try:
         index = ops.single_positive(ops.in_kernel_type(target).reshape(-1, scores.shape[-1]))
     except ops.BadTarget as bad:
-        raise_bad_label(target, bad.position)
-    if bool((index < -1).any()):
-        row = int((index < -1).nonzero()[0])
-        _raise_several(row, -int(index[row]))
+        raise checks.bad_label_at(target, bad.position) from None
+    checks.refuse(index < -1, device_flags.SEVERAL, lambda row: _several(row, -int(index[row])))
     return index.reshape(scores.shape[:-1])
 
 
@@ -253,17 +197,13 @@ def _stored_label(target: SparseLabels) -> Tensor:
     present = values[:-1] == 1
     before = torch.cat([offsets.new_zeros(1), present.cumsum(0)])[offsets]  # of each row, and of all
     count = before.diff()
-    if values_visible(count) and device_flags.waits(count):
-        device_flags.note(count > 1, device_flags.SEVERAL)
-    elif values_visible(count) and bool((count > 1).any()):
-        row = int((count > 1).nonzero()[0])
-        _raise_several(row, int(count[row]))
+    checks.refuse(count > 1, device_flags.SEVERAL, lambda row: _several(row, int(count[row])))
     index = labels.new_full((len(count) + 1,), -1, dtype=torch.int64)
     return index.scatter(0, torch.where(present, target.rows(), len(count)), labels.long())[:-1]
 
 
-def _raise_several(row: int, count: int) -> None:
-    raise ShortlistError(
+def _several(row: int, count: int) -> ShortlistError:
+    return ShortlistError(
         f"row {row} of target holds {count} present labels: "
         f"this loss takes class indices, or a label matrix with at most one present label per row"
     )

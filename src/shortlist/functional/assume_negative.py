@@ -105,14 +105,4 @@ def assume_negative_loss(
         tensor(0.6612)
     """
     check_number(label_smoothing, 0, 1, "label_smoothing must be between 0 and 1")
-    return _LOSS(
-        scores,
-        target,
-        weighted,
-        label_smoothing,
-        mask=mask,
-        weight=weight,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        sync=sync,
-    )
+    return _LOSS(scores, target, (weighted, label_smoothing), mask, weight, sample_weight, reduction, sync)

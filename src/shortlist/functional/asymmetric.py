@@ -191,15 +191,8 @@ def asymmetric_loss(
     """
     check_focus(gamma_pos=gamma_pos, gamma_neg=gamma_neg)
     check_clip(clip)
-    return _LOSS(
-        scores,
-        target,
-        *(None, gamma_pos, gamma_neg, 0.0, clip, detach_focus, IGNORE, 0),
-        mask=mask,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        sync=sync,
-    )
+    args = (None, gamma_pos, gamma_neg, 0.0, clip, detach_focus, IGNORE, 0)
+    return _LOSS(scores, target, args, mask, None, sample_weight, reduction, sync)
 
 
 def check_focus(**gammas: float) -> None:

@@ -59,19 +59,24 @@ def largest_entries(values: Tensor, eligible: Tensor, count: Tensor, world: int)
     return (chosen | ((tied > 0) & (place <= missing))).reshape(eligible.shape)
 
 
-def _terms(
-    set_scores: Tensor, proposals: Tensor, own: Tensor, mask: Tensor | None, weight: Tensor, k: float, world: int
-) -> tuple[list[tuple[Tensor, Tensor]], list[tuple[Tensor, Tensor]]]:
-    """(losses, weights) of the observed labels' two terms, and of the candidates' and the negatives' terms.
-
-    ``own``: the share that each entry has in its row's label; ``weight``: what that share weighs. Every entry is
-    somebody else's by the rest of its share: by as much it may be a candidate, or is a negative.
-    """
+def _average_k_twin(
+    scores: Tensor,
+    proposals: Tensor,
+    own: Tensor,
+    weight: Tensor,
+    k: float,
+    alpha: float,
+    mean: bool,
+    mask: Tensor | None = None,
+    world: int = 1,
+) -> Tensor:
+    """``own``: the share that each entry has in its row's label; ``weight``: what that share weighs. Every entry is
+    somebody else's by the rest of its share: by as much it may be a candidate, or is a negative."""
     counts = weight.sum(-1)
     observed = counts > 0
     usable = observed.unsqueeze(-1) if mask is None else observed.unsqueeze(-1) & mask
-    usable = usable.expand(set_scores.shape)
-    scores = torch.where(usable, bounded(set_scores), 0.0)
+    usable = usable.expand(scores.shape)
+    scores = torch.where(usable, bounded(scores), 0.0)
     proposals = torch.where(usable, bounded(proposals), float("-inf")).masked_fill(~observed.unsqueeze(-1), 0.0)
     log_share = proposals.log_softmax(-1)
 
@@ -85,27 +90,12 @@ def _terms(
     candidate = largest_entries(log_share, eligible, count, world)
     of_others = torch.where(usable, (counts.unsqueeze(-1) - weight).clamp(min=0), 0.0)
     settled = -F.logsigmoid(torch.where(candidate, scores, -scores))
-    observed_terms = [(torch.where(weight > 0, -log_share, 0.0), weight), (-F.logsigmoid(scores), weight)]
-    set_terms = [
-        (settled, torch.where(candidate, of_others, 0.0)),
-        (settled, torch.where(candidate, 0.0, of_others)),
+    terms = [
+        (1.0, torch.where(weight > 0, -log_share, 0.0), weight),
+        (1.0, -F.logsigmoid(scores), weight),
+        (alpha, settled, torch.where(candidate, of_others, 0.0)),
+        (alpha, settled, torch.where(candidate, 0.0, of_others)),
     ]
-    return observed_terms, set_terms
-
-
-def _average_k_twin(
-    scores: Tensor,
-    proposals: Tensor,
-    own: Tensor,
-    weight: Tensor,
-    k: float,
-    alpha: float,
-    mean: bool,
-    mask: Tensor | None = None,
-    world: int = 1,
-) -> Tensor:
-    observed_terms, set_terms = _terms(scores, proposals, own, mask, weight, k, world)
-    terms = [(1.0, *term) for term in observed_terms] + [(alpha, *term) for term in set_terms]
     totals = sum_over_processes(torch.stack([total.sum().detach() for _, _, total in terms]), world)
     loss = scores.new_zeros(())
     for (factor, losses, weights), total in zip(terms, totals, strict=True):
@@ -230,7 +220,7 @@ def average_k_loss(
     try:
         if told_later:  # no error of another target will come in this call
             raise ShortlistError("shares")
-        _, index, counts = _targets.single_positive(scores, target, mask, weight, sample_weight, native=False)
+        _, index, counts = _targets.single_positive(scores, target, (mask, weight, sample_weight), native=False)
         assert counts is not None
         if world == 1 and mask is None and scores.dtype == proposals.dtype and not counts.requires_grad:
             loss = call(*heads, index.reshape(-1), counts.reshape(-1)).squeeze(0)
@@ -240,7 +230,7 @@ def average_k_loss(
     except ShortlistError:
         if not isinstance(target, Tensor) or target.shape != scores.shape or not holds_shares(target):
             raise
-        own, weights = _targets.shares(in_compute_type(scores), target, mask, weight, sample_weight)
+        own, weights = _targets.shares(in_compute_type(scores), target, (mask, weight, sample_weight))
     heads = (in_compute_type(heads[0]), in_compute_type(heads[1]))
     mask = None if mask is None else mask.expand(scores.shape).reshape(-1, labels)
     rows = (own.reshape(-1, labels), weights.reshape(-1, labels))

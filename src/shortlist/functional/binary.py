@@ -123,11 +123,11 @@ def binary_loss(
         unseen = _targets.holds_chances(target)
     if not unseen and label_smoothing == 0:
         try:  # a label matrix of floats is not looked through for fractions first
-            return _LOSS(scores, target, weight, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)
+            return _LOSS(scores, target, (weight,), mask, None, sample_weight, reduction, sync)
         except ShortlistError:
             if not _targets.holds_chances(target):
                 raise
-    return _SHARES(scores, target, weight, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)
+    return _SHARES(scores, target, (weight,), mask, None, sample_weight, reduction, sync)
 
 
 def _smoothed(scores: Tensor, given: Target, label_smoothing: float) -> Tensor:

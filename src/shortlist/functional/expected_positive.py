@@ -125,15 +125,4 @@ def expected_positive_loss(
     num_labels = scores.shape[-1]
     check_number(k, 1 / LARGEST, num_labels, f"k must be above 0 and at most {num_labels} (the number of labels)")
     check_not_negative(beta, "beta")
-    return _LOSS(
-        scores,
-        target,
-        k,
-        beta,
-        normalize,
-        mask=mask,
-        weight=weight,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        sync=sync,
-    )
+    return _LOSS(scores, target, (k, beta, normalize), mask, weight, sample_weight, reduction, sync)

@@ -62,6 +62,11 @@ def is_label(index: Tensor, num_labels: int) -> Tensor:
     return index.unsqueeze(-1) == torch.arange(num_labels, device=index.device)
 
 
+def is_present(target: Tensor, scores: Tensor) -> Tensor:
+    """Which labels are present, of class indices or a label matrix."""
+    return is_label(target, scores.shape[-1]) if target.ndim < scores.ndim else target == 1
+
+
 def largest_members(x: Tensor, member: Tensor, k: int) -> Tensor:
     """The k largest members of each row (all of them where there are fewer); ties go to the lower label."""
     k = min(k, x.shape[-1])

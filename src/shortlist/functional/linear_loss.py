@@ -8,16 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import (
-    check_indices,
-    check_label_matrix,
-    check_sample_weight,
-    check_scores,
-    check_tensor,
-    holds_shares,
-    transforms_active,
-    whole,
-)
+from shortlist import checks
 from shortlist.errors import ShortlistError
 from shortlist.functional._linear_head import Head
 from shortlist.functional._linear_plans import BY_ROW, Plan, plan_of
@@ -61,17 +52,16 @@ def linear_loss(
     >>> linear_loss(smooth_topk_loss, features, weight, torch.tensor([2, 1]), k=1)
     tensor(1.0265)
     """
-    pairs = isinstance(weight, tuple | list)
     _check_pairs(loss, weight, bias)
     weights = tuple(weight) if isinstance(weight, tuple | list) else (weight,)
-    biases = tuple(bias) if isinstance(bias, tuple | list) else (bias,) * (1 if bias is not None or not pairs else 2)
+    biases = tuple(bias) if isinstance(bias, tuple | list) else (bias,) * len(weights)
     for one, shift in zip(weights, biases, strict=True):
         _check_head(features, one, shift)
-    memory = MEMORY if memory is None else whole(memory, "memory", 1)
+    memory = MEMORY if memory is None else checks.whole(memory, "memory", 1)
     if class_weight is not None:
         options["weight"] = class_weight
     _check_options(loss, options)
-    if transforms_active():
+    if checks.transforms_active():
         return loss(*[F.linear(features, w, b) for w, b in zip(weights, biases, strict=True)], target, **options)
     from shortlist.functional._linear_blocks import by_blocks
 
@@ -101,9 +91,9 @@ def _by_blocks(
     if sparse:
         flat_target = target
     else:
-        check_tensor(features, target, "target")
+        checks.check_tensor(features, target, "target")
         flat_target = target.reshape(-1) if target.shape == shape else target.reshape(shape.numel(), labels)
-    check_sample_weight(_unmade(features, labels), options.get("sample_weight"))
+    checks.check_sample_weight(_unmade(features, labels), options.get("sample_weight"))
     flat_options = {name: _flat(name, value, shape, labels) for name, value in options.items()}
     plan = plan_of(loss, flat_target, flat_options, memory)
     tensors: list[Tensor | None] = [features.reshape(shape.numel(), features.shape[-1])]
@@ -151,10 +141,10 @@ def _check_whole(features: Tensor, target: Tensor, labels: int) -> None:
     """Raise what is wrong with the target in terms of the whole batch, if that is what was wrong."""
     scores = _unmade(features, labels)
     if target.shape == scores.shape:
-        if not holds_shares(target):
-            check_label_matrix(scores, target)
+        if not checks.holds_shares(target):
+            checks.check_label_matrix(scores, target)
     else:
-        check_indices(scores, target)
+        checks.check_indices(scores, target)
 
 
 def _check_pairs(loss: Any, weight: Any, bias: Any) -> None:
@@ -171,17 +161,17 @@ def _check_pairs(loss: Any, weight: Any, bias: Any) -> None:
 
 
 def _check_head(features: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    check_scores(features, "features")
-    check_scores(weight, "weight")
+    checks.check_scores(features, "features")
+    checks.check_scores(weight, "weight")
     if weight.ndim != 2 or weight.shape[1] != features.shape[-1]:
         raise ShortlistError(
             f"weight of shape {tuple(weight.shape)} does not fit features of shape {tuple(features.shape)}: "
             f"it has one row per label, of {features.shape[-1]} numbers"
         )
-    check_tensor(features, weight, "weight")
+    checks.check_tensor(features, weight, "weight")
     if bias is not None:
-        check_scores(bias, "bias")
-        check_tensor(features, bias, "bias")
+        checks.check_scores(bias, "bias")
+        checks.check_tensor(features, bias, "bias")
         if bias.shape != weight.shape[:1]:
             raise ShortlistError(f"bias must have shape ({len(weight)},), one per label, got {tuple(bias.shape)}")
     autocast = torch.is_autocast_enabled(features.device.type)

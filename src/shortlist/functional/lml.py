@@ -14,6 +14,7 @@ from shortlist.checks import (
     check_scores,
     check_tensor,
     in_compute_type,
+    refuse,
     transforms_active,
     values_visible,
     whole,
@@ -23,6 +24,7 @@ from shortlist.functional import _targets
 from shortlist.functional._frame import balance, finite, huge, softplus, split, wide
 from shortlist.functional._native import Native
 from shortlist.functional._row_loss import RowLoss
+from shortlist.functional.label_matrix import is_present
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
 
@@ -217,10 +219,7 @@ def _lml_loss_lean(scores: Tensor, target: Tensor, k_rows: None, k: int) -> tupl
 
 def _lml_loss_twin(scores: Tensor, target: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
     """-sum over the present labels of log p; each row's loss and whether it has a present label."""
-    if target.ndim < scores.ndim:
-        present = target.unsqueeze(-1) == torch.arange(scores.shape[-1], device=scores.device)
-    else:
-        present = target == 1
+    present = is_present(target, scores)
     observed = present.any(-1)
     t, _ = _Shift.apply(torch.where(observed.unsqueeze(-1), scores, 0.0), k if k_rows is None else k_rows)
     rows = torch.where(present, -F.logsigmoid(t), 0.0).sum(-1)
@@ -241,10 +240,7 @@ def _check_k(k: int | Tensor, scores: Tensor) -> tuple[int, Tensor | None]:
             f"k must be a whole number or an integer tensor with one per row, of shape {tuple(rows)}; "
             f"got {k.dtype} of shape {tuple(k.shape)}"
         )
-    if values_visible(k) and device_flags.waits(k):
-        device_flags.note(k < 1, device_flags.K)
-    elif values_visible(k) and k.numel() and int(k.min()) < 1:
-        raise ShortlistError(f"k must be at least 1 in every row, got {int(k.min())}")
+    refuse(k < 1, device_flags.K, lambda _: ShortlistError(f"k must be at least 1 in every row, got {int(k.min())}"))
     return 1, k.long()
 
 
@@ -347,15 +343,6 @@ def lml_loss(
     """
     check_scores(scores)
     number, k_rows = _check_k(k, scores)
-    loss = _LOSS(
-        _over_temperature(scores, temperature),
-        target,
-        k_rows,
-        number,
-        mask=mask,
-        weight=weight,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        sync=sync,
-    )
+    x = _over_temperature(scores, temperature)
+    loss = _LOSS(x, target, (k_rows, number), mask, weight, sample_weight, reduction, sync)
     return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

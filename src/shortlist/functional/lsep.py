@@ -44,6 +44,4 @@ def lsep_loss(
         >>> lsep_loss(scores, torch.tensor([[1, 0, -1], [0, 1, 1]]))
         tensor(0.1876)
     """
-    return PAIR_ROWS(
-        scores, target, 1.0, 1.0, 0.0, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync
-    )
+    return PAIR_ROWS(scores, target, (1.0, 1.0, 0.0), mask, None, sample_weight, reduction, sync)

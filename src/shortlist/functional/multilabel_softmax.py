@@ -78,4 +78,4 @@ def multilabel_softmax_loss(
         >>> multilabel_softmax_loss(scores, torch.tensor([[1, 0, -1], [0, 1, 1]]))
         tensor(0.8072)
     """
-    return _LOSS(scores, target, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)
+    return _LOSS(scores, target, (), mask, None, sample_weight, reduction, sync)

@@ -13,6 +13,7 @@ from shortlist.checks import (
     check_tensor,
     in_compute_type,
     number_tensor,
+    refuse,
     values_visible,
     whole,
 )
@@ -153,16 +154,8 @@ def noised_topk_loss(
     if scale is not None:
         check_positive(scale, "scale")
     margins = None if class_counts is None else _class_margins(class_counts, in_compute_type(scores), max_margin)
-    return _LOSS(
-        scores,
-        target,
-        *(margins, k, epsilon, n_samples, 1.0 if scale is None else scale, generator),
-        mask=mask,
-        weight=weight,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        sync=sync,
-    )
+    args = (margins, k, epsilon, n_samples, 1.0 if scale is None else scale, generator)
+    return _LOSS(scores, target, args, mask, weight, sample_weight, reduction, sync)
 
 
 def _class_margins(class_counts: Tensor, scores: Tensor, max_margin: float) -> Tensor:
@@ -176,13 +169,11 @@ def _class_margins(class_counts: Tensor, scores: Tensor, max_margin: float) -> T
             f"class_counts must have one number per label, shape {(n,)}, got {tuple(class_counts.shape)}"
         )
     fits = (class_counts > 0) & (class_counts < torch.inf)
-    if values_visible(class_counts) and device_flags.waits(class_counts):
-        device_flags.note(~fits, device_flags.COUNTS)
-    elif values_visible(class_counts) and not bool(fits.all()):
-        bad = int((~fits).nonzero()[0])
-        raise ShortlistError(
-            f"class_counts[{bad}] is {class_counts[bad].item()}: a finite number of examples is needed of every class, "
-            f"at least one"
-        )
+    needed = "a finite number of examples is needed of every class, at least one"
+    refuse(
+        ~fits,
+        device_flags.COUNTS,
+        lambda bad: ShortlistError(f"class_counts[{bad}] is {class_counts[bad].item()}: {needed}"),
+    )
     margins = class_counts.double().pow(-0.25)
     return (margins * (max_margin / margins.max())).to(scores.dtype)

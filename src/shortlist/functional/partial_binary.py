@@ -81,4 +81,4 @@ def partial_binary_loss(
         tensor(0.3579)
     """
     check_positive(boost, "boost")
-    return _LOSS(scores, target, boost, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)
+    return _LOSS(scores, target, (boost,), mask, None, sample_weight, reduction, sync)

@@ -82,12 +82,5 @@ def partial_selective_loss(
                 f"prior must be of shape ({scores.shape[-1]},), one per label, got {tuple(prior.shape)}"
             )
         frequent = (prior > prior_threshold).to(torch.uint8)
-    return SELECTIVE_LOSS(
-        scores,
-        target,
-        *(frequent, gamma_pos, gamma_neg, gamma_unknown, clip, detach_focus, _RULES[mode], likelihood_topk),
-        mask=mask,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        sync=sync,
-    )
+    args = (frequent, gamma_pos, gamma_neg, gamma_unknown, clip, detach_focus, _RULES[mode], likelihood_topk)
+    return SELECTIVE_LOSS(scores, target, args, mask, None, sample_weight, reduction, sync)

@@ -96,6 +96,4 @@ def rml_loss(
     """
     check_number(ramp, -LARGEST, math.nextafter(1, 0), "ramp must be below 1 (the ramp falls from 1 - ramp to 0)")
     check_not_negative(label_weight, "label_weight")
-    return _LOSS(
-        scores, target, ramp, label_weight, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync
-    )
+    return _LOSS(scores, target, (ramp, label_weight), mask, None, sample_weight, reduction, sync)

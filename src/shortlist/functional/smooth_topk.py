@@ -121,18 +121,7 @@ def smooth_topk_loss(
         tensor(1.0024)
     """
     check_positive(tau, "tau")
-    return _LOSS(
-        scores,
-        target,
-        _options(scores, k, alpha),
-        tau,
-        alpha,
-        mask=mask,
-        weight=weight,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        sync=sync,
-    )
+    return _LOSS(scores, target, (_options(scores, k, alpha), tau, alpha), mask, weight, sample_weight, reduction, sync)
 
 
 def topk_hinge_loss(
@@ -168,15 +157,4 @@ def topk_hinge_loss(
         >>> topk_hinge_loss(torch.tensor([[2.0, 1.0, 0.5, -1.0]]), torch.tensor([3]), k=2)
         tensor(2.)
     """
-    return _LOSS(
-        scores,
-        target,
-        _options(scores, k, alpha),
-        0.0,
-        alpha,
-        mask=mask,
-        weight=weight,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        sync=sync,
-    )
+    return _LOSS(scores, target, (_options(scores, k, alpha), 0.0, alpha), mask, weight, sample_weight, reduction, sync)

@@ -8,6 +8,7 @@ from shortlist.checks import check_scores, whole
 from shortlist.functional import _targets
 from shortlist.functional._frame import finite, huge, softplus
 from shortlist.functional._row_loss import RowLoss
+from shortlist.functional.label_matrix import is_present
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
 
@@ -16,17 +17,13 @@ _MINUS_INF = float("-inf")
 
 def _truncated_entropy_twin(scores: Tensor, target: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Each row's loss and whether it has a present label."""
-    n = scores.shape[-1]
-    if target.ndim < scores.ndim:
-        present = target.unsqueeze(-1) == torch.arange(n, device=scores.device)
-    else:
-        present = target == 1
+    present = is_present(target, scores)
     count = present.sum(-1, keepdim=True)
     observed = count > 0
     scores = torch.where(observed, scores, 0.0)  # an ignored row may hold anything
     scores = finite(scores)
     others = scores.masked_fill(present, _MINUS_INF)
-    strongest = others.detach().topk(min(k, n), dim=-1).indices
+    strongest = others.detach().topk(min(k, scores.shape[-1]), dim=-1).indices
     drop = torch.arange(strongest.shape[-1], device=scores.device) < k - count
     dropped = torch.zeros_like(present).scatter(-1, strongest, drop)
     rivals = others.masked_fill(dropped, _MINUS_INF)
@@ -120,6 +117,4 @@ def truncated_entropy_loss(
     """
     check_scores(scores)
     k = min(whole(k, "k", 1), scores.shape[-1])  # more than all rivals cannot be forgiven
-    return _LOSS(
-        scores, target, k, mask=mask, weight=weight, sample_weight=sample_weight, reduction=reduction, sync=sync
-    )
+    return _LOSS(scores, target, (k,), mask, weight, sample_weight, reduction, sync)

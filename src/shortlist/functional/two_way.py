@@ -204,15 +204,5 @@ def two_way_loss(
     check_positive(negative_temperature, "negative_temperature")
     check_finite(margin, "margin")
     loss, both = (PAIR_ROWS, ()) if way == "sample" else (_TWO_WAY, (way == "both",))
-    return loss(
-        scores,
-        target,
-        positive_temperature,
-        negative_temperature,
-        margin,
-        *both,
-        mask=mask,
-        sample_weight=sample_weight,
-        reduction=reduction,
-        sync=sync,
-    )
+    args = (positive_temperature, negative_temperature, margin, *both)
+    return loss(scores, target, args, mask, None, sample_weight, reduction, sync)

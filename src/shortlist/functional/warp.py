@@ -166,4 +166,4 @@ def warp_loss(
     seeds = None
     if not exact:
         seeds = torch.randint(2**62, scores.shape[:-1], generator=generator, device=scores.device)
-    return _LOSS(scores, target, seeds, mask=mask, sample_weight=sample_weight, reduction=reduction, sync=sync)
+    return _LOSS(scores, target, (seeds,), mask, None, sample_weight, reduction, sync)

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from shortlist.errors import ShortlistError
+from shortlist.checks import whole
 
 
 class AverageKHead(nn.Module):
@@ -21,9 +21,7 @@ class AverageKHead(nn.Module):
 
     def __init__(self, in_features: int, num_labels: int, *, bias: bool = True) -> None:
         super().__init__()
-        for name, value in (("in_features", in_features), ("num_labels", num_labels)):
-            if value < 1:
-                raise ShortlistError(f"{name} must be at least 1, got {value}")
+        in_features, num_labels = whole(in_features, "in_features", 1), whole(num_labels, "num_labels", 1)
         self.sets = nn.Linear(in_features, num_labels, bias=bias)
         self.proposals = nn.Linear(in_features, num_labels, bias=bias)
 

@@ -41,15 +41,14 @@ class LinearLoss(nn.Module):
         memory: int | None = None,
     ) -> None:
         super().__init__()
-        self.loss, self.memory = loss, memory
-        function = loss.function if isinstance(loss, Loss) else loss
         if isinstance(loss, nn.Module) and not isinstance(loss, Loss):
             raise ShortlistError(
                 f"loss must be a loss module of shortlist.nn or a function of shortlist.functional, "
                 f"got {type(loss).__name__}"
             )
-        self.function = function
-        two = function is average_k_loss
+        self.loss, self.memory = loss, memory
+        self.function = loss.function if isinstance(loss, Loss) else loss
+        two = self.function is average_k_loss
         self.head: nn.Module = (AverageKHead if two else nn.Linear)(in_features, num_labels, bias=bias)
 
     def forward(
@@ -69,18 +68,9 @@ class LinearLoss(nn.Module):
             )
         options: dict[str, Any] = self.loss.options if isinstance(self.loss, Loss) else {}
         options = {("class_weight" if name == "weight" else name): value for name, value in options.items()}
+        options |= {"mask": mask, "sample_weight": sample_weight, "memory": self.memory}
         weight, bias = self._parameters_of_head()
-        return linear_loss(
-            self.function,
-            features,
-            weight,
-            target,
-            bias=bias,
-            memory=self.memory,
-            mask=mask,
-            sample_weight=sample_weight,
-            **options,
-        )
+        return linear_loss(self.function, features, weight, target, bias=bias, **options)
 
     def _parameters_of_head(self) -> tuple[Any, Any]:
         head = self.head

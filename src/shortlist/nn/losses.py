@@ -10,25 +10,7 @@ from typing import Any, Concatenate, ParamSpec
 import torch
 from torch import Tensor
 
-from shortlist.functional import (
-    assume_negative_loss,
-    asymmetric_loss,
-    average_k_loss,
-    binary_loss,
-    expected_positive_loss,
-    lml_loss,
-    lsep_loss,
-    multilabel_softmax_loss,
-    noised_topk_loss,
-    partial_binary_loss,
-    partial_selective_loss,
-    rml_loss,
-    smooth_topk_loss,
-    topk_hinge_loss,
-    truncated_entropy_loss,
-    two_way_loss,
-    warp_loss,
-)
+from shortlist import functional as losses
 from shortlist.labels.sparse_labels import Target
 
 _Options = ParamSpec("_Options")
@@ -81,7 +63,8 @@ def options_of(
 
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
         init.__signature__ = inspect.Signature([own, *signature.parameters.values()])  # type: ignore[attr-defined]
-        init.__name__, init.__qualname__, init.__doc__ = "__init__", declared.__qualname__, declared.__doc__
+        init.__name__, init.__qualname__ = "__init__", declared.__qualname__
+        init.__doc__ = f"The options of `{function.__name__}`."
         return init
 
     return decorate
@@ -94,9 +77,8 @@ class SmoothTopKLoss(Loss):
     tensor(0.7423)
     """
 
-    @options_of(smooth_topk_loss)
-    def __init__(self) -> None:
-        """The options of `smooth_topk_loss`."""
+    @options_of(losses.smooth_topk_loss)
+    def __init__(self) -> None: ...
 
 
 class TopKHingeLoss(Loss):
@@ -106,9 +88,8 @@ class TopKHingeLoss(Loss):
     tensor(2.)
     """
 
-    @options_of(topk_hinge_loss)
-    def __init__(self) -> None:
-        """The options of `topk_hinge_loss`."""
+    @options_of(losses.topk_hinge_loss)
+    def __init__(self) -> None: ...
 
 
 class TruncatedEntropyLoss(Loss):
@@ -118,9 +99,8 @@ class TruncatedEntropyLoss(Loss):
     tensor(0.4076)
     """
 
-    @options_of(truncated_entropy_loss)
-    def __init__(self) -> None:
-        """The options of `truncated_entropy_loss`."""
+    @options_of(losses.truncated_entropy_loss)
+    def __init__(self) -> None: ...
 
 
 class LMLLoss(Loss):
@@ -130,9 +110,8 @@ class LMLLoss(Loss):
     tensor(0.4741)
     """
 
-    @options_of(lml_loss)
-    def __init__(self) -> None:
-        """The options of `lml_loss`."""
+    @options_of(losses.lml_loss)
+    def __init__(self) -> None: ...
 
 
 class NoisedTopKLoss(Loss):
@@ -142,9 +121,8 @@ class NoisedTopKLoss(Loss):
     tensor(3.)
     """
 
-    @options_of(noised_topk_loss)
-    def __init__(self) -> None:
-        """The options of `noised_topk_loss`."""
+    @options_of(losses.noised_topk_loss)
+    def __init__(self) -> None: ...
 
     @property
     def options(self) -> dict[str, Any]:
@@ -168,7 +146,7 @@ class AverageKLoss(Loss):
         sync: bool | None = None,
     ) -> None:
         options = {"k": k, "alpha": alpha, "weight": weight, "reduction": reduction, "sync": sync}
-        super().__init__(average_k_loss, options)
+        super().__init__(losses.average_k_loss, options)
 
     def forward(  # type: ignore[override]
         self,
@@ -179,7 +157,7 @@ class AverageKLoss(Loss):
         mask: Tensor | None = None,
         sample_weight: Tensor | None = None,
     ) -> Tensor:
-        return average_k_loss(
+        return losses.average_k_loss(
             set_scores, proposal_scores, target, mask=mask, sample_weight=sample_weight, **self.options
         )
 
@@ -191,9 +169,8 @@ class AssumeNegativeLoss(Loss):
     tensor(1.3863)
     """
 
-    @options_of(assume_negative_loss)
-    def __init__(self) -> None:
-        """The options of `assume_negative_loss`."""
+    @options_of(losses.assume_negative_loss)
+    def __init__(self) -> None: ...
 
 
 class ExpectedPositiveLoss(Loss):
@@ -203,9 +180,8 @@ class ExpectedPositiveLoss(Loss):
     tensor(0.6931)
     """
 
-    @options_of(expected_positive_loss)
-    def __init__(self) -> None:
-        """The options of `expected_positive_loss`."""
+    @options_of(losses.expected_positive_loss)
+    def __init__(self) -> None: ...
 
 
 class BinaryLoss(Loss):
@@ -215,9 +191,8 @@ class BinaryLoss(Loss):
     tensor(1.0397)
     """
 
-    @options_of(binary_loss)
-    def __init__(self) -> None:
-        """The options of `binary_loss`."""
+    @options_of(losses.binary_loss)
+    def __init__(self) -> None: ...
 
 
 class PartialBinaryLoss(Loss):
@@ -227,9 +202,8 @@ class PartialBinaryLoss(Loss):
     tensor(1.1167)
     """
 
-    @options_of(partial_binary_loss)
-    def __init__(self) -> None:
-        """The options of `partial_binary_loss`."""
+    @options_of(losses.partial_binary_loss)
+    def __init__(self) -> None: ...
 
 
 class AsymmetricLoss(Loss):
@@ -239,9 +213,8 @@ class AsymmetricLoss(Loss):
     tensor(0.1855)
     """
 
-    @options_of(asymmetric_loss)
-    def __init__(self) -> None:
-        """The options of `asymmetric_loss`."""
+    @options_of(losses.asymmetric_loss)
+    def __init__(self) -> None: ...
 
 
 class PartialSelectiveLoss(Loss):
@@ -251,9 +224,8 @@ class PartialSelectiveLoss(Loss):
     tensor(0.5199)
     """
 
-    @options_of(partial_selective_loss)
-    def __init__(self) -> None:
-        """The options of `partial_selective_loss`."""
+    @options_of(losses.partial_selective_loss)
+    def __init__(self) -> None: ...
 
 
 class TwoWayLoss(Loss):
@@ -263,9 +235,8 @@ class TwoWayLoss(Loss):
     tensor(0.0486)
     """
 
-    @options_of(two_way_loss)
-    def __init__(self) -> None:
-        """The options of `two_way_loss`."""
+    @options_of(losses.two_way_loss)
+    def __init__(self) -> None: ...
 
 
 class MultilabelSoftmaxLoss(Loss):
@@ -275,9 +246,8 @@ class MultilabelSoftmaxLoss(Loss):
     tensor(0.6931)
     """
 
-    @options_of(multilabel_softmax_loss)
-    def __init__(self) -> None:
-        """The options of `multilabel_softmax_loss`."""
+    @options_of(losses.multilabel_softmax_loss)
+    def __init__(self) -> None: ...
 
 
 class LSEPLoss(Loss):
@@ -287,9 +257,8 @@ class LSEPLoss(Loss):
     tensor(0.6931)
     """
 
-    @options_of(lsep_loss)
-    def __init__(self) -> None:
-        """The options of `lsep_loss`."""
+    @options_of(losses.lsep_loss)
+    def __init__(self) -> None: ...
 
 
 class WARPLoss(Loss):
@@ -299,9 +268,8 @@ class WARPLoss(Loss):
     tensor(1.)
     """
 
-    @options_of(warp_loss)
-    def __init__(self) -> None:
-        """The options of `warp_loss`."""
+    @options_of(losses.warp_loss)
+    def __init__(self) -> None: ...
 
 
 class RMLLoss(Loss):
@@ -311,6 +279,5 @@ class RMLLoss(Loss):
     tensor(3.)
     """
 
-    @options_of(rml_loss)
-    def __init__(self) -> None:
-        """The options of `rml_loss`."""
+    @options_of(losses.rml_loss)
+    def __init__(self) -> None: ...
