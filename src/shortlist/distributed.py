@@ -5,6 +5,8 @@ each process's share is scaled by the number of processes: the mean over process
 is what one process would compute on the whole batch. Only small tensors travel: counts, sums, maxima, histograms.
 """
 
+from typing import Any
+
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -50,3 +52,12 @@ def sum_over_earlier_processes(count: Tensor, world: int) -> Tensor:
     counts[dist.get_rank()] = count
     dist.all_reduce(counts)
     return counts[: dist.get_rank()].sum()
+
+
+def gathered(mine: Any, world: int) -> list[Any]:
+    """What every process has, in the order of their ranks: anything that can be pickled."""
+    if world == 1:
+        return [mine]
+    parts: list[Any] = [None] * world
+    dist.all_gather_object(parts, mine)
+    return parts

@@ -447,13 +447,13 @@ def test_side_labels_of_the_wrong_length_are_an_error():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"neighbours": 0}, "neighbours of 'imcl' must be at least 1"),
+        ({"neighbours": 0}, "neighbours of 'imcl' must be a whole number of at least 1"),
         ({"warm_up": 1.5}, "warm_up of 'imcl' is a share of the epochs"),
-        ({"label_weight": -1.0}, "label_weight of 'imcl' must be a finite number of at least 0"),
+        ({"label_weight": -1.0}, "label_weight of 'imcl' must be a finite number that is not negative"),
         ({"graph": "vectors"}, "do not go together"),
         ({"graph_file": "x.npy"}, "do not go together"),
         ({"c": 0.0}, "c must be a positive finite number"),
-        ({"per_label": 0}, "per_label must be at least 1"),
+        ({"per_label": 0}, "per_label must be a whole number of at least 1"),
     ],
 )
 def test_options_out_of_range_are_errors(options, message):

@@ -1,5 +1,6 @@
 """How many labels an example has: as recorded, and where nothing is asked for."""
 
+import torch
 from torch import Tensor
 
 from shortlist.labels.sparse_labels import SparseLabels
@@ -24,11 +25,21 @@ def present_pairs(target: Tensor | SparseLabels) -> tuple[Tensor, Tensor]:
     return rows, labels
 
 
+def count_labels(target: Tensor | SparseLabels, num_labels: int) -> Tensor:
+    """How many examples have each label: from class indices (-1 counts for none) or a label matrix.
+
+    >>> count_labels(torch.tensor([2, 0, 2, -1]), num_labels=3)
+    tensor([1, 0, 2])
+    """
+    if isinstance(target, Tensor) and target.ndim == 1:
+        return torch.bincount(target[target >= 0].long(), minlength=num_labels)
+    return (target == 1).sum(0)
+
+
 class LabelCounts:
     """How often each label is present and known in targets of one kind (``ndim``: 1 of class indices, 2 of a label
     matrix) that are seen in many places: counts merge. Rules and metrics are chosen by it as by the targets themselves.
 
-    >>> import torch
     >>> parts = [LabelCounts(2), LabelCounts(2)]
     >>> parts[0].see(torch.tensor([[1, 0], [1, 1]]))
     >>> parts[1].see(torch.tensor([[0, -1]]))

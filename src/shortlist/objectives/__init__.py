@@ -1,7 +1,8 @@
 """Objectives by name: how features become scores and a training loss, and which scores predict."""
 
+from shortlist.labels.counts import count_labels
 from shortlist.objectives.average_k import AverageK
-from shortlist.objectives.base import LinearObjective, Objective, count_labels
+from shortlist.objectives.base import LinearObjective, Objective
 from shortlist.objectives.cnn_rnn import CnnRnn
 from shortlist.objectives.counted import NoisedTopK, PartialSelective
 from shortlist.objectives.curriculum import Curriculum

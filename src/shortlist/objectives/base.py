@@ -8,7 +8,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from shortlist.checks import whole
 from shortlist.errors import ShortlistError
+from shortlist.functional import linear_loss
+from shortlist.labels.counts import count_labels
 from shortlist.labels.sparse_labels import SparseLabels
 from shortlist.links import Link
 from shortlist.nn.sparse_linear import SparseLinear
@@ -72,10 +75,7 @@ class Objective(nn.Module):
         label_names: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
-        for name, value in (("in_features", in_features), ("num_labels", num_labels)):
-            if value < 1:
-                raise ShortlistError(f"{name} must be at least 1, got {value}")
-        self.in_features, self.num_labels = in_features, num_labels
+        self.in_features, self.num_labels = whole(in_features, "in_features", 1), whole(num_labels, "num_labels", 1)
         self.config = type(self).Config() if config is None else config
         if train_target is not None:
             num_examples = len(train_target) if num_examples is None else num_examples
@@ -208,23 +208,16 @@ class LinearObjective(Objective):
         scores: Tensor = self.head(self.check_features(features))
         return scores
 
-    def head_bias(self) -> Tensor:
-        """The head's bias, in training moved by the labels' log prior where that is wanted."""
-        return self.shifted(self.head.bias)
+    def loss_by_blocks(
+        self, function: Callable[..., Tensor], features: Tensor, target: Tensor, **options: Any
+    ) -> Tensor:
+        """A loss of the head's scores, of which never all are made."""
+        features = self.check_features(features)
+        features = features.to_dense() if features.is_sparse else features
+        return linear_loss(function, features, self.head.weight, target, bias=self.shifted(self.head.bias), **options)
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
         return self.score_loss(self.shifted(self(features)), target)
 
     def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
         raise NotImplementedError
-
-
-def count_labels(target: Tensor | SparseLabels, num_labels: int) -> Tensor:
-    """How many examples have each label: from class indices (-1 counts for none) or a label matrix.
-
-    >>> count_labels(torch.tensor([2, 0, 2, -1]), num_labels=3)
-    tensor([1, 0, 2])
-    """
-    if isinstance(target, Tensor) and target.ndim == 1:
-        return torch.bincount(target[target >= 0].long(), minlength=num_labels)
-    return (target == 1).sum(0)

@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from shortlist.checks import in_compute_type
-from shortlist.errors import ShortlistError
+from shortlist.checks import in_compute_type, whole
 from shortlist.functional.label_matrix import read_label_matrix
 from shortlist.objectives.base import Objective
 from shortlist.objectives.registry import register
@@ -43,10 +42,8 @@ class CnnRnn(Objective):
 
     def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
         super().__init__(in_features, num_labels, config, **training_set)
-        hidden = self.config.hidden
-        for name, value in (("hidden", hidden), ("max_labels", self.config.max_labels)):
-            if value < 1:
-                raise ShortlistError(f"{name} of 'cnn-rnn' must be at least 1, got {value}")
+        hidden = whole(self.config.hidden, "hidden of 'cnn-rnn'", 1)
+        whole(self.config.max_labels, "max_labels of 'cnn-rnn'", 1)
         counts = torch.zeros(num_labels) if self._class_counts is None else self._class_counts
         self.register_buffer("order", counts.argsort(descending=True, stable=True))
         self.words = nn.Embedding(num_labels + 1, hidden)  # the last one starts the sequence

@@ -34,9 +34,7 @@ class NoisedTopK(LossFunctionObjective):
     one_positive = True
     link = "softmax"
     monitor = "topk-accuracy"
-    Config = config_of(
-        noised_topk_loss, __module__, __qualname__, imbalanced=(bool, False), normalised=(bool, False)
-    )
+    Config = config_of(noised_topk_loss, __module__, __qualname__, imbalanced=(bool, False), normalised=(bool, False))
     renamed: ClassVar[dict[str, str]] = {"balanced": "imbalanced"}  # it always meant the form for imbalanced classes
 
     class_counts: Tensor

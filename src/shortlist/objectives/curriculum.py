@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
-from shortlist.distributed import world_size
+from shortlist.distributed import gathered, world_size
 from shortlist.memories import CurriculumLabelingLoss
 from shortlist.objectives.base import LinearObjective
 from shortlist.objectives.registry import register
@@ -85,11 +84,10 @@ class Curriculum(LinearObjective):
     def after_step(self, lr: float) -> None:
         """Between processes: everybody learns what the others have filled in."""
         new, self._new = self._new, []
-        if self.memory is None or self.filled_in is None or world_size(None) == 1:
+        world = world_size(None)
+        if self.memory is None or self.filled_in is None or world == 1:
             return
         index = torch.cat(new).cpu() if new else torch.empty(0, dtype=torch.int64)
-        gathered: list[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(gathered, (index, self.memory.filled[index].cpu()))
-        for rows, answers in gathered:
+        for rows, answers in gathered((index, self.memory.filled[index].cpu()), world):
             self.memory.filled[rows] = answers.to(self.memory.filled.device)
             self.filled_in[rows] = self.memory.round.to(torch.int16)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from shortlist.checks import in_compute_type
+from shortlist.checks import in_compute_type, whole
 from shortlist.distributed import world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional.label_matrix import read_label_matrix
@@ -46,9 +46,7 @@ class Fast0Tag(Objective):
 
     def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
         super().__init__(in_features, num_labels, config, **training_set)
-        dim = self.config.dim
-        if dim < 1:
-            raise ShortlistError(f"dim of 'fast0tag' must be at least 1, got {dim}")
+        dim = whole(self.config.dim, "dim of 'fast0tag'", 1)
         self.direction = nn.Linear(in_features, dim)
         if self.config.vectors is None:
             self.label_vectors = nn.Parameter(F.normalize(torch.randn(num_labels, dim), dim=1))

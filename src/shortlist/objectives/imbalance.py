@@ -5,7 +5,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from shortlist.labels.counts import present_pairs
+from shortlist.labels.counts import count_labels, present_pairs
 from shortlist.links import Link
 
 Imbalance = Literal["none", "class-weights", "logit-adjustment", "balanced-sampling"]
@@ -21,7 +21,7 @@ def class_weights(target: Any, num_labels: int) -> Tensor:
     tensor([2., 1.])
     """
     if target.ndim == 1:
-        counts = torch.bincount(target[target >= 0].long(), minlength=num_labels).float()
+        counts = count_labels(target, num_labels).float()
         weights = counts.sum() / ((counts > 0).sum().clamp(min=1) * counts.clamp(min=1))
         return torch.where(counts > 0, weights, 1.0)
     present, absent = (target == 1).sum(0).float(), (target == 0).sum(0).float()
@@ -37,11 +37,8 @@ def log_prior(target: Any, num_labels: int, link: Link) -> Tensor:
     >>> log_prior(torch.tensor([[1, -1], [0, 1], [0, -1]]), 2, "sigmoid")
     tensor([-0.5108,  1.0986])
     """
-    if target.ndim == 1:
-        present = torch.bincount(target[target >= 0].long(), minlength=num_labels).float()
-        absent = present.sum() - present
-    else:
-        present, absent = (target == 1).sum(0).float(), (target == 0).sum(0).float()
+    present = count_labels(target, num_labels).float()
+    absent = present.sum() - present if target.ndim == 1 else (target == 0).sum(0).float()
     if link == "sigmoid":
         return (present + 0.5).log() - (absent + 0.5).log()
     return (present + 0.5).log() - (present + 0.5).sum().log()
@@ -57,7 +54,7 @@ def rarity(target: Any, num_labels: int) -> Tensor:
     tensor([0.5000, 1.0000, 1.0000, 0.0000], dtype=torch.float64)
     """
     if target.ndim == 1:
-        counts = torch.bincount(target[target >= 0].long(), minlength=num_labels)
+        counts = count_labels(target, num_labels)
         return torch.where(target >= 0, 1.0 / counts[target.clamp(min=0).long()].clamp(min=1).double(), 0.0)
     rows, labels = present_pairs(target)
     counts = torch.bincount(labels, minlength=num_labels)

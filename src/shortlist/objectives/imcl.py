@@ -6,6 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from shortlist.checks import check_not_negative, check_number, whole
 from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import binary_loss
@@ -239,9 +240,7 @@ class Imcl(LinearObjective):
 
     # ---- why
 
-    def explain(
-        self, features: Tensor, target: Tensor | None = None, index: Tensor | None = None
-    ) -> list[Explanation]:
+    def explain(self, features: Tensor, target: Tensor | None = None, index: Tensor | None = None) -> list[Explanation]:
         """For each example, the dictionary examples that complete its labels: see `SimilarityMemory.explain`."""
         return self._needed_memory().explain(self, features, target, index)
 
@@ -258,13 +257,10 @@ def reduce_over_rows(rows: Tensor) -> Tensor:
 
 def _check(config: Any) -> None:
     for name, least in (("neighbours", 1), ("refresh", 1), ("proposed", 3)):
-        if getattr(config, name) < least:
-            raise ShortlistError(f"{name} of 'imcl' must be at least {least}, got {getattr(config, name)}")
+        whole(getattr(config, name), f"{name} of 'imcl'", least)
     for name in ("threshold", "label_weight", "feature_weight", "side_weight"):
-        if not 0 <= getattr(config, name) < float("inf"):
-            raise ShortlistError(f"{name} of 'imcl' must be a finite number of at least 0, got {getattr(config, name)}")
-    if not 0 <= config.warm_up <= 1:
-        raise ShortlistError(f"warm_up of 'imcl' is a share of the epochs, from 0 to 1, got {config.warm_up}")
+        check_not_negative(getattr(config, name), f"{name} of 'imcl'")
+    check_number(config.warm_up, 0, 1, "warm_up of 'imcl' is a share of the epochs, from 0 to 1")
     if (config.graph in GRAPHS) != (config.graph_file is not None):
         raise ShortlistError(
             f"graph={config.graph!r} of 'imcl' and graph_file={config.graph_file!r} do not go together"

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist import functional as losses
-from shortlist.checks import check_indices, check_scores, check_shares
+from shortlist.checks import check_indices, check_number, check_scores, check_shares
 from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.links import Link
@@ -48,11 +48,6 @@ def config_of(function: Callable[..., Tensor], module: str, owner: str, **more: 
     return config
 
 
-def whole_rows(features: Tensor) -> Tensor:
-    """Features that are sparse, as a dense tensor."""
-    return features.to_dense() if features.is_sparse else features
-
-
 class LossFunctionObjective(LinearObjective):
     """A linear head trained by one function of scores and target: a subclass names it, and has its options."""
 
@@ -75,7 +70,7 @@ class LossFunctionObjective(LinearObjective):
 
     def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
         self.check_options()
-        return type(self).function(scores, target, **{**self.options(), **self.weighing(target)})
+        return type(self).function(scores, target, **self.options(), **self.weighing(target))
 
     def by_blocks(self, rows: int) -> bool:
         large = rows * self.num_labels > LARGE_SCORES
@@ -85,16 +80,9 @@ class LossFunctionObjective(LinearObjective):
         if not self.by_blocks(len(features)):
             return super().loss(features, target, index)
         self.check_options()
-        options = {**self.options(), **self.weighing(target)}
+        options = self.options() | self.weighing(target)
         options["class_weight"] = options.pop("weight", None)
-        return losses.linear_loss(
-            type(self).function,
-            whole_rows(self.check_features(features)),
-            self.head.weight,
-            target,
-            bias=self.head_bias(),
-            **options,
-        )
+        return self.loss_by_blocks(type(self).function, features, target, **options)
 
     def check_options(self) -> None:
         """Called before a loss is computed: raise where something it needs was not given."""
@@ -145,15 +133,12 @@ def cross_entropy_loss(
     Shares of the labels (soft targets) give the expected cross-entropy of a label drawn by them.
     """
     check_scores(scores)
-    if not 0 <= label_smoothing <= 1:
-        raise ShortlistError(f"label_smoothing must be between 0 and 1, got {label_smoothing!r}")
+    check_number(label_smoothing, 0, 1, "label_smoothing must be between 0 and 1")
     weight = None if weight is None else weight.to(scores.dtype)
     if target.is_floating_point() and target.shape == scores.shape:
         shares = check_shares(scores, target)
         known = shares[..., 0] >= 0
-        rows = F.cross_entropy(
-            scores, shares.clamp(min=0), weight, label_smoothing=label_smoothing, reduction="none"
-        )
+        rows = F.cross_entropy(scores, shares.clamp(min=0), weight, label_smoothing=label_smoothing, reduction="none")
         total = torch.where(known, rows, 0.0).sum()
     else:
         target = check_indices(scores, target)
@@ -210,20 +195,10 @@ class CrossEntropy(_TopK):
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
         if not self.by_blocks(len(features)):
             return super().loss(features, target, index)
-        world = world_size(None)
-        total = losses.linear_loss(
-            losses.smooth_topk_loss,  # with k = 1 and no margin it is cross-entropy
-            whole_rows(self.check_features(features)),
-            self.head.weight,
-            target,
-            bias=self.head_bias(),
-            class_weight=self.weight,
-            k=1,
-            alpha=0.0,
-            reduction="sum",
-        )
+        options = {"k": 1, "alpha": 0.0, "class_weight": self.weight, "reduction": "sum"}  # so it is cross-entropy
+        total = self.loss_by_blocks(losses.smooth_topk_loss, features, target, **options)
         known = target >= 0 if target.ndim == 1 else target[:, 0] >= 0
-        return total / sum_over_processes(known.sum(), world).clamp(min=1)
+        return total / sum_over_processes(known.sum(), world_size(None)).clamp(min=1)
 
 
 @register

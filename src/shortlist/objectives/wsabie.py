@@ -6,8 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from shortlist.checks import check_positive
-from shortlist.errors import ShortlistError
+from shortlist.checks import check_positive, whole
 from shortlist.functional import warp_loss
 from shortlist.objectives.base import Objective
 from shortlist.objectives.registry import register
@@ -40,9 +39,7 @@ class Wsabie(Objective):
 
     def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
         super().__init__(in_features, num_labels, config, **training_set)
-        rank = self.config.rank
-        if rank < 1:
-            raise ShortlistError(f"rank of 'wsabie' must be at least 1, got {rank}")
+        rank = whole(self.config.rank, "rank of 'wsabie'", 1)
         check_positive(self.config.ball, "ball of 'wsabie'")
         # features of size 1 start with scores of size 1
         self.feature_factor = nn.Parameter(torch.randn(in_features, rank) / in_features**0.5)
