@@ -331,8 +331,7 @@ def _like(array: Any, value: Any, dtype: Any = None) -> DeviceArray:
 
 
 def _unique(array: DeviceArray, **wanted: bool) -> Any:
-    names = {"return_inverse": "return_inverse", "return_counts": "return_counts"}
-    found = torch.unique(_ordered(array), **{names[name]: value for name, value in wanted.items()})
+    found = torch.unique(_ordered(array), **wanted)  # return_inverse, return_counts
     first, *more = found if isinstance(found, tuple) else (found,)
     kept = DeviceArray(first ^ _SIGN if array.dtype == _U64 else first.to(array.tensor.dtype), array.dtype)
     return (kept, *map(DeviceArray, more)) if more else kept

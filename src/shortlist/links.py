@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.checks import check_choice
 from shortlist.device_arrays import DeviceArray, as_given, as_torch, on_host
 from shortlist.errors import ShortlistError
 
@@ -83,7 +84,7 @@ class ScaledLink:
 AnyLink = Link | ScaledLink
 
 
-def rule_link(link: Any, name: str = "link") -> AnyLink:
+def rule_link(link: Any) -> AnyLink:
     """The link of a rule: a name, a ``ScaledLink``, or what its ``to_dict`` gave."""
     if isinstance(link, ScaledLink):
         return link
@@ -91,12 +92,11 @@ def rule_link(link: Any, name: str = "link") -> AnyLink:
         knots = tuple((tuple(map(float, a)), tuple(map(float, b))) for a, b in link.get("knots", ()))
         scale, shift = (tuple(map(float, link.get(part, ()))) for part in ("scale", "shift"))
         return ScaledLink(link["kind"], link["base"], scale, shift, knots)
-    return check_link(link, name)
+    return check_link(link)
 
 
 def check_link(link: str, name: str = "link") -> Link:
-    if link not in LINKS:
-        raise ShortlistError(f"{name} must be one of {', '.join(map(repr, LINKS))}, got {link!r}")
+    check_choice(link, name, LINKS)
     return link  # type: ignore[return-value]
 
 
@@ -105,8 +105,8 @@ def usual_link(single: bool) -> Link:
     return "softmax" if single else "sigmoid"
 
 
-def link_tensor(scores: Tensor, link: str, first_row: int = 0) -> Tensor:
-    """Linked scores on their own device, and differentiable; ``first_row`` is where these rows stand in the input.
+def link_tensor(scores: Tensor, link: str) -> Tensor:
+    """Linked scores on their own device, and differentiable.
 
     >>> link_tensor(torch.zeros(1, 4), "softmax")
     tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
@@ -119,7 +119,7 @@ def link_tensor(scores: Tensor, link: str, first_row: int = 0) -> Tensor:
     linked = scores.softmax(-1)
     bad = torch.isnan(linked).any(-1)
     if bool(bad.any()):
-        _raise_undefined(scores[bad][0].detach().cpu().numpy(), first_row + int(bad.nonzero()[0, 0]))
+        _raise_undefined(scores[bad][0].detach().cpu().numpy(), int(bad.nonzero()[0, 0]))
     return linked
 
 

@@ -70,5 +70,5 @@ def test_too_few_proposals_are_an_error():
     with pytest.raises(ValueError, match="rows"):
         AtomIndex(torch.eye(3), torch.eye(3), rows=2)
     data = tiny("label-matrix")
-    with pytest.raises(ValueError, match="proposed of 'imcl' must be at least 3"):
+    with pytest.raises(ValueError, match="proposed of 'imcl' must be a whole number of at least 3"):
         build("imcl", {"proposed": 0}, in_features=FEATURES, num_labels=LABELS, train_target=data.target)

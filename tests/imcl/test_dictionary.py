@@ -70,5 +70,5 @@ def test_features_of_another_shape_are_an_error():
 def test_class_indices_and_a_bad_count_are_errors():
     with pytest.raises(ValueError, match="needs a label matrix"):
         Dictionary(torch.tensor([0, 1]), in_features=2)
-    with pytest.raises(ValueError, match="per_label must be at least 1"):
+    with pytest.raises(ValueError, match="per_label must be a whole number of at least 1"):
         Dictionary(target(), in_features=2, per_label=0)

@@ -11,7 +11,8 @@ from torch import Tensor
 from shortlist.errors import ShortlistError
 from shortlist.metrics import MeanAveragePrecision, RecallAtK, TopKAccuracy
 from shortlist.metrics import functional as M
-from shortlist.metrics.streams import AverageK, AveragePrecision, Gains, Share, values_of
+from shortlist.metrics.named import find_metric
+from shortlist.metrics.streams import AverageK, AveragePrecision, values_of
 from tests.pretend_device import moved, pretending
 
 ROWS, LABELS, K = 330, 210, 5
@@ -30,6 +31,10 @@ PROPENSITIES = torch.linspace(0.1, 1, LABELS)
 def stream(make: Callable[[], Any], scores: Tensor, target: Tensor) -> float:
     batches = [(scores[:100], target[:100]), (scores[100:], target[100:])]
     return values_of({"it": make()}, lambda: batches)["it"]
+
+
+def named(metric: str) -> Any:
+    return find_metric(f"{metric}@{K}").stream("softmax", PROPENSITIES)
 
 
 def by_class(metric: Any, scores: Tensor, target: Tensor) -> Tensor:
@@ -56,10 +61,10 @@ CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], Tensor]] = {
     "calibration error": (lambda s, t: M.calibration_error(s, t), INDEX),
     "calibration error, label matrix": (lambda s, t: M.calibration_error(s, t, link="sigmoid"), MATRIX),
     "same scores": (lambda s, t: torch.tensor(M.same_scores(s[:100], s[100:])), INDEX),
-    "stream of top-k accuracy": (lambda s, t: stream(lambda: Share(K), s, t), INDEX),
+    "stream of top-k accuracy": (lambda s, t: stream(lambda: named("topk-accuracy"), s, t), INDEX),
     "stream of average-k": (lambda s, t: stream(lambda: AverageK(K, "softmax"), s, t), INDEX),
     "stream of average precision": (lambda s, t: stream(AveragePrecision, s, t), MATRIX),
-    "stream of gains": (lambda s, t: stream(lambda: Gains(K, PROPENSITIES, True), s, t), MATRIX),
+    "stream of gains": (lambda s, t: stream(lambda: named("propensity-ndcg"), s, t), MATRIX),
 }
 
 

@@ -508,10 +508,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        return self._scores_of(self._inputs(X, reset=False))
-
-    def _scores_of(self, inputs: Any) -> NDArray[Any]:
-        return self._scores_tensor(inputs).numpy()
+        return self._scores_tensor(self._inputs(X, reset=False)).numpy()
 
     def _scores_tensor(self, inputs: Any) -> Tensor:
         if isinstance(inputs, Tensor) and len(inputs) <= _SMALL and not self.learner_.training:

@@ -63,9 +63,7 @@ def choose_training(
         scores = attempt(take(inputs, rest), target[rest], take(inputs, held), lr, epochs)
         reached.append(_quality(scores, target[held]))
     best = max(range(len(choices)), key=reached.__getitem__)
-    table = [
-        {"lr": lr, "epochs": epochs, "score": score} for (lr, epochs), score in zip(choices, reached, strict=True)
-    ]
+    table = [{"lr": lr, "epochs": epochs, "score": score} for (lr, epochs), score in zip(choices, reached, strict=True)]
     return [choices[best]], table
 
 

@@ -1,10 +1,9 @@
 """Completed labels: what is known stays as it is, what is unknown is the classifier's squashed score."""
 
-import math
-
 import torch
 from torch import Tensor
 
+from shortlist.checks import check_positive
 from shortlist.errors import ShortlistError
 
 
@@ -17,7 +16,7 @@ def squash(scores: Tensor, c: float = 2.0) -> Tensor:
     >>> squash(torch.tensor([-100.0, 0.0, 100.0]), c=2)
     tensor([-0.5000,  0.0000,  1.0000])
     """
-    check_c(c)
+    check_positive(c, "c")
     t = torch.tanh(scores)
     return 2.0 * t / (1.0 + c + (1.0 - c) * t)  # the same function, exact at 0
 
@@ -28,15 +27,10 @@ def complete(target: Tensor, values: Tensor, c: float = 2.0) -> Tensor:
     >>> complete(torch.tensor([[1, 0, -1]]), torch.tensor([[0.3, 0.3, 0.3]]))
     tensor([[ 1.0000, -0.5000, 0.3000]])
     """
-    check_c(c)
+    check_positive(c, "c")
     if target.shape != values.shape:
         raise ShortlistError(
             f"target has shape {tuple(target.shape)}, values have {tuple(values.shape)}: must be the same"
         )
     known = torch.where(target == 1, 1.0, -1.0 / c).to(values.dtype)
     return torch.where(target == -1, values, known)
-
-
-def check_c(c: float) -> None:
-    if not 0 < c < math.inf:
-        raise ShortlistError(f"c must be a positive finite number, got {c!r}")

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 
 
@@ -74,8 +75,7 @@ def choose(train_target: Tensor, per_label: int, seed: int) -> Tensor:
     >>> choose(torch.tensor([[1, 0], [0, -1], [1, 1]]), per_label=2, seed=0)
     tensor([0, 2])
     """
-    if per_label < 1:
-        raise ShortlistError(f"per_label must be at least 1, got {per_label}")
+    whole(per_label, "per_label", 1)
     present = (train_target == 1).cpu()
     # one order of all examples; each label takes the first that have it, so that labels share examples where they can
     order = torch.randperm(len(present), generator=torch.Generator().manual_seed(seed))

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 
 _BLOCK_ENTRIES = 1 << 24  # edges times rows looked at together where no gradient is wanted
@@ -52,8 +53,7 @@ class LabelGraph(nn.Module):
 
     def __init__(self, num_labels: int, edges: Tensor, weights: Tensor | None = None) -> None:
         super().__init__()
-        if num_labels < 1:
-            raise ShortlistError(f"num_labels must be at least 1, got {num_labels}")
+        whole(num_labels, "num_labels", 1)
         edges = edges.long()
         if edges.ndim != 2 or edges.shape[0] != 2:
             raise ShortlistError(f"edges must have shape (2, number of edges), got {tuple(edges.shape)}")
@@ -123,8 +123,7 @@ class LabelGraph(nn.Module):
     @classmethod
     def nearest(cls, similarity: Tensor, neighbours: int, start: bool = False) -> "LabelGraph":
         """Edges to each label from the labels of largest positive similarity in its row."""
-        if neighbours < 0:
-            raise ShortlistError(f"neighbours must be at least 0, got {neighbours}")
+        whole(neighbours, "neighbours", 0)
         others = similarity.float().clone().fill_diagonal_(-float("inf"))
         value, source = others.sort(dim=1, descending=True, stable=True)
         value, source = value[:, :neighbours], source[:, :neighbours]

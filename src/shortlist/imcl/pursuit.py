@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from shortlist.checks import in_compute_type, whole
+from shortlist.checks import check_not_negative, in_compute_type, whole
 from shortlist.errors import ShortlistError
 from shortlist.imcl.approximate import AtomIndex
 from shortlist.imcl.nonnegative import fit
@@ -64,9 +64,7 @@ class JointNonnegativePursuit:
     def __post_init__(self) -> None:
         whole(self.k, "k", 1)
         for name in ("label_weight", "feature_weight", "threshold"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                raise ShortlistError(f"{name} must be a finite number of at least 0, got {value!r}")
+            check_not_negative(getattr(self, name), name)
 
     def __call__(
         self,

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.checks import check_choice
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_set_inputs import check_num_labels, check_rest, first_true
 from shortlist.labels.label_sets import LabelSets
@@ -176,8 +177,7 @@ def from_chexpert(
     _check_columns("labels", columns, list(df.columns))
     _check_columns("uncertain", policy, columns)
     for name, known in [("blank", blank), *((f"uncertain for {column!r}", known) for column, known in policy.items())]:
-        if known not in _LABEL:
-            raise ShortlistError(f"{name} must be one of {', '.join(map(repr, _LABEL))}, got {known!r}")
+        check_choice(known, name, _LABEL)
     matrix = np.empty((len(df), len(columns)), dtype=np.int8)
     for j, column in enumerate(columns):
         matrix[:, j] = _chexpert_column(pd, df[column], policy.get(column, "unknown"), blank)

@@ -161,11 +161,11 @@ def raise_out_of_range(labels: NDArray[Any], offsets: Offsets, num_labels: int) 
     raise ShortlistError(f"row {row_of(at, offsets)} holds label {labels[at]}: allowed are 0..{num_labels - 1}")
 
 
-def _whole_numbers(values: ArrayLike, name: str, ndim: int = 1) -> NDArray[Any]:
+def _whole_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
     found = to_numpy(values)
-    if found.size == 0 and found.ndim == ndim:
+    if found.size == 0 and found.ndim == 1:
         return found.astype(np.int64)  # an empty list has no integer type of its own
-    if found.ndim != ndim or found.dtype.kind not in "iu":
+    if found.ndim != 1 or found.dtype.kind not in "iu":
         raise ShortlistError(f"{name} must be whole numbers in one dimension, got shape {found.shape} of {found.dtype}")
     return found
 

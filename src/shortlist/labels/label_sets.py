@@ -77,22 +77,14 @@ class LabelSets(WrittenSets):
             checked_offsets, checked_indices, checked_values = inputs.check_values(
                 values, checked_offsets, checked_indices, rest
             )
-        for name, value in (
-            ("offsets", checked_offsets),
-            ("indices", checked_indices),
-            ("num_labels", num_labels),
-            ("vocabulary", inputs.check_vocabulary(vocabulary, num_labels)),
-            ("values", checked_values),
-            ("rest", rest),
-        ):
-            object.__setattr__(self, name, value)
+        names = inputs.check_vocabulary(vocabulary, num_labels)
+        self.__dict__.update(offsets=checked_offsets, indices=checked_indices, values=checked_values)
+        self.__dict__.update(num_labels=num_labels, vocabulary=names, rest=rest)
 
     # ---- ways in
 
     @classmethod
-    def from_parts(
-        cls, sizes: NDArray[Any], labels: NDArray[Any], num_labels: int
-    ) -> LabelSets:
+    def from_parts(cls, sizes: NDArray[Any], labels: NDArray[Any], num_labels: int) -> LabelSets:
         """From the size of each set and the labels of all sets one after the other, by a program that knows that they
         are right: nothing is checked, and the labels may be kept as they are, read-only.
 
@@ -103,9 +95,7 @@ class LabelSets(WrittenSets):
         return cls._of(inputs.as_offsets(sizes), labels.astype(kind, copy=False), num_labels, None)
 
     @classmethod
-    def from_one(
-        cls, labels: NDArray[np.int32], num_labels: int, vocabulary: inputs.Names | None = None
-    ) -> LabelSets:
+    def from_one(cls, labels: NDArray[np.int32], num_labels: int, vocabulary: inputs.Names | None = None) -> LabelSets:
         """One set, likewise of labels (and names) that are known to be right; they are kept as they are, and the labels
         must be read-only.
 
@@ -129,22 +119,12 @@ class LabelSets(WrittenSets):
         return sets
 
     @classmethod
-    def _of(
-        cls,
-        offsets: Any,
-        indices: Any,
-        num_labels: int,
-        vocabulary: tuple[str, ...] | None,
-        values: Any = None,
-        rest: int = 0,
-    ) -> LabelSets:
+    def _of(cls, offsets: Any, indices: Any, num_labels: int, vocabulary: tuple[str, ...] | None) -> LabelSets:
         """From arrays that are right and belong to no one else, without any check."""
         offsets.setflags(write=False)
         indices.setflags(write=False)
         sets = object.__new__(cls)
-        sets.__dict__.update(
-            offsets=offsets, indices=indices, num_labels=num_labels, vocabulary=vocabulary, values=values, rest=rest
-        )
+        sets.__dict__.update(offsets=offsets, indices=indices, num_labels=num_labels, vocabulary=vocabulary)
         return sets
 
     @classmethod
@@ -375,9 +355,7 @@ class LabelSets(WrittenSets):
         shift = np.repeat(self.offsets[positions] - offsets[:-1], np.diff(offsets))
         places = shift + np.arange(offsets[-1])
         values = None if self.values is None else self.values[places]
-        return LabelSets(
-            offsets, self.indices[places], self.num_labels, self.vocabulary, values=values, rest=self.rest
-        )
+        return LabelSets(offsets, self.indices[places], self.num_labels, self.vocabulary, values=values, rest=self.rest)
 
     # ---- sets combined, example by example
 
@@ -465,9 +443,7 @@ class LabelSets(WrittenSets):
         keys.sort(kind="stable")  # two increasing runs: a merge
         return keys, vocabulary
 
-    def _common_vocabulary(
-        self, other: LabelSets, name: str, known: Sequence[str] | None
-    ) -> Sequence[str] | None:
+    def _common_vocabulary(self, other: LabelSets, name: str, known: Sequence[str] | None) -> Sequence[str] | None:
         """The vocabulary shared with ``other``; sets without one take the names of those that have them."""
         if other.num_labels != self.num_labels:
             raise ShortlistError(f"{name} has num_labels={other.num_labels}, the first has {self.num_labels}")

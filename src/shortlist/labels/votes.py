@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.checks import check_choice
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_set_inputs import check_num_labels, first_true
 
@@ -94,8 +95,7 @@ def from_pair_answers(
     """
     num_labels = check_num_labels(num_labels, None)
     for name, value, allowed in (("both", both, ("half", "each", "none")), ("neither", neither, ("none", "others"))):
-        if value not in allowed:
-            raise ShortlistError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        check_choice(value, name, allowed)
     counts = np.asarray(check_votes(_without_torch(answers)), dtype=np.float64)
     if counts.ndim != 2 or counts.shape[1] != len(ANSWERS):
         raise ShortlistError(f"answers have the columns {', '.join(ANSWERS)}, got shape {counts.shape}")

@@ -102,5 +102,3 @@ def is_single(target: Tensor) -> bool:
 
 def _fitted(rule: SetRule, scores: Tensor, target: Tensor) -> SetRule:
     return copy.deepcopy(rule).fit(scores, target if rule.needs_target else None)
-
-

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
-from shortlist.distributed import world_size
+from shortlist.distributed import gathered, world_size
 from shortlist.errors import MissingFileError, ShortlistError
 from shortlist.files import PathLike
 from shortlist.loops.calibration import Calibration
@@ -77,11 +76,8 @@ class LightningSets(_Callback):  # type: ignore[misc]
         self._seen.append((scores.detach().float().cpu(), target.detach().cpu()))
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        seen, self._seen = self._seen, []
-        if world_size(None) > 1:
-            parts: list[Any] = [None] * world_size(None)
-            dist.all_gather_object(parts, seen)
-            seen = [pair for part in parts for pair in part]
+        seen = [pair for part in gathered(self._seen, world_size(None)) for pair in part]
+        self._seen = []
         if trainer.sanity_checking or not seen:
             return
         scores, target = (torch.cat(parts) for parts in zip(*seen, strict=True))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from shortlist.checks import check_label_matrix, check_reduction, check_scores
+from shortlist.checks import check_examples, check_label_matrix, check_reduction, check_scores, whole
 from shortlist.errors import ShortlistError
 from shortlist.functional.label_matrix import largest_members
 from shortlist.functional.partial_binary import partial_binary_loss
@@ -70,8 +70,8 @@ class CurriculumLabelingLoss(nn.Module):
     ) -> None:
         super().__init__()
         check_reduction(reduction)
-        if num_examples < 1 or num_labels < 1:
-            raise ShortlistError(f"num_examples and num_labels must be at least 1, got {num_examples} and {num_labels}")
+        whole(num_examples, "num_examples", 1)
+        whole(num_labels, "num_labels", 1)
         if by not in ("share", "score"):
             raise ShortlistError(f"by must be 'share' or 'score', got {by!r}")
         if fill not in ("both", "present"):
@@ -101,7 +101,7 @@ class CurriculumLabelingLoss(nn.Module):
         """Enter the model's answers for unknown labels of these examples, as many as this round allows."""
         check_scores(scores)
         check_label_matrix(scores, target)
-        self._check_index(scores, index)
+        check_examples(scores, index, len(self.filled))
         unknown = (target == -1) & (scores > 0) if self.answers == "present" else target == -1
         level = int(self.round)
         sure = torch.zeros_like(unknown)
@@ -115,17 +115,9 @@ class CurriculumLabelingLoss(nn.Module):
 
     def complete(self, target: Tensor, index: Tensor) -> Tensor:
         """The label matrix of these examples with what was filled in: int8, 1, 0 and -1."""
-        self._check_index(target, index)
+        check_examples(target, index, len(self.filled))
         filled = self.filled[index.to(self.filled.device)].to(target.device)
         return torch.where(target == -1, filled, target.to(torch.int8))
-
-    def _check_index(self, rows: Tensor, index: Tensor) -> None:
-        if index.shape != rows.shape[:-1] or index.dtype.is_floating_point or index.dtype == torch.bool:
-            raise ShortlistError(f"index must hold one example number per row, got {tuple(index.shape)} {index.dtype}")
-        outside = (index < 0) | (index >= len(self.filled))
-        if bool(outside.any()):
-            bad = index[outside][0].item()
-            raise ShortlistError(f"index holds {bad}: allowed are 0..{len(self.filled) - 1} (num_examples - 1)")
 
     def extra_repr(self) -> str:
         return f"schedule={self.schedule}, by={self.by!r}, round {int(self.round)}"

@@ -4,21 +4,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from shortlist.checks import (
+    check_examples,
     check_indices,
     check_label_matrix,
     check_scores,
     in_compute_type,
     is_index_target,
-    values_visible,
+    whole,
 )
-from shortlist.distributed import sum_over_processes, world_size
+from shortlist.distributed import gathered, sum_over_processes, world_size
 from shortlist.errors import ShortlistError
-from shortlist.functional.label_matrix import check_couples_batch, is_label
+from shortlist.functional.label_matrix import check_couples_batch, is_present
 from shortlist.functional.reduction import reduce_over_processes
 
 _START_SPREAD = torch.logit(torch.tensor(0.6, dtype=torch.float64)).item()
@@ -96,8 +96,8 @@ class ROLELoss(nn.Module):
     ) -> None:
         super().__init__()
         check_couples_batch(reduction, "ROLELoss")
-        if num_examples < 1 or num_labels < 1:
-            raise ShortlistError(f"num_examples and num_labels must be at least 1, got {num_examples} and {num_labels}")
+        whole(num_examples, "num_examples", 1)
+        whole(num_labels, "num_labels", 1)
         if not 0 < k <= num_labels:
             raise ShortlistError(f"k must be above 0 and at most {num_labels} (the number of labels), got {k!r}")
         if dtype != torch.float32 and dtype not in _DROPPED_BITS:
@@ -152,11 +152,9 @@ class ROLELoss(nn.Module):
     @torch.no_grad()
     def step(self, lr: float) -> None:
         """Move the table's rows seen since the last step; ``lr`` is the model's learning rate."""
-        pending, self._pending = self._pending, []
-        if world_size(self.sync) > 1:  # every process moves every row, in the same order
-            gathered: list[Any] = [None] * dist.get_world_size()
-            dist.all_gather_object(gathered, pending)
-            pending = [update for updates in gathered for update in updates]
+        # every process moves every row, in the same order
+        pending = [update for updates in gathered(self._pending, world_size(self.sync)) for update in updates]
+        self._pending = []
         if not pending:
             return
         examples, present, gradients = (torch.cat(parts) for parts in zip(*pending, strict=True))
@@ -227,15 +225,11 @@ class ROLELoss(nn.Module):
         if scores.ndim != 2 or scores.shape[1] != self.num_labels:
             raise ShortlistError(f"scores must have shape (rows, {self.num_labels}), got {tuple(scores.shape)}")
         if is_index_target(scores, target):
-            present = is_label(check_indices(scores, target), self.num_labels)
+            target = check_indices(scores, target)
         else:
             check_label_matrix(scores, target)
-            present = target == 1
-        if index.shape != scores.shape[:1] or index.dtype.is_floating_point or index.dtype == torch.bool:
-            raise ShortlistError(f"index must hold one example number per row, got {tuple(index.shape)} {index.dtype}")
-        if values_visible(index) and index.numel() and not 0 <= int(index.min()) <= int(index.max()) < len(self.table):
-            bad = index[(index < 0) | (index >= len(self.table))][0].item()
-            raise ShortlistError(f"index holds {bad}: allowed are 0..{len(self.table) - 1} (num_examples - 1)")
+        present = is_present(target, scores)
+        check_examples(scores, index, len(self.table))
         return present, present.any(-1)
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:

@@ -29,27 +29,19 @@ if TYPE_CHECKING:
     from shortlist.metrics.ranking import TopKAccuracy as TopKAccuracy
     from shortlist.metrics.shot_groups import ShotGroups as ShotGroups
 
-_HOME = {
-    "AverageKAccuracy": "shortlist.metrics.average_k:AverageKAccuracy",
-    "CalibrationError": "shortlist.metrics.promises:CalibrationError",
-    "CoverageGap": "shortlist.metrics.promises:CoverageGap",
-    "ExactMatch": "shortlist.metrics.label_sets:ExactMatch",
-    "MeanAveragePrecision": "shortlist.metrics.average_precision:MeanAveragePrecision",
-    "NDCGAtK": "shortlist.metrics.ranking:NDCGAtK",
-    "PrecisionAtK": "shortlist.metrics.ranking:PrecisionAtK",
-    "PropensityNDCGAtK": "shortlist.metrics.propensity:PropensityNDCGAtK",
-    "PropensityPrecisionAtK": "shortlist.metrics.propensity:PropensityPrecisionAtK",
-    "RecallAtK": "shortlist.metrics.ranking:RecallAtK",
-    "SetCoverage": "shortlist.metrics.label_sets:SetCoverage",
-    "SetFScore": "shortlist.metrics.label_sets:SetFScore",
-    "SetSize": "shortlist.metrics.label_sets:SetSize",
-    "ShotGroups": "shortlist.metrics.shot_groups:ShotGroups",
-    "TopKAccuracy": "shortlist.metrics.ranking:TopKAccuracy",
-    "VoteCoverage": "shortlist.metrics.label_sets:VoteCoverage",
-    **METRIC_CLASSES,  # of vertical rooms
+_HOMES = {  # module -> its classes
+    "average_k": ("AverageKAccuracy",),
+    "average_precision": ("MeanAveragePrecision",),
+    "label_sets": ("ExactMatch", "SetCoverage", "SetFScore", "SetSize", "VoteCoverage"),
+    "promises": ("CalibrationError", "CoverageGap"),
+    "propensity": ("PropensityNDCGAtK", "PropensityPrecisionAtK"),
+    "ranking": ("NDCGAtK", "PrecisionAtK", "RecallAtK", "TopKAccuracy"),
+    "shot_groups": ("ShotGroups",),
 }
+_HOME = {name: f"shortlist.metrics.{module}:{name}" for module, names in _HOMES.items() for name in names}
+_HOME |= METRIC_CLASSES  # of vertical rooms
 
-__all__ = ["functional", *_HOME]
+__all__ = ["functional", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from torch import Tensor
 from shortlist.checks import check_indices, check_label_matrix
 from shortlist.errors import ShortlistError
 from shortlist.labels.sparse_labels import SparseLabels, is_sparse
-from shortlist.metrics.inputs import as_tensor
+from shortlist.metrics.inputs import as_scores, as_tensor
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,12 @@ class Truth:
                 f"or at most one present label per row (for several: RecallAtK, MeanAveragePrecision)"
             )
         return rows, self.labels
+
+
+def scores_and_truth(scores: Any, target: Any) -> tuple[Tensor, Truth]:
+    """Scores as rows (n, L), as `as_scores` gives them, and what is true of these."""
+    rows = as_scores(scores)
+    return rows, Truth.of(target, tuple(scores.shape), rows.device)
 
 
 def label_matrix(target: Any, shape: tuple[int, ...], device: torch.device | str = "cpu") -> Tensor:

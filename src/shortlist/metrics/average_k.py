@@ -6,11 +6,9 @@ import torch
 from torch import Tensor
 from torchmetrics.utilities import dim_zero_cat
 
-from shortlist.errors import ShortlistError
 from shortlist.links import check_link, link_tensor
-from shortlist.metrics._truth import Truth
+from shortlist.metrics._truth import scores_and_truth
 from shortlist.metrics.functional.average_k import average_k_counts, checked_average, cut_at_average, given_cut
-from shortlist.metrics.inputs import as_scores, as_tensor
 from shortlist.metrics.states import CountMetric, gather_rows, synced
 
 
@@ -63,15 +61,14 @@ class AverageKAccuracy(CountMetric):
             self.add_state("labels", [], dist_reduce_fx="cat")
 
     def update(self, scores: Any, target: Any) -> None:
-        shape = tuple(as_tensor(scores, "scores").shape)
-        values = link_tensor(as_scores(scores), self.link)
-        rows, labels = Truth.of(target, shape, values.device).single_labels()
+        values, truth = scores_and_truth(scores, target)
+        values = link_tensor(values, self.link)
+        rows, labels = truth.single_labels()
         if self.cut is not None:
             correct, total = average_k_counts(values[rows], labels, self.cut)
             self._add(correct=correct, total=total)
             return
-        if self.values and self.values[0].shape[1] != values.shape[1]:
-            raise ShortlistError(f"this batch has {values.shape[1]} labels, earlier ones had {self.values[0].shape[1]}")
+        self._check_labels(self.values, values)
         self.values.append(values if len(rows) == len(values) else values[rows])
         self.labels.append(labels)
 

@@ -77,7 +77,7 @@ class MeanAveragePrecision(CountMetric):
             present, known = score_histograms(rows, matrix, self.bins)
             self._add(present=present, known=known)
         else:
-            self._check_labels(rows.shape[1])
+            self._check_labels(self.scores, rows)
             self.scores.append(rows)
             self.targets.append(matrix)
 
@@ -101,7 +101,3 @@ class MeanAveragePrecision(CountMetric):
             return torch.zeros(0), torch.zeros(0, dtype=torch.bool)
         scores, targets = dim_zero_cat(self.scores), dim_zero_cat(self.targets)
         return average_precision(scores.t(), targets.t()), (targets >= 0).any(0)
-
-    def _check_labels(self, num_labels: int) -> None:
-        if self.scores and self.scores[0].shape[1] != num_labels:
-            raise ShortlistError(f"this batch has {num_labels} labels, earlier ones had {self.scores[0].shape[1]}")

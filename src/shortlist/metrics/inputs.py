@@ -1,6 +1,5 @@
 """What a metric accepts: scores and options, with errors that say what was given, what is allowed, and where."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,8 +37,3 @@ def as_scores(scores: Any) -> Tensor:
             f"scores have NaN in {int(bad.any(1).sum())} of {len(rows)} rows, first at [{row}, {label}]"
         )
     return rows
-
-
-def check_choice(value: Any, name: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise ShortlistError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")

@@ -13,8 +13,8 @@ from shortlist.errors import ShortlistError
 from shortlist.labels.counts import usual_k
 from shortlist.metrics import functional as M
 from shortlist.metrics import streams
+from shortlist.metrics.functional.propensity import propensity_sums
 from shortlist.metrics.functional.ranking import ndcg_rows, precision_rows, recall_rows
-from shortlist.metrics.streams import Stream
 from shortlist.registry import Registry
 
 MANY_LABELS = 10_000  # from here on the first ranks are judged, as is usual in extreme classification
@@ -41,17 +41,25 @@ METRICS: Registry[Callable[..., Tensor]] = Registry(
 )
 
 # the same over batches, of k, link and propensities; a metric without a stream is given all scores at once
-_STREAMS: dict[str, Callable[[Any, str, Any], Stream]] = {
-    "topk-accuracy": lambda k, link, propensities: streams.Share(k),
+_STREAMS: dict[str, Callable[[Any, str, Any], streams.Stream]] = {
+    "topk-accuracy": lambda k, link, propensities: streams.Ratio(partial(streams.top_k_sums, k=k)),
     "average-k-accuracy": lambda k, link, propensities: streams.AverageK(k, link),
-    "precision": lambda k, link, propensities: streams.RowMean(partial(precision_rows, k=k)),
-    "recall": lambda k, link, propensities: streams.RowMean(partial(recall_rows, k=k, empty="skip")),
-    "ndcg": lambda k, link, propensities: streams.RowMean(partial(ndcg_rows, k=k, empty="skip")),
-    "propensity-precision": lambda k, link, propensities: streams.Gains(k, propensities, discounted=False),
-    "propensity-ndcg": lambda k, link, propensities: streams.Gains(k, propensities, discounted=True),
+    "precision": lambda k, link, propensities: _row_mean(precision_rows, k=k),
+    "recall": lambda k, link, propensities: _row_mean(recall_rows, k=k, empty="skip"),
+    "ndcg": lambda k, link, propensities: _row_mean(ndcg_rows, k=k, empty="skip"),
+    "propensity-precision": lambda k, link, propensities: _gains(k, propensities, discounted=False),
+    "propensity-ndcg": lambda k, link, propensities: _gains(k, propensities, discounted=True),
     "mean-average-precision": lambda k, link, propensities: streams.AveragePrecision(),
-    "mean-average-precision-sample": lambda k, link, propensities: streams.RowMean(streams.average_precision_rows),
+    "mean-average-precision-sample": lambda k, link, propensities: _row_mean(streams.average_precision_rows),
 }
+
+
+def _row_mean(rows: Callable[..., Tensor], **options: Any) -> streams.Stream:
+    return streams.Ratio(partial(streams.sums_of_rows, rows=partial(rows, **options)))
+
+
+def _gains(k: int, propensities: Any, discounted: bool) -> streams.Stream:
+    return streams.Ratio(partial(propensity_sums, k=k, propensities=propensities, discounted=discounted))
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ class Metric:
             options["k"] = self._number
         return float(self.function(scores, target, **options))
 
-    def stream(self, link: str, propensities: Any = None) -> Stream | None:
+    def stream(self, link: str, propensities: Any = None) -> streams.Stream | None:
         """The same metric over batches; None where it must be given all scores at once."""
         base = self.name.partition("@")[0]
         if base not in _STREAMS or METRICS[base] is not self.function:

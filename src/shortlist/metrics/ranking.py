@@ -4,9 +4,9 @@ from typing import Any
 
 from torch import Tensor
 
-from shortlist.checks import whole
+from shortlist.checks import check_choice, whole
 from shortlist.metrics.functional.ranking import ndcg_rows, precision_rows, recall_rows, top_k_counts
-from shortlist.metrics.inputs import EMPTY, check_choice
+from shortlist.metrics.inputs import EMPTY
 from shortlist.metrics.states import CountMetric, RowMean, synced
 
 

@@ -57,6 +57,11 @@ class CountMetric(Metric):
             more = more.to(state.device)
             setattr(self, name, state + more if state.shape == more.shape else more.to(state.dtype))
 
+    @staticmethod
+    def _check_labels(earlier: list[Tensor], rows: Tensor) -> None:
+        if earlier and earlier[0].shape[1] != rows.shape[1]:
+            raise ShortlistError(f"this batch has {rows.shape[1]} labels, earlier ones had {earlier[0].shape[1]}")
+
 
 class RowMean(CountMetric):
     """A metric that is a mean over rows: the sum and the number of rows are all it keeps."""

@@ -15,12 +15,10 @@ from torch import Tensor
 
 from shortlist.device_arrays import as_array, beside, on_host
 from shortlist.links import link_tensor
-from shortlist.metrics._truth import Truth
+from shortlist.metrics._truth import scores_and_truth
 from shortlist.metrics.functional.average_k import Cut, checked_average, inside
 from shortlist.metrics.functional.average_precision import average_precision, linked_and_matrix
-from shortlist.metrics.functional.propensity import propensity_sums
 from shortlist.metrics.functional.ranking import top_k_counts
-from shortlist.metrics.inputs import as_scores
 from shortlist.score_counts import Place, ScoreCounts, from_key, to_keys
 
 if TYPE_CHECKING:
@@ -56,7 +54,8 @@ def values_of(
     the streams after each pass, to merge them with those of other processes.
 
     >>> batches = [(torch.eye(3), torch.tensor([0, 1, 1])), (torch.eye(3), torch.tensor([0, 1, 2]))]
-    >>> values_of({"top-1": Share(1), "mAP": AveragePrecision()}, lambda: batches)
+    >>> top_1 = Ratio(lambda scores, target: top_k_sums(scores, target, 1))
+    >>> values_of({"top-1": top_1, "mAP": AveragePrecision()}, lambda: batches)
     {'top-1': 0.8333333134651184, 'mAP': 0.7777777910232544}
     """
     found: dict[str, float] = {}
@@ -75,65 +74,37 @@ def values_of(
     return {name: found[name] for name in streams}
 
 
-class Share(Stream):
-    """Top-k accuracy: rows that are right, of all that have a label."""
+class Ratio(Stream):
+    """The ratio of two sums over rows; ``sums`` gives those of a batch, (2,)."""
 
-    def __init__(self, k: int) -> None:
-        self.k = k
-        self.correct, self.total = torch.tensor(0), torch.tensor(0)
-
-    def update(self, scores: Tensor, target: Any) -> None:
-        correct, total = top_k_counts(scores, target, self.k)
-        self.correct, self.total = self.correct + correct.sum().cpu(), self.total + total.sum().cpu()
-
-    def merge(self, other: "Share") -> None:
-        self.correct, self.total = self.correct + other.correct, self.total + other.total
-
-    def value(self) -> float:
-        return float((self.correct / self.total).float())
-
-
-class RowMean(Stream):
-    """The mean of what a function gives for each row; rows of which it gives nothing do not count."""
-
-    def __init__(self, rows: Callable[[Tensor, Any], Tensor]) -> None:
-        self.rows = rows
-        self.total, self.count = 0.0, 0
+    def __init__(self, sums: Callable[[Tensor, Any], Tensor]) -> None:
+        self.of_batch, self.sums = sums, torch.zeros(2, dtype=torch.int64)
 
     def update(self, scores: Tensor, target: Any) -> None:
-        values = self.rows(scores, target)
-        self.total += float(values.sum())
-        self.count += len(values)
+        self.sums = self.sums + self.of_batch(scores, target).cpu()
 
-    def merge(self, other: "RowMean") -> None:
-        self.total += other.total
-        self.count += other.count
+    def merge(self, other: "Ratio") -> None:
+        self.sums = self.sums + other.sums
 
     def value(self) -> float:
-        return float(np.float32(self.total / self.count)) if self.count else float("nan")
+        return float((self.sums[0] / self.sums[1]).float())
+
+
+def top_k_sums(scores: Tensor, target: Any, k: int) -> Tensor:
+    """Rows that are right, and all that have a label."""
+    return torch.stack([counts.sum() for counts in top_k_counts(scores, target, k)])
+
+
+def sums_of_rows(scores: Tensor, target: Any, rows: Callable[[Tensor, Any], Tensor]) -> Tensor:
+    """Of what a function gives for each row, and of rows; those of which it gives nothing do not count."""
+    values = rows(scores, target)
+    return torch.stack([values.sum(), values.new_tensor(len(values))])
 
 
 def average_precision_rows(scores: Tensor, target: Any) -> Tensor:
     """Average precision of every row that has a present label."""
     values = average_precision(*linked_and_matrix(scores, target, "none"))
     return values[~values.isnan()]
-
-
-class Gains(Stream):
-    """Propensity-scored precision and NDCG: two sums over rows."""
-
-    def __init__(self, k: int, propensities: Any, discounted: bool) -> None:
-        self.k, self.propensities, self.discounted = k, propensities, discounted
-        self.sums = torch.zeros(2, dtype=torch.float64)
-
-    def update(self, scores: Tensor, target: Any) -> None:
-        self.sums = self.sums + propensity_sums(scores, target, self.k, self.propensities, self.discounted).cpu()
-
-    def merge(self, other: "Gains") -> None:
-        self.sums = self.sums + other.sums
-
-    def value(self) -> float:
-        return float((self.sums[0] / self.sums[1]).float())
 
 
 class AverageK(Stream):
@@ -172,8 +143,9 @@ class AverageK(Stream):
 
     def _values(self, scores: Tensor, target: Any) -> tuple[Tensor, Tensor]:
         """The linked scores of the rows that have a label, and these labels."""
-        values = link_tensor(as_scores(scores), self.link).float()
-        rows, labels = Truth.of(target, tuple(scores.shape), values.device).single_labels()
+        values, truth = scores_and_truth(scores, target)
+        values = link_tensor(values, self.link).float()
+        rows, labels = truth.single_labels()
         return (values if len(rows) == len(values) else values[rows]).contiguous(), labels
 
     @property
@@ -228,8 +200,7 @@ class AveragePrecision(Stream):
         self.num_labels = 0
 
     def update(self, scores: Tensor, target: Any) -> None:
-        rows = as_scores(scores)
-        truth = Truth.of(target, tuple(scores.shape), rows.device)
+        rows, truth = scores_and_truth(scores, target)
         self.num_labels = rows.shape[1]
         self.scores.append(rows.reshape(-1)[truth.present].cpu().numpy())
         self.labels.append(truth.labels.cpu().numpy())
@@ -259,8 +230,7 @@ class _CountedAveragePrecision(Stream):
         self.least = least
 
     def update(self, scores: Tensor, target: Any) -> None:
-        rows = as_scores(scores)
-        truth = Truth.of(target, tuple(scores.shape), rows.device)
+        rows, truth = scores_and_truth(scores, target)
         step = max(1, _BLOCK // max(1, rows.shape[1]))
         for start in range(0, len(rows), step):
             block = as_array(rows[start : start + step])

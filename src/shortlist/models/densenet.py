@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shortlist.checks import whole
 from shortlist.errors import ShortlistError
 
 
@@ -70,8 +71,7 @@ class DenseNet(nn.Module):
                 f"depth must be {convolutions} n + 4 with n >= 1 ({some}, ..., 40, ...) "
                 f"{'with' if bottleneck else 'without'} bottlenecks, got {depth}"
             )
-        if growth < 1:
-            raise ShortlistError(f"growth must be at least 1, got {growth}")
+        whole(growth, "growth", 1)
         if not 0 < reduction <= 1:
             raise ShortlistError(f"reduction must be above 0 and at most 1, got {reduction}")
         channels = 2 * growth if bottleneck else 16

@@ -51,9 +51,7 @@ class ResNet(nn.Module):
     (torch.Size([1, 512]), 512)
     """
 
-    def __init__(
-        self, depth: int, *, stem: str = "imagenet", in_channels: int = 3, fixed_norms: bool = False
-    ) -> None:
+    def __init__(self, depth: int, *, stem: str = "imagenet", in_channels: int = 3, fixed_norms: bool = False) -> None:
         super().__init__()
         if depth not in _BLOCKS:
             raise ShortlistError(f"depth must be 18, 50 or 101, got {depth}")

@@ -56,9 +56,7 @@ def read_blocks(
     for name, given in (("target", target), ("groups", groups), ("weights", weights)):
         if given is not None:
             example = "(scores, target)" if name == "target" else f'(scores, target, {{"{name}": ...}})'
-            raise ShortlistError(
-                f"a {name} argument goes with scores in one array; batches carry their own: {example}"
-            )
+            raise ShortlistError(f"a {name} argument goes with scores in one array; batches carry their own: {example}")
     batches = source() if callable(source) else source
     if not isinstance(batches, Iterable) or isinstance(batches, str | bytes):
         raise ShortlistError(

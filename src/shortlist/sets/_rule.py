@@ -6,8 +6,9 @@ import copy
 import inspect
 import json
 import math
+import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from shortlist import packed
 from shortlist.device_arrays import DeviceArray, on_host
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import parse_json
 from shortlist.labels import LabelSets
 from shortlist.links import ScaledLink
@@ -106,6 +107,10 @@ class SetRule:
         if other._in_double is not None:
             self._in_double = bool(self._in_double) or other._in_double
 
+    def _forget(self) -> None:
+        self.num_labels = self.fitted_on = self.fitted_at = self._in_double = None
+        self.reset()
+
     def _conclude(self) -> None:
         if self.is_fitted:
             self.finish()
@@ -159,9 +164,7 @@ class SetRule:
             return None  # single rows are looked at in float32
         return self.labels_of_row(scores) if self.num_labels in (None, scores.shape[1]) else None
 
-    def predict_rows(
-        self, scores: Any, first_row: int = 0, *, groups: Any = None, weights: Any = None
-    ) -> LabelSets:
+    def predict_rows(self, scores: Any, first_row: int = 0, *, groups: Any = None, weights: Any = None) -> LabelSets:
         """``predict`` on one array of scores, whose first row is the ``first_row``-th of all, as errors then say."""
         if not self.is_fitted:
             return self.predict(scores)  # which says so
@@ -280,7 +283,10 @@ class SetRule:
         """Turn what was taken in into what predict needs."""
 
     def refine(self, scores: Scores) -> None:
-        """After ``fit`` has seen all scores once: use further passes over them, if the rule gains from it."""
+        """After ``fit`` has seen all scores once: use further passes over them, if the rule gains from it; and warn of
+        what concerns it."""
+        if self.concern:
+            warnings.warn(self.concern, ShortlistWarning, stacklevel=4)  # whoever called fit
 
     def looks(self) -> Iterator[Look]:
         """The passes that ``refine`` makes, one after the other, for whoever has the scores in many places: each is
@@ -326,8 +332,7 @@ def fit_together(
 ) -> None:
     """``fit`` of several rules, which share the first pass over the scores. ``places``: how errors of each begin."""
     for rule in rules:
-        rule.num_labels = rule.fitted_on = rule.fitted_at = rule._in_double = None
-        rule.reset()
+        rule._forget()
     try:
         size = min((rule.block_size for rule in rules), default=BLOCK)
         for block in read_blocks(scores, target, size, groups, weights, not all(rule._is_ours for rule in rules)):
@@ -341,8 +346,7 @@ def fit_together(
                 rule.refine(scores)
     except Exception:
         for rule in rules:
-            rule.num_labels = rule._in_double = None
-            rule.reset()
+            rule._forget()
         raise
 
 
@@ -389,11 +393,22 @@ def members_at(flat: NDArray[Any], rows: int, num_labels: int) -> tuple[NDArray[
     return np.diff(bounds), flat - np.repeat(np.arange(rows) * num_labels, np.diff(bounds))
 
 
-def number(value: Any, name: str) -> float:
-    """A plain float from any real number; bools, text and NaN are refused."""
+def number(value: Any, name: str, wanted: str = "", fits: Callable[[float], bool] = lambda _: True) -> float:
+    """A plain float from any real number that ``fits`` what is ``wanted``; bools, text and NaN are refused."""
     if isinstance(value, bool | str) or not hasattr(value, "__float__") or math.isnan(float(value)):
         raise ShortlistError(f"{name} must be a number, got {value!r}")
+    if not fits(float(value)):
+        raise ShortlistError(f"{name} must be {wanted}, got {value!r}")
     return float(value)
+
+
+def share(value: Any, name: str) -> float:
+    """A number between 0 and 1."""
+    return number(value, name, "between 0 and 1, both excluded", lambda x: 0 < x < 1)
+
+
+def not_negative(value: Any, name: str) -> float:
+    return number(value, name, "a finite number that is not negative", lambda x: 0 <= x < math.inf)
 
 
 def unpack(text: str, dtype: str, most: int | None = None) -> NDArray[Any]:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.checks import IGNORE_INDEX
+from shortlist.device_arrays import beside
 from shortlist.errors import ShortlistError
 from shortlist.sets._blocks import Block
 
@@ -48,6 +49,17 @@ def vote_shares(block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64], NDA
     total = votes.sum(-1)
     rows, labels = np.nonzero(votes)
     return rows, labels, votes[rows, labels] / total[rows], int((total > 0).sum())
+
+
+def any_labels(block: Block) -> Any:
+    """Class indices or a label matrix as a label matrix of int8, where the scores are."""
+    if block.target is None or block.target.ndim != 1:
+        return beside(label_matrix(block), block.scores).astype(np.int8)
+    row, label = class_indices(block)
+    target = np.full(block.scores.shape, -1, np.int8)
+    target[row] = 0
+    target[row, label] = 1
+    return beside(target, block.scores)
 
 
 def label_matrix(block: Block) -> NDArray[Any]:

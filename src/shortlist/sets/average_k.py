@@ -21,7 +21,7 @@ from shortlist.sets._bounds import hoeffding_bentkus_budget
 from shortlist.sets._hash import Hashes, label_hashes, row_hashes
 from shortlist.sets._one_row import Labels, reaching
 from shortlist.sets._order import best_labels
-from shortlist.sets._rule import Look, SetRule, members, members_at, number, pack_float
+from shortlist.sets._rule import Look, SetRule, members, members_at, number, pack_float, share
 
 _EVERY = (1 << 64) - 1  # a hash limit that lets every tied label in
 
@@ -80,19 +80,15 @@ class AverageK(SetRule):
         max_size: int | None = None,
         confidence: float | None = None,
     ) -> None:
-        self.k = number(k, "k")
+        self.k = number(k, "k", "above 0 and at most the number of labels", lambda x: 0 < x < math.inf)
         self.link = rule_link(link)
         self.min_size = whole(min_size, "min_size", 0)
-        if not 0 < self.k < math.inf:
-            raise ShortlistError(f"k must be above 0 and at most the number of labels, got {k!r}")
         if self.min_size > self.k:
             raise ShortlistError(f"min_size must be at most k, the mean size, which is {self.k:g}; got {min_size}")
         self.max_size = None if max_size is None else whole(max_size, "max_size", 1)
         if self.max_size is not None and self.max_size < self.k:
             raise ShortlistError(f"max_size must be at least k, the mean size, which is {self.k:g}; got {max_size}")
-        self.confidence = None if confidence is None else number(confidence, "confidence")
-        if self.confidence is not None and not 0 < self.confidence < 1:
-            raise ShortlistError(f"confidence must be between 0 and 1, both excluded, got {confidence!r}")
+        self.confidence = None if confidence is None else share(confidence, "confidence")
         if self.confidence is not None and self.max_size is None:
             raise ShortlistError("a confidence needs a max_size: nothing bounds a mean size that a few rows can exceed")
         self.reset()

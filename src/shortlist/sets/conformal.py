@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from shortlist.checks import whole
 from shortlist.device_arrays import on_host
-from shortlist.errors import ShortlistError, ShortlistWarning
+from shortlist.errors import ShortlistError
 from shortlist.links import AnyLink, high_entries, link_entries, link_rows, rule_link, usual_link
 from shortlist.packed import pack
 from shortlist.sets._blocks import Block, Scores, read_blocks
@@ -23,7 +22,7 @@ from shortlist.sets._clusters import cluster_classes, forms_clusters
 from shortlist.sets._nonconformity import Nonconformity
 from shortlist.sets._one_row import Labels, first_ranks, reaching, reaching_each
 from shortlist.sets._quantiles import SortedScores
-from shortlist.sets._rule import SetRule, members, members_at, number, unpack
+from shortlist.sets._rule import SetRule, members, members_at, not_negative, share, unpack
 from shortlist.sets._targets import class_indices, label_matrix, vote_shares
 from shortlist.sets.scores import RankScore, make_score
 from shortlist.sets.scores.lac import Lac
@@ -107,13 +106,9 @@ class Conformal(SetRule):
         by_group: bool = False,
         weighted: bool = False,
     ) -> None:
-        self.alpha = number(alpha, "alpha")
-        if not 0 < self.alpha < 1:
-            raise ShortlistError(f"alpha must be between 0 and 1, both excluded, got {alpha!r}")
-        self.penalty = None if penalty is None else number(penalty, "penalty")
+        self.alpha = share(alpha, "alpha")
+        self.penalty = None if penalty is None else not_negative(penalty, "penalty")
         self.free_rank = whole(free_rank, "free_rank", 0)
-        if self.penalty is not None and not 0 <= self.penalty < math.inf:
-            raise ShortlistError(f"penalty must be a finite number that is not negative, got {penalty!r}")
         made = make_score(score, self.penalty, self.free_rank)
         if labels not in ("single", "multi", "votes"):
             raise ShortlistError(f"labels must be 'single', 'multi' or 'votes', got {labels!r}")
@@ -303,10 +298,6 @@ class Conformal(SetRule):
 
     def _kept(self, name: str) -> NDArray[Any]:
         return self._facts[name][0]
-
-    def refine(self, scores: Scores) -> None:
-        if self.concern:
-            warnings.warn(self.concern, ShortlistWarning, stacklevel=4)  # whoever called fit
 
     def absorb(self, other: Conformal) -> None:
         self._rows += other._rows

@@ -37,8 +37,7 @@ class Fitting:
         self.rules, self.needs = list(rules), tuple(needs)
         self.places = list(places) or [type(rule).__name__ for rule in rules]
         for rule in self.rules:
-            rule.num_labels = rule.fitted_on = rule.fitted_at = rule._in_double = None
-            rule.reset()
+            rule._forget()
 
     def see(self, scores: Any, target: Any, rows: dict[str, Any] | None = None, first_row: int = 0) -> None:
         """Learn from some rows, of which the first is the ``first_row``-th of all."""

@@ -56,9 +56,7 @@ class OnlineConformal(Conformal):
         free_rank: int = 5,
         seed: int | None = None,
     ) -> None:
-        self.step = number(step, "step")
-        if not 0 < self.step < math.inf:
-            raise ShortlistError(f"step must be a finite number above 0, got {step!r}")
+        self.step = number(step, "step", "a finite number above 0", lambda x: 0 < x < math.inf)
         super().__init__(alpha, score, "single", link, penalty=penalty, free_rank=free_rank, seed=seed)
 
     @property

@@ -4,11 +4,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from shortlist.errors import ShortlistError
 from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.sets._blocks import Block
 from shortlist.sets._order import best_labels
-from shortlist.sets._rule import SetRule, members, number
+from shortlist.sets._rule import SetRule, members, not_negative
 
 
 class Penalized(SetRule):
@@ -26,10 +25,8 @@ class Penalized(SetRule):
     """
 
     def __init__(self, cost: float, link: AnyLink = "softmax") -> None:
-        self.cost = number(cost, "cost")
+        self.cost = not_negative(cost, "cost")
         self.link = rule_link(link)
-        if not 0 <= self.cost < float("inf"):
-            raise ShortlistError(f"cost must be a finite number that is not negative, got {cost!r}")
 
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         linked = link_rows(block.scores, self.link, block.first_row)

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.errors import ShortlistError
 from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.sets._blocks import Block
 from shortlist.sets._nonconformity import FIRST, check_masses, first_labels, first_ranks
@@ -25,10 +24,8 @@ class PointwiseError(SetRule):
     """
 
     def __init__(self, eps: float, link: AnyLink = "softmax") -> None:
-        self.eps = number(eps, "eps")
+        self.eps = number(eps, "eps", "at least 0 and below 1", lambda x: 0 <= x < 1)
         self.link = rule_link(link)
-        if not 0 <= self.eps < 1:
-            raise ShortlistError(f"eps must be at least 0 and below 1, got {eps!r}")
 
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         mass = link_rows(block.scores, self.link, block.first_row)

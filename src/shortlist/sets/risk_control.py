@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
@@ -11,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.checks import whole
-from shortlist.device_arrays import DeviceArray, beside, on_host
-from shortlist.errors import ShortlistError, ShortlistWarning
+from shortlist.checks import check_choice, whole
+from shortlist.device_arrays import DeviceArray, on_host
+from shortlist.errors import ShortlistError
 from shortlist.links import AnyLink, link_rows, rule_link
 from shortlist.packed import pack
-from shortlist.sets._blocks import Block, Scores
+from shortlist.sets._blocks import Block
 from shortlist.sets._bounds import betting_accepts, crc_budget, hoeffding_bentkus_budget
 from shortlist.sets._one_row import Labels, reaching, reaching_each
 from shortlist.sets._order import best_labels
-from shortlist.sets._rule import SetRule, members, number, unpack
-from shortlist.sets._targets import class_indices, label_matrix
+from shortlist.sets._rule import SetRule, members, number, share, unpack
+from shortlist.sets._targets import any_labels
 from shortlist.sets._walk import Steps, walk
 from shortlist.sets.risks import RISKS, Risk, find_risk
 
@@ -99,7 +98,7 @@ class RiskControl(SetRule):
             raise ShortlistError(f"give an alpha for each risk: {len(self._risks)} risks, alpha is {alpha!r}")
         self._levels = [number(one, "alpha") for one in levels]
         self.alpha = list(self._levels) if several else self._levels[0]
-        self.delta = None if delta is None else number(delta, "delta")
+        self.delta = None if delta is None else share(delta, "delta")
         self.link = rule_link(link)
         self.bound, self.per_label = bound, bool(per_label)
         self.max_size = None if max_size is None else whole(max_size, "max_size", 1)
@@ -116,10 +115,7 @@ class RiskControl(SetRule):
                 raise ShortlistError(f"alpha must be above 0 and below {top or 'the number of labels'}, got {level!r}")
         if self.method not in ("crc", "rcps", "ltt"):
             raise ShortlistError(f"method must be 'crc', 'rcps' or 'ltt', got {self.method!r}")
-        if self.bound not in _BOUNDS:
-            raise ShortlistError(f"bound must be one of {', '.join(map(repr, _BOUNDS))}, got {self.bound!r}")
-        if self.delta is not None and not 0 < self.delta < 1:
-            raise ShortlistError(f"delta must be between 0 and 1, both excluded, got {self.delta!r}")
+        check_choice(self.bound, "bound", _BOUNDS)
         if (self.delta is None) != (self.method == "crc"):
             raise ShortlistError(
                 "method 'crc' promises on average and has no delta; 'rcps' and 'ltt' hold with probability 1 - delta: "
@@ -192,7 +188,7 @@ class RiskControl(SetRule):
         self.threshold = None
 
     def learn(self, block: Block) -> None:
-        target = self._target_of(block)
+        target = any_labels(block)
         used = np.flatnonzero((target != -1).any(-1))
         self._has_unknown |= bool((target[used] == -1).any())
         linked = link_rows(block.scores, self.link, block.first_row)
@@ -210,16 +206,6 @@ class RiskControl(SetRule):
             _extend(self._entries, target if whole_block else target[used])
         self._rows += len(used)
 
-    def _target_of(self, block: Block) -> Any:
-        """The label matrix, where the scores are."""
-        if block.target is not None and block.target.ndim == 1:
-            row, label = class_indices(block)
-            target = np.full(block.scores.shape, -1, np.int8)
-            target[row] = 0
-            target[row, label] = 1
-            return beside(target, block.scores)
-        return beside(label_matrix(block), block.scores).astype(np.int8)
-
     def finish(self) -> None:
         if self._sparse:
             self._values, self._entries = [np.concatenate(self._values)], [np.concatenate(self._entries, axis=1)]
@@ -232,10 +218,6 @@ class RiskControl(SetRule):
             self.threshold = self._walked(values, entries)
         else:
             self.threshold = self._chosen_and_tested(values, entries)
-
-    def refine(self, scores: Scores) -> None:
-        if self.concern:
-            warnings.warn(self.concern, ShortlistWarning, stacklevel=4)  # whoever called fit
 
     def _bound_of(self, risk: Risk) -> float:
         return float(risk.bound or self.max_size or self.num_labels or 1)

@@ -7,11 +7,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.device_arrays import as_torch, beside
+from shortlist.checks import check_choice
+from shortlist.device_arrays import as_torch
 from shortlist.errors import ShortlistError
 from shortlist.links import SCALINGS, Link, ScaledLink, link_rows, raise_nan, usual_link
 from shortlist.sets._blocks import read_blocks
-from shortlist.sets._targets import class_indices, label_matrix
+from shortlist.sets._targets import any_labels
 
 _STEPS = 60  # of L-BFGS
 _RIDGE = 1e-3  # pulls scales to 1 and shifts to 0, against labels that few rows have
@@ -19,8 +20,7 @@ _MOST_POINTS = 20_000  # of an isotonic fit: more are averaged over this many qu
 
 
 def check_scaling(kind: Any) -> None:
-    if kind not in SCALINGS:
-        raise ShortlistError(f"scaling must be one of {', '.join(map(repr, SCALINGS))}, got {kind!r}")
+    check_choice(kind, "scaling", SCALINGS)
 
 
 def fit_scaling(
@@ -48,17 +48,7 @@ def fit_scaling(
     base = link or usual_link(single)
     if base == "none":
         raise ShortlistError("a scaling goes with softmax or sigmoid: with link='none' there are no probabilities")
-    matrices = []
-    for block in blocks:
-        if single:
-            matrix = np.full(block.scores.shape, -1, np.int8)
-            row, label = class_indices(block)
-            matrix[row] = 0
-            matrix[row, label] = 1
-        else:
-            matrix = label_matrix(block).astype(np.int8)
-        matrices.append(beside(matrix, block.scores))
-    rows, known = np.concatenate([block.scores for block in blocks]), np.concatenate(matrices)
+    rows, known = (np.concatenate(parts) for parts in zip(*((b.scores, any_labels(b)) for b in blocks), strict=True))
     if np.isnan(rows).any():
         raise_nan(rows, 0)
     if not (known == 1).any():

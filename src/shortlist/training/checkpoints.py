@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
+from shortlist.distributed import gathered
 from shortlist.objectives import Objective
 from shortlist.training.average import WeightAverage
 from shortlist.training.history import History, Record
@@ -97,20 +97,12 @@ class Kept:
         """In the middle of an epoch (counted from 0)."""
         assert self.run is not None
         device = self.fabric.device
-        own = {
-            "step": standing.step,
-            "total": standing.total,
-            "seen": standing.seen,
-            "seconds": standing.seconds,
-            "first": standing.first,
+        own = vars(standing) | {
             "draws": torch.get_rng_state(),
             "device_draws": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
             "objective": self.learner.objective.epoch_state(),
         }
-        everybodys: list[Any] = [own]
-        if self.fabric.world_size > 1:
-            everybodys = [None] * self.fabric.world_size
-            dist.all_gather_object(everybodys, own)
+        everybodys = gathered(own, self.fabric.world_size)
         if self.fabric.is_global_zero:
             state = {"epoch": epoch, "weights": self.learner.weights(), "processes": everybodys, **self._state()}
             self.run.save_part(state)

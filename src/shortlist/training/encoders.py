@@ -38,9 +38,7 @@ def encode(
     >>> found, found.encoder.name, found.encoder.size
     (Dataset('data': 2 examples, 48 features, one of 2 labels each), 'identity', (4, 4))
     """
-    network = build_backbone(
-        backbone.name, in_shape=dataset.in_shape, allow_import=allow_import, **backbone.options
-    )
+    network = build_backbone(backbone.name, in_shape=dataset.in_shape, allow_import=allow_import, **backbone.options)
     identity = ":".join([backbone.name, *(f"{key}={value}" for key, value in backbone.options.items())])
     seen = dataset.normalised_for(network)
     found = cached_features(seen, network, cache, identity=identity, batch_size=32, progress=progress, broken=broken)

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from shortlist.data import Dataset
+from shortlist.distributed import gathered
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.metrics.named import Metric, find_metric, usual_metrics, with_k
 from shortlist.objectives import Objective, default_monitor
@@ -108,8 +109,9 @@ def train(
     history, best_weights, warned = History(metric), None, False
 
     with ExitStack() as during:
-        during.enter_context(own_randomness(fabric.device))
-        during.enter_context(ended(progress))
+        # PyTorch's generators are the loop's inside, and the caller's again afterwards
+        during.enter_context(torch.random.fork_rng([fabric.device] if fabric.device.type == "cuda" else []))
+        during.callback(progress.end)
         during.enter_context(frozen(backbone, settings.optimizer.backbone_lr == 0))
         if train_set.has_sparse_inputs:
             learner.expect_sparse(train_set.in_features)
@@ -305,10 +307,8 @@ def gathered_features(fabric: Fabric, learner: Learner, dataset: Dataset, rows: 
     if fabric.world_size == 1:
         return features_of(learner, dataset, rows, context=fabric.autocast)
     share_buffers(learner.backbone)
-    parts: list[Any] = [None] * fabric.world_size
     mine = rows.tensor_split(fabric.world_size)[fabric.global_rank]
-    dist.all_gather_object(parts, features_of(learner, dataset, mine, context=fabric.autocast))
-    return torch.cat(parts)
+    return torch.cat(gathered(features_of(learner, dataset, mine, context=fabric.autocast), fabric.world_size))
 
 
 def share_buffers(backbone: nn.Module) -> None:
@@ -338,22 +338,6 @@ def make_fabric(settings: TrainSettings, folder: str | os.PathLike[str] | None =
         precision=settings.precision,
         loggers=make_loggers(settings.loggers, folder),
     )
-
-
-@contextmanager
-def own_randomness(device: torch.device) -> Iterator[None]:
-    """PyTorch's generators are the loop's inside, and the caller's again afterwards."""
-    with torch.random.fork_rng([device] if device.type == "cuda" else [], enabled=True):
-        yield
-
-
-@contextmanager
-def ended(progress: Progress) -> Iterator[None]:
-    """Whatever happens, progress is told that it is over."""
-    try:
-        yield
-    finally:
-        progress.end()
 
 
 @contextmanager

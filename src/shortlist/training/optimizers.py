@@ -38,9 +38,7 @@ def make_optimizer(
     return SGD(groups, lr=lr, momentum=momentum, nesterov=settings.name == "sgd-nesterov", fused=fused)
 
 
-def parameter_groups(
-    backbone: nn.Module, objective: nn.Module, settings: OptimizerSettings
-) -> list[dict[str, Any]]:
+def parameter_groups(backbone: nn.Module, objective: nn.Module, settings: OptimizerSettings) -> list[dict[str, Any]]:
     """The parameters by weight decay, and by ``speed``: what the learning rate is multiplied by.
 
     Weight decay is for what inputs are multiplied by: parameters of two and more dimensions. Left alone are

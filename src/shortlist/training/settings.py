@@ -50,12 +50,8 @@ class OptimizerSettings(ByName):
     lr: float = Field(
         default=OPTIMIZERS["sgd-nesterov"]["lr"], gt=0, description=f"learning rate; {own_values(OPTIMIZERS, 'lr')}"
     )
-    momentum: float | None = Field(
-        default=None, ge=0, lt=1, description=own_values(OPTIMIZERS, "momentum")
-    )
-    betas: tuple[float, float] | None = Field(
-        default=None, description=own_values(OPTIMIZERS, "betas")
-    )
+    momentum: float | None = Field(default=None, ge=0, lt=1, description=own_values(OPTIMIZERS, "momentum"))
+    betas: tuple[float, float] | None = Field(default=None, description=own_values(OPTIMIZERS, "betas"))
     decay: float | None = Field(
         default=None, ge=0, lt=1, description=f"of the mean of squared gradients; {own_values(OPTIMIZERS, 'decay')}"
     )

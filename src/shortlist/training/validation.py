@@ -7,10 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.distributed as dist
-from torch import Tensor
 
 from shortlist.data import Dataset
+from shortlist.distributed import gathered, world_size
 from shortlist.metrics.functional import label_propensities
 from shortlist.metrics.named import Metric
 from shortlist.metrics.streams import Stream, values_of
@@ -45,29 +44,19 @@ def validated(
             merged_over_processes if world > 1 else dict,
         )
     if rest:
-        scores = gathered_scores(scored.whole(), world)
+        scores = torch.cat(gathered(scored.whole(), world))
         values |= {one.name: one(scores, answers, link, propensities) for one in rest}
     return {one.name: values[one.name] for one in metrics}
 
 
 def merged_over_processes(streams: dict[str, Stream]) -> dict[str, Stream]:
     """What all processes have seen, in the order of their ranks; equal on every one of them."""
-    parts: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(parts, streams)
-    merged: dict[str, Stream] = parts[0]
-    for part in parts[1:]:
+    merged: dict[str, Stream]
+    merged, *others = gathered(streams, world_size(None))
+    for part in others:
         for name, stream in merged.items():
             stream.merge(part[name])
     return merged
-
-
-def gathered_scores(mine: Tensor, world: int) -> Tensor:
-    """The scores of all examples on every process, from each one's share: for metrics without a stream."""
-    if world == 1:
-        return mine
-    parts: list[Any] = [None] * world
-    dist.all_gather_object(parts, mine)
-    return torch.cat(parts)
 
 
 def _any_asks(metrics: Sequence[Metric]) -> bool:

@@ -10,8 +10,8 @@ from torch import Tensor
 from shortlist.device_arrays import as_array
 from shortlist.errors import ShortlistError
 from shortlist.links import link_tensor
-from shortlist.metrics._truth import Truth
-from shortlist.metrics.inputs import as_scores, as_tensor
+from shortlist.metrics._truth import scores_and_truth
+from shortlist.metrics.inputs import as_scores
 
 
 class Cut(NamedTuple):
@@ -52,9 +52,8 @@ def average_k_accuracy(
     >>> average_k_accuracy(scores, torch.tensor([1, 0]), k=1.5)  # three of six labels: 0.9, 0.6 and 0.3
     tensor(1.)
     """
-    shape = tuple(as_tensor(scores, "scores").shape)
-    values = link_tensor(as_scores(scores), link)
-    truth = Truth.of(target, shape, values.device)
+    values, truth = scores_and_truth(scores, target)
+    values = link_tensor(values, link)
     rows, labels = truth.single_labels()
     if threshold is not None or calibration is not None:
         cut = given_cut(k, calibration, threshold, link)

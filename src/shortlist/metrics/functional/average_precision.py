@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shortlist.checks import whole
+from shortlist.checks import check_choice, whole
 from shortlist.errors import ShortlistError
 from shortlist.links import link_tensor
 from shortlist.metrics._truth import label_matrix
-from shortlist.metrics.inputs import EMPTY, as_scores, as_tensor, check_choice
+from shortlist.metrics.inputs import EMPTY, as_scores
 
 AVERAGES = ("class", "sample")
 _BLOCK = 1 << 20  # scores sorted at a time: small enough for the cache, large enough to hide the overhead
@@ -100,9 +100,8 @@ def fill_empty(values: Tensor, known: Tensor, empty: str) -> Tensor:
 
 
 def linked_and_matrix(scores: Any, target: Any, link: str) -> tuple[Tensor, Tensor]:
-    shape = tuple(as_tensor(scores, "scores").shape)
     rows = as_scores(scores)
-    return link_tensor(rows, link), label_matrix(target, shape, rows.device)
+    return link_tensor(rows, link), label_matrix(target, tuple(scores.shape), rows.device)
 
 
 def check_options(average: str, empty: str, bins: int | None) -> None:

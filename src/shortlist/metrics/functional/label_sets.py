@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist.checks import check_choice, check_positive
 from shortlist.errors import ShortlistError
 from shortlist.labels.label_sets import LabelSets
 from shortlist.labels.votes import check_votes
 from shortlist.metrics._truth import Truth
-from shortlist.metrics.inputs import as_tensor, check_choice
+from shortlist.metrics.inputs import as_tensor
 
 F_AVERAGES = ("sample", "class", "all")
 F_EMPTY = ("skip", "zero", "one")
@@ -206,5 +207,4 @@ def f_values(hits: Tensor, predicted: Tensor, present: Tensor, beta: float, empt
 def check_f_options(beta: float, average: str, empty: str) -> None:
     check_choice(average, "average", F_AVERAGES)
     check_choice(empty, "empty", F_EMPTY)
-    if not 0 < beta < float("inf"):
-        raise ShortlistError(f"beta must be a positive finite number, got {beta!r}")
+    check_positive(beta, "beta")

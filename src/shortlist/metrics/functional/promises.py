@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shortlist.checks import check_number
 from shortlist.device_arrays import as_array, on_host
 from shortlist.errors import ShortlistError
 from shortlist.links import check_link, link_rows
@@ -77,8 +78,7 @@ def coverage_gap(sets: Any, target: Any, *, coverage: float = 0.9) -> Tensor:
 
 def gap_of(hits: Tensor, present: Tensor, coverage: float) -> Tensor:
     """`coverage_gap` of counts."""
-    if not 0 <= coverage <= 1:
-        raise ShortlistError(f"coverage must be between 0 and 1, got {coverage!r}")
+    check_number(coverage, 0, 1, "coverage must be between 0 and 1")
     return (hits.double() / present - coverage).abs().nanmean().float()
 
 

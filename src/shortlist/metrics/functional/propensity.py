@@ -11,8 +11,7 @@ from torch import Tensor
 
 from shortlist.checks import check_k
 from shortlist.errors import ShortlistError
-from shortlist.metrics._truth import Truth
-from shortlist.metrics.inputs import as_scores, as_tensor
+from shortlist.metrics._truth import Truth, scores_and_truth
 from shortlist.metrics.top import top_labels
 
 
@@ -64,11 +63,9 @@ def propensity_ndcg_at_k(scores: Any, target: Any, k: int, propensities: Any) ->
 
 def propensity_sums(scores: Any, target: Any, k: int, propensities: Any, discounted: bool) -> Tensor:
     """The gain of the k best labels and the largest one possible, each summed over rows: float64 (2,)."""
-    shape = tuple(as_tensor(scores, "scores").shape)
-    rows = as_scores(scores)
+    rows, truth = scores_and_truth(scores, target)
     k = check_k(k, rows.shape[-1], "the number of labels")
     worth = 1 / checked_propensities(propensities, rows.shape[1]).to(rows.device)
-    truth = Truth.of(target, shape, rows.device)
     labels = top_labels(rows, k, truth.unknown)
     number = torch.arange(len(labels), device=labels.device)[:, None]
     gain = truth.is_present(number, labels) * worth[labels]

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.checks import check_k
-from shortlist.metrics._truth import Truth
-from shortlist.metrics.inputs import EMPTY, as_scores, as_tensor, check_choice
+from shortlist.checks import check_choice, check_k
+from shortlist.metrics._truth import Truth, scores_and_truth
+from shortlist.metrics.inputs import EMPTY
 from shortlist.metrics.top import top_labels
 
 
@@ -96,10 +96,8 @@ def ndcg_rows(scores: Any, target: Any, k: int, empty: str) -> Tensor:
 
 def _hits(scores: Any, target: Any, k: int) -> tuple[Tensor, Tensor, Truth]:
     """Is the label at each of the first k ranks present (n, k); how many labels each row knows; the truth."""
-    shape = tuple(as_tensor(scores, "scores").shape)
-    scores = as_scores(scores)
+    scores, truth = scores_and_truth(scores, target)
     k = check_k(k, scores.shape[-1], "the number of labels")
-    truth = Truth.of(target, shape, scores.device)
     labels = top_labels(scores, k, truth.unknown)
     rows = torch.arange(len(labels), device=labels.device)[:, None]
     return truth.is_present(rows, labels), truth.known_per_row, truth

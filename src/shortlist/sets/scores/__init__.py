@@ -1,6 +1,6 @@
 """Nonconformity scores: how ill a label suits its row, one score per file. ``Conformal`` turns them into sets."""
 
-from shortlist.errors import ShortlistError
+from shortlist.checks import check_choice
 from shortlist.sets.scores.aps import Aps
 from shortlist.sets.scores.base import RankScore, Score, ValueScore
 from shortlist.sets.scores.lac import Lac
@@ -23,8 +23,7 @@ SCORES: dict[str, type[Score]] = {
 
 def make_score(name: str, penalty: float | None = None, free_rank: int = 5) -> Score:
     """The score of this name, with the options that it has."""
-    if name not in SCORES:
-        raise ShortlistError(f"score must be one of {', '.join(map(repr, SCORES))}, got {name!r}")
+    check_choice(name, "score", SCORES)
     if name == "raps":
         return Raps(free_rank=free_rank) if penalty is None else Raps(penalty, free_rank)
     if name == "saps":

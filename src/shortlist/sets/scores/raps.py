@@ -23,4 +23,3 @@ class Raps(Aps):
     def steps(self, labels: int) -> NDArray[np.float64]:
         beyond = np.arange(1, labels + 1) - min(self.free_rank, labels)
         return self.penalty * np.maximum(beyond, 0)
-
