@@ -288,8 +288,7 @@ def _applied(run: _Run, ufunc: Any, inputs: tuple[Any, ...], dtype: np.dtype[Any
 
 
 def _device(*arrays: Any) -> torch.device:
-    found: torch.device = next(x.tensor.device for x in arrays if isinstance(x, DeviceArray))
-    return found
+    return next(x.tensor.device for x in arrays if isinstance(x, DeviceArray))
 
 
 def _where(condition: Any, a: Any, b: Any) -> DeviceArray:

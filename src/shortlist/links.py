@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.checks import check_choice
 from shortlist.device_arrays import DeviceArray, as_given, as_torch, on_host
 from shortlist.errors import ShortlistError
 
@@ -96,7 +95,8 @@ def rule_link(link: Any) -> AnyLink:
 
 
 def check_link(link: str, name: str = "link") -> Link:
-    check_choice(link, name, LINKS)
+    if link not in LINKS:
+        raise ShortlistError(f"{name} must be one of {', '.join(map(repr, LINKS))}, got {link!r}")
     return link  # type: ignore[return-value]
 
 

@@ -1,11 +1,8 @@
 """A name and its options, as a config gives them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 def name_alone(value: Any) -> Any:
@@ -22,7 +19,7 @@ class Named(BaseModel):
     _name_alone = model_validator(mode="before")(name_alone)
 
     @classmethod
-    def of(cls, name: str, **options: Any) -> "Self":
+    def of(cls, name: str, **options: Any) -> Self:
         return cls.model_validate({"name": name, **options})
 
     @property

@@ -93,8 +93,7 @@ class Registry(UserDict[str, T]):
 
     def _checked(self, name: str, thing: Any) -> T:
         self._check(name, thing)
-        found: T = thing
-        return found
+        return thing
 
     def _is_callable(self, name: str, thing: Any) -> None:
         if not callable(thing):

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import warnings
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -46,9 +46,6 @@ from shortlist.training.learner import score, score_batches
 from shortlist.training.loop import train
 from shortlist.training.scored import KEPT_BYTES
 from shortlist.training.settings import TrainSettings
-
-if TYPE_CHECKING:
-    from typing import Self
 
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
 _SMALL = 64  # as many rows are scored at once, without making a data set of them
@@ -478,8 +475,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.is_multilabel_:
             linked = link_tensor(torch.from_numpy(self._scores(X)), self._link)
             return self.decision_.of(linked).numpy().astype(np.int64)
-        found: NDArray[Any] = self.classes_[self._scores(X).argmax(1)]
-        return found
+        return self.classes_[self._scores(X).argmax(1)]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities (N, L). For single labels each row sums to 1; with several, each label has its own (where the

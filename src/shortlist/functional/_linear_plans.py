@@ -48,8 +48,7 @@ class Plan:
 
     @property
     def reduction(self) -> str:
-        reduction: str = self.options.get("reduction", "mean")
-        return reduction
+        return self.options.get("reduction", "mean")
 
     @property
     def world(self) -> int:

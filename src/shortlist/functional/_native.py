@@ -93,8 +93,7 @@ _apply = super(torch.autograd.Function, Eager).apply
 def eager(call: Native, scores: Tensor, *tensors: Tensor | None) -> Tensor:
     """``Eager.apply`` without its part in Python, a tenth of a small call: it asks whether a transform is active, which
     is settled here, and unwraps tensors that a transform has left behind."""
-    out: Tensor = (Eager.apply if is_wrapped(scores) else _apply)(call, scores, *tensors)
-    return out
+    return (Eager.apply if is_wrapped(scores) else _apply)(call, scores, *tensors)
 
 
 class Traced(torch.autograd.Function):

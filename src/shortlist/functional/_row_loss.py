@@ -128,8 +128,7 @@ class RowLoss:
         run, own = self.kernel.run, self.kernel.own
         if scores.requires_grad and torch.is_grad_enabled():
             return eager(_Call(self, run, reduction, own, args[own:], scores.dtype), scores, None, *args[:own], target)
-        loss: Tensor = run(scores, (target,), None, *args[:own], reduction, 0, False, *args[own:])[0]
-        return loss
+        return run(scores, (target,), None, *args[:own], reduction, 0, False, *args[own:])[0]
 
     @property
     def name(self) -> str:
@@ -232,8 +231,7 @@ class RowLoss:
         world: int = 1,
     ) -> Tensor:
         if self.of == "batch":
-            reduced: Tensor = self.twin(scores, target, weight, reduction, *args, world=world)
-            return reduced
+            return self.twin(scores, target, weight, reduction, *args, world=world)
         losses, observed = self.twin(scores, target, *args)
         if self.spreads_nan:
             losses = spread_nan(losses, scores, observed)

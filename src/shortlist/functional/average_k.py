@@ -122,8 +122,7 @@ class _AverageK(Native):
         return self.k, self.alpha, self.mean, 1
 
     def forward(self, *tensors: Any) -> tuple[Tensor, ...]:
-        results: tuple[Tensor, ...] = ops.average_k(*tensors, *self.options())
-        return results
+        return ops.average_k(*tensors, *self.options())
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
         pairs = zip(kept, self.dtypes, strict=True)

@@ -92,8 +92,7 @@ class _Projection(Native):
         return (self.k,)
 
     def forward(self, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
-        results: tuple[Tensor, ...] = ops.lml(scores, k_rows, self.k)
-        return results
+        return ops.lml(scores, k_rows, self.k)
 
     def backward(
         self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor, k_rows: Tensor | None

@@ -30,8 +30,7 @@ def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -
     """Value and label of the k-th largest of scores + epsilon noise in each row (R, n); no gradient."""
     scores = scores.detach()
     if native_serves(scores):
-        values, indices = ops.kth_largest(scores, noise, epsilon, k)
-        return values, indices
+        return ops.kth_largest(scores, noise, epsilon, k)
     noisy = scores
     if noise is not None:  # a label that takes part keeps a finite score
         noisy = torch.add(scores, noise, alpha=epsilon).clamp(-huge(scores), huge(scores))

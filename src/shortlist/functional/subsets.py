@@ -71,8 +71,7 @@ def _marginals_twin(scores: Tensor, k: int) -> Tensor:
 def _sums_and_marginals(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """log sigma_k of each row, in float64, and its marginals: by the kernel, or as the twins have it."""
     if native_serves(scores) or triton_serves("subset_sums", scores, k):
-        found: tuple[Tensor, Tensor] = ops.subset_sums(scores, k, True)
-        return found
+        return ops.subset_sums(scores, k, True)
     held, dead, certain, is_nan = _held(scores, k)
     sums = swap_sums(held, k, 1.0, (1.0, 0.0))
     del held

@@ -139,8 +139,7 @@ def from_sets(
     if found.values is not None or found.rest != 0:
         if rest not in (None, found.rest):
             raise ShortlistError(f"the sets themselves say what the rest is, {found.rest}: rest={rest} was given")
-        stored: LabelMatrix = SparseLabels.of(found).to_dense().numpy()
-        return stored
+        return SparseLabels.of(found).to_dense().numpy()
     matrix = np.where(found.to_dense(), np.int8(1), np.int8(rest or 0))
     return matrix if device is None else torch.from_numpy(matrix).to(device)
 
@@ -202,8 +201,7 @@ def _chexpert_column(pd: Any, cells: Any, uncertain: Known, blank: Known) -> Lab
             f"column {cells.name!r} is {cells.tolist()[row]!r} in row {row}: allowed are 1 (positive), 0 (negative), "
             f"-1 (uncertain), and blank; if it is not a label, name the label columns with labels=[...]"
         )
-    labels: LabelMatrix = _recode(numbers, {1: "present", 0: "absent", -1: uncertain, _NAN: blank})
-    return labels
+    return _recode(numbers, {1: "present", 0: "absent", -1: uncertain, _NAN: blank})
 
 
 def _recode(x: Any, coding: Mapping[float, Known]) -> Any:

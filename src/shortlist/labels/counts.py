@@ -21,8 +21,7 @@ def present_pairs(target: Tensor | SparseLabels) -> tuple[Tensor, Tensor]:
     """Rows and labels of what is present in a label matrix, in order."""
     if isinstance(target, SparseLabels):
         return (target == 1).nonzero()
-    rows, labels = (target == 1).nonzero(as_tuple=True)
-    return rows, labels
+    return (target == 1).nonzero(as_tuple=True)
 
 
 def count_labels(target: Tensor | SparseLabels, num_labels: int) -> Tensor:

@@ -348,8 +348,7 @@ class LabelSets(WrittenSets):
         positions = inputs.as_positions(key, len(self))
         if positions.ndim == 0:
             sets = self.present
-            one: list[int] = sets.indices[sets.offsets[positions] : sets.offsets[positions + 1]].tolist()
-            return one
+            return sets.indices[sets.offsets[positions] : sets.offsets[positions + 1]].tolist()
         offsets = inputs.as_offsets(np.diff(self.offsets)[positions])
         # the j-th label of a chosen set stands j places after that set's old beginning
         shift = np.repeat(self.offsets[positions] - offsets[:-1], np.diff(offsets))

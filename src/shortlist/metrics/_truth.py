@@ -103,8 +103,7 @@ def label_matrix(target: Any, shape: tuple[int, ...], device: torch.device | str
         return _stored(target, shape, device).to_dense()
     target = _as_target(target).to(device)
     if not _is_index(target, shape):
-        matrix: Tensor = target.reshape(-1, shape[-1]).to(torch.int8)
-        return matrix
+        return target.reshape(-1, shape[-1]).to(torch.int8)
     truth = Truth.of(target, shape, device)
     matrix = torch.zeros(truth.num_rows, truth.num_labels, dtype=torch.int8, device=device)
     matrix.view(-1)[truth.present] = 1

@@ -6,7 +6,7 @@ rows are merged; ``look_again`` then gives what has to see every row once more, 
 
 from collections.abc import Callable, Iterable, Mapping
 from math import floor
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -21,9 +21,6 @@ from shortlist.metrics.functional.average_precision import average_precision, li
 from shortlist.metrics.functional.ranking import top_k_counts
 from shortlist.score_counts import Place, ScoreCounts, from_key, to_keys
 
-if TYPE_CHECKING:
-    from typing import Self
-
 _BLOCK = 1 << 20  # scores that are looked up at a time
 
 
@@ -33,7 +30,7 @@ class Stream:
     def update(self, scores: Tensor, target: Any) -> None:
         raise NotImplementedError
 
-    def merge(self, other: "Self") -> None:
+    def merge(self, other: Self) -> None:
         """Take in what another has seen."""
         raise NotImplementedError
 

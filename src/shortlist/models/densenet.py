@@ -92,8 +92,7 @@ class DenseNet(nn.Module):
 
     def maps(self, x: Tensor) -> Tensor:
         """The features before they are pooled: (images, out_features, height, width)."""
-        maps: Tensor = self.body(x)
-        return maps
+        return self.body(x)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.maps(x).mean((2, 3))

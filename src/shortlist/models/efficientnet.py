@@ -31,8 +31,7 @@ class _Conv(nn.Module):
         pads = [max(self.size - (n % self.stride or self.stride), 0) for n in (x.shape[3], x.shape[2])]
         if any(pads):
             x = F.pad(x, [part for pad in pads for part in (pad // 2, pad - pad // 2)])
-        y: Tensor = self.norm(self.conv(x))
-        return y
+        return self.norm(self.conv(x))
 
 
 class _Block(nn.Module):

@@ -58,8 +58,7 @@ class MLP(nn.Module):
         self.out_features = in_features
 
     def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = self.layers(x if x.is_sparse else x.flatten(1))
-        return features
+        return self.layers(x if x.is_sparse else x.flatten(1))
 
 
 def flat_size(in_shape: Sequence[int]) -> int:

@@ -85,8 +85,7 @@ class ResNet(nn.Module):
 
     def maps(self, x: Tensor) -> Tensor:
         """The features before they are pooled: (images, out_features, height, width)."""
-        maps: Tensor = self.blocks(self.stem(x))
-        return maps
+        return self.blocks(self.stem(x))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.maps(x).mean((2, 3))

@@ -62,9 +62,7 @@ class VGG16(nn.Module):
 
     def maps(self, x: Tensor) -> Tensor:
         """The last maps, 32 times smaller than the images."""
-        maps: Tensor = self.features(x)
-        return maps
+        return self.features(x)
 
     def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = self.classifier(F.adaptive_avg_pool2d(self.maps(x), 7).flatten(1))
-        return features
+        return self.classifier(F.adaptive_avg_pool2d(self.maps(x), 7).flatten(1))

@@ -60,8 +60,7 @@ class LinearLoss(nn.Module):
         sample_weight: Tensor | None = None,
     ) -> Tensor:
         if not self.training:
-            scores: Tensor = self.head(features)
-            return scores
+            return self.head(features)
         if target is None:
             raise ShortlistError(
                 "in training LinearLoss returns the loss and needs the target; .eval() makes it return scores"

@@ -39,8 +39,7 @@ class AverageK(Objective):
             average_k_loss(zeros, zeros, torch.tensor([0]), **asdict(self.config), sync=False)
 
     def forward(self, features: Tensor) -> Tensor:
-        scores: Tensor = self.head.sets(self.check_features(features))
-        return scores
+        return self.head.sets(self.check_features(features))
 
     def by_blocks(self, rows: int) -> bool:
         return 2 * rows * self.num_labels > LARGE_SCORES

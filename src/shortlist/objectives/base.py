@@ -205,8 +205,7 @@ class LinearObjective(Objective):
         self.head = SparseLinear(in_features, num_labels)
 
     def forward(self, features: Tensor) -> Tensor:
-        scores: Tensor = self.head(self.check_features(features))
-        return scores
+        return self.head(self.check_features(features))
 
     def loss_by_blocks(
         self, function: Callable[..., Tensor], features: Tensor, target: Tensor, **options: Any

@@ -69,8 +69,7 @@ class Curriculum(LinearObjective):
         scores = self(features)
         if self.training:
             self._fill(scores, target, index)
-        loss: Tensor = self.memory(scores, target, index)
-        return loss
+        return self.memory(scores, target, index)
 
     def _fill(self, scores: Tensor, target: Tensor, index: Tensor) -> None:
         assert self.memory is not None

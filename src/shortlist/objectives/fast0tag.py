@@ -56,8 +56,7 @@ class Fast0Tag(Objective):
             self.register_buffer("label_vectors", _read_vectors(self.config.vectors, num_labels, dim))
 
     def forward(self, features: Tensor) -> Tensor:
-        scores: Tensor = self.direction(self.check_features(features)) @ self.label_vectors.T
-        return scores
+        return self.direction(self.check_features(features)) @ self.label_vectors.T
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
         if self.config.vectors is not None:

@@ -52,8 +52,7 @@ class LatentNoise(Objective):
 
     def forward(self, features: Tensor) -> Tensor:
         self.check_features(features)
-        scores: Tensor = self.presence(features) if self.config.evaluate == "visual" else self.relevance(features)
-        return scores
+        return self.presence(features) if self.config.evaluate == "visual" else self.relevance(features)
 
     def relevance(self, features: Tensor) -> Tensor:
         """The log odds of y, from sums in log space: exact for scores of any size."""

@@ -70,7 +70,7 @@ class LossFunctionObjective(LinearObjective):
 
     def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
         self.check_options()
-        return type(self).function(scores, target, **self.options(), **self.weighing(target))
+        return type(self).function(scores, target, **self.options() | self.weighing(target))
 
     def by_blocks(self, rows: int) -> bool:
         large = rows * self.num_labels > LARGE_SCORES

@@ -53,8 +53,7 @@ class Role(LinearObjective):
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
         index = self.needed_index(index)
         assert self.role is not None
-        loss: Tensor = self.role(self(features), target, index)
-        return loss
+        return self.role(self(features), target, index)
 
     def after_step(self, lr: float) -> None:
         if self.role is not None:

@@ -123,8 +123,7 @@ def _scores_array(scores: Tensor, host: bool) -> Any:
 
 
 def _array(given: Any) -> NDArray[Any]:
-    array: NDArray[Any] = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
-    return array
+    return given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
 
 
 def _flat_groups(groups: Any, shape: tuple[int, ...]) -> NDArray[Any]:

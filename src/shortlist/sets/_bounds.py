@@ -69,8 +69,6 @@ def _entropy(mean: float, alpha: float) -> float:
 
 def _log_choose(n: int, k: NDArray[np.float64]) -> NDArray[np.float64]:
     def log_factorial(x: NDArray[np.float64]) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = torch.lgamma(torch.from_numpy(x + 1)).numpy()
-        return found
+        return torch.lgamma(torch.from_numpy(x + 1)).numpy()
 
-    result: NDArray[np.float64] = math.lgamma(n + 1) - log_factorial(k) - log_factorial(n - k)
-    return result
+    return math.lgamma(n + 1) - log_factorial(k) - log_factorial(n - k)

@@ -61,8 +61,7 @@ class Nonconformity:
         if isinstance(self.score, ValueScore):
             return self.score.below(self._linked(block), limit)
         if limit.shape[1] > 1:
-            inside: NDArray[np.bool_] = self.of_all(block) <= limit
-            return inside
+            return self.of_all(block) <= limit
         p = self._linked(block)
         found, going_on = self._below_first(p, block.scores, limit, FIRST)
         if len(going_on):

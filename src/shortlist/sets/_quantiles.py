@@ -44,9 +44,7 @@ class SortedScores:
         """The share of calibration rows, and of the new one, that score at least so much. ``new``: its weight."""
         below = np.searchsorted(self.values, scores)
         if self.reached is None or new is None:
-            result: NDArray[np.float64] = (len(self.values) - below + 1) / (len(self.values) + 1)
-            return result
+            return (len(self.values) - below + 1) / (len(self.values) + 1)
         reached = beside(np.concatenate([[0.0], self.reached]), scores)
         total = float(reached[-1]) + new
-        result = np.where(total > 0, (reached[-1] - reached[below] + new) / np.where(total > 0, total, 1.0), 1.0)
-        return result
+        return np.where(total > 0, (reached[-1] - reached[below] + new) / np.where(total > 0, total, 1.0), 1.0)

@@ -10,7 +10,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,6 @@ from shortlist.options import errors_at
 from shortlist.registry import Registry
 from shortlist.sets._blocks import BLOCK, Block, Scores, read_blocks, split_rows
 from shortlist.sets._one_row import Labels, is_one_row
-
-if TYPE_CHECKING:
-    from typing import Self
 
 _CLASSES: dict[str, type[SetRule]] = {}  # by what they are called in JSON
 

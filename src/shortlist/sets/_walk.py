@@ -92,8 +92,7 @@ def _running(what: NDArray[np.bool_], row: NDArray[np.int64]) -> NDArray[np.int6
     count = what.cumsum()
     begin = np.flatnonzero(_firsts(row))
     base = np.repeat(count[begin] - what[begin], np.diff(np.append(begin, len(row))))
-    result: NDArray[np.int64] = count - base
-    return result
+    return count - base
 
 
 def _chunks(values: NDArray[Any], inwards: bool, size: int) -> Iterator[NDArray[np.int64]]:

@@ -263,8 +263,7 @@ class RiskControl(SetRule):
                 return np.array([total <= budget])
             totals = total + part.change.cumsum()
             total = float(totals[-1])
-            accepted: NDArray[np.bool_] = totals[part.ends] <= budget
-            return accepted
+            return totals[part.ends] <= budget
 
         return accepts
 

@@ -30,8 +30,7 @@ class Learner(nn.Module):
         return self.objective.loss(self.features(inputs), target, index)
 
     def scores(self, inputs: Tensor) -> Tensor:
-        scores: Tensor = self.objective(self.features(inputs))
-        return scores
+        return self.objective(self.features(inputs))
 
     def features(self, inputs: Tensor, whole: bool = False) -> Tensor:
         """What the backbone makes of the inputs. Sparse ones stay so where it takes them, and their features, if the

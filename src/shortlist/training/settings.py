@@ -1,16 +1,13 @@
 """What the training loop reads, with every default: optimizers and their learning rates, schedules, batches, precision,
 devices, seed, when to stop."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from shortlist.errors import ShortlistError
 from shortlist.objectives.imbalance import Imbalance
 from shortlist.training.sections import ByName, Section, own_values
-
-if TYPE_CHECKING:
-    from typing import Self
 
 # several names; one may stand alone
 Names = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
@@ -212,7 +209,7 @@ class TrainSettings(Section):
     seed: int = Field(default=0, ge=0, description="the seed of everything that is drawn at random")
 
     @model_validator(mode="after")
-    def _warm_up_ends(self) -> "Self":
+    def _warm_up_ends(self) -> Self:
         check_warm_up(self)
         return self
 

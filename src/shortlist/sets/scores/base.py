@@ -25,8 +25,7 @@ class ValueScore(Score):
 
     def below(self, p: NDArray[Any], limit: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether each score is at most its ``limit`` (rows or 1, labels or 1)."""
-        inside: NDArray[np.bool_] = self.of_labels(p) <= limit
-        return inside
+        return self.of_labels(p) <= limit
 
 
 class RankScore(Score):

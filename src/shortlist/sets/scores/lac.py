@@ -18,8 +18,7 @@ class Lac(ValueScore):
         return -p[row, label].astype(np.float64)
 
     def below(self, p: NDArray[Any], limit: NDArray[np.float64]) -> NDArray[np.bool_]:
-        inside: NDArray[np.bool_] = p >= at_least(-limit, p.dtype.type)
-        return inside
+        return p >= at_least(-limit, p.dtype.type)
 
 
 def at_least(value: NDArray[np.float64], kind: Any) -> NDArray[Any]:

@@ -46,5 +46,4 @@ class Margin(ValueScore):
         """The largest p of another label than this one of each row."""
         rest = p[row]
         rest[np.arange(len(row)), label] = -np.inf
-        largest: NDArray[np.float64] = rest.max(-1).astype(np.float64)
-        return largest
+        return rest.max(-1).astype(np.float64)
