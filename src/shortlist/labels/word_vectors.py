@@ -23,7 +23,7 @@ def label_vectors(path: str | os.PathLike[str], names: Sequence[str]) -> Tensor:
     ...     label_vectors(f"{folder}/words.txt", ["Dog", "hot dog", "cat"])
     tensor([[1.0000, 0.0000], [0.5000, 1.0000], [0.0000, 0.0000]])
     """
-    words = [_words_of(name) for name in names]
+    words = [re.findall(r"[^\W_]+", name.lower()) for name in names]
     wanted = {word for name, parts in zip(names, words, strict=True) for word in (name, name.lower(), *parts)}
     dimensions, found = word_vectors(path, wanted)
     if names and not found:
@@ -75,10 +75,6 @@ def _are_numbers(texts: Sequence[str]) -> bool:
         return all(float(text) < float("inf") for text in texts)
     except ValueError:
         return False
-
-
-def _words_of(name: str) -> list[str]:
-    return re.findall(r"[^\W_]+", name.lower())
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -83,7 +83,8 @@ def _resnet(depth: int) -> Maker:
         in_shape: Sequence[int], *, stem: str | None = None, weights: str | None = None, fixed_norms: bool = False
     ) -> nn.Module:
         channels = _channels(f"resnet{depth}", in_shape)
-        resnet = ResNet(depth, stem=stem or _stem(in_shape), in_channels=channels, fixed_norms=fixed_norms)
+        stem = stem or ("small" if min(in_shape[-2:]) < 64 else "imagenet")
+        resnet = ResNet(depth, stem=stem, in_channels=channels, fixed_norms=fixed_norms)
         if weights is not None:
             load_weights(resnet, weights, resnet_names(resnet.state_dict()))
         return resnet
@@ -214,7 +215,3 @@ def _channels(name: str, in_shape: Sequence[int]) -> int:
             f"use 'identity' or 'mlp' for features"
         )
     return in_shape[0]
-
-
-def _stem(in_shape: Sequence[int]) -> str:
-    return "small" if min(in_shape[-2:]) < 64 else "imagenet"

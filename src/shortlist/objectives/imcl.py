@@ -218,7 +218,7 @@ class Imcl(LinearObjective):
 
     def _term(self, which: str, logistic: Tensor, rows: Tensor, by: Tensor) -> Tensor:
         """A term of the loss, times its weight, which is balanced anew at every refresh."""
-        term = reduce_over_rows(rows)
+        term = reduce_over_processes(rows, torch.ones_like(rows), "mean", world_size(None))
         weight = self.config.label_weight if which == "labels" else self.config.feature_weight
         if self.config.balance == "fixed":
             return weight * term
@@ -248,11 +248,6 @@ class Imcl(LinearObjective):
         for key in [key for key in state_dict if key.startswith((f"{prefix}dictionary.", f"{prefix}graph."))]:
             state_dict[f"{prefix}memory.{key.removeprefix(prefix)}"] = state_dict.pop(key)  # of before it had a name
         super()._load_from_state_dict(state_dict, prefix, *args)
-
-
-def reduce_over_rows(rows: Tensor) -> Tensor:
-    """The mean over the rows of all processes."""
-    return reduce_over_processes(rows, torch.ones_like(rows), "mean", world_size(None))
 
 
 def _check(config: Any) -> None:

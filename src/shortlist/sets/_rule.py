@@ -48,6 +48,7 @@ class SetRule:
     """
 
     num_labels: int | None = None  # known after fit
+    learns = False  # does it have to be fitted?
     needs_target = False  # does fit learn from the target too?
     needs: tuple[str, ...] = ()  # of the rows, in fit and predict: "groups", "weights"
     fitted_on: str | None = None  # what the data it was fitted on is called, where whoever fitted it says so
@@ -259,7 +260,7 @@ class SetRule:
     @property
     def is_fitted(self) -> bool:
         """Can the rule predict? A rule with nothing to learn always can."""
-        return True
+        return not self.learns or self._rows > 0
 
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         """Set sizes, and the labels of all sets one after the other, increasing within each."""

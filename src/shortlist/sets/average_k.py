@@ -69,6 +69,7 @@ class AverageK(SetRule):
     with a confidence of 95.0%, new sets have at most 3 labels on average, and never above 6; it costs 0.2 labels
     """
 
+    learns = True
     threshold: float  # in linked scores
     rank_error: int  # how many calibration scores may be on the wrong side, at most
 
@@ -92,10 +93,6 @@ class AverageK(SetRule):
         if self.confidence is not None and self.max_size is None:
             raise ShortlistError("a confidence needs a max_size: nothing bounds a mean size that a few rows can exceed")
         self.reset()
-
-    @property
-    def is_fitted(self) -> bool:
-        return self._rows > 0
 
     @property
     def hash_limit(self) -> int | None:

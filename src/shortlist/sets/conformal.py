@@ -89,7 +89,7 @@ class Conformal(SetRule):
     0.806
     """
 
-    needs_target = True
+    learns = needs_target = True
     _keeps_type = True
 
     def __init__(
@@ -136,10 +136,6 @@ class Conformal(SetRule):
         self.reset()
 
     # ---- what it needs and promises
-
-    @property
-    def is_fitted(self) -> bool:
-        return self._rows > 0
 
     @property
     def limits(self) -> NDArray[np.float64]:

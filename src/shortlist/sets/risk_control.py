@@ -75,7 +75,7 @@ class RiskControl(SetRule):
     0.08
     """
 
-    needs_target = True
+    learns = needs_target = True
     _keeps_type = True
     threshold: Any  # a number, an array with one for each label, or None where no threshold keeps the promise
 
@@ -129,10 +129,6 @@ class RiskControl(SetRule):
             raise ShortlistError("max_size goes with the risk 'false-positives' of whole sets")
 
     # ---- what it needs and promises
-
-    @property
-    def is_fitted(self) -> bool:
-        return self._rows > 0
 
     @property
     def levels(self) -> list[tuple[Risk, float]]:

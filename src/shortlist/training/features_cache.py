@@ -105,7 +105,9 @@ def _compute(
                 order = _by_length(dataset.inputs, index)
                 parts = [backbone(dataset.batch(rows)[0].to(device)) for rows in index[order].split(batch_size)]
                 found = torch.cat(parts).float().cpu()
-                _check_features(found, len(index))
+                if found.ndim != 2 or len(found) != len(index):
+                    shape = tuple(found.shape)
+                    raise ShortlistError(f"the backbone must return features ({len(index)}, D), got shape {shape}")
                 found = found[order.argsort()]
                 if broken:
                     found[[files[row] in broken for row in index.tolist()]] = torch.nan
@@ -127,11 +129,6 @@ def _by_length(inputs: Any, index: Tensor) -> Tensor:
 
 def _header(rows: int, columns: int) -> dict[str, Any]:
     return {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": (rows, columns)}
-
-
-def _check_features(found: Tensor, rows: int) -> None:
-    if found.ndim != 2 or found.shape[0] != rows:
-        raise ShortlistError(f"the backbone must return features ({rows}, D), got shape {tuple(found.shape)}")
 
 
 def _key(dataset: Dataset, backbone: nn.Module, identity: str) -> str:

@@ -115,7 +115,9 @@ def train(
         during.enter_context(frozen(backbone, settings.optimizer.backbone_lr == 0))
         if train_set.has_sparse_inputs:
             learner.expect_sparse(train_set.in_features)
-        optimizer = make_optimizer(backbone, objective, settings.optimizer, fused=can_be_fused(settings))
+        # a fused step scales the gradients of half precision back itself: too late for clipping
+        fused = settings.optimizer.clip is None or settings.precision != "16-mixed"
+        optimizer = make_optimizer(backbone, objective, settings.optimizer, fused=fused)
         # objectives keep their own buffers equal, and ROLE's table is too large to send with every batch
         buffers = [name for name, _ in learner.named_buffers()]
         DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(learner, buffers)
@@ -351,8 +353,3 @@ def frozen(backbone: nn.Module, still: bool) -> Iterator[None]:
     finally:
         for weight in trained:
             weight.requires_grad_(True)
-
-
-def can_be_fused(settings: TrainSettings) -> bool:
-    """A fused step scales the gradients of half precision back itself: too late for clipping."""
-    return settings.optimizer.clip is None or settings.precision != "16-mixed"

@@ -26,7 +26,8 @@ def validated(
     """The value of each metric against the data's ``answers``, the same on every process. Scores are held whole only
     where they are small and there is one process, or where a metric must be given all of them."""
     link = learner.objective.link
-    propensities = label_propensities(train_set.label_counts(), len(train_set)) if _any_asks(metrics) else None
+    asked = any(metric.asks_for("propensities") for metric in metrics)
+    propensities = label_propensities(train_set.label_counts(), len(train_set)) if asked else None
     world, rank = fabric.world_size, fabric.global_rank
     share = dataset.subset(torch.arange(len(dataset)).tensor_split(world)[rank]) if world > 1 else dataset
     compute = partial(score_batches, learner, share, context=fabric.autocast)
@@ -57,7 +58,3 @@ def merged_over_processes(streams: dict[str, Stream]) -> dict[str, Stream]:
         for name, stream in merged.items():
             stream.merge(part[name])
     return merged
-
-
-def _any_asks(metrics: Sequence[Metric]) -> bool:
-    return any(metric.asks_for("propensities") for metric in metrics)

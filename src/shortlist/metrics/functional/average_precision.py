@@ -135,13 +135,10 @@ def _block_average_precision(scores: Tensor, target: Tensor) -> Tensor:
     everything = _sorted(scores.masked_fill(unknown, float("inf")))  # at the end, an entry is below no other
 
     counts, slots = counts[:, None], torch.arange(present.shape[1], device=rows.device)
-    first_of_tie = slots.masked_fill(_same_as_previous(present), 0).cummax(1).values
+    same_as_previous = torch.nn.functional.pad(present[:, 1:] == present[:, :-1], (1, 0))
+    first_of_tie = slots.masked_fill(same_as_previous, 0).cummax(1).values
     precision = (counts - first_of_tie) / (known - torch.searchsorted(everything, present)).double()
     return precision.masked_fill(slots >= counts, 0.0).sum(1) / counts[:, 0]
-
-
-def _same_as_previous(values: Tensor) -> Tensor:
-    return torch.nn.functional.pad(values[:, 1:] == values[:, :-1], (1, 0))
 
 
 def _sorted(values: Tensor) -> Tensor:
