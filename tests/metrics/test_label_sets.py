@@ -152,7 +152,7 @@ def test_errors_say_what_is_missing_or_does_not_fit() -> None:
         set_coverage(sets, other)
     with pytest.raises(ValueError, match="average must be one of 'sample', 'class', 'all'"):
         SetFScore(average="macro")
-    with pytest.raises(ValueError, match="beta must be a positive finite number, got 0"):
+    with pytest.raises(ValueError, match=r"beta must be a positive finite number \(1e-15 to 1e15\), got 0"):
         SetFScore(beta=0)
     with pytest.raises(ValueError, match="this SetSize has no groups"):
         SetSize().by_group()
