@@ -21,7 +21,8 @@ def present_pairs(target: Tensor | SparseLabels) -> tuple[Tensor, Tensor]:
     """Rows and labels of what is present in a label matrix, in order."""
     if isinstance(target, SparseLabels):
         return (target == 1).nonzero()
-    return (target == 1).nonzero(as_tuple=True)
+    rows, labels = (target == 1).nonzero(as_tuple=True)
+    return rows, labels
 
 
 def count_labels(target: Tensor | SparseLabels, num_labels: int) -> Tensor:
