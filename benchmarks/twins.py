@@ -42,11 +42,13 @@ BEFORE = {
 class Launches(TorchDispatchMode):
     """Counts operations that a device would launch a kernel for, and the bytes that are alive at the same time."""
 
-    def __init__(self, given: Tensor) -> None:
+    def __init__(self, *given: Tensor) -> None:
         super().__init__()
         self.count = self.alive = self.peak = 0
-        storage = given.untyped_storage()
-        self._known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary({storage._cdata: storage})
+        storages = [tensor.untyped_storage() for tensor in given]
+        self._known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary(
+            {storage._cdata: storage for storage in storages}
+        )
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))

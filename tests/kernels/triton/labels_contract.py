@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from benchmarks.twins import Launches
 from torch import Tensor
 
 import shortlist as sl
@@ -365,3 +366,14 @@ def test_bytes_per_label(name: str, short: tuple[int, int], long: tuple[int, int
     rows = 2 * 32
     assert count.written == written * rows
     assert 0 <= count.read - (read + of_target) * rows <= 64  # the rest: numbers of rows
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="counted by operations, as on a GPU")
+@pytest.mark.parametrize("name", ["binary", "asymmetric", "lsep", "assume-negative", "expected-positive"])
+def test_memory_beyond_the_scores_is_that_of_the_gradient(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shortlist.device_flags.waits", lambda _: True)
+    s = torch.randn(8, 512).requires_grad_()
+    y = (s.detach() > 2).to(torch.int8) if name in MATRIX_LOSSES else torch.arange(8)
+    with Launches(s, y) as seen:
+        LOSSES[name](s, y).backward()
+    assert seen.peak <= 1.1 * s.numel() * s.element_size()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from benchmarks.twins import Launches
 from torch import Tensor
 
 import shortlist as sl
@@ -321,3 +322,13 @@ def test_a_row_is_read_once_or_twice_and_written_once(name: str, monkeypatch: py
         for family in FAMILIES:
             if hasattr(family, "shape_of"):
                 monkeypatch.setattr(family, "shape_of", lambda labels, *_, **__: Shape(16, 1, True))
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="counted by operations, as on a GPU")
+@pytest.mark.parametrize("name", ["smooth_topk_loss", "topk_hinge_loss", "truncated_entropy_loss", "lml_loss"])
+def test_memory_beyond_the_scores_is_that_of_the_gradient(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_flags, "waits", lambda _: True)
+    s, index = torch.randn(16, 512).requires_grad_(), torch.arange(16)
+    with Launches(s, index) as seen:
+        getattr(F, name)(s, index, 5).backward()
+    assert seen.peak <= 1.1 * s.numel() * s.element_size()
