@@ -19,6 +19,7 @@ from torch import Tensor
 import shortlist as sl
 from shortlist import device_flags, kernels
 from shortlist.errors import ShortlistError
+from shortlist.kernels import ops
 from shortlist.kernels.triton import (
     OFFERS,
     asymmetric,
@@ -366,6 +367,20 @@ def test_bytes_per_label(name: str, short: tuple[int, int], long: tuple[int, int
     rows = 2 * 32
     assert count.written == written * rows
     assert 0 <= count.read - (read + of_target) * rows <= 64  # the rest: numbers of rows
+
+
+@pytest.mark.parametrize("loss", [F.binary_loss, F.lsep_loss])
+def test_a_linear_loss_by_blocks_is_computed_by_the_kernels(loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, kernel_of = [], ops.triton_kernel
+    monkeypatch.setattr(ops, "triton_kernel", lambda name: (asked.append(name), kernel_of(name))[1])
+    features, weight = torch.randn(4, 5, requires_grad=True), torch.randn(LABELS, 5, requires_grad=True)
+    whole = loss(features @ weight.T, matrix())
+    expected = torch.autograd.grad(whole, (features, weight))
+    asked.clear()
+    value = F.linear_loss(loss, features, weight, matrix(), memory=300)
+    found = torch.autograd.grad(value, (features, weight))
+    assert asked.count("binary" if loss is F.binary_loss else "pair_rows") > 1
+    torch.testing.assert_close((value, found), (whole, expected), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.skipif(not INTERPRETED, reason="counted by operations, as on a GPU")
