@@ -39,9 +39,9 @@ _HOMES = {  # module -> its classes
     "shot_groups": ("ShotGroups",),
 }
 _HOME = {name: f"shortlist.metrics.{module}:{name}" for module, names in _HOMES.items() for name in names}
-_HOME |= METRIC_CLASSES  # of vertical rooms
+_HOME = dict(sorted(_HOME.items())) | METRIC_CLASSES  # those of vertical rooms last
 
-__all__ = ["functional", *sorted(_HOME)]
+__all__ = ["functional", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
