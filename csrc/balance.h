@@ -11,30 +11,39 @@ namespace SHORTLIST_ISA {
 
 constexpr int64_t kBlock = 4096;  // labels summed in the scores' own type before the sum moves on in double
 
-struct Moments {
-  double first = 0, second = 0, third = 0;
+struct Moments {  // sums of numbers, of their squares, ...; NaN where not asked for
+  double first = 0, second = NAN, third = NAN, fourth = NAN;
 };
 
-// x_j <- e^((x_j - pivot) * scale), in place; returns their sum and sum of squares. A pad or a label that takes no part
-// holds -inf and becomes 0.
-template <class T> Moments exponentials(T* x, int64_t n_padded, T pivot, T scale) {
+// x_j <- e^((x_j - pivot) * scale), in place; returns their sum, with Powers = 4 also those of their powers. A pad or a
+// label that takes no part holds -inf and becomes 0.
+template <int Powers = 1, class T> Moments exponentials(T* x, int64_t n_padded, T pivot, T scale) {
   constexpr int W = kWidth<T>;
-  Moments out;
+  double sum[4] = {};
   for (int64_t block = 0; block < n_padded; block += kBlock) {
     const int64_t end = block + kBlock < n_padded ? block + kBlock : n_padded;
-    Vec<T> one{}, two{};
+    Vec<T> one{}, two{}, three{}, four{};
     for (int64_t j = block; j < end; j += 2 * W) {
       const Vec<T> a = exp<T, false>((load(x + j) - pivot) * scale);
       const Vec<T> b = exp<T, false>((load(x + j + W) - pivot) * scale);
       store(x + j, a);
       store(x + j + W, b);
       one += a + b;
-      two += a * a + b * b;
+      if constexpr (Powers == 4) {
+        const Vec<T> aa = a * a, bb = b * b;
+        two += aa + bb;
+        three += aa * a + bb * b;
+        four += aa * aa + bb * bb;
+      }
     }
-    out.first += total<T>(one);
-    out.second += total<T>(two);
+    sum[0] += total<T>(one);
+    if constexpr (Powers == 4) {
+      sum[1] += total<T>(two);
+      sum[2] += total<T>(three);
+      sum[3] += total<T>(four);
+    }
   }
-  return out;
+  return Powers == 4 ? Moments{sum[0], sum[1], sum[2], sum[3]} : Moments{sum[0]};
 }
 
 inline int64_t padded_odds(int64_t k) { return (k + 31) / 32 * 32; }  // four vectors of double, of any instruction set
@@ -59,10 +68,10 @@ template <class T> double leave_odds(const Top<T>& top, double pivot, double sca
   return total<double>(sum);
 }
 
-// Sums of q, q^2, q^3 for q = a t/(1 + a t); q itself goes to `keep`, padded as a is, where it is asked for.
-template <bool Keep = false, class T> Moments shares(const T* a, int64_t n_padded, T t, T* keep = nullptr) {
+// Sums of q, q^2, q^3 for q = a t/(1 + a t).
+template <class T> Moments shares(const T* a, int64_t n_padded, T t) {
   constexpr int W = kWidth<T>;
-  Moments out;
+  Moments out{0, 0, 0};
   for (int64_t block = 0; block < n_padded; block += kBlock) {
     const int64_t end = block + kBlock < n_padded ? block + kBlock : n_padded;
     Vec<T> one{}, two{}, three{};
@@ -73,10 +82,6 @@ template <bool Keep = false, class T> Moments shares(const T* a, int64_t n_padde
       one += q + p;
       two += qq + pp;
       three += qq * q + pp * p;
-      if constexpr (Keep) {
-        store(keep + j, q);
-        store(keep + j + W, p);
-      }
     }
     out.first += total<T>(one);
     out.second += total<T>(two);
@@ -85,9 +90,22 @@ template <bool Keep = false, class T> Moments shares(const T* a, int64_t n_padde
   return out;
 }
 
+// The same from the moments of a alone, numbers up to 1: sum a^i t^i with changing signs. Of what is left out after four
+// terms, sum (a t)^5/(1 + a t), at least fourth^2/third t^5/(1 + t) is known to be there; `error` is what it can be more,
+// as a part of the sum.
+struct Series {
+  Moments m;
+  double known(double t) const { return m.fourth / m.third / (1 + t); }
+  double error(double t) const { return t * t * t * t * m.fourth * (1 - known(t)) / m.first; }
+  Moments at(double t) const {
+    return {t * (m.first - t * (m.second - t * (m.third - t * m.fourth * (1 - t * known(t))))),
+            t * t * (m.second - t * (2 * m.third - t * 3 * m.fourth)), t * t * t * (m.third - t * 3 * m.fourth)};
+  }
+};
+
 struct Balance {
-  double delta;      // the solution
-  double evaluated;  // where the kept shares were computed: delta less the last, small step
+  double delta;  // the solution
+  double x, w;
 };
 
 // x close to the solution, from the rest's first two moments alone: its sum replaced by x m1/(1 + x m2/m1). Where the top's
@@ -104,35 +122,40 @@ inline double rough_balance(Moments rest, const double* v, int64_t k, double sum
 }
 
 // Halley on f = log(sum rest) - log(sum top), safeguarded by the bracket it builds. The last step is at most
-// `tolerance`; the error left is about its cube.
-template <bool Keep = false, class T>
+// `tolerance`; the error left is about a sixth of its cube. Where the rest's moments say as much, no label is looked at;
+// where they say nearly as much, none in the first step.
+template <class T>
 Balance balance(const T* r, int64_t n_padded, Moments moments, const double* v, int64_t k, double sum_v, double gap,
-                double tolerance, T* keep = nullptr) {
+                double tolerance) {
   const double half = gap / 2;
   if (gap > 100) {  // so far apart that no denominator differs from 1
     const double delta = 0.5 * std::log(sum_v / moments.first);
-    if (Keep) shares<Keep>(r, n_padded, T(std::exp(delta - half)), keep);
-    return {delta, delta};
+    return {delta, std::exp(delta - half), std::exp(-delta - half)};
   }
-  const double both = std::exp(-gap);  // x w
+  const Series series{moments};
+  const double both = std::exp(-gap), left = tolerance * tolerance * tolerance / 6;  // both: x w
   double x = rough_balance(moments, v, k, sum_v, both), delta = std::log(x) + half;
   double low = -INFINITY, high = INFINITY;
   for (int step = 0; step < 60; ++step) {
-    const Moments out = shares(v, pairs_of_vectors(k), both / x), in = shares<Keep>(r, n_padded, T(x), keep);
+    const double error = series.error(x);
+    const bool known = error <= left, guess = !known && step == 0 && error < 1e-2;
+    const Moments out = shares(v, pairs_of_vectors(k), both / x);
+    const Moments in = known || guess ? series.at(x) : shares(r, n_padded, T(x));
     const double f = std::log(in.first / out.first);
-    (f > 0 ? high : low) = delta;
+    if (!guess) (f > 0 ? high : low) = delta;
     const double rise = 1 - in.second / in.first, fall = 1 - out.second / out.first, slope = rise + fall;
     const double bend = (1 - (3 * in.second - 2 * in.third) / in.first - rise * rise) -
                         (1 - (3 * out.second - 2 * out.third) / out.first - fall * fall);
     const double newton = -f / slope, curved = 1 + newton * bend / (2 * slope);
     double move = curved > 0.5 ? newton / curved : newton;
-    if (std::fabs(move) <= tolerance) return {delta + move, delta};
-    if (!(delta + move > low && delta + move < high)) move = 0.5 * (low + high) - delta;
-    if (!std::isfinite(move)) return {delta, delta};
+    const bool last = std::fabs(move) <= tolerance && !guess;
+    if (!last && !(delta + move > low && delta + move < high)) move = 0.5 * (low + high) - delta;
+    if (!std::isfinite(move)) break;
     delta += move;
-    x = std::exp(delta - half);
+    x *= std::fabs(move) < 1e-2 ? (12 + 6 * move + move * move) / (12 - 6 * move + move * move) : std::exp(move);
+    if (last) break;
   }
-  return {delta, delta};
+  return {delta, x, both / x};
 }
 
 }  // namespace SHORTLIST_ISA

@@ -14,12 +14,11 @@ template <> constexpr double kStep<double> = 1e-5;
 
 template <class T> struct Frame {
   T* r;              // padded: odds of the rest relative to the largest of them; 0 for the top
-  T* q;              // padded: the rest's probabilities at `evaluated`, or null
   double* v;         // odds of the top, relative to the smallest of them
   Top<T> top;        // k entries (fewer: every usable label is in it and there is nothing to solve)
   double high, low;  // s_[k], s_[k+1]
   int32_t next;      // the label of s_[k+1]
-  double gap, delta, evaluated;
+  double gap, delta, x, w;
   bool solved;       // there are more usable labels than k
   bool nan;
 
@@ -30,8 +29,8 @@ template <class T> struct Frame {
   }
 };
 
-template <bool Keep, class T> Frame<T> solve_frame(const T* s, int64_t n, int64_t k) {
-  static thread_local Scratch rows, kept, odds;
+template <class T> Frame<T> solve_frame(const T* s, int64_t n, int64_t k) {
+  static thread_local Scratch rows, odds;
   Frame<T> f{};
   Peaks<T> peaks;
   f.r = rows.get<T>(padded(n));
@@ -50,16 +49,16 @@ template <bool Keep, class T> Frame<T> solve_frame(const T* s, int64_t n, int64_
   f.v = odds.get<double>(padded_odds(k));
   const double sum_v = leave_odds(f.top, f.high, 1.0, f.v);
   for (int64_t i = 0; i < k; ++i) f.r[f.top.index[i]] = kMinusInf<T>;
-  const Moments moments = exponentials(f.r, padded(n), low, T(1));
-  f.q = Keep ? kept.get<T>(padded(n)) : nullptr;
-  const Balance b = balance<Keep>(f.r, padded(n), moments, f.v, k, sum_v, f.gap, kStep<T>, f.q);
+  const Moments moments = exponentials<4>(f.r, padded(n), low, T(1));
+  const Balance b = balance(f.r, padded(n), moments, f.v, k, sum_v, f.gap, kStep<T>);
   f.delta = b.delta;
-  f.evaluated = b.evaluated;
+  f.x = b.x;
+  f.w = b.w;
   return f;
 }
 
 template <class T> void lml_row(const T* s, int64_t n, int64_t k, T* p, double* frame) {
-  const Frame<T> f = solve_frame<true>(s, n, k);
+  const Frame<T> f = solve_frame(s, n, k);
   frame[0] = f.high;
   frame[1] = f.low;
   frame[2] = f.solved ? f.delta : kNaN<double>;  // NaN: nothing to differentiate
@@ -68,17 +67,14 @@ template <class T> void lml_row(const T* s, int64_t n, int64_t k, T* p, double* 
     for (int64_t j = 0; j < n; ++j) p[j] = s[j] > kMinusInf<T> ? T(1) : T(0);
     return;
   }
-  // From the probabilities q at the last evaluation to those one small step e further, without a division:
-  // p = q + q (1 - q) (e + e^2/2 - e^2 q), and e^3 is nothing.
   constexpr int W = kWidth<T>;
-  const T e = T(f.delta - f.evaluated), square = e * e, base = e + square / 2;
-  const auto moved = [&](Vec<T> q) { return q + (q - q * q) * (base - q * square); };
+  const T x = T(f.x);
+  const auto entering = [x](Vec<T> r) { return divided<T>(r * x, r * x + T(1)); };
   int64_t j = 0;
-  for (; j + W <= n; j += W) store(p + j, moved(load(f.q + j)));
-  if (j < n) store_part(p + j, moved(load(f.q + j)), n - j);
-  const double w = std::exp(-f.delta - f.gap / 2);
+  for (; j + W <= n; j += W) store(p + j, entering(load(f.r + j)));
+  if (j < n) store_part(p + j, entering(load(f.r + j)), n - j);
   for (int64_t i = 0; i < k; ++i)  // a label tied with the largest of the rest gets what that one got, to the last bit
-    p[f.top.index[i]] = double(f.top.value[i]) == f.low ? p[f.next] : T(1 / (1 + f.v[i] * w));
+    p[f.top.index[i]] = double(f.top.value[i]) == f.low ? p[f.next] : T(1 / (1 + f.v[i] * f.w));
 }
 
 // grad = h (g - (h.g)/sum h), h = p (1 - p). Where p > 1/2, 1 - p has lost digits: those few are taken from the scores.
@@ -100,9 +96,8 @@ void lml_backward_row(const T* s, const T* p, const double* frame, const T* g, i
     for (; j < end; j += W) {
       const bool whole = j + W <= n;
       const Vec<T> q = whole ? load(p + j) : load_part(p + j, n - j, T(0)), up = whole ? load(g + j) : load_part(g + j, n - j, T(0));
-      const Int<T> over = q > T(0.5);
-      const Vec<T> h = over ? Vec<T>{} : q - q * q;
-      for (unsigned m = bits<T>(over); m; m &= m - 1) large[count++] = int32_t(j + __builtin_ctz(m));
+      const Vec<T> h = q > T(0.5) ? Vec<T>{} : q - q * q;
+      for (unsigned m = bits_above<T>(q, splat(T(0.5))); m; m &= m - 1) large[count++] = int32_t(j + __builtin_ctz(m));
       sums += h;
       dots += h * up;
     }
@@ -130,7 +125,7 @@ void lml_backward_row(const T* s, const T* p, const double* frame, const T* g, i
 }
 
 template <class T> double lml_loss_row(const T* s, int64_t n, int64_t k, const Present& y, double weight, T* grad) {
-  const Frame<T> f = solve_frame<false>(s, n, k);
+  const Frame<T> f = solve_frame(s, n, k);
   if (f.nan) return kNaN<double>;
   if (!f.solved) {
     if (grad) fill(grad, n, T(0));
@@ -145,8 +140,8 @@ template <class T> double lml_loss_row(const T* s, int64_t n, int64_t k, const P
   if (!grad) return loss;
   // h / sum h with the common factor e^(-gap/2) taken out of both sides, so that saturated rows have no 0/0
   constexpr int W = kWidth<T>;
-  const T x = T(std::exp(f.delta - f.gap / 2)), rest = T(std::exp(f.delta));
-  const double w = std::exp(-f.delta - f.gap / 2), leave = std::exp(-f.delta);
+  const T x = T(f.x), rest = T(std::exp(f.delta));
+  const double leave = std::exp(-f.delta);
   double sum = 0;
   for (int64_t block = 0; block < padded(n); block += kBlock) {
     const int64_t end = block + kBlock < padded(n) ? block + kBlock : padded(n);
@@ -159,7 +154,7 @@ template <class T> double lml_loss_row(const T* s, int64_t n, int64_t k, const P
     sum += total<T>(lane);
   }
   for (int64_t i = 0; i < k; ++i) {
-    const double q = 1 + f.v[i] * w;
+    const double q = 1 + f.v[i] * f.w;
     f.v[i] = f.v[i] * leave / (q * q);
     sum += f.v[i];
   }

@@ -29,6 +29,24 @@ inline void gather(double* score, const int32_t* label, int64_t count, double fa
   }
 }
 
+// How many bars each score is above: few bars are compared with vectors of scores. score and above: padded.
+constexpr int64_t kFewBars = 64;
+
+inline void count_below(const Bars& b, const double* score, int64_t n, int64_t* above) {
+  constexpr int W = kWidth<double>;
+  for (int64_t j = 0; j < n; j += 2 * W) {
+    const Vec<double> s = load(score + j), t = load(score + j + W);
+    Int<double> first{}, second{};
+    for (int64_t k = 0; k < b.count; ++k) {
+      const Vec<double> bar = splat(b.ascend[k]);
+      first -= s > bar;
+      second -= t > bar;
+    }
+    std::memcpy(above + j, &first, sizeof first);
+    std::memcpy(above + j + W, &second, sizeof second);
+  }
+}
+
 // The ramp of every known label alone: their sum. grad: its slopes times `weight`, 0 for unknown labels.
 template <class T> double label_ramps(const LabelSides<T>& sides, int64_t n, double ramp, T weight, T* grad) {
   constexpr int W = kWidth<T>;
@@ -62,7 +80,7 @@ double rml_row(const LabelSides<T>& sides, int64_t n, const double* harmonic, co
   static thread_local Scratch scores, labels, bars, of, numbers, counts;
   const double most = 1 - o.ramp, far = 3 - o.ramp, centre = centre_of(sides, n);
   double loss = o.label_weight * label_ramps(sides, n, o.ramp, T(weight * o.label_weight), grad);
-  double* score = scores.get<double>(n);
+  double* score = scores.get<double>(padded(n));
   int32_t* known = labels.get<int32_t>(n);
   int64_t count = 0;
   for (int64_t j = 0; j < n; ++j) {
@@ -74,6 +92,7 @@ double rml_row(const LabelSides<T>& sides, int64_t n, const double* harmonic, co
     score[sides.present_label[i]] = summable(-double(sides.minus_present[i])) - centre;
     known[count++] = sides.present_label[i];
   }
+  fill(score + n, padded(n) - n, 0.0);
   gather(score, known, count, far);
 
   const int64_t present = sides.present;
@@ -83,7 +102,7 @@ double rml_row(const LabelSides<T>& sides, int64_t n, const double* harmonic, co
     bar[i] = {s - 1, int32_t(i)};
     bar[present + i] = {s - o.ramp, int32_t(present + i)};
   }
-  const Bars b = sort_bars(bar, 2 * present);
+  const Bars b = sort_bars(bar, 2 * present, 2 * present > kFewBars);
   // where each bar is, gaps that no pair bridges narrowed; sums of scores there; what buckets from here on are pushed
   double* at = numbers.get<double>(3 * (b.count + 2));
   double *sum = at + (b.count + 2), *push = sum + (b.count + 2);
@@ -95,14 +114,15 @@ double rml_row(const LabelSides<T>& sides, int64_t n, const double* harmonic, co
   fill(push, b.count + 2, 0.0);
   fill(from, b.count + 2, int64_t(0));
   fill(pushed, b.count + 2, int64_t(0));
-  int32_t* bucket = of.get<int32_t>(n);
+  int64_t* bucket = of.get<int64_t>(padded(n));  // of each label: how many bars it is above
   const int64_t absent = count - present;
-  for (int64_t i = 0; i < absent; ++i) {
-    const double s = score[known[i]];
-    const int32_t k = bucket[i] = b.below(s);
-    if (!k) continue;
+  if (b.count <= kFewBars) count_below(b, score, n, bucket);
+  else
+    for (int64_t i = 0; i < absent; ++i) bucket[known[i]] = b.below(score[known[i]]);
+  for (int64_t i = 0; i < absent; ++i) {  // what is above no bar goes to bucket 0, which nobody asks for
+    const int64_t k = bucket[known[i]], under = k ? k - 1 : 0;
     ++from[k];
-    sum[k] += at[k - 1] + lesser(s - b.ascend[k - 1], far);
+    sum[k] += at[under] + lesser(score[known[i]] - b.ascend[under], far);
   }
   for (int64_t k = b.count - 1; k >= 0; --k) {
     from[k] += from[k + 1];
@@ -130,7 +150,7 @@ double rml_row(const LabelSides<T>& sides, int64_t n, const double* harmonic, co
   }
   for (int64_t i = 0; i < absent; ++i) {
     const int32_t j = known[i];
-    if (bucket[i]) grad[j] = T(double(grad[j]) + weight * push[bucket[i]]);
+    grad[j] = T(double(grad[j]) + weight * push[bucket[j]]);  // push[0] is 0
   }
   return loss;
 }

@@ -105,7 +105,7 @@ template <class T> void select_by_peaks(const T* x, int64_t n_padded, int64_t k,
   const Vec<T> bar = splat(threshold);
   for (; j < n_padded && count <= kFewPass; j += 4 * W) {
     uint64_t hits = 0;
-    for (int q = 0; q < 4; ++q) hits |= uint64_t(bits<T>(load(x + j + q * W) > bar)) << (q * W);
+    for (int q = 0; q < 4; ++q) hits |= uint64_t(bits_above<T>(load(x + j + q * W), bar)) << (q * W);
     for (; hits; hits &= hits - 1) {
       const int64_t i = j + __builtin_ctzll(hits);
       value[count] = x[i];

@@ -59,6 +59,16 @@ template <class T> inline Vec<T> greater(Vec<T> a, Vec<T> b) {
 #endif
 }
 
+// The lesser of two, likewise.
+template <class T> inline Vec<T> lesser(Vec<T> a, Vec<T> b) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return (Vec<T>)_mm512_min_ps((__m512)a, (__m512)b);
+  else return (Vec<T>)_mm512_min_pd((__m512d)a, (__m512d)b);
+#else
+  return a < b ? a : b;
+#endif
+}
+
 // One bit per element of a comparison's result.
 template <class T> inline unsigned bits(Int<T> m) {
 #if defined(__AVX512F__)
@@ -78,6 +88,16 @@ template <class T> inline unsigned bits(Int<T> m) {
   unsigned out = 0;
   for (int i = 0; i < kWidth<T>; ++i) out |= unsigned(m[i] != 0) << i;
   return out;
+#endif
+}
+
+// One bit per element that is above the other vector's.
+template <class T> inline unsigned bits_above(Vec<T> a, Vec<T> b) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ);
+  else return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_GT_OQ);
+#else
+  return bits<T>(a > b);
 #endif
 }
 

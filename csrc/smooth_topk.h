@@ -5,6 +5,11 @@
 
 namespace SHORTLIST_ISA {
 
+// The rest's odds in place of their scores; with their powers' sums where the tilt asks for them.
+template <class T> Moments odds_moments(T* x, int64_t n, int64_t k, T pivot, T scale) {
+  return k > kPlainDegree ? exponentials<4>(x, padded(n), pivot, scale) : exponentials(x, padded(n), pivot, scale);
+}
+
 // One row of the smooth loss; grad may be null. Returns the loss; the gradient is multiplied by `weight`. chosen: the k + 1
 // largest, where they are known.
 template <class T>
@@ -38,7 +43,7 @@ double smooth_topk_row(const T* s, int64_t n, int64_t y, int64_t k, double tau, 
   const double sum_v = leave_odds(top, double(pivot), scale, v);
   x[y] = kMinusInf<T>;
   for (int64_t i = 0; i < k; ++i) x[top.index[i]] = kMinusInf<T>;
-  const Moments moments = exponentials(x, padded(n), pivot, T(scale));
+  const Moments moments = odds_moments(x, n, k, pivot, T(scale));
   Swap<T> swap(x, n, moments, v, k, sum_v);
   const double z = margin / tau + swap.log_S0_over_S1();
   if (grad) {
@@ -72,7 +77,7 @@ template <class T> double subset_row(const T* s, int64_t n, int64_t k, T* margin
   }
   double* v = odds.get<double>(padded_odds(k));
   const double sum_v = leave_odds(top, double(pivot), 1.0, v);
-  const Moments moments = exponentials(x, padded(n), pivot, T(1));
+  const Moments moments = odds_moments(x, n, k, pivot, T(1));
   Swap<T> swap(x, n, moments, v, k, sum_v);
   if (marginals) swap.marginals(1.0, false, top, marginals);
   return sum + swap.log_S0();

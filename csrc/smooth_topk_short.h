@@ -3,6 +3,7 @@
 // its labels. A row's result does not depend on the rows beside it.
 #pragma once
 
+#include "lanes.h"
 #include "log.h"
 #include "swap.h"
 #include "target.h"
@@ -11,124 +12,110 @@ namespace SHORTLIST_ISA {
 
 constexpr int64_t kShort = 256;  // labels; beyond, a row alone is as fast
 
+// The K largest of each row: values and labels, largest first, the lower label first among ties.
+template <int K, class T> struct Best {
+  Vec<T> value[K];
+  Int<T> label[K];
+
+  void insert(Vec<T> v, Int<T> j) {
+#pragma GCC unroll 8
+    for (int i = 0; i < K; ++i) {
+      const Int<T> above = v > value[i];
+      const Vec<T> high = greater<T>(v, value[i]);
+      const Int<T> moved = above ? label[i] : j;
+      v = lesser<T>(v, value[i]);
+      label[i] = above ? j : label[i];
+      value[i] = high;
+      j = moved;
+    }
+  }
+};
+
 // Rows first, first + 1, ... of one vector.
 template <int K, class T> void smooth_topk_vector(LossCall& call, int64_t first, double tau, double alpha) {
-  static thread_local Scratch scores, odds;
+  static thread_local Scratch scores;
   constexpr int W = kWidth<T>, D = kWidth<double>;
   const int64_t n = call.n, here = call.rows - first < W ? call.rows - first : W;
-  const T scale = T(1 / (double(K) * tau));
-  T* x = scores.get<T>(n * W);  // label by label: the score of each row
-  T* r = odds.get<T>(n * W);    // odds of the rest, -1 for the top; at the end the gradient
+  T* x = scores.get<T>(n * W);  // label by label: the score of each row, then its odds, at the end its gradient
+  const T* row[W];
   int64_t y[W];
   double weight[W];
   alignas(64) T own[W] = {};
+  Int<T> own_label;
   for (int l = 0; l < W; ++l) {
+    row[l] = row_of<const T>(call.scores, first + (l < here ? l : 0), n);
     y[l] = l < here ? index_of(call, first + l) : -1;
     weight[l] = y[l] < 0 ? 0.0 : weight_of(call, first + l);
-    if (!(weight[l] > 0)) {
-      for (int64_t j = 0; j < n; ++j) x[j * W + l] = 0;
-      continue;
-    }
-    const T* s = row_of<const T>(call.scores, first + l, n);
-    for (int64_t j = 0; j < n; ++j) x[j * W + l] = s[j];
-    own[l] = s[y[l]] > kMost<T> ? kMost<T> : s[y[l]];
-    x[y[l] * W + l] = kMinusInf<T>;
+    own[l] = y[l] < 0 ? T(0) : row[l][y[l]] > kMost<T> ? kMost<T> : row[l][y[l]];
+    own_label[l] = Whole<T>(y[l]);
   }
-  // the K largest of each row, and what is a NaN
-  Vec<T> best[K];
-  for (Vec<T>& one : best) one = splat(kMinusInf<T>);
-  Int<T> nan = load(own) != load(own);
+  rows_to_lanes<T>(row, n, x);
+  Best<K, T> best;
+  for (int i = 0; i < K; ++i) best.value[i] = splat(kMinusInf<T>), best.label[i] = Int<T>{};
+  Vec<T> sum{};  // NaN where an entry is one, or where the sum overflows and meets -inf
+  Int<T> label{};
   for (int64_t j = 0; j < n; ++j) {
     Vec<T> v = load(x + j * W);
-    nan |= v != v;
-    v = v > kMost<T> ? splat(kMost<T>) : v;
+    sum += v;
+    v = lesser<T>(v, splat(kMost<T>));
+    v = label == own_label ? splat(kMinusInf<T>) : v;
     store(x + j * W, v);
-#pragma GCC unroll 8
-    for (int i = 0; i < K; ++i) {
-      const Int<T> above = v > best[i];
-      const Vec<T> high = above ? v : best[i];
-      v = above ? best[i] : v;
-      best[i] = high;
-    }
+    best.insert(v, label);
+    label += 1;
   }
-  const Vec<T> pivot = best[K - 1];
-  Int<T> ties = Int<T>{} + Whole<T>(K);  // places left for labels that are tied with the pivot
-  for (int i = 0; i < K; ++i) ties += best[i] > pivot;
-  Vec<T> sum{};
-  for (int64_t j = 0; j < n; ++j) {
-    const Vec<T> v = load(x + j * W);
-    const Int<T> tied = (v == pivot) & (ties > 0), top = tied | (v > pivot);
-    ties += tied;
-    const Vec<T> e = exp<T>((v - pivot) * scale);
-    sum += top ? splat<T>(0) : e;
-    store(r + j * W, top ? splat<T>(-1) : e);
+  bool spoilt[W] = {};
+  for (unsigned m = bits<T>(sum != sum); m; m &= m - 1) {
+    const int l = __builtin_ctz(m);
+    for (int64_t j = 0; j < n; ++j) spoilt[l] |= row[l][j] != row[l][j];
   }
-  // in double from here on, D rows at a time
-  alignas(64) T inverse[W], in[K][W], coefficient[K][W], leaving[K][W];
-  double loss[W], step[W];
-  alignas(64) double part[2][K + 1][W], tilt[W], odd[K][W];
-  for (int l = 0; l < W; ++l) {
-    tilt[l] = 0;
-    for (int i = 0; i < K; ++i) odd[i][l] = (double(pivot[l]) - double(best[i][l])) / (double(K) * tau);
-  }
-  for (int d = 0; d < W; d += D) {
-    Vec<double> sum_v{};
-    for (int i = 0; i < K; ++i) {
-      const Vec<double> v = exp<double>(load(odd[i] + d));
-      store(odd[i] + d, v);
-      sum_v += v;
-    }
-    for (int l = d; l < d + D; ++l) {
-      tilt[l] = std::fmax(1.0, std::sqrt(double(sum[l]) / sum_v[l - d]));
-      inverse[l] = T(1 / tilt[l]);
-    }
-  }
-  // R = prod (1 + r t), even and odd labels apart
+  const Vec<T> pivot = best.value[K - 1];
+  alignas(64) Whole<T> top[K][W];
+  for (int i = 0; i < K; ++i) std::memcpy(top[i], &best.label[i], sizeof best.label[i]);
+  for (int i = 0; i < K; ++i)
+    for (int l = 0; l < W; ++l) x[top[i][l] * W + l] = kMinusInf<T>;
+  // odds of the rest, and R = prod (1 + r t), even and odd labels apart; of so few labels no coefficient needs a tilt
+  const Vec<T> scale = splat(T(1 / (double(K) * tau)));
   Vec<T> R[2][K + 1] = {};
   R[0][0] = R[1][0] = splat<T>(1);
-  const Vec<T> less = load(inverse);
   for (int64_t j = 0; j < n; j += 2)
     for (int p = 0; p < 2 && j + p < n; ++p) {
-      const Vec<T> e = load(r + (j + p) * W), scaled = e * less, entering = e > T(0) ? scaled : splat<T>(0);
-      store(r + (j + p) * W, e < T(0) ? e : entering);
+      const Vec<T> r = exp<T, false>((load(x + (j + p) * W) - pivot) * scale);
+      store(x + (j + p) * W, r);
 #pragma GCC unroll 8
-      for (int i = K; i > 0; --i) R[p][i] += entering * R[p][i - 1];
+      for (int i = K; i > 0; --i) R[p][i] += r * R[p][i - 1];
     }
+  // in double from here on, D rows at a time
+  alignas(64) T in[K][W], coefficient[K][W], leaving[K][W], odds[K][W], pivots[W], parts[2][K + 1][W];
+  alignas(64) double loss[W], step[W], shares[W];
+  store(pivots, pivot);
+  for (int i = 0; i < K; ++i) store(odds[i], best.value[i]);
   for (int p = 0; p < 2; ++p)
-    for (int i = 0; i <= K; ++i)
-      for (int l = 0; l < W; ++l) part[p][i][l] = double(R[p][i][l]);
+    for (int i = 0; i <= K; ++i) store(parts[p][i], R[p][i]);
+  for (int l = 0; l < W; ++l) shares[l] = l < here ? share_of(call, first + l, weight[l]) : 0.0;
   for (int d = 0; d < W; d += D) {
     Vec<double> rest[K + 1] = {}, V[K + 3] = {}, v[K];
     for (int p = 0; p <= K; ++p)
-      for (int q = 0; q <= K - p; ++q) rest[p + q] += load(part[0][p] + d) * load(part[1][q] + d);
-    const Vec<double> c = load(tilt + d);
+      for (int q = 0; q <= K - p; ++q) rest[p + q] += load_wide(parts[0][p] + d) * load_wide(parts[1][q] + d);
+    const Vec<double> high = load_wide(pivots + d);
     V[0] = splat(1.0);
     for (int i = 0; i < K; ++i) {
-      v[i] = load(odd[i] + d) * c;
+      v[i] = exp<double>((high - load_wide(odds[i] + d)) * (1 / (double(K) * tau)));
       for (int m = i + 1; m > 0; --m) V[m] += v[i] * V[m - 1];
     }
-    Vec<double> S0{}, S1{}, margin{}, share{};
+    Vec<double> S0{}, S1{};
     for (int i = 0; i <= K; ++i) S0 += V[i] * rest[i];
     for (int i = 0; i < K; ++i) S1 += V[i + 1] * rest[i];
-    for (int l = 0; l < D; ++l) {
-      margin[l] = alpha + (double(pivot[d + l]) - double(own[d + l])) / double(K);
-      share[l] = d + l < here ? share_of(call, first + d + l, weight[d + l]) : 0.0;
-    }
-    const Logistic<double> z(margin / tau + log<double>(S0 / S1 * c));
-    const Vec<double> push = share * z.sigmoid() / double(K), f0 = push / S0, f1 = push / S1;
-    for (int l = 0; l < D; ++l) {
-      loss[d + l] = tau * z.softplus()[l];
-      step[d + l] = push[l];
-    }
+    const Vec<double> margin = alpha + (high - load_wide(own + d)) / double(K);
+    const Logistic<double> z(margin / tau + log<double>(S0 / S1));
+    const Vec<double> push = load(shares + d) * z.sigmoid() / double(K), f0 = 1.0 / S0, f1 = 1.0 / S1;
+    store(loss + d, tau * z.softplus());
+    store(step + d, push);
     if (!call.grad) continue;
     Vec<double> leave[K];
     for (int i = 0; i < K; ++i) {
-      const Vec<double> enter = f0 * V[i + 1] - f1 * V[i + 2];
       leave[i] = f1 * rest[i] - f0 * rest[i + 1];
-      for (int l = 0; l < D; ++l) {
-        in[i][d + l] = T(enter[l]);
-        coefficient[i][d + l] = T(rest[i][l]);
-      }
+      store_narrow(in[i] + d, f0 * V[i + 1] - f1 * V[i + 2]);
+      store_narrow(coefficient[i] + d, rest[i]);
     }
     for (int a = 0; a < K; ++a) {
       Vec<double> others[K] = {}, out{};
@@ -137,38 +124,38 @@ template <int K, class T> void smooth_topk_vector(LossCall& call, int64_t first,
         if (i != a)
           for (int m = K - 1; m > 0; --m) others[m] += v[i] * others[m - 1];
       for (int m = 0; m < K; ++m) out += leave[m] * others[m];
-      out *= v[a];
-      for (int l = 0; l < D; ++l) leaving[a][d + l] = T(out[l]);
+      store_narrow(leaving[a] + d, out * v[a] * push);
     }
   }
+  T* grad[W];
+  for (int l = 0; l < W; ++l) grad[l] = row_of<T>(call.grad, first + l, n);
   if (call.grad) {
     Vec<T> w[K], b0[K];
     for (int i = 0; i < K; ++i) w[i] = load(in[i]), b0[i] = load(coefficient[i]);
+    alignas(64) T pushes[W];
+    for (int l = 0; l < W; ++l) pushes[l] = T(step[l]);
+    const Vec<T> push = load(pushes);
     for (int64_t j = 0; j < n; ++j) {
-      const Vec<T> e = load(r + j * W);
+      const Vec<T> r = load(x + j * W);
       Vec<T> b = b0[0], g = b * w[0];
 #pragma GCC unroll 8
       for (int i = 1; i < K; ++i) {
-        b = b0[i] - e * b;
+        b = b0[i] - r * b;
         g += b * w[i];
       }
-      g *= e;
-      if (bits<T>(e < T(0))) {
-        const Vec<T> v = load(x + j * W);
-        for (int i = 0; i < K; ++i) g = ((e < T(0)) & (v == best[i])) ? load(leaving[i]) : g;
-      }
-      store(r + j * W, g);
+      store(x + j * W, g * (r * push));
     }
+    lanes_to_rows<T>(x, n, here, grad);
   }
-  const unsigned bad = bits<T>(nan), few = bits<T>(pivot == kMinusInf<T>);  // few: fewer than k rivals
+  const unsigned few = bits<T>(pivot == kMinusInf<T>);  // fewer than k rivals
   for (int l = 0; l < here; ++l) {
-    T* grad = row_of<T>(call.grad, first + l, n);
-    const bool spoilt = bad >> l & 1, sure = few >> l & 1;
-    if (grad && weight[l] > 0 && !spoilt) {
-      for (int64_t j = 0; j < n; ++j) grad[j] = sure ? T(0) : r[j * W + l];
-      grad[y[l]] = sure ? T(0) : T(-step[l]);
+    const bool sure = few >> l & 1;
+    if (grad[l] && sure) fill(grad[l], n, T(0));
+    if (grad[l] && !sure && weight[l] > 0) {
+      for (int i = 0; i < K; ++i) grad[l][top[i][l]] = leaving[i][l];
+      grad[l][y[l]] = T(-step[l]);
     }
-    finish(call, first + l, spoilt ? kNaN<double> : sure ? 0.0 : loss[l], weight[l], grad);
+    finish(call, first + l, spoilt[l] ? kNaN<double> : sure ? 0.0 : loss[l], weight[l], grad[l]);
   }
 }
 

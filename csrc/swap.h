@@ -7,6 +7,7 @@
 #pragma once
 
 #include "balance.h"
+#include "lanes.h"
 
 namespace SHORTLIST_ISA {
 
@@ -101,61 +102,95 @@ template <int K, class T> void merge_few(const Vec<T>* lanes, double* out) {
   }
 }
 
-// out = a * b up to `degree`, four coefficients of a at a time. Those of a and b beyond `known` are 0, and so are the
-// kGap numbers before and after the degree + 1 that there may be.
-constexpr int64_t kGap = 3;
+// Room for a polynomial of this degree: whole vectors. Coefficients beyond the degree are numbers of no meaning, which
+// nothing up to the degree depends on.
+inline int64_t polynomial_room(int64_t degree) {
+  constexpr int64_t W = kWidth<double>;
+  return (degree + W) / W * W;
+}
 
-inline void multiply(const double* __restrict a, const double* __restrict b, int64_t known, int64_t degree,
-                     double* __restrict out) {
-  for (int64_t i = 0; i <= degree; ++i) out[i] = 0;
-  for (int64_t p = 0; p <= known; p += 4) {
-    const double a0 = a[p], a1 = a[p + 1], a2 = a[p + 2], a3 = a[p + 3];
-    double* __restrict to = out + p;
-    const int64_t last = known + kGap < degree - p ? known + kGap : degree - p;
-    for (int64_t q = 0; q <= last; ++q) to[q] += (a0 * b[q] + a1 * b[q - 1]) + (a2 * b[q - 2] + a3 * b[q - 3]);
+// A vector's numbers moved S places up, those of the vector before it moving in.
+template <int W, int S> struct Moved {
+  static constexpr int at(int l) { return W - S + l; }
+};
+template <int S = 0> inline void all_moved(Vec<double> before, Vec<double> here, Vec<double>* out) {
+  constexpr int W = kWidth<double>;
+  if constexpr (S < W) {
+    out[S] = picked<double>(before, here, Moved<W, S>());
+    all_moved<S + 1>(before, here, out);
+  }
+}
+
+// out = a * b up to `degree`, all with that room; coefficients of a and b beyond `known` are 0 (or, beyond `degree`, of
+// no meaning). Vector by vector of b, in registers in all the places that a vector of a can move it to.
+inline void multiply(const double* a, const double* b, int64_t known, int64_t degree, double* out) {
+  constexpr int64_t W = kWidth<double>;
+  const int64_t blocks = polynomial_room(degree) / W, filled = known / W + 1;
+  for (int64_t o = 0; o < blocks; ++o) store(out + o * W, Vec<double>{});
+  Vec<double> before{};
+  for (int64_t d = 0; d < blocks && d <= filled; ++d) {
+    const Vec<double> here = d < filled ? load(b + d * W) : Vec<double>{};
+    Vec<double> moved[W];
+    all_moved(before, here, moved);
+    before = here;
+    for (int64_t p = 0; p < filled && p + d < blocks; ++p) {
+      const double* from = a + p * W;
+      Vec<double> even{}, odd = load(out + (p + d) * W);
+#pragma GCC unroll 8
+      for (int64_t s = 0; s < W; s += 2) even += from[s] * moved[s], odd += from[s + 1] * moved[s + 1];
+      store(out + (p + d) * W, even + odd);
+    }
   }
 }
 
 // known: the degree that the lanes have reached
 template <class T> void merge_many(const Vec<T>* lanes, int64_t known, int64_t degree, double* out) {
-  constexpr int W = kWidth<T>;
+  constexpr int W = kWidth<T>, D = kWidth<double>;
   static thread_local Scratch memory, half_lanes;
-  const int64_t size = degree + 1, stride = size + kGap;
+  const int64_t room = polynomial_room(degree);
   const auto grown = [degree](int64_t d) { return 2 * d < degree ? 2 * d : degree; };
-  double* from = memory.get<double>(2 * stride * W + kGap) + kGap;
-  double* to = from + stride * W;
-  for (int64_t i = 0; i < kGap; ++i) from[i - kGap] = 0;
-  for (int64_t l = 0; l < 2 * W; ++l)
-    for (int64_t i = size; i < stride; ++i) from[l * stride + i] = 0;
-  int lanes_left = W;
-  if constexpr (W == 2 * kWidth<double>) {  // float lanes: the first product for all of them side by side
-    constexpr int H = kWidth<double>;
-    Vec<double>* low = half_lanes.get<Vec<double>>(3 * size);
-    Vec<double>*high = low + size, *both = high + size;
-    for (int64_t i = 0; i < size; ++i) both[i] = Vec<double>{};
-    for (int64_t i = 0; i <= known; ++i)
-      for (int l = 0; l < H; ++l) low[i][l] = double(lanes[i][l]), high[i][l] = double(lanes[i][l + H]);
-    for (int64_t p = 0; p <= known; ++p) {
-      const int64_t last = known < degree - p ? known : degree - p;
-      for (int64_t q = 0; q <= last; ++q) both[p + q] += low[p] * high[q];
+  double *from = memory.get<double>(2 * room * W), *to = from + room * W;
+  const auto take = [&](int64_t i, const double* one) {  // coefficient i of D polynomials
+    for (int l = 0; l < D; ++l) from[l * room + i] = one[l];
+  };
+  const double none[D] = {};
+  if constexpr (W == 2 * D) {  // float lanes: the first product side by side, four coefficients at a time
+    const int64_t size = degree + 4;
+    Vec<double>* low = half_lanes.get<Vec<double>>(3 * size + 3);
+    Vec<double>*high = low + size + 3, *both = high + size;  // three zeros stand before high, and behind what is known
+    for (int64_t i = 0; i < size; ++i) low[i] = high[i] = both[i] = Vec<double>{};
+    for (int64_t i = 1; i <= 3; ++i) high[-i] = Vec<double>{};
+    for (int64_t i = 0; i <= known; ++i) {
+      const T* one = reinterpret_cast<const T*>(lanes + i);
+      low[i] = load_wide(one);
+      high[i] = load_wide(one + D);
+    }
+    for (int64_t p = 0; p <= known; p += 4) {
+      const Vec<double> a0 = low[p], a1 = low[p + 1], a2 = low[p + 2], a3 = low[p + 3];
+      Vec<double> b1 = high[-1], b2 = high[-2], b3 = high[-3];
+      const int64_t last = known + 3 < degree - p ? known + 3 : degree - p;
+      for (int64_t q = 0; q <= last; ++q) {
+        const Vec<double> b0 = high[q];
+        both[p + q] += (a0 * b0 + a1 * b1) + (a2 * b2 + a3 * b3);
+        b3 = b2;
+        b2 = b1;
+        b1 = b0;
+      }
     }
     known = grown(known);
-    for (int64_t i = 0; i < size; ++i)
-      for (int l = 0; l < H; ++l) from[l * stride + i] = both[i][l];
-    lanes_left = H;
+    for (int64_t i = 0; i <= degree; ++i) take(i, reinterpret_cast<const double*>(both + i));
   } else {
-    for (int64_t i = 0; i < size; ++i)
-      for (int l = 0; l < W; ++l) from[l * stride + i] = double(lanes[i][l]);
+    for (int64_t i = 0; i <= degree; ++i) take(i, reinterpret_cast<const double*>(lanes + i));
   }
-  for (int width = lanes_left / 2; width > 1; width /= 2) {
-    for (int l = 0; l < width; ++l)
-      multiply(from + l * stride, from + (l + width) * stride, known, degree, to + l * stride);
+  for (int64_t i = degree + 1; i < room; ++i) take(i, none);
+  for (int width = D / 2; width > 0; width /= 2) {
+    for (int l = 0; l < width; ++l) multiply(from + l * room, from + (l + width) * room, known, degree, to + l * room);
     known = grown(known);
     double* swap = from;
     from = to;
     to = swap;
   }
-  multiply(from, from + stride, known, degree, out);
+  for (int64_t i = 0; i <= degree; ++i) out[i] = from[i];
 }
 
 template <int K, class T> void elementary_fixed(const T* x, int64_t n_padded, double* out) {
@@ -189,14 +224,14 @@ template <bool Normalized, class T> void elementary(const T* x, int64_t n_padded
   static thread_local Scratch pieces;
   elementary_block<Normalized>(x, n_padded < block ? n_padded : block, degree, out);
   if (n_padded <= block) return;
-  const int64_t size = degree + 1;
-  double* whole = pieces.get<double>(2 * size + 3 * kGap) + kGap;  // gap, whole, gap, piece, gap
-  double* piece = whole + size + kGap;
-  for (int64_t i = 0; i < kGap; ++i) whole[i - kGap] = whole[size + i] = piece[size + i] = 0;
+  const int64_t size = degree + 1, room = polynomial_room(degree);
+  double *whole = pieces.get<double>(3 * room), *piece = whole + room, *product = piece + room;
+  fill(whole, 2 * room, 0.0);
   for (int64_t j = block; j < n_padded; j += block) {
     for (int64_t i = 0; i < size; ++i) whole[i] = out[i];
     elementary_block<Normalized>(x + j, n_padded - j < block ? n_padded - j : block, degree, piece);
-    multiply(whole, piece, degree, degree, out);
+    multiply(whole, piece, degree, degree, product);
+    for (int64_t i = 0; i < size; ++i) out[i] = product[i];
   }
 }
 
@@ -428,7 +463,7 @@ template <class T> class Swap {
     R_.degree = k;
     if (x_moments.first > 0) {
       c_ = k <= kPlainDegree ? std::fmax(1.0, std::sqrt(x_moments.first / sum_v))
-                             : std::exp(-balance(x, padded(n), x_moments, v, k, sum_v, 0.0, 0.3).delta);
+                             : 1 / balance(x, padded(n), x_moments, v, k, sum_v, 0.0, 0.3).x;
       c_ = std::fmin(std::fmax(c_, 1e-30), 1e30);  // any tilt is exact; this one keeps 1/c in float's range
     } else if (k > kPlainDegree) {
       c_ = 1 / sum_v;  // nobody can enter: about one is let go, so that the coefficients 0 and 1 are of size 1
@@ -476,12 +511,12 @@ template <class T> class Swap {
     static thread_local Scratch values, indices, coefficients;
     constexpr int W = kWidth<T>;
     int64_t count = 0;
-    for (int64_t j = 0; j < padded(n_); j += W) count += __builtin_popcount(bits<T>(load(x_ + j) > T(1)));
+    for (int64_t j = 0; j < padded(n_); j += W) count += __builtin_popcount(bits_above<T>(load(x_ + j), splat<T>(1)));
     likely_value_ = values.get<double>(padded_odds(count));
     likely_index_ = indices.get<int32_t>(count);
     likely_count_ = 0;
     for (int64_t j = 0; count && j < padded(n_); j += W)
-      for (unsigned m = bits<T>(load(x_ + j) > T(1)); m; m &= m - 1) {
+      for (unsigned m = bits_above<T>(load(x_ + j), splat<T>(1)); m; m &= m - 1) {
         const int64_t i = j + __builtin_ctz(m);
         likely_value_[likely_count_] = double(x_[i]);
         likely_index_[likely_count_++] = int32_t(i);

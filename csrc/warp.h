@@ -58,8 +58,9 @@ struct Bars {
   }
 };
 
-// bar: count of them, in any order; sorted in place. Lives until the next call on this thread.
-inline Bars sort_bars(Ranked* bar, int64_t count) {
+// bar: count of them, in any order; sorted in place. with_cells: scores will be looked up one by one. Lives until the next
+// call on this thread.
+inline Bars sort_bars(Ranked* bar, int64_t count, bool with_cells = true) {
   static thread_local Scratch ascend, cells;
   Bars b;
   b.bar = bar;
@@ -67,6 +68,7 @@ inline Bars sort_bars(Ranked* bar, int64_t count) {
   sort_ranked(bar, count);
   b.ascend = ascend.get<double>(count);
   for (int64_t i = 0; i < count; ++i) b.ascend[i] = bar[count - 1 - i].value;
+  if (!with_cells) return b;
   b.cells = 4 * count + 256;  // most hold no bar, and need no search
   const double span = b.ascend[count - 1] - b.ascend[0];
   b.per_unit = span > 0 && double(b.cells) / span < INFINITY ? double(b.cells) / span : 0.0;
