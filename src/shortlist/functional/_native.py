@@ -1,5 +1,6 @@
 """Autograd for functions of rows that a kernel computes: one pair of functions, for losses and layers alike."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -87,13 +88,14 @@ class Eager(torch.autograd.Function):
         return None, *gradients, *[None] * (count - len(gradients))
 
 
-_apply = super(torch.autograd.Function, Eager).apply
+# ``Eager.apply`` without its part in Python, a tenth of a small call: it asks whether a transform is active, and
+# unwraps tensors that one has left behind. For calls in which neither is so.
+apply_eager: Callable[..., Tensor] = super(torch.autograd.Function, Eager).apply
 
 
 def eager(call: Native, scores: Tensor, *tensors: Tensor | None) -> Tensor:
-    """``Eager.apply`` without its part in Python, a tenth of a small call: it asks whether a transform is active, which
-    is settled here, and unwraps tensors that a transform has left behind."""
-    return (Eager.apply if is_wrapped(scores) else _apply)(call, scores, *tensors)
+    """The same for scores that a transform may have left behind."""
+    return (Eager.apply if is_wrapped(scores) else apply_eager)(call, scores, *tensors)
 
 
 class Traced(torch.autograd.Function):

@@ -28,7 +28,7 @@ from shortlist.checks import (
 from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._native import Native, Traced, can_be_lean, eager
+from shortlist.functional._native import Native, Traced, apply_eager, can_be_lean, eager
 from shortlist.functional._targets import Counted, Reader
 from shortlist.functional.reduction import NotedMean, reduce_over_processes, spread_nan
 from shortlist.kernels import native_serves, ops, triton_serves
@@ -127,7 +127,8 @@ class RowLoss:
         assert self.kernel is not None
         run, own = self.kernel.run, self.kernel.own
         if scores.requires_grad and torch.is_grad_enabled():
-            return eager(_Call(self, run, reduction, own, args[own:], scores.dtype), scores, None, *args[:own], target)
+            call = _Call(self, run, reduction, own, args[own:], scores.dtype)
+            return apply_eager(call, scores, None, *args[:own], target)
         return run(scores, (target,), None, *args[:own], reduction, 0, False, *args[own:])[0]
 
     @property

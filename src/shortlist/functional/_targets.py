@@ -32,7 +32,7 @@ def is_plain(read: Reader, scores: Tensor, target: Any) -> bool:
         return False
     if target.ndim == 1:
         of_rows = read is indices or read is indices_or_matrix
-        return of_rows and target.dtype == torch.int64 and len(target) == len(scores)
+        return of_rows and target.dtype == torch.int64 and target.shape[0] == scores.shape[0]
     of_labels = read is label_matrix or (read is indices_or_matrix and not target.is_floating_point())
     return of_labels and target.dtype in ops.LABEL_TYPES and target.shape == scores.shape
 

@@ -48,11 +48,7 @@ class Kernel(NamedTuple):
     op: Callable[..., Any]
     name: str
     own: int = 0  # of a loss: how many of its arguments are tensors of its own
-
-    @property
-    def native(self) -> bool:
-        """Whether there is one for CPUs; every kernel is there for GPUs, or not yet."""
-        return hasattr(native, self.name)
+    native: bool = True  # there is one for CPUs; every kernel is there for GPUs, or not yet
 
     def __call__(self, *args: Any) -> Any:
         return self.op(*args) if traced() else self.run(*args)
@@ -107,14 +103,14 @@ def gradient_memory(memory: Tensor | None) -> Iterator[None]:
 
 
 def _gradient_like(scores: Tensor) -> Tensor:
-    memory, _lent.memory = _lent.memory, None  # a second loss has memory of its own
-    if memory is None or memory.dtype != scores.dtype or memory.numel() < scores.numel():
-        return _like(scores)
+    """Memory for the gradient of contiguous scores in a type that native kernels take."""
+    memory = _lent.memory
+    if memory is None:
+        return torch.empty_like(scores)
+    _lent.memory = None  # a second loss has memory of its own
+    if memory.dtype != scores.dtype or memory.numel() < scores.numel():
+        return torch.empty_like(scores)
     return memory[: scores.numel()].view(scores.shape)
-
-
-def _address(tensor: Tensor | None) -> int:
-    return 0 if tensor is None else tensor.data_ptr()
 
 
 def _loss_outputs(scores: Tensor, reduction: str, groups: int, with_grad: bool) -> tuple[Tensor, Tensor | None]:
@@ -155,7 +151,7 @@ def _define(schema: str, run: Callable[..., Any], fake: Callable[..., Any]) -> K
     op: Callable[..., Any] = getattr(torch.ops.shortlist, name).default
     torch.library.register_fake(f"shortlist::{name}", fake, lib=_library)
     torch.library.register_vmap(f"shortlist::{name}", batch, lib=_library)
-    return Kernel(run, op, name)
+    return Kernel(run, op, name, native=hasattr(native, name))
 
 
 def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
@@ -176,7 +172,7 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
             weight = weight.contiguous()
         if extra:
             own = None if args[0] is None else args[0].contiguous()
-            values.append(_address(own))
+            values.append(0 if own is None else own.data_ptr())
         if groups or reduction == "none":
             loss, _ = _loss_outputs(scores, reduction, groups, False)
         else:  # the same in less time
@@ -223,7 +219,7 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
         return loss, scores.new_empty((groups, 0)) if grad is None else grad, scale
 
     schema = f"{name}({', '.join(arguments)}) -> (Tensor, Tensor, Tensor)"
-    return Kernel(run, _define(schema, traceable, outputs).op, name, extra)
+    return _define(schema, traceable, outputs)._replace(run=run, own=extra)
 
 
 def _scale(scores: Tensor, groups: int) -> Tensor:
@@ -272,7 +268,7 @@ def _run(name: str, arguments: Sequence[Any], outputs: Sequence[Tensor]) -> Any:
         rows,
         n,
         torch.get_num_threads(),
-        *[_address(value) if value is None or isinstance(value, Tensor) else value for value in held],
+        *[value.data_ptr() if isinstance(value, Tensor) else 0 if value is None else value for value in held],
         *[output.data_ptr() for output in outputs],
     )
 
