@@ -102,6 +102,10 @@ def cases(quick: bool = False) -> list[Case]:
             found.append(SpeedCase(GROUP, name, shape, None, partial(step, shape), BCE, reference, goal))
         ours, theirs = partial(average_k_step, shape), partial(both_entropies_step, shape)
         found.append(SpeedCase(GROUP, "average_k", shape, int(K), ours, "both cross-entropies", theirs, 3.0))
+    few = (8, 20) if quick else (256, 100)  # a small batch: more of its time is spent around the kernel
+    step, goal = STEPS["rml"]
+    reference = partial(matrix_step, binary_cross_entropy_with_logits, few)
+    found.append(SpeedCase(GROUP, "rml", few, None, partial(step, few), BCE, reference, goal))
     shape, small = shapes[-1], (8, 150)
     for name, (step, _) in STEPS.items():
         found.append(MemoryCase(MEMORY, name, shape, None, partial(step, shape), partial(step, small), 4.0))
