@@ -142,8 +142,7 @@ def compiled_row(row: Row) -> list[Line]:
 
 
 def kernel_name(launch: Any) -> str:
-    name: str = launch.kernel.fn.__name__.removesuffix("_kernel")
-    return name
+    return launch.kernel.fn.__name__.removesuffix("_kernel")
 
 
 def begins(kernel: str, special: str, labels: int, warps: int) -> str:

@@ -57,8 +57,7 @@ def _panel(axes: Axes, k: int) -> None:
 
 
 def _flat(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    flat: NDArray[np.float64] = points @ _DIRECTIONS.T
-    return flat
+    return points @ _DIRECTIONS.T
 
 
 def _line(axes: Axes, points: NDArray[np.float64], **options: object) -> None:

@@ -76,5 +76,4 @@ class FromPixels(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         scaled = (pixels.permute(0, 3, 1, 2).to(torch.float32) - self.mean) / self.std
-        scores: Tensor = self.network(scaled)
-        return scores
+        return self.network(scaled)

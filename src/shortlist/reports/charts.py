@@ -223,8 +223,7 @@ def x_ticks(chart: Chart) -> list[tuple[float, str]]:
     """The ticks as given, or one for each bar."""
     last = len(chart.get("bars", ())) - 1
     usual = [(x, f"{x}+" if x == last and chart["x"].get("more") else str(x)) for x in range(last + 1)]
-    given: list[tuple[float, str]] = chart["x"].get("ticks", usual)
-    return given
+    return chart["x"].get("ticks", usual)
 
 
 def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:

@@ -64,7 +64,7 @@ def _most_frequent(pairs: NDArray[np.int64], num_labels: int) -> Column:
     result = np.full(num_labels, -1)
     order = np.argsort(times, kind="stable")  # the most frequent is written last, and stays
     result[found[order] // num_labels] = found[order] % num_labels
-    return result.tolist()  # type: ignore[no-any-return]
+    return result.tolist()
 
 
 def _share(part: NDArray[Any], whole: NDArray[Any]) -> Column:

@@ -120,8 +120,7 @@ def _network(predictor: Predictor, inputs: Inputs) -> tuple[torch.nn.Module, tup
 
 def _described(model: Any) -> list[dict[str, Any]]:
     known = {prop.key: prop.value for prop in model.metadata_props}
-    found: list[dict[str, Any]] = json.loads(known["shortlist.inputs"])
-    return found
+    return json.loads(known["shortlist.inputs"])
 
 
 def _compared(

@@ -142,8 +142,7 @@ class Plan:
         shown = copy.deepcopy(self.content)
         for override in self.overrides:
             apply_override(shown, override)
-        text: str = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, default_flow_style=None)
-        return text
+        return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, default_flow_style=None)
 
 
 def kind_of(data: Dataset) -> str:

@@ -96,8 +96,7 @@ class Predictor(nn.Module):
         model = self._modules.get("model")  # as self.model, of which torch takes a microsecond to tell
         if model is None:
             return inputs
-        scores: Tensor = model.scores(inputs) if isinstance(model, Learner) else model(inputs)
-        return scores
+        return model.scores(inputs) if isinstance(model, Learner) else model(inputs)
 
     def scores(self, X: Any, *, broken: dict[str, str] | None = None) -> Tensor:
         """The score of every label for every example, float32 (N, L) on the CPU.

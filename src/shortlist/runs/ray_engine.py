@@ -166,12 +166,10 @@ class Passes:
         """Of the labels of all rows; class indices need none."""
         if ndim == 1:
             return LabelCounts(1)
-        found: LabelCounts = self.over(Seeing(LabelCounts(ndim), count, False), "counted the labels of").state
-        return found
+        return self.over(Seeing(LabelCounts(ndim), count, False), "counted the labels of").state
 
     def judge(self, judged: Judge) -> Judge:
-        found: Judge = self.over(Seeing(judged, judge), "judged").state
-        return found
+        return self.over(Seeing(judged, judge), "judged").state
 
     def fit(self, fitting: Fitting) -> None:
         """Fit rules on all rows: `shortlist.sets.fitting.Elsewhere`."""

@@ -133,8 +133,7 @@ class Run(SavedEpochs):
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        found: dict[str, Any] = read_json(self.path / FACTS)
-        return found
+        return read_json(self.path / FACTS)
 
     @cached_property
     def preprocessor(self) -> Preprocessor | TfIdf | None:
@@ -171,8 +170,7 @@ class Run(SavedEpochs):
     @property
     def broken_images(self) -> Mapping[str, str]:
         """The images that training left out, path -> reason, where it saw images as they are."""
-        found: Mapping[str, str] = self.facts.get("broken_images", {})
-        return found
+        return self.facts.get("broken_images", {})
 
     @cached_property
     def task(self) -> Task | None:

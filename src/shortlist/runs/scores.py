@@ -67,8 +67,7 @@ def read_truth(path: str | os.PathLike[str], scores: Tensor) -> LabelSets | NDAr
             return LabelSets.from_dense(array.astype(bool))
         if array.dtype.kind == "f":
             array = np.where((array == -1).all(-1, keepdims=True), 0.0, array)
-        votes: NDArray[Any] = check_votes(array)
-        return votes
+        return check_votes(array)
 
 
 def read_rows(
@@ -93,15 +92,13 @@ def _read(path: str | os.PathLike[str], key: str) -> NDArray[Any]:
         raise ShortlistError(f"there is no file {os.fspath(path)}")
     with errors_name(path):
         if file.suffix == ".npy":
-            found: NDArray[Any] = np.load(file, allow_pickle=False)
-            return found
+            return np.load(file, allow_pickle=False)
         if file.suffix == ".npz":
             with np.load(file, allow_pickle=False) as arrays:
                 names = list(arrays)
                 if key not in names and len(names) != 1:
                     raise ShortlistError(f"which array? It has {', '.join(names)}: call the one wanted {key!r}")
-                chosen: NDArray[Any] = arrays[key if key in names else names[0]]
-                return chosen
+                return arrays[key if key in names else names[0]]
         if file.suffix in (".parquet", ".pq"):
             return _from_table(require("pyarrow.parquet").read_table(file))
     raise ShortlistError(f"{os.fspath(path)}: known endings are .npy, .npz and .parquet")

@@ -175,8 +175,7 @@ def _covered(places: Points, width: float, height: float, taken: Sequence[Area])
     across = (width + wide) / 2 - np.abs(places[:, :1] - x)
     down = (height + high) / 2 - np.abs(places[:, 1:] - y)
     shared = np.minimum(across, np.minimum(width, wide)) * np.minimum(down, np.minimum(height, high))
-    covered: NDArray[np.float64] = np.where((across > 0) & (down > 0), shared, 0.0).sum(1)
-    return covered
+    return np.where((across > 0) & (down > 0), shared, 0.0).sum(1)
 
 
 def _wide(text: str, size: float) -> float:

@@ -200,8 +200,7 @@ def _best(scores: Tensor, k: int, constrained: bool) -> list[tuple[int, int, int
 def _subjects(classes: Tensor) -> list[int]:
     """The found class of every object of an image, of whose pairs these are the classes: each is a subject in turn."""
     others = _others(len(classes))
-    found: list[int] = classes[::others, 0].tolist() if others else []
-    return found
+    return classes[::others, 0].tolist() if others else []
 
 
 def _others(pairs: int) -> int:

@@ -222,8 +222,7 @@ class MotifNet(nn.Module):
             place, norm.running_mean, norm.running_var, norm.weight, norm.bias,
             training=self.training and len(place) > 1, momentum=norm.momentum or 0.0, eps=norm.eps,
         )  # fmt: skip
-        result: Tensor = self.position(place)
-        return result
+        return self.position(place)
 
     def _order_key(self, boxes: Tensor, guess: Tensor | None) -> Tensor:
         """What objects are sorted by, lowest first; equal ones stay as listed."""
@@ -281,8 +280,7 @@ class UnionNetwork(nn.Module):
         drawn = self.rectangles(masks).flatten(1)
         if seen is not None:
             drawn = torch.cat([drawn, seen], 1) if self.features else drawn + seen
-        result: Tensor = self.layers(drawn)
-        return result
+        return self.layers(drawn)
 
 
 def _region_layers(inside: int, outside: int, dropout: float) -> nn.Sequential:

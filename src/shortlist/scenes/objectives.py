@@ -52,8 +52,7 @@ class SceneObjective(Objective):
         """The scores of all columns of the head."""
         if not isinstance(features, PairFeatures):
             raise ShortlistError(f"objective {self.name!r} takes the features of pairs: set backbone.name=motifnet")
-        scores: Tensor = self.head(features.values) + features.frequency[:, : self.head.out_features]
-        return scores
+        return self.head(features.values) + features.frequency[:, : self.head.out_features]
 
     def predicate_scores(self, features: PairFeatures) -> Tensor:
         """The scores of all predicates of every pair, (pairs, predicates)."""

@@ -131,8 +131,7 @@ class RelationScorer(nn.Module):
     def _class_vectors(self, batch: SceneBatch) -> Tensor:
         """Of the given classes; else of those that a detector takes the objects for, by its probabilities."""
         if self.decide is None:
-            vectors: Tensor = self.embedding(batch.classes)
-            return vectors
+            return self.embedding(batch.classes)
         if batch.class_scores is None:
             return self.embedding.weight.new_zeros(len(batch.classes), self.embedding.embedding_dim)
         return batch.class_scores.to(self.embedding.weight.dtype).softmax(1)[:, :-1] @ self.embedding.weight

@@ -62,8 +62,7 @@ class SceneTask:
         """The recorded relations, and of which of them no training image has the like."""
         recorded = dataset.inputs.recorded or dataset.inputs
         if "seen" not in facts:  # of a run of an earlier version
-            relations: Relations = dataset.answers
-            return relations
+            return dataset.answers
         unseen = ~torch.isin(recorded.kinds_of_relations(), torch.tensor(facts["seen"], dtype=torch.int64))
         return dataset.answers._replace(unseen=unseen)
 

@@ -38,8 +38,7 @@ def lml_by_bracketing(x: Tensor, k: int, points: int = 100) -> Tensor:
     >>> lml_by_bracketing(torch.tensor([[1.0, 0.0]]), 1)     # sigmoid of half the difference
     tensor([[0.6225, 0.3775]])
     """
-    projection: Tensor = Bracketing.apply(x, k, points)
-    return projection
+    return Bracketing.apply(x, k, points)
 
 
 def _dual(x: Tensor, k: int, points: int) -> Tensor:

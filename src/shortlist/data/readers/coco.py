@@ -90,8 +90,7 @@ def coco_content(path: Path, lists: Sequence[str], findings: Findings) -> dict[s
         if not isinstance(content.get(key), list):
             findings.add(path, f"must be a JSON object with a list of {key!r}")
     findings.stop_if_any()
-    found: dict[str, list[Any]] = content
-    return found
+    return content
 
 
 def by_id(

@@ -137,5 +137,4 @@ def _note_duplicates(path: PathLike, found: Entries, source: Entries, num_labels
 
 def _first_lines(entries: Entries) -> list[int]:
     _, first = np.unique(entries[0], return_index=True)
-    lines: list[int] = entries[3, first].tolist()
-    return lines
+    return entries[3, first].tolist()

@@ -137,7 +137,7 @@ def filesystem(path: str) -> tuple[Any, str]:
     """Who reads and writes there, and what the path is called there."""
     fsspec = require("fsspec")
     try:
-        return fsspec.core.url_to_fs(path)  # type: ignore[no-any-return]
+        return fsspec.core.url_to_fs(path)
     except (ValueError, ImportError, OSError) as error:
         raise ShortlistError(f"{path}: fsspec cannot open such a path: {error}") from None
 
