@@ -121,3 +121,12 @@ def test_nothing_left_to_sum_gives_zero(kernel: str) -> None:
     )
     assert loss.tolist() == pytest.approx([0.0, math.log(3)])
     assert not gradient[0].any()
+
+
+@pytest.mark.parametrize("target", [torch.tensor([2, 0]), torch.ones(2, 4, dtype=torch.int8)])
+def test_a_nan_makes_its_row_nan_even_where_no_rival_is_left(target: torch.Tensor, kernel: str) -> None:
+    scores = random_scores(2, 4)
+    scores[0, 2] = math.nan
+    losses, gradient = value_and_gradient(F.truncated_entropy_loss, scores, target, 4, reduction="none")
+    assert losses.isnan().tolist() == [True, False]
+    assert gradient.isnan().any(-1).tolist() == [True, False]

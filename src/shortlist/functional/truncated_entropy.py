@@ -61,7 +61,8 @@ def _truncated_entropy_lean(scores: Tensor, target: Tensor, k: int) -> tuple[Ten
         peak = torch.where(first.isnan(), first, peak)
     total = z.sub_(peak).exp_().sum(-1, keepdim=True).clamp_(min=1)
     counts = (observed if present is None else present) & (peak != low)  # low: no rival
-    gap = own.neg_().add_(peak).add_(total.log()).masked_fill_(~counts, _MINUS_INF)
+    gap = own.neg_().add_(peak).add_(total.log())
+    gap.masked_fill_(~(counts | gap.isnan()), _MINUS_INF)  # a NaN counts, with or without rivals
     losses = softplus(gap).sum(-1)
     slope = gap.sigmoid_()
     z.mul_(slope.sum(-1, keepdim=True) / total)
