@@ -136,6 +136,7 @@ Balance balance(const T* r, int64_t n_padded, Moments moments, const double* v, 
   const double both = std::exp(-gap), left = tolerance * tolerance * tolerance / 6;  // both: x w
   double x = rough_balance(moments, v, k, sum_v, both), delta = std::log(x) + half;
   double low = -INFINITY, high = INFINITY;
+  constexpr double small = sizeof(T) == 4 ? 1e-2 : 1e-3;  // Pade is off by move^5/720: x and delta must say the same
   for (int step = 0; step < 60; ++step) {
     const double error = series.error(x);
     const bool known = error <= left, guess = !known && step == 0 && error < 1e-2;
@@ -152,7 +153,7 @@ Balance balance(const T* r, int64_t n_padded, Moments moments, const double* v, 
     if (!last && !(delta + move > low && delta + move < high)) move = 0.5 * (low + high) - delta;
     if (!std::isfinite(move)) break;
     delta += move;
-    x *= std::fabs(move) < 1e-2 ? (12 + 6 * move + move * move) / (12 - 6 * move + move * move) : std::exp(move);
+    x *= std::fabs(move) < small ? (12 + 6 * move + move * move) / (12 - 6 * move + move * move) : std::exp(move);
     if (last) break;
   }
   return {delta, x, both / x};

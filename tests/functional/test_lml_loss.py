@@ -189,3 +189,11 @@ def test_the_likelihood_of_observed_labels_maximises_their_recall_and_not_their_
     assert bool((recall == 1).all())
     assert torch.equal(found, TRUTH)
     assert not bool((found[rows] == seen).all(1).any())
+
+
+def test_float64_keeps_its_digits_where_the_solver_takes_a_middling_step(kernel: str) -> None:
+    scores = [3.0297537604103564, 2.316703666158601, -2.405950820238874, 2.1855125763244816, 1.38896036712945]
+    exact = [0.2814065617059662, 0.0081655377504415, 5.846460196753627e-8, -0.5041491708737893, 0.2145770129527796]
+    x, target = torch.tensor([scores], dtype=torch.float64), torch.tensor([[0, 1, 0, 1, 0]])
+    _, gradient = value_and_gradient(F.lml_loss, x, target, 2, temperature=0.25)
+    torch.testing.assert_close(gradient, torch.tensor([exact], dtype=torch.float64), rtol=0, atol=2e-15)
