@@ -16,7 +16,8 @@ INTRODUCTION = f"""\
 A *reader* makes a `Dataset` of files in a format that exists. `shortlist data check READER key=value ...` lists
 everything that is wrong with the files; `shortlist.data.read(READER, key=value, ...)` and
 `data: {{train: {{reader: READER, key: value}}}}` in a config read them. A *corruption* changes labels on purpose, to
-see what a method makes of it. What trains on images is a [backbone](backbones.md).
+see what a method makes of it. What trains on images is a [backbone](backbones.md). A format that is not here: write
+[your own reader](extend.md#your-own-reader).
 """
 
 

@@ -1,4 +1,7 @@
-"""The Limited Multi-Label projection: sigmoid(s + nu) with nu chosen so that the row sums to k; and its likelihood."""
+"""The Limited Multi-Label projection: sigmoid(s + nu) with nu chosen so that the row sums to k; and its likelihood.
+
+Three ways back: `_Projection` by the kernel, `_Lean` where there is none, `_Shift` for derivatives of any order.
+"""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple

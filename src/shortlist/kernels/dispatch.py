@@ -81,7 +81,7 @@ def _choose(name: str) -> None:
 
 
 def in_use() -> str:
-    """What this thread uses: "torch", or an instruction set."""
+    """What this thread uses: "torch", "triton", or an instruction set."""
     return _choice.name
 
 

@@ -1,4 +1,7 @@
-"""What training has to remember to go on after an interruption: between epochs, and in the middle of a long one."""
+"""What training has to remember to go on after an interruption: between epochs, and in the middle of a long one.
+
+`shortlist.runs.train` begins a resumed run, the loop calls `Kept.restore`, and a run directory keeps the files.
+"""
 
 from __future__ import annotations
 
