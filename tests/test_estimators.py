@@ -26,12 +26,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from shortlist.errors import ShortlistError
 from shortlist.estimators import SetClassifier, set_scorer
 from shortlist.estimators.decisions import Decision, best_decision, log_odds
-from shortlist.estimators.strengths import best_stretch
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, SparseLabels
 from shortlist.metrics.functional import calibration_error
 from shortlist.objectives import OBJECTIVES
 from shortlist.training.full_batch import binary_columns
+from shortlist.training.strengths import best_stretch
 from tests.data.readers.made_files import SHARED
 
 X, Y = make_blobs(300, 6, centers=8, cluster_std=2.0, random_state=0)

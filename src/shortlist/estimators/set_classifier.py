@@ -24,10 +24,8 @@ from shortlist.errors import ShortlistError
 from shortlist.estimators import files
 from shortlist.estimators.decisions import best_decision, log_odds
 from shortlist.estimators.learner import new_learner
-from shortlist.estimators.linear_head import fit_head
-from shortlist.estimators.rows import held_out, joined, joined_targets, latest, take
-from shortlist.estimators.solvers import FULL_BATCH, choose_training, fits_full_batch
-from shortlist.estimators.strengths import FOLDS
+from shortlist.estimators.rows import held_out, joined, joined_targets, latest
+from shortlist.estimators.solvers import choose_training
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
 from shortlist.labels.counts import cardinality, usual_k
@@ -42,10 +40,13 @@ from shortlist.options import in_our_words
 from shortlist.sets import SetRule
 from shortlist.sets.named import fit_scaled, make_rule
 from shortlist.sets.scaling import check_scaling, fit_scaling
+from shortlist.training.full_batch import take
 from shortlist.training.learner import score, score_batches
+from shortlist.training.linear_head import FULL_BATCH, fit_head, fits_full_batch
 from shortlist.training.loop import train
 from shortlist.training.scored import KEPT_BYTES
 from shortlist.training.settings import TrainSettings
+from shortlist.training.strengths import FOLDS
 
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
 _SMALL = 64  # as many rows are scored at once, without making a data set of them

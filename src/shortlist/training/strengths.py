@@ -25,8 +25,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, split
-from shortlist.estimators.rows import take
-from shortlist.training.full_batch import Curvature, Loss, binary_columns, fit_linear, log_odds, times
+from shortlist.training.full_batch import Curvature, Loss, binary_columns, fit_linear, log_odds, take, times
 
 FOLDS = 3
 _FIRST, _FACTOR, _MOST = 10**1.5, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +11,41 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.estimators.solvers import loss_of
-from shortlist.estimators.strengths import FOLDS, USUAL, choose_strength, stretched, zero_weights
 from shortlist.objectives import Objective
-from shortlist.training.full_batch import Curvature, fit_linear
+from shortlist.training.full_batch import Curvature, Loss, binary_columns, fit_linear, softmax_rows, whole
+from shortlist.training.strengths import FOLDS, USUAL, choose_strength, stretched, zero_weights
 
+# one linear head and a smooth loss of its scores
+FULL_BATCH = (
+    "cross-entropy", "binary", "smooth-topk", "truncated-entropy", "lml", "assume-negative", "expected-positive",
+    "two-way", "asymmetric", "lsep", "multilabel-softmax", "partial-binary",
+)  # fmt: skip
+_MOST_SCORES, _MOST_WEIGHTS, _MOST_PRODUCTS = 10**8, 10**7, 4 * 10**9  # a gigabyte, and minutes on two cores
 _TOLERANCE = 1e-4  # of the weights that stay
 _ONE_KIND = 100  # times as wide a column may spread as another one of the same unit
 _OWN_SCALE, _ONE_SCALE = "each column's own", "one for all columns"
+
+
+def fits_full_batch(inputs: Any, num_labels: int) -> bool:
+    """Whether scores, curvature and the time of some hundred passes stay within bounds."""
+    rows, columns = inputs.shape
+    stored = inputs.nnz if hasattr(inputs, "nnz") else rows * columns
+    return (
+        rows * num_labels <= _MOST_SCORES
+        and (columns + 1) * num_labels <= _MOST_WEIGHTS
+        and stored * num_labels <= _MOST_PRODUCTS
+    )
+
+
+def loss_of(objective: Objective) -> Loss:
+    """The objective's loss for the full-batch solver; label by label where it is a plain sum over labels, and without
+    autograd where its gradient is known."""
+    if objective.name == "binary" and objective.config.pos_weight is None:
+        return binary_columns
+    if objective.name == "cross-entropy" and objective.config.label_smoothing == 0 and objective.weight is None:
+        return softmax_rows
+    score_loss: Callable[[Tensor, Tensor], Tensor] = objective.score_loss  # type: ignore[assignment]
+    return whole(score_loss)
 
 
 @dataclass(frozen=True)
