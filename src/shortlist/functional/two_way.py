@@ -102,8 +102,9 @@ def _two_way_lean(
     of_rows = None if weight is None else weight.unsqueeze(-1)
     losses, observed, z = _sides(scores, target, *of_pairs, dim=-2, weight=of_rows)
     count = observed.sum(dtype=scores.dtype).clamp_(min=least) if reduction == "mean" else losses.new_ones(())
-    loss, gradient = losses.sum() / count, (z[0] - z[1]).div_(count)
-    del z
+    out = target < 0 if of_rows is None else (target < 0) | (of_rows == 0)
+    loss, gradient = losses.sum() / count, (z[0] - z[1]).div_(count).masked_fill_(out, 0.0)  # whatever its column holds
+    del z, out
     if sample_way:
         losses, observed, z = _sides(scores, target, *of_pairs)
         counts = observed.to(scores.dtype)
