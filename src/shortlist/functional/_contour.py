@@ -101,6 +101,8 @@ def _circle(scores: Tensor, k: int, scale: float) -> tuple[_Circle, Tensor]:
     looked_at = torch.cat((log_u + log_tilt, log_x - log_tilt), dim=-1).exp_()
     del log_u, log_x
     x.mul_((-gap - log_tilt).exp_().to(x.dtype))
+    own, index = (high.squeeze(-1).clone(), wide(best[:, :k]).sum(-1)), index.int()
+    del best, high, low
 
     count = points(k, 1e-17 if double else 1e-10)
     # between the roots of unity: -1, where a factor 1 + y t may vanish, is none of them
@@ -109,14 +111,14 @@ def _circle(scores: Tensor, k: int, scale: float) -> tuple[_Circle, Tensor]:
     terms = (doubled if double else single) if near < n else 0
     degrees = torch.arange(1, terms + 1, dtype=gap.dtype, device=gap.device).unsqueeze(-1)
     powers = torch.polar(1 / degrees.expand(terms, len(t)), (angle + math.pi) * degrees)
-    several = t.split(_points_at_once(looked_at))
-    log_product = torch.cat([_log_product(looked_at, at, k) for at in several], dim=-1)
+    product, log_scale = _products(looked_at, t, k)
+    product.mul_(2 / count)
     if terms:
-        log_product = log_product - _power_sums(x.clone(), x, terms).to(t.dtype) @ powers
-    log_scale = log_product[:, :1].real.clone()
-    product = (log_product - log_scale).exp_() * (2 / count)
-    own = high.squeeze(-1).clone(), wide(best[:, :k]).sum(-1)
-    return _Circle(index.int(), looked_at, x, t, powers, log_scale, log_tilt, *own), product
+        far = (_power_sums(x.clone(), x, terms).to(t.dtype) @ powers).neg_()
+        largest = far[:, :1].real.clone()
+        product.mul_(far.sub_(largest).exp_())
+        log_scale.add_(largest)
+    return _Circle(index, looked_at, x, t, powers, log_scale, log_tilt, *own), product
 
 
 def _power_sums(power: Tensor, x: Tensor, terms: int) -> Tensor:
@@ -234,7 +236,13 @@ def _tilt(log_u: Tensor, log_x: Tensor, far: Tensor, gap: Tensor) -> Tensor:
     return log_tilt
 
 
-def _log_product(looked_at: Tensor, t: Tensor, k: int) -> Tensor:
-    """The logarithm of both products at these points, (rows, points): the k of the top have the conjugate point."""
-    logs = (looked_at.unsqueeze(-1) * t).add_(1).log_()
-    return logs[:, :k].sum(-2).conj() + logs[:, k:].sum(-2)
+def _products(looked_at: Tensor, t: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Both products at these points, (rows, points), and the logarithm of what was taken out of them: the k of the top
+    have the conjugate point. A factor is 1 + y t over 1 + y, the most that it is: t + (1 - t) / (1 + y)."""
+    over, parts = (looked_at + 1).reciprocal_(), []
+    some = _points_at_once(looked_at)
+    for at, beside in zip(t.split(some), (1 - t).split(some), strict=True):
+        factors = (over.unsqueeze(-1) * beside).add_(at)
+        parts.append(factors[:, :k].prod(-2).conj() * factors[:, k:].prod(-2))
+        del factors
+    return torch.cat(parts, dim=-1), over.log_().sum(-1, keepdim=True).neg_()
