@@ -123,18 +123,17 @@ def _average_k_lean(
     candidate |= (place <= wanted - candidate.sum()) & tied
     del place, tied
 
-    count = candidate.sum(-1, keepdim=True)
-    total = counts.sum()
-    of_candidates, of_negatives = ((weight * each).sum().clamp_(min=least) for each in (count, n - 1 - count))
+    count, total = candidate.sum(-1, keepdim=True), counts.sum()
+    totals = (weight * torch.cat((count, n - 1 - count), dim=-1)).sum(0).clamp_(min=least)
     if mean:
         own = weight / total.clamp(min=least)
     else:  # the mean times the total
-        own, of_candidates, of_negatives = weight, of_candidates / total, of_negatives / total
+        own, totals = weight, totals / total
     wrong = scores.clamp(-most, most).masked_fill_(out, 0.0)
     own_wrong = wrong.gather(-1, label).neg_()
     torch.where(candidate, wrong.neg(), wrong, out=wrong)
-    push = torch.where(candidate, weight * -alpha / of_candidates, weight * alpha / of_negatives)
-    push.scatter_(-1, label, 0.0)
+    shares = weight * alpha / totals  # of a candidate, of a negative
+    push = torch.where(candidate, shares[:, :1].neg(), shares[:, 1:]).scatter_(-1, label, 0.0)
     del candidate
     loss = softplus(wrong).mul_(push).abs_().sum() + (own * (softplus(own_wrong) - own_share)).sum(0)
     of_scores = wrong.sigmoid_().mul_(push).scatter_(-1, label, own_wrong.sigmoid_().mul_(own).neg_())

@@ -28,11 +28,11 @@ DRAWN_AT_ONCE = {"cpu": 2**16, "elsewhere": 2**22}  # numbers: as many as the ca
 
 
 def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -> tuple[Tensor, Tensor]:
-    """Value and label of the k-th largest of scores + epsilon noise in each row (R, n); no gradient. The scores are
-    bounded, and -inf where a label is out; the memory of the noise is used up."""
+    """Value and label of the k-th largest of scores + epsilon noise in each row (R, n), -inf if there are fewer labels;
+    no gradient. The memory of the noise is used up."""
     if native_serves(scores):
         return ops.kth_largest(scores, noise, epsilon, k)
-    top = (scores if noise is None else noise.mul_(epsilon).add_(scores)).topk(k, dim=-1)
+    top = (scores if noise is None else torch.add(scores, noise, alpha=epsilon, out=noise)).topk(k, dim=-1)
     return top.values[..., -1], top.indices[..., -1]
 
 
@@ -44,10 +44,11 @@ def rows_of_a_draw(num_labels: int, device: torch.device) -> int:
 def _draws(
     scores: Tensor, k: int, epsilon: float, n_samples: int, generator: torch.Generator | None
 ) -> tuple[Tensor, Tensor]:
-    """The k-th largest noisy score of each draw and its label, (rows, draws); -inf where a row has fewer labels."""
+    """The k-th largest noisy score of each draw and its label, (rows, draws); -inf where a row has fewer labels.
+    Epsilon is at most 1e15: beside the largest scores noise is nothing, and no sum becomes infinite."""
     scores, found = scores.detach(), []
-    if not native_serves(scores):  # a label that takes part keeps a finite score
-        scores = scores.clamp(-huge(scores), huge(scores)).masked_fill_(scores == float("-inf"), float("-inf"))
+    if not native_serves(scores):
+        scores = scores.clamp(max=huge(scores))
     for some in scores.split(rows_of_a_draw(scores.shape[-1], scores.device)) or (scores,):
         draws = []
         for _ in range(max(n_samples, 1)):
@@ -82,7 +83,7 @@ def _noised_topk_twin(
     values, labels = _draws(scores, k + 1, epsilon, n_samples, generator)
     few = values == float("-inf")
     there = wide(torch.where(few, 0.0, finite(scores.gather(-1, labels))))
-    drawn = wide(torch.where(few, 0.0, values))
+    drawn = wide(torch.where(few, 0.0, values.clamp(min=-huge(scores))))
     # in float64: a sum of huge scores is no infinity. The gradient is the mean indicator of where the k-th stands
     kth = (there + (drawn - there).detach()).mean(-1).to(scores.dtype)
     margin = 1.0 if margins is None else margins[label]
@@ -107,12 +108,14 @@ def _noised_topk_lean(
     values, labels = _draws(held, k + 1, epsilon, n_samples, generator)
     del held
     out = (values[:, :1] == float("-inf")) | ignored.unsqueeze(-1)
-    kth = wide(values).mean(-1, keepdim=True).to(scores.dtype)
-    z = (kth - own).add_(1.0 if margins is None else margins[label]).mul_(scale).masked_fill_(out, 0.0)
-    slope = (z > 0).to(scores.dtype).mul_(scale)
+    kth = wide(values.clamp_(min=-huge(scores))).mean(-1, keepdim=True).to(scores.dtype)
+    z = (kth - own).add_(1.0 if margins is None else margins[label]).masked_fill_(out, 0.0).clamp_(min=0)
+    slope = z.sign()
+    if scale != 1:
+        z, slope = z.mul_(scale), slope.mul_(scale)
     gradient = torch.zeros_like(scores).scatter_add_(-1, labels, (slope / labels.shape[-1]).expand(labels.shape))
     gradient.scatter_add_(-1, label, slope.neg_()).masked_fill_(is_nan, torch.nan)
-    return z.clamp_(min=0).masked_fill_(is_nan, torch.nan).squeeze(-1), ~ignored, gradient
+    return z.masked_fill_(is_nan, torch.nan).squeeze(-1), ~ignored, gradient
 
 
 def _without_ignored(scores: Tensor, ignored: Tensor) -> Tensor:

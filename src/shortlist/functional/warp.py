@@ -76,8 +76,8 @@ class Ordered:
 
 
 def ranked_pairs(ordered: Ordered, ramp: float | None, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Losses of pairs weighted by the rank of the present label, and their gradient in the order of the labels: all
-    hinges, or those that a ramp ends. A loss is its gradient times ``x``, and what the pairs cost at a distance of 0."""
+    """Losses of pairs weighted by the rank of the present label, and their gradient in the order of the labels: hinges,
+    or ramps. A loss is its gradient times ``x``, and what its pairs cost at a distance of 0."""
     rank_table = harmonic_numbers(x.shape[-1], x)
     start, rank = ordered.above(ordered.x - 1.0)
     each = rank_table[rank].div_(rank.clamp(min=1)).mul_(ordered.present)
