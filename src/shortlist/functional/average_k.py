@@ -162,7 +162,8 @@ class _AverageK(Native):
     def forward(self, *tensors: Any) -> tuple[Tensor, ...]:
         if native_serves(tensors[0]) or triton_serves(self.operator, *tensors, *self.options()):
             return ops.average_k(*tensors, *self.options())
-        return _average_k_lean(*tensors, self.k, self.alpha, self.mean)
+        scores, proposals, index, counts = tensors
+        return _average_k_lean(scores, proposals, index, counts, self.k, self.alpha, self.mean)
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
         pairs = zip(kept, self.dtypes, strict=True)
