@@ -218,7 +218,7 @@ def check_indices(scores: Tensor, target: Tensor, *, wait: bool = False) -> Tens
         return unknown_as_minus_1(wide)
     if not wait and device_flags.waits(target):
         wide = unknown_as_minus_1(wide)
-        bad = (wide < -1) | (wide >= n)
+        bad = wide.clamp(-1, n - 1) != wide
         device_flags.note(bad, device_flags.TARGET)
         return wide.masked_fill_(bad, -1)
     if target.numel():
@@ -299,11 +299,8 @@ def check_label_matrix(scores: Tensor, target: Tensor, *, values: bool = True, w
     """A label matrix of the scores' shape holding exactly 1 (present), 0 (absent), -1 (unknown). ``wait`` as above."""
     check_label_matrix_shape(scores, target)
     if values and values_visible(target) and target.dtype != torch.bool and target.numel():
-        bad = target > 1
-        if target.dtype != torch.uint8:
-            bad |= target < -1
-        if target.is_floating_point():
-            bad |= target != target.trunc()
+        held = target.clamp(max=1) if target.dtype == torch.uint8 else target.clamp(-1, 1)
+        bad = (held.trunc_() if target.is_floating_point() else held) != target
         refuse(bad, device_flags.TARGET, lambda flat: bad_label_at(target, flat), wait=wait)
 
 

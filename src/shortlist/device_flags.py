@@ -132,4 +132,4 @@ def note(bad: Tensor, kind: int) -> None:
         return
     here, base = flag(bad.device, kind)
     found, first = bad.detach().contiguous().view(torch.uint8).flatten().max(0)
-    torch.minimum(here, first.add_(base).masked_fill_(found == 0, NOTHING), out=here)
+    torch.minimum(here, torch.where(found.view(torch.bool), first.add_(base), here), out=here)

@@ -128,6 +128,13 @@ def test_the_same_generator_gives_the_same_draws(kernel: str) -> None:
     assert other != first[0]
 
 
+def test_a_second_way_back_has_the_draws_of_the_first(kernel: str) -> None:
+    scores, target = random_scores(6, 30).requires_grad_(), random_target(6, 30)
+    loss = F.noised_topk_loss(scores, target, 3)
+    first, second = (torch.autograd.grad(loss, scores, retain_graph=True)[0] for _ in range(2))
+    assert torch.equal(first, second)
+
+
 def test_without_a_generator_the_global_seed_decides(kernel: str) -> None:
     scores, target = random_scores(6, 30), random_target(6, 30)
     losses = []

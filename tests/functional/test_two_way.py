@@ -80,3 +80,14 @@ def test_a_heavy_row_below_a_featherlight_one_has_a_finite_gradient(path: str) -
         F.two_way_loss, scores, target, sample_weight=weight, negative_temperature=1e15, way="class"
     )
     torch.testing.assert_close(gradient, torch.tensor([[1.0], [0.0], [-1.0]]))
+
+
+@pytest.mark.parametrize("way", ["both", "class"])
+def test_a_nan_reaches_the_known_entries_of_its_column_and_no_unknown_one(way: str, kernel: str) -> None:
+    scores = torch.tensor([[0.5, torch.nan, 1.0], [0.2, 0.3, -1.0], [0.1, 0.4, 0.0], [2.0, 0.5, 1.0]])
+    target = torch.tensor([[1, 0, 1], [0, 1, 0], [1, -1, 0], [0, 1, 1]])
+    weight = torch.tensor([1.0, 1.0, 1.0, 0.0])
+    loss, gradient = value_and_gradient(F.two_way_loss, scores, target, way=way, sample_weight=weight)
+    assert loss.isnan()
+    expected = [[way == "both", True, way == "both"], [False, True, False], [False] * 3, [False] * 3]
+    assert gradient.isnan().tolist() == expected

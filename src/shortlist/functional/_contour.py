@@ -49,13 +49,12 @@ def points(k: int, digits: float) -> int:
 class _Circle(NamedTuple):
     """Rows as products over points of the circle."""
 
-    labels: Tensor  # (rows, near) the labels of the largest scores,
+    labels: Tensor  # (rows, near) the labels of the largest scores, int32
     looked_at: Tensor  # and u_j of the first k, x_j of the others
     x: Tensor  # (rows, n) of the far labels, 0 for those that are looked at
     t: Tensor  # (points,) half of the circle: the other half is conjugate
     powers: Tensor  # (terms, points) (-t)^i / i
-    product: Tensor  # (rows, points) its share in a mean over the circle
-    log_scale: Tensor  # (rows, 1) what was taken out of it
+    log_scale: Tensor  # (rows, 1) what was taken out of the product
     log_tilt: Tensor
     high: Tensor  # (rows,) the k-th largest score
     top: Tensor  # (rows,) the sum of the k largest
@@ -73,6 +72,10 @@ class _Circle(NamedTuple):
     def degrees(self) -> Tensor:
         return torch.arange(1, len(self.powers) + 1, dtype=self.log_tilt.dtype, device=self.x.device)
 
+    def series(self, share: Tensor) -> Tensor:
+        """The coefficients of the far labels' slopes: (rows, terms)."""
+        return (share @ self.powers.T).real.mul_(-self.degrees())
+
     def levers(self, share: Tensor) -> tuple[Tensor, Tensor]:
         """What the real parts in `blocks` are multiplied with for the real part of the sum over points of share t / (1
         + y t): for the labels that enter, and for those that leave, whose points are conjugate. (rows, 2 points, 1)."""
@@ -81,8 +84,9 @@ class _Circle(NamedTuple):
         return entering, leaving
 
 
-def _circle(scores: Tensor, k: int, scale: float) -> _Circle:
-    """Of rows (rows, n) with at least k scores above -inf and none at +inf; their memory is used up."""
+def _circle(scores: Tensor, k: int, scale: float) -> tuple[_Circle, Tensor]:
+    """Of rows (rows, n) with at least k scores above -inf and none at +inf, whose memory is used up; and the product,
+    (rows, points), as its share in a mean over the circle."""
     n, double = scores.shape[-1], scores.dtype == torch.float64
     times_k, single, doubled = (8, 9, 18) if k <= 8 else (4, 16, 34)  # labels that are looked at, terms of the series
     near = min(n, k + times_k * k + 1)
@@ -97,6 +101,8 @@ def _circle(scores: Tensor, k: int, scale: float) -> _Circle:
     looked_at = torch.cat((log_u + log_tilt, log_x - log_tilt), dim=-1).exp_()
     del log_u, log_x
     x.mul_((-gap - log_tilt).exp_().to(x.dtype))
+    own, index = (high.squeeze(-1).clone(), wide(best[:, :k]).sum(-1)), index.int()
+    del best, high, low
 
     count = points(k, 1e-17 if double else 1e-10)
     # between the roots of unity: -1, where a factor 1 + y t may vanish, is none of them
@@ -105,14 +111,14 @@ def _circle(scores: Tensor, k: int, scale: float) -> _Circle:
     terms = (doubled if double else single) if near < n else 0
     degrees = torch.arange(1, terms + 1, dtype=gap.dtype, device=gap.device).unsqueeze(-1)
     powers = torch.polar(1 / degrees.expand(terms, len(t)), (angle + math.pi) * degrees)
-    several = t.split(_points_at_once(looked_at))
-    log_product = torch.cat([_log_product(looked_at, at, k) for at in several], dim=-1)
+    product, log_scale = _products(looked_at, t, k)
+    product.mul_(2 / count)
     if terms:
-        log_product = log_product - _power_sums(x.clone(), x, terms).to(t.dtype) @ powers
-    log_scale = log_product[:, :1].real
-    product = (log_product - log_scale).exp_() * (2 / count)
-    own = high.squeeze(-1).clone(), wide(best[:, :k]).sum(-1)
-    return _Circle(index, looked_at, x, t, powers, product, log_scale, log_tilt, *own)
+        far = (_power_sums(x.clone(), x, terms).to(t.dtype) @ powers).neg_()
+        largest = far[:, :1].real.clone()
+        product.mul_(far.sub_(largest).exp_())
+        log_scale.add_(largest)
+    return _Circle(index, looked_at, x, t, powers, log_scale, log_tilt, *own), product
 
 
 def _power_sums(power: Tensor, x: Tensor, terms: int) -> Tensor:
@@ -131,22 +137,25 @@ def swap_sums(scores: Tensor, k: int, scale: float, signs: tuple[float, float]) 
         total = p.sum(-1, keepdim=True)
         log_sum, top = wide(total.squeeze(-1)).log(), high.squeeze(-1)
         return Swapped((log_sum, torch.zeros_like(log_sum)), p.mul_(signs[0] / total), top, wide(top))
-    circle = _circle(scores, k, scale)
-    t, x, product = circle.t, circle.x, circle.product
-    parts = [(product * t**d).real.sum(-1, keepdim=True) for d in (0, 1)]
-    log_sums = [(part.log() + circle.log_scale - d * circle.log_tilt).squeeze(-1) for d, part in enumerate(parts)]
-    share = product * (signs[0] / parts[0] + (signs[1] / parts[1]) * t)
-    entering, leaving = circle.levers(share)
+    circle, share = _circle(scores, k, scale)
+    sums = share.real.sum(-1, keepdim=True), (share * circle.t).real.sum(-1, keepdim=True)
+    log_sum = (sums[0].log() + circle.log_scale).squeeze(-1)
+    log_smaller = (sums[1].log() + circle.log_scale - circle.log_tilt).squeeze(-1)
+    share.mul_(signs[0] / sums[0] + (signs[1] / sums[1]) * circle.t)
+    series, (entering, leaving) = circle.series(share), circle.levers(share)
+    del share
     into, out = _zeros(circle.looked_at[:, k:]), _zeros(circle.looked_at[:, :k])
     for at, part in circle.blocks():
         into.baddbmm_(part[:, k:], entering[:, at])
         out.baddbmm_(part[:, :k], leaving[:, at])
         del part
+    del entering, leaving
     exact = torch.cat((out.neg_(), into), dim=-2).squeeze(-1).mul_(circle.looked_at)
     exact[:, :k] += sum(signs)
-    slopes = _series(x, (share @ circle.powers.T).real.mul_(-circle.degrees()))
-    slopes.scatter_(-1, circle.labels, exact.to(x.dtype))
-    return Swapped((log_sums[0], log_sums[1]), slopes, circle.high, circle.top)
+    x, labels, high, top = circle.x, circle.labels, circle.high, circle.top
+    del circle, into, out
+    slopes = _series(x, series).scatter_(-1, labels.long(), exact.to(x.dtype))
+    return Swapped((log_sum, log_smaller), slopes, high, top)
 
 
 def marginal_slopes(scores: Tensor, k: int, direction: Tensor) -> Tensor:
@@ -159,20 +168,23 @@ def marginal_slopes(scores: Tensor, k: int, direction: Tensor) -> Tensor:
         p = scores.softmax(-1)
         flow = p * direction
         return flow.addcmul_(p, flow.sum(-1, keepdim=True), value=-1)
-    circle = _circle(scores, k, 1.0)
-    x, t, terms = circle.x, circle.t, len(circle.powers)
-    share = circle.product / circle.product.real.sum(-1, keepdim=True)
-    moved = wide(direction.gather(-1, circle.labels)).mul_(circle.looked_at)
+    circle, share = _circle(scores, k, 1.0)
+    x, t, terms, labels = circle.x, circle.t, len(circle.powers), circle.labels.long()
+    share /= share.real.sum(-1, keepdim=True)
+    moved = wide(direction.gather(-1, labels)).mul_(circle.looked_at)
     moves, found = moved.unsqueeze(-2), []
     for _, part in circle.blocks():
         found.append((moves[..., k:] @ part[:, k:], moves[..., :k] @ part[:, :k]))
         del part
     enter, leave = (torch.cat(parts, dim=-1).unflatten(-1, (-1, 2)).squeeze(1) for parts in zip(*found, strict=True))
     grows = torch.view_as_complex(enter.contiguous()) * t - (torch.view_as_complex(leave.contiguous()) * t).conj()
+    del found, enter, leave
     if terms:
         grows = grows - (_power_sums(direction * x, x, terms) * circle.degrees()).to(t.dtype) @ circle.powers
     pull = share * (grows - (share * grows).real.sum(-1, keepdim=True))
     levers = *circle.levers(pull), *circle.levers(share)
+    series = circle.series(pull), circle.series(share) * circle.degrees()
+    del grows, pull, share
     into, out, own_into, own_out = (_zeros(circle.looked_at[:, at]) for at in 2 * (slice(k, None), slice(k)))
     for at, part in circle.blocks():
         into.baddbmm_(part[:, k:], levers[0][:, at])
@@ -184,9 +196,8 @@ def marginal_slopes(scores: Tensor, k: int, direction: Tensor) -> Tensor:
         del part, square
     exact = torch.cat((out.neg_(), into), dim=-2).squeeze(-1).mul_(circle.looked_at)
     exact.addcmul_(torch.cat((own_out, own_into), dim=-2).squeeze(-1), moved)
-    of_pull = (pull @ circle.powers.T).real.mul_(-circle.degrees())
-    of_share = (share @ circle.powers.T).real.mul_(-circle.degrees().square())
-    return _series(x, of_pull, of_share, direction).scatter_(-1, circle.labels, exact.to(x.dtype))
+    del levers, into, out, own_into, own_out
+    return _series(x, *series, direction).scatter_(-1, labels, exact.to(x.dtype))
 
 
 def _zeros(looked_at: Tensor) -> Tensor:
@@ -195,18 +206,18 @@ def _zeros(looked_at: Tensor) -> Tensor:
 
 def _points_at_once(looked_at: Tensor) -> int:
     """Not more numbers than rows of a thousand scores have."""
-    return -(-200 // looked_at.shape[-1])
+    return -(-150 // looked_at.shape[-1])
 
 
 def _series(x: Tensor, first: Tensor, second: Tensor | None = None, times: Tensor | None = None) -> Tensor:
     """sum_i (first_i + second_i times) x^(i+1) by Horner's rule, as large as x is."""
-    total = torch.zeros_like(x)
+    total, first = torch.zeros_like(x), first.to(x.dtype)
+    second = None if second is None else second.to(x.dtype)
     for degree in range(first.shape[-1] - 1, -1, -1):
-        total.add_(first[:, degree : degree + 1].to(x.dtype))
+        torch.addcmul(first[:, degree : degree + 1], total, x, out=total)
         if second is not None and times is not None:
-            total.addcmul_(times, second[:, degree : degree + 1].to(x.dtype))
-        total.mul_(x)
-    return total
+            total.addcmul_(times, second[:, degree : degree + 1])
+    return total.mul_(x)
 
 
 def _tilt(log_u: Tensor, log_x: Tensor, far: Tensor, gap: Tensor) -> Tensor:
@@ -225,7 +236,13 @@ def _tilt(log_u: Tensor, log_x: Tensor, far: Tensor, gap: Tensor) -> Tensor:
     return log_tilt
 
 
-def _log_product(looked_at: Tensor, t: Tensor, k: int) -> Tensor:
-    """The logarithm of both products at these points, (rows, points): the k of the top have the conjugate point."""
-    logs = (looked_at.unsqueeze(-1) * t).add_(1).log_()
-    return logs[:, :k].sum(-2).conj() + logs[:, k:].sum(-2)
+def _products(looked_at: Tensor, t: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Both products at these points, (rows, points), and the logarithm of what was taken out of them: the k of the top
+    have the conjugate point. A factor is 1 + y t over 1 + y, the most that it is: t + (1 - t) / (1 + y)."""
+    over, parts = (looked_at + 1).reciprocal_(), []
+    some = _points_at_once(looked_at)
+    for at, beside in zip(t.split(some), (1 - t).split(some), strict=True):
+        factors = (over.unsqueeze(-1) * beside).add_(at)
+        parts.append(factors[:, :k].prod(-2).conj() * factors[:, k:].prod(-2))
+        del factors
+    return torch.cat(parts, dim=-1), over.log_().sum(-1, keepdim=True).neg_()

@@ -12,6 +12,7 @@ import math
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 _MINUS_INF = float("-inf")
@@ -49,8 +50,8 @@ def huge(scores: Tensor) -> float:
 
 
 def softplus(x: Tensor) -> Tensor:
-    """log(1 + e^x) to the last digit at any x, without a gradient's memory."""
-    return torch.logaddexp(x, x.new_zeros(()))
+    """log(1 + e^x) to the last digit at any x: beyond 40, where PyTorch is told to stop, it is x."""
+    return F.softplus(x, threshold=40.0)
 
 
 def finite(scores: Tensor) -> Tensor:

@@ -110,7 +110,7 @@ class ByRows(Plan):
 
     def run(self, heads: list[Head], upstream: Tensor | None = None) -> tuple[Tensor, Tensor]:
         (head,) = heads
-        multiple = rows_of_a_draw(head.num_labels) if self.loss is noised_topk_loss else 1
+        multiple = rows_of_a_draw(head.num_labels, self.target.device) if self.loss is noised_topk_loss else 1
         if self.reduction == "none":
             parts = [self._apart(head, rows, upstream) for rows in self.row_blocks(head, multiple)]
             return torch.cat(parts).to(head.kind), torch.ones((), device=self.target.device)

@@ -60,6 +60,9 @@ class RowLoss:
             ``lean(scores, target, weight, reduction, *args)`` gives the reduced loss, its gradient and a factor that is
             still to be multiplied with the gradient.
         lean_in_double: that asks for float64, which not every device has.
+        by_chance: the loss draws random numbers of its own: nothing may be computed a second time.
+        lean_at_once: that takes many times the memory of the scores: not more than so many of them at a time, and the
+            numbers of each row (seeds) with them.
         minds_mask: what is out of its row is not the same as unknown: only the twin knows of it, by ``mask=``.
     """
 
@@ -73,6 +76,8 @@ class RowLoss:
     minds_mask: bool = False
     lean: Callable[..., tuple[Tensor, Tensor, Tensor]] | None = None
     lean_in_double: bool = False
+    lean_at_once: int = 0
+    by_chance: bool = False
 
     def __call__(
         self,
@@ -243,7 +248,7 @@ class RowLoss:
 
     def _leans(self, scores: Tensor, args: tuple[Any, ...]) -> bool:
         """Whether `lean` takes this: a tensor of one number per row (a k, a seed) is the twin's."""
-        per_row = not self.per_label and any(isinstance(value, Tensor) for value in args)
+        per_row = not (self.per_label or self.lean_at_once) and any(isinstance(value, Tensor) for value in args)
         return self.lean is not None and not per_row and scores.numel() > 0 and can_be_lean(scores, self.lean_in_double)
 
     def _lean_kernel(
@@ -256,7 +261,15 @@ class RowLoss:
         scores = scores.contiguous()  # the same bits whatever the strides
         if self.of == "batch":
             return self.lean(scores, target[0], weight, reduction, *args)
-        losses, counts, gradient = self.lean(scores, target[0], *args)
+        rows, most = len(scores), max(1, self.lean_at_once // scores.shape[-1])
+        if self.lean_at_once and rows > most:
+            cut = [slice(start, start + most) for start in range(0, rows, most)]
+            of_rows = [[a[at] if isinstance(a, Tensor) else a for a in args] for at in cut]
+            parts = [self.lean(scores[at], target[0][at], *some) for at, some in zip(cut, of_rows, strict=True)]
+            losses, counts, gradient = (torch.cat(part) for part in zip(*parts, strict=True))
+            del parts
+        else:
+            losses, counts, gradient = self.lean(scores, target[0], *args)
         if weight is not None:
             out, counts = weight == 0, counts * weight
             losses = (losses * weight).masked_fill_(out, 0.0)  # whatever an ignored row holds
@@ -295,7 +308,8 @@ class RowLoss:
                     return loss
                 loss, scale = loss.squeeze(0), scale.squeeze(0)
             elif learns:
-                return eager(_Call(self, kernel.run, reduction, own, numbers, scores.dtype), *tensors)
+                made = _Drawn if self.by_chance else _Call
+                return eager(made(self, kernel.run, reduction, own, numbers, scores.dtype), *tensors)
             else:
                 run = kernel.op if traces else kernel.run
                 loss, _, scale = run(scores, labels, weight, *args[:own], reduction, 0, False, *numbers)
@@ -365,6 +379,13 @@ class _Call(Native):
             return reduced.reshape(upstream.shape)
 
         return torch.func.vjp(loss, scores)[1](upstream)
+
+
+class _Drawn(_Call):
+    """The same where random numbers were drawn: the gradient is kept for who asks a second time."""
+
+    __slots__ = ()
+    gives_away: ClassVar[bool] = False
 
 
 def _share(

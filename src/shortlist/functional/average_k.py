@@ -20,10 +20,10 @@ from shortlist.checks import (
 from shortlist.distributed import sum_over_earlier_processes, sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, wide
+from shortlist.functional._frame import bounded, huge, softplus, wide
 from shortlist.functional._native import Native
 from shortlist.functional.label_matrix import check_couples_batch, is_label
-from shortlist.kernels import ops, triton_serves
+from shortlist.kernels import native_serves, ops, triton_serves
 from shortlist.labels.sparse_labels import Target
 
 _DIGIT = 8  # bits settled per pass of the selection
@@ -104,11 +104,48 @@ def _average_k_twin(
     return loss if mean else loss * totals[0]
 
 
+def _average_k_lean(
+    scores: Tensor, proposals: Tensor, index: Tensor, counts: Tensor, k: float, alpha: float, mean: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of class indices, with the gradients of both heads."""
+    (rows, n), least, most = scores.shape, torch.finfo(scores.dtype).tiny, huge(scores)
+    label, weight, out = index.clamp(min=0).unsqueeze(-1), counts.unsqueeze(-1), (counts == 0).unsqueeze(-1)
+    log_share = proposals.clamp(-most, most).masked_fill_(out, 0.0).log_softmax(-1)
+    own_share = log_share.gather(-1, label)
+    log_share.scatter_(-1, label, float("-inf")).masked_fill_(out, float("-inf"))
+
+    # as many candidates as the rows that count have, of as many as all of them could have
+    wanted = wide(counts.count_nonzero()).mul_(k - 1.0).add_(0.5).long()
+    best = log_share.nan_to_num(nan=float("-inf")).flatten().topk(min(int(rows * (k - 1.0) + 0.5), rows * n)).values
+    cut = F.pad(best, (1, 0), value=torch.inf).gather(0, wanted.unsqueeze(0)).clamp_(min=-4 * most)
+    candidate, tied = log_share > cut, log_share == cut
+    place = tied.flatten().cumsum(0, dtype=torch.int32).view(rows, n)
+    candidate |= (place <= wanted - candidate.sum()) & tied
+    del place, tied
+
+    count, total = candidate.sum(-1, keepdim=True), counts.sum()
+    totals = (weight * torch.cat((count, n - 1 - count), dim=-1)).sum(0).clamp_(min=least)
+    if mean:
+        own = weight / total.clamp(min=least)
+    else:  # the mean times the total
+        own, totals = weight, totals / total
+    wrong = scores.clamp(-most, most).masked_fill_(out, 0.0)
+    own_wrong = wrong.gather(-1, label).neg_()
+    torch.where(candidate, wrong.neg(), wrong, out=wrong)
+    shares = weight * alpha / totals  # of a candidate, of a negative
+    push = torch.where(candidate, shares[:, :1].neg(), shares[:, 1:]).scatter_(-1, label, 0.0)
+    del candidate
+    loss = softplus(wrong).mul_(push).abs_().sum() + (own * (softplus(own_wrong) - own_share)).sum(0)
+    of_scores = wrong.sigmoid_().mul_(push).scatter_(-1, label, own_wrong.sigmoid_().mul_(own).neg_())
+    of_proposals = log_share.exp_().mul_(own).scatter_(-1, label, own_share.expm1_().mul_(own))
+    return loss, of_scores, of_proposals
+
+
 @dataclass(eq=False, slots=True)
 class _AverageK(Native):
     """A function of both heads' scores, the index and the weight of each row; shape (1,).
 
-    The kernel computes both heads' gradients with the loss.
+    Both heads' gradients are computed with the loss.
     """
 
     k: float
@@ -116,13 +153,17 @@ class _AverageK(Native):
     mean: bool
     dtypes: tuple[torch.dtype, torch.dtype]  # of both heads' scores
     gives_away: ClassVar[bool] = True
+    lean: ClassVar[bool] = True
     operator: ClassVar[str] = "average_k"
 
     def options(self) -> tuple[Any, ...]:
         return self.k, self.alpha, self.mean, 1
 
     def forward(self, *tensors: Any) -> tuple[Tensor, ...]:
-        return ops.average_k(*tensors, *self.options())
+        if native_serves(tensors[0]) or triton_serves(self.operator, *tensors, *self.options()):
+            return ops.average_k(*tensors, *self.options())
+        scores, proposals, index, counts = tensors
+        return _average_k_lean(scores, proposals, index, counts, self.k, self.alpha, self.mean)
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
         pairs = zip(kept, self.dtypes, strict=True)

@@ -57,11 +57,10 @@ def _expected_positive_lean(
     total = counts.sum()
     share = counts / total.clamp(min=torch.finfo(counts.dtype).tiny)
     excess = ((share * p.sum(-1)).sum() - k).masked_fill_(total == 0, 0.0)
-    loss = (share * softplus(wrong)).sum() / norm + beta * excess.square() / norm**2
+    loss = torch.add((share * softplus(wrong)).sum().div_(norm), excess.square(), alpha=beta / norm**2)
     gradient = p.addcmul_(p, p, value=-1).mul_((share * (2 * beta / norm**2 * excess)).unsqueeze(-1))
     gradient.scatter_add_(-1, label, (share * wrong.sigmoid_()).div_(-norm).unsqueeze(-1))
-    scale = total if reduction == "sum" else loss.new_ones(())
-    return loss * scale, gradient, scale
+    return (loss * total, gradient, total) if reduction == "sum" else (loss, gradient, loss.new_ones(()))
 
 
 _LOSS = RowLoss(

@@ -124,7 +124,7 @@ class _Lean(_Projection):
     def forward(self, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
         k, found = self.k, _solve(scores.clamp(max=huge(scores)), self.k)
         # not sigmoid(), which gives equal numbers other last bits at the end of a tensor
-        share = found.logits(found.half).neg_().exp_().add_(1).reciprocal_()
+        share = (found.beyond - found.logits).exp_().add_(1).reciprocal_()
         labels, few = found.labels, found.few
         leave, enter = share[:, :k], share[:, k:]
         # a label tied with the largest of the rest gets what that one gets, to the last bit
@@ -134,35 +134,29 @@ class _Lean(_Projection):
         h = torch.addcmul(leave, leave, leave, value=-1)  # 1 - p of the top has its digits here, not in p
         del share, leave, enter
         if not values_visible(scores) or device_flags.waits(scores) or bool(few.any()):
-            p.masked_fill_(few, 0.0).masked_fill_(few & (scores > float("-inf")), 1.0)
+            p = torch.where(few, scores > float("-inf"), p)
             h.masked_fill_(few, 0.0)
-        return p, h, labels
+        return p, h, labels.int()
 
     def backward(
         self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor, k_rows: Tensor | None
     ) -> tuple[Tensor, ...]:
         p, h_top, labels = kept
-        h = torch.addcmul(p, p, p, value=-1).scatter_(-1, labels, h_top)
+        h = torch.addcmul(p, p, p, value=-1).scatter_(-1, labels.long(), h_top)
         flow = h * upstream
         mean = flow.sum(-1, keepdim=True) / h.sum(-1, keepdim=True).clamp_(min=torch.finfo(h.dtype).tiny)
         return (flow.addcmul_(h, mean, value=-1),)
 
 
 class _Solved(NamedTuple):
-    """Rows in the frame of `_frame`: the k largest and then the row, the k at -inf, as distances from their pivots."""
+    """Rows in the frame of `_frame`: the k largest and then the row, the k at -inf."""
 
-    distance: Tensor  # (rows, k + n) at most 0
-    sign: Tensor  # (k + n) -1 for the k largest: what delta adds to a distance
+    logits: Tensor  # (rows, k + n) of the chance of each of the k largest to leave, and of each of the rest to enter:
+    beyond: Tensor  # (rows, 1) all too large by this, half a gap that is so wide that no denominator 1 + e^-t sees it
     labels: Tensor  # (rows, k) of the k largest
     next: Tensor  # (rows, 1) the largest of the rest
-    delta: Tensor  # (rows, 1)
-    half: Tensor  # (rows, 1) of the gap between the pivots
     tied: Tensor  # (rows, k) as large as the largest of the rest
     few: Tensor  # (rows, 1) nothing to choose
-
-    def logits(self, half: Tensor) -> Tensor:
-        """Of the chance of each of the k largest to leave, and of each of the rest to enter."""
-        return (self.distance - half).addcmul_(self.sign, self.delta)
 
 
 _FAR = 40.0  # half a gap beyond which no denominator 1 + e^-half differs from 1
@@ -173,23 +167,25 @@ def _solve(held: Tensor, k: int) -> _Solved:
     largest, labels = held.topk(k + 1, dim=-1)
     top, labels, after = largest[:, :k], labels[:, :k], labels[:, k:]
     high, low = largest[:, k - 1 : k], largest[:, k:]
-    distance = torch.cat((high - top, (held - low).scatter_(-1, labels, float("-inf"))), dim=-1)
-    sign = held.new_ones(distance.shape[-1])
+    logits = torch.cat((high - top, (held - low).scatter_(-1, labels, float("-inf"))), dim=-1)  # distances at most 0
+    sign = held.new_ones(logits.shape[-1])  # what the shift adds to them
     sign[:k] = -1
+    few = torch.maximum(low, largest[:, :1] - torch.inf) == float("-inf")  # a NaN is the largest of all
+    q = logits.exp()
+    shift = (q[:, :k].sum(-1, keepdim=True) / q[:, k:].sum(-1, keepdim=True)).log_().div_(2)
     half = (high - low).div_(2)
-    few = (low == float("-inf")) & ~largest[:, :1].isnan()  # a NaN is the largest of all
-    q = distance.exp()
-    delta = (q[:, :k].sum(-1, keepdim=True) / q[:, k:].sum(-1, keepdim=True)).log_().div_(2)
-    found = _Solved(distance, sign, labels, after, delta, half, top == low, few)
     near = half.clamp(max=_FAR)
+    logits.sub_(near)
+    two = shift.new_full((), 2.0)
     for _ in range(3 if held.dtype == torch.float32 else 4):
         del q
-        q = found.logits(near).sigmoid_()
+        q = torch.addcmul(logits, sign, shift).sigmoid_()
         out, into = q[:, :k].sum(-1, keepdim=True), q[:, k:].sum(-1, keepdim=True)
         q.square_()
-        steady = q[:, :k].sum(-1, keepdim=True).div_(out).add_(q[:, k:].sum(-1, keepdim=True).div_(into))
-        delta.sub_(into.div_(out).log_().div_(2 - steady))
-    return found
+        slope = torch.addcdiv(two, q[:, :k].sum(-1, keepdim=True), out, value=-1)
+        slope.addcdiv_(q[:, k:].sum(-1, keepdim=True), into, value=-1)
+        shift.addcdiv_(into.div_(out).log_(), slope, value=-1)
+    return _Solved(logits.addcmul_(sign, shift), half.sub_(near), labels, after, top == low, few)
 
 
 def _lml_loss_lean(scores: Tensor, target: Tensor, k_rows: None, k: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -204,12 +200,12 @@ def _lml_loss_lean(scores: Tensor, target: Tensor, k_rows: None, k: int) -> tupl
         return gradient[:, 0].clone(), observed.squeeze(-1), gradient
     found = _solve(held, k)
     del held
-    share = found.logits(found.half.clamp(max=_FAR)).sigmoid_()  # all alike too small by what is left out of the gap
+    share = found.logits.sigmoid()  # all alike too large by what is beyond
     share = share[:, k:].scatter(-1, found.labels, share[:, :k])
     share.addcmul_(share, share, value=-1)  # the slope p (1 - p)
     share.div_(share.sum(-1, keepdim=True))
-    wrong = (found.half - found.delta) - found.distance[:, k:]
-    wrong.scatter_(-1, found.labels, found.distance[:, :k] - (found.delta + found.half))
+    wrong = found.beyond - found.logits[:, k:]
+    wrong.scatter_(-1, found.labels, found.logits[:, :k] - found.beyond)
     if label is not None:
         wrong = wrong.gather(-1, label)
     wrong.masked_fill_(~present, float("-inf")).masked_fill_(found.few, float("-inf"))

@@ -24,46 +24,40 @@ from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import native_serves, ops
 
 _MOST_DRAWS = 1_000_000
+DRAWN_AT_ONCE = {"cpu": 2**16, "elsewhere": 2**22}  # numbers: as many as the cache of a CPU holds
 
 
 def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -> tuple[Tensor, Tensor]:
-    """Value and label of the k-th largest of scores + epsilon noise in each row (R, n); no gradient."""
-    scores = scores.detach()
+    """Value and label of the k-th largest of scores + epsilon noise in each row (R, n), -inf if there are fewer labels;
+    no gradient. The memory of the noise is used up."""
     if native_serves(scores):
         return ops.kth_largest(scores, noise, epsilon, k)
-    noisy = scores
-    if noise is not None:  # a label that takes part keeps a finite score
-        noisy = torch.add(scores, noise, alpha=epsilon).clamp(-huge(scores), huge(scores))
-        noisy = noisy.masked_fill(scores == float("-inf"), float("-inf"))
-    top = noisy.topk(k, dim=-1)
+    top = (scores if noise is None else torch.add(scores, noise, alpha=epsilon, out=noise)).topk(k, dim=-1)
     return top.values[..., -1], top.indices[..., -1]
 
 
-def rows_of_a_draw(num_labels: int) -> int:
-    """How many rows draw their noise together: few enough for the cache, and the same however a batch is cut."""
-    return max(1, 2**16 // num_labels)
+def rows_of_a_draw(num_labels: int, device: torch.device) -> int:
+    """How many rows draw their noise together: the same however a batch is cut."""
+    return max(1, DRAWN_AT_ONCE.get(device.type, DRAWN_AT_ONCE["elsewhere"]) // num_labels)
 
 
-def _smoothed_kth(
+def _draws(
     scores: Tensor, k: int, epsilon: float, n_samples: int, generator: torch.Generator | None
 ) -> tuple[Tensor, Tensor]:
-    """Mean over the draws of the k-th largest noisy score; its gradient is the mean indicator of where it stands.
-
-    And whether a row has fewer than k usable labels: then the mean is 0, without a gradient.
-    """
-    found = []
-    for some in scores.split(rows_of_a_draw(scores.shape[-1])) or (scores,):
+    """The k-th largest noisy score of each draw and its label, (rows, draws); -inf where a row has fewer labels.
+    Epsilon is at most 1e15: beside the largest scores noise is nothing, and no sum becomes infinite."""
+    scores, found = scores.detach(), []
+    if not native_serves(scores):
+        scores = scores.clamp(max=huge(scores))
+    for some in scores.split(rows_of_a_draw(scores.shape[-1], scores.device)) or (scores,):
         draws = []
         for _ in range(max(n_samples, 1)):
             noise = _normal(some, generator) if n_samples and epsilon > 0 else None
             draws.append(_kth_largest(some, noise, epsilon, k))
+            del noise
         found.append([torch.stack(parts, dim=-1) for parts in zip(*draws, strict=True)])
-    values, labels = (torch.cat(parts) for parts in zip(*found, strict=True))
-    few = values == float("-inf")
-    there = wide(torch.where(few, 0.0, finite(scores.gather(-1, labels))))
-    drawn = wide(torch.where(few, 0.0, finite(values)))
-    kth = (there + (drawn - there).detach()).mean(-1)  # in float64: a sum of huge scores is no infinity
-    return kth.to(scores.dtype), few[..., 0]
+    values, labels = (parts[0] if len(parts) == 1 else torch.cat(parts) for parts in zip(*found, strict=True))
+    return values, labels
 
 
 def _normal(like: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -83,18 +77,57 @@ def _noised_topk_twin(
     generator: torch.Generator | None,
 ) -> tuple[Tensor, Tensor]:
     """Losses of all rows, and which have a label; ``margins``: one per class, or None for 1."""
-    observed = target >= 0
-    if not values_visible(observed) or device_flags.waits(observed) or not bool(observed.all()):
-        scores = torch.where(observed.unsqueeze(-1), scores, 0.0)  # an ignored row may hold anything
-    label = target.clamp(min=0)
+    observed, label = target >= 0, target.clamp(min=0)
+    scores = _without_ignored(scores, ~observed)
     own = finite(scores.gather(-1, label.unsqueeze(-1)).squeeze(-1))
-    kth, few = _smoothed_kth(scores, k + 1, epsilon, n_samples, generator)
+    values, labels = _draws(scores, k + 1, epsilon, n_samples, generator)
+    few = values == float("-inf")
+    there = wide(torch.where(few, 0.0, finite(scores.gather(-1, labels))))
+    drawn = wide(torch.where(few, 0.0, values.clamp(min=-huge(scores))))
+    # in float64: a sum of huge scores is no infinity. The gradient is the mean indicator of where the k-th stands
+    kth = (there + (drawn - there).detach()).mean(-1).to(scores.dtype)
     margin = 1.0 if margins is None else margins[label]
     losses = F.relu(scale * (margin + (kth - own)))
-    return torch.where(few, 0.0, losses), observed  # fewer than k + 1 labels: always among them
+    return torch.where(few[..., 0], 0.0, losses), observed  # fewer than k + 1 labels: always among them
 
 
-_LOSS = RowLoss(None, _noised_topk_twin, _targets.indices, per_label=True)
+def _noised_topk_lean(
+    scores: Tensor,
+    target: Tensor,
+    margins: Tensor | None,
+    k: int,
+    epsilon: float,
+    n_samples: int,
+    scale: float,
+    generator: torch.Generator | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, with the gradient: each draw gives an equal share of it to the label that it has found."""
+    label, ignored = target.clamp(min=0).unsqueeze(-1), target < 0
+    held = _without_ignored(scores, ignored)
+    own, is_nan = held.gather(-1, label).clamp_(max=huge(scores)), held.isnan().any(-1, keepdim=True)
+    values, labels = _draws(held, k + 1, epsilon, n_samples, generator)
+    del held
+    out = (values[:, :1] == float("-inf")) | ignored.unsqueeze(-1)
+    kth = wide(values.clamp_(min=-huge(scores))).mean(-1, keepdim=True).to(scores.dtype)
+    z = (kth - own).add_(1.0 if margins is None else margins[label]).masked_fill_(out, 0.0).clamp_(min=0)
+    slope = z.sign()
+    if scale != 1:
+        z, slope = z.mul_(scale), slope.mul_(scale)
+    gradient = torch.zeros_like(scores).scatter_add_(-1, labels, (slope / labels.shape[-1]).expand(labels.shape))
+    gradient.scatter_add_(-1, label, slope.neg_()).masked_fill_(is_nan, torch.nan)
+    return z.masked_fill_(is_nan, torch.nan).squeeze(-1), ~ignored, gradient
+
+
+def _without_ignored(scores: Tensor, ignored: Tensor) -> Tensor:
+    """Rows without a label may hold anything."""
+    if values_visible(ignored) and not device_flags.waits(ignored) and not bool(ignored.any()):
+        return scores
+    return scores.masked_fill(ignored.unsqueeze(-1), 0.0)
+
+
+_LOSS = RowLoss(
+    None, _noised_topk_twin, _targets.indices, linear=True, per_label=True, lean=_noised_topk_lean, by_chance=True
+)
 
 
 def noised_topk_loss(

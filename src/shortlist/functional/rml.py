@@ -3,15 +3,16 @@
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist import device_flags
 from shortlist.checks import LARGEST, check_not_negative, check_number, values_visible
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, wide
+from shortlist.functional._frame import bounded, huge, wide
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.reduction import spread_nan
-from shortlist.functional.warp import AbsentScores, centred, harmonic_numbers
+from shortlist.functional.warp import AbsentScores, Ordered, centred, harmonic_numbers, ranked_pairs
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
 
@@ -20,7 +21,7 @@ def _rml_twin(scores: Tensor, target: Tensor, ramp: float, label_weight: float) 
     """Losses of all rows, the ranked pairs and the ramp of each known label's signed score; whether one is present."""
     present, absent = target == 1, target == 0
     x = wide(bounded(scores))
-    near = _gathered(centred(scores, present | absent), present | absent, 3.0 - ramp)
+    near = _gathered(centred(scores, ~(present | absent)), present | absent, 3.0 - ramp)
     ordered = AbsentScores(near, absent)
     rank = ordered.count_above(near - 1.0)
     flat = ordered.count_above(near - ramp).to(x.dtype)  # pairs with s_p - s_n < ramp cost 1 - ramp, whatever s is
@@ -33,7 +34,29 @@ def _rml_twin(scores: Tensor, target: Tensor, ramp: float, label_weight: float) 
     return spread_nan(rows, torch.where(target == -1, 0.0, scores), observed), observed
 
 
-_LOSS = RowLoss(ops.rml, _rml_twin, _targets.label_matrix, linear=True, spreads_nan=False)
+def _rml_lean(scores: Tensor, target: Tensor, ramp: float, label_weight: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, with the gradient."""
+    unknown, far = target < 0, 3.0 - ramp
+    ordered = Ordered(centred(scores, unknown).masked_fill_(unknown, 0.0), target)
+    x = ordered.x
+    moved = F.pad(x.diff().clamp_(max=far).cumsum_(-1), (1, 0))  # as `_gathered` has it
+    spread = (x[:, :1] < -1e6 * far) | (x[:, -1:] > 1e6 * far)
+    ordered.x = torch.where(spread, moved, x)
+    del x
+    losses, gradient = ranked_pairs(ordered, ramp, moved)
+    del moved
+    y = wide(scores.gather(-1, ordered.order)).clamp_(-huge(scores), huge(scores))
+    signed = torch.where(ordered.present, y, torch.where(ordered.absent, -y, torch.inf))
+    held = signed.clamp(ramp, 1.0)
+    inside = (held == signed) & ordered.present.any(-1, keepdim=True)
+    losses.add_((1.0 - held).sum(-1), alpha=label_weight)
+    gradient.add_(inside & ordered.absent, alpha=label_weight).add_(inside & ordered.present, alpha=-label_weight)
+    return ordered.finished(losses, gradient, scores)
+
+
+_LOSS = RowLoss(
+    ops.rml, _rml_twin, _targets.label_matrix, linear=True, spreads_nan=False, lean=_rml_lean, lean_at_once=1 << 18
+)
 
 
 def _gathered(x: Tensor, known: Tensor, far: float) -> Tensor:

@@ -62,8 +62,7 @@ def _sides(
     none = -4 * huge(scores)  # below every score: a side without an entry is as far below the other as can be
     z = scores.expand(2, *scores.shape).clamp(-huge(scores), huge(scores))
     z[1].neg_()
-    z[0].masked_fill_(target != 0, none)
-    z[1].masked_fill_(target != 1, none)
+    z.masked_fill_(target != torch.arange(2, device=target.device).view(2, 1, 1), none)
     if weight is not None:
         z.masked_fill_(weight == 0, none)
     peak = z.amax(dim, keepdim=True)
@@ -74,7 +73,7 @@ def _sides(
         z[0].div_(negative_temperature)
     if positive_temperature != 1:
         z[1].div_(positive_temperature)
-    rest: Tensor | float = 0.0
+    rest = None
     if weight is not None:  # a heavy term may be far below the largest score, which may weigh next to nothing
         z.add_(weight.log())
         rest = z.amax(dim, keepdim=True).clamp_(min=-1e4)
@@ -82,9 +81,11 @@ def _sides(
     total = z.exp_().sum(dim, keepdim=True)
     if weight is not None:
         total.clamp_(min=torch.finfo(total.dtype).tiny)  # nobody weighs anything
-    rest = total.log().add_(rest)
-    rest = rest[0] * negative_temperature + rest[1] * positive_temperature
-    gap = peak.sum(0) + (rest + margin)
+    rest = total.log() if rest is None else total.log().add_(rest)
+    if negative_temperature != 1:
+        rest[0].mul_(negative_temperature)
+    rest = torch.add(rest[0], rest[1], alpha=positive_temperature)
+    gap = peak.sum(0).add_(rest.add_(margin) if margin else rest)
     z.mul_(gap.sigmoid() / total)
     return softplus(gap).squeeze(dim), ~unseen.squeeze(dim), z
 
@@ -102,8 +103,9 @@ def _two_way_lean(
     of_rows = None if weight is None else weight.unsqueeze(-1)
     losses, observed, z = _sides(scores, target, *of_pairs, dim=-2, weight=of_rows)
     count = observed.sum(dtype=scores.dtype).clamp_(min=least) if reduction == "mean" else losses.new_ones(())
-    loss, gradient = losses.sum() / count, (z[0] - z[1]).div_(count)
-    del z
+    out = target < 0 if of_rows is None else (target < 0) | (of_rows == 0)
+    loss, gradient = losses.sum() / count, (z[0] - z[1]).div_(count).masked_fill_(out, 0.0)  # whatever its column holds
+    del z, out
     if sample_way:
         losses, observed, z = _sides(scores, target, *of_pairs)
         counts = observed.to(scores.dtype)

@@ -1,11 +1,12 @@
 """WARP: a hinge on present-absent pairs, weighted by the rank of the present label; sampled, or with exact ranks."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.checks import check_reduction, check_scores
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, wide
+from shortlist.functional._frame import bounded, huge, wide
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.reduction import spread_nan
 from shortlist.kernels import ops
@@ -14,17 +15,17 @@ from shortlist.labels.sparse_labels import Target
 
 def harmonic_numbers(n: int, like: Tensor) -> Tensor:
     """L(0), L(1), ..., L(n) with L(r) = 1 + 1/2 + ... + 1/r."""
-    steps = torch.arange(n + 1, dtype=like.dtype, device=like.device)
-    return torch.where(steps > 0, 1.0 / steps.clamp(min=1.0), 0.0).cumsum(0)
+    steps = torch.arange(1, n + 1, dtype=like.dtype, device=like.device)
+    return F.pad(steps.reciprocal_().cumsum_(0), (1, 0))
 
 
-def centred(scores: Tensor, known: Tensor) -> Tensor:
+def centred(scores: Tensor, unknown: Tensor) -> Tensor:
     """Scores less the row's known one of least magnitude, in float64: an offset costs no digits, no sum overflows."""
-    x = bounded(wide(bounded(scores)), 1e300)
-    held = x.detach().masked_fill(~known | x.isnan(), float("inf"))
+    most = min(huge(scores), 1e300)
+    x = bounded(wide(scores), most).masked_fill(unknown, 2 * most)
+    held = x.detach()
     least = held.abs().amin(-1, keepdim=True)
-    centre = torch.where((held == least).any(-1, keepdim=True), least, -least)
-    return x - centre.masked_fill(centre.isinf(), 0.0)
+    return x - torch.where((held == least).any(-1, keepdim=True), least, -least)
 
 
 class AbsentScores:
@@ -51,9 +52,52 @@ class AbsentScores:
         return self.ordered.gather(-1, position)
 
 
+class Ordered:
+    """The same for gradients in closed form: all labels of each row, the lowest first, and how many absent ones there
+    are among the first i."""
+
+    def __init__(self, x: Tensor, target: Tensor) -> None:
+        self.x, self.order = x.sort(-1)
+        codes = target.gather(-1, self.order)
+        self.present, absent = codes == 1, codes == 0
+        self.absent, self.before = absent, F.pad(absent.cumsum(-1, dtype=torch.int32), (1, 0))
+
+    def above(self, bar: Tensor) -> tuple[Tensor, Tensor]:
+        """Where the labels above each bar begin, and how many absent ones they are."""
+        start = torch.searchsorted(self.x, bar, right=True)
+        return start, self.before[:, -1:] - self.before.gather(-1, start)
+
+    def finished(self, losses: Tensor, gradient: Tensor, scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Losses, whether each row has a present label, and the gradient in the places of the labels."""
+        observed = self.present.any(-1)
+        losses = losses.to(scores.dtype).masked_fill_(~observed, 0.0)
+        gradient = torch.empty_like(scores).scatter_(-1, self.order, gradient.to(scores.dtype))
+        return losses, observed, gradient.masked_fill_(losses.isnan().unsqueeze(-1), torch.nan)
+
+
+def ranked_pairs(ordered: Ordered, ramp: float | None, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Losses of pairs weighted by the rank of the present label, and their gradient in the order of the labels: hinges,
+    or ramps. A loss is its gradient times ``x``, and what its pairs cost at a distance of 0."""
+    rank_table = harmonic_numbers(x.shape[-1], x)
+    start, rank = ordered.above(ordered.x - 1.0)
+    each = rank_table[rank].div_(rank.clamp(min=1)).mul_(ordered.present)
+    push = x.new_zeros(len(x), x.shape[-1] + 1).scatter_add_(-1, start, each)  # on all absent labels from there on
+    del start
+    hopeless = None
+    if ramp is not None:  # no longer from where pairs cost 1 - ramp, whatever the scores are
+        start, flat = ordered.above(ordered.x - ramp)
+        push.scatter_add_(-1, start, each.neg())
+        del start
+        rank, hopeless = rank - flat, (each * flat).sum(-1).mul_(1.0 - ramp)
+    pull = each.mul_(rank)
+    gradient = push.cumsum_(-1)[:, :-1].mul_(ordered.absent).sub_(pull)
+    losses = torch.linalg.vecdot(gradient, x) + pull.sum(-1)
+    return losses if hopeless is None else losses.add_(hopeless), gradient
+
+
 def _exact_rows(scores: Tensor, present: Tensor, absent: Tensor) -> Tensor:
     """sum over p of L(r)/r * (the sum of the r violators' hinges 1 - s_p + s_n)."""
-    x = centred(scores, present | absent)
+    x = centred(scores, ~(present | absent))
     ordered = AbsentScores(x, absent)
     rank = ordered.count_above(x - 1.0)
     hinges = rank * (1.0 - x) + ordered.sum_of_largest(rank)
@@ -61,21 +105,21 @@ def _exact_rows(scores: Tensor, present: Tensor, absent: Tensor) -> Tensor:
     return torch.where(present, weight * hinges, 0.0).sum(-1).to(scores.dtype)
 
 
-def _uniform(seeds: Tensor, num_labels: int) -> Tensor:
+def _uniform(seeds: Tensor, labels: Tensor) -> Tensor:
     """Two numbers in [0, 1) for every seed (row) and label, shape (2, rows, labels), float64: splitmix64.
 
     The native kernel draws the same ones, of the present labels alone; so both give the same loss for the same seeds.
     """
 
     def shifted(z: Tensor, by: int) -> Tensor:
-        return (z >> by) & ((1 << (64 - by)) - 1)  # of unsigned numbers, held in int64
+        return (z >> by).bitwise_and_((1 << (64 - by)) - 1)  # of unsigned numbers, held in int64
 
-    step = torch.arange(1, 2 * num_labels + 1, device=seeds.device)
-    z = seeds.unsqueeze(-1) + step * -0x61C8864680B583EB  # 0x9E3779B97F4A7C15, products modulo 2^64
-    z = (z ^ shifted(z, 30)) * -0x40A7B892E31B1A47  # 0xBF58476D1CE4E5B9
-    z = (z ^ shifted(z, 27)) * -0x6B2FB644ECCEEE15  # 0x94D049BB133111EB
-    z = shifted(z ^ shifted(z, 31), 11)
-    return (wide(z) * 2.0**-53).unflatten(-1, (-1, 2)).movedim(-1, 0)
+    step, two_steps = -0x61C8864680B583EB, 0x3C6EF372FE94F82A  # 0x9E3779B97F4A7C15 and its double, modulo 2^64
+    z = torch.add(torch.stack((seeds + step, seeds + two_steps)).unsqueeze(-1), labels, alpha=two_steps)
+    z = shifted(z, 30).bitwise_xor_(z).mul_(-0x40A7B892E31B1A47)  # 0xBF58476D1CE4E5B9
+    z = shifted(z, 27).bitwise_xor_(z).mul_(-0x6B2FB644ECCEEE15)  # 0x94D049BB133111EB
+    z = shifted(shifted(z, 31).bitwise_xor_(z), 11)
+    return wide(z).mul_(2.0**-53)
 
 
 def _sampled_rows(scores: Tensor, present: Tensor, absent: Tensor, seeds: Tensor) -> Tensor:
@@ -84,21 +128,39 @@ def _sampled_rows(scores: Tensor, present: Tensor, absent: Tensor, seeds: Tensor
     Drawing absent labels with replacement until one violates the margin takes a geometric number of draws, and the
     violator found is uniform among the violators: both are drawn directly, given the exact number of violators.
     """
-    x = centred(scores, present | absent)
+    x = centred(scores, ~(present | absent))
     ordered = AbsentScores(x, absent)
     violators = ordered.count_above(x - 1.0)
-    candidates = absent.sum(-1, keepdim=True)
-    uniform = _uniform(seeds, scores.shape[-1])
-    chance = violators.to(x.dtype) / candidates.clamp(min=1)
-    # P(draws > d) = (1 - chance)^d; log1p(-1) = -inf makes the first draw certain
-    patience = torch.log1p(-chance).clamp(max=-torch.finfo(x.dtype).tiny)
-    draws = ((1.0 - uniform[0]).log() / patience).ceil().clamp(min=1.0)
-    found = (violators > 0) & (draws <= candidates)
-    rank = torch.where(found, (candidates / draws).floor(), 0.0).long()
-    pick = torch.minimum((uniform[1] * violators).long(), violators - 1).clamp(min=0)
+    labels = torch.arange(scores.shape[-1], device=x.device)
+    weight, pick = _drawn(violators, absent.sum(-1, keepdim=True), present, _uniform(seeds, labels))
     hinges = 1.0 - x + ordered.nth_largest(pick)
-    weight = harmonic_numbers(scores.shape[-1], x)[rank]
-    return torch.where(present & found, weight * hinges, 0.0).sum(-1).to(scores.dtype)
+    return torch.where(weight > 0, weight * hinges, 0.0).sum(-1).to(scores.dtype)
+
+
+def _drawn(violators: Tensor, candidates: Tensor, present: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+    """The weight of the rank that was drawn, 0 where no violator was found; which of the violators that is."""
+    chance = violators / candidates.clamp(min=1).to(uniform.dtype)
+    # P(draws > d) = (1 - chance)^d; log1p(-1) = -inf makes the first draw certain
+    patience = torch.log1p(chance.neg_()).clamp_(max=-torch.finfo(uniform.dtype).tiny)
+    draws = (1.0 - uniform[0]).log_().div_(patience).ceil_().clamp_(min=1.0)
+    rank = (candidates / draws).long()  # 0 after as many draws in vain
+    weight = harmonic_numbers(present.shape[-1], uniform)[rank] * (present & (violators > 0))
+    return weight, torch.minimum((uniform[1] * violators).long(), violators - 1).clamp_(min=0)
+
+
+def _sampled_lean(ordered: Ordered, seeds: Tensor) -> tuple[Tensor, Tensor]:
+    """Losses and the gradient in the order of the labels."""
+    violators, before = ordered.above(ordered.x - 1.0)[1], ordered.before
+    weight, pick = _drawn(violators, before[:, -1:], ordered.present, _uniform(seeds, ordered.order))
+    place = torch.searchsorted(before, (before[:, -1:] - pick).int()).sub_(1).clamp_(min=0)
+    gradient = weight.neg().scatter_add_(-1, place, weight)
+    return torch.linalg.vecdot(gradient, ordered.x) + weight.sum(-1), gradient
+
+
+def _warp_lean(scores: Tensor, target: Tensor, seeds: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    ordered = Ordered(centred(scores, target < 0), target)
+    result = ranked_pairs(ordered, None, ordered.x) if seeds is None else _sampled_lean(ordered, seeds)
+    return ordered.finished(*result, scores)
 
 
 def _warp_twin(scores: Tensor, target: Tensor, seeds: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -110,7 +172,15 @@ def _warp_twin(scores: Tensor, target: Tensor, seeds: Tensor | None) -> tuple[Te
     return spread_nan(rows, torch.where(target == -1, 0.0, scores), observed), observed
 
 
-_LOSS = RowLoss(ops.warp, _warp_twin, _targets.label_matrix, linear=True, spreads_nan=False)
+_LOSS = RowLoss(
+    ops.warp,
+    _warp_twin,
+    _targets.label_matrix,
+    linear=True,
+    spreads_nan=False,
+    lean=_warp_lean,
+    lean_at_once=1 << 18,
+)
 
 
 def warp_loss(
