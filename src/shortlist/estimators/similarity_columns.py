@@ -18,8 +18,8 @@ _SMALLEST_AXIS = 1e-4  # beside the largest: what is along smaller ones is hardl
 
 @dataclass(frozen=True)
 class SimilarityColumns:
-    """``layer(inputs) @ turn - centre``: the similarities along axes on which products of rows are what the kernel says,
-    with a mean of zero and, all together, the variance of as many standardised columns as there are inputs."""
+    """``layer(inputs) @ turn - centre``: the similarities along axes on which products of rows are what the kernel
+    says, with a mean of zero and, all together, the variance of as many standardised columns as there are inputs."""
 
     layer: Similarities
     columns: Tensor
