@@ -107,8 +107,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes_: the labels; rule_: the fitted set rule; decision_: the threshold of ``predict`` for several labels;
         link_: what makes probabilities of scores;
         objective_, k_, solver_, weight_decay_, lr_, epochs_, hidden_ (sizes of the hidden layers): what was used;
-        selection_: what was tried on held-out rows to choose it; preprocessor_: what became of the columns; history_: loss
-        of every epoch; learner_: the PyTorch module.
+        selection_: what was tried on held-out rows to choose it; preprocessor_: what became of the columns; history_:
+        loss of every epoch; learner_: the PyTorch module.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -470,7 +470,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_sets(self, X: Any) -> LabelSets:
         """The set of labels of every example; ``.names`` has them by name. Very many scores are computed batch by
-        batch, and never held together."""
+        batch, and never held together. A "conformal" set may be empty: no label is likely enough at this alpha (with a
+        smaller one there are fewer such sets, and with ``rule_options={"score": "aps"}`` none)."""
         check_is_fitted(self)
         inputs = self._inputs(X, reset=False)
         large = 4 * inputs.shape[0] * len(self.classes_) > KEPT_BYTES
