@@ -27,7 +27,8 @@ def trained(
     """Scores of the training rows, and what happened."""
     features, labels = torch.tensor(inputs, dtype=torch.float32), torch.as_tensor(target)
     names = tuple(map(str, range(labels.shape[1] if labels.ndim == 2 else int(labels.max()) + 1)))
-    backbone: Any = build_backbone("mlp" if hidden else "identity", in_shape=features.shape[1:], **({"hidden": hidden} if hidden else {}))  # fmt: skip
+    network: dict[str, Any] = {"name": "mlp", "hidden": hidden} if hidden else {"name": "identity"}
+    backbone: Any = build_backbone(in_shape=features.shape[1:], **network)
     model = build(objective, in_features=backbone.out_features, num_labels=len(names))
     options = {"optimizer": {"name": "lbfgs"}, **settings}
     history = train(backbone, model, Dataset(features, labels, names), None, TrainSettings.model_validate(options))

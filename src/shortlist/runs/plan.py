@@ -23,8 +23,10 @@ _ENCODER, _TEXT_ENCODER = "efficientnet-lite0", "tf-idf"
 _FEW = 1000  # examples, below which more of them calibrate and judge
 _FEWEST = 20  # labelled examples of which a fifth judges
 _ALPHA = 0.1
-_STEPPING = ("epochs", "batch_size", "accumulate", "schedule", "ema", "imbalance", "precision", "devices", "accelerator")
-# of a model on standardised columns or a network's features that is trained in steps: the best of five on four small sets
+_STEPPING = (  # keys that have a meaning only where training takes steps
+    "epochs", "batch_size", "accumulate", "schedule", "ema", "imbalance", "precision", "devices", "accelerator",
+)  # fmt: skip
+# of standardised columns or a network's features, where training takes steps: the best of five on four small sets
 _OPTIMIZER = {"name": "adamw", "lr": 0.01, "weight_decay": 0.3}
 _FINE_TUNING = {"name": "adamw", "lr": 0.001, "backbone_lr": 0.05, "weight_decay": 0.01}  # of a pretrained network
 # of a linear model on texts whose rows have length 1: large steps, and the decay of logistic regression with C = 5

@@ -9,7 +9,7 @@ from shortlist.errors import ShortlistError
 from shortlist.labels.sparse_labels import dense_labels
 from shortlist.training.history import Record
 from shortlist.training.learner import Learner, features_of
-from shortlist.training.linear_head import FULL_BATCH, fit_head
+from shortlist.training.linear_head import FULL_BATCH, fit_head, loss_of
 from shortlist.training.settings import TrainSettings
 
 _ALIKE = 1.1  # times as wide a column may spread as another one for their own scales to be one scale
@@ -35,13 +35,14 @@ def check_at_once(learner: Learner, settings: TrainSettings) -> None:
 
 
 def fit_at_once(learner: Learner, dataset: Dataset, settings: TrainSettings) -> Record:
-    """Fit the head in place. The strength is the optimizer's ``weight_decay``; where it is not given, three folds choose
-    it, and whether columns are taken as they are or each by its own spread. The mean loss, and what was used.
+    """Fit the head in place. The strength is the optimizer's ``weight_decay``; where it is not given, three folds
+    choose it, and whether columns are taken as they are or each by its own spread. The mean loss, and what was used.
 
     >>> from shortlist.models import build_backbone
     >>> from shortlist.objectives import build
     >>> data = Dataset(torch.eye(4).repeat(8, 1), torch.arange(4).repeat(8), tuple("abcd"))
-    >>> learner = Learner(build_backbone("identity", in_shape=(4,)), build("cross-entropy", in_features=4, num_labels=4))
+    >>> objective = build("cross-entropy", in_features=4, num_labels=4)
+    >>> learner = Learner(build_backbone("identity", in_shape=(4,)), objective)
     >>> settings = TrainSettings(optimizer={"name": "lbfgs", "weight_decay": 1.0})
     >>> round(fit_at_once(learner, data, settings)["loss"], 2)
     0.25
@@ -57,15 +58,14 @@ def fit_at_once(learner: Learner, dataset: Dataset, settings: TrainSettings) -> 
         alike = bool(spread.max() < _ALIKE * spread.min())
         common = None if alike else (spread / spread.square().mean().sqrt()).numpy()
     fitted = fit_head(
-        objective, features, target, names, "auto" if chosen else settings.optimizer.weight_decay,
-        common_scale=common if chosen else None, single=dataset.is_single, seed=settings.seed,
+        loss_of(objective), features, target, names, "auto" if chosen else settings.optimizer.weight_decay,
+        common_scale=common if chosen else None, landmarks=0, single=dataset.is_single, seed=settings.seed,
     )  # fmt: skip
+    weight, bias = fitted.weights, fitted.biases
     if chosen:
-        state = objective.state_dict()
-        weight = state["head.weight"] / spread
-        objective.load_state_dict(
-            {**state, "head.weight": weight, "head.bias": state["head.bias"] - weight @ mean}
-        )
+        weight = weight / spread
+        bias = bias - weight @ mean
+    objective.load_state_dict({**objective.state_dict(), "head.weight": weight, "head.bias": bias})
     with torch.no_grad():
         loss = sum(
             float(learner(*dataset.batch(rows), rows)) * len(rows) for rows in torch.arange(len(dataset)).split(1024)

@@ -27,7 +27,8 @@ def settled(settings: _Settings, examples: int) -> _Settings:
     3
     """
     if settings.optimizer.name == "lbfgs":
-        return settings.model_copy(update={"batch_size": settings.batch_size or examples, "epochs": settings.epochs or 1})
+        whole = {"batch_size": settings.batch_size or examples, "epochs": settings.epochs or 1}
+        return settings.model_copy(update=whole)
     size = settings.batch_size or max(_SMALLEST, 2 * settings.devices, min(_LARGEST, examples // _BATCHES))
     found = settings.model_copy(update={"batch_size": size})
     if found.epochs is None:

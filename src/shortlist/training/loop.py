@@ -222,6 +222,7 @@ def train_epoch(
             with fabric.no_backward_sync(model) if number + 1 < len(group) else nullcontext():
                 loss = compute(change(inputs, rows), target, rows.to(fabric.device))
                 backward(loss if len(group) == 1 else loss * (len(rows) / in_group))
+            del inputs, target  # the next batch has their memory, which is still in the processor's cache
             if not seen:
                 first.copy_(loss.detach())
             total.add_(loss.detach(), alpha=len(rows))

@@ -49,6 +49,7 @@ class Chosen:
     scores: Tensor
     weights: list[Tensor]
     tried: list[dict[str, Any]]
+    folds: list[tuple[Tensor, Tensor]]
 
     @property
     def start(self) -> Tensor:
@@ -81,7 +82,7 @@ def choose_strength(
         cost = lost * len(target) - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + (form != likely)
         reached = {"loss": lost, "precision_at_1": right / len(target)}
         tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, **reached})
-        attempts.append(Chosen(form, strength, stretch, base, cost, scores, weights, tried))
+        attempts.append(Chosen(form, strength, stretch, base, cost, scores, weights, tried, folds))
         return attempts[-1]
 
     first = min((attempt(form, _FIRST, None) for form in forms), key=_cost)
@@ -100,6 +101,15 @@ def choose_strength(
         best.stretch = best_stretch(unstretched, best.centre, target, loss)[0]
         best.scores = stretched(unstretched, best.centre, best.stretch)
     return best
+
+
+def does_better(one: Chosen, other: Chosen, target: Tensor, loss: Loss) -> bool:
+    """Whether one costs less than the other in every fold."""
+
+    def cost(chosen: Chosen, held: Tensor) -> float:
+        return float(loss(chosen.scores[held], target[held])[0].sum()) - _right(chosen.scores[held], target[held])
+
+    return all(cost(one, held) < cost(other, held) for _, held in one.folds)
 
 
 def _cost(chosen: Chosen) -> float:
