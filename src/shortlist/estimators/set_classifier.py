@@ -441,7 +441,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learner = self.learner_
         settings = self._settings(len(target), lr, epochs, schedule)
         self.history_ += train(learner.backbone, learner.objective, data, None, settings).records
-        self.weight_decay_ = settings.optimizer.weight_decay
+        self.weight_decay_ = settings.optimizer.weight_decay or 0.0
         learner.cpu().eval()
 
     def _calibrate(self, scores: Tensor, target: Tensor) -> None:

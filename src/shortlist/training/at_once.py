@@ -52,17 +52,17 @@ def fit_at_once(learner: Learner, dataset: Dataset, settings: TrainSettings) -> 
     target, names = dense_labels(dataset.target), dataset.vocabulary
     mean, spread = features.mean(0), features.std(0, correction=0)
     spread = torch.where(spread > 0, spread, 1.0)
-    chosen = settings.optimizer.weight_decay is None
-    if chosen:
+    strength, common = settings.optimizer.weight_decay, None
+    if strength is None:
         features = (features - mean) / spread
         alike = bool(spread.max() < _ALIKE * spread.min())
         common = None if alike else (spread / spread.square().mean().sqrt()).numpy()
     fitted = fit_head(
-        loss_of(objective), features, target, names, "auto" if chosen else settings.optimizer.weight_decay,
-        common_scale=common if chosen else None, landmarks=0, single=dataset.is_single, seed=settings.seed,
+        loss_of(objective), features, target, names, "auto" if strength is None else strength,
+        common_scale=common, landmarks=0, single=dataset.is_single, seed=settings.seed,
     )  # fmt: skip
     weight, bias = fitted.weights, fitted.biases
-    if chosen:
+    if strength is None:
         weight = weight / spread
         bias = bias - weight @ mean
     objective.load_state_dict({**objective.state_dict(), "head.weight": weight, "head.bias": bias})
