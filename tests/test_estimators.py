@@ -26,12 +26,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from shortlist.errors import ShortlistError
 from shortlist.estimators import SetClassifier, set_scorer
 from shortlist.estimators.decisions import Decision, best_decision, log_odds
-from shortlist.estimators.strengths import best_stretch
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, SparseLabels
 from shortlist.metrics.functional import calibration_error
 from shortlist.objectives import OBJECTIVES
 from shortlist.training.full_batch import binary_columns
+from shortlist.training.strengths import best_stretch
 from tests.data.readers.made_files import SHARED
 
 X, Y = make_blobs(300, 6, centers=8, cluster_std=2.0, random_state=0)
@@ -206,7 +206,7 @@ def of_one_scale(x: Any) -> Any:
 
 
 def test_the_default_is_the_logistic_regression_of_the_chosen_strength_stretched_away_from_the_base_rates() -> None:
-    model = SetClassifier(k=2, random_state=0).fit(MX, MY)
+    model = SetClassifier(k=2, hidden=(), random_state=0).fit(MX, MY)
     best = best_tried(model, len(MY), "one for all columns")
     assert model.weight_decay_ == best["weight_decay"]
     assert len(model.selection_) >= 4
@@ -265,6 +265,73 @@ def test_the_stretch_has_the_smallest_loss_on_held_out_rows() -> None:
     assert 2.8 < stretch < 3.2
     around = [float(binary_columns(factor * stretch * scores, target)[0].sum()) / 4000 for factor in (0.9, 1.1)]
     assert lost < min(around)
+
+
+def products(rows: int) -> tuple[Any, Any]:
+    """Ten labels, each of which is present where two of twelve columns have the same sign."""
+    x = np.random.default_rng(rows).normal(size=(rows, 12)).astype(np.float32)
+    x = np.sign(x) + 0.3 * x
+    return x, np.stack([x[:, at % 4] * x[:, (at + 1 + at // 4) % 4] > 0 for at in range(10)], 1).astype(np.int64)
+
+
+def test_similarities_to_rows_are_chosen_where_no_linear_model_will_do_and_are_a_kernel_method() -> None:
+    x, y = products(120)
+    y = np.where(np.random.default_rng(0).random(y.shape) < 0.15, 1 - y, y)
+    model = SetClassifier(k=2, random_state=0).fit(x, y)
+    assert model.hidden_ == (120,)
+    scale = "of similarities, each column's own"
+    assert {one["scale"] for one in model.selection_} == {"each column's own", scale}
+    best = best_tried(model, 120, "each column's own")
+    assert (best["scale"], best["weight_decay"]) == (scale, model.weight_decay_)
+    # what the weights of a kernel method are is in the space of its eigenvectors, however that is turned
+    z = StandardScaler().fit_transform(x)
+    distances = np.sqrt(((z[:, None] - z[None]) ** 2).sum(-1))
+    median = np.sort(distances[np.triu_indices(120, 1)])[(120 * 119 // 2 - 1) // 2]
+    values, vectors = np.linalg.eigh(np.exp(-((distances / median) ** 2)))
+    space = (vectors * np.sqrt(values.clip(min=0)))[:, values > 1e-4 * values[-1]]
+    space -= space.mean(0)
+    space *= np.sqrt(12 / (space**2).sum(1).mean())
+    peer = OneVsRestClassifier(LogisticRegression(C=1 / model.weight_decay_, tol=1e-6, max_iter=1000)).fit(space, y)
+    base = np.log((y.sum(0) + 0.5) / ((1 - y).sum(0) + 0.5))
+    scores = base + best["stretch"] * (peer.decision_function(space) - base)
+    np.testing.assert_allclose(model.decision_function(x), scores, atol=0.05, rtol=0.01)
+
+
+def test_a_model_of_similarities_predicts_better_and_goes_wherever_a_model_goes(tmp_path: Path) -> None:
+    x, y = products(400)
+    new, right = products(300)
+    model = SetClassifier(k=2, random_state=0).fit(x, y)
+    linear = SetClassifier(k=2, hidden=(), random_state=0).fit(x, y)
+    assert (model.hidden_, linear.hidden_) == ((120,), ())
+    assert model.score(new, right) > linear.score(new, right) + 0.05
+    assert f1_score(right, model.predict(new), average="micro") > 0.8
+    scores = model.decision_function(new)
+    np.testing.assert_allclose(model.decision_function(new[:1]), scores[:1], rtol=1e-4)
+    model.save(tmp_path / "model.safetensors")
+    for again in (SetClassifier.load(tmp_path / "model.safetensors"), pickle.loads(pickle.dumps(model))):
+        assert np.array_equal(again.decision_function(new), scores)
+        assert again.hidden_ == model.hidden_
+        assert again.predict_sets(new) == model.predict_sets(new)
+    assert np.array_equal(clone(model).fit(x, y).decision_function(new), scores)
+    model.partial_fit(x, y)
+    assert model.score(new, right) > linear.score(new, right)
+    with torch.no_grad():
+        assert bool(model.learner_.scores(torch.full((1, 12), torch.nan)).isnan().all())
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "options"),
+    [
+        (MX, MY, {"hidden": ()}),
+        (MX, MY, {"weight_decay": 1.0}),
+        (csr_matrix(products(120)[0]), products(120)[1], {}),
+        (X, Y, {}),
+        (np.repeat(np.eye(2), [55, 5], axis=0), np.repeat([[1, 0], [0, 1]], [55, 5], axis=0), {}),  # all alike
+        (products(120)[0], (products(120)[0][:, :10] > 0).astype(int), {}),  # linear
+    ],
+)
+def test_the_default_stays_linear_where_similarities_are_not_better_or_not_tried(x: Any, y: Any, options: Any) -> None:
+    assert SetClassifier(k=1, random_state=0, **options).fit(x, y).hidden_ == ()
 
 
 def test_hidden_layers_choose_learning_rate_and_epochs_on_held_out_rows() -> None:
@@ -571,6 +638,7 @@ def test_the_same_random_state_gives_the_same_model_and_leaves_torch_alone() -> 
         ({"lr": -1}, "lr: input should be greater than 0, got -1"),
         ({"hidden": 64}, "hidden must hold the sizes"),
         ({"hidden": (0,)}, "layer sizes of at least 1"),
+        ({"hidden": "none"}, "hidden must hold the sizes"),
         ({"calibration": 1.0}, "calibration must be a share"),
         ({"preprocess": "standard"}, "preprocess must be"),
         ({"weight_decay": -1}, "weight_decay must be a number of at least 0"),

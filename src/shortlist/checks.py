@@ -221,13 +221,11 @@ def check_indices(scores: Tensor, target: Tensor, *, wait: bool = False) -> Tens
         bad = wide.clamp(-1, n - 1) != wide
         device_flags.note(bad, device_flags.TARGET)
         return wide.masked_fill_(bad, -1)
-    if target.numel():
+    if target.numel() and (int(wide.min()) < -1 or int(wide.max()) >= n):
+        wide = unknown_as_minus_1(wide)
         bad = (wide < -1) | (wide >= n)
         if bool(bad.any()):
-            wide = unknown_as_minus_1(wide)
-            bad = (wide < -1) | (wide >= n)
-            if bool(bad.any()):
-                raise_bad_index(target, int(bad.flatten().nonzero()[0]), n)
+            raise_bad_index(target, int(bad.flatten().nonzero()[0]), n)
     return wide
 
 

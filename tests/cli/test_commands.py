@@ -228,6 +228,18 @@ def test_predict_writes_the_sets_of_a_part(cli, trained: Path) -> None:  # type:
     assert set(LabelSets.from_jsonl("sets.jsonl").sizes.tolist()) == {2}
 
 
+def test_predict_says_what_empty_conformal_sets_mean(cli) -> None:  # type: ignore[no-untyped-def]
+    target = np.arange(60) % 3
+    np.save("labels.npy", target)
+    np.save("sure.npy", 8 * np.eye(3, dtype=np.float32)[target])
+    np.save("unsure.npy", np.zeros((4, 3), np.float32))
+    cli("calibrate", "--scores", "sure.npy", "--labels", "labels.npy", "--rule", "conformal:alpha=0.1", "-o", "rules")
+    given = ("predict", "--scores", "unsure.npy", "--rules", "rules", "-o", "sets.csv")
+    assert "4 sets are empty: no label of such a row is likely enough at alpha=0.1" in cli(*given).err
+    assert cli(*given, "--json").json["empty"] == 4
+    assert cli("predict", "--scores", "sure.npy", *given[3:], "--json").json["notes"] == []
+
+
 def test_predict_needs_no_labels(cli, trained: Path) -> None:  # type: ignore[no-untyped-def]
     data = ambiguous_numbers(200, part="test")
     np.save("inputs.npy", data.inputs.numpy())

@@ -53,6 +53,22 @@ def test_dense_numbers_are_standardised_and_blanks_filled() -> None:
     assert prepared.left_out == {4: "always the same"}
 
 
+@pytest.mark.parametrize("rows", [40_001, 40_000])
+def test_medians_of_many_rows_are_exact(rows: int) -> None:
+    random = np.random.default_rng(rows)
+    values = random.normal(size=(rows, 20)).astype(np.float32)  # more columns than are turned over at once
+    values[random.random(rows) < 0.7, 1] = np.nan
+    values[:, 2] = random.integers(0, 3, rows)
+    values[::4, 3] += 1000  # the sample, every fourth row, says nothing of the others
+    values[:, 4] = np.where(np.arange(rows) == 7, 5, np.nan)
+    values[: rows // 2, 5] = 0
+    prepared = Preprocessor.fit(values)
+    expected = SimpleImputer(strategy="median").fit(values).statistics_
+    assert prepared.numbers is not None
+    assert prepared.numbers.columns == tuple(range(20))
+    np.testing.assert_allclose(prepared.numbers.fill, expected, rtol=1e-6)
+
+
 def test_sparse_input_stays_sparse_and_is_scaled_between_max_abs_and_standard() -> None:
     counts = csr_matrix(random_array((60, 8), density=0.3, rng=1, data_sampler=lambda size: np.arange(1.0, size + 1)))
     found = again(Preprocessor.fit(counts)).transform(counts)

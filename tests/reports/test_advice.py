@@ -155,3 +155,16 @@ def test_scores_that_only_rank_are_not_shown_as_percentages() -> None:
     assert card["bars"][0]["score"] == f"{highest:.3g}"
     probable = contents(from_scores(scores, target))["examples"][0]["ambiguous"][0]
     assert all(bar["score"].endswith("%") for bar in probable["bars"])
+
+
+def test_empty_conformal_sets_are_spoken_of_once_with_what_to_do() -> None:
+    sharp = np.eye(3)[np.arange(300) % 3] * 8
+    rules: dict[str, SetRule] = {"sure": Conformal(0.1).fit(sharp, np.arange(300) % 3), "two": TopK(2)}
+    assert cautions(500, rules, empty={"sure": 0, "two": 0}) == []
+    (said,) = cautions(500, rules, empty={"sure": 3, "two": 1})
+    assert said.startswith("sure: 3 sets are empty: no label of such a row is likely enough at alpha=0.1")
+    assert "score=aps" in said
+    doubtful = np.concatenate([sharp[:200], np.zeros((100, 3))])
+    assert int((rules["sure"].predict(doubtful).sizes == 0).sum()) == 100
+    data = from_scores(doubtful, np.arange(300) % 3, rules=rules)
+    assert "sure: 100 sets are empty" in str(contents(data)["cautions"])

@@ -306,6 +306,18 @@ def test_columns_of_yes_or_no_that_become_features_beside_the_label_are_told() -
     assert note in guess_source("t.csv").notes
 
 
+@pytest.mark.parametrize("unsure", ["-1.0", "unknown"])
+def test_the_last_columns_are_labels_where_each_leaves_rows_open_as_those_of_chexpert_do(unsure: str) -> None:
+    cells = ["1.0", "0.0", "", unsure]
+    rows = "".join(f"{40 + row},{row % 2},{cells[row % 4]},{cells[row % 3]}\n" for row in range(40))
+    Path("chest.csv").write_text(f"Age,Frontal,Edema,Fracture\n{rows}")
+    guess = guess_source("chest.csv")
+    assert guess.source["label_columns"] == ["Edema", "Fracture"]
+    assert any("'Edema', 'Fracture'; blanks and -1 are unknown (others: " in note for note in guess.notes)
+    found = sl.data.read_features("chest.csv", label_columns=guess.source["label_columns"]).target
+    assert found[:4].tolist() == [[1, 1], [0, 0], [-1, -1], [-1, 1]]
+
+
 def test_it_is_told_that_blanks_among_several_labels_are_examples_without_labels_and_how_they_become_unknown() -> None:
     Path("t.csv").write_text("a,tags\n1,new;sold\n2,\n3,sold\n4,new\n")
     note = "1 of 4 cells of 'tags' are blank: examples without labels (unknown ones: data.train.unknown_names='[\"\"]')"

@@ -73,4 +73,6 @@ def predict(
         say(f"  {first['id']}: {found or 'no label'}")
     if result["examples"] > len(result["first"]):
         say("  ...")
+    for note in result["notes"]:
+        say(note)
     tell_skipped(result)

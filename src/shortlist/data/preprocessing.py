@@ -92,7 +92,8 @@ class Preprocessor:
         values = np.asarray(X)
         numbers, left_out = fit_numbers(values, tuple(range(values.shape[1])))
         found = cls("dense", values.shape[1], None, numbers, left_out=left_out)
-        found._warn_of_cuts(values[:, list(numbers.columns)])
+        if numbers.cut:
+            found._warn_of_cuts(values[:, list(numbers.columns)])
         return found
 
     @classmethod
@@ -172,7 +173,8 @@ class Preprocessor:
             from scipy.sparse import csr_matrix
 
             return self._transform_sparse(csr_matrix(X))
-        return self._numbers.transform(np.asarray(X)[:, list(self._numbers.columns)])
+        values, used = np.asarray(X), self._numbers.columns
+        return self._numbers.transform(values if len(used) == values.shape[1] else values[:, list(used)])
 
     def _transform_sparse(self, X: Any) -> Any:
         if self.kind == "dense":

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from shortlist.models import build_backbone
+from shortlist.models.similarities import Similarities
 from shortlist.objectives import build
 from shortlist.training.learner import Learner
 
@@ -14,9 +15,13 @@ def new_learner(model: dict[str, Any], target: Tensor | None = None, seed: int =
     """The model with new weights; for prediction only, without a target."""
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
-        backbone: Any = build_backbone(
-            "mlp", in_shape=(model["in_features"],), hidden=model["hidden"], dropout=model["dropout"]
-        )
+        backbone: Any
+        if model.get("similarities"):
+            backbone = Similarities(model["in_features"], *model["hidden"])
+        else:
+            backbone = build_backbone(
+                "mlp", in_shape=(model["in_features"],), hidden=model["hidden"], dropout=model["dropout"]
+            )
         objective = build(
             model["objective"],
             model["options"],

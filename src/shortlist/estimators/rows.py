@@ -14,13 +14,6 @@ from shortlist.objectives import count_labels
 _LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
 
 
-def take(inputs: Any, rows: Tensor) -> Any:
-    """These rows; the same object where they are all of them."""
-    if len(rows) == inputs.shape[0]:
-        return inputs
-    return inputs[rows] if isinstance(inputs, Tensor) else inputs[rows.numpy()]
-
-
 def held_out(target: Tensor | SparseLabels, count: int, names: tuple[str, ...], seed: int) -> tuple[Tensor, Tensor]:
     """The rows to learn from, and so many others, drawn at random so that every label is left to learn from."""
     everything = torch.arange(len(target))

@@ -24,10 +24,8 @@ from shortlist.errors import ShortlistError
 from shortlist.estimators import files
 from shortlist.estimators.decisions import best_decision, log_odds
 from shortlist.estimators.learner import new_learner
-from shortlist.estimators.linear_head import fit_head
-from shortlist.estimators.rows import held_out, joined, joined_targets, latest, take
-from shortlist.estimators.solvers import FULL_BATCH, choose_training, fits_full_batch
-from shortlist.estimators.strengths import FOLDS
+from shortlist.estimators.rows import held_out, joined, joined_targets, latest
+from shortlist.estimators.solvers import choose_training
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
 from shortlist.labels.counts import cardinality, usual_k
@@ -42,10 +40,14 @@ from shortlist.options import in_our_words
 from shortlist.sets import SetRule
 from shortlist.sets.named import fit_scaled, make_rule
 from shortlist.sets.scaling import check_scaling, fit_scaling
+from shortlist.training.full_batch import take
 from shortlist.training.learner import score, score_batches
+from shortlist.training.linear_head import FULL_BATCH, fit_head, fits_full_batch, loss_of
 from shortlist.training.loop import train
 from shortlist.training.scored import KEPT_BYTES
 from shortlist.training.settings import TrainSettings
+from shortlist.training.similarity_columns import landmarks_for
+from shortlist.training.strengths import FOLDS
 
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
 _SMALL = 64  # as many rows are scored at once, without making a data set of them
@@ -82,7 +84,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             (`shortlist.data.preprocessing.Preprocessor`); None takes the numbers as they are.
         solver: "lbfgs" fits a linear model to all rows at once, "adamw" trains in batches. "auto" is "lbfgs" for a
             linear model with a smooth loss that fits in memory, unless epochs, batch_size, lr or weight_decay is given.
-        hidden: sizes of the hidden layers; none is a linear model.
+        hidden: sizes of the hidden layers; () is a linear model. "auto" is one, too, unless "lbfgs" finds, for dense
+            ``X`` with several labels, that a hidden layer of similarities to (at most 500) training rows does better
+            on every one of the three folds: a kernel method.
         dropout: share of hidden units left out at random in training.
         epochs: of "adamw", passes over the data; "auto" chooses between a usual number (20, and up to 100 where 20
             make fewer than 1,000 steps) and a quarter of it.
@@ -103,9 +107,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes:
         classes_: the labels; rule_: the fitted set rule; decision_: the threshold of ``predict`` for several labels;
         link_: what makes probabilities of scores;
-        objective_, k_, solver_, weight_decay_, lr_, epochs_: what was used; selection_: what was tried on held-out rows
-        to choose it; preprocessor_: what became of the columns; history_: loss of every epoch; learner_: the PyTorch
-        module.
+        objective_, k_, solver_, weight_decay_, lr_, epochs_, hidden_ (sizes of the hidden layers): what was used;
+        selection_: what was tried on held-out rows to choose it; preprocessor_: what became of the columns; history_:
+        loss of every epoch; learner_: the PyTorch module.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -134,7 +138,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scaling: str | None = None,
         preprocess: str | None = "auto",
         solver: str = "auto",
-        hidden: tuple[int, ...] = (),
+        hidden: tuple[int, ...] | str = "auto",
         dropout: float = 0.0,
         epochs: int | str = "auto",
         batch_size: int | str = "auto",
@@ -181,11 +185,18 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target = dense_labels(target)  # no larger than the scores, all of which are made here
         self._build(target)
         auto = self.weight_decay == "auto" and hasattr(self, "preprocessor_")
+        compared = landmarks_for(inputs, len(self.classes_)) if self.hidden == "auto" and self.is_multilabel_ else 0
         fitted = fit_head(
-            self.learner_.objective, inputs, self._for_objective(target), self._names, self.weight_decay,
-            common_scale=self.preprocessor_.common_scale() if auto else None,
+            loss_of(self.learner_.objective), inputs, self._for_objective(target), self._names, self.weight_decay,
+            common_scale=self.preprocessor_.common_scale() if auto else None, landmarks=compared,
             single=not self.is_multilabel_, seed=self._seed,
         )  # fmt: skip
+        if fitted.similarities is not None:
+            self._model |= {"hidden": [fitted.similarities.out_features], "similarities": True}
+            self._build(target)
+            self.learner_.backbone.load_state_dict(fitted.similarities.state_dict())
+        head = {"head.weight": fitted.weights, "head.bias": fitted.biases}
+        self.learner_.objective.load_state_dict({**self.learner_.objective.state_dict(), **head})
         self.weight_decay_, self.selection_ = fitted.weight_decay, fitted.tried
         self.history_.append(
             {"evaluations": fitted.evaluations, "weight_decay": fitted.weight_decay, "stretch": fitted.stretch}
@@ -311,9 +322,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target = self._known(target)
         in_features = inputs.shape[1]
         num_labels = len(self.classes_)
-        if not isinstance(self.hidden, tuple | list):
+        if not isinstance(self.hidden, tuple | list) and self.hidden != "auto":
             raise ShortlistError(
-                f"hidden must hold the sizes of the hidden layers, such as (256,), got {self.hidden!r}"
+                f'hidden must hold the sizes of the hidden layers, such as (256,), or be "auto", got {self.hidden!r}'
             )
         share = self.calibration
         if share != "auto" and not (isinstance(share, Real) and 0 <= share < 1):
@@ -337,7 +348,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "options": self._objective_options(kind, num_labels),
             "in_features": int(in_features),
             "num_labels": num_labels,
-            "hidden": [int(size) for size in self.hidden],
+            "hidden": [] if self.hidden == "auto" else [int(size) for size in self.hidden],
             "dropout": float(self.dropout),
         }
         self._settings(len(target), *self._choices(len(target))[0], "constant")
@@ -358,7 +369,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _choose_solver(self, inputs: Any) -> str:
         if self.solver == "adamw":
             return "adamw"
-        possible = not self.hidden and self.objective_ in FULL_BATCH
+        possible = not self.hidden_ and self.objective_ in FULL_BATCH
         if self.solver == "lbfgs":
             if not possible:
                 raise ShortlistError(
@@ -430,7 +441,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learner = self.learner_
         settings = self._settings(len(target), lr, epochs, schedule)
         self.history_ += train(learner.backbone, learner.objective, data, None, settings).records
-        self.weight_decay_ = settings.optimizer.weight_decay
+        self.weight_decay_ = settings.optimizer.weight_decay or 0.0
         learner.cpu().eval()
 
     def _calibrate(self, scores: Tensor, target: Tensor) -> None:
@@ -448,6 +459,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.rule_ = rule
 
     @property
+    def hidden_(self) -> tuple[int, ...]:
+        """The sizes of the hidden layers that were used."""
+        return tuple(self._model["hidden"])
+
+    @property
     def _link(self) -> str:
         return OBJECTIVES.find(self._model["objective"]).link
 
@@ -455,7 +471,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_sets(self, X: Any) -> LabelSets:
         """The set of labels of every example; ``.names`` has them by name. Very many scores are computed batch by
-        batch, and never held together."""
+        batch, and never held together. A "conformal" set may be empty: no label is likely enough at this alpha (with a
+        smaller one there are fewer such sets, and with ``rule_options={"score": "aps"}`` none)."""
         check_is_fitted(self)
         inputs = self._inputs(X, reset=False)
         large = 4 * inputs.shape[0] * len(self.classes_) > KEPT_BYTES

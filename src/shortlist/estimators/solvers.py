@@ -1,4 +1,4 @@
-"""How SetClassifier trains."""
+"""Which learning rate and how many epochs SetClassifier trains in batches with."""
 
 from __future__ import annotations
 
@@ -9,39 +9,8 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, split
-from shortlist.estimators.rows import take
 from shortlist.metrics.functional import mean_average_precision, top_k_accuracy
-from shortlist.objectives import Objective
-from shortlist.training.full_batch import Loss, binary_columns, softmax_rows, whole
-
-# one linear head and a smooth loss of its scores
-FULL_BATCH = (
-    "cross-entropy", "binary", "smooth-topk", "truncated-entropy", "lml", "assume-negative", "expected-positive",
-    "two-way", "asymmetric", "lsep", "multilabel-softmax", "partial-binary",
-)  # fmt: skip
-_MOST_SCORES, _MOST_WEIGHTS, _MOST_PRODUCTS = 10**8, 10**7, 4 * 10**9  # a gigabyte, and minutes on two cores
-
-
-def fits_full_batch(inputs: Any, num_labels: int) -> bool:
-    """Whether scores, curvature and the time of some hundred passes stay within bounds."""
-    rows, columns = inputs.shape
-    stored = inputs.nnz if hasattr(inputs, "nnz") else rows * columns
-    return (
-        rows * num_labels <= _MOST_SCORES
-        and (columns + 1) * num_labels <= _MOST_WEIGHTS
-        and stored * num_labels <= _MOST_PRODUCTS
-    )
-
-
-def loss_of(objective: Objective) -> Loss:
-    """The objective's loss for the full-batch solver; label by label where it is a plain sum over labels, and without
-    autograd where its gradient is known."""
-    if objective.name == "binary" and objective.config.pos_weight is None:
-        return binary_columns
-    if objective.name == "cross-entropy" and objective.config.label_smoothing == 0 and objective.weight is None:
-        return softmax_rows
-    score_loss: Callable[[Tensor, Tensor], Tensor] = objective.score_loss  # type: ignore[assignment]
-    return whole(score_loss)
+from shortlist.training.full_batch import take
 
 
 def choose_training(

@@ -61,9 +61,16 @@ def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth]) -> list[Wis
     return found
 
 
-def cautions(rows: int, rules: Mapping[str, SetRule], used_for: Sequence[Use] = (), on: str | None = None) -> list[str]:
+def cautions(
+    rows: int,
+    rules: Mapping[str, SetRule],
+    used_for: Sequence[Use] = (),
+    on: str | None = None,
+    empty: Mapping[str, int] | None = None,
+) -> list[str]:
     """What keeps the figures from being those of new examples: few rows, rows that had another use, and rules that
-    answer with everything. ``on``: what the judging data is called, as ``SetRule.fitted_on`` calls it."""
+    answer with everything; or with nothing. ``on``: what the judging data is called, as ``SetRule.fitted_on`` calls it;
+    ``empty``: how many sets of a rule hold no label."""
     found = []
     if rows < FEW_ROWS:
         examples = f"Only {rows} examples judge" if rows != 1 else "Only 1 example judges"
@@ -77,6 +84,7 @@ def cautions(rows: int, rules: Mapping[str, SetRule], used_for: Sequence[Use] = 
             "than they would be on others."
         )
     concerns = {name: rule.concern for name, rule in rules.items() if rule.concern}
+    concerns |= {name: said for name, count in (empty or {}).items() if (said := rules[name].about_empty(count))}
     return found + [f"{name}: {concern}." for name, concern in concerns.items()]
 
 

@@ -119,7 +119,9 @@ def _about(data: ReportData, examples: Examples) -> dict[str, str]:
 def _cautions(runs: Sequence[RunResult], examples: Examples) -> list[str]:
     """Of every run, each once."""
     rows = int(examples.known.sum())
-    return list(dict.fromkeys(said for run in runs for said in cautions(rows, run.rules, run.used_for, run.on)))
+    empty = [{rule: int((run.sets_by(rule).sizes == 0).sum()) for rule in run.rules} for run in runs]
+    found = [cautions(rows, run.rules, run.used_for, run.on, of_run) for run, of_run in zip(runs, empty, strict=True)]
+    return list(dict.fromkeys(said for of_run in found for said in of_run))
 
 
 def _lead(models: list[dict[str, Any]], at: int, examples: Examples, data: ReportData) -> str:

@@ -75,7 +75,7 @@ def evaluate(
         }
         uses = [] if given.run is None else _uses(given.run, data, overrides)
         found["advice"] = [wish._asdict() for wish in advise(given.fitted, worth)]
-        found["warnings"] = cautions(found["judged"]["rows"], given.fitted, uses, given.name)
+        found["warnings"] = cautions(found["judged"]["rows"], given.fitted, uses, given.name, found["empty"])
     result = {"objective": given.objective, "data": given.name, "link": given.link, **found}
     result["skipped"] = skipped_images(given.skipped)
     if out is not None:

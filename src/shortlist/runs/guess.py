@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -205,7 +206,8 @@ class _Table:
         answers = [] if self.labels or any(name.lower() in _LABELS for name in names) else self._answers(names, images)
         if len(answers) > 1:
             shown = listed([repr(name) for name in answers])
-            self.notes.append(f"labels: the columns of yes or no, {shown} (others: --labels COLUMN,COLUMN)")
+            unsure = "; blanks and -1 are unknown" if any(map(self._leaves_open, answers)) else ""
+            self.notes.append(f"labels: the columns of yes or no, {shown}{unsure} (others: --labels COLUMN,COLUMN)")
             return None, {"label_columns": answers}
         key = self.labels[0] if self.labels else self._label_column(names)
         mark = _separator(self.cells(key)) if self.table.is_flat(key) else None
@@ -232,7 +234,8 @@ class _Table:
 
     def _answers(self, names: Sequence[str], images: bool) -> list[str]:
         """The columns that say yes or no of one label each: of a table of images all such columns, as nothing else can
-        be of use; of other tables, where they may be features, the last ones, if their names begin with one word."""
+        be of use; of other tables, where they may be features, the last ones, if their names begin with one word or if
+        each leaves rows open, some by -1 or "unknown" (as CheXpert's do): features hardly say that."""
         if images:
             return [name for name in names if self._is_answer(name)]
         found = self._last_answers(names)
@@ -240,6 +243,9 @@ class _Table:
             first = {word.group(1) if (word := _FIRST_WORD.match(name)) else None for name in found[place:]}
             if len(first) == 1 and None not in first:
                 return found[place:]
+        open_ones = found[len(found) - len(list(takewhile(self._leaves_open, reversed(found)))) :]
+        if len(open_ones) > 1 and any(self._leaves_open(name, blank=False) for name in open_ones):
+            return open_ones
         if len(found) > 1:
             shown = listed([repr(name) for name in found[:-1]])
             self.notes.append(
@@ -251,6 +257,13 @@ class _Table:
     def _last_answers(self, names: Sequence[str]) -> list[str]:
         others = [place for place, name in enumerate(names) if not self._is_answer(name)]
         return list(names[others[-1] + 1 if others else 0 :])
+
+    def _leaves_open(self, name: str, blank: bool = True) -> bool:
+        """Whether some cells of a column of answers say that nothing is known, be it by a ``blank``."""
+        open_answers = UNKNOWN | {"-1", "-1.0"}
+        cells = {str(cell).strip().lower() for cell in self.cells(name)}
+        rows = min(_LOOKED_AT, len(self.table.array(name)))
+        return bool(cells & open_answers) or (blank and len(self.cells(name)) < rows)
 
     def _is_answer(self, name: str) -> bool:
         cells = self.cells(name) if self.table.is_flat(name) else []

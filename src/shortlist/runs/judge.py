@@ -77,6 +77,7 @@ class Judge:
             "metrics": {name: self.values[name] for name in metrics},
             "rules": {},
             "intervals": {},
+            "empty": {name: outcomes.empty for name, outcomes in self.outcomes.items()},
         }
         for name, outcomes in self.outcomes.items():
             summary = outcomes.summary()

@@ -17,12 +17,16 @@ from shortlist.runs.config import RunConfig, apply_override, check_config
 from shortlist.runs.guess import Guess, guess_source
 from shortlist.runs.setup import resolve
 from shortlist.sets.named import usual_rules
+from shortlist.training.linear_head import FULL_BATCH, fits_full_batch
 
 _ENCODER, _TEXT_ENCODER = "efficientnet-lite0", "tf-idf"
 _FEW = 1000  # examples, below which more of them calibrate and judge
 _FEWEST = 20  # labelled examples of which a fifth judges
 _ALPHA = 0.1
-# of a linear model on standardised columns or a network's features: the best of five on four small data sets
+_STEPPING = (  # keys that have a meaning only where training takes steps
+    "epochs", "batch_size", "accumulate", "schedule", "ema", "imbalance", "precision", "devices", "accelerator",
+)  # fmt: skip
+# of standardised columns or a network's features, where training takes steps: the best of five on four small sets
 _OPTIMIZER = {"name": "adamw", "lr": 0.01, "weight_decay": 0.3}
 _FINE_TUNING = {"name": "adamw", "lr": 0.001, "backbone_lr": 0.05, "weight_decay": 0.01}  # of a pretrained network
 # of a linear model on texts whose rows have length 1: large steps, and the decay of logistic regression with C = 5
@@ -124,7 +128,9 @@ class Plan:
             content["optimizer"] = dict(_FINE_TUNING if self.fine_tunes else _OPTIMIZER)
             for_texts = _for_texts(check_config(content, self.overrides), whole, known)
             content["optimizer"] = for_texts or content["optimizer"]
-        if "schedule" not in given:
+            if not for_texts and not self._steps() and _is_linear(check_config(content, self.overrides), whole):
+                content["optimizer"] = {"name": "lbfgs"}
+        if "schedule" not in given and _name(content.get("optimizer", given.get("optimizer"))) != "lbfgs":
             content["schedule"] = "cosine"
         if "rules" not in given:
             config = check_config(content, self.overrides)
@@ -136,6 +142,10 @@ class Plan:
                 "needs none"
             )
         return config
+
+    def _steps(self) -> bool:
+        """Whether something is given that has a meaning only where training takes steps."""
+        return "optimizer" in self.given or any(key in self.given for key in _STEPPING)
 
     def shown(self) -> str:
         """What was decided, with what was given, as it could be written in a file."""
@@ -172,6 +182,16 @@ def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence
         kept = ("conformal", "average-k") if whole.num_labels >= 10 else ("conformal",)
         usual = [*(rule for rule in usual if rule["name"] in kept), {"name": "top-k", "k": 1}]
     return sorted(usual, key=lambda rule: rule["name"] != "conformal")
+
+
+def _is_linear(config: RunConfig, whole: Dataset) -> bool:
+    """Whether the model is a linear one that can be fitted to all rows at once, without steps and their rate."""
+    return (
+        config.backbone.name == "identity"
+        and config.objective.name in FULL_BATCH
+        and whole.texts is None
+        and fits_full_batch(torch.empty(len(whole), whole.in_features, device="meta"), whole.num_labels)
+    )
 
 
 def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] | None:

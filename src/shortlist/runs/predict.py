@@ -141,12 +141,13 @@ def predict(
             written.append(str(explain))
         found = _in_numbers(told, told.first)
     skipped = skipped_images(given.skipped)
-    return {"written": written, "objective": given.objective, "rule": name, **found, "skipped": skipped}
+    notes = [said for said in [chosen.about_empty(found["empty"])] if said]
+    return {"written": written, "objective": given.objective, "rule": name, **found, "notes": notes, "skipped": skipped}
 
 
 def _in_numbers(done: "Told | Writing", first: list[dict[str, Any]]) -> dict[str, Any]:
     mean = done.labels / done.examples if done.examples else 0.0
-    return {"examples": done.examples, "mean size": mean, "first": first[:_SHOWN]}
+    return {"examples": done.examples, "mean size": mean, "empty": done.empty, "first": first[:_SHOWN]}
 
 
 def _called(data: Dataset | PathLike | None, name: str) -> str:
@@ -191,7 +192,7 @@ class Told:
     """What is told of sets while they are written: how many there are, how large, and the first of them."""
 
     def __init__(self, keep: bool) -> None:
-        self.examples = self.labels = 0
+        self.examples = self.labels = self.empty = 0
         self.first: list[dict[str, Any]] = []
         self.kept: list[LabelSets] = []  # where all are needed once more
         self._keep = keep
@@ -203,6 +204,7 @@ class Told:
                 self.first += shown
             self.examples += len(sets)
             self.labels += len(sets.indices)
+            self.empty += int((sets.sizes == 0).sum())
             if self._keep:
                 self.kept.append(sets)
             yield sets, ids, beside

@@ -89,7 +89,7 @@ class Writing:
 
     def __init__(self, folder: str, rule: SetRule, shown: int) -> None:
         self.folder, self.rule, self.shown = folder, rule, shown
-        self.examples = self.labels = 0
+        self.examples = self.labels = self.empty = 0
         self.first: list[tuple[int, LabelSets, Sequence[str] | None, tuple[str, Any]]] = []
         self._parts: list[Any] = []
 
@@ -105,6 +105,7 @@ class Writing:
             self.first.append((batch.first_row, few, ids, (beside[0], beside[1][: len(few.indices)])))
         self.examples += len(sets)
         self.labels += len(sets.indices)
+        self.empty += int((sets.sizes == 0).sum())
 
     def close(self, shard: int) -> None:
         name = f"part-{shard:06}.parquet"
@@ -122,6 +123,7 @@ class Writing:
             self.first += other.first
         self.examples += other.examples
         self.labels += other.labels
+        self.empty += other.empty
 
 
 @dataclass(frozen=True)

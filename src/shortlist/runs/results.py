@@ -48,10 +48,11 @@ def results_of(
     ``coverage`` is the mean share of an example's recorded labels that its set holds. Where ``truth`` has all right
     labels of every example, ``truth-coverage`` and ``truth-exact`` are measured against these; where it has votes,
     ``truth-coverage`` is the share of them that the sets cover. ``judged`` says how many rows and labels (entries of
-    the label matrix) were known; ``promises``, what rules promise of new rows; ``left_out`` the rules that cannot
-    answer, and why. ``rows``: their "groups" and "weights", for rules that need them. Scores that
-    are not small are passed over batch by batch, and never held whole but for a metric that must have all of them.
-    ``over`` takes a judge over all rows, where these are in many places; the target is then perhaps only counted.
+    the label matrix) were known; ``empty``, how many sets of each rule hold no label; ``promises``, what rules promise
+    of new rows; ``left_out`` the rules that cannot answer, and why. ``rows``: their "groups" and "weights", for rules
+    that need them. Scores that are not small are passed over batch by batch, and never held whole but for a metric that
+    must have all of them. ``over`` takes a judge over all rows, where these are in many places; the target is then
+    perhaps only counted.
 
     >>> import torch
     >>> from shortlist.sets import TopK

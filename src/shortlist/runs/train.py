@@ -84,10 +84,9 @@ def train(
     if fabric.is_global_zero:
         examples, chosen = len(ready.parts["train"]), ready.config
         if say is not None and (settings.epochs, settings.batch_size) != (chosen.epochs, chosen.batch_size):
-            say(
-                f"{examples} training examples: batches of {chosen.batch_size}, {chosen.epochs} epochs of "
-                f"{steps_per_epoch(chosen, examples)} steps"
-            )
+            steps = f"{chosen.epochs} epochs of {steps_per_epoch(chosen, examples)} steps"
+            how = "all at once" if chosen.optimizer.name == "lbfgs" else f"batches of {chosen.batch_size}, {steps}"
+            say(f"{examples} training examples: {how}")
         train_set = ready.parts["train"]
         if say is not None:
             used = () if train_set.columns is None else train_set.columns.lines()

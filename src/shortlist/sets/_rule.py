@@ -255,6 +255,10 @@ class SetRule:
         """What to know about a promise that is kept at a high price, or not at all; empty where there is nothing."""
         return ""
 
+    def about_empty(self, count: int) -> str:
+        """What so many sets without a label mean and what to do about them; empty where they need no word."""
+        return ""
+
     # ---- for the rules to fill in
 
     @property

@@ -212,6 +212,13 @@ class Conformal(SetRule):
         of_part = f" of each {part}" if part else ""
         return f"conformal sets hold {which} whatever the scores: {needed}{of_part}, and {given}"
 
+    def about_empty(self, count: int) -> str:
+        if not count or self.labels == "multi":
+            return ""
+        sets = f"{count} set{'s are' if count > 1 else ' is'} empty"
+        what = f"no label of such a row is likely enough at alpha={self.alpha:g}, which the promise allows"
+        return f"{sets}: {what}; with a smaller alpha there are fewer, and with score=aps (without a seed) none"
+
     def _rows_of_groups(self) -> list[tuple[str, int]]:
         if not self.by_group:
             return []

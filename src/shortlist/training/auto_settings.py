@@ -18,7 +18,7 @@ def settled(settings: _Settings, examples: int) -> _Settings:
     """The settings with a batch size and a number of epochs, those given or what suits so many training examples.
 
     The batch size is a fiftieth of the examples, between 8 and 128; the epochs make 1,000 optimizer steps, but are
-    between 10 and 100. What a run stores are these numbers.
+    between 10 and 100. ``lbfgs`` sees all of them at once, in one epoch. What a run stores are these numbers.
 
     >>> small, large = settled(TrainSettings(), 66), settled(TrainSettings(), 50_000)
     >>> (small.batch_size, small.epochs), (large.batch_size, large.epochs)
@@ -26,6 +26,9 @@ def settled(settings: _Settings, examples: int) -> _Settings:
     >>> settled(TrainSettings(batch_size=16, epochs=3), 66).epochs
     3
     """
+    if settings.optimizer.name == "lbfgs":
+        whole = {"batch_size": settings.batch_size or examples, "epochs": settings.epochs or 1}
+        return settings.model_copy(update=whole)
     size = settings.batch_size or max(_SMALLEST, 2 * settings.devices, min(_LARGEST, examples // _BATCHES))
     found = settings.model_copy(update={"batch_size": size})
     if found.epochs is None:

@@ -27,7 +27,7 @@ def concerns(settings: TrainSettings, train_set: Dataset) -> list[str]:
     assert settings.epochs is not None
     found = []
     steps = steps_per_epoch(settings, len(train_set))
-    if steps * settings.epochs < _TOO_FEW:
+    if steps * settings.epochs < _TOO_FEW and settings.optimizer.name != "lbfgs":
         found.append(
             f"only {steps * settings.epochs} optimizer steps in all ({steps} an epoch): "
             f"raise epochs or lower batch_size ({settings.batch_size}), or leave both out"

@@ -68,6 +68,13 @@ def whole(loss: Callable[[Tensor, Tensor], Tensor]) -> Loss:
     return evaluate
 
 
+def take(inputs: Any, rows: Tensor) -> Any:
+    """These rows of a tensor or a CSR matrix; the same object where they are all of them."""
+    if len(rows) == inputs.shape[0]:
+        return inputs
+    return inputs[rows] if isinstance(inputs, Tensor) else inputs[rows.numpy()]
+
+
 def times(inputs: Any, weights: Tensor) -> Tensor:
     """Rows of features, a tensor or a CSR matrix, times weights and plus biases: scores."""
     if isinstance(inputs, Tensor):

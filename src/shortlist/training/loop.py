@@ -28,6 +28,7 @@ from shortlist.metrics.named import Metric, find_metric, usual_metrics, with_k
 from shortlist.objectives import Objective, default_monitor
 from shortlist.objectives.imbalance import rarity
 from shortlist.tasks import task_of
+from shortlist.training.at_once import check_at_once, fit_at_once
 from shortlist.training.auto_settings import settled, steps_per_epoch
 from shortlist.training.average import WeightAverage
 from shortlist.training.batches import augmentation, batches, grouped, mixed_seed, order_of
@@ -100,6 +101,9 @@ def train(
     fabric = make_fabric(settings) if fabric is None else fabric
     progress = progress if progress is not None and fabric.is_global_zero else Quiet()
     learner = Learner(backbone, objective)
+    at_once = settings.optimizer.name == "lbfgs"
+    if at_once:
+        check_at_once(learner, settings)
     train_set = train_set.normalised_for(backbone)
     if train_set.side is not None:
         objective.see_side_labels(train_set.side)
@@ -132,9 +136,13 @@ def train(
         while not history.is_over(settings.epochs, settings.stop.patience):
             epoch, standing.started = len(history.records), time.perf_counter() - standing.seconds
             torch.manual_seed(mixed_seed(settings.seed, epoch, fabric.global_rank))
-            loss, lr = train_epoch(kept, model, train_set, settings, history, standing, progress)
-            first = standing.first
-            record: Record = {"epoch": epoch + 1, "loss": loss, "lr": lr}
+            if at_once:
+                done = fit_at_once(learner, train_set, settings)
+                loss = first = done["loss"]
+            else:
+                loss, lr = train_epoch(kept, model, train_set, settings, history, standing, progress)
+                done, first = {"loss": loss, "lr": lr}, standing.first
+            record: Record = {"epoch": epoch + 1, **done}
             share_buffers(backbone)
             with average.in_place() if average is not None else nullcontext():
                 if average is not None:
@@ -214,6 +222,7 @@ def train_epoch(
             with fabric.no_backward_sync(model) if number + 1 < len(group) else nullcontext():
                 loss = compute(change(inputs, rows), target, rows.to(fabric.device))
                 backward(loss if len(group) == 1 else loss * (len(rows) / in_group))
+            del inputs, target  # the next batch has their memory, which is still in the processor's cache
             if not seen:
                 first.copy_(loss.detach())
             total.add_(loss.detach(), alpha=len(rows))

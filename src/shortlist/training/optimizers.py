@@ -33,6 +33,8 @@ def make_optimizer(
         assert settings.decay is not None  # the name brings it
         assert settings.eps is not None
         return RMSprop(groups, lr=lr, momentum=momentum, alpha=settings.decay, eps=settings.eps)
+    if settings.name == "lbfgs":  # the weights are set at once: what stands here keeps nothing and is never asked
+        return SGD(groups, lr=lr)
     if betas is not None:
         return (AdamW if settings.name == "adamw" else Adam)(groups, lr=lr, betas=betas, fused=fused)
     return SGD(groups, lr=lr, momentum=momentum, nesterov=settings.name == "sgd-nesterov", fused=fused)
@@ -60,7 +62,7 @@ def parameter_groups(backbone: nn.Module, objective: nn.Module, settings: Optimi
         raise ShortlistError("there is nothing to train: no parameter of backbone and objective wants a gradient")
     order = sorted(groups, key=lambda key: (-key[0], not key[1]))
     return [
-        {"params": groups[key], "weight_decay": settings.weight_decay if key[1] else 0.0, "speed": key[0]}
+        {"params": groups[key], "weight_decay": (settings.weight_decay or 0.0) if key[1] else 0.0, "speed": key[0]}
         for key in order
     ]
 

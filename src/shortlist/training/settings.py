@@ -22,6 +22,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "adam": {"lr": 1e-3, "betas": (0.9, 0.999)},
     "adamw": {"lr": 1e-3, "betas": (0.9, 0.999)},
     "rmsprop": {"lr": 1e-3, "momentum": 0.0, "decay": 0.99, "eps": 1e-8},
+    "lbfgs": {"lr": 1.0},  # the length of a step before it is tried
 }
 SCHEDULES: dict[str, dict[str, Any]] = {
     "constant": {},
@@ -41,8 +42,8 @@ class OptimizerSettings(ByName):
 
     known: ClassVar[dict[str, dict[str, Any]]] = OPTIMIZERS
 
-    name: Literal["sgd", "sgd-nesterov", "adam", "adamw", "rmsprop"] = Field(
-        default="sgd-nesterov", description="which optimizer"
+    name: Literal["sgd", "sgd-nesterov", "adam", "adamw", "rmsprop", "lbfgs"] = Field(
+        default="sgd-nesterov", description="which optimizer; lbfgs fits a linear model to all rows at once"
     )
     lr: float = Field(
         default=OPTIMIZERS["sgd-nesterov"]["lr"], gt=0, description=f"learning rate; {own_values(OPTIMIZERS, 'lr')}"
@@ -55,7 +56,12 @@ class OptimizerSettings(ByName):
     eps: float | None = Field(
         default=None, gt=0, description=f"added to the root of that mean; {own_values(OPTIMIZERS, 'eps')}"
     )
-    weight_decay: float = Field(default=0.0, ge=0, description="how strongly weights are drawn to zero")
+    weight_decay: float | None = Field(
+        default=None,
+        ge=0,
+        description="how strongly weights are drawn to zero, for lbfgs scikit-learn's 1 / C; not given: 0, for lbfgs "
+        "chosen by three folds",
+    )
     decay_all: bool = Field(
         default=False, description="biases, norm layers and tables, too, as in most published programs"
     )

@@ -78,6 +78,11 @@ class SetOutcomes:
         kinds[1:4, known] = torch.stack(counts).numpy()
         self._add(kinds, np.ones(len(known), np.int64))
 
+    @property
+    def empty(self) -> int:
+        """How many sets hold no label."""
+        return int(self.times[self.kinds[4] == 0].sum())
+
     def merge(self, other: "SetOutcomes") -> None:
         self._add(other.kinds, other.times)
 

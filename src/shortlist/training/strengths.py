@@ -25,8 +25,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, split
-from shortlist.estimators.rows import take
-from shortlist.training.full_batch import Curvature, Loss, binary_columns, fit_linear, log_odds, times
+from shortlist.training.full_batch import Curvature, Loss, binary_columns, fit_linear, log_odds, take, times
 
 FOLDS = 3
 _FIRST, _FACTOR, _MOST = 10**1.5, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
@@ -50,6 +49,7 @@ class Chosen:
     scores: Tensor
     weights: list[Tensor]
     tried: list[dict[str, Any]]
+    folds: list[tuple[Tensor, Tensor]]
 
     @property
     def start(self) -> Tensor:
@@ -82,7 +82,7 @@ def choose_strength(
         cost = lost * len(target) - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + (form != likely)
         reached = {"loss": lost, "precision_at_1": right / len(target)}
         tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, **reached})
-        attempts.append(Chosen(form, strength, stretch, base, cost, scores, weights, tried))
+        attempts.append(Chosen(form, strength, stretch, base, cost, scores, weights, tried, folds))
         return attempts[-1]
 
     first = min((attempt(form, _FIRST, None) for form in forms), key=_cost)
@@ -101,6 +101,15 @@ def choose_strength(
         best.stretch = best_stretch(unstretched, best.centre, target, loss)[0]
         best.scores = stretched(unstretched, best.centre, best.stretch)
     return best
+
+
+def does_better(one: Chosen, other: Chosen, target: Tensor, loss: Loss) -> bool:
+    """Whether one costs less than the other in every fold."""
+
+    def cost(chosen: Chosen, held: Tensor) -> float:
+        return float(loss(chosen.scores[held], target[held])[0].sum()) - _right(chosen.scores[held], target[held])
+
+    return all(cost(one, held) < cost(other, held) for _, held in one.folds)
 
 
 def _cost(chosen: Chosen) -> float:

@@ -1,0 +1,85 @@
+"""The optimizer lbfgs: a linear model fitted to all rows at once by the training loop."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_wine, make_multilabel_classification
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor
+
+from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
+from shortlist.models import build_backbone
+from shortlist.objectives import build
+from shortlist.training.history import History
+from shortlist.training.loop import train
+from shortlist.training.settings import TrainSettings
+
+X, Y = load_wine(return_X_y=True)
+X = (X - X.mean(0)) / X.std(0)
+
+
+def trained(
+    inputs: Any, target: Any, objective: str = "cross-entropy", hidden: tuple[int, ...] = (), **settings: Any
+) -> tuple[Tensor, History]:
+    """Scores of the training rows, and what happened."""
+    features, labels = torch.tensor(inputs, dtype=torch.float32), torch.as_tensor(target)
+    names = tuple(map(str, range(labels.shape[1] if labels.ndim == 2 else int(labels.max()) + 1)))
+    network: dict[str, Any] = {"name": "mlp", "hidden": hidden} if hidden else {"name": "identity"}
+    backbone: Any = build_backbone(in_shape=features.shape[1:], **network)
+    model = build(objective, in_features=backbone.out_features, num_labels=len(names))
+    options = {"optimizer": {"name": "lbfgs"}, **settings}
+    history = train(backbone, model, Dataset(features, labels, names), None, TrainSettings.model_validate(options))
+    with torch.no_grad():
+        return model.eval()(backbone(features)), history
+
+
+@pytest.mark.parametrize("strength", [0.1, 10.0])
+def test_a_given_strength_is_scikit_learns_penalty(strength: float) -> None:
+    scores, history = trained(X, Y, optimizer={"name": "lbfgs", "weight_decay": strength})
+    peer = LogisticRegression(C=1 / strength, max_iter=10_000, tol=1e-8).fit(X, Y).predict_proba(X)
+    assert torch.allclose(scores.softmax(1), torch.tensor(peer, dtype=torch.float32), atol=2e-3)
+    assert [record["epoch"] for record in history.records] == [1]
+    assert history.records[0]["weight_decay"] == strength
+
+
+def test_the_loss_of_its_record_is_that_of_the_model() -> None:
+    scores, history = trained(X, Y)
+    expected = torch.nn.functional.cross_entropy(scores, torch.as_tensor(Y))
+    assert history.records[0]["loss"] == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_the_scale_of_the_columns_does_not_matter() -> None:
+    factors = 10.0 ** np.arange(-6, 7)
+    plain, _ = trained(X, Y)
+    wide, _ = trained(3 + X * factors, Y)
+    assert float((plain.argmax(1) == wide.argmax(1)).float().mean()) > 0.97
+
+
+def test_unknown_labels_do_not_train() -> None:
+    inputs, target = make_multilabel_classification(200, 8, n_classes=4, random_state=0)
+    partial = np.where(np.random.default_rng(0).random(target.shape) < 0.5, target, -1)
+    known, _ = trained(inputs, partial, "binary", optimizer={"name": "lbfgs", "weight_decay": 1.0})
+    column = partial[:, 0] != -1
+    peer = LogisticRegression(C=1.0, max_iter=10_000, tol=1e-8).fit(inputs[column], target[column, 0])
+    assert torch.allclose(known[:, 0], torch.tensor(peer.decision_function(inputs), dtype=torch.float32), atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"hidden": (4,)}, "linear model"),
+        ({"objective": "warp"}, "objective is 'warp'"),
+        ({"ema": 0.9}, "remove ema"),
+        ({"schedule": "cosine"}, "remove schedule"),
+        ({"imbalance": "class-weights"}, "remove imbalance"),
+        ({"epochs": 5}, "remove epochs"),
+        ({"optimizer": {"name": "lbfgs", "lr": 0.5}}, "remove optimizer.lr"),
+    ],
+)
+def test_what_has_no_meaning_without_steps_is_refused(settings: dict[str, Any], word: str) -> None:
+    target = np.eye(3, dtype=int)[Y] if "objective" in settings else Y
+    with pytest.raises(ShortlistError, match=word):
+        trained(X, target, **settings)
