@@ -15,8 +15,11 @@ template <class T> void kth_largest(const Rows& rows, const shortlist::KthLarges
     const bool nan = finite_copy(row_of<const T>(call.scores, row, n), n, x, peaks);
     const T* noise = row_of<const T>(call.noise, row, n);
     if (noise && !nan) {
-      for (int64_t j = 0; j < n; ++j)  // a label that takes part keeps a finite score
-        x[j] = x[j] == kMinusInf<T> ? x[j] : bounded(x[j] + epsilon * noise[j]);
+      constexpr int W = kWidth<T>;
+      for (int64_t j = 0; j < n; j += W) {  // a label that takes part keeps a finite score
+        const Vec<T> v = load(x + j), z = j + W <= n ? load(noise + j) : load_part(noise + j, n - j, T(0));
+        store(x + j, v > kMinusInf<T> ? bounded<T>(v + z * epsilon) : v);
+      }
       peaks = find_peaks(x, padded(n));
     }
     const Top<T> top = nan ? Top<T>{} : select_top(x, n, k, peaks);

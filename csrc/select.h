@@ -103,14 +103,23 @@ template <class T> void select_by_peaks(const T* x, int64_t n_padded, int64_t k,
   int32_t index[kFewPass + 4 * W];
   int64_t count = 0, j = 0;
   const Vec<T> bar = splat(threshold);
-  for (; j < n_padded && count <= kFewPass; j += 4 * W) {
-    uint64_t hits = 0;
-    for (int q = 0; q < 4; ++q) hits |= uint64_t(bits_above<T>(load(x + j + q * W), bar)) << (q * W);
-    for (; hits; hits &= hits - 1) {
-      const int64_t i = j + __builtin_ctzll(hits);
-      value[count] = x[i];
-      index[count++] = int32_t(i);
+  while (j < n_padded && count <= kFewPass) {
+    // first where some pass, without a branch: nobody could foresee which way it goes
+    uint64_t passed[32];
+    int64_t place[32], places = 0;
+    for (const int64_t end = j + 32 * 4 * W; j < end && j < n_padded; j += 4 * W) {
+      uint64_t hits = 0;
+      for (int q = 0; q < 4; ++q) hits |= uint64_t(bits_above<T>(load(x + j + q * W), bar)) << (q * W);
+      passed[places] = hits;
+      place[places] = j;
+      places += hits != 0;
     }
+    for (int64_t p = 0; p < places && count <= kFewPass; ++p)
+      for (uint64_t hits = passed[p]; hits; hits &= hits - 1) {
+        const int64_t i = place[p] + __builtin_ctzll(hits);
+        value[count] = x[i];
+        index[count++] = int32_t(i);
+      }
   }
   if (count <= kFewPass) {
     for (int64_t i = count; i % W; ++i) value[i] = kMinusInf<T>;
@@ -120,8 +129,7 @@ template <class T> void select_by_peaks(const T* x, int64_t n_padded, int64_t k,
       Int<T> larger{};
       for (int64_t h = 0; h < count; ++h) larger -= splat(value[h]) > own;
       for (int64_t l = 0; l < W && i + l < count; ++l) {
-        int64_t rank = larger[l];
-        if (rank >= k) continue;
+        int64_t rank = larger[l] < k ? larger[l] : k;  // k: none of them, and written over
         while (top.index[rank] != kFree) ++rank;  // a tie: the earlier one has this place
         top.value[rank] = value[i + l];
         top.index[rank] = rank < k ? index[i + l] : kFree;

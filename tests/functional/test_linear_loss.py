@@ -185,6 +185,21 @@ def test_candidates_that_tie_are_those_of_whole_scores() -> None:
     assert_same([whole, *torch.autograd.grad(whole, weight)], [blocks, *torch.autograd.grad(blocks, weight)], 1e-12)
 
 
+def test_candidates_are_those_of_whole_scores_where_far_more_may_be() -> None:
+    """More entries than are held at once, of few different scores: some are let go, and ties stay in their order."""
+    rows, labels, loss = 60, 3000, F.average_k_loss
+    features, weight = numbers(rows, SIZE), numbers(labels, SIZE, seed=1).requires_grad_()
+    proposals = numbers(labels, 1, seed=2).round()
+    for steepness in (0.0, 1.0, -3.0):  # the same in all rows; rows that are more and more, or less and less, sure
+        steep = torch.exp(steepness * torch.arange(rows, dtype=torch.float64).unsqueeze(-1) / rows)
+        inputs = torch.cat([features, steep], -1)
+        heads = [torch.cat([weight, torch.zeros(labels, 1)], -1), torch.cat([torch.zeros(labels, SIZE), proposals], -1)]
+        target = torch.arange(rows)
+        whole = loss(*[linear(inputs, head) for head in heads], target, 40.0)
+        blocks = F.linear_loss(loss, inputs, tuple(heads), target, k=40.0, memory=7 * 2 * 8 * labels)
+        assert_same([whole, *torch.autograd.grad(whole, weight)], [blocks, *torch.autograd.grad(blocks, weight)], 1e-11)
+
+
 def test_rows_in_several_dimensions_and_no_rows_at_all() -> None:
     features, weight = numbers(2, 3, SIZE), numbers(LABELS, SIZE, seed=1)
     target = torch.randint(LABELS, (2, 3), generator=torch.Generator().manual_seed(0))
@@ -427,6 +442,14 @@ def test_a_masked_label_has_no_gradient_in_a_row_with_a_nan() -> None:
     ).backward()
     assert bias.grad is not None
     assert bias.grad.isnan().tolist() == [label != 2 for label in range(LABELS)]
+
+
+def test_a_nan_of_the_sets_is_told_even_where_they_weigh_nothing() -> None:
+    x, weight, bias = numbers(ROWS, SIZE), numbers(LABELS, SIZE), numbers(LABELS)
+    bias[5] = torch.nan
+    target = torch.zeros(ROWS, dtype=torch.long)
+    biases = (bias, numbers(LABELS))
+    assert F.linear_loss(F.average_k_loss, x, (weight, weight), target, bias=biases, k=2, alpha=0).isnan()
 
 
 @pytest.mark.parametrize(("rows", "labels", "scale"), [(4096, 10, 20.0), (512, 3000, 0.1)])

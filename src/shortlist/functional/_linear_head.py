@@ -59,6 +59,10 @@ class Head:
             torch.addmm(self.bias[labels], features, weight.T, out=scores)
         return in_compute_type(scores).detach()
 
+    def gradient_memory(self, scores: Tensor) -> Tensor:
+        """For the gradient of a block of scores: that of the block before."""
+        return self._memory(1, scores, scores.numel()).view(scores.shape)
+
     def _memory(self, which: int, like: Tensor, size: int) -> Tensor:
         """The memory of the block before, where it is large enough."""
         held = self._blocks[which]
@@ -93,7 +97,7 @@ class Head:
     @contextmanager
     def graph(self, scores: Tensor) -> Iterator[None]:
         """Around a loss of a block of scores: differentiable where a gradient is wanted."""
-        lent = self._memory(1, scores, scores.numel()) if self.learns and scores.is_cpu else None
+        lent = self.gradient_memory(scores).flatten() if self.learns and scores.is_cpu else None
         with torch.set_grad_enabled(self.learns), gradient_memory(lent):
             scores.requires_grad_(self.learns)
             yield

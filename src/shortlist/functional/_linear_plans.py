@@ -1,6 +1,6 @@
-"""How a loss goes through the blocks of a linear head's scores: by rows, and twice where it couples the rows."""
+"""How a loss goes through the blocks of a linear head's scores: by rows, and most twice that couple the rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from shortlist.checks import holds_shares
 from shortlist.distributed import max_over_processes, sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, wide
+from shortlist.functional._frame import bounded, huge, wide
 from shortlist.functional._linear_head import ALL, Head, blocks
 from shortlist.functional.average_k import average_k_loss, largest_entries
 from shortlist.functional.binary import binary_loss
@@ -24,6 +24,7 @@ from shortlist.functional.two_way import two_way_loss
 from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 
 Entries = tuple[Tensor, Tensor]  # rows, and a label of each
+_AT_ONCE = 2**19  # scores that are gone through several times while a cache holds them
 BY_ROW = ("mask", "sample_weight", "k")  # options that may have one entry per row
 
 
@@ -227,96 +228,113 @@ class ExpectedPositive(Plan):
         return value.to(head.kind), factor
 
 
-class AverageK(Plan):
-    """The candidates of the whole batch first; with them known, every row's loss is its own."""
+class _Largest:
+    """The ``count`` largest of numbers that come in order, a few at a time; of later ones only those above ``bar``."""
 
-    arrays = 6
+    def __init__(self, count: int) -> None:
+        self.count, self.bar = count, float("-inf") if count else float("inf")
+        self._parts: list[tuple[Tensor, Tensor]] = []  # numbers, and the place of each
+        self._held = 0
+
+    def take(self, values: Tensor, places: Tensor) -> None:
+        self._parts.append((values, places))
+        self._held += len(places)
+        if self._held > 2 * self.count + 2**16:  # not often: it takes a few passes over them
+            values, places = self.held()
+            kept = largest_entries(values, torch.ones_like(places, dtype=torch.bool), places.new_tensor(self.count), 1)
+            self._parts, self._held = [(values[kept], places[kept])], self.count
+            self.bar = float(values[kept].min())
+
+    def held(self) -> tuple[Tensor, Tensor]:
+        """Them, and perhaps others."""
+        values, places = zip(*self._parts, strict=True)
+        return torch.cat(values), torch.cat(places)
+
+
+class AverageK(Plan):
+    """The proposals first: their rows are done with at once, and what may be a candidate of the batch is kept on the
+    way. With the candidates known, every row of set scores is its own."""
 
     def run(self, heads: list[Head], upstream: Tensor | None = None) -> tuple[Tensor, Tensor]:
         sets, proposals = heads
         index, counts = self.index_and_weight(sets)
-        parts = list(self.row_blocks(sets))
-        candidates, usable = self._candidates(proposals, index, counts, parts)
-        rows_of = candidates // sets.num_labels
-        totals = torch.stack([counts.sum(), counts[rows_of].sum(), (counts * (usable - 1)).sum()]).double()
-        totals[2] -= totals[1]
-        totals = sum_over_processes(totals, self.world)
+        parts, mask, labels = list(self.row_blocks(sets)), self.options.get("mask"), sets.num_labels
+        usable = torch.full_like(index, labels) if mask is None else mask.sum(-1)
+        total = sum_over_processes(counts.sum().double(), self.world)
+        own_share = self.world / torch.where(total > 0, total, 1.0)
+        value, candidates = self._of_proposals(proposals, parts, index, counts, own_share, usable)
+        proposals.forget_block()
+        rows_of = candidates // labels
+        of_candidates = counts[rows_of].sum().double()
+        of_others = sum_over_processes(
+            torch.stack([of_candidates, (counts * (usable - 1)).sum().double() - of_candidates]), self.world
+        )
         alpha = float(self.options.get("alpha", 1.0))
-        shares = torch.tensor([1.0, alpha, alpha], dtype=totals.dtype, device=totals.device)
-        shares = self.world * shares / torch.where(totals > 0, totals, 1.0)
-        value = totals.new_zeros(())
+        shares = (own_share, *(self.world * alpha / torch.where(of_others > 0, of_others, 1.0)))
         for rows in parts:
             inside = (rows_of >= rows.start) & (rows_of < rows.stop)
-            chosen = (rows_of[inside] - rows.start, candidates[inside] % sets.num_labels)
-            known, weight = index[rows] >= 0, counts[rows]
-            own = (known.nonzero().squeeze(-1), index[rows][known])
-            value = value + self._of_proposals(proposals, rows, own, weight * shares[0].to(weight.dtype))
-            value = value + self._of_sets(sets, rows, own, chosen, weight, shares.to(weight.dtype))
-        factor = torch.ones_like(totals[0]) if self.reduction == "mean" else totals[0]
+            chosen = (rows_of[inside] - rows.start, candidates[inside] % labels)
+            value = value + self._of_sets(sets, rows, index[rows], chosen, counts[rows], shares)
+        factor = torch.ones_like(total) if self.reduction == "mean" else total
         return (value * factor).to(sets.kind), factor
 
-    def _log_shares(self, head: Head, rows: slice, observed: Tensor) -> Tensor:
-        mask = self.options.get("mask")
-        scores = bounded(head.scores(rows))
-        scores = scores if mask is None else scores.masked_fill(~mask[rows], float("-inf"))
-        return scores.masked_fill_(~observed.unsqueeze(-1), 0.0).log_softmax(-1)
-
-    def _candidates(self, head: Head, index: Tensor, counts: Tensor, parts: list[slice]) -> tuple[Tensor, Tensor]:
-        """Flat positions of the candidates in their order, and how many labels of each row are usable."""
-        mask, observed, labels = self.options.get("mask"), counts > 0, head.num_labels
-        usable = torch.full_like(counts, labels) if mask is None else mask.sum(-1).to(counts.dtype)
+    def _of_proposals(
+        self, head: Head, parts: list[slice], index: Tensor, counts: Tensor, share: Tensor, usable: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Cross-entropy, and its gradient; and the candidates, flat positions in their order."""
+        mask, labels, own = self.options.get("mask"), head.num_labels, index.clamp(min=0).unsqueeze(-1)
+        observed, weight, most = (counts > 0).unsqueeze(-1), counts * share, huge(counts)
+        all_observed, found = bool(observed.all()), []
         everywhere = sum_over_processes(observed.sum(), self.world)
         wanted = (wide(everywhere) * (self.options["k"] - 1.0) + 0.5).floor().long()
-        values, places, eligible = counts.new_empty(0), index.new_empty(0), wanted.new_zeros(())
+        largest = _Largest(int(wanted))
         for rows in parts:
-            shares = self._log_shares(head, rows, observed[rows])
-            fits = ~shares.isnan() & observed[rows].unsqueeze(-1)
-            fits = fits if mask is None else fits & mask[rows]
-            fits[torch.arange(len(fits), device=fits.device), index[rows].clamp(min=0)] = False
-            eligible = eligible + fits.sum()
-            if len(values) >= int(wanted):
-                fits &= shares > values.min() if len(values) else torch.zeros_like(fits)
-            elif int(fits.sum()) > int(wanted):
-                fits = largest_entries(shares, fits, wanted, 1)
-            here = fits.flatten().nonzero().squeeze(-1)
-            values = torch.cat([values, shares.flatten()[here]])
-            places = torch.cat([places, here + rows.start * labels])
-            if len(values) > int(wanted):
-                kept = largest_entries(values, torch.ones_like(places, dtype=torch.bool), wanted, 1)
-                values, places = values[kept], places[kept]
+            scores = head.scores(rows)
+            gradient = head.gradient_memory(scores)
+            for few in blocks(len(scores), labels, _AT_ONCE):
+                here = slice(rows.start + few.start, rows.start + few.stop)
+                bounded_scores = scores[few].clamp_(-most, most)
+                if mask is not None:
+                    bounded_scores.masked_fill_(~mask[here], float("-inf"))
+                shares = torch.log_softmax(bounded_scores, -1, out=gradient[few])
+                if not all_observed:
+                    shares.masked_fill_(~observed[here], float("-inf"))
+                found.append(shares.gather(-1, own[here]))
+                shares.scatter_(-1, own[here], float("-inf"))
+                flat = shares.flatten()
+                places = (flat > largest.bar).nonzero().squeeze(-1)
+                largest.take(flat[places], places + here.start * labels)
+                if head.learns:
+                    shares.exp_().scatter_(-1, own[here], found[-1].expm1()).mul_(weight[here].unsqueeze(-1))
+            if head.learns:
+                if mask is not None:
+                    gradient.masked_fill_(~mask[rows], 0.0)  # a NaN in the row, too, leaves what is masked alone
+                head.add(gradient, rows)
+        surprise = -torch.cat(found).squeeze(-1)
+        eligible = torch.where((counts > 0) & ~surprise.isnan(), usable - 1, 0).sum()
         count = torch.minimum(wanted, sum_over_processes(eligible, self.world))
+        values, places = largest.held()
         chosen = largest_entries(values, torch.ones_like(places, dtype=torch.bool), count, self.world)
-        return places[chosen], usable
-
-    def _of_proposals(self, head: Head, rows: slice, own: Entries, weight: Tensor) -> Tensor:
-        """Cross-entropy, and its gradient."""
-        shares = self._log_shares(head, rows, weight > 0)
-        terms = -shares[own] * weight[own[0]]
-        loss = torch.where(weight[own[0]] > 0, terms, 0.0).sum()
-        if head.learns:
-            gradient = shares.exp_().mul_(torch.where(weight > 0, weight, 0.0).unsqueeze(-1))
-            gradient.masked_fill_((weight == 0).unsqueeze(-1), 0.0)
-            gradient[own] -= weight[own[0]]
-            if (mask := self.options.get("mask")) is not None:
-                gradient.masked_fill_(~mask[rows], 0.0)  # a NaN in the row, too, leaves what is masked alone
-            head.add(gradient, rows)
-        return wide(loss)
+        return wide(torch.where(weight > 0, surprise * weight, 0.0)).sum(), places[chosen]
 
     def _of_sets(
-        self, head: Head, rows: slice, own: Entries, chosen: Entries, weight: Tensor, shares: Tensor
+        self, head: Head, rows: slice, index: Tensor, chosen: Entries, weight: Tensor, shares: Sequence[Tensor]
     ) -> Tensor:
         """Negatives by the kernel of the binary loss, to which the few others are unknown; those by hand."""
-        mask, scores = self.options.get("mask"), head.scores(rows)
-        target = torch.zeros(scores.shape, dtype=torch.int8, device=scores.device)
-        target[own], target[chosen] = -1, -1
-        part = None if mask is None else mask[rows]
+        mask, scores, labels = self.options.get("mask"), head.scores(rows), head.num_labels
+        known = (index >= 0).nonzero().squeeze(-1)
+        by_hand = [(known, index[known]), chosen]
+        flat = torch.cat([of * labels + label for of, label in by_hand]).sort().values
+        offsets = torch.searchsorted(flat, torch.arange(len(index) + 1, device=flat.device) * labels)
+        values = F.pad(torch.full_like(flat, -1, dtype=torch.int8), (0, 1))  # all the rest: absent
+        target = SparseLabels.made(offsets, flat % labels, values, labels)
+        part, of_row = None if mask is None else mask[rows], weight * torch.where(shares[2] > 0, shares[2], 1.0)
         with head.graph(scores):
-            negatives = (
-                binary_loss(scores, target, mask=part, sample_weight=weight, reduction="sum", sync=False) * shares[2]
-            )
+            negatives = binary_loss(scores, target, mask=part, sample_weight=of_row, reduction="sum", sync=False)
+            negatives = negatives * (shares[2] > 0)  # alpha = 0: a NaN is still told
         value = wide(negatives.detach())
         gradient = torch.autograd.grad(negatives, scores)[0] if head.learns else None
-        for entries, share in ((own, shares[0]), (chosen, shares[1])):
+        for entries, share in zip(by_hand, shares, strict=False):
             there, of_row = bounded(scores.detach()[entries]), weight[entries[0]] * share
             value = value + wide(torch.where(of_row > 0, -F.logsigmoid(there) * of_row, 0.0).sum())
             if gradient is not None:

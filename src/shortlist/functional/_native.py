@@ -53,6 +53,21 @@ class Native:
         return Traced.apply(self, scores, *tensors)[0] if traced() else eager(self, scores, *tensors)
 
 
+def is_plain(scores: Tensor) -> bool:
+    """Whether native kernels take these scores as they are, all that would be checked asked at once: a matrix on a CPU
+    in eager mode. A small batch would spend more time on its checks than in its kernel."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(scores) is Tensor
+        and scores.ndim == 2
+        and native_serves(scores)
+        and scores.layout == torch.strided
+        and not scores.is_nested
+        and not transforms_active()
+        and not is_wrapped(scores)
+    )
+
+
 def can_be_lean(scores: Tensor, in_double: bool) -> bool:
     """Whether losses may be computed with their gradient in PyTorch, which only the twin has derivatives of: not under
     ``torch.func``, and not on a device without float64 where that is asked for."""

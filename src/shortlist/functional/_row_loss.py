@@ -19,7 +19,6 @@ from shortlist.checks import (
     holds_shares,
     in_compute_type,
     is_learned,
-    is_wrapped,
     raise_bad_index,
     transforms_active,
     unknown_as_minus_1,
@@ -28,7 +27,7 @@ from shortlist.checks import (
 from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._native import Native, Traced, apply_eager, can_be_lean, eager
+from shortlist.functional._native import Native, Traced, apply_eager, can_be_lean, eager, is_plain
 from shortlist.functional._targets import Counted, Reader
 from shortlist.functional.reduction import NotedMean, reduce_over_processes, spread_nan
 from shortlist.kernels import native_serves, ops, triton_serves
@@ -108,24 +107,16 @@ class RowLoss:
         return loss
 
     def _is_plain(self, scores: Tensor, target: Target, args: tuple[Any, ...], reduction: str) -> bool:
-        """Whether the native kernel can be called with what is given, all that would be checked asked at once.
-
-        A small batch would spend more time on its checks than in its kernel. What is plain passes every one of them but
-        the values of the target, which the kernel looks at; what is not may pass, too.
-        """
+        """Whether the native kernel can be called with what is given, `is_plain`. What is plain passes every check but
+        that of the target's values, which the kernel looks at; what is not may pass, too."""
         return (
             self.kernel is not None
-            and not torch.compiler.is_compiling()
+            and is_plain(scores)
             and type(reduction) is str
             and not (self.of == "entries" and reduction == "none")
             and not (self.per_label and args[0] is not None)
-            and type(scores) is Tensor
-            and scores.ndim == 2
-            and native_serves(scores)
             and _targets.is_plain(self.read, scores, target)
             and self.kernel.native
-            and not transforms_active()
-            and not is_wrapped(scores)
         )
 
     def _plain(self, scores: Tensor, target: Tensor, args: tuple[Any, ...], reduction: str) -> Tensor:

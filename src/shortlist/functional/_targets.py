@@ -28,7 +28,7 @@ def is_plain(read: Reader, scores: Tensor, target: Any) -> bool:
     """Whether ``read`` hands this target of (N, L) scores on a CPU to a native kernel as it is, nothing else given."""
     if type(target) is not Tensor or not target.is_cpu or target.layout != torch.strided or target.is_nested:
         return False
-    if is_wrapped(target) or scores.layout != torch.strided or scores.is_nested:
+    if is_wrapped(target):
         return False
     if target.ndim == 1:
         of_rows = read is indices or read is indices_or_matrix

@@ -33,7 +33,7 @@ def linear_loss(
     """``loss(features @ weight.T + bias, target, **options)`` without the scores: exact, in little memory.
 
     Blocks of rows are scored and their gradients gathered at once, so that the largest thing made is the gradient of
-    the weight. Losses that couple the rows (two-way's class way, average-k, expected positives) are gone through twice.
+    the weight. Two-way (class way, then sample way) and expected positives are gone through twice.
 
     Args:
         loss: a loss of `shortlist.functional`.

@@ -1,8 +1,10 @@
 """The Limited Multi-Label projection: sigmoid(s + nu) with nu chosen so that the row sums to k; and its likelihood.
 
-Three ways back: `_Projection` by the kernel, `_Lean` where there is none, `_Shift` for derivatives of any order.
+Ways back: `_Projection` by the kernel, `_Plain` with little around it for the usual call, `_Lean` where there is no
+kernel, `_Shift` for derivatives of any order.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -25,7 +27,7 @@ from shortlist.checks import (
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
 from shortlist.functional._frame import balance, finite, huge, softplus, split, wide
-from shortlist.functional._native import Native
+from shortlist.functional._native import Native, is_plain
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import is_present
 from shortlist.kernels import ops
@@ -113,6 +115,27 @@ class _Projection(Native):
         # not sigmoid(t), whose derivative p (1 - p) has no digits left where p is near 1
         p = F.logsigmoid(_Shift.apply(scores, self.k if k_rows is None else k_rows)[0]).exp()
         return torch.where(scores.isnan().any(-1, keepdim=True), torch.nan, p)
+
+
+class _Plain(torch.autograd.Function):
+    """The same of plain scores (`is_plain`) and one k for all: of a small call, `Native` for all kinds is a quarter."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, k: int) -> Tensor:
+        p, frame = ops.plain_lml(scores, k)
+        ctx.k = k
+        ctx.save_for_backward(scores, p, frame)
+        return p
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        scores, p, frame = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return _Projection(ctx.k).formula(upstream, scores, None)[0], None
+        return ops.plain_lml_backward(scores, p, frame, upstream), None
+
+
+_project: Callable[[Tensor, int], Tensor] = super(torch.autograd.Function, _Plain).apply
 
 
 @dataclass(eq=False, slots=True)
@@ -280,6 +303,9 @@ def lml(
         >>> p, f"{p.sum():.4f}"
         (tensor([0.8176, 0.6225, 0.3775, 0.1824]), '2.0000')
     """
+    usual = dim == -1 and mask is None and type(temperature) is float and temperature == 1
+    if usual and type(k) is int and is_plain(scores) and 0 < k <= scores.shape[1] and scores.numel():
+        return _project(scores, k)
     check_scores(scores)
     x = apply_mask(_over_temperature(scores, temperature), mask)
     dims = x.ndim

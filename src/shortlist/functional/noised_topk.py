@@ -51,19 +51,15 @@ def _draws(
         scores = scores.clamp(max=huge(scores))
     for some in scores.split(rows_of_a_draw(scores.shape[-1], scores.device)) or (scores,):
         draws = []
+        noise = torch.empty_like(some, memory_format=torch.contiguous_format) if n_samples and epsilon > 0 else None
         for _ in range(max(n_samples, 1)):
-            noise = _normal(some, generator) if n_samples and epsilon > 0 else None
+            if noise is not None:
+                noise.normal_(generator=generator)
             draws.append(_kth_largest(some, noise, epsilon, k))
             del noise
         found.append([torch.stack(parts, dim=-1) for parts in zip(*draws, strict=True)])
     values, labels = (parts[0] if len(parts) == 1 else torch.cat(parts) for parts in zip(*found, strict=True))
     return values, labels
-
-
-def _normal(like: Tensor, generator: torch.Generator | None) -> Tensor:
-    if generator is None:
-        return torch.randn_like(like)
-    return torch.randn(like.shape, dtype=like.dtype, device=like.device, generator=generator)
 
 
 def _noised_topk_twin(

@@ -48,7 +48,8 @@ def reduce_over_processes(loss: Tensor, weight: Tensor, reduction: str, world: i
 
 def spread_nan(rows: Tensor, scores: Tensor, observed: Tensor) -> Tensor:
     """Row losses, NaN (and with a NaN gradient for the whole row) where an observed row's scores hold a NaN."""
-    bad = scores.detach().isnan().any(-1) & observed
+    largest = scores.detach().amax(-1) if scores.shape[-1] else torch.zeros_like(rows)
+    bad = largest.isnan() & observed  # the largest of a row is NaN if any is
     if values_visible(bad) and not device_flags.waits(bad) and not bool(bad.any()):
         return rows
     bad_entries = bad.unsqueeze(-1)

@@ -295,6 +295,26 @@ lml_backward = _define_rows(
     "lml_backward(Tensor scores, Tensor p, Tensor frame, Tensor upstream) -> Tensor",
     lambda scores, p, frame, upstream: _like(scores),
 )
+
+
+def plain_lml(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """`lml` where the native kernel is known to serve, eager only: in half of the time that the call itself takes."""
+    scores = scores.contiguous()
+    rows, n = scores.shape
+    p, frame = torch.empty_like(scores), torch.empty(rows, 3, dtype=torch.float64)
+    threads, addresses = torch.get_num_threads(), (p.data_ptr(), frame.data_ptr())
+    native.lml(scores.dtype is torch.float64, rows, n, threads, scores.data_ptr(), 0, k, *addresses)
+    return p, frame
+
+
+def plain_lml_backward(scores: Tensor, p: Tensor, frame: Tensor, upstream: Tensor) -> Tensor:
+    """`lml_backward` likewise."""
+    scores, upstream, gradient = scores.contiguous(), upstream.contiguous(), torch.empty_like(p)
+    addresses = (scores.data_ptr(), p.data_ptr(), frame.data_ptr(), upstream.data_ptr(), gradient.data_ptr())
+    native.lml_backward(p.dtype is torch.float64, *p.shape, torch.get_num_threads(), *addresses)
+    return gradient
+
+
 subset_sums = _define_rows(
     "subset_sums(Tensor scores, int k, bool with_marginals) -> (Tensor, Tensor)",
     lambda scores, k, with_marginals: (
