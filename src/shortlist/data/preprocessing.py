@@ -40,7 +40,8 @@ class Preprocessor:
       tenths of their column than twenty times these are wide (a slip, or -9999 for blank), what is beyond three times
       is cut off, with a warning.
     - A pandas frame has its columns read by type: numbers as above, names as categories (rare ones together, unseen
-      ones with them; a blank is a category of its own). Text, ids and dates are left out, with a warning. Columns are
+      ones with them; a blank is a category of its own). Of the dtype "category", and of texts of digits such as 01001,
+      numbers are names too. Text, ids and dates are left out, with a warning. Columns are
       found by name.
     - A scipy sparse matrix stays sparse: a column is divided by the geometric mean of its largest absolute value and
       its standard deviation, halfway between MaxAbsScaler and StandardScaler, so that rare columns count for more, but
@@ -225,7 +226,7 @@ class Preprocessor:
         return frame.reindex(columns=list(names))
 
     def _read_number(self, series: Any, column: int) -> NDArray[np.float64]:
-        values, why_not = read_column(series, self.na_values)
+        values, why_not = read_column(series, self.na_values, codes=False)
         if values.dtype == object and (values == MISSING).all():
             return np.full(len(values), np.nan)  # all blank, or no rows
         if why_not or values.dtype == object:

@@ -133,7 +133,7 @@ def _as_trained(run: Run, source: Source) -> Source:
     """A table's source that has the columns that the run was trained with, as they were read then."""
     same = as_table(same_columns(source, run.facts.get("columns")), "none" if run.preprocessor is None else "auto")
     fitted = run.preprocessor
-    if not same.options.get("as_table") or "name_columns" in same.options or not isinstance(fitted, Preprocessor):
+    if not same.options.get("as_table") or not isinstance(fitted, Preprocessor):
         return same
     return same.model_copy(update={"name_columns": list(fitted.name_columns)})
 

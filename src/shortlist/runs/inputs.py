@@ -251,7 +251,7 @@ class Inputs:
                 options["input_columns"] = list(self.columns)
             options.setdefault("as_table", self.preprocessor is not None)
             if isinstance(self.preprocessor, Preprocessor):
-                options.setdefault("name_columns", self.preprocessor.name_columns)
+                options["name_columns"] = self.preprocessor.name_columns
         return options
 
     def _unlabelled(self, inputs: Any, **known: Any) -> Dataset:

@@ -132,8 +132,9 @@ def read_features(
         as_table: of a table, take columns of names as features too and leave everything as it is written, blanks
             included: inputs are ``TableRows``, of which ``Dataset.preprocessed`` makes numbers. Runs read tables so,
             unless ``data.preprocess`` is none.
-        name_columns: with ``as_table``, columns that hold names also where every cell is a number: 007. Runs name those
-            whose names they have learnt.
+        name_columns: with ``as_table``, features that are names (categories) also where every cell is a number, such as
+            zip codes. 01001 is a name in any case, and so are pandas' categories and parquet's dictionaries. Runs add
+            those whose names they have learnt.
         memory_map: leave the features of a .npy on disk and read only the rows asked for.
 
     >>> import pathlib, tempfile, numpy as np
@@ -168,6 +169,8 @@ def read_features(
         raise MissingFileError(
             f"there is no file {labels}: labels is a file; a column of the table is named by labels_key={labels}"
         )
+    if name_columns and not as_table:
+        raise ShortlistError("name_columns goes with as_table=True, of a run with data.preprocess=auto")
     given = resolved({key: value for key, value in locals().items() if value is not None})
     labels, label_columns = given.get("labels"), given.get("label_columns")
     labels_key = labels_key if label_columns is None else ""
