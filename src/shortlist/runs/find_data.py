@@ -66,7 +66,8 @@ class Described:
         if not self.labelled:
             return _unlabelled(run, Path(self.path if at is None else at), content, self.overrides, broken)
         source = _as_trained(run, Source(**content))
-        dataset = read_source(same_names(source, run.facts["vocabulary"]), self.given, run.allow_import)
+        with same_names(source, run.facts["vocabulary"]) as named:
+            dataset = read_source(named, self.given, run.allow_import)
         check_like(dataset, run.facts, self.given)
         run.inputs.mention_ignored({} if dataset.columns is None else dataset.columns.ignored, self.given)
         if run.preprocessor is not None and not isinstance(dataset.inputs, TableRows | Texts):  # arrays, a sparse table
@@ -149,4 +150,5 @@ def _images_at(run: Run, path: Path) -> dict[str, Any]:
     shown = {"size": run.inputs.in_shape[1], "crop": run.facts["images"]["crop"]} if encoder is None else {
         "size": encoder.size[0], "crop": encoder.crop
     }  # fmt: skip
-    return {"reader": reader, **shown, "vocabulary": list(run.facts["vocabulary"]), "path": str(path)}
+    names = {} if reader == "image-table" else {"vocabulary": list(run.facts["vocabulary"])}
+    return {"reader": reader, **shown, **names, "path": str(path)}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +18,7 @@ from torch import Tensor
 
 from shortlist import labels
 from shortlist.data.cells import NA_VALUES, NO, UNKNOWN, YES
-from shortlist.data.column_use import listed
+from shortlist.data.column_use import as_option, listed
 from shortlist.data.dataset import default_names
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns
@@ -35,6 +37,19 @@ _CODINGS: Mapping[str, str] = {
     "nan": "1 (present), 0 (absent), blank (unknown)",
     "chexpert": "1 (present), 0 (absent), -1 (uncertain), blank (unknown)",
 }
+
+# set by ``labels_by_name``
+_BY_NAME: ContextVar[bool] = ContextVar("by name", default=False)
+
+
+@contextmanager
+def labels_by_name() -> Iterator[None]:
+    """Within this block, whole numbers are names of labels: 0 is no place among given names such as 'fraud', 'ok'."""
+    token = _BY_NAME.set(True)
+    try:
+        yield
+    finally:
+        _BY_NAME.reset(token)
 
 
 @dataclass(frozen=True)
@@ -253,7 +268,7 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
         if names is not None and len(names) != given.num_labels:
             raise ShortlistError(f"num_labels={given.num_labels} was given, but there are {len(names)} names")
         names = default_names(given.num_labels) if names is None else names
-    if names is not None and (given.numbers_are_indices or not _number_elsewhere(names)):
+    if names is not None and _by_index(names, given):
         bad = np.flatnonzero((found < -1) | (found >= len(names))).tolist()
         allowed = f"allowed are 0..{len(names) - 1}, -1 or blank (unknown)"
         findings.rows(file, bad, lambda row: f"label {found[row]} is outside the vocabulary: {allowed}")
@@ -271,6 +286,14 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
     if negative:
         return None
     known = tuple(str(value) for value in occur if value >= 0) if names is None else tuple(names)
+    if _BY_NAME.get() and not {str(value) for value in occur if value >= 0} & set(known) and occur != [-1]:
+        option = f"vocabulary={as_option(list(known))}" if len(known) <= 5 else "all names in vocabulary"
+        findings.add(
+            file,
+            f"the labels are numbers, {listed(list(map(str, occur)), 5)}, and those of the training data are names, "
+            f"{listed(list(map(repr, known)), 5)}: write the names, or give {option} if the numbers count them from 0",
+        )
+        return None
     cells = [None if value == -1 else str(value) for value in found.tolist()]
     result = _names(cells, Given(vocabulary=known), file, findings)
     if result is None or names is not None:
@@ -278,6 +301,11 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
     occurring = f"{len(known)} class{'es' * (len(known) > 1)} occur{'s' * (len(known) == 1)}, {listed(known, 5)}"
     note = f"the labels are whole numbers: {occurring}; give num_labels if there are more"
     return Labels(result.target, result.vocabulary, (note,))
+
+
+def _by_index(names: Sequence[str], given: Given) -> bool:
+    """Whether numbers in the file are places among the names that are given."""
+    return given.numbers_are_indices or not (_number_elsewhere(names) or _BY_NAME.get())
 
 
 def _number_elsewhere(names: Sequence[str]) -> bool:
@@ -361,7 +389,7 @@ def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findin
     names = given.vocabulary
     if names is None and given.num_labels is not None:
         names = default_names(given.num_labels)
-    by_index = names is not None and (given.numbers_are_indices or not _number_elsewhere(names))
+    by_index = names is not None and _by_index(names, given)
     rows: list[list[str]] = []
     for row, found in enumerate(lists):
         if not all(isinstance(name, str | int) and not isinstance(name, bool) for name in found):
