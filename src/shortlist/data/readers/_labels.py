@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -91,11 +91,23 @@ def labels_of(written: Any, given: Given, file: PathLike, findings: Findings) ->
     - Texts (N,): names, one for each example; several with a ``separator`` between.
     - Whole numbers (N,): classes; they are indices where names or their number are given, otherwise names.
     """
+    found = _labels_of(written, given, file, findings)
+    unknown = 0 if found is None or found.target.ndim != 1 else int((found.target == -1).sum())
+    if found is None or not unknown:
+        return found
+    note = f"{unknown} of {len(found.target)} examples {'has' if unknown == 1 else 'have'} no known label"
+    return replace(found, notes=(*found.notes, note))
+
+
+def _labels_of(written: Any, given: Given, file: PathLike, findings: Findings) -> Labels | None:
     if written.ndim == 2:
         return _matrix(written, given, file, findings)
     if written.ndim != 1:
         findings.add(file, f"labels must be classes (N,) or a label matrix (N, L), got shape {written.shape}")
         return None
+    if written.dtype.kind in "if" and has_negatives(given.vocabulary):
+        cells = [None if number != number else _digits(number) for number in written.tolist()]
+        return _names(cells, given, file, findings)
     if written.dtype.kind in "OU":
         cells = written.tolist()
         if written.dtype.kind == "U":
@@ -235,16 +247,23 @@ def _recoded(dense: NDArray[Any], names: tuple[str, ...], given: Given) -> NDArr
     return np.ascontiguousarray(convert(dense)).astype(np.int8)
 
 
-def blanks_are_unknown(found: Any, coding: str) -> Any:
+def blanks_are_unknown(found: Any, coding: str, vocabulary: Sequence[str] | None) -> Any:
     """Labels of a table, where blanks are NaN, in the numbers of their coding."""
     if found.dtype.kind != "f" or (found.ndim == 2 and coding in ("nan", "chexpert")):
         return found
+    if found.ndim == 1 and has_negatives(vocabulary):
+        return found  # -1 is a label
     if found.ndim == 1:
         return np.where(np.isnan(found), -1, found)
     return np.where(np.isnan(found), 0.0 if coding == "signed" else -1.0, found)
 
 
 # ---- one column of classes or names
+
+
+def has_negatives(vocabulary: Sequence[str] | None) -> bool:
+    """Whether a label is called by a number below 0, so that numbers are names: -1 is not unknown then."""
+    return any(name[:1] == "-" and name[1:].isdecimal() for name in vocabulary or ())
 
 
 def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> Labels | None:
@@ -274,15 +293,22 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
         findings.rows(file, bad, lambda row: f"label {found[row]} is outside the vocabulary: {allowed}")
         return None if bad else Labels(torch.from_numpy(found), tuple(names))
     occur = np.unique(found).tolist()
+    classes = f"give vocabulary={as_option(list(map(str, occur)))} if these are the classes"
     if names is None and occur == [-1, 1]:
         findings.add(
             file,
             "the labels are 1 and -1, and -1 means unknown: for one label that is present (1) or absent (-1) name its "
-            "column in label_columns and give coding='signed'; otherwise write classes as 0, 1, ... or as names",
+            f"column in label_columns and give coding='signed'; {classes}",
         )
         return None
+    if names is None and occur == [-1, 0, 1]:
+        unknown = "give num_labels=2 if -1 means unknown, as usual"
+        findings.add(file, f"the labels are -1, 0 and 1: {classes}; {unknown}")
+        return None
     negative = np.flatnonzero(found < -1).tolist()
-    findings.rows(file, negative, lambda row: f"label {found[row]} is negative: allowed are 0, 1, ..., -1 (unknown)")
+    few = f"; {classes}" if names is None and len(occur) <= 20 else ""
+    allowed = f"allowed are 0, 1, ..., -1 (unknown){few}"
+    findings.rows(file, negative, lambda row: f"label {found[row]} is negative: {allowed}")
     if negative:
         return None
     known = tuple(str(value) for value in occur if value >= 0) if names is None else tuple(names)

@@ -111,7 +111,7 @@ def read_features(
         truth_key: all right labels of each example, for evaluation only: a matrix of 0 and 1 (N, L), dense or CSR, or
             names, ``cat|dog`` (N,).
         vocabulary: the labels' names, instead of ``vocabulary_key``. Where one is a whole number itself, and not its
-            own index, numbers in the file are names too.
+            own index, numbers in the file are names too; with ["-1", "0", "1"], -1 is a class.
         num_labels: how many labels there are, where neither names nor a label matrix tell and not all occur.
         num_features: of svmlight, how many features there are, where the last do not occur.
         coding: what the numbers of a label matrix mean: "label-matrix" (1 present, 0 absent, -1 unknown), "signed"
@@ -202,7 +202,7 @@ def read_features(
         names=name_columns,
     )
     inputs = widened(inputs, inputs_file, num_features, findings)
-    written = _labels(labels_file, labels_key, label_columns, coding, findings)
+    written = _labels(labels_file, labels_key, label_columns, coding, vocabulary, findings)
     written = widened(written, labels_file, num_labels, findings)
     found = {what: get_array(labels_file, key, findings, as_text=what == "ids") for what, key in keys.items()}
     findings.stop_if_any()
@@ -304,16 +304,23 @@ def _encoder_in(file: ArrayFile) -> Encoder | TextEncoder | None:
         return read_encoder(parse_json(str(written)))
 
 
-def _labels(file: ArrayFile | None, key: str, columns: Sequence[str] | None, coding: Coding, findings: Findings) -> Any:
+def _labels(
+    file: ArrayFile | None,
+    key: str,
+    columns: Sequence[str] | None,
+    coding: Coding,
+    vocabulary: Sequence[str] | None,
+    findings: Findings,
+) -> Any:
     """What a file holds of labels: an array, or a column, or numbers of a column for each."""
     if file is None or file.table is None:
         return get_array(file, key, findings, columns=columns)
     try:
         if columns is not None:
             file.check_columns(columns)
-            return blanks_are_unknown(columns_as_numbers(file.table, columns, coding, file.path, findings), coding)
+            return blanks_are_unknown(columns_as_numbers(file.table, columns, coding, file.path, findings), coding, None)
         if key in file.keys:
-            return blanks_are_unknown(column_of_labels(file.table, key), coding)
+            return blanks_are_unknown(column_of_labels(file.table, key), coding, vocabulary)
     except ShortlistError as error:
         findings.add(file.path, str(error))
         return None
