@@ -1,6 +1,7 @@
 """Preprocessing: equal to scikit-learn's own transformers, columns by name, kept as JSON."""
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
@@ -225,3 +226,22 @@ def test_a_column_of_numbers_stays_one_where_new_cells_have_a_zero_before() -> N
     assert prepared.transform(pd.DataFrame({"size": ["05", "09"]})).tolist() == prepared.transform(
         pd.DataFrame({"size": [5, 9]})
     ).tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"city": ["OSLO", "ROME"] * 25}, r"no value of 'city' \('OSLO', 'ROME'; learnt were 'Bonn', .*\) is one that"),
+        ({"city": ""}, "always blank here: 'city'"),
+        ({"age": np.nan, "size": np.nan}, "always blank here: 'age', 'size'"),
+    ],
+)
+def test_columns_of_which_nothing_was_learnt_are_told(change: dict[str, Any], said: str) -> None:
+    prepared = Preprocessor.fit(TABLE)
+    new = TABLE[:50].assign(**change)
+    with pytest.warns(ShortlistWarning, match=said):
+        prepared.transform(new)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepared.transform(pd.concat([new, TABLE[:50]]))  # some values are known
+        prepared.transform(TABLE[:0])
