@@ -14,7 +14,7 @@ from shortlist.data import CORRUPTIONS, Dataset, Images, corrupt, read_beside, s
 from shortlist.data.cells import NA_VALUES
 from shortlist.data.column_use import as_option
 from shortlist.data.preprocessing import Preprocessor
-from shortlist.data.readers._labels import labels_by_name
+from shortlist.data.readers.findings import labels_by_name
 from shortlist.data.readers.registry import find_reader
 from shortlist.data.readers.tables import names_table
 from shortlist.data.table_rows import TableRows

@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -22,7 +20,7 @@ from shortlist.data.column_use import as_option, listed
 from shortlist.data.dataset import default_names
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import BY_NAME, Findings, PathLike
 from shortlist.errors import ShortlistError
 from shortlist.labels.counts import LARGE_MATRIX
 from shortlist.labels.sparse_labels import SparseLabels
@@ -37,19 +35,6 @@ _CODINGS: Mapping[str, str] = {
     "nan": "1 (present), 0 (absent), blank (unknown)",
     "chexpert": "1 (present), 0 (absent), -1 (uncertain), blank (unknown)",
 }
-
-# set by ``labels_by_name``
-_BY_NAME: ContextVar[bool] = ContextVar("by name", default=False)
-
-
-@contextmanager
-def labels_by_name() -> Iterator[None]:
-    """Within this block, whole numbers are names of labels: 0 is no place among given names such as 'fraud', 'ok'."""
-    token = _BY_NAME.set(True)
-    try:
-        yield
-    finally:
-        _BY_NAME.reset(token)
 
 
 @dataclass(frozen=True)
@@ -312,7 +297,7 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
     if negative:
         return None
     known = tuple(str(value) for value in occur if value >= 0) if names is None else tuple(names)
-    if _BY_NAME.get() and not {str(value) for value in occur if value >= 0} & set(known) and occur != [-1]:
+    if BY_NAME.get() and not {str(value) for value in occur if value >= 0} & set(known) and occur != [-1]:
         option = f"vocabulary={as_option(list(known))}" if len(known) <= 5 else "all names in vocabulary"
         findings.add(
             file,
@@ -331,7 +316,7 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
 
 def _by_index(names: Sequence[str], given: Given) -> bool:
     """Whether numbers in the file are places among the names that are given."""
-    return given.numbers_are_indices or not (_number_elsewhere(names) or _BY_NAME.get())
+    return given.numbers_are_indices or not (_number_elsewhere(names) or BY_NAME.get())
 
 
 def _number_elsewhere(names: Sequence[str]) -> bool:
