@@ -8,6 +8,7 @@ from typing import Any
 
 from shortlist.data import Dataset, Images, TextEncoder, Texts
 from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.readers.image_table import root_of_new
 from shortlist.data.readers.table_shards import is_url
 from shortlist.data.readers.tables import name_of, names_table
 from shortlist.data.table_rows import TableRows
@@ -59,12 +60,15 @@ class Described:
     name: str
     overrides: tuple[str, ...] = ()
     labelled: bool = True
+    root_is_new: bool = True  # or the folder of images is that of the training data
 
     def read(self, run: Run, at: PathLike | None = None, broken: dict[str, str] | None = None) -> Dataset:
         """The data set; ``at``: read this file in place of the one at the path."""
         content = dict(self.content) if at is None else {**self.content, "path": os.fspath(at)}
         if not self.labelled:
             return _unlabelled(run, Path(self.path if at is None else at), content, self.overrides, broken)
+        if content["reader"] == "image-table" and content.get("root") is not None and not self.root_is_new:
+            content["root"] = root_of_new(content["path"], content)
         source = _as_trained(run, Source(**content))
         with same_names(source, run.facts["vocabulary"]) as named:
             dataset = read_source(named, self.given, run.allow_import)
@@ -103,7 +107,12 @@ def described(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
         name_of(path),
         tuple(overrides),
         labelled or is_yaml or run.task is not None,
+        is_yaml or _names_root(overrides),
     )
+
+
+def _names_root(overrides: Sequence[str]) -> bool:
+    return any(override.startswith("root=") for override in overrides)
 
 
 def described_part(run: Run, part: str) -> Described | None:
@@ -127,7 +136,7 @@ def _unlabelled(
     source = Source(**content)
     check_source(os.fspath(path), source, run.allow_import)
     options = {key: value for key, value in source.options.items() if key != "path"}
-    return replace(run.inputs, options=options).dataset(path, broken)
+    return replace(run.inputs, options=options, root_is_new=_names_root(overrides)).dataset(path, broken)
 
 
 def _as_trained(run: Run, source: Source) -> Source:
