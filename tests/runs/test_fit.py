@@ -444,3 +444,17 @@ def test_kinds_of_a_label_may_have_folders_of_their_own() -> None:
         Path("all", folder).mkdir(parents=True)
         Image.new("RGB", (8, 8)).save(f"all/{folder}/1.png")
     assert guess_source("all").source["reader"] == "image-folder"
+
+
+@pytest.mark.parametrize(
+    ("table", "label"),
+    [
+        ("x,y,z,material\n1,5,2,sand\n2,6,1,clay\n3,5,9,sand\n", "material"),  # a place
+        ("a,y,kind\n1,0.5,u\n2,0.7,v\n3,0.5,u\n", "kind"),  # a measure
+        ("a,y,colour\n1,0,u\n2,1,v\n3,0,u\n", "y"),
+        ("x,y\n1.5,0\n2.5,1\n3.5,0\n", "y"),
+    ],
+)
+def test_a_column_y_is_the_label_unless_it_is_a_place_or_a_measure(table: str, label: str) -> None:
+    Path("t.csv").write_text(table)
+    assert guess_source("t.csv").source["labels_key"] == label

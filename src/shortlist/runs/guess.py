@@ -282,7 +282,7 @@ class _Table:
     def _label_column(self, names: Sequence[str]) -> str:
         called = {name.lower(): name for name in reversed(names)}
         for word in _LABELS:
-            if word in called:
+            if word in called and not (word == "y" and self._is_measured(called[word], names)):
                 self.notes.append(f"labels: the column {called[word]!r}, by its name (another one: --labels COLUMN)")
                 return called[word]
         if names and self._are_classes(names[-1]):
@@ -297,6 +297,17 @@ class _Table:
             f"{self.path}: which columns are labels? Name them with --labels{such}; the columns are "
             f"{listed([repr(name) for name in names])}"
         )
+
+    def _is_measured(self, y: str, names: Sequence[str]) -> bool:
+        """Whether a column called y holds fractions, or is a place: x is there too, and the last column, the only one
+        of names, says what is there."""
+        if not self.table.is_flat(y) or not self.table.has_numbers(y):
+            return False
+        if any(isinstance(cell, float) and not cell.is_integer() for cell in self.cells(y)):
+            return True
+        of_names = [name for name in names if self.table.is_flat(name) and not self.table.has_numbers(name)]
+        has_x = any(name.lower() == "x" for name in names)
+        return has_x and of_names == [names[-1]] and self._are_classes(names[-1])
 
     def _are_classes(self, name: str) -> bool:
         """Whether the cells are of a few kinds, which come again and again, or lists."""
