@@ -255,3 +255,14 @@ def test_minus_one_is_unknown_beside_0_and_1_where_the_number_of_labels_says_so(
     with pytest.raises(ValueError, match="give num_labels=2 if -1 means unknown"):
         read({"kind": [-1, 0, 1]})
     assert read({"kind": [-1, 0, 1]}, num_labels=2).target.tolist() == [-1, 0, 1]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_blank_lists_are_counted_and_may_be_unknown(read: Read, ending: str) -> None:
+    lists = [["joy"], None, ["love"], ["joy", "love"], None]
+    data = read({"kind": lists}, ending)
+    assert data.target.tolist() == [[1, 0], [0, 0], [0, 1], [1, 1], [0, 0]]
+    said = "2 of 5 lists are blank: examples without labels; give unknown_names='[\"\"]' if these are unknown"
+    assert data.notes == (said,)
+    data = read({"kind": [*lists[:4], []]}, ending, unknown_names=[""])
+    assert (data.target.tolist(), data.notes) == ([[1, 0], [-1, -1], [0, 1], [1, 1], [0, 0]], ())

@@ -103,15 +103,23 @@ def _labels_of(written: Any, given: Given, file: PathLike, findings: Findings) -
             findings.add(file, f"labels must be whole numbers, names or lists, got {other!r}")
             return None
         if given.separator is not None:
-            return _listed(_split(cells, given.separator, file, findings), given, file, findings)
+            return _listed(_split(cells, given, file, findings), given, file, findings)
         lists = _as_lists(cells, given.unknown_names, file, findings)
         if given.unknown_names and lists is None:
             cells = [None if cell in given.unknown_names else cell for cell in cells]
-        return _names(cells, given, file, findings) if lists is None else _listed(lists, given, file, findings)
+        if lists is None:
+            return _names(cells, given, file, findings)
+        found = _listed(lists, given, file, findings)
+        blank = 0 if found is None or "" in given.unknown_names else cells.count(None)
+        if found is None or not blank:
+            return found
+        is_one = "is blank: an example" if blank == 1 else "are blank: examples"
+        note = f"{blank} of {len(cells)} lists {is_one} without labels; give unknown_names='[\"\"]' if these are unknown"
+        return replace(found, notes=(*found.notes, note))
     if given.separator is not None:
         # a column of single numbers: every example has one label
         cells = [None if number != number else _digits(number) for number in written.tolist()]
-        return _listed(_split(cells, given.separator, file, findings), given, file, findings)
+        return _listed(_split(cells, given, file, findings), given, file, findings)
     return _classes(written, given, file, findings)
 
 
@@ -357,12 +365,15 @@ def indices_of_names(
 # ---- lists
 
 
-def _split(cells: Sequence[Any], separator: str, file: PathLike, findings: Findings) -> list[list[str]]:
+def _split(cells: Sequence[Any], given: Given, file: PathLike, findings: Findings) -> list[list[str]]:
+    """The names in each cell; of a blank one, where that is an unknown name, a list of it."""
+    separator, unknown = given.separator or "", given.unknown_names
     lists = next((row for row, cell in enumerate(cells) if isinstance(cell, list)), None)
     if lists is not None:
         findings.add(file, f"separator={separator!r} is for names in a text, but the cell is a list", lists)
         return [[] for _ in cells]
-    return [[name.strip() for name in (cell or "").split(separator) if name.strip()] for cell in cells]
+    found = [[name.strip() for name in (cell or "").split(separator) if name.strip()] for cell in cells]
+    return [names or [""] for names in found] if "" in unknown else found
 
 
 def _as_lists(
@@ -370,13 +381,14 @@ def _as_lists(
 ) -> list[list[Any]] | None:
     """The lists that the cells hold, or that are written in them, empty where blank; None where they are none. A cell
     that is an unknown name is a list of it."""
+    blank: list[Any] = [""] if "" in unknown else []
     if list in set(map(type, cells)):
-        return [[] if cell is None else cell for cell in cells]
+        return [blank if cell is None else cell for cell in cells]
     there = {cell for cell in cells if cell is not None and cell not in unknown}
     written = [cell for cell in there if cell.startswith("[") and cell.endswith("]")]
     if 2 * len(written) <= len(there) or not any(map(_parsed_list, written)):
         return None
-    lists = [[] if cell is None else [cell] if cell in unknown else _parsed_list(cell) for cell in cells]
+    lists = [blank if cell is None else [cell] if cell in unknown else _parsed_list(cell) for cell in cells]
     bad = [row for row, found in enumerate(lists) if found is None]
     findings.rows(file, bad, lambda row: f"the label is {cells[row]!r}: most others are lists, ['joy', 'love']")
     return [found or [] for found in lists]
@@ -396,7 +408,7 @@ def _parsed_list(text: str) -> list[Any] | None:
 
 def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findings: Findings) -> Labels | None:
     """A label matrix of lists of names or of class numbers. An unknown name in a list says that the labels that are not
-    in it are unknown; as a blank one, that those of an empty list are."""
+    in it are unknown."""
     names = given.vocabulary
     if names is None and given.num_labels is not None:
         names = default_names(given.num_labels)
@@ -412,7 +424,7 @@ def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findin
             texts = [names[int(text)] if text.isdecimal() and int(text) < len(names) else text for text in texts]
         rows.append(texts)
     unknown = set(given.unknown_names)
-    unsure = [row for row, written in enumerate(rows) if unknown.intersection(written or [""])]
+    unsure = [row for row, written in enumerate(rows) if unknown.intersection(written)]
     rows = [[name for name in row if name not in unknown] for row in rows] if unsure else rows
     occur = {name for row in rows for name in row}
     order = (lambda name: (int(name), name)) if _are_numbers(occur) else None
