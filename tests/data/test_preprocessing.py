@@ -1,6 +1,7 @@
 """Preprocessing: equal to scikit-learn's own transformers, columns by name, kept as JSON."""
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
@@ -206,3 +207,41 @@ def test_a_number_that_stands_for_blank_is_one_in_columns_of_numbers_too(blank: 
     assert (prepared.numbers.marked, prepared.numbers.cut) == ((0,), {})
     assert prepared.numbers.centre[0] == pytest.approx((1 + 2 + 2 + 4) / 4)  # the median of 1, 2, 4 fills it
     assert prepared.transform(table)[2, 1] == 1
+
+
+@pytest.mark.parametrize(
+    "zips", [["01001", "94105", "60601"], pd.Categorical([1001, 94105, 60601]), pd.Categorical([1001.0, 94105, 60601])]
+)
+def test_texts_of_digits_with_a_zero_before_and_categories_are_names(zips: Any) -> None:
+    prepared = Preprocessor.fit(pd.DataFrame({"zip": list(zips) * 5}, dtype=getattr(zips, "dtype", object)))
+    assert (prepared.numbers, prepared.name_columns) == (None, ("zip",))
+    numbers = pd.DataFrame({"zip": [60601.0, 1001.0, 94105.0]})  # as another file may have them
+    assert prepared.transform(numbers).argmax(1).tolist() == [prepared.categories[0].names.index(n) for n in (
+        ("60601", "01001", "94105") if isinstance(zips, list) else ("60601", "1001", "94105")
+    )]  # fmt: skip
+
+
+def test_a_column_of_numbers_stays_one_where_new_cells_have_a_zero_before() -> None:
+    prepared = Preprocessor.fit(pd.DataFrame({"size": [1.0, 5, 9]}))
+    assert prepared.transform(pd.DataFrame({"size": ["05", "09"]})).tolist() == prepared.transform(
+        pd.DataFrame({"size": [5, 9]})
+    ).tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"city": ["OSLO", "ROME"] * 25}, r"no value of 'city' \('OSLO', 'ROME'; learnt were 'Bonn', .*\) is one that"),
+        ({"city": ""}, "always blank here: 'city'"),
+        ({"age": np.nan, "size": np.nan}, "always blank here: 'age', 'size'"),
+    ],
+)
+def test_columns_of_which_nothing_was_learnt_are_told(change: dict[str, Any], said: str) -> None:
+    prepared = Preprocessor.fit(TABLE)
+    new = TABLE[:50].assign(**change)
+    with pytest.warns(ShortlistWarning, match=said):
+        prepared.transform(new)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepared.transform(pd.concat([new, TABLE[:50]]))  # some values are known
+        prepared.transform(TABLE[:0])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from shortlist.runs.config import apply_override, load_config, parse_config
+from shortlist.runs.config import apply_override, as_config, load_config, parse_config
 from shortlist.runs.setup import resolve
 
 TEXT = "data: {train: {reader: ambiguous-numbers, size: 100}}"
@@ -126,3 +126,10 @@ def test_each_optimizer_has_its_own_learning_rate() -> None:
     assert parse_config(text).optimizer.lr == 0.1
     assert parse_config(text, ["optimizer.name=adamw"]).optimizer.lr == 1e-3
     assert parse_config(text, ["optimizer.name=adamw", "optimizer.lr=0.1"]).optimizer.lr == 0.1
+
+
+def test_a_part_that_is_a_path_alone_is_read_as_train_is() -> None:
+    train = {"reader": "features", "path": "a.csv", "labels_key": "kind"}
+    data = as_config({"data": {"train": train, "calibration": "0.2"}}, ["data.test=b.csv"]).data
+    assert (data.test.options, data.calibration) == ({"path": "b.csv", "labels_key": "kind"}, 0.2)
+    assert as_config(as_config({"data": {"train": train, "test": "b.csv"}})).data.test == data.test

@@ -113,3 +113,22 @@ def test_labels_that_do_not_occur_or_stand_in_another_order_are_found_by_name(
     runs.train(config, out="run")
     data, _ = find_data(runs.Run("run"), "other.csv")
     assert (data.vocabulary, data.target.tolist()) == (("anger", "joy", "love"), [[0, 0, 1], [0, 0, 0]])
+
+
+def test_numbers_are_no_places_among_names_that_only_the_training_data_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [(place % 7, place % 2) for place in range(40)]
+    Path("train.csv").write_text("a,y\n" + "".join(f"{a},{('ok', 'fraud')[y]}\n" for a, y in rows))
+    Path("new.csv").write_text("a,y\n" + "".join(f"{a},{y}\n" for a, y in rows))
+    train = {"reader": "features", "path": "train.csv"}
+    config = {"data": {"train": train, "validation": None, "calibration": None}, "epochs": 1}
+    runs.train(config, out="run")
+    with pytest.raises(ShortlistError, match="numbers, 0, 1, and those of the training data are names, 'fraud', 'ok'"):
+        find_data(runs.Run("run"), "new.csv")
+    data, _ = find_data(runs.Run("run"), "new.csv", ["vocabulary=[fraud, ok]"])
+    assert (data.vocabulary, data.target.tolist()) == (("fraud", "ok"), [y for _, y in rows])
+    test = {**config["data"], "test": {**train, "path": "new.csv"}}
+    with pytest.raises(ShortlistError, match="write the names"):
+        runs.train({**config, "data": test}, out="again")

@@ -432,3 +432,41 @@ def test_options_of_the_objective_that_fit_chooses_may_be_given() -> None:
         runs.fit("leaves.csv", "run", overrides=["objective.k=2"])
     runs.fit("leaves.csv", "run", overrides=["objective.label_smoothing=0.1", "epochs=1"])
     assert "label_smoothing: 0.1" in Path("run/config.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("folders", "said"),
+    [
+        (("train/cat", "train/dog", "test/cat", "test/dog"), r"'cat', 'dog' in 'test', 'train'. Give all/train data.test="),
+        (("Train/cat", "val/cat"), "Give all/Train data.calibration=all/val"),
+        (("a/cat", "a/dog", "b/cat", "b/dog"), "Give all/a, or move"),
+    ],
+)
+def test_folders_that_are_parts_are_no_labels(folders: tuple[str, ...], said: str) -> None:
+    for folder in folders:
+        Path("all", folder).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(f"all/{folder}/1.png")
+    with pytest.raises(ShortlistError, match=said):
+        guess_source("all")
+    assert guess_source(Path("all", folders[0]).parent).source["path"] == f"all/{folders[0].split('/')[0]}"
+
+
+def test_kinds_of_a_label_may_have_folders_of_their_own() -> None:
+    for folder in ("cat/persian", "cat/manx", "dog/poodle"):
+        Path("all", folder).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(f"all/{folder}/1.png")
+    assert guess_source("all").source["reader"] == "image-folder"
+
+
+@pytest.mark.parametrize(
+    ("table", "label"),
+    [
+        ("x,y,z,material\n1,5,2,sand\n2,6,1,clay\n3,5,9,sand\n", "material"),  # a place
+        ("a,y,kind\n1,0.5,u\n2,0.7,v\n3,0.5,u\n", "kind"),  # a measure
+        ("a,y,colour\n1,0,u\n2,1,v\n3,0,u\n", "y"),
+        ("x,y\n1.5,0\n2.5,1\n3.5,0\n", "y"),
+    ],
+)
+def test_a_column_y_is_the_label_unless_it_is_a_place_or_a_measure(table: str, label: str) -> None:
+    Path("t.csv").write_text(table)
+    assert guess_source("t.csv").source["labels_key"] == label

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 from PIL import Image
 
 import shortlist as sl
-from shortlist import ShortlistError, runs
+from shortlist import ShortlistError, ShortlistWarning, runs
 from tests.cli.command import run_here
 
 NAMES = ["ant", "bee", "cat"]
@@ -211,3 +212,36 @@ def test_a_run_on_features_of_an_unknown_encoder_says_so(photos: Path) -> None:
     runs.train({"data": {"train": source, "validation": None, "calibration": None}, "epochs": 1}, "run")
     with pytest.raises(ShortlistError, match="trained on 4 features, and what makes them of images is not known"):
         runs.predict("run", "new", rule="top-k:k=1")
+
+
+def test_images_of_a_new_table_are_those_beside_it_and_not_those_of_the_same_name_in_training(photos: Path) -> None:
+    train = Path("images")
+    files = sorted(file.relative_to(train).as_posix() for file in train.rglob("*.png"))
+    Path("train.csv").write_text("path,label\n" + "".join(f"{file},{file.split('/')[0]}\n" for file in files))
+    source = {"reader": "image-table", "path": "train.csv", "root": "images", "size": 8}
+    data = {"train": source, "validation": None, "calibration": None}
+    runs.train({"data": data, "optimizer": {"name": "adamw", "lr": 0.01}, "epochs": 40}, "run")
+    light, dark = (next(file for file in files if file.startswith(kind)) for kind in ("light", "dark"))
+    place = Path("week2", light)
+    place.parent.mkdir(parents=True)
+    place.write_bytes((train / dark).read_bytes())
+    Path("week2/new.csv").write_text(f"path,label\n{light},dark\n")
+    Path("other.csv").write_text(f"path,label\n{light},light\n")
+
+    def labels(table: str, **given: Any) -> list[str]:
+        return runs.predict("run", table, rule="top-k:k=1", **given)["first"][0]["labels"]
+
+    assert labels("week2/new.csv") == ["dark"]
+    assert labels("week2/new.csv", images="images") == ["light"]
+    assert labels("other.csv", images="week2") == ["dark"]
+    assert runs.evaluate("run", "week2/new.csv", metrics=["topk-accuracy@1"])["metrics"]["topk-accuracy@1"] == 1
+    with pytest.warns(ShortlistWarning, match="other.csv: the images are not beside it, and read from images, as those"):
+        assert labels("other.csv") == ["light"]
+
+
+def test_a_folder_of_images_is_for_runs_on_images(photos: Path) -> None:
+    np.savez("d.npz", X=np.eye(4, dtype="f4"), y=[0, 1, 0, 1])
+    source = {"reader": "features", "path": "d.npz", "num_labels": 2}
+    runs.train({"data": {"train": source, "validation": None, "calibration": None}, "epochs": 1}, "run")
+    with pytest.raises(ShortlistError, match="--images goes with a table of images"):
+        runs.predict("run", "d.npz", rule="top-k:k=1", images="images")

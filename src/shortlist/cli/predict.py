@@ -25,7 +25,7 @@ def predict(
         Path | None, typer.Option(metavar="DIR", help="Of scenes: also draw every predicted graph, as SVG.")
     ] = None,
     images: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="With --draw: the folder of the images to draw them on.")
+        Path | None, typer.Option(metavar="DIR", help="The folder that the paths in a table of images start from. With --draw: that of the images to draw on.")
     ] = None,
     explain: Annotated[
         Path | None,

@@ -1,6 +1,7 @@
 """What the cells of a table hold."""
 
 import re
+from collections.abc import Collection
 
 # texts that mean that nothing is known
 NA_VALUES = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "?", "-", "#N/A")
@@ -16,6 +17,15 @@ NO = frozenset({"false", "no", "f", "n", "nein", "non", "falsch", "faux"})
 UNKNOWN = frozenset(
     {"unknown", "not known", "unlabelled", "unlabeled", "missing", "unbekannt", "inconnu", "desconocido"}
 )
+
+
+def are_codes(cells: Collection[str]) -> bool:
+    """Whether these are whole numbers, one of which is written with a 0 before: names, such as zip codes.
+
+    >>> are_codes(["01001", "94105"]), are_codes(["0.5", "01"]), are_codes(["0", "10"])
+    (True, False, False)
+    """
+    return all(map(str.isdecimal, cells)) and any(len(cell) > 1 and cell[0] == "0" for cell in cells)
 
 
 def is_number(cell: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import DATE, is_number
+from shortlist.data.cells import DATE, are_codes, is_number
 from shortlist.data.column_use import listed
 from shortlist.errors import ShortlistError
 
@@ -24,8 +24,9 @@ def column_names(frame: Any) -> tuple[str, ...]:
     return names
 
 
-def read_column(series: Any, na_values: tuple[str, ...]) -> tuple[NDArray[Any], str]:
-    """Numbers with NaN for blanks, or names as objects; and why it cannot be used, if so."""
+def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True) -> tuple[NDArray[Any], str]:
+    """Numbers with NaN for blanks, or names as objects; and why it cannot be used, if so. Categories are names also
+    where they are numbers, and so are texts of digits such as 01001, unless ``codes`` is False."""
     import pandas as pd
     from pandas.api import types
 
@@ -42,6 +43,8 @@ def read_column(series: Any, na_values: tuple[str, ...]) -> tuple[NDArray[Any], 
         distinct = set(names[present].tolist())
         if 2 * sum(DATE.fullmatch(name) is not None for name in distinct) > len(distinct):
             return np.empty(0), _DATES  # as names they would be new ones in new data
+        if codes and (isinstance(series.dtype, pd.CategoricalDtype) or are_codes(distinct)):
+            return names, ""
         parsed = pd.to_numeric(pd.Series(names[present]), errors="coerce").to_numpy(dtype=np.float64)
         if not present.any() or np.isnan(parsed).any():
             return names, ""
@@ -58,7 +61,9 @@ def read_column(series: Any, na_values: tuple[str, ...]) -> tuple[NDArray[Any], 
 
 def as_names(series: Any, na_values: tuple[str, ...]) -> NDArray[Any]:
     blank = series.isna().to_numpy()
-    names = np.array([str(value).strip() for value in series.tolist()], dtype=object)
+    # where a blank made floats of whole numbers, 1.0 is the name 1
+    cells = (int(value) if isinstance(value, float) and value.is_integer() else value for value in series.tolist())
+    names = np.array([str(value).strip() for value in cells], dtype=object)
     unknown = set(na_values)
     names[blank] = MISSING
     return np.array([MISSING if name in unknown else name for name in names.tolist()], dtype=object)

@@ -30,6 +30,8 @@ from shortlist.data.preprocessing_facts import facts_of, fields_of
 from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError, ShortlistWarning
 
+_ENOUGH = 20  # rows: of fewer ones all may be blank, or rare, by chance
+
 
 @dataclass(eq=False, repr=False)
 class Preprocessor:
@@ -40,7 +42,8 @@ class Preprocessor:
       tenths of their column than twenty times these are wide (a slip, or -9999 for blank), what is beyond three times
       is cut off, with a warning.
     - A pandas frame has its columns read by type: numbers as above, names as categories (rare ones together, unseen
-      ones with them; a blank is a category of its own). Text, ids and dates are left out, with a warning. Columns are
+      ones with them; a blank is a category of its own). Of the dtype "category", and of texts of digits such as 01001,
+      numbers are names too. Text, ids and dates are left out, with a warning. Columns are
       found by name.
     - A scipy sparse matrix stays sparse: a column is divided by the geometric mean of its largest absolute value and
       its standard deviation, halfway between MaxAbsScaler and StandardScaler, so that rare columns count for more, but
@@ -194,12 +197,26 @@ class Preprocessor:
             dense = frame.toarray() if hasattr(frame, "tocsr") else np.asarray(frame)
             frame = pd.DataFrame(dense, columns=list(self._names))
         frame = self.aligned(frame)
-        parts = []
+        parts, enough = [], len(frame) >= _ENOUGH
+        blank, new = [], []  # columns of which nothing is known, and those that hold only names that were not learnt
         if self.numbers is not None:
             columns = [self._read_number(frame.iloc[:, column], column) for column in self.numbers.columns]
             parts.append(self._numbers.transform(np.stack(columns, axis=1)))
+            empty = [place for place, values in enumerate(columns) if np.isnan(values).all()]
+            blank += [self.numbers.columns[place] for place in empty if enough or place not in self.numbers.marked]
         for one in self.categories:
-            parts.append(one.transform(as_names(frame.iloc[:, one.column], self.na_values)))
+            names = as_names(frame.iloc[:, one.column], self.na_values)
+            parts.append(one.transform(names))
+            there = names != MISSING
+            if not there.any():
+                blank += [one.column] if enough or MISSING not in one.names else []
+            elif (enough or not one.has_rare) and not parts[-1][there, : len(one.names)].any():
+                few, learnt = ([repr(n) for n in found if n != MISSING] for found in (sorted({*names}), one.names))
+                new.append(f"{self._names[one.column]!r} ({listed(few, 3)}; learnt were {listed(learnt, 3)})")
+        if len(frame) and (blank or new):
+            said = [f"no value of {listed(new, 3)} is one that was learnt"] if new else []
+            said += [f"always blank here: {listed([repr(self._names[c]) for c in blank])}"] if blank else []
+            warnings.warn(f"columns that say nothing: {'; '.join(said)}", ShortlistWarning, stacklevel=4)
         return np.concatenate(parts, axis=1)
 
     def unseen(self, frame: Any) -> dict[str, list[str]]:
@@ -225,7 +242,7 @@ class Preprocessor:
         return frame.reindex(columns=list(names))
 
     def _read_number(self, series: Any, column: int) -> NDArray[np.float64]:
-        values, why_not = read_column(series, self.na_values)
+        values, why_not = read_column(series, self.na_values, codes=False)
         if values.dtype == object and (values == MISSING).all():
             return np.full(len(values), np.nan)  # all blank, or no rows
         if why_not or values.dtype == object:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NoReturn, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
+from shortlist.data.cells import is_number
 from shortlist.errors import ShortlistError, nearest
 from shortlist.files import PathLike
 from shortlist.named import Named
@@ -65,7 +66,9 @@ Held = Annotated[
 class DataConfig(Section):
     train: Source = Field(description="what the model is trained on")
     validation: Held | None = Field(
-        default=0.1, description="what chooses the best epoch: a share or number of train, or a source"
+        default=0.1,
+        description="what chooses the best epoch: a share or number of train, a source, or the path of another file or "
+        "folder that is read as train is",
     )
     calibration: Held | None = Field(default=0.1, description="what the set rules are fitted on: likewise")
     test: Held | None = Field(default=None, description="what shortlist evaluate RUN test judges on: likewise")
@@ -99,6 +102,16 @@ class DataConfig(Section):
     corruptions: tuple[Corruption, ...] = Field(
         default=(), description="changes of labels on purpose: those of train, unless parts are named"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _path_alone(cls, value: Any) -> Any:
+        """A part that is a path alone is read as train is."""
+        train = value.get("train") if isinstance(value, Mapping) else None
+        train = dict(train) if isinstance(train, Source | Mapping) else None
+        held = {} if train is None else {part: value.get(part) for part in PARTS[1:]}
+        paths = {part: path for part, path in held.items() if isinstance(path, str) and not is_number(path)}
+        return {**value, **{part: {**(train or {}), "path": path} for part, path in paths.items()}} if paths else value
 
     @model_validator(mode="after")
     def _one_way_to_cut(self) -> "DataConfig":

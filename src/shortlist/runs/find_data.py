@@ -8,6 +8,7 @@ from typing import Any
 
 from shortlist.data import Dataset, Images, TextEncoder, Texts
 from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.readers.image_table import root_of_new
 from shortlist.data.readers.table_shards import is_url
 from shortlist.data.readers.tables import name_of, names_table
 from shortlist.data.table_rows import TableRows
@@ -59,14 +60,18 @@ class Described:
     name: str
     overrides: tuple[str, ...] = ()
     labelled: bool = True
+    root_is_new: bool = True  # or the folder of images is that of the training data
 
     def read(self, run: Run, at: PathLike | None = None, broken: dict[str, str] | None = None) -> Dataset:
         """The data set; ``at``: read this file in place of the one at the path."""
         content = dict(self.content) if at is None else {**self.content, "path": os.fspath(at)}
         if not self.labelled:
             return _unlabelled(run, Path(self.path if at is None else at), content, self.overrides, broken)
+        if content["reader"] == "image-table" and content.get("root") is not None and not self.root_is_new:
+            content["root"] = root_of_new(content["path"], content)
         source = _as_trained(run, Source(**content))
-        dataset = read_source(same_names(source, run.facts["vocabulary"]), self.given, run.allow_import)
+        with same_names(source, run.facts["vocabulary"]) as named:
+            dataset = read_source(named, self.given, run.allow_import)
         check_like(dataset, run.facts, self.given)
         run.inputs.mention_ignored({} if dataset.columns is None else dataset.columns.ignored, self.given)
         if run.preprocessor is not None and not isinstance(dataset.inputs, TableRows | Texts):  # arrays, a sparse table
@@ -102,7 +107,12 @@ def described(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
         name_of(path),
         tuple(overrides),
         labelled or is_yaml or run.task is not None,
+        is_yaml or _names_root(overrides),
     )
+
+
+def _names_root(overrides: Sequence[str]) -> bool:
+    return any(override.startswith("root=") for override in overrides)
 
 
 def described_part(run: Run, part: str) -> Described | None:
@@ -126,14 +136,14 @@ def _unlabelled(
     source = Source(**content)
     check_source(os.fspath(path), source, run.allow_import)
     options = {key: value for key, value in source.options.items() if key != "path"}
-    return replace(run.inputs, options=options).dataset(path, broken)
+    return replace(run.inputs, options=options, root_is_new=_names_root(overrides)).dataset(path, broken)
 
 
 def _as_trained(run: Run, source: Source) -> Source:
     """A table's source that has the columns that the run was trained with, as they were read then."""
     same = as_table(same_columns(source, run.facts.get("columns")), "none" if run.preprocessor is None else "auto")
     fitted = run.preprocessor
-    if not same.options.get("as_table") or "name_columns" in same.options or not isinstance(fitted, Preprocessor):
+    if not same.options.get("as_table") or not isinstance(fitted, Preprocessor):
         return same
     return same.model_copy(update={"name_columns": list(fitted.name_columns)})
 
@@ -149,4 +159,5 @@ def _images_at(run: Run, path: Path) -> dict[str, Any]:
     shown = {"size": run.inputs.in_shape[1], "crop": run.facts["images"]["crop"]} if encoder is None else {
         "size": encoder.size[0], "crop": encoder.crop
     }  # fmt: skip
-    return {"reader": reader, **shown, "vocabulary": list(run.facts["vocabulary"]), "path": str(path)}
+    names = {} if reader == "image-table" else {"vocabulary": list(run.facts["vocabulary"])}
+    return {"reader": reader, **shown, **names, "path": str(path)}

@@ -20,7 +20,7 @@ import numpy as np
 from shortlist.data.cells import DATE, DECIMAL_COMMA, NA_VALUES, NO, THOUSANDS, UNKNOWN, YES, is_number
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
-from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
+from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under, label_folders
 from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, encoding_of, names_table, open_table
 from shortlist.errors import MissingFileError, ShortlistError, nearest
 from shortlist.files import PathLike
@@ -29,6 +29,9 @@ _LABELS = ("label", "labels", "class", "classes", "target", "targets", "category
 _TEXTS = ("text", "texts", "sentence", "review", "tweet", "headline", "abstract", "utterance", "document")
 _REMARKS = ("comment", "comments", "message", "post", "question", "content", "body")  # texts, or beside other columns
 _MOST_OTHERS = 3  # columns beside a remark, its labels and ids, where it is the remark that counts
+# folders that are parts of the data -> what fit calls them
+_PARTS = {"train": "train", "training": "train", "val": "calibration", "valid": "calibration",
+          "validation": "calibration", "dev": "calibration", "test": "test", "testing": "test"}  # fmt: skip
 _ARRAYS = (".npz", ".npy", *SPARSE_TEXT)
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _LOOKED_AT = 1000  # cells of a column
@@ -101,7 +104,26 @@ def _folder(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
         raise ShortlistError(
             f"{path}: there are {found}: sort them into a folder for each label, or give a table that lists them"
         )
+    _check_labels(path)
     return Guess({"reader": "image-folder", "path": str(path)}, True, notes=["labels: the names of the folders"])
+
+
+def _check_labels(path: Path) -> None:
+    """Raise a ShortlistError where the folders are parts of the data (train, test), and the labels are in them."""
+    folders = label_folders(path, Findings())
+    if any(images_under(folder, deep=False) for folder in folders.values()):
+        return
+    within = Counter(name for folder in folders.values() for name in label_folders(folder, Findings()))
+    parts = {_PARTS[name.lower()]: folder for name, folder in folders.items() if name.lower() in _PARTS}
+    if len(parts) < len(folders) and not any(count > 1 for count in within.values()):
+        return  # kinds of a label, each in a folder of its own
+    given = [f"data.{part}={as_option(str(folder))}" for part, folder in parts.items() if part != "train"]
+    first = parts.get("train", next(iter(folders.values())))
+    raise ShortlistError(
+        f"{path}: its folders are no labels, these lie one level deeper: {listed([repr(name) for name in within], 5)} in "
+        f"{listed([repr(name) for name in folders], 5)}. Give {' '.join([shlex.quote(str(first)), *given])}, or move the "
+        f"images into a folder for each label"
+    )
 
 
 def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess:
@@ -273,7 +295,7 @@ class _Table:
     def _label_column(self, names: Sequence[str]) -> str:
         called = {name.lower(): name for name in reversed(names)}
         for word in _LABELS:
-            if word in called:
+            if word in called and not (word == "y" and self._is_measured(called[word], names)):
                 self.notes.append(f"labels: the column {called[word]!r}, by its name (another one: --labels COLUMN)")
                 return called[word]
         if names and self._are_classes(names[-1]):
@@ -288,6 +310,17 @@ class _Table:
             f"{self.path}: which columns are labels? Name them with --labels{such}; the columns are "
             f"{listed([repr(name) for name in names])}"
         )
+
+    def _is_measured(self, y: str, names: Sequence[str]) -> bool:
+        """Whether a column called y holds fractions, or is a place: x is there too, and the last column, the only one
+        of names, says what is there."""
+        if not self.table.is_flat(y) or not self.table.has_numbers(y):
+            return False
+        if any(isinstance(cell, float) and not cell.is_integer() for cell in self.cells(y)):
+            return True
+        of_names = [name for name in names if self.table.is_flat(name) and not self.table.has_numbers(name)]
+        has_x = any(name.lower() == "x" for name in names)
+        return has_x and of_names == [names[-1]] and self._are_classes(names[-1])
 
     def _are_classes(self, name: str) -> bool:
         """Whether the cells are of a few kinds, which come again and again, or lists."""

@@ -17,7 +17,7 @@ from shortlist.data.images import as_pixels
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.features import read_inputs
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
-from shortlist.data.readers.image_table import listed_images
+from shortlist.data.readers.image_table import listed_images, root_of_new
 from shortlist.data.readers.tables import name_of, names_table
 from shortlist.data.readers.text_table import read_texts
 from shortlist.data.table_rows import TableRows
@@ -42,6 +42,7 @@ class Inputs:
         options: of the reader of the training data.
         left_out: columns of the training table that are no features, which nobody has to be told again.
         texts: of a run on texts, what is known of those that it was trained on.
+        root_is_new: whether the ``root`` of the options is that of the new images, not that of the training data.
     """
 
     in_shape: tuple[int, ...]
@@ -53,6 +54,7 @@ class Inputs:
     options: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     texts: Mapping[str, Any] | None = None
+    root_is_new: bool = False
 
     def dataset(self, X: Any, broken: dict[str, str] | None = None) -> Dataset:
         """The inputs with every label unknown. ``broken``: where images that cannot be decoded are noted, path ->
@@ -226,7 +228,8 @@ class Inputs:
             files = [path] if is_image else images_under(path)
             ids = tuple(os.path.relpath(file, path if path.is_dir() else path.parent) for file in files)
         elif names_table(path) and self.takes_images:
-            column, root = self.options.get("path_column", "path"), self.options.get("root")
+            root = self.options.get("root") if self.root_is_new else root_of_new(path, self.options)
+            column = self.options.get("path_column", "path")
             how = self.options.get("delimiter"), self.options.get("encoding")
             names, files = listed_images(path, column, root, *how)
             ids = tuple(names)
@@ -251,7 +254,7 @@ class Inputs:
                 options["input_columns"] = list(self.columns)
             options.setdefault("as_table", self.preprocessor is not None)
             if isinstance(self.preprocessor, Preprocessor):
-                options.setdefault("name_columns", self.preprocessor.name_columns)
+                options["name_columns"] = self.preprocessor.name_columns
         return options
 
     def _unlabelled(self, inputs: Any, **known: Any) -> Dataset:

@@ -1,5 +1,6 @@
 """The sets of labels of some data, written to a file."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -60,8 +61,9 @@ def predict(
     the features. Images that cannot be decoded are left out and listed as ``skipped``. ``rule`` is one that was fitted,
     or one that needs no fitting, such as ``"top-k:k=3"``. ``out`` ends in .csv, .parquet or .jsonl; it is a .csv in
     ``RUN/predictions`` if not given, named after the data and the rule. ``scores`` and ``rules`` are files of any other
-    model. Of scenes the k best relations of each image are written, and with ``draw`` drawn into that folder, on the
-    ``images`` of another.
+    model. ``images`` is the folder that the paths in a table of images start from; if not given, the table's own, or
+    that of the training data where none of them is beside the table. Of scenes the k best relations of each image are
+    written, and with ``draw`` drawn into that folder, on the ``images`` of another.
     ``explain`` is a .jsonl or .parquet file: for every label of the sets, the training examples that speak for it and
     their weights (of the part ``"train"``, for those labels that were unknown).
     ``groups``, ``weights`` and ``engine`` as for ``calibrate``; an engine writes a folder of .parquet files, which
@@ -85,7 +87,10 @@ def predict(
         train_set = run.parts()["train"]
         run.learner(train_set)  # with what its objective keeps of the training data
     if images is not None and draw is None:
-        raise ShortlistError("--images goes with --draw DIR: it is what the graphs are drawn on")
+        run = None if run is None else open_run(run, allow_import)
+        if run is None or run.task is not None or not run.inputs.takes_images:
+            raise ShortlistError("--images goes with a table of images, or with --draw DIR: this run takes neither")
+        overrides = [*overrides, f"root={json.dumps(os.fspath(images))}"]
     place, url = None if out is None else Path(out), None if out is None or not is_url(out) else os.fspath(out)
     if place is not None and place.suffix not in ENDINGS:
         raise ShortlistError(f"-o {place}: sets are written as {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")

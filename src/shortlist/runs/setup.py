@@ -1,7 +1,8 @@
 """From a config to what it names: data parts, backbone and objective. Names and options are checked first."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from shortlist.data import CORRUPTIONS, Dataset, Images, corrupt, read_beside, s
 from shortlist.data.cells import NA_VALUES
 from shortlist.data.column_use import as_option
 from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.readers.findings import labels_by_name
 from shortlist.data.readers.registry import find_reader
 from shortlist.data.readers.tables import names_table
 from shortlist.data.table_rows import TableRows
@@ -140,7 +142,8 @@ def read_parts(
         if isinstance(value, Source):
             same = same_columns(value, None if whole.columns is None else whole.columns.features)
             same = as_table(same, "auto" if isinstance(whole.inputs, TableRows) else "none")
-            parts[part] = _whole_images(read_part(same_names(same, whole.vocabulary), f"data.{part}"))
+            with same_names(same, whole.vocabulary) as named:
+                parts[part] = _whole_images(read_part(named, f"data.{part}"))
             check_like(parts[part], {"vocabulary": whole.vocabulary, **_facts_of_kind(whole)}, f"data.{part}")
     parts = {part: parts[part] for part in PARTS if part in parts}
     corrupted = {part: _corrupted(found, part, data.corruptions, seed, allow_import) for part, found in parts.items()}
@@ -228,13 +231,17 @@ def same_columns(source: Source, features: Sequence[str] | None) -> Source:
     return source.model_copy(update={"input_columns": list(features)})
 
 
-def same_names(source: Source, vocabulary: Sequence[str]) -> Source:
-    """A source of features, or of a table of images or texts, that has these names of labels where it does not say what
-    they are called: not every label need occur in it, and columns of labels may have another order."""
+@contextmanager
+def same_names(source: Source, vocabulary: Sequence[str]) -> Iterator[Source]:
+    """A source of features, or of a table of images or texts, to be read in this block, that has these names of labels
+    where it does not say what they are called: not every label need occur in it, and columns of labels may have another
+    order. Numbers in it are then no places among these names."""
     says = {"vocabulary", "vocabulary_key", "num_labels", "label_columns"} & source.options.keys()
     if source.reader not in ("features", "image-table", "text-table") or says:
-        return source
-    return source.model_copy(update={"vocabulary": list(vocabulary)})
+        yield source
+        return
+    with labels_by_name():
+        yield source.model_copy(update={"vocabulary": list(vocabulary)})
 
 
 def _count(place: str, value: float, total: int) -> int:

@@ -12,7 +12,7 @@ from shortlist.data import Dataset, read_beside, read_features
 from shortlist.data.readers import _table_cache
 from shortlist.errors import ShortlistError
 from shortlist.files import reading_shown_by
-from tests.data.readers.made_files import assert_found
+from tests.data.readers.made_files import assert_found, text
 
 Read = Callable[..., Dataset]
 
@@ -240,3 +240,19 @@ def test_a_packed_line_without_end_is_not_unpacked(read: Read, monkeypatch: pyte
     monkeypatch.setenv("SHORTLIST_MAX_UNPACKED", "100000")
     with pytest.raises(ShortlistError, match="it would unpack to"):
         read(b"a" * 5_000_000, "bomb.csv.gz")
+
+
+@pytest.mark.parametrize("row", ["a,14.23,1.71,2.43", "0.5,2,b", "7,3,a"])
+def test_a_first_line_that_looks_like_a_row_is_refused(tmp_path: Path, row: str) -> None:
+    names = [f"c{place}" for place in range(row.count(","))]
+    names.insert(0 if row[0] == "a" else len(names), "y")
+    file = text(tmp_path / "table.csv", f"{row}\n{row}\n{row}\n")
+    with pytest.raises(ValueError, match="looks like a row: .*: is it missing[?] Then give column_names"):
+        read_features(file, labels_key=names[-1])
+    assert len(read_features(file, column_names=names)) == 3
+
+
+@pytest.mark.parametrize("header", ["400.5,401.0,401.5,y", "2020,2010,y", "0,1,2,3,y", "y,3,1,2"])
+def test_numbers_may_name_columns(tmp_path: Path, header: str) -> None:
+    cells = ",".join("b" if name == "y" else "2.5" for name in header.split(","))
+    assert len(read_features(text(tmp_path / "table.csv", f"{header}\n{cells}\n{cells}\n"))) == 2

@@ -1,8 +1,12 @@
 """Features and labels from .csv and .tsv files."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from shortlist.data import DataError, read_features
+from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.features import read_inputs
 from tests.data.readers.made_files import assert_found, text
 
@@ -141,3 +145,41 @@ def test_inputs_alone_are_read_from_files_with_and_without_labels(csv):
     assert read_inputs(csv("width,height,age\n1,2,3\n"), named)[0].tolist() == [[2, 1]]
     with pytest.raises(DataError, match="line 3: the column 'height' is blank or not finite"):
         read_inputs(csv("width,height\n1,2\n3,\n"), options)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(("code", "options"), [("01001", {}), ("11001", {"name_columns": ["zip"]})])
+def test_codes_are_names(tmp_path: Path, ending: str, code: str, options: dict[str, Any]) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"zip": [code, "94105"] * 3, "size": ["1", "2"] * 3, "y": list("abcabc")})
+    file = tmp_path / f"table.{ending}"
+    if ending == "csv":
+        frame.to_csv(file, index=False)
+    elif ending == "jsonl":
+        frame.to_json(file, orient="records", lines=True)
+    else:
+        frame.to_parquet(file)
+    prepared = Preprocessor.fit(read_features(file, as_table=True, **options).inputs.frame)
+    assert prepared.name_columns == ("zip",)
+    assert prepared.categories[0].names == (code, "94105")
+
+
+def test_whole_numbers_of_parquet_are_names_where_that_is_said_or_a_dictionary_says_it(tmp_path: Path) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"code": [1, None, 7] * 3, "kind": pd.Categorical([5, 6, 6] * 3), "y": list("abc") * 3})
+    frame["town"] = pd.Categorical(["10001", "60601", "10001"] * 3)
+    frame.to_parquet(tmp_path / "table.parquet")
+    rows = read_features(tmp_path / "table.parquet", as_table=True, name_columns=["code", "kind"]).inputs
+    prepared = Preprocessor.fit(rows.frame)
+    assert [one.names for one in prepared.categories] == [("(missing)", "1", "7"), ("5", "6"), ("10001", "60601")]
+
+
+def test_name_columns_must_be_features_of_a_table_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_text("zip,y\n1,a\n2,b\n")
+    with pytest.raises(ValueError, match="name_columns: there is no feature 'zap': the features are 'zip'"):
+        read_features(file, as_table=True, name_columns=["zap"])
+    with pytest.raises(ValueError, match="name_columns goes with as_table"):
+        read_features(file, name_columns=["zip"])

@@ -1,6 +1,7 @@
 """Labels as they come: the same cells give the same target, whichever reader reads them."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from shortlist.data import Dataset, read_features, read_image_table
+from shortlist.data.column_use import as_option
 from tests.data.readers.made_files import assert_found, image, text
 
 Read = Callable[..., Dataset]
@@ -18,7 +20,7 @@ Read = Callable[..., Dataset]
 
 def csv_of(columns: dict[str, list[Any]]) -> str:
     rows = zip(*columns.values(), strict=True)
-    quoted = (",".join('"' + str(cell).replace('"', '""') + '"' for cell in row) for row in rows)
+    quoted = (",".join('"' + str("" if cell is None else cell).replace('"', '""') + '"' for cell in row) for row in rows)
     return "\n".join([",".join(columns), *quoted]) + "\n"
 
 
@@ -143,7 +145,10 @@ def test_the_labels_of_a_chexpert_table_are_found(tmp_path: Path) -> None:
 def test_whole_numbers_need_no_number_of_labels_and_it_is_said_which_classes_occur(read: Read, ending: str) -> None:
     data = read({"kind": [3, 10, 1, -1]}, ending)
     assert (data.vocabulary, data.target.tolist()) == (("1", "3", "10"), [1, 2, 0, -1])
-    assert data.notes == ("the labels are whole numbers: 3 classes occur, 1, 3, 10; give num_labels if there are more",)
+    assert data.notes == (
+        "the labels are whole numbers: 3 classes occur, 1, 3, 10; give num_labels if there are more",
+        "1 of 4 examples has no known label",
+    )
     again = read({"kind": [10, 1]}, ending, vocabulary=data.vocabulary)
     assert (again.target.tolist(), again.notes) == ([2, 0], ())
     assert read({"kind": [3, 10, 1, -1]}, ending, num_labels=11).target.tolist() == [3, 10, 1, -1]
@@ -231,3 +236,33 @@ def test_an_unknown_name_says_that_the_labels_that_are_not_beside_it_are_unknown
 def test_blank_lists_are_unknown_if_a_blank_is_an_unknown_name(read: Read) -> None:
     found = read({"kind": ["joy;love", "", "love"]}, separator=";", unknown_names=[""])
     assert found.target.tolist() == [[1, 1], [-1, -1], [0, 1]]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("numbers", [[-1, 0, 1], [-2, 0, 2], [-1, 1]])
+def test_negative_numbers_are_refused_and_the_advice_makes_classes_of_them(
+    read: Read, ending: str, numbers: list[int]
+) -> None:
+    names = tuple(map(str, numbers))
+    with pytest.raises(ValueError, match="give vocabulary=" + re.escape(as_option(list(names)))):
+        read({"kind": [*numbers, *numbers]}, ending)
+    data = read({"kind": [*numbers, None]}, ending, vocabulary=names)
+    assert (data.vocabulary, data.target.tolist()) == (names, [*range(len(numbers)), -1])
+    assert data.notes == (f"1 of {len(numbers) + 1} examples has no known label",)
+
+
+def test_minus_one_is_unknown_beside_0_and_1_where_the_number_of_labels_says_so(read: Read) -> None:
+    with pytest.raises(ValueError, match="give num_labels=2 if -1 means unknown"):
+        read({"kind": [-1, 0, 1]})
+    assert read({"kind": [-1, 0, 1]}, num_labels=2).target.tolist() == [-1, 0, 1]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_blank_lists_are_counted_and_may_be_unknown(read: Read, ending: str) -> None:
+    lists = [["joy"], None, ["love"], ["joy", "love"], None]
+    data = read({"kind": lists}, ending)
+    assert data.target.tolist() == [[1, 0], [0, 0], [0, 1], [1, 1], [0, 0]]
+    said = "2 of 5 lists are blank: examples without labels; give unknown_names='[\"\"]' if these are unknown"
+    assert data.notes == (said,)
+    data = read({"kind": [*lists[:4], []]}, ending, unknown_names=[""])
+    assert (data.target.tolist(), data.notes) == ([[1, 0], [-1, -1], [0, 1], [1, 1], [0, 0]], ())

@@ -89,7 +89,10 @@ class TypedColumns:
         return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
     def values(self, name: str) -> Any:
-        return self.texts(name) if self._is_text(name) else self._table.column(name).to_pandas()
+        if not self._is_text(name):
+            return self._table.column(name).to_pandas()  # of a dictionary: categories
+        texts = self.texts(name)
+        return as_categories(texts) if require("pyarrow.types").is_dictionary(self._table.column(name).type) else texts
 
     def is_flat(self, name: str) -> bool:
         return not require("pyarrow.types").is_nested(self._table.column(name).type)
@@ -99,6 +102,12 @@ class TypedColumns:
 
     def has_decimal_commas(self, name: str) -> bool:
         return self._is_text(name) and _mostly(self._table.column(name).cast("string"), _DECIMAL_COMMA)
+
+
+def as_categories(values: Any) -> Any:
+    """A column of pandas' categories, in the order in which they occur."""
+    pandas = require("pandas")
+    return pandas.Categorical.from_codes(*pandas.factorize(values))
 
 
 def _is_large(column: Any) -> bool:
@@ -206,7 +215,14 @@ class TextColumns:
 
     def values(self, name: str) -> Any:
         found = self._numbers(name)
-        return self.texts(name) if found is None else found
+        return self.texts(name) if found is None or self._are_codes(name, found) else found
+
+    def _are_codes(self, name: str, found: NDArray[np.float64]) -> bool:
+        """As `shortlist.data.cells.are_codes` says of the cells, whose numbers these are."""
+        if bool((found % 1 > 0).any()):  # found in no time
+            return False
+        cells = self._cells(name)
+        return _any(cells, r"^0\d") and not _any(cells, r"\D")
 
     def is_flat(self, name: str) -> bool:
         return True

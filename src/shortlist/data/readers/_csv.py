@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from shortlist.data.cells import is_number
+from shortlist.data.column_use import listed
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._table_cache import cached
 from shortlist.data.readers.findings import Findings, PathLike
@@ -24,6 +25,7 @@ from shortlist.errors import ShortlistError
 from shortlist.files import reporter
 from shortlist.optional import require
 
+_NO_HEADER = "is it missing? Then give column_names"
 _BLOCK = 1 << 22  # bytes that are parsed at once: a row must fit in
 _QUOTE, _LINE_ENDS = ord('"'), (ord("\n"), ord("\r"))
 
@@ -95,6 +97,10 @@ def csv_table(
     if not table.num_rows:
         findings.add(path, f"no rows: the file only names the columns {', '.join(map(repr, header))}")
         return None
+    if columns is None and _is_row(header, table):
+        row = listed([repr(cell) for cell in header], 4)
+        findings.add(path, f"the first line must name the columns, and looks like a row: {row}: {_NO_HEADER}")
+        return None
     rows = partial(csv_rows, path, Findings(), columns, mark, encoding)
     findings.number_lines(path, lambda: [line for line, _ in rows()][1:])
     return header, table
@@ -159,14 +165,27 @@ def _is_header(path: Path, header: list[str], mark: str, hint: str, findings: Fi
         findings.add(path, "the file is empty" if blank else "the first line must name the columns, and is blank")
         return False
     if len(header) > 1 and all(map(is_number, header)):
-        remedy = "is it missing? Then give column_names"
-        findings.add(path, f"the first line must name the columns, and holds only numbers: {remedy}")
+        findings.add(path, f"the first line must name the columns, and holds only numbers: {_NO_HEADER}")
         return False
     other = next((other for other in ";\t,|" if other != mark and other in header[0]), "") if len(header) == 1 else ""
     if other:
         more = hint if other == ";" else ""
         findings.add(path, f"cells are separated by {other!r}, not by {mark!r}: give delimiter={other!r}{more}")
     return not other
+
+
+def _is_row(header: Sequence[str], table: Any) -> bool:
+    """Whether at least half of the names are numbers, and a name comes again in its column, or fractions are not in
+    order, as those of wavelengths are."""
+    numbers = [float(name) for name in header if is_number(name)]
+    if len(numbers) < 2 or 2 * len(numbers) < len(header):
+        return False
+    steps = np.diff(numbers)
+    if any(number % 1 for number in numbers) and not ((steps > 0).all() or (steps < 0).all()):
+        return True
+    compute = require("pyarrow.compute")
+    names = ((place, name) for place, name in enumerate(header) if name and not is_number(name))
+    return any(compute.any(compute.equal(table.column(place), name)).as_py() for place, name in names)
 
 
 def _note_all(path: Path, mark: str, encoding: str, columns: Sequence[str] | None, findings: Findings) -> None:

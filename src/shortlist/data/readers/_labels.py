@@ -6,7 +6,7 @@ import ast
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,11 +16,11 @@ from torch import Tensor
 
 from shortlist import labels
 from shortlist.data.cells import NA_VALUES, NO, UNKNOWN, YES
-from shortlist.data.column_use import listed
+from shortlist.data.column_use import as_option, listed
 from shortlist.data.dataset import default_names
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import BY_NAME, Findings, PathLike
 from shortlist.errors import ShortlistError
 from shortlist.labels.counts import LARGE_MATRIX
 from shortlist.labels.sparse_labels import SparseLabels
@@ -76,11 +76,23 @@ def labels_of(written: Any, given: Given, file: PathLike, findings: Findings) ->
     - Texts (N,): names, one for each example; several with a ``separator`` between.
     - Whole numbers (N,): classes; they are indices where names or their number are given, otherwise names.
     """
+    found = _labels_of(written, given, file, findings)
+    unknown = 0 if found is None or found.target.ndim != 1 else int((found.target == -1).sum())
+    if found is None or not unknown:
+        return found
+    note = f"{unknown} of {len(found.target)} examples {'has' if unknown == 1 else 'have'} no known label"
+    return replace(found, notes=(*found.notes, note))
+
+
+def _labels_of(written: Any, given: Given, file: PathLike, findings: Findings) -> Labels | None:
     if written.ndim == 2:
         return _matrix(written, given, file, findings)
     if written.ndim != 1:
         findings.add(file, f"labels must be classes (N,) or a label matrix (N, L), got shape {written.shape}")
         return None
+    if written.dtype.kind in "if" and has_negatives(given.vocabulary):
+        cells = [None if number != number else _digits(number) for number in written.tolist()]
+        return _names(cells, given, file, findings)
     if written.dtype.kind in "OU":
         cells = written.tolist()
         if written.dtype.kind == "U":
@@ -91,15 +103,23 @@ def labels_of(written: Any, given: Given, file: PathLike, findings: Findings) ->
             findings.add(file, f"labels must be whole numbers, names or lists, got {other!r}")
             return None
         if given.separator is not None:
-            return _listed(_split(cells, given.separator, file, findings), given, file, findings)
+            return _listed(_split(cells, given, file, findings), given, file, findings)
         lists = _as_lists(cells, given.unknown_names, file, findings)
         if given.unknown_names and lists is None:
             cells = [None if cell in given.unknown_names else cell for cell in cells]
-        return _names(cells, given, file, findings) if lists is None else _listed(lists, given, file, findings)
+        if lists is None:
+            return _names(cells, given, file, findings)
+        found = _listed(lists, given, file, findings)
+        blank = 0 if found is None or "" in given.unknown_names else cells.count(None)
+        if found is None or not blank:
+            return found
+        is_one = "is blank: an example" if blank == 1 else "are blank: examples"
+        note = f"{blank} of {len(cells)} lists {is_one} without labels; give unknown_names='[\"\"]' if these are unknown"
+        return replace(found, notes=(*found.notes, note))
     if given.separator is not None:
         # a column of single numbers: every example has one label
         cells = [None if number != number else _digits(number) for number in written.tolist()]
-        return _listed(_split(cells, given.separator, file, findings), given, file, findings)
+        return _listed(_split(cells, given, file, findings), given, file, findings)
     return _classes(written, given, file, findings)
 
 
@@ -220,16 +240,23 @@ def _recoded(dense: NDArray[Any], names: tuple[str, ...], given: Given) -> NDArr
     return np.ascontiguousarray(convert(dense)).astype(np.int8)
 
 
-def blanks_are_unknown(found: Any, coding: str) -> Any:
+def blanks_are_unknown(found: Any, coding: str, vocabulary: Sequence[str] | None) -> Any:
     """Labels of a table, where blanks are NaN, in the numbers of their coding."""
     if found.dtype.kind != "f" or (found.ndim == 2 and coding in ("nan", "chexpert")):
         return found
+    if found.ndim == 1 and has_negatives(vocabulary):
+        return found  # -1 is a label
     if found.ndim == 1:
         return np.where(np.isnan(found), -1, found)
     return np.where(np.isnan(found), 0.0 if coding == "signed" else -1.0, found)
 
 
 # ---- one column of classes or names
+
+
+def has_negatives(vocabulary: Sequence[str] | None) -> bool:
+    """Whether a label is called by a number below 0, so that numbers are names: -1 is not unknown then."""
+    return any(name[:1] == "-" and name[1:].isdecimal() for name in vocabulary or ())
 
 
 def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> Labels | None:
@@ -253,24 +280,39 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
         if names is not None and len(names) != given.num_labels:
             raise ShortlistError(f"num_labels={given.num_labels} was given, but there are {len(names)} names")
         names = default_names(given.num_labels) if names is None else names
-    if names is not None and (given.numbers_are_indices or not _number_elsewhere(names)):
+    if names is not None and _by_index(names, given):
         bad = np.flatnonzero((found < -1) | (found >= len(names))).tolist()
         allowed = f"allowed are 0..{len(names) - 1}, -1 or blank (unknown)"
         findings.rows(file, bad, lambda row: f"label {found[row]} is outside the vocabulary: {allowed}")
         return None if bad else Labels(torch.from_numpy(found), tuple(names))
     occur = np.unique(found).tolist()
+    classes = f"give vocabulary={as_option(list(map(str, occur)))} if these are the classes"
     if names is None and occur == [-1, 1]:
         findings.add(
             file,
             "the labels are 1 and -1, and -1 means unknown: for one label that is present (1) or absent (-1) name its "
-            "column in label_columns and give coding='signed'; otherwise write classes as 0, 1, ... or as names",
+            f"column in label_columns and give coding='signed'; {classes}",
         )
         return None
+    if names is None and occur == [-1, 0, 1]:
+        unknown = "give num_labels=2 if -1 means unknown, as usual"
+        findings.add(file, f"the labels are -1, 0 and 1: {classes}; {unknown}")
+        return None
     negative = np.flatnonzero(found < -1).tolist()
-    findings.rows(file, negative, lambda row: f"label {found[row]} is negative: allowed are 0, 1, ..., -1 (unknown)")
+    few = f"; {classes}" if names is None and len(occur) <= 20 else ""
+    allowed = f"allowed are 0, 1, ..., -1 (unknown){few}"
+    findings.rows(file, negative, lambda row: f"label {found[row]} is negative: {allowed}")
     if negative:
         return None
     known = tuple(str(value) for value in occur if value >= 0) if names is None else tuple(names)
+    if BY_NAME.get() and not {str(value) for value in occur if value >= 0} & set(known) and occur != [-1]:
+        option = f"vocabulary={as_option(list(known))}" if len(known) <= 5 else "all names in vocabulary"
+        findings.add(
+            file,
+            f"the labels are numbers, {listed(list(map(str, occur)), 5)}, and those of the training data are names, "
+            f"{listed(list(map(repr, known)), 5)}: write the names, or give {option} if the numbers count them from 0",
+        )
+        return None
     cells = [None if value == -1 else str(value) for value in found.tolist()]
     result = _names(cells, Given(vocabulary=known), file, findings)
     if result is None or names is not None:
@@ -278,6 +320,11 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
     occurring = f"{len(known)} class{'es' * (len(known) > 1)} occur{'s' * (len(known) == 1)}, {listed(known, 5)}"
     note = f"the labels are whole numbers: {occurring}; give num_labels if there are more"
     return Labels(result.target, result.vocabulary, (note,))
+
+
+def _by_index(names: Sequence[str], given: Given) -> bool:
+    """Whether numbers in the file are places among the names that are given."""
+    return given.numbers_are_indices or not (_number_elsewhere(names) or BY_NAME.get())
 
 
 def _number_elsewhere(names: Sequence[str]) -> bool:
@@ -318,12 +365,15 @@ def indices_of_names(
 # ---- lists
 
 
-def _split(cells: Sequence[Any], separator: str, file: PathLike, findings: Findings) -> list[list[str]]:
+def _split(cells: Sequence[Any], given: Given, file: PathLike, findings: Findings) -> list[list[str]]:
+    """The names in each cell; of a blank one, where that is an unknown name, a list of it."""
+    separator, unknown = given.separator or "", given.unknown_names
     lists = next((row for row, cell in enumerate(cells) if isinstance(cell, list)), None)
     if lists is not None:
         findings.add(file, f"separator={separator!r} is for names in a text, but the cell is a list", lists)
         return [[] for _ in cells]
-    return [[name.strip() for name in (cell or "").split(separator) if name.strip()] for cell in cells]
+    found = [[name.strip() for name in (cell or "").split(separator) if name.strip()] for cell in cells]
+    return [names or [""] for names in found] if "" in unknown else found
 
 
 def _as_lists(
@@ -331,13 +381,14 @@ def _as_lists(
 ) -> list[list[Any]] | None:
     """The lists that the cells hold, or that are written in them, empty where blank; None where they are none. A cell
     that is an unknown name is a list of it."""
+    blank: list[Any] = [""] if "" in unknown else []
     if list in set(map(type, cells)):
-        return [[] if cell is None else cell for cell in cells]
+        return [blank if cell is None else cell for cell in cells]
     there = {cell for cell in cells if cell is not None and cell not in unknown}
     written = [cell for cell in there if cell.startswith("[") and cell.endswith("]")]
     if 2 * len(written) <= len(there) or not any(map(_parsed_list, written)):
         return None
-    lists = [[] if cell is None else [cell] if cell in unknown else _parsed_list(cell) for cell in cells]
+    lists = [blank if cell is None else [cell] if cell in unknown else _parsed_list(cell) for cell in cells]
     bad = [row for row, found in enumerate(lists) if found is None]
     findings.rows(file, bad, lambda row: f"the label is {cells[row]!r}: most others are lists, ['joy', 'love']")
     return [found or [] for found in lists]
@@ -357,11 +408,11 @@ def _parsed_list(text: str) -> list[Any] | None:
 
 def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findings: Findings) -> Labels | None:
     """A label matrix of lists of names or of class numbers. An unknown name in a list says that the labels that are not
-    in it are unknown; as a blank one, that those of an empty list are."""
+    in it are unknown."""
     names = given.vocabulary
     if names is None and given.num_labels is not None:
         names = default_names(given.num_labels)
-    by_index = names is not None and (given.numbers_are_indices or not _number_elsewhere(names))
+    by_index = names is not None and _by_index(names, given)
     rows: list[list[str]] = []
     for row, found in enumerate(lists):
         if not all(isinstance(name, str | int) and not isinstance(name, bool) for name in found):
@@ -373,7 +424,7 @@ def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findin
             texts = [names[int(text)] if text.isdecimal() and int(text) < len(names) else text for text in texts]
         rows.append(texts)
     unknown = set(given.unknown_names)
-    unsure = [row for row, written in enumerate(rows) if unknown.intersection(written or [""])]
+    unsure = [row for row, written in enumerate(rows) if unknown.intersection(written)]
     rows = [[name for name in row if name not in unknown] for row in rows] if unsure else rows
     occur = {name for row in rows for name in row}
     order = (lambda name: (int(name), name)) if _are_numbers(occur) else None

@@ -17,7 +17,7 @@ import numpy as np
 from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NUMBERS, listed
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import SparseColumns
-from shortlist.data.readers._columns import Columns, TextColumns
+from shortlist.data.readers._columns import Columns, TextColumns, as_categories
 from shortlist.data.readers._sparse_text import read_sparse_text
 from shortlist.data.readers.findings import Findings, missing
 from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, names_table, open_table
@@ -114,13 +114,19 @@ class ArrayFile:
         return np.stack([self.table.numbers(name) for name in columns], axis=1)
 
     def frame(self, columns: Sequence[str], names: Collection[str] = ()) -> TableRows:
-        """These columns side by side, as they are written; the cells of ``names`` are texts in any case."""
+        """These columns side by side, as they are written; those of ``names`` are categories in any case."""
         self.check_columns(columns)
+        absent = [name for name in names if name not in columns]
+        if absent:
+            there = f"the features are {listed([repr(name) for name in columns])}"
+            raise ShortlistError(f"name_columns: there is no feature {listed([repr(name) for name in absent])}: {there}")
         assert self.table is not None
         pandas, table = require("pandas"), self.table
 
         def values_of(name: str) -> Any:
-            return table.texts(name) if name in names and isinstance(table, TextColumns) else table.values(name)
+            if name not in names:
+                return table.values(name)
+            return as_categories(table.texts(name) if isinstance(table, TextColumns) else table.values(name))
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # pyarrow parses without the interpreter's lock
             values = pool.map(values_of, columns)

@@ -111,7 +111,7 @@ def read_features(
         truth_key: all right labels of each example, for evaluation only: a matrix of 0 and 1 (N, L), dense or CSR, or
             names, ``cat|dog`` (N,).
         vocabulary: the labels' names, instead of ``vocabulary_key``. Where one is a whole number itself, and not its
-            own index, numbers in the file are names too.
+            own index, numbers in the file are names too; with ["-1", "0", "1"], -1 is a class.
         num_labels: how many labels there are, where neither names nor a label matrix tell and not all occur.
         num_features: of svmlight, how many features there are, where the last do not occur.
         coding: what the numbers of a label matrix mean: "label-matrix" (1 present, 0 absent, -1 unknown), "signed"
@@ -132,8 +132,9 @@ def read_features(
         as_table: of a table, take columns of names as features too and leave everything as it is written, blanks
             included: inputs are ``TableRows``, of which ``Dataset.preprocessed`` makes numbers. Runs read tables so,
             unless ``data.preprocess`` is none.
-        name_columns: with ``as_table``, columns that hold names also where every cell is a number: 007. Runs name those
-            whose names they have learnt.
+        name_columns: with ``as_table``, features that are names (categories) also where every cell is a number, such as
+            zip codes. 01001 is a name in any case, and so are pandas' categories and parquet's dictionaries. Runs add
+            those whose names they have learnt.
         memory_map: leave the features of a .npy on disk and read only the rows asked for.
 
     >>> import pathlib, tempfile, numpy as np
@@ -168,6 +169,8 @@ def read_features(
         raise MissingFileError(
             f"there is no file {labels}: labels is a file; a column of the table is named by labels_key={labels}"
         )
+    if name_columns and not as_table:
+        raise ShortlistError("name_columns goes with as_table=True, of a run with data.preprocess=auto")
     given = resolved({key: value for key, value in locals().items() if value is not None})
     labels, label_columns = given.get("labels"), given.get("label_columns")
     labels_key = labels_key if label_columns is None else ""
@@ -199,7 +202,7 @@ def read_features(
         names=name_columns,
     )
     inputs = widened(inputs, inputs_file, num_features, findings)
-    written = _labels(labels_file, labels_key, label_columns, coding, findings)
+    written = _labels(labels_file, labels_key, label_columns, coding, vocabulary, findings)
     written = widened(written, labels_file, num_labels, findings)
     found = {what: get_array(labels_file, key, findings, as_text=what == "ids") for what, key in keys.items()}
     findings.stop_if_any()
@@ -301,16 +304,23 @@ def _encoder_in(file: ArrayFile) -> Encoder | TextEncoder | None:
         return read_encoder(parse_json(str(written)))
 
 
-def _labels(file: ArrayFile | None, key: str, columns: Sequence[str] | None, coding: Coding, findings: Findings) -> Any:
+def _labels(
+    file: ArrayFile | None,
+    key: str,
+    columns: Sequence[str] | None,
+    coding: Coding,
+    vocabulary: Sequence[str] | None,
+    findings: Findings,
+) -> Any:
     """What a file holds of labels: an array, or a column, or numbers of a column for each."""
     if file is None or file.table is None:
         return get_array(file, key, findings, columns=columns)
     try:
         if columns is not None:
             file.check_columns(columns)
-            return blanks_are_unknown(columns_as_numbers(file.table, columns, coding, file.path, findings), coding)
+            return blanks_are_unknown(columns_as_numbers(file.table, columns, coding, file.path, findings), coding, None)
         if key in file.keys:
-            return blanks_are_unknown(column_of_labels(file.table, key), coding)
+            return blanks_are_unknown(column_of_labels(file.table, key), coding, vocabulary)
     except ShortlistError as error:
         findings.add(file.path, str(error))
         return None

@@ -24,6 +24,8 @@ Unit = Literal["row", "line"]  # what a position in a file counts
 
 # set by ``problems``: look inside every image too, which costs as much as decoding the whole data set
 _THOROUGH: ContextVar[bool] = ContextVar("thorough", default=False)
+# set by ``labels_by_name``
+BY_NAME: ContextVar[bool] = ContextVar("by name", default=False)
 
 
 _DETAILS = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[\d/\\]\S*")  # what differs between problems of one cause
@@ -213,3 +215,13 @@ def thorough() -> Iterator[None]:
         yield
     finally:
         _THOROUGH.reset(token)
+
+
+@contextmanager
+def labels_by_name() -> Iterator[None]:
+    """Within this block, whole numbers are names of labels: 0 is no place among given names such as 'fraud', 'ok'."""
+    token = BY_NAME.set(True)
+    try:
+        yield
+    finally:
+        BY_NAME.reset(token)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,9 +25,9 @@ from shortlist.data.readers._labels import (
     in_order,
     labels_of,
 )
-from shortlist.data.readers.findings import DataError, Findings
+from shortlist.data.readers.findings import DataError, Findings, PathLike
 from shortlist.data.readers.tables import name_of, open_table
-from shortlist.errors import ShortlistError, nearest
+from shortlist.errors import ShortlistError, ShortlistWarning, nearest
 from shortlist.labels.converters import CHEXPERT_OTHER
 
 _FORMS = ("auto", "index", "name", "list", "columns")
@@ -107,7 +108,7 @@ def read_image_table(
     if labels == "index" and (written.ndim != 1 or written.dtype.kind not in "iuf"):
         written = _indices(written, path, findings)
     given = Given(vocabulary, num_labels, coding, uncertain, separator, rest, unknown_names)
-    answer = labels_of(blanks_are_unknown(written, coding), given, path, findings)
+    answer = labels_of(blanks_are_unknown(written, coding, vocabulary), given, path, findings)
     findings.stop_if_any()
     assert answer is not None, "labels that cannot be used are a problem, and were raised"
     ignored = {name: "it is neither the images' path nor a label" for name in table.names}
@@ -141,6 +142,20 @@ def listed_images(
     found = ([], []) if table is None else _image_paths(table, path, path_column, root, findings, look=False)
     findings.stop_if_any()
     return found
+
+
+def root_of_new(path: PathLike, options: Mapping[str, Any]) -> PathLike | None:
+    """The folder that the paths of a new table start from, where these options are those of the training data: its own,
+    as ``root`` is None, where one of the first images is beside it; else the training images', which is told."""
+    root = options.get("root")
+    if root is None or Path(root).resolve() == Path(path).resolve().parent:
+        return root
+    how = options.get("path_column", "path"), None, options.get("delimiter"), options.get("encoding")
+    if any(file.is_file() for file in listed_images(path, *how)[1][:10]):
+        return None
+    said = f"{path}: the images are not beside it, and read from {root}, as those of the training data"
+    warnings.warn(f"{said}: give root=FOLDER (predict: --images FOLDER) if they are elsewhere", ShortlistWarning, 3)
+    return str(root)
 
 
 def _image_paths(
