@@ -14,6 +14,7 @@ from shortlist.checks import (
     in_compute_type,
     number_tensor,
     refuse,
+    transforms_active,
     values_visible,
     whole,
 )
@@ -32,7 +33,9 @@ def _kth_largest(scores: Tensor, noise: Tensor | None, epsilon: float, k: int) -
     no gradient. The memory of the noise is used up."""
     if native_serves(scores):
         return ops.kth_largest(scores, noise, epsilon, k)
-    top = (scores if noise is None else torch.add(scores, noise, alpha=epsilon, out=noise)).topk(k, dim=-1)
+    if noise is not None:
+        scores = torch.add(scores, noise, alpha=epsilon, out=None if transforms_active() else noise)
+    top = scores.topk(k, dim=-1)
     return top.values[..., -1], top.indices[..., -1]
 
 
@@ -56,7 +59,7 @@ def _draws(
             if noise is not None:
                 noise.normal_(generator=generator)
             draws.append(_kth_largest(some, noise, epsilon, k))
-            del noise
+        del noise
         found.append([torch.stack(parts, dim=-1) for parts in zip(*draws, strict=True)])
     values, labels = (parts[0] if len(parts) == 1 else torch.cat(parts) for parts in zip(*found, strict=True))
     return values, labels
@@ -100,7 +103,7 @@ def _noised_topk_lean(
     """The same, with the gradient: each draw gives an equal share of it to the label that it has found."""
     label, ignored = target.clamp(min=0).unsqueeze(-1), target < 0
     held = _without_ignored(scores, ignored)
-    own, is_nan = held.gather(-1, label).clamp_(max=huge(scores)), held.isnan().any(-1, keepdim=True)
+    own, is_nan = held.gather(-1, label).clamp_(max=huge(scores)), held.amax(-1, keepdim=True).isnan()
     values, labels = _draws(held, k + 1, epsilon, n_samples, generator)
     del held
     out = (values[:, :1] == float("-inf")) | ignored.unsqueeze(-1)
