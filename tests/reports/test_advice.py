@@ -65,6 +65,19 @@ def test_two_rules_are_compared_by_their_intervals(low: float, high: float, verd
     assert f"that is {verdict}" in found[1].why
 
 
+def test_a_rule_that_holds_less_than_another_of_its_size_is_not_recommended() -> None:
+    scores = 9 * np.eye(3)[np.arange(300) % 3] + np.random.default_rng(0).normal(size=(300, 3))
+    target = np.arange(300) % 3  # every first label is right, and a tenth of the conformal sets is empty
+    rules = {"one": TopK(1), "sure": Conformal(0.1).fit(scores, target)}
+    worth = {name: set_summary(rule.predict(scores), target) for name, rule in rules.items()}
+    found = {wish: (rule, why) for wish, rule, why in advise(rules, worth)}
+    rule, why = found["to miss few right labels"]
+    assert rule == "one"
+    assert "100.0\u202f% (98.7 to 100.0) of the right labels, more than sure: it promises to hold 90.0" in why
+    never = {"one": TopK(1), "sure": Conformal(0.1, min_size=1).fit(scores, target)}
+    worth = {name: set_summary(rule.predict(scores), target) for name, rule in never.items()}
+    assert advise(never, worth)[1].rule == "sure"
+
 
 def test_a_promise_that_is_not_kept_and_one_that_cannot_be_are_told() -> None:
     scores, target = held_out()

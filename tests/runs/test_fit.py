@@ -73,6 +73,16 @@ def test_one_command_goes_from_a_table_to_a_report(capsys: pytest.CaptureFixture
     assert pd.read_csv(result.json["written"][0])["id"].tolist() == leaves()["leaf_id"].head(5).tolist()
 
 
+def test_the_default_sets_of_single_labels_are_never_empty() -> None:
+    write("leaves.csv", leaves(400))
+    done = runs.fit("leaves.csv", "run", overrides=["epochs=20"])
+    predictor = sl.load_run("run")
+    assert repr(predictor.rules["conformal-0.1"]) == "Conformal(link='softmax', min_size=1)"
+    assert predictor.predict_sets(leaves(400), rule="conformal-0.1").sizes.min() == 1
+    of = done["evaluation"]["rules"]
+    assert of["conformal-0.1"]["coverage"] >= of["top-k-1"]["coverage"]
+
+
 def test_what_is_given_decides() -> None:
     write("leaves.csv", leaves())
     given = ["objective=smooth-topk", "objective.k=1", "data.test=0.3", "optimizer=sgd", "epochs=2", "seed=4"]

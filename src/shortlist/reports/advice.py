@@ -48,7 +48,10 @@ def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth]) -> list[Wis
         why = f"{_gives(known[average])}{_beside(average, known, fixed_size)}."
         found.append(Wish("more labels where more may be right, fewer where it is clear", average, why))
     if promise is not None:
-        found.append(Wish("to miss few right labels", promise, _promised(rules[promise], known[promise])))
+        why, better = _promised(rules[promise], known[promise]), _holds_more(promise, known)
+        if better is not None:
+            why = f"{_gives(known[better])}, more than {promise}: {why}"
+        found.append(Wish("to miss few right labels", better or promise, why))
     balanced = best(SetRule, "f1")
     if balanced is not None and len(known) > 1:
         scores = known[balanced]
@@ -107,6 +110,15 @@ def _beside(name: str, known: Mapping[str, Worth], other: str | None) -> str:
     a, b = ours["coverage"], theirs["coverage"]
     verdict = "more than" if a.low > b.high else "less than" if a.high < b.low else "not clearly different from"
     return f"; that is {verdict} the {percent(b.value)} of {other}, whose sets are about as large"
+
+
+def _holds_more(name: str, known: Mapping[str, Worth]) -> str | None:
+    """The rule that holds most right labels, if that is more than this one holds, in sets that are no larger."""
+    ours = known[name]
+    most = max(ours["size"].high, ours["size"].value * (1 + _ALIKE), 1.0)  # an answer has a label at least
+    others = [other for other, found in known.items() if found["size"].value <= most]
+    best = max(others, key=lambda other: known[other]["coverage"].value, default=name)
+    return best if known[best]["coverage"].value > ours["coverage"].value else None
 
 
 def _promised(rule: SetRule, found: Worth) -> str:
