@@ -83,6 +83,25 @@ def test_the_default_sets_of_single_labels_are_never_empty() -> None:
     assert of["conformal-0.1"]["coverage"] >= of["top-k-1"]["coverage"]
 
 
+def test_a_rare_label_that_is_never_found_is_told_beside_what_the_commonest_would_reach(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": random.normal(size=400), "class": np.where(np.arange(400) % 25 == 0, "fraud", "ok")})
+    write("fraud.csv", frame)
+    result = run_here(capsys, "fit", "fraud.csv", "epochs=3")
+    assert "always 'ok', the commonest label  0.9625" in result.out
+    assert "always 'ok' (the commonest label) would be in 96.3\u202f%" in result.err
+    assert "try a network (backbone=mlp)" in result.err
+    assert "1 of the 2 labels of these examples is never the model's first label ('fraud')" in result.err
+    assert "imbalance=balanced-sampling" in result.err
+    page = Path("runs/fraud/report/index.html").read_text("utf-8")
+    assert "never the model" in page
+    assert "right in 96.3\u202f% (ok)" in page
+    result = run_here(capsys, "fit", "fraud.csv", "epochs=3", "imbalance=balanced-sampling", "backbone=mlp", "--json")
+    assert result.code == 0, result.err  # what was proposed can be done
+
+
 def test_what_is_given_decides() -> None:
     write("leaves.csv", leaves())
     given = ["objective=smooth-topk", "objective.k=1", "data.test=0.3", "optimizer=sgd", "epochs=2", "seed=4"]
