@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from shortlist.metrics.functional.set_summary import Estimate
+from shortlist.reports.chance import is_missed
 from shortlist.reports.words import fixed, percent, with_interval
 from shortlist.sets import AverageK, Conformal, SetRule, TopK
 
@@ -31,8 +32,9 @@ class Wish(NamedTuple):
     why: str
 
 
-def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth]) -> list[Wish]:
-    """A rule for each wish that one of the rules serves, with its figures; nothing where no label is known."""
+def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth], rows: int) -> list[Wish]:
+    """A rule for each wish that one of the rules serves, with its figures, which so many rows judge; nothing where no
+    label is known."""
     known = {name: found for name, found in worth.items() if math.isfinite(found["coverage"].value)}
     found: list[Wish] = []
 
@@ -48,7 +50,7 @@ def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth]) -> list[Wis
         why = f"{_gives(known[average])}{_beside(average, known, fixed_size)}."
         found.append(Wish("more labels where more may be right, fewer where it is clear", average, why))
     if promise is not None:
-        why, better = _promised(rules[promise], known[promise]), _holds_more(promise, known)
+        why, better = _promised(rules[promise], known[promise], rows), _holds_more(promise, known)
         if better is not None:
             why = f"{_gives(known[better])}, more than {promise}: {why}"
         found.append(Wish("to miss few right labels", better or promise, why))
@@ -121,12 +123,12 @@ def _holds_more(name: str, known: Mapping[str, Worth]) -> str | None:
     return best if known[best]["coverage"].value > ours["coverage"].value else None
 
 
-def _promised(rule: SetRule, found: Worth) -> str:
+def _promised(rule: SetRule, found: Worth, rows: int) -> str:
     assert isinstance(rule, Conformal), "only conformal rules promise"
     if rule.concern:
         return f"{rule.concern}: calibrate on more."
     share, wanted = found["coverage"], 1 - rule.alpha
     text = f"it promises to hold {percent(wanted)} of them on average; here it gives {_gives(found)}"
-    if share.high < wanted:
+    if is_missed(rule, share, rows):
         text += ": fewer than promised, so that these examples seem to differ from those that calibrated it"
     return f"{text}."

@@ -74,7 +74,7 @@ def said_of_first(found: Mapping[str, Any], imbalance: str | None = None, backbo
 
     >>> found = {"commonest": {"label": "ok", "accuracy": 0.985, "model": 0.985, "beaten": False}}
     >>> said_of_first({**found, "never_first": {"labels": 0, "of": 2, "such_as": []}}, backbone="identity")
-    ["The model's first label is right in 98.5\u202f%, ... always 'ok' ... in 98.5\u202f%: ... a network (backbone=mlp)."]
+    ["The model's first label is right in 98.5\u202f%, ... always 'ok' ... in 98.5\u202f%: ... (backbone=mlp)."]
     """
     if not found.get("commonest"):
         return []
@@ -82,8 +82,9 @@ def said_of_first(found: Mapping[str, Any], imbalance: str | None = None, backbo
     if not commonest["beaten"]:
         tried = "; try a network (backbone=mlp)" if backbone == "identity" else ""
         said.append(
-            f"The model's first label is right in {percent(commonest['model'])}, and always {commonest['label']!r} (the "
-            f"commonest label) would be in {percent(commonest['accuracy'])}: it is not clearly better than that{tried}."
+            f"The model's first label is right in {percent(commonest['model'])}, and always {commonest['label']!r} "
+            f"(the commonest label) would be in {percent(commonest['accuracy'])}: it is not clearly better than "
+            f"that{tried}."
         )
     if never["labels"]:
         names = ", ".join(map(repr, never["such_as"])) + (", ..." if never["labels"] > len(never["such_as"]) else "")

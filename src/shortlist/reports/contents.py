@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from shortlist.reports.advice import cautions
-from shortlist.reports.commonest import FirstLabels, said_of_first
 from shortlist.reports.charts import legend, report_charts
+from shortlist.reports.commonest import FirstLabels, said_of_first
 from shortlist.reports.data import ReportData, RunResult
 from shortlist.reports.examples import pick
 from shortlist.reports.headline import headline, words_for

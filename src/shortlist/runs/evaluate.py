@@ -75,7 +75,7 @@ def evaluate(
             for rule, values in found["rules"].items()
         }
         uses = [] if given.run is None else _uses(given.run, data, overrides)
-        found["advice"] = [wish._asdict() for wish in advise(given.fitted, worth)]
+        found["advice"] = [wish._asdict() for wish in advise(given.fitted, worth, found["judged"]["rows"])]
         found["warnings"] = cautions(found["judged"]["rows"], given.fitted, uses, given.name, found["empty"])
         tried = () if given.run is None else (given.run.config.imbalance, given.run.config.backbone.name)
         found["warnings"] += said_of_first(found, *tried)
