@@ -1,5 +1,7 @@
 """Which rule for which wish, in words that follow the figures; and what the figures are not."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,24 @@ def test_two_rules_are_compared_by_their_intervals(low: float, high: float, verd
     average = worth(low, high) | {"size": Estimate(0.525, 0.5, 0.55)}
     found = advise(rules, {"top": worth(0.5, 0.55), "average": average}, 100)
     assert f"that is {verdict}" in found[1].why
+
+
+def test_one_name_is_one_figure_where_examples_without_a_label_make_coverage_and_recall_differ() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(-2, 2, size=(600, 5)).astype(np.float32)
+    target = (rng.random(scores.shape) < 1 / (1 + np.exp(-scores))).astype(np.int64)
+    target[::3] = 0
+    sure = Conformal(0.1, labels="multi").fit(scores[:300], target[:300])
+    rules = {"average": AverageK(1.1, "sigmoid").fit(scores[:300]), "sure": sure}
+    worth = {name: set_summary(rule.predict(scores[300:]), target[300:]) for name, rule in rules.items()}
+    assert worth["sure"]["coverage"].value - worth["sure"]["recall"].value > 0.02
+    found = {wish: (rule, why) for wish, rule, why in advise(rules, worth, 300)}
+    for name, why in found.values():
+        recall, coverage = (worth[name][key].value for key in ("recall", "coverage"))
+        shares = re.findall(r"holds? (\d+\.\d)\u202f%[^%]*? of the right labels", why)
+        assert shares == [f"{100 * recall:.1f}"], why
+        if "promises" in why:
+            assert f"nothing is missed); here that is {100 * coverage:.1f}" in why
 
 
 def test_a_rule_that_holds_less_than_another_of_its_size_is_not_recommended() -> None:

@@ -49,9 +49,16 @@ def test_labels_that_are_never_first_are_counted_and_three_are_named() -> None:
     assert "imbalance" not in said_of_first(found, "class-weights", "identity")[-1]
 
 
+def test_a_label_with_so_few_examples_that_chance_may_have_missed_it_is_not_named() -> None:
+    target = [0] * 5 + [1] * 5 + [2] * 2
+    assert first_of([0] * 5 + [1, 1, 0, 0, 0, 0, 1], target).found()["never_first"]["labels"] == 0
+    assert first_of([0] * 5 + [1] * 7, target).found()["never_first"]["labels"] == 1
+
+
 def test_results_have_it_for_single_labels_alone() -> None:
     scores = torch.eye(3)[[0, 0, 1]]
-    found = results_of(scores, torch.tensor([0, 2, 1]), "softmax", {}, label_names=("a", "b", "c"))
+    three_times = torch.tensor([0, 2, 1]).repeat(3)
+    found = results_of(scores.repeat(3, 1), three_times, "softmax", {}, label_names=("a", "b", "c"))
     assert found["never_first"]["such_as"] == ["c"]
     several = results_of(scores, torch.tensor([[1, 1, 0], [0, 0, 1], [0, 1, 0]]), "sigmoid", {})
     assert "commonest" not in several

@@ -1,4 +1,8 @@
-"""Which rule for which wish, in words and from the figures at hand; and what to be careful about with these figures."""
+"""Which rule for which wish, in words and from the figures at hand; and what to be careful about with these figures.
+
+What sets hold "of the right labels" is the recall, of all examples together; "of an example's right labels" the
+coverage, a mean over examples that counts one without a right label as held. Of single labels both are the same.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ class Wish(NamedTuple):
 def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth], rows: int) -> list[Wish]:
     """A rule for each wish that one of the rules serves, with its figures, which so many rows judge; nothing where no
     label is known."""
-    known = {name: found for name, found in worth.items() if math.isfinite(found["coverage"].value)}
+    known = {name: found for name, found in worth.items() if math.isfinite(found["recall"].value)}
     found: list[Wish] = []
 
     def best(kind: Any, by: str) -> str | None:
@@ -94,7 +98,7 @@ def cautions(
 
 
 def _gives(found: Worth, when: str = "on average") -> str:
-    held, size = with_interval(found["coverage"]), found["size"].value
+    held, size = with_interval(found["recall"]), found["size"].value
     return f"{_labels(size)} {when}, which hold{'s' if size == 1 else ''} {held} of the right labels"
 
 
@@ -109,7 +113,7 @@ def _beside(name: str, known: Mapping[str, Worth], other: str | None) -> str:
     ours, theirs = known[name], known[other]
     if abs(ours["size"].value - theirs["size"].value) > _ALIKE * theirs["size"].value:
         return ""
-    a, b = ours["coverage"], theirs["coverage"]
+    a, b = ours["recall"], theirs["recall"]
     verdict = "more than" if a.low > b.high else "less than" if a.high < b.low else "not clearly different from"
     return f"; that is {verdict} the {percent(b.value)} of {other}, whose sets are about as large"
 
@@ -119,8 +123,8 @@ def _holds_more(name: str, known: Mapping[str, Worth]) -> str | None:
     ours = known[name]
     most = max(ours["size"].high, ours["size"].value * (1 + _ALIKE), 1.0)  # an answer has a label at least
     others = [other for other, found in known.items() if found["size"].value <= most]
-    best = max(others, key=lambda other: known[other]["coverage"].value, default=name)
-    return best if known[best]["coverage"].value > ours["coverage"].value else None
+    best = max(others, key=lambda other: known[other]["recall"].value, default=name)
+    return best if known[best]["recall"].value > ours["recall"].value else None
 
 
 def _promised(rule: SetRule, found: Worth, rows: int) -> str:
@@ -129,6 +133,11 @@ def _promised(rule: SetRule, found: Worth, rows: int) -> str:
         return f"{rule.concern}: calibrate on more."
     share, wanted = found["coverage"], 1 - rule.alpha
     text = f"it promises to hold {percent(wanted)} of them on average; here it gives {_gives(found)}"
+    if rule.labels == "multi":
+        text = (
+            f"it promises to hold {percent(wanted)} of an example's right labels on average (of one that has none, "
+            f"nothing is missed); here that is {with_interval(share)}, and it gives {_gives(found)}"
+        )
     if is_missed(rule, share, rows):
         text += ": fewer than promised, so that these examples seem to differ from those that calibrated it"
     return f"{text}."

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shortlist.reports.words import percent
 
 _Z = 1.96
+_CHANCE = 0.05
 
 
 class FirstLabels:
@@ -18,12 +19,12 @@ class FirstLabels:
     other examples are merged.
 
     >>> seen = FirstLabels()
-    >>> seen.update(np.eye(3)[[0, 0, 0, 1]], np.array([0, 0, 1, 2]))
+    >>> seen.update(np.eye(3)[[0] * 9 + [1]], np.array([0] * 7 + [2] * 3))
     >>> found = seen.found(["ok", "odd", "fraud"])
     >>> found["commonest"]
-    {'label': 'ok', 'accuracy': 0.5, 'model': 0.5, 'beaten': False}
+    {'label': 'ok', 'accuracy': 0.7, 'model': 0.7, 'beaten': False}
     >>> found["never_first"]
-    {'labels': 1, 'of': 3, 'such_as': ['fraud']}
+    {'labels': 1, 'of': 2, 'such_as': ['fraud']}
     """
 
     def __init__(self) -> None:
@@ -45,13 +46,15 @@ class FirstLabels:
     def found(self, names: Sequence[str] | None = None) -> dict[str, Any]:
         """The ``commonest`` label, how often it and the model's first label are right, and whether the model is
         clearly better (by the examples of which only one of them is right); the labels that are right somewhere and
-        ``never_first``. Nothing where nothing was seen."""
+        ``never_first``, but for those with so few examples that chance (5 %) would do that to a label which is found
+        as often as all are. Nothing where nothing was seen."""
         examples, first, right = self.counts
         if not examples.any():
             return {}
         best, rows = int(examples.argmax()), int(examples.sum())
         won, lost = int(right.sum() - right[best]), int(examples[best] - right[best])
-        never = np.flatnonzero((examples > 0) & (first == 0)).tolist()
+        by_chance = (1 - right.sum() / rows) ** examples > _CHANCE
+        never = np.flatnonzero((examples > 0) & (first == 0) & ~by_chance).tolist()
 
         def name(label: int) -> str:
             return str(label) if names is None else names[label]

@@ -58,12 +58,13 @@ def _said(run: RunResult, rule: str, data: ReportData) -> list[str]:
     sets = run.sets_by(rule)
     summary = set_summary(sets, run.target)
     held, size = summary["coverage"], summary["size"]
+    of = "of the right labels" if run.is_single else "of an example's right labels"  # else that would be the recall
     said = [f"It promises: {run.rules[rule].promise}."]
     if not math.isfinite(held.value):
         return said
     said.append(
         f"Here sets have {fixed(size.value, 2)} labels on average ({fixed(size.low, 2)} to {fixed(size.high, 2)}), and "
-        f"hold {with_interval(held)} of the right labels."
+        f"hold {with_interval(held)} {of}{', on average over the examples' * (not run.is_single)}."
     )
     said += kept(run.rules[rule], sets, run.target, held, size)
     present = _present(run)
@@ -90,12 +91,12 @@ def _said(run: RunResult, rule: str, data: ReportData) -> list[str]:
         which = "empty sets" if worst_size == "0" else f"sets of {worst_size} {labels}"
         nothing = "" if run.is_single else "; where an example has no right label, none is missed"
         share = with_interval(counted[worst_size])
-        said.append(f"By size, {which} do worst: they hold {share} of the right labels{nothing}.")
+        said.append(f"By size, {which} do worst: they hold {share} {of}{nothing}.")
     if int(_known(run.target).sum()) >= _SLAB:
         slab = worst_slab_coverage(sets, run.target, _spread(run.scores), directions=50)
         said.append(
             "In the worst tenth of the examples, of all tenths that the scores can tell apart, sets hold "
-            f"{with_interval(slab)} of the right labels."
+            f"{with_interval(slab)} {of}."
         )
     return said
 
