@@ -102,6 +102,20 @@ def test_a_rare_label_that_is_never_found_is_told_beside_what_the_commonest_woul
     assert result.code == 0, result.err  # what was proposed can be done
 
 
+def test_labels_are_counted_in_the_whole_file_and_those_without_a_training_example_are_told() -> None:
+    random = np.random.default_rng(0)
+    kinds = [f"kind {row}" for row in range(120)] + ["usual"] * 60
+    write("rare.csv", pd.DataFrame({"x": random.normal(size=180), "z": random.normal(size=180), "kind": kinds}))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        runs.fit("rare.csv", "run", labels=["kind"], overrides=["epochs=1"])
+    said = [str(warning.message) for warning in caught]
+    assert any(text.startswith("120 of 121 labels occur once") for text in said)
+    trained = sum(count > 0 for count in runs.Run("run").facts["class_counts"])
+    assert trained < 121
+    assert any(text.startswith(f"{121 - trained} of 121 labels have no training example") for text in said)
+
+
 def test_what_is_given_decides() -> None:
     write("leaves.csv", leaves())
     given = ["objective=smooth-topk", "objective.k=1", "data.test=0.3", "optimizer=sgd", "epochs=2", "seed=4"]

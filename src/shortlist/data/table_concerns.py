@@ -30,9 +30,11 @@ _LOOKS = {
 }
 
 
-def table_concerns(dataset: Dataset, na_values: Sequence[str] = NA_VALUES) -> list[str]:
+def table_concerns(
+    dataset: Dataset, na_values: Sequence[str] = NA_VALUES, counts: Tensor | None = None
+) -> list[str]:
     """What to look at again, where the data was read from a table; nothing of other data. ``na_values``: the cells that
-    mean blank.
+    mean blank; ``counts``: the examples of each label, in all parts of the data.
 
     >>> from shortlist.data.column_use import ColumnUse
     >>> use = ColumnUse(("x",), ("mood",), ignored={"note": "it holds no numbers"})
@@ -64,7 +66,7 @@ def table_concerns(dataset: Dataset, na_values: Sequence[str] = NA_VALUES) -> li
             )
     ids = _ids(dataset, use.features, not use.ids)
     found += _names(dataset, use.features, na_values) + ids + leak_concerns(dataset, use.features)
-    return found + label_concerns(dataset, use.labels)
+    return found + label_concerns(dataset, use.labels, counts)
 
 
 def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]) -> list[str]:
