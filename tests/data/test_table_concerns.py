@@ -66,6 +66,23 @@ def test_hundreds_of_classes_that_occur_once_are_a_warning(read: Any) -> None:
     assert concern.startswith("150 of 150 labels occur once: is 'y' a text or an id?")
 
 
+def test_a_column_that_tells_the_label_is_a_warning_that_other_columns_ends(read: Any) -> None:
+    names, rows = ("paid", "default"), range(200)
+    table = "income,code,y\n" + "".join(f"{row * 7 % 200}.5,{row % 2},{names[row % 2]}\n" for row in rows)
+    (concern,) = table_concerns(read(table))
+    assert concern.startswith("'code' alone tells the label in 100 % of the rows: is it known before the label is?")
+    assert table_concerns(read(table, other_columns=["code"])) == []
+
+
+@pytest.mark.parametrize("kinds", [3, 0])
+def test_columns_that_tell_most_labels_or_name_every_row_do_not_leak(read: Any, kinds: int) -> None:
+    """A column that is wrong in one of 50 rows, or right everywhere with a value for every three rows."""
+    cells = [row % 2 if kinds else row // 3 + 0.5 for row in range(300)]
+    labels = [(row % 2) ^ (row % 50 == 0) if kinds else row // 3 % 2 for row in range(300)]
+    table = "a,b,y\n" + "".join(f"{row * 7 % 300}.5,{cells[row]},{'ny'[labels[row]]}\n" for row in range(300))
+    assert table_concerns(read(table)) == []
+
+
 def test_arrays_have_no_columns_to_warn_of(tmp_path: Path) -> None:
     import numpy as np
 

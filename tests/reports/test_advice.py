@@ -1,5 +1,7 @@
 """Which rule for which wish, in words that follow the figures; and what the figures are not."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ from tests.reports.made_up import made_up_report, scores_and_truth
 def advice_of(rules: dict[str, SetRule], rows: int = 240) -> dict[str, tuple[str, str]]:
     scores, target, _ = scores_and_truth(0, rows)
     worth = {name: set_summary(rule.predict(scores), target) for name, rule in rules.items()}
-    return {wish: (rule, why) for wish, rule, why in advise(rules, worth)}
+    return {wish: (rule, why) for wish, rule, why in advise(rules, worth, rows)}
 
 
 def held_out(seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -61,9 +63,41 @@ def test_two_rules_are_compared_by_their_intervals(low: float, high: float, verd
         return {name: Estimate((low + high) / 2, low, high) for name in names}
 
     rules = {"top": TopK(2), "average": AverageK(2)}
-    found = advise(rules, {"top": worth(0.5, 0.55), "average": worth(low, high) | {"size": Estimate(0.525, 0.5, 0.55)}})
+    average = worth(low, high) | {"size": Estimate(0.525, 0.5, 0.55)}
+    found = advise(rules, {"top": worth(0.5, 0.55), "average": average}, 100)
     assert f"that is {verdict}" in found[1].why
 
+
+def test_one_name_is_one_figure_where_examples_without_a_label_make_coverage_and_recall_differ() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(-2, 2, size=(600, 5)).astype(np.float32)
+    target = (rng.random(scores.shape) < 1 / (1 + np.exp(-scores))).astype(np.int64)
+    target[::3] = 0
+    sure = Conformal(0.1, labels="multi").fit(scores[:300], target[:300])
+    rules = {"average": AverageK(1.1, "sigmoid").fit(scores[:300]), "sure": sure}
+    worth = {name: set_summary(rule.predict(scores[300:]), target[300:]) for name, rule in rules.items()}
+    assert worth["sure"]["coverage"].value - worth["sure"]["recall"].value > 0.02
+    found = {wish: (rule, why) for wish, rule, why in advise(rules, worth, 300)}
+    for name, why in found.values():
+        recall, coverage = (worth[name][key].value for key in ("recall", "coverage"))
+        shares = re.findall(r"holds? (\d+\.\d)\u202f%[^%]*? of the right labels", why)
+        assert shares == [f"{100 * recall:.1f}"], why
+        if "promises" in why:
+            assert f"nothing is missed); here that is {100 * coverage:.1f}" in why
+
+
+def test_a_rule_that_holds_less_than_another_of_its_size_is_not_recommended() -> None:
+    scores = 9 * np.eye(3)[np.arange(300) % 3] + np.random.default_rng(0).normal(size=(300, 3))
+    target = np.arange(300) % 3  # every first label is right, and a tenth of the conformal sets is empty
+    rules = {"one": TopK(1), "sure": Conformal(0.1).fit(scores, target)}
+    worth = {name: set_summary(rule.predict(scores), target) for name, rule in rules.items()}
+    found = {wish: (rule, why) for wish, rule, why in advise(rules, worth, 300)}
+    rule, why = found["to miss few right labels"]
+    assert rule == "one"
+    assert "100.0\u202f% (98.7 to 100.0) of the right labels, more than sure: it promises to hold 90.0" in why
+    never = {"one": TopK(1), "sure": Conformal(0.1, min_size=1).fit(scores, target)}
+    worth = {name: set_summary(rule.predict(scores), target) for name, rule in never.items()}
+    assert advise(never, worth, 300)[1].rule == "sure"
 
 
 def test_a_promise_that_is_not_kept_and_one_that_cannot_be_are_told() -> None:

@@ -1,13 +1,16 @@
 """What the report says of promises and probabilities."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import betabinom
 
 from shortlist.labels import LabelSets
-from shortlist.metrics.functional import calibration_error
+from shortlist.metrics.functional import calibration_error, set_summary
 from shortlist.metrics.functional.set_summary import Estimate
+from shortlist.reports.chance import chance_of_at_most, is_missed
 from shortlist.reports.contents import contents
 from shortlist.reports.data import from_scores
 from shortlist.reports.page import render
@@ -65,17 +68,44 @@ def test_it_is_said_whether_a_promise_is_kept():
     assert said["both"][2].endswith("At most 0.4 is promised: that is kept here.")
     assert "the share of a set that is wrong is" in said["both"][3]
     assert not any("is promised" in line for line in said["each"])
-    assert "of the right labels; where an example has no right label, none is missed." in " ".join(said["each"])
+    nothing = "of an example's right labels; where an example has no right label, none is missed."
+    assert nothing in " ".join(said["each"])
     assert "At most 2 labels are promised: it is missed here by more than chance" in " ".join(said["small"])
 
 
 def test_a_promise_may_be_missed_by_chance():
-    rule, sets = Conformal(0.1), LabelSets([0, 1], [0], num_labels=2)
-    few = kept(rule, sets, np.zeros(1, int), Estimate(0.89, 0.85, 0.92), Estimate(1, 1, 1))
+    rule, sets = Conformal(0.1).fit(np.eye(2)[[0] * 50], np.zeros(50, int)), LabelSets([0, 1], [0], num_labels=2)
+    few = kept(rule, sets, np.zeros(200, int), Estimate(0.83, 0.78, 0.88), Estimate(1, 1, 1))
     assert few == [
-        "At least 90.0\u202f% is promised: it is missed here by no more than chance may do in so few examples."
+        "At least 90.0\u202f% is promised: it is missed here by no more than chance may do in so few examples, or in "
+        "so few of calibration."
     ]
+    many = Conformal(0.1).fit(np.eye(2)[[0] * 5000], np.zeros(5000, int))
+    assert "by more than chance" in kept(many, sets, np.zeros(200, int), Estimate(0.83, 0.78, 0.88), few)[0]
     assert kept(OnlineConformal(0.1), sets, np.zeros(1, int), Estimate(0.89, 0.85, 0.92), Estimate(1, 1, 1)) == []
+
+
+def test_the_chance_of_so_few_hits_is_the_beta_binomial_tail():
+    cases = ((696, 800, 320, 0.1), (0, 3, 9, 0.1), (40, 50, 30, 0.3), (500, 600, 19, 0.05))
+    for hits, rows, calibrated, alpha in cases:
+        rank = math.ceil(round((calibrated + 1) * (1 - alpha), 9))
+        exact = betabinom(rows, rank, calibrated + 1 - rank).cdf(hits)
+        assert chance_of_at_most(hits, rows, calibrated, alpha) == pytest.approx(exact, rel=1e-9)
+    assert [chance_of_at_most(hits, 5, 8, 0.1) for hits in (4, 5)] == [0.0, 1.0]  # every label is in every set
+
+
+@pytest.mark.parametrize("labels", ["single", "multi"])
+def test_a_promise_is_said_to_be_missed_about_once_in_forty_where_examples_are_alike(labels):
+    rng, missed = np.random.default_rng(3), 0
+    for _ in range(400):
+        scores = rng.normal(size=(300, 5)).astype(np.float32)
+        target = (scores + rng.gumbel(size=scores.shape)).argmax(-1)
+        if labels == "multi":
+            target = (rng.random(scores.shape) < 1 / (1 + np.exp(-scores))).astype(int)
+        rule = Conformal(0.2, labels=labels).fit(scores[:100], target[:100])
+        held = set_summary(rule.predict(scores[100:]), target[100:])["coverage"]
+        missed += is_missed(rule, held, 200)
+    assert 1 <= missed <= 20  # without the noise of calibration it was 54 and 35
 
 
 def test_scores_that_differ_from_the_calibration_ones_are_told():

@@ -73,6 +73,49 @@ def test_one_command_goes_from_a_table_to_a_report(capsys: pytest.CaptureFixture
     assert pd.read_csv(result.json["written"][0])["id"].tolist() == leaves()["leaf_id"].head(5).tolist()
 
 
+def test_the_default_sets_of_single_labels_are_never_empty() -> None:
+    write("leaves.csv", leaves(400))
+    done = runs.fit("leaves.csv", "run", overrides=["epochs=20"])
+    predictor = sl.load_run("run")
+    assert repr(predictor.rules["conformal-0.1"]) == "Conformal(link='softmax', min_size=1)"
+    assert predictor.predict_sets(leaves(400), rule="conformal-0.1").sizes.min() == 1
+    of = done["evaluation"]["rules"]
+    assert of["conformal-0.1"]["coverage"] >= of["top-k-1"]["coverage"]
+
+
+def test_a_rare_label_that_is_never_found_is_told_beside_what_the_commonest_would_reach(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": random.normal(size=400), "class": np.where(np.arange(400) % 25 == 0, "fraud", "ok")})
+    write("fraud.csv", frame)
+    result = run_here(capsys, "fit", "fraud.csv", "epochs=3")
+    assert "always 'ok', the commonest label  0.9625" in result.out
+    assert "always 'ok' (the commonest label) would be in 96.3\u202f%" in result.err
+    assert "try a network (backbone=mlp)" in result.err
+    assert "1 of the 2 labels of these examples is never the model's first label ('fraud')" in result.err
+    assert "imbalance=balanced-sampling" in result.err
+    page = Path("runs/fraud/report/index.html").read_text("utf-8")
+    assert "never the model" in page
+    assert "right in 96.3\u202f% (ok)" in page
+    result = run_here(capsys, "fit", "fraud.csv", "epochs=3", "imbalance=balanced-sampling", "backbone=mlp", "--json")
+    assert result.code == 0, result.err  # what was proposed can be done
+
+
+def test_labels_are_counted_in_the_whole_file_and_those_without_a_training_example_are_told() -> None:
+    random = np.random.default_rng(0)
+    kinds = [f"kind {row}" for row in range(120)] + ["usual"] * 60
+    write("rare.csv", pd.DataFrame({"x": random.normal(size=180), "z": random.normal(size=180), "kind": kinds}))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        runs.fit("rare.csv", "run", labels=["kind"], overrides=["epochs=1"])
+    said = [str(warning.message) for warning in caught]
+    assert any(text.startswith("120 of 121 labels occur once") for text in said)
+    trained = sum(count > 0 for count in runs.Run("run").facts["class_counts"])
+    assert trained < 121
+    assert any(text.startswith(f"{121 - trained} of 121 labels have no training example") for text in said)
+
+
 def test_what_is_given_decides() -> None:
     write("leaves.csv", leaves())
     given = ["objective=smooth-topk", "objective.k=1", "data.test=0.3", "optimizer=sgd", "epochs=2", "seed=4"]

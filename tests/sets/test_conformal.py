@@ -481,3 +481,20 @@ def test_rows_like_those_of_calibration_are_answered_alike_in_another_type(score
 def test_rows_without_any_right_label_calibrate_nothing_and_that_is_said() -> None:
     with pytest.warns(ShortlistWarning, match="none of the 40 calibration rows has a right label: sets are empty"):
         Conformal(0.1, labels="multi").fit(np.zeros((40, 3)), np.zeros((40, 3), int))
+
+
+# ---- never an answer with nothing
+
+
+def test_min_size_gives_empty_sets_their_best_label_and_leaves_the_others() -> None:
+    scores, target = draw(400, 5, np.random.default_rng(0))
+    for settings in ({}, {"score": "margin"}, {"per_class": True}, {"score": "aps", "seed": 1}, {"clusters": 2}):
+        plain = Conformal(0.7, **settings).fit(scores, target).predict(scores).to_lists()
+        never = Conformal(0.7, min_size=1, **settings).fit(scores, target).predict(scores).to_lists()
+        assert [] in plain
+        assert never == [labels or [best] for labels, best in zip(plain, scores.argmax(1).tolist(), strict=True)]
+    tied = np.array([[0.1, 0.1, 0.1, 0.1, -9.0]])
+    rule = Conformal(0.7, min_size=1).fit(scores, target)
+    assert rule.predict(tied).to_lists() == rule.predict(tied.repeat(3, 0))[1:2].to_lists() == [[0, 1, 2, 3]]
+    with pytest.raises(ShortlistError, match="min_size must be 0 or 1, got 2"):
+        Conformal(0.1, min_size=2)

@@ -12,6 +12,7 @@ from typing import Any
 from shortlist.text import STEERING, visible
 
 _SKIPPED = 3  # the exit code where something was left out
+_TOP_1 = "topk-accuracy@1"
 GIVEN_SCORES = "given scores"  # the title of results that are not of a run
 
 
@@ -58,7 +59,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
 def print_results(title: str, results: Mapping[str, Any]) -> None:
     """The two tables of `shortlist.runs.evaluate`, and what follows from them in words. In the second, each number has
     its 95 % interval beneath it."""
-    print_table(f"{title}, {results['examples']} examples", ["metric", "value"], list(results["metrics"].items()))
+    print_table(f"{title}, {results['examples']} examples", ["metric", "value"], _metrics(results))
     if results["rules"]:
         columns = list(next(iter(results["rules"].values())))
         rows = []
@@ -78,6 +79,16 @@ def print_results(title: str, results: Mapping[str, Any]) -> None:
         print_line(f"If you want {wish['wish']}: {wish['rule']}: {wish['why']}")
     for said in results.get("warnings", ()):
         say(f"warning: {said}")
+
+
+def _metrics(results: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The metrics, and beside top-1 accuracy what always answering the commonest label would reach."""
+    rows = list(results["metrics"].items())
+    commonest, names = results.get("commonest"), [name for name, _ in rows]
+    if commonest is not None and _TOP_1 in names:
+        always = f"always {commonest['label']!r}, the commonest label"
+        rows.insert(names.index(_TOP_1) + 1, (always, commonest["accuracy"]))
+    return rows
 
 
 def tell_skipped(result: Mapping[str, Any], quiet: bool = False) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from torch import Tensor
+
 from shortlist.data.cells import NA_VALUES, UNKNOWN
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.dataset import Dataset
@@ -12,8 +14,9 @@ _SEPARATORS = "|;,/"
 _ONCE = 100  # classes that occur once, and most of them do
 
 
-def label_concerns(dataset: Dataset, columns: tuple[str, ...]) -> list[str]:
-    """What to look at again in the labels, which these columns hold.
+def label_concerns(dataset: Dataset, columns: tuple[str, ...], counts: Tensor | None = None) -> list[str]:
+    """What to look at again in the labels, which these columns hold. ``counts``: the examples of each label, where
+    there are others than these.
 
     >>> import torch
     >>> data = Dataset(torch.rand(3, 1), torch.tensor([0, 1, 1]), ("Cat", "cat"))
@@ -26,7 +29,7 @@ def label_concerns(dataset: Dataset, columns: tuple[str, ...]) -> list[str]:
     if not dataset.is_single:
         of_lists = len(columns) != dataset.num_labels
         return found + (_blanks(dataset) if of_lists else _never_absent(dataset))
-    return _several(dataset) or found + _once(dataset, columns[0]) + _blanks(dataset) + _only_one(dataset)
+    return _several(dataset) or found + _once(dataset, columns[0], counts) + _blanks(dataset) + _only_one(dataset)
 
 
 def _several(dataset: Dataset) -> list[str]:
@@ -44,8 +47,21 @@ def _several(dataset: Dataset) -> list[str]:
     return []
 
 
-def _once(dataset: Dataset, column: str) -> list[str]:
-    once, total = int((dataset.label_counts() == 1).sum()), dataset.num_labels
+def untrained_labels(train: Dataset, counts: Tensor) -> list[str]:
+    """What to say of labels that occur (``counts`` of all examples), but not in the training data."""
+    places = ((train.label_counts() == 0) & (counts > 0)).nonzero()[:, 0].tolist()
+    if not places:
+        return []
+    shown = listed([repr(train.vocabulary[place]) for place in places], 3)
+    return [
+        f"{len(places)} of {train.num_labels} labels {'have' if len(places) > 1 else 'has'} no training example and "
+        f"cannot be learnt; other parts of the data have: {shown}"
+    ]
+
+
+def _once(dataset: Dataset, column: str, counts: Tensor | None) -> list[str]:
+    counts = dataset.label_counts() if counts is None else counts
+    once, total = int((counts == 1).sum()), dataset.num_labels
     if once < _ONCE or 2 * once <= total:
         return []
     return [

@@ -12,6 +12,7 @@ from shortlist.data.cells import DECIMAL_COMMA, NA_VALUES, NUMBER, THOUSANDS, is
 from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NUMBERS, as_option, listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.label_concerns import label_concerns
+from shortlist.data.leaks import leak_concerns
 from shortlist.data.table_rows import TableRows
 
 _ROWS = 20  # with fewer, whole numbers differ by chance
@@ -29,9 +30,11 @@ _LOOKS = {
 }
 
 
-def table_concerns(dataset: Dataset, na_values: Sequence[str] = NA_VALUES) -> list[str]:
+def table_concerns(
+    dataset: Dataset, na_values: Sequence[str] = NA_VALUES, counts: Tensor | None = None
+) -> list[str]:
     """What to look at again, where the data was read from a table; nothing of other data. ``na_values``: the cells that
-    mean blank.
+    mean blank; ``counts``: the examples of each label, in all parts of the data.
 
     >>> from shortlist.data.column_use import ColumnUse
     >>> use = ColumnUse(("x",), ("mood",), ignored={"note": "it holds no numbers"})
@@ -62,7 +65,8 @@ def table_concerns(dataset: Dataset, na_values: Sequence[str] = NA_VALUES) -> li
                 f"{listed([repr(name) for name in names], 3)}: {remedies.get(why, '')}name {them} in other_columns"
             )
     ids = _ids(dataset, use.features, not use.ids)
-    return found + _names(dataset, use.features, na_values) + ids + label_concerns(dataset, use.labels)
+    found += _names(dataset, use.features, na_values) + ids + leak_concerns(dataset, use.features)
+    return found + label_concerns(dataset, use.labels, counts)
 
 
 def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]) -> list[str]:

@@ -97,9 +97,14 @@ def _average_k(graph: Graph, rule: AverageK, scores: str, num_labels: int) -> st
 
 def _penalized(graph: Graph, rule: Penalized, scores: str, num_labels: int) -> str:
     inside = graph("GreaterOrEqual", linked(graph, scores, rule.link), np.float32(rule.cost))
+    return _not_empty(graph, inside, best(graph, scores, 1, num_labels))
+
+
+def _not_empty(graph: Graph, inside: str, otherwise: str) -> str:
+    """Membership, and where a set is empty what is in it otherwise."""
     some = graph("ReduceMax", graph.cast(inside, "INT64"), np.array([1], np.int64), keepdims=1)
     empty = graph("Equal", some, np.int64(0))
-    return graph("Or", inside, graph("And", empty, best(graph, scores, 1, num_labels)))
+    return graph("Or", inside, graph("And", empty, otherwise))
 
 
 def _pointwise_error(graph: Graph, rule: PointwiseError, scores: str, num_labels: int) -> str:
@@ -126,6 +131,14 @@ def _risk_control(graph: Graph, rule: RiskControl, scores: str, num_labels: int)
 
 
 def _conformal(graph: Graph, rule: Conformal, scores: str, num_labels: int) -> str:
+    inside = _calibrated(graph, rule, scores, num_labels)
+    if not rule.min_size:
+        return inside
+    highest = graph("ReduceMax", scores, np.array([1], np.int64), keepdims=1)
+    return _not_empty(graph, inside, graph("Equal", scores, highest))
+
+
+def _calibrated(graph: Graph, rule: Conformal, scores: str, num_labels: int) -> str:
     p, limit = linked(graph, scores, rule.link), rule.limits
     if rule.labels == "multi":
         return graph("GreaterOrEqual", graph.cast(p, "DOUBLE"), limit)

@@ -1,4 +1,8 @@
-"""Which rule for which wish, in words and from the figures at hand; and what to be careful about with these figures."""
+"""Which rule for which wish, in words and from the figures at hand; and what to be careful about with these figures.
+
+What sets hold "of the right labels" is the recall, of all examples together; "of an example's right labels" the
+coverage, a mean over examples that counts one without a right label as held. Of single labels both are the same.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from shortlist.metrics.functional.set_summary import Estimate
+from shortlist.reports.chance import is_missed
 from shortlist.reports.words import fixed, percent, with_interval
 from shortlist.sets import AverageK, Conformal, SetRule, TopK
 
@@ -31,9 +36,10 @@ class Wish(NamedTuple):
     why: str
 
 
-def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth]) -> list[Wish]:
-    """A rule for each wish that one of the rules serves, with its figures; nothing where no label is known."""
-    known = {name: found for name, found in worth.items() if math.isfinite(found["coverage"].value)}
+def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth], rows: int) -> list[Wish]:
+    """A rule for each wish that one of the rules serves, with its figures, which so many rows judge; nothing where no
+    label is known."""
+    known = {name: found for name, found in worth.items() if math.isfinite(found["recall"].value)}
     found: list[Wish] = []
 
     def best(kind: Any, by: str) -> str | None:
@@ -48,7 +54,10 @@ def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth]) -> list[Wis
         why = f"{_gives(known[average])}{_beside(average, known, fixed_size)}."
         found.append(Wish("more labels where more may be right, fewer where it is clear", average, why))
     if promise is not None:
-        found.append(Wish("to miss few right labels", promise, _promised(rules[promise], known[promise])))
+        why, better = _promised(rules[promise], known[promise], rows), _holds_more(promise, known)
+        if better is not None:
+            why = f"{_gives(known[better])}, more than {promise}: {why}"
+        found.append(Wish("to miss few right labels", better or promise, why))
     balanced = best(SetRule, "f1")
     if balanced is not None and len(known) > 1:
         scores = known[balanced]
@@ -89,7 +98,7 @@ def cautions(
 
 
 def _gives(found: Worth, when: str = "on average") -> str:
-    held, size = with_interval(found["coverage"]), found["size"].value
+    held, size = with_interval(found["recall"]), found["size"].value
     return f"{_labels(size)} {when}, which hold{'s' if size == 1 else ''} {held} of the right labels"
 
 
@@ -104,17 +113,31 @@ def _beside(name: str, known: Mapping[str, Worth], other: str | None) -> str:
     ours, theirs = known[name], known[other]
     if abs(ours["size"].value - theirs["size"].value) > _ALIKE * theirs["size"].value:
         return ""
-    a, b = ours["coverage"], theirs["coverage"]
+    a, b = ours["recall"], theirs["recall"]
     verdict = "more than" if a.low > b.high else "less than" if a.high < b.low else "not clearly different from"
     return f"; that is {verdict} the {percent(b.value)} of {other}, whose sets are about as large"
 
 
-def _promised(rule: SetRule, found: Worth) -> str:
+def _holds_more(name: str, known: Mapping[str, Worth]) -> str | None:
+    """The rule that holds most right labels, if that is more than this one holds, in sets that are no larger."""
+    ours = known[name]
+    most = max(ours["size"].high, ours["size"].value * (1 + _ALIKE), 1.0)  # an answer has a label at least
+    others = [other for other, found in known.items() if found["size"].value <= most]
+    best = max(others, key=lambda other: known[other]["recall"].value, default=name)
+    return best if known[best]["recall"].value > ours["recall"].value else None
+
+
+def _promised(rule: SetRule, found: Worth, rows: int) -> str:
     assert isinstance(rule, Conformal), "only conformal rules promise"
     if rule.concern:
         return f"{rule.concern}: calibrate on more."
     share, wanted = found["coverage"], 1 - rule.alpha
     text = f"it promises to hold {percent(wanted)} of them on average; here it gives {_gives(found)}"
-    if share.high < wanted:
+    if rule.labels == "multi":
+        text = (
+            f"it promises to hold {percent(wanted)} of an example's right labels on average (of one that has none, "
+            f"nothing is missed); here that is {with_interval(share)}, and it gives {_gives(found)}"
+        )
+    if is_missed(rule, share, rows):
         text += ": fewer than promised, so that these examples seem to differ from those that calibrated it"
     return f"{text}."

@@ -10,6 +10,7 @@ import numpy as np
 
 from shortlist.reports.advice import cautions
 from shortlist.reports.charts import legend, report_charts
+from shortlist.reports.commonest import FirstLabels, said_of_first
 from shortlist.reports.data import ReportData, RunResult
 from shortlist.reports.examples import pick
 from shortlist.reports.headline import headline, words_for
@@ -37,7 +38,7 @@ def contents(data: ReportData) -> dict[str, Any]:
         "words": words_for(data),
         "lead": _lead(models, at, examples, data),
         "probabilities": all(run.probabilities for run in data.runs),
-        "cautions": _cautions(data.runs, examples),
+        "cautions": _cautions(data, examples),
         "runs": _runs_table(by_name),
         "headline": headline(by_name, examples, data),
         "calibrated": all(run.calibration is not None for run in data.runs),
@@ -113,15 +114,28 @@ def _about(data: ReportData, examples: Examples) -> dict[str, str]:
     if unknown and not data.is_single:
         judging = n * num_labels - unknown
         facts["Known entries of the matrix"] = f"{judging:,} of {n * num_labels:,}; unknown ones judge nothing"
+    commonest = _first(data.runs[0], data).get("commonest")
+    if commonest is not None:
+        facts["Always the commonest label"] = f"right in {percent(commonest['accuracy'])} ({commonest['label']})"
     return facts
 
 
-def _cautions(runs: Sequence[RunResult], examples: Examples) -> list[str]:
+def _cautions(data: ReportData, examples: Examples) -> list[str]:
     """Of every run, each once."""
-    rows = int(examples.known.sum())
-    empty = [{rule: int((run.sets_by(rule).sizes == 0).sum()) for rule in run.rules} for run in runs]
-    found = [cautions(rows, run.rules, run.used_for, run.on, of_run) for run, of_run in zip(runs, empty, strict=True)]
-    return list(dict.fromkeys(said for of_run in found for said in of_run))
+    rows, found = int(examples.known.sum()), []
+    for run in data.runs:
+        empty = {rule: int((run.sets_by(rule).sizes == 0).sum()) for rule in run.rules}
+        found += cautions(rows, run.rules, run.used_for, run.on, empty)
+        backbone = run.config.get("backbone", {}).get("name")
+        found += said_of_first(_first(run, data), run.config.get("imbalance"), backbone)
+    return list(dict.fromkeys(found))
+
+
+def _first(run: RunResult, data: ReportData) -> dict[str, Any]:
+    first = FirstLabels()
+    if run.is_single:
+        first.update(run.scores, run.target)
+    return first.found(data.names)
 
 
 def _lead(models: list[dict[str, Any]], at: int, examples: Examples, data: ReportData) -> str:

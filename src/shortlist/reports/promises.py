@@ -24,6 +24,7 @@ from shortlist.metrics.functional import (
     worst_slab_coverage,
 )
 from shortlist.metrics.functional.set_summary import Estimate
+from shortlist.reports.chance import is_missed, with_calibration
 from shortlist.reports.charts import Chart
 from shortlist.reports.data import ReportData, RunResult
 from shortlist.reports.drawing import picture_of
@@ -57,12 +58,13 @@ def _said(run: RunResult, rule: str, data: ReportData) -> list[str]:
     sets = run.sets_by(rule)
     summary = set_summary(sets, run.target)
     held, size = summary["coverage"], summary["size"]
+    of = "of the right labels" if run.is_single else "of an example's right labels"  # else that would be the recall
     said = [f"It promises: {run.rules[rule].promise}."]
     if not math.isfinite(held.value):
         return said
     said.append(
         f"Here sets have {fixed(size.value, 2)} labels on average ({fixed(size.low, 2)} to {fixed(size.high, 2)}), and "
-        f"hold {with_interval(held)} of the right labels."
+        f"hold {with_interval(held)} {of}{', on average over the examples' * (not run.is_single)}."
     )
     said += kept(run.rules[rule], sets, run.target, held, size)
     present = _present(run)
@@ -89,13 +91,12 @@ def _said(run: RunResult, rule: str, data: ReportData) -> list[str]:
         which = "empty sets" if worst_size == "0" else f"sets of {worst_size} {labels}"
         nothing = "" if run.is_single else "; where an example has no right label, none is missed"
         share = with_interval(counted[worst_size])
-        said.append(f"By size, {which} do worst: they hold {share} of the right labels{nothing}.")
-    known = run.target >= 0 if run.is_single else (run.target >= 0).any(1)
-    if int(known.sum()) >= _SLAB:
+        said.append(f"By size, {which} do worst: they hold {share} {of}{nothing}.")
+    if int(_known(run.target).sum()) >= _SLAB:
         slab = worst_slab_coverage(sets, run.target, _spread(run.scores), directions=50)
         said.append(
             "In the worst tenth of the examples, of all tenths that the scores can tell apart, sets hold "
-            f"{with_interval(slab)} of the right labels."
+            f"{with_interval(slab)} {of}."
         )
     return said
 
@@ -107,7 +108,8 @@ def kept(rule: SetRule, sets: LabelSets, target: Any, held: Estimate, size: Esti
         return []
     if isinstance(rule, Conformal):
         least = 1 - rule.alpha
-        return [f"At least {percent(least)} is promised: {_verdict(held.value >= least, held.high >= least)}"]
+        missed = is_missed(rule, held, int(_known(target).sum()))
+        return [f"At least {percent(least)} is promised: {_verdict(held.value >= least, not missed)}"]
     if isinstance(rule, AverageK):
         return [f"At most {rule.k:g} labels are promised: {_verdict(size.value <= rule.k, size.low <= rule.k)}"]
     if not isinstance(rule, RiskControl) or rule.per_label:
@@ -120,11 +122,12 @@ def kept(rule: SetRule, sets: LabelSets, target: Any, held: Estimate, size: Esti
     for risk, level in rule.levels:
         losses = risk.losses(sets.to_dense(), matrix)[known]
         mean, reach = losses.mean(), 1.96 * losses.std() / math.sqrt(max(1, len(losses)))
+        chance = reach if rule.delta is not None else with_calibration(reach, len(losses), rule.rows)
         what = _WORDS.get(risk.name, f"the risk {risk.name}")
         said.append(
             f"Here {what} is {fixed(mean, 3)} on average ({fixed(max(0.0, mean - reach), 3)} to "
             f"{fixed(mean + reach, 3)}). At most {level:g} is promised: "
-            f"{_verdict(mean <= level, mean - reach <= level)}"
+            f"{_verdict(mean <= level, mean - chance <= level)}"
         )
     return said
 
@@ -133,7 +136,7 @@ def _verdict(met: bool, within_chance: bool) -> str:
     if met:
         return "that is kept here."
     if within_chance:
-        return "it is missed here by no more than chance may do in so few examples."
+        return "it is missed here by no more than chance may do in so few examples, or in so few of calibration."
     return (
         "it is missed here by more than chance: these examples are not like those of calibration, or the calibration "
         "was an unlucky one."
@@ -202,6 +205,11 @@ def _chart(bins: Sequence[Any], place: int, what: str) -> Chart:
         ],
         "dots": [{"color": place, "point": point} for point in points],
     }
+
+
+def _known(target: Any) -> Any:
+    """Of which rows a label is known."""
+    return target >= 0 if target.ndim == 1 else (target >= 0).any(1)
 
 
 def _present(run: RunResult) -> Any:

@@ -10,6 +10,7 @@ from shortlist.data.readers.table_shards import is_url
 from shortlist.files import PathLike, write_json
 from shortlist.metrics.functional.set_summary import Estimate
 from shortlist.reports.advice import Use, advise, cautions
+from shortlist.reports.commonest import said_of_first
 from shortlist.runs.config import PARTS
 from shortlist.runs.given import ScoreFiles, scores_for_prediction
 from shortlist.runs.ray_engine import Ray, cut_for, engine_of, passes_over
@@ -74,8 +75,10 @@ def evaluate(
             for rule, values in found["rules"].items()
         }
         uses = [] if given.run is None else _uses(given.run, data, overrides)
-        found["advice"] = [wish._asdict() for wish in advise(given.fitted, worth)]
+        found["advice"] = [wish._asdict() for wish in advise(given.fitted, worth, found["judged"]["rows"])]
         found["warnings"] = cautions(found["judged"]["rows"], given.fitted, uses, given.name, found["empty"])
+        tried = () if given.run is None else (given.run.config.imbalance, given.run.config.backbone.name)
+        found["warnings"] += said_of_first(found, *tried)
     result = {"objective": given.objective, "data": given.name, "link": given.link, **found}
     result["skipped"] = skipped_images(given.skipped)
     if out is not None:

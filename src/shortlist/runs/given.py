@@ -75,6 +75,7 @@ class Given:
         """What `results_of` tells of sets by these rules, by the passes of an engine where there is one."""
         over = None if passes is None else passes.judge
         known = {"truth": self.truth, "k": self.k, "propensities": self.propensities}
+        known["label_names"] = self.predictor.label_names
         return results_of(self.scored, target, self.link, rules, over=over, **known, **more)
 
 

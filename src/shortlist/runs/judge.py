@@ -7,6 +7,7 @@ from torch import Tensor
 
 from shortlist.metrics.functional.set_summary import SetOutcomes, judged, outcomes_by
 from shortlist.metrics.streams import Stream
+from shortlist.reports.commonest import FirstLabels
 from shortlist.sets import SetRule
 from shortlist.sets.named import needed
 
@@ -20,6 +21,7 @@ class Judge:
         self.streams, self.rules = dict(streams), dict(rules)
         self.outcomes = {name: SetOutcomes() for name in rules}
         self.of_truth: dict[str, Any] = {name: outcomes_by(truth) for name in rules}
+        self.first = FirstLabels()
         self.examples = 0
         self.judged = {"rows": 0, "labels": 0, "unknown": 0}
         self.values: dict[str, float] = {}
@@ -40,6 +42,8 @@ class Judge:
             self.outcomes[name].update(sets, target)
             if truth is not None:
                 self.of_truth[name].update(sets, truth)
+        if target.ndim == 1:
+            self.first.update(scores.cpu(), target)
         self.examples += len(scores)
         for key, count in judged(target, (scores.shape[0], scores.shape[1])).items():
             self.judged[key] += count
@@ -50,6 +54,7 @@ class Judge:
         for name in self.rules:
             self.outcomes[name].merge(other.outcomes[name])
             self.of_truth[name].merge(other.of_truth[name])
+        self.first.merge(other.first)
         self.examples += other.examples
         for key in self.judged:
             self.judged[key] += other.judged[key]
@@ -69,12 +74,15 @@ class Judge:
         judge.values = self.values
         return judge
 
-    def results(self, metrics: Sequence[str], with_truth: bool) -> dict[str, Any]:
+    def results(
+        self, metrics: Sequence[str], with_truth: bool, label_names: Sequence[str] | None = None
+    ) -> dict[str, Any]:
         """What ``results_of`` tells, by the first judge, after the last has looked."""
         found: dict[str, Any] = {
             "examples": self.examples,
             "judged": dict(self.judged),
             "metrics": {name: self.values[name] for name in metrics},
+            **self.first.found(label_names),
             "rules": {},
             "intervals": {},
             "empty": {name: outcomes.empty for name, outcomes in self.outcomes.items()},

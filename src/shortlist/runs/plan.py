@@ -165,7 +165,7 @@ def kind_of(data: Dataset) -> str:
 
 def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence[str]) -> list[dict[str, Any]]:
     """The rules to fit, the first of which `predict` uses: of single labels sets that hold the right one nine times in
-    ten, of several as many as an example has on average."""
+    ten and are never empty, of several as many as an example has on average."""
     link = OBJECTIVES.find(config.objective.name, allow_import=allow_import).link
     k = config.objective.options.get("k")
     usual = [
@@ -178,6 +178,7 @@ def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence
     usual = [rule for rule in usual if rule["name"] != "conformal" or enough]
     if not whole.is_single:
         return sorted(usual, key=lambda rule: rule["name"] != "average-k")
+    usual = [{**rule, "min_size": 1} if rule["name"] == "conformal" else rule for rule in usual]
     if k is None:
         kept = ("conformal", "average-k") if whole.num_labels >= 10 else ("conformal",)
         usual = [*(rule for rule in usual if rule["name"] in kept), {"name": "top-k", "k": 1}]

@@ -42,6 +42,7 @@ def results_of(
     rows: Mapping[str, Any] | None = None,
     propensities: Any = None,
     over: Callable[[Judge], Judge] | None = None,
+    label_names: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Metrics of the scores, and of each rule's sets: the numbers of `set_summary`, and their 95 % intervals.
 
@@ -49,10 +50,11 @@ def results_of(
     labels of every example, ``truth-coverage`` and ``truth-exact`` are measured against these; where it has votes,
     ``truth-coverage`` is the share of them that the sets cover. ``judged`` says how many rows and labels (entries of
     the label matrix) were known; ``empty``, how many sets of each rule hold no label; ``promises``, what rules promise
-    of new rows; ``left_out`` the rules that cannot answer, and why. ``rows``: their "groups" and "weights", for rules
-    that need them. Scores that are not small are passed over batch by batch, and never held whole but for a metric that
-    must have all of them. ``over`` takes a judge over all rows, where these are in many places; the target is then
-    perhaps only counted.
+    of new rows; ``left_out`` the rules that cannot answer, and why. Of single labels ``commonest`` says what always
+    answering the commonest one would reach, and ``never_first`` which of them the model never puts first. ``rows``:
+    their "groups" and "weights", for rules that need them. Scores that are not small are passed over batch by batch,
+    and never held whole but for a metric that must have all of them. ``over`` takes a judge over all rows, where these
+    are in many places; the target is then perhaps only counted.
 
     >>> import torch
     >>> from shortlist.sets import TopK
@@ -93,7 +95,7 @@ def results_of(
         whole, known = (parts[0], targets[0]) if len(parts) == 1 else (torch.cat(parts), joined(list(targets)))
         judge.values |= {one.name: one(whole, known, link, propensities) for one in rest}
     promises = {name: rule.promise for name, rule in rules.items() if rule.promise}
-    found = judge.results([one.name for one in wanted], truth is not None)
+    found = judge.results([one.name for one in wanted], truth is not None, label_names)
     return {**found, "promises": promises, "left_out": left_out}
 
 

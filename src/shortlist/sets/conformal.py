@@ -20,7 +20,7 @@ from shortlist.packed import pack
 from shortlist.sets._blocks import Block, Scores, read_blocks
 from shortlist.sets._clusters import cluster_classes, forms_clusters
 from shortlist.sets._nonconformity import Nonconformity
-from shortlist.sets._one_row import Labels, first_ranks, reaching, reaching_each
+from shortlist.sets._one_row import Labels, best, first_ranks, reaching, reaching_each
 from shortlist.sets._quantiles import SortedScores
 from shortlist.sets._rule import SetRule, members, members_at, not_negative, share, unpack
 from shortlist.sets._targets import class_indices, label_matrix, vote_shares
@@ -74,7 +74,8 @@ class Conformal(SetRule):
       (conformal risk control: no answer is drawn, all of them count). With one vote per row it is "single".
 
     ``link`` defaults to softmax for single and votes, and to sigmoid for multi. A target of -1 (single) leaves its row
-    out.
+    out. ``min_size=1``: a set that would be empty holds its row's best label (labels, where several are equally good).
+    Sets only grow by that, so that every promise stays.
 
     Fewer than 1 / alpha - 1 rows cannot keep the promise but with every label: ``fit`` then warns, and
     ``always_listed`` says how many labels are in every set whatever their scores (with ``per_class`` or ``clusters``,
@@ -105,6 +106,7 @@ class Conformal(SetRule):
         clusters: int | None = None,
         by_group: bool = False,
         weighted: bool = False,
+        min_size: int = 0,
     ) -> None:
         self.alpha = share(alpha, "alpha")
         self.penalty = None if penalty is None else not_negative(penalty, "penalty")
@@ -116,6 +118,9 @@ class Conformal(SetRule):
         self.clusters = None if clusters is None else whole(clusters, "clusters", 1)
         self.score, self.labels, self.per_class = score, labels, bool(per_class)
         self.by_group, self.weighted = bool(by_group), bool(weighted)
+        self.min_size = whole(min_size, "min_size", 0)
+        if self.min_size > 1:
+            raise ShortlistError(f"min_size must be 0 or 1, got {min_size}: larger sets come from a smaller alpha")
         self.needs = (*(("groups",) if by_group else ()), *(("weights",) if weighted else ()))
         if labels == "multi" and (
             score != "lac" or per_class or clusters is not None or by_group or weighted or seed is not None
@@ -314,7 +319,8 @@ class Conformal(SetRule):
     def labels_of_row(self, scores: Tensor) -> Labels | None:
         if self._of_row is None:  # the same for every row
             self._of_row = self._row_answer(scores.shape[1])
-        return self._of_row(scores)
+        found = self._of_row(scores)
+        return best(scores, 1) if self.min_size and found is not None and not len(found) else found
 
     def _row_answer(self, num_labels: int) -> Callable[[Tensor], Labels | None]:
         limits, score = self.limits[0], self._nonconformity.score
@@ -329,6 +335,16 @@ class Conformal(SetRule):
         return _by_blocks
 
     def sets_of(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
+        sizes, labels = self._calibrated_sets(block)
+        if self.min_size and not sizes.all():
+            empty = np.flatnonzero(sizes == 0)
+            scores = block.scores[empty]
+            counts, best_ones = members(scores == scores.max(-1)[:, None])
+            labels = np.insert(on_host(labels), np.repeat(np.cumsum(sizes)[empty], counts), best_ones)
+            sizes[empty] = counts
+        return sizes, labels
+
+    def _calibrated_sets(self, block: Block) -> tuple[NDArray[Any], NDArray[Any]]:
         if self.labels == "multi":
             high = high_entries(block.scores, self.link, self._threshold, block.first_row)
             if high is not None:
@@ -382,8 +398,8 @@ class Conformal(SetRule):
     def p_values(self, scores: Scores, *, groups: Any = None, weights: Any = None) -> NDArray[np.float64]:
         """The p-value of every label of every row, (rows, labels): the share of calibration rows (of its class, cluster
         or group, by weight), with the new row itself, that suit their true label no better. For the true label, it is
-        at most a with probability at most a, for every a; the set of ``predict`` is p > alpha. It takes
-        O((n_cal + n_test L) log n_cal).
+        at most a with probability at most a, for every a; the set of ``predict`` is p > alpha (but
+        for ``min_size``). It takes O((n_cal + n_test L) log n_cal).
 
         >>> rule = Conformal(0.25).fit(np.log([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2]]), np.array([0, 0, 1]))
         >>> rule.p_values(np.log([[0.5, 0.5]]))

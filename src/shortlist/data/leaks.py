@@ -1,0 +1,73 @@
+"""Columns that tell the label alone: a copy of it, a code for it, or what is only known afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from shortlist.data.column_use import as_option, listed
+from shortlist.data.dataset import Dataset
+from shortlist.data.table_rows import TableRows
+
+_ROWS = 50  # with fewer, a column tells the label by chance
+_FIRST_LOOK = 1000  # rows that show of most columns that they do not
+_ROWS_PER_VALUE = 10  # with fewer on average, values nearly name the row
+_WRONG = 0.005  # of all rows, and a tenth of what the commonest label leaves wrong
+
+
+def leak_concerns(dataset: Dataset, features: tuple[str, ...]) -> list[str]:
+    """The features of which each value has nearly always the same label; values are few beside the rows.
+
+    >>> import torch
+    >>> X = torch.stack([torch.randn(100), torch.arange(100) % 2], 1)
+    >>> print(*leak_concerns(Dataset(X, torch.arange(100) % 2, ("paid", "default")), ("income", "code")))
+    'code' alone tells the label in 100 % of the rows: is it known before the label is? If not: other_columns='["code"]'
+    """
+    inputs, target = dataset.inputs, dataset.target
+    if not dataset.is_single or not isinstance(inputs, Tensor | TableRows) or len(inputs.shape) != 2:
+        return []
+    known = np.flatnonzero(target.numpy() >= 0)
+    if len(known) < _ROWS:
+        return []
+    some = known[:: -(-len(known) // _FIRST_LOOK)]
+    labels = target.numpy()
+    found = {}
+    for place, name in enumerate(features):
+        column = inputs[:, place].numpy() if isinstance(inputs, Tensor) else inputs.frame[name]
+        first = _told(_codes(column, some), labels[some], rows_per_value=2, wrong=4 * _WRONG)
+        told = first and _told(_codes(column, known), labels[known], rows_per_value=_ROWS_PER_VALUE, wrong=_WRONG)
+        if told:
+            found[name] = told
+    if not found:
+        return []
+    names, least = list(found), f"{int(1000 * min(found.values())) / 10:g} %"
+    if len(names) == 1:
+        said = f"{names[0]!r} alone tells the label in {least} of the rows: is it known before the label is?"
+    else:
+        shown = listed([repr(name) for name in names], 3)
+        said = f"each of {shown} alone tells the label in {least} of the rows or more: are they known before it is?"
+    return [f"{said} If not: other_columns={as_option(names)}"]
+
+
+def _codes(column: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A number for each different value; blank is one."""
+    if isinstance(column, np.ndarray):
+        return np.unique(column[rows], return_inverse=True)[1]
+    codes: NDArray[np.int64] = column.iloc[rows].factorize(use_na_sentinel=False)[0]
+    return codes
+
+
+def _told(codes: NDArray[np.int64], labels: NDArray[np.int64], rows_per_value: int, wrong: float) -> float:
+    """The share of the rows that have the commonest label of their value; 0 where that is not nearly all, where values
+    are many, or where one label is nearly everywhere."""
+    rows, values = len(codes), int(codes.max()) + 1
+    if values * rows_per_value > rows:
+        return 0.0
+    pairs, times = np.unique(codes * (int(labels.max()) + 1) + labels, return_counts=True)
+    most = np.zeros(values, np.int64)
+    np.maximum.at(most, pairs // (int(labels.max()) + 1), times)
+    left, by_commonest = rows - int(most.sum()), rows - int(np.bincount(labels).max())
+    return 1 - left / rows if left <= wrong * rows and 10 * left <= by_commonest and by_commonest else 0.0
