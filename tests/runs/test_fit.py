@@ -470,3 +470,9 @@ def test_kinds_of_a_label_may_have_folders_of_their_own() -> None:
 def test_a_column_y_is_the_label_unless_it_is_a_place_or_a_measure(table: str, label: str) -> None:
     Path("t.csv").write_text(table)
     assert guess_source("t.csv").source["labels_key"] == label
+
+
+def test_one_column_of_labels_may_be_a_text() -> None:
+    leaves(60).to_csv("t.csv", index=False)
+    runs.fit("t.csv", "run", labels="shore", overrides=["epochs=1"])
+    assert runs.Run("run").facts["vocabulary"] == ["north", "south"]
