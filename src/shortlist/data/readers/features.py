@@ -73,7 +73,8 @@ def read_features(
     text (.svm, .svmlight, .libsvm; .txt as in the extreme classification repository, XMC).
 
     In a table a key is a column (in parquet and JSON lines perhaps of lists) or stands for all columns ``KEY_*``; the
-    labels are then called what follows ``KEY_``. Where there are no columns ``X_*``, the features are all columns of
+    labels are then called what follows ``KEY_``. Of an object in JSON lines or parquet each field is a column, such as
+    ``size.width``. Where there are no columns ``X_*``, the features are all columns of
     numbers that have a name and no other use.
 
     Labels are read as they come, by the same rules from every table and array:
