@@ -437,7 +437,7 @@ def test_options_of_the_objective_that_fit_chooses_may_be_given() -> None:
 @pytest.mark.parametrize(
     ("folders", "said"),
     [
-        (("train/cat", "train/dog", "test/cat", "test/dog"), r"'cat', 'dog' in 'test', 'train'. Give all/train data.test="),
+        (("train/cat", "train/dog", "test/cat", "test/dog"), r"in 'test', 'train'. Give all/train data.test=all/test"),
         (("Train/cat", "val/cat"), "Give all/Train data.calibration=all/val"),
         (("a/cat", "a/dog", "b/cat", "b/dog"), "Give all/a, or move"),
     ],

@@ -247,7 +247,7 @@ def test_a_first_line_that_looks_like_a_row_is_refused(tmp_path: Path, row: str)
     names = [f"c{place}" for place in range(row.count(","))]
     names.insert(0 if row[0] == "a" else len(names), "y")
     file = text(tmp_path / "table.csv", f"{row}\n{row}\n{row}\n")
-    with pytest.raises(ValueError, match="looks like a row: .*: is it missing[?] Then give column_names"):
+    with pytest.raises(ValueError, match=r"looks like a row: .*: is it missing[?] Then give column_names"):
         read_features(file, labels_key=names[-1])
     assert len(read_features(file, column_names=names)) == 3
 

@@ -319,7 +319,9 @@ def _labels(
     try:
         if columns is not None:
             file.check_columns(columns)
-            return blanks_are_unknown(columns_as_numbers(file.table, columns, coding, file.path, findings), coding, None)
+            return blanks_are_unknown(
+                columns_as_numbers(file.table, columns, coding, file.path, findings), coding, None
+            )
         if key in file.keys:
             return blanks_are_unknown(column_of_labels(file.table, key), coding, vocabulary)
     except ShortlistError as error:
