@@ -223,9 +223,10 @@ def test_texts_of_digits_with_a_zero_before_and_categories_are_names(zips: Any) 
 
 def test_a_column_of_numbers_stays_one_where_new_cells_have_a_zero_before() -> None:
     prepared = Preprocessor.fit(pd.DataFrame({"size": [1.0, 5, 9]}))
-    assert prepared.transform(pd.DataFrame({"size": ["05", "09"]})).tolist() == prepared.transform(
-        pd.DataFrame({"size": [5, 9]})
-    ).tolist()
+    assert (
+        prepared.transform(pd.DataFrame({"size": ["05", "09"]})).tolist()
+        == prepared.transform(pd.DataFrame({"size": [5, 9]})).tolist()
+    )
 
 
 @pytest.mark.parametrize(

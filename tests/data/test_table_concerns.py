@@ -100,6 +100,8 @@ def rows(line: Any, count: int = 60) -> str:
     [
         (lambda row: f"{row % 9}%", "the column 'b' holds numbers with a sign or unit", {"other_columns": ["b"]}),
         (lambda row: f"$ {row % 9}.50", "the column 'b' holds numbers with a sign or unit", {"other_columns": ["b"]}),
+        (lambda r: f'"$1,23{r % 9}.50"', "the column 'b' holds numbers with a sign or unit", {"other_columns": ["b"]}),
+        (lambda r: f'"-$1,23{r % 9}"', "the column 'b' holds numbers with a sign or unit", {"other_columns": ["b"]}),
         (
             lambda row: f'"{row % 9},5"',
             "holds numbers with decimal commas, taken as names: give decimal=','",

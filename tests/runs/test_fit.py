@@ -480,7 +480,7 @@ def test_options_of_the_objective_that_fit_chooses_may_be_given() -> None:
 @pytest.mark.parametrize(
     ("folders", "said"),
     [
-        (("train/cat", "train/dog", "test/cat", "test/dog"), r"'cat', 'dog' in 'test', 'train'. Give all/train data.test="),
+        (("train/cat", "train/dog", "test/cat", "test/dog"), r"in 'test', 'train'. Give all/train data.test=all/test"),
         (("Train/cat", "val/cat"), "Give all/Train data.calibration=all/val"),
         (("a/cat", "a/dog", "b/cat", "b/dog"), "Give all/a, or move"),
     ],
@@ -513,3 +513,9 @@ def test_kinds_of_a_label_may_have_folders_of_their_own() -> None:
 def test_a_column_y_is_the_label_unless_it_is_a_place_or_a_measure(table: str, label: str) -> None:
     Path("t.csv").write_text(table)
     assert guess_source("t.csv").source["labels_key"] == label
+
+
+def test_one_column_of_labels_may_be_a_text() -> None:
+    leaves(60).to_csv("t.csv", index=False)
+    runs.fit("t.csv", "run", labels="shore", overrides=["epochs=1"])
+    assert runs.Run("run").facts["vocabulary"] == ["north", "south"]

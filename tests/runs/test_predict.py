@@ -235,7 +235,9 @@ def test_images_of_a_new_table_are_those_beside_it_and_not_those_of_the_same_nam
     assert labels("week2/new.csv", images="images") == ["light"]
     assert labels("other.csv", images="week2") == ["dark"]
     assert runs.evaluate("run", "week2/new.csv", metrics=["topk-accuracy@1"])["metrics"]["topk-accuracy@1"] == 1
-    with pytest.warns(ShortlistWarning, match="other.csv: the images are not beside it, and read from images, as those"):
+    with pytest.warns(
+        ShortlistWarning, match="other.csv: the images are not beside it, and read from images, as those"
+    ):
         assert labels("other.csv") == ["light"]
 
 

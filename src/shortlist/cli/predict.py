@@ -25,7 +25,11 @@ def predict(
         Path | None, typer.Option(metavar="DIR", help="Of scenes: also draw every predicted graph, as SVG.")
     ] = None,
     images: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The folder that the paths in a table of images start from. With --draw: that of the images to draw on.")
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where the images are that a table lists. With --draw: the folder of the images to draw on.",
+        ),
     ] = None,
     explain: Annotated[
         Path | None,

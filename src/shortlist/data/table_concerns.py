@@ -16,6 +16,7 @@ from shortlist.data.leaks import leak_concerns
 from shortlist.data.table_rows import TableRows
 
 _ROWS = 20  # with fewer, whole numbers differ by chance
+_WITH_THOUSANDS = "|".join(pattern.pattern for pattern in THOUSANDS.values())
 # what columns of names may look like -> how that is recognised, and what to do
 _LOOKS = {
     "numbers with commas": (
@@ -24,7 +25,7 @@ _LOOKS = {
     ),
     "numbers with decimal commas, taken as names": (DECIMAL_COMMA, "give decimal=','"),
     "numbers with a sign or unit": (
-        re.compile(rf"[^\w\s+-]?\s?({NUMBER.pattern})\s?([^\d\s.,]{{1,3}})?"),
+        re.compile(rf"[+-]?[^\w\s+-]?\s?({NUMBER.pattern}|{_WITH_THOUSANDS})\s?([^\d\s.,]{{1,3}})?"),
         "write the numbers alone, or name them in other_columns",
     ),
 }

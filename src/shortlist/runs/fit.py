@@ -33,7 +33,7 @@ def fit(
     out: PathLike | None = None,
     *,
     images: PathLike | None = None,
-    labels: Sequence[str] = (),
+    labels: str | Sequence[str] = (),
     overrides: Sequence[str] = (),
     steps: Steps | None = None,
     say: Callable[[str], None] | None = None,
@@ -59,7 +59,7 @@ def fit(
     tell = say or (lambda text: None)
     if out is not None:
         Run.check_new(out)
-    plan = Plan.of(path, images, labels, overrides, allow_import)
+    plan = Plan.of(path, images, [labels] if isinstance(labels, str) else labels, overrides, allow_import)
     for note in plan.notes:
         tell(note)
     reading = plan.reading()

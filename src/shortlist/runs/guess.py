@@ -117,12 +117,12 @@ def _check_labels(path: Path) -> None:
     parts = {_PARTS[name.lower()]: folder for name, folder in folders.items() if name.lower() in _PARTS}
     if len(parts) < len(folders) and not any(count > 1 for count in within.values()):
         return  # kinds of a label, each in a folder of its own
+    first = shlex.quote(str(parts.get("train", next(iter(folders.values())))))
     given = [f"data.{part}={as_option(str(folder))}" for part, folder in parts.items() if part != "train"]
-    first = parts.get("train", next(iter(folders.values())))
     raise ShortlistError(
-        f"{path}: its folders are no labels, these lie one level deeper: {listed([repr(name) for name in within], 5)} in "
-        f"{listed([repr(name) for name in folders], 5)}. Give {' '.join([shlex.quote(str(first)), *given])}, or move the "
-        f"images into a folder for each label"
+        f"{path}: its folders are no labels, these lie one level deeper: {listed([repr(name) for name in within], 5)} "
+        f"in {listed([repr(name) for name in folders], 5)}. Give {' '.join([first, *given])}, or move "
+        f"the images into a folder for each label"
     )
 
 

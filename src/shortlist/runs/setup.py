@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -235,12 +235,13 @@ def same_columns(source: Source, features: Sequence[str] | None) -> Source:
 def same_names(source: Source, vocabulary: Sequence[str]) -> Iterator[Source]:
     """A source of features, or of a table of images or texts, to be read in this block, that has these names of labels
     where it does not say what they are called: not every label need occur in it, and columns of labels may have another
-    order. Numbers in it are then no places among these names."""
+    order. Numbers in a table are then no places among these names; in arrays they are."""
     says = {"vocabulary", "vocabulary_key", "num_labels", "label_columns"} & source.options.keys()
     if source.reader not in ("features", "image-table", "text-table") or says:
         yield source
         return
-    with labels_by_name():
+    file = source.options.get("labels") or source.options.get("path", "")
+    with labels_by_name() if names_table(file) else nullcontext():
         yield source.model_copy(update={"vocabulary": list(vocabulary)})
 
 

@@ -247,7 +247,7 @@ def test_a_first_line_that_looks_like_a_row_is_refused(tmp_path: Path, row: str)
     names = [f"c{place}" for place in range(row.count(","))]
     names.insert(0 if row[0] == "a" else len(names), "y")
     file = text(tmp_path / "table.csv", f"{row}\n{row}\n{row}\n")
-    with pytest.raises(ValueError, match="looks like a row: .*: is it missing[?] Then give column_names"):
+    with pytest.raises(ValueError, match=r"looks like a row: .*: is it missing[?] Then give column_names"):
         read_features(file, labels_key=names[-1])
     assert len(read_features(file, column_names=names)) == 3
 
@@ -256,3 +256,9 @@ def test_a_first_line_that_looks_like_a_row_is_refused(tmp_path: Path, row: str)
 def test_numbers_may_name_columns(tmp_path: Path, header: str) -> None:
     cells = ",".join("b" if name == "y" else "2.5" for name in header.split(","))
     assert len(read_features(text(tmp_path / "table.csv", f"{header}\n{cells}\n{cells}\n"))) == 2
+
+
+@pytest.mark.parametrize("title", ["Sales report,,", ",Sales report,"])
+def test_a_title_above_the_names_of_the_columns_is_told(read: Read, title: str) -> None:
+    with pytest.raises(ShortlistError, match="of 3 names only 'Sales report' is there: if it is a title, delete all"):
+        read(f"{title}\n,,\na,b,y\n1,2,x\n")

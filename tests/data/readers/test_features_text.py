@@ -183,3 +183,14 @@ def test_name_columns_must_be_features_of_a_table_as_it_is(tmp_path: Path) -> No
         read_features(file, as_table=True, name_columns=["zap"])
     with pytest.raises(ValueError, match="name_columns goes with as_table"):
         read_features(file, name_columns=["zip"])
+
+
+def test_the_fields_of_an_object_are_columns(tmp_path: Path) -> None:
+    file = text(tmp_path / "t.jsonl", '{"y": "a", "box": {"w": 1.5, "in": {"h": 2}}}\n{"y": "b", "box": null}\n')
+    rows = read_features(file, as_table=True).inputs.frame
+    assert rows.to_dict("list")["box.w"][0] == 1.5
+    assert (list(rows), int(rows["box.in.h"].isna().sum())) == (["box.w", "box.in.h"], 1)
+    assert read_features(file, as_table=True, other_columns=["box.w"]).columns.features == ("box.in.h",)
+    twice = text(tmp_path / "twice.jsonl", '{"y": "a", "box": {"w": 1.5}, "box.w": 2}\n')
+    with pytest.raises(DataError, match=r"several columns are called 'box\.w'"):
+        read_features(twice)

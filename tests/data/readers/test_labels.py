@@ -20,7 +20,9 @@ Read = Callable[..., Dataset]
 
 def csv_of(columns: dict[str, list[Any]]) -> str:
     rows = zip(*columns.values(), strict=True)
-    quoted = (",".join('"' + str("" if cell is None else cell).replace('"', '""') + '"' for cell in row) for row in rows)
+    quoted = (
+        ",".join('"' + str("" if cell is None else cell).replace('"', '""') + '"' for cell in row) for row in rows
+    )
     return "\n".join([",".join(columns), *quoted]) + "\n"
 
 

@@ -219,7 +219,7 @@ class TextColumns:
 
     def _are_codes(self, name: str, found: NDArray[np.float64]) -> bool:
         """As `shortlist.data.cells.are_codes` says of the cells, whose numbers these are."""
-        if bool((found % 1 > 0).any()):  # found in no time
+        if bool((np.floor(found) < found).any()):  # found in no time
             return False
         cells = self._cells(name)
         return _any(cells, r"^0\d") and not _any(cells, r"\D")

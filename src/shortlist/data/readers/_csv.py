@@ -164,6 +164,14 @@ def _is_header(path: Path, header: list[str], mark: str, hint: str, findings: Fi
             blank = not file.read(1 << 20).strip()
         findings.add(path, "the file is empty" if blank else "the first line must name the columns, and is blank")
         return False
+    named = [name for name in header if name]
+    if len(header) > 2 and len(named) == 1:
+        findings.add(
+            path,
+            f"the first line must name the columns, and of {len(header)} names only {named[0]!r} is there: if it is a "
+            f"title, delete all lines above the names",
+        )
+        return False
     if len(header) > 1 and all(map(is_number, header)):
         findings.add(path, f"the first line must name the columns, and holds only numbers: {_NO_HEADER}")
         return False

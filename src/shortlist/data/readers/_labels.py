@@ -114,7 +114,9 @@ def _labels_of(written: Any, given: Given, file: PathLike, findings: Findings) -
         if found is None or not blank:
             return found
         is_one = "is blank: an example" if blank == 1 else "are blank: examples"
-        note = f"{blank} of {len(cells)} lists {is_one} without labels; give unknown_names='[\"\"]' if these are unknown"
+        note = (
+            f"{blank} of {len(cells)} lists {is_one} without labels; give unknown_names='[\"\"]' if these are unknown"
+        )
         return replace(found, notes=(*found.notes, note))
     if given.separator is not None:
         # a column of single numbers: every example has one label

@@ -119,7 +119,9 @@ class ArrayFile:
         absent = [name for name in names if name not in columns]
         if absent:
             there = f"the features are {listed([repr(name) for name in columns])}"
-            raise ShortlistError(f"name_columns: there is no feature {listed([repr(name) for name in absent])}: {there}")
+            raise ShortlistError(
+                f"name_columns: there is no feature {listed([repr(name) for name in absent])}: {there}"
+            )
         assert self.table is not None
         pandas, table = require("pandas"), self.table
 

@@ -73,7 +73,8 @@ def read_features(
     text (.svm, .svmlight, .libsvm; .txt as in the extreme classification repository, XMC).
 
     In a table a key is a column (in parquet and JSON lines perhaps of lists) or stands for all columns ``KEY_*``; the
-    labels are then called what follows ``KEY_``. Where there are no columns ``X_*``, the features are all columns of
+    labels are then called what follows ``KEY_``. Of an object in JSON lines or parquet each field is a column, such as
+    ``size.width``. Where there are no columns ``X_*``, the features are all columns of
     numbers that have a name and no other use.
 
     Labels are read as they come, by the same rules from every table and array:
@@ -318,7 +319,9 @@ def _labels(
     try:
         if columns is not None:
             file.check_columns(columns)
-            return blanks_are_unknown(columns_as_numbers(file.table, columns, coding, file.path, findings), coding, None)
+            return blanks_are_unknown(
+                columns_as_numbers(file.table, columns, coding, file.path, findings), coding, None
+            )
         if key in file.keys:
             return blanks_are_unknown(column_of_labels(file.table, key), coding, vocabulary)
     except ShortlistError as error:

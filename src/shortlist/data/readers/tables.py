@@ -83,7 +83,7 @@ def open_table(
             if table is None:
                 table = parquet_table(file) if _kind(file) == ".parquet" else _json_table(file)
             if table.num_rows:
-                return TypedColumns(table)
+                return TypedColumns(_flat(table))
             findings.add(file, f"no rows: the file only names the columns {', '.join(map(repr, table.column_names))}")
         except ShortlistError as error:
             findings.add(file, f"cannot be read: {error}")
@@ -129,9 +129,22 @@ def parquet_table(path: Path) -> Any:
 def checked_parquet(table: Any) -> Any:
     """A table that parquet held, once its texts are texts and its columns have names of their own."""
     table.validate(full=True)  # finds bytes that are no text
+    _check_names(table)
+    return table
+
+
+def _check_names(table: Any) -> None:
     twice = [name for name, count in Counter(table.column_names).items() if count > 1]
     if twice:
         raise ShortlistError(f"several columns are called {twice[0]!r}")
+
+
+def _flat(table: Any) -> Any:
+    """A table in which the fields of an object, ``{"size": {"width": 2}}``, are columns of their own: size.width."""
+    is_object = require("pyarrow.types").is_struct
+    while any(map(is_object, table.schema.types)):
+        table = table.flatten()
+    _check_names(table)
     return table
 
 
