@@ -102,7 +102,8 @@ def _text(
     if scale in recipe.differences:
         parts.append(f"**Not as in the paper:** {recipe.differences[scale]}")
     for table in recipe.tables:
-        parts += [f"## {table.title}", *_shown(table, results)]
+        if any(shown := _shown(table, results)):  # not so where a table is of another scale
+            parts += [f"## {table.title}", *shown]
     for drawing in drawings:
         parts += [f"![{drawing.caption}]({figure_name(recipe, drawing)})", f"*{drawing.caption}*"]
     parts.append(protocol_text(recipe, scale))

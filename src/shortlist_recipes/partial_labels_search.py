@@ -29,8 +29,8 @@ def best_setting(data: str, missing: float, objective: str) -> tuple[float, Sett
         print(f"{data} {missing} {objective}: {100 * found:.2f} {setting}", flush=True)
         return found
 
-    begin = BEGINS_WITH.get(objective, {})
-    plain = [(tried((optimizer, begin)), (optimizer, begin)) for optimizer in OPTIMIZERS]
+    begin = BEGINS_WITH[data].get(objective, {})
+    plain = [(tried((optimizer, begin)), (optimizer, begin)) for optimizer in OPTIMIZERS[data]]
     optimizer = max(plain, key=lambda pair: pair[0])[1][0]
     own = [(optimizer, begin | options) for options in OWN_OPTIONS.get(objective, ())]
     return max([*plain, *((tried(setting), setting) for setting in own)], key=lambda pair: pair[0])
