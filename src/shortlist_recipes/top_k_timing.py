@@ -303,7 +303,7 @@ RECIPE = Recipe(
     needs={scale: {LOGITS: "the scores of a classifier on the CIFAR-100 test images"} for scale in ("cpu", "paper")},
     differences={
         "smoke": "Tiny sizes and two passes: this only shows that everything runs.",
-        "cpu": "On one core of a processor instead of a GPU. The published algorithms are written from their papers "
+        "cpu": "On a processor instead of a GPU. The published algorithms are written from their papers "
         "(shortlist_recipes/published), the peers difftopk and pytopk are from PyPI; peers and bracketing are "
         "measured up to 10,000 labels. Scores for the stability test are a linear classifier's on 128 test images of "
         "CIFAR-100. Times also depend on what else the machine does meanwhile: trust the ratio to cross-entropy, which "
