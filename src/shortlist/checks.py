@@ -217,10 +217,9 @@ def check_indices(scores: Tensor, target: Tensor, *, wait: bool = False) -> Tens
     if not values_visible(target):
         return unknown_as_minus_1(wide)
     if not wait and device_flags.waits(target):
-        wide = unknown_as_minus_1(wide)
-        bad = wide.clamp(-1, n - 1) != wide
-        device_flags.note(bad, device_flags.TARGET)
-        return wide.masked_fill_(bad, -1)
+        held = wide.clamp(-1, n - 1)  # also -100
+        device_flags.note((held != wide) & (wide != IGNORE_INDEX), device_flags.TARGET)
+        return held
     if target.numel() and (int(wide.min()) < -1 or int(wide.max()) >= n):
         wide = unknown_as_minus_1(wide)
         bad = (wide < -1) | (wide >= n)

@@ -5,7 +5,8 @@ wait for all the work before it, in every step. There, a wrong value sets a flag
 finds the flag set raises, naming the loss, its call and the place. `check` waits and raises what there is. With
 ``SHORTLIST_CHECKS=1`` in the environment every call waits and raises its own error.
 
-The flag is one int64 per device: the smallest of (call, what, position), packed; nothing wrong: the largest number.
+The flag is one int64 per device: 0 where nothing is wrong, else the smallest of (call, what, position), packed, less
+2^63: below 0, so that the smallest of all is the first.
 """
 
 import os
@@ -18,7 +19,8 @@ from torch import Tensor
 
 from shortlist.errors import ShortlistError
 
-NOTHING = 2**63 - 1
+NOTHING = 0
+_BELOW = 2**63  # every place that is noted is so far below what was packed
 _POSITIONS = 40  # bits of a flat position
 _KINDS = 3
 _CALLS = 63 - _POSITIONS - _KINDS
@@ -75,6 +77,7 @@ class _Device:
             raise ShortlistError(self.told(found))
 
     def told(self, found: int) -> str:
+        found += _BELOW
         position = found & ((1 << _POSITIONS) - 1)
         kind = (found >> _POSITIONS) & ((1 << _KINDS) - 1)
         call = found >> (_POSITIONS + _KINDS)
@@ -123,7 +126,7 @@ def flag(device: torch.device, kind: int = TARGET) -> tuple[Tensor, int]:
     """What a kernel does ``atomic_min`` with: the flag, and the number that a position is added to."""
     here = _devices[device]
     call = max(1, here.number % (1 << _CALLS))
-    return here.flag, (call << (_POSITIONS + _KINDS)) + (kind << _POSITIONS)
+    return here.flag, (call << (_POSITIONS + _KINDS)) + (kind << _POSITIONS) - _BELOW
 
 
 def note(bad: Tensor, kind: int) -> None:
@@ -132,4 +135,4 @@ def note(bad: Tensor, kind: int) -> None:
         return
     here, base = flag(bad.device, kind)
     found, first = bad.detach().contiguous().view(torch.uint8).flatten().max(0)
-    torch.minimum(here, torch.where(found.view(torch.bool), first.add_(base), here), out=here)
+    torch.minimum(here, first.add_(found, alpha=base), out=here)
