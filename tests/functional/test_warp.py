@@ -96,3 +96,14 @@ def test_a_sample_is_the_same_with_every_kernel(rows: int, labels: int, share: f
         assert results[0] > 0
         tolerance = 1e-6 if values.dtype == torch.float32 else 1e-12
         torch.testing.assert_close(results[-1], results[0], rtol=tolerance, atol=0)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_nan_stays_in_its_row_where_weights_are_learned(exact: bool, path: str) -> None:
+    scores, target = some_scores(3, 7), PRESENT.expand(3, 7)
+    scores[1, 2] = torch.nan
+    weight = torch.ones(3, dtype=torch.float64, requires_grad=True)  # the twin's part
+    losses, gradient = value_and_gradient(
+        F.warp_loss, scores, target, exact=exact, sample_weight=weight, reduction="none"
+    )
+    assert losses.isnan().tolist() == gradient.isnan().all(-1).tolist() == [False, True, False]

@@ -27,6 +27,7 @@ from shortlist.checks import (
 from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
+from shortlist.functional._frame import bounded
 from shortlist.functional._native import Native, Traced, apply_eager, can_be_lean, eager, is_plain
 from shortlist.functional._targets import Counted, Reader
 from shortlist.functional.reduction import NotedMean, reduce_over_processes, spread_nan
@@ -377,6 +378,21 @@ class _Drawn(_Call):
 
     __slots__ = ()
     gives_away: ClassVar[bool] = False
+
+
+def piecewise_linear(
+    kernel: ops.Kernel | None, lean: Callable[..., tuple[Tensor, Tensor, Tensor]], read: Reader, **more: Any
+) -> RowLoss:
+    """A loss whose gradient has no slope of its own: ``lean`` says all that there is to say, and makes the twin."""
+
+    def twin(scores: Tensor, target: Tensor, *args: Any) -> tuple[Tensor, Tensor]:
+        losses, observed, gradient = lean(scores.detach(), target, *args)
+        x = bounded(scores)
+        nothing = torch.where(gradient != 0, gradient * (x - x.detach()), 0.0).sum(-1)  # but its slope is the gradient
+        return losses + nothing, observed
+
+    twin.__name__ = lean.__name__.replace("_lean", "_twin")
+    return RowLoss(kernel, twin, read, linear=True, lean=lean, **more)
 
 
 def _share(

@@ -1,7 +1,6 @@
 """The noise-smoothed top-k hinge loss, balanced and for imbalanced classes."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist import device_flags
@@ -20,8 +19,8 @@ from shortlist.checks import (
 )
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import finite, huge, wide
-from shortlist.functional._row_loss import RowLoss
+from shortlist.functional._frame import huge, wide
+from shortlist.functional._row_loss import piecewise_linear
 from shortlist.kernels import native_serves, ops
 
 _MOST_DRAWS = 1_000_000
@@ -65,31 +64,6 @@ def _draws(
     return values, labels
 
 
-def _noised_topk_twin(
-    scores: Tensor,
-    target: Tensor,
-    margins: Tensor | None,
-    k: int,
-    epsilon: float,
-    n_samples: int,
-    scale: float,
-    generator: torch.Generator | None,
-) -> tuple[Tensor, Tensor]:
-    """Losses of all rows, and which have a label; ``margins``: one per class, or None for 1."""
-    observed, label = target >= 0, target.clamp(min=0)
-    scores = _without_ignored(scores, ~observed)
-    own = finite(scores.gather(-1, label.unsqueeze(-1)).squeeze(-1))
-    values, labels = _draws(scores, k + 1, epsilon, n_samples, generator)
-    few = values == float("-inf")
-    there = wide(torch.where(few, 0.0, finite(scores.gather(-1, labels))))
-    drawn = wide(torch.where(few, 0.0, values.clamp(min=-huge(scores))))
-    # in float64: a sum of huge scores is no infinity. The gradient is the mean indicator of where the k-th stands
-    kth = (there + (drawn - there).detach()).mean(-1).to(scores.dtype)
-    margin = 1.0 if margins is None else margins[label]
-    losses = F.relu(scale * (margin + (kth - own)))
-    return torch.where(few[..., 0], 0.0, losses), observed  # fewer than k + 1 labels: always among them
-
-
 def _noised_topk_lean(
     scores: Tensor,
     target: Tensor,
@@ -100,19 +74,22 @@ def _noised_topk_lean(
     scale: float,
     generator: torch.Generator | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The same, with the gradient: each draw gives an equal share of it to the label that it has found."""
+    """Losses of all rows, which have a label, and the gradient: each draw gives an equal share of it to the label that
+    it has found. ``margins``: one per class, or None for 1."""
     label, ignored = target.clamp(min=0).unsqueeze(-1), target < 0
     held = _without_ignored(scores, ignored)
-    own, is_nan = held.gather(-1, label).clamp_(max=huge(scores)), held.amax(-1, keepdim=True).isnan()
+    own, is_nan = held.gather(-1, label).clamp(max=huge(scores)), held.amax(-1, keepdim=True).isnan()
     values, labels = _draws(held, k + 1, epsilon, n_samples, generator)
     del held
-    out = (values[:, :1] == float("-inf")) | ignored.unsqueeze(-1)
-    kth = wide(values.clamp_(min=-huge(scores))).mean(-1, keepdim=True).to(scores.dtype)
-    z = (kth - own).add_(1.0 if margins is None else margins[label]).masked_fill_(out, 0.0).clamp_(min=0)
+    out = (values[:, :1] == float("-inf")) | ignored.unsqueeze(-1)  # fewer than k + 1 labels: always among them
+    # in float64: a sum of huge scores is no infinity
+    kth = wide(values.clamp(min=-huge(scores))).mean(-1, keepdim=True).to(scores.dtype)
+    z = (kth - own + (1.0 if margins is None else margins[label])).masked_fill_(out, 0.0).clamp(min=0)
     slope = z.sign()
     if scale != 1:
         z, slope = z.mul_(scale), slope.mul_(scale)
-    gradient = torch.zeros_like(scores).scatter_add_(-1, labels, (slope / labels.shape[-1]).expand(labels.shape))
+    gradient = slope.new_zeros(scores.shape)
+    gradient.scatter_add_(-1, labels, (slope / labels.shape[-1]).expand(labels.shape))
     gradient.scatter_add_(-1, label, slope.neg_()).masked_fill_(is_nan, torch.nan)
     return z.masked_fill_(is_nan, torch.nan).squeeze(-1), ~ignored, gradient
 
@@ -124,9 +101,7 @@ def _without_ignored(scores: Tensor, ignored: Tensor) -> Tensor:
     return scores.masked_fill(ignored.unsqueeze(-1), 0.0)
 
 
-_LOSS = RowLoss(
-    None, _noised_topk_twin, _targets.indices, linear=True, per_label=True, lean=_noised_topk_lean, by_chance=True
-)
+_LOSS = piecewise_linear(None, _noised_topk_lean, _targets.indices, per_label=True, by_chance=True)
 
 
 def noised_topk_loss(

@@ -6,46 +6,30 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist import device_flags
-from shortlist.checks import LARGEST, check_not_negative, check_number, values_visible
+from shortlist.checks import LARGEST, check_not_negative, check_number
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge, wide
-from shortlist.functional._row_loss import RowLoss
-from shortlist.functional.reduction import spread_nan
-from shortlist.functional.warp import AbsentScores, Ordered, centred, harmonic_numbers, ranked_pairs
+from shortlist.functional._frame import huge, wide
+from shortlist.functional._row_loss import piecewise_linear
+from shortlist.functional.warp import Ordered, centred, ranked_pairs
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
 
 
-def _rml_twin(scores: Tensor, target: Tensor, ramp: float, label_weight: float) -> tuple[Tensor, Tensor]:
-    """Losses of all rows, the ranked pairs and the ramp of each known label's signed score; whether one is present."""
-    present, absent = target == 1, target == 0
-    x = wide(bounded(scores))
-    near = _gathered(centred(scores, ~(present | absent)), present | absent, 3.0 - ramp)
-    ordered = AbsentScores(near, absent)
-    rank = ordered.count_above(near - 1.0)
-    flat = ordered.count_above(near - ramp).to(x.dtype)  # pairs with s_p - s_n < ramp cost 1 - ramp, whatever s is
-    sloped = (rank - flat) * (1.0 - near) + ordered.sum_of_largest(rank) - ordered.sum_of_largest(flat.long())
-    weight = harmonic_numbers(scores.shape[-1], x)[rank] / rank.clamp(min=1)
-    pairs = torch.where(present, weight * (sloped + flat * (1.0 - ramp)), 0.0)
-    signed = torch.where(present, x, -x)
-    labels = torch.where(present | absent, 1.0 - signed.clamp(ramp, 1.0), 0.0)
-    rows, observed = (pairs + label_weight * labels).sum(-1).to(scores.dtype), present.any(-1)
-    return spread_nan(rows, torch.where(target == -1, 0.0, scores), observed), observed
-
-
 def _rml_lean(scores: Tensor, target: Tensor, ramp: float, label_weight: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The same, with the gradient."""
+    """Losses of all rows, the ranked pairs and the ramp of each known label's signed score; whether one is present; and
+    the gradient."""
     unknown, far = target < 0, 3.0 - ramp
     ordered = Ordered(centred(scores, unknown).masked_fill_(unknown, 0.0), target)
     x = ordered.x
-    moved = F.pad(x.diff().clamp_(max=far).cumsum_(-1), (1, 0))  # as `_gathered` has it
+    # moved together: distances below ``far`` stay, larger ones become ``far``. No pair on the ramp's slope is further
+    # apart than that, and sums of moderate numbers cancel without loss
+    moved = F.pad(x.diff().clamp(max=far).cumsum(-1), (1, 0))
     spread = (x[:, :1] < -1e6 * far) | (x[:, -1:] > 1e6 * far)
     ordered.x = torch.where(spread, moved, x)
     del x
     losses, gradient = ranked_pairs(ordered, ramp, moved)
     del moved
-    y = wide(scores.gather(-1, ordered.order)).clamp_(-huge(scores), huge(scores))
+    y = wide(scores.gather(-1, ordered.order)).clamp(-huge(scores), huge(scores))
     signed = torch.where(ordered.present, y, torch.where(ordered.absent, -y, torch.inf))
     held = signed.clamp(ramp, 1.0)
     inside = (held == signed) & ordered.present.any(-1, keepdim=True)
@@ -54,24 +38,7 @@ def _rml_lean(scores: Tensor, target: Tensor, ramp: float, label_weight: float) 
     return ordered.finished(losses, gradient, scores)
 
 
-_LOSS = RowLoss(
-    ops.rml, _rml_twin, _targets.label_matrix, linear=True, spreads_nan=False, lean=_rml_lean, lean_at_once=1 << 18
-)
-
-
-def _gathered(x: Tensor, known: Tensor, far: float) -> Tensor:
-    """Rows whose scores lie far apart, moved together: distances below ``far`` stay, larger ones become ``far``.
-
-    No pair on the ramp's slope is further apart than that, and sums of moderate numbers cancel without loss.
-    """
-    held = x.detach().masked_fill(~known, 0.0)
-    spread = (held.abs() > 1e6 * far).any(-1, keepdim=True)
-    if values_visible(spread) and not device_flags.waits(spread) and not bool(spread.any()):
-        return x
-    values, order = held.sort(-1)
-    steps = values.diff(dim=-1).clamp(max=far)
-    moved = torch.zeros_like(x).scatter(-1, order, torch.cat([torch.zeros_like(x[..., :1]), steps.cumsum(-1)], -1))
-    return torch.where(spread, moved + (x - x.detach()), x)
+_LOSS = piecewise_linear(ops.rml, _rml_lean, _targets.label_matrix, spreads_nan=False, lean_at_once=1 << 18)
 
 
 def rml_loss(

@@ -4,11 +4,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_reduction, check_scores
+from shortlist.checks import check_reduction, check_scores, transforms_active
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge, wide
-from shortlist.functional._row_loss import RowLoss
-from shortlist.functional.reduction import spread_nan
+from shortlist.functional._frame import huge, wide
+from shortlist.functional._row_loss import piecewise_linear
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
 
@@ -22,39 +21,16 @@ def harmonic_numbers(n: int, like: Tensor) -> Tensor:
 def centred(scores: Tensor, unknown: Tensor) -> Tensor:
     """Scores less the row's known one of least magnitude, in float64: an offset costs no digits, no sum overflows."""
     most = min(huge(scores), 1e300)
-    x = bounded(wide(scores), most).masked_fill(unknown, 2 * most)
-    held = x.detach()
-    least = held.abs().amin(-1, keepdim=True)
-    return x - torch.where((held == least).any(-1, keepdim=True), least, -least)
-
-
-class AbsentScores:
-    """The absent labels' scores of each row, largest first: counts and sums over "all above a bar" by bisection.
-
-    One sort instead of all pairs: memory and time grow with the labels, not with their square.
-    """
-
-    def __init__(self, scores: Tensor, absent: Tensor) -> None:
-        # ascending order of the negated scores; labels that are not absent come last, at +inf
-        self.negated = (-scores).masked_fill(~absent, float("inf")).sort(-1).values
-        ordered = (-self.negated).masked_fill(self.negated.isinf(), 0.0)
-        self.ordered = ordered
-        self.running = torch.cat([torch.zeros_like(ordered[..., :1]), ordered.cumsum(-1)], -1)
-
-    def count_above(self, bar: Tensor) -> Tensor:
-        """How many absent scores are strictly above each bar."""
-        return torch.searchsorted(self.negated.detach().contiguous(), -bar.detach().contiguous())
-
-    def sum_of_largest(self, count: Tensor) -> Tensor:
-        return self.running.gather(-1, count)
-
-    def nth_largest(self, position: Tensor) -> Tensor:
-        return self.ordered.gather(-1, position)
+    x = wide(scores).clamp(-most, most).masked_fill(unknown, 2 * most)
+    least = x.abs().amin(-1, keepdim=True)
+    return x - torch.where((x == least).any(-1, keepdim=True), least, -least)
 
 
 class Ordered:
-    """The same for gradients in closed form: all labels of each row, the lowest first, and how many absent ones there
-    are among the first i."""
+    """All labels of each row, the lowest first, and how many absent ones there are among the first i.
+
+    One sort instead of all pairs: memory and time grow with the labels, not with their square.
+    """
 
     def __init__(self, x: Tensor, target: Tensor) -> None:
         self.x, self.order = x.sort(-1)
@@ -71,7 +47,8 @@ class Ordered:
         """Losses, whether each row has a present label, and the gradient in the places of the labels."""
         observed = self.present.any(-1)
         losses = losses.to(scores.dtype).masked_fill_(~observed, 0.0)
-        gradient = torch.empty_like(scores).scatter_(-1, self.order, gradient.to(scores.dtype))
+        gradient = gradient.to(scores.dtype)
+        gradient = gradient.scatter(-1, self.order, gradient)
         return losses, observed, gradient.masked_fill_(losses.isnan().unsqueeze(-1), torch.nan)
 
 
@@ -81,7 +58,7 @@ def ranked_pairs(ordered: Ordered, ramp: float | None, x: Tensor) -> tuple[Tenso
     rank_table = harmonic_numbers(x.shape[-1], x)
     start, rank = ordered.above(ordered.x - 1.0)
     each = rank_table[rank].div_(rank.clamp(min=1)).mul_(ordered.present)
-    push = x.new_zeros(len(x), x.shape[-1] + 1).scatter_add_(-1, start, each)  # on all absent labels from there on
+    push = each.new_zeros(len(x), x.shape[-1] + 1).scatter_add_(-1, start, each)  # on all absent labels from there on
     del start
     hopeless = None
     if ramp is not None:  # no longer from where pairs cost 1 - ramp, whatever the scores are
@@ -90,19 +67,10 @@ def ranked_pairs(ordered: Ordered, ramp: float | None, x: Tensor) -> tuple[Tenso
         del start
         rank, hopeless = rank - flat, (each * flat).sum(-1).mul_(1.0 - ramp)
     pull = each.mul_(rank)
-    gradient = push.cumsum_(-1)[:, :-1].mul_(ordered.absent).sub_(pull)
+    summed = push.cumsum(-1) if transforms_active() else push.cumsum_(-1)  # vmap has no rule for it in place
+    gradient = summed[:, :-1].mul_(ordered.absent).sub_(pull)
     losses = torch.linalg.vecdot(gradient, x) + pull.sum(-1)
     return losses if hopeless is None else losses.add_(hopeless), gradient
-
-
-def _exact_rows(scores: Tensor, present: Tensor, absent: Tensor) -> Tensor:
-    """sum over p of L(r)/r * (the sum of the r violators' hinges 1 - s_p + s_n)."""
-    x = centred(scores, ~(present | absent))
-    ordered = AbsentScores(x, absent)
-    rank = ordered.count_above(x - 1.0)
-    hinges = rank * (1.0 - x) + ordered.sum_of_largest(rank)
-    weight = harmonic_numbers(scores.shape[-1], x)[rank] / rank.clamp(min=1)
-    return torch.where(present, weight * hinges, 0.0).sum(-1).to(scores.dtype)
 
 
 def _uniform(seeds: Tensor, labels: Tensor) -> Tensor:
@@ -122,21 +90,6 @@ def _uniform(seeds: Tensor, labels: Tensor) -> Tensor:
     return wide(z).mul_(2.0**-53)
 
 
-def _sampled_rows(scores: Tensor, present: Tensor, absent: Tensor, seeds: Tensor) -> Tensor:
-    """One draw of the sampled loss.
-
-    Drawing absent labels with replacement until one violates the margin takes a geometric number of draws, and the
-    violator found is uniform among the violators: both are drawn directly, given the exact number of violators.
-    """
-    x = centred(scores, ~(present | absent))
-    ordered = AbsentScores(x, absent)
-    violators = ordered.count_above(x - 1.0)
-    labels = torch.arange(scores.shape[-1], device=x.device)
-    weight, pick = _drawn(violators, absent.sum(-1, keepdim=True), present, _uniform(seeds, labels))
-    hinges = 1.0 - x + ordered.nth_largest(pick)
-    return torch.where(weight > 0, weight * hinges, 0.0).sum(-1).to(scores.dtype)
-
-
 def _drawn(violators: Tensor, candidates: Tensor, present: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     """The weight of the rank that was drawn, 0 where no violator was found; which of the violators that is."""
     chance = violators / candidates.clamp(min=1).to(uniform.dtype)
@@ -148,8 +101,12 @@ def _drawn(violators: Tensor, candidates: Tensor, present: Tensor, uniform: Tens
     return weight, torch.minimum((uniform[1] * violators).long(), violators - 1).clamp_(min=0)
 
 
-def _sampled_lean(ordered: Ordered, seeds: Tensor) -> tuple[Tensor, Tensor]:
-    """Losses and the gradient in the order of the labels."""
+def _sampled_pairs(ordered: Ordered, seeds: Tensor) -> tuple[Tensor, Tensor]:
+    """One draw of the sampled loss, and its gradient in the order of the labels.
+
+    Drawing absent labels with replacement until one violates the margin takes a geometric number of draws, and the
+    violator found is uniform among the violators: both are drawn directly, given the exact number of violators.
+    """
     violators, before = ordered.above(ordered.x - 1.0)[1], ordered.before
     weight, pick = _drawn(violators, before[:, -1:], ordered.present, _uniform(seeds, ordered.order))
     place = torch.searchsorted(before, (before[:, -1:] - pick).int()).sub_(1).clamp_(min=0)
@@ -159,28 +116,11 @@ def _sampled_lean(ordered: Ordered, seeds: Tensor) -> tuple[Tensor, Tensor]:
 
 def _warp_lean(scores: Tensor, target: Tensor, seeds: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     ordered = Ordered(centred(scores, target < 0), target)
-    result = ranked_pairs(ordered, None, ordered.x) if seeds is None else _sampled_lean(ordered, seeds)
+    result = ranked_pairs(ordered, None, ordered.x) if seeds is None else _sampled_pairs(ordered, seeds)
     return ordered.finished(*result, scores)
 
 
-def _warp_twin(scores: Tensor, target: Tensor, seeds: Tensor | None) -> tuple[Tensor, Tensor]:
-    present, absent, observed = target == 1, target == 0, (target == 1).any(-1)
-    if seeds is None:
-        rows = _exact_rows(scores, present, absent)
-    else:
-        rows = _sampled_rows(scores, present, absent, seeds)
-    return spread_nan(rows, torch.where(target == -1, 0.0, scores), observed), observed
-
-
-_LOSS = RowLoss(
-    ops.warp,
-    _warp_twin,
-    _targets.label_matrix,
-    linear=True,
-    spreads_nan=False,
-    lean=_warp_lean,
-    lean_at_once=1 << 18,
-)
+_LOSS = piecewise_linear(ops.warp, _warp_lean, _targets.label_matrix, spreads_nan=False, lean_at_once=1 << 18)
 
 
 def warp_loss(
