@@ -88,52 +88,21 @@ def split(scores: Tensor, k: int | Tensor) -> Split:
 
 
 def balance(r: Tensor, v: Tensor, gap: Tensor, steps: int) -> Tensor:
-    """Solve for delta by Halley on log(sum rest) - log(sum top) inside its bracket; (..., 1), in the type of v.
-
-    The start replaces the rest's sum by x m1/(1 + x m2/m1), its first two moments.
-    """
+    """Solve for delta by Newton on log(sum rest) - log(sum top) inside its bracket; (..., 1), in the type of v."""
     half, tiny = gap / 2, torch.finfo(r.dtype).tiny
-    low = -half - math.log(r.shape[-1])
-    high = half + math.log(v.shape[-1])
-    first = r.sum(-1, keepdim=True).to(v.dtype).clamp(min=tiny)
-    spread = _dot(r, r, v) / first
-    delta = start = torch.clamp(0.5 * (v.sum(-1, keepdim=True) / first).log(), low, high)
-    for step in range(-2, steps):
-        x = (delta - half).exp()
-        leaving = v * (-delta - half).exp()
-        out = _Sums.of(leaving / (1 + leaving), v, tiny)
-        if step < 0:
-            rise = 1 / (1 + x * spread)
-            f = (x * first * rise / out.one).log()
-            delta = delta - f / (rise + out.slope)
-        else:
-            entering = r * x.to(r.dtype)
-            into = _Sums.of(entering / (1 + entering), v, tiny)
-            newton = -(into.one / out.one).log() / (into.slope + out.slope)
-            curved = 1 + newton * (into.bend - out.bend) / (2 * (into.slope + out.slope))
-            delta = delta + torch.where(curved > 0.5, newton / curved, newton)
-        delta = torch.clamp(delta, low, high)
+    low, high = -half - math.log(r.shape[-1]), half + math.log(v.shape[-1])
+
+    def total(q: Tensor) -> Tensor:
+        return q.sum(-1, keepdim=True).to(v.dtype).clamp(min=tiny)
+
+    delta = start = torch.clamp(0.5 * (total(v) / total(r)).log(), low, high)
+    for _ in range(steps):
+        entering, leaving = r * (delta - half).exp().to(r.dtype), v * (-delta - half).exp()
+        entering, leaving = entering / (1 + entering), leaving / (1 + leaving)
+        into, out = total(entering), total(leaving)
+        slope = 2 - total(entering * entering) / into - total(leaving * leaving) / out
+        delta = torch.clamp(delta - (into / out).log() / slope, low, high)
     return torch.where(gap > 100, start, delta)  # so far apart that no denominator differs from 1
-
-
-class _Sums(NamedTuple):
-    """sum q of shares q = a t/(1 + a t), and the first and second logarithmic derivatives of it by log t."""
-
-    one: Tensor
-    slope: Tensor
-    bend: Tensor
-
-    @staticmethod
-    def of(q: Tensor, like: Tensor, tiny: float) -> "_Sums":
-        one = q.sum(-1, keepdim=True).to(like.dtype).clamp(min=tiny)
-        square = q * q
-        two, three = square.sum(-1, keepdim=True).to(like.dtype), _dot(square, q, like)
-        slope = 1 - two / one
-        return _Sums(one, slope, 1 - (3 * two - 2 * three) / one - slope * slope)
-
-
-def _dot(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
-    return torch.linalg.vecdot(a, b, dim=-1).unsqueeze(-1).to(like.dtype)
 
 
 def wide(x: Tensor) -> Tensor:

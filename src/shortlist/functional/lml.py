@@ -33,7 +33,7 @@ from shortlist.functional.label_matrix import is_present
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
 
-_STEPS = 3  # of Halley, from a good start: to rounding on every row tried
+_STEPS = 5  # of Newton: 4 are to rounding on every row tried
 
 
 class _Shift(torch.autograd.Function):

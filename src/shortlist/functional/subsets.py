@@ -43,7 +43,7 @@ def swap(parts: Split, k: int, scale: float = 1.0) -> Swap:
     r = ((parts.rest - parts.low) * scale).exp()
     with torch.no_grad():
         gap = wide(parts.high - parts.low) * scale
-        delta = balance(r, v, gap, steps=0)  # the start is close enough
+        delta = balance(r, v, gap, steps=2)  # close enough
         log_tilt = (-delta - gap / 2).clamp(-60, 60)  # any tilt is exact; this one stays in range
     V, log_v = product_coefficients(v * log_tilt.exp(), k)
     R, log_r = product_coefficients(r * (-gap - log_tilt).exp().to(r.dtype), k)
