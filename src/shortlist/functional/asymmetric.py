@@ -18,36 +18,6 @@ from shortlist.labels.sparse_labels import Target
 IGNORE, NEGATIVE, SELECTIVE = range(3)  # what becomes of unknown labels; `partial_selective_loss` has all three
 
 
-def _asymmetric_entries(
-    scores: Tensor,
-    present: Tensor,
-    absent: Tensor,
-    gamma_pos: float,
-    gamma_neg: float | Tensor,
-    clip: float,
-    detach_focus: bool,
-) -> Tensor:
-    """Losses of all entries, 0 where a label is neither present nor absent; ``gamma_neg`` may differ by entry."""
-    known = present | absent
-    scores = torch.where(known, scores, 0.0)  # an ignored NaN stays ignored
-    gamma = gamma_neg if isinstance(gamma_neg, Tensor) else torch.full_like(scores, gamma_neg)
-    gamma = gamma.masked_fill(present, gamma_pos)
-    right = torch.where(present, scores, -scores)  # p and 1 - p are sigmoid(right) where present, where absent
-    log_right = F.logsigmoid(right)
-    # 0 where it is, to the last bit: the chain rule would multiply a slope of 0 by gamma times a huge loss
-    log_wrong = F.logsigmoid(torch.where(right < -1000, torch.inf, -right))
-    focus = (gamma * log_wrong).exp()
-    if clip > 0:
-        wrong = F.relu(right.neg().sigmoid() - clip)  # pm, of an absent label
-        log_right = torch.where(present, log_right, torch.log1p(-wrong))
-        # 0 ** gamma has an infinite slope for gamma < 1; log(1 - pm) is 0 there, so any finite focus will do
-        powered = torch.where(wrong > 0, wrong, 1.0) ** gamma
-        focus = torch.where(present, focus, torch.where(wrong > 0, powered, 0.0))
-    if detach_focus:
-        focus = focus.detach()
-    return torch.where(known, -focus * log_right, 0.0)
-
-
 def _asymmetric_twin(
     scores: Tensor,
     target: Tensor,
@@ -61,23 +31,40 @@ def _asymmetric_twin(
     likelihood_topk: int,
     mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """``frequent``: one flag per label, or None."""
-    present, absent, scores = target == 1, target == 0, bounded(scores)
-    gamma: float | Tensor = gamma_neg
-    if unknown_rule != IGNORE:
-        assumed = target == -1 if mask is None else (target == -1) & mask
-        if unknown_rule == SELECTIVE:
-            assumed = _assumed(scores, assumed, frequent, likelihood_topk)
-        gamma = torch.full_like(scores, gamma_neg).masked_fill(assumed, gamma_unknown)
-        absent = absent | assumed
-    entries = _asymmetric_entries(scores, present, absent, gamma_pos, gamma, clip, detach_focus)
-    return entries, present | absent
+    """Losses of all entries, 0 where one does not count, and which do. ``frequent``: one flag per label, or None."""
+    scores = bounded(scores)
+    present, assumed, out = _kinds(scores, target, frequent, unknown_rule, likelihood_topk, mask)
+    scores = torch.where(out, 0.0, scores)  # an ignored NaN stays ignored
+    gamma = _gammas(scores, present, assumed, gamma_pos, gamma_neg, gamma_unknown)
+    right = torch.where(present, scores, -scores)  # p and 1 - p are sigmoid(right) where present, where absent
+    log_right = F.logsigmoid(right)
+    # 0 where it is, to the last bit: the chain rule would multiply a slope of 0 by gamma times a huge loss
+    log_wrong = F.logsigmoid(torch.where(right < -1000, torch.inf, -right))
+    focus = (gamma * log_wrong).exp()
+    if clip > 0:
+        wrong = F.relu(right.neg().sigmoid() - clip)  # pm, of an absent label
+        log_right = torch.where(present, log_right, torch.log1p(-wrong))
+        # 0 ** gamma has an infinite slope for gamma < 1; log(1 - pm) is 0 there, so any finite focus will do
+        powered = torch.where(wrong > 0, wrong, 1.0) ** gamma
+        focus = torch.where(present, focus, torch.where(wrong > 0, powered, 0.0))
+    if detach_focus:
+        focus = focus.detach()
+    return torch.where(out, 0.0, -focus * log_right), ~out
 
 
-def _assumed(scores: Tensor, unknown: Tensor, frequent: Tensor | None, likelihood_topk: int) -> Tensor:
-    """The unknown labels that count as absent: not the likeliest of their row, not those that are frequent."""
-    ignored = largest_members(scores, unknown, likelihood_topk)
-    return unknown & ~(ignored if frequent is None else ignored | (frequent != 0))
+def _kinds(
+    scores: Tensor, target: Tensor, frequent: Tensor | None, rule: int, likelihood_topk: int, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Which labels are present, which unknown ones count as absent (by SELECTIVE neither the likeliest of their row nor
+    the frequent ones), and which count nothing."""
+    present, unknown = target == 1, target == -1
+    if rule == IGNORE:
+        return present, None, unknown
+    assumed = unknown if mask is None else unknown & mask
+    if rule == SELECTIVE:
+        ignored = largest_members(scores, assumed, likelihood_topk)
+        assumed = assumed & ~(ignored if frequent is None else ignored | (frequent != 0))
+    return present, assumed, unknown & ~assumed
 
 
 def _gammas(
@@ -105,10 +92,7 @@ def _asymmetric_lean(
     v is v^gamma (v + gamma (1 - v) c).
     """
     x = scores.clamp(-huge(scores), huge(scores))
-    present, out, assumed = target == 1, target == -1, None
-    if unknown_rule != IGNORE:
-        assumed = out if unknown_rule == NEGATIVE else _assumed(x, out, frequent, likelihood_topk)
-        out = out & ~assumed
+    present, assumed, out = _kinds(x, target, frequent, unknown_rule, likelihood_topk)
     known = scores.shape[-1] - out.sum(-1, dtype=scores.dtype)
     logit = torch.where(present, x.neg(), x).masked_fill_(out, float("-inf"))
     del x

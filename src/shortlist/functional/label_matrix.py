@@ -5,22 +5,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shortlist.checks import check_label_matrix, check_mask, check_scores
+from shortlist.checks import check_label_matrix, check_scores
 from shortlist.distributed import max_over_processes, sum_over_processes
 from shortlist.errors import ShortlistError
 from shortlist.labels.sparse_labels import dense_labels
 
 
-def read_label_matrix(scores: Tensor, target: Any, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Check the inputs of a label-matrix loss; which labels are present and which absent (a masked one is neither)."""
+def read_label_matrix(scores: Tensor, target: Any) -> tuple[Tensor, Tensor]:
+    """Check the inputs of a label-matrix loss; which labels are present and which absent."""
     check_scores(scores)
     target = dense_labels(target)
     check_label_matrix(scores, target)
-    present, absent = target == 1, target == 0
-    if mask is not None:
-        check_mask(scores, mask)
-        present, absent = present & mask, absent & mask
-    return present, absent
+    return target == 1, target == 0
 
 
 def check_couples_batch(reduction: str, what: str) -> None:

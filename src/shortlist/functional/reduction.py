@@ -17,13 +17,11 @@ class NotedMean(str):
         return super().__new__(cls, "mean")
 
 
-def reduce_loss(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+def reduce_loss(loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
     """Reduce losses with weights that say how much each counts (0: not observed, whatever its loss holds).
 
     ``loss`` and ``weight`` have one shape: one entry per row, or per label where the loss is element-wise.
     """
-    if weight is None:
-        weight = torch.ones_like(loss)
     weighted = torch.where(weight > 0, loss * weight, 0.0)  # not 0 * loss: an ignored NaN or inf stays ignored
     if reduction == "none":
         return weighted

@@ -17,10 +17,9 @@ from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
 
 
-def _pair_loss(
+def _pair_rows_twin(
     scores: Tensor,
-    present: Tensor,
-    absent: Tensor,
+    target: Tensor,
     positive_temperature: float,
     negative_temperature: float,
     margin: float,
@@ -34,17 +33,12 @@ def _pair_loss(
     softplus(T_N log sum_{n in N} e^(x_n/T_N) + T_P log sum_{p in P} e^(-x_p/T_P) + margin), 0 where P or N is empty.
     """
     dim, scores = dim % scores.ndim, bounded(scores)
-    absent_peak, absent_rest, has_absent = masked_logsumexp(scores, absent, dim, weight, world, negative_temperature)
-    present_peak, present_rest, has_present = masked_logsumexp(
-        -scores, present, dim, weight, world, positive_temperature
-    )
+    of_batch = (dim, weight, world)
+    absent_peak, absent_rest, has_absent = masked_logsumexp(scores, target == 0, *of_batch, negative_temperature)
+    present_peak, present_rest, has_present = masked_logsumexp(-scores, target == 1, *of_batch, positive_temperature)
     gap = (absent_peak + present_peak) + (absent_rest + present_rest + margin)
     # -logsigmoid(-gap) is softplus without F.softplus's cut-off at 20
     return torch.where((has_present & has_absent) | gap.isnan(), -F.logsigmoid(-gap), 0.0), has_present
-
-
-def _pair_rows_twin(scores: Tensor, target: Tensor, *options: float) -> tuple[Tensor, Tensor]:
-    return _pair_loss(scores, target == 1, target == 0, *options)
 
 
 def _sides(
@@ -120,33 +114,20 @@ def _two_way_lean(
 
 
 def _two_way_twin(
-    scores: Tensor,
-    target: Tensor,
-    weight: Tensor | None,
-    reduction: str,
-    positive_temperature: float,
-    negative_temperature: float,
-    margin: float,
-    sample_way: bool,
-    world: int = 1,
+    scores: Tensor, target: Tensor, weight: Tensor | None, reduction: str, *options: Any, world: int = 1
 ) -> Tensor:
     """The class way, and the sample way with it."""
-    present, absent = target == 1, target == 0
+    *of_pairs, sample_way = options
     weight = scores.new_ones(scores.shape[:-1]) if weight is None else weight
-    options = (positive_temperature, negative_temperature, margin)
-    columns, has_present = _pair_loss(
-        scores, present, absent, *options, dim=0, weight=weight.unsqueeze(-1), world=world
-    )
+    columns, has_present = _pair_rows_twin(scores, target, *of_pairs, dim=0, weight=weight.unsqueeze(-1), world=world)
     loss = reduce_loss(columns, has_present.to(scores.dtype), reduction)
     if not sample_way:
         return loss
-    rows, has_present = _pair_loss(scores, present, absent, *options)
+    rows, has_present = _pair_rows_twin(scores, target, *of_pairs)
     return loss + reduce_over_processes(rows, torch.where(has_present, weight, 0.0), reduction, world)
 
 
-PAIR_ROWS = RowLoss(
-    ops.pair_rows, _pair_rows_twin, _targets.label_matrix, spreads_nan=False, lean=_pair_rows_lean
-)
+PAIR_ROWS = RowLoss(ops.pair_rows, _pair_rows_twin, _targets.label_matrix, spreads_nan=False, lean=_pair_rows_lean)
 _TWO_WAY = RowLoss(ops.two_way, _two_way_twin, _targets.label_matrix, of="batch", lean=_two_way_lean)
 
 

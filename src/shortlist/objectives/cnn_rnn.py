@@ -88,7 +88,7 @@ class CnnRnn(Objective):
 
     def _sequences(self, target: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
         """The present labels in order, then stop signs, (B, T); and which of these steps are to be learned."""
-        present, absent = read_label_matrix(like.new_empty(target.shape[0], self.num_labels), target, None)
+        present, absent = read_label_matrix(like.new_empty(target.shape[0], self.num_labels), target)
         count = present.sum(1, keepdim=True)
         steps = int(count.max()) + 1 if len(target) else 1
         # sorting False before True, stably, brings the present labels of each row to the front in their order

@@ -70,7 +70,7 @@ def pairwise_logistic_loss(scores: Tensor, target: Tensor) -> Tensor:
     >>> pairwise_logistic_loss(torch.tensor([[1.0, 1.0, 0.0]]), torch.tensor([[1, 0, -1]]))
     tensor(0.6931)
     """
-    present, absent = read_label_matrix(scores, target, None)
+    present, absent = read_label_matrix(scores, target)
     x = in_compute_type(scores)
     row, label = present.nonzero(as_tuple=True)  # memory: one row of labels per present label, not L x L per example
     terms = torch.where(absent[row], F.softplus(x[row] - x[row, label].unsqueeze(1)), 0.0).sum(1)
