@@ -8,7 +8,7 @@ import shortlist.functional as F
 from shortlist import kernels
 from shortlist.functional._contour import marginal_slopes, swap_sums
 from shortlist.functional._frame import split
-from shortlist.functional.subsets import _marginals_twin, swap
+from shortlist.functional.subsets import _Marginals, swap
 
 
 def rows(kind: str, n: int, k: int) -> Tensor:
@@ -45,7 +45,7 @@ def test_sums_and_slopes_are_those_of_the_products(kind: str, n: int, k: int, sc
 def test_slopes_of_marginals_are_those_of_the_products(kind: str, n: int, k: int) -> None:
     scores = rows(kind, n, k)
     direction = torch.randn(scores.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    (expected,) = torch.func.vjp(lambda s: _marginals_twin(s, k), scores)[1](direction)
+    (expected,) = torch.func.vjp(_Marginals(k).twin, scores)[1](direction)
     found = marginal_slopes(scores.clone(), k, direction)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-13)
 

@@ -59,10 +59,9 @@ def finite(scores: Tensor) -> Tensor:
     return _Clamped.apply(scores, _MINUS_INF, huge(scores))
 
 
-def bounded(scores: Tensor, most: float | None = None) -> Tensor:
+def bounded(scores: Tensor) -> Tensor:
     """The same on both sides, for losses in which a label at -inf is low and not out of its row."""
-    most = huge(scores) if most is None else most
-    return _Clamped.apply(scores, -most, most)
+    return _Clamped.apply(scores, -huge(scores), huge(scores))
 
 
 def split(scores: Tensor, k: int | Tensor) -> Split:

@@ -50,24 +50,6 @@ def swap(parts: Split, k: int, scale: float = 1.0) -> Swap:
     return Swap(V, wide(R), log_v + wide(log_r), log_tilt.squeeze(-1))
 
 
-def _log_subset_sum_twin(scores: Tensor, k: int) -> Tensor:
-    """Rows (R, n) -> (R,) in float64; -inf for rows with fewer than k usable labels."""
-    parts = split(scores, k)
-    out = wide(parts.top).sum(-1) + swap(parts, k).log_sum()
-    out = torch.where(parts.spare.squeeze(-1) < 0, float("-inf"), out)
-    return torch.where(scores.isnan().any(-1), torch.nan, out)
-
-
-def _marginals_twin(scores: Tensor, k: int) -> Tensor:
-    """The gradient of the log sum; 1 for every usable label of a row that has fewer than k of them."""
-    results: Any = torch.func.vjp(lambda s: _log_subset_sum_twin(s, k), scores)
-    log_sum, pull = results
-    marginals = pull(torch.ones_like(log_sum))[0]
-    dead = (log_sum == float("-inf")).unsqueeze(-1)
-    certain = (scores > float("-inf")).to(scores.dtype)
-    return torch.where(dead, certain, torch.where(log_sum.isnan().unsqueeze(-1), torch.nan, marginals).to(scores.dtype))
-
-
 def _sums_and_marginals(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """log sigma_k of each row, in float64, and its marginals: by the kernel, or as the twins have it."""
     if native_serves(scores) or triton_serves("subset_sums", scores, k):
@@ -113,7 +95,11 @@ class _LogSubsetSum(Native):
         return self.backward(upstream, (_Marginals(self.k)(scores), self.forward(scores)[2]), False)
 
     def twin(self, scores: Tensor) -> Tensor:
-        return _log_subset_sum_twin(scores, self.k)
+        """-inf for rows with fewer than k usable labels."""
+        parts = split(scores, self.k)
+        out = wide(parts.top).sum(-1) + swap(parts, self.k).log_sum()
+        out = torch.where(parts.spare.squeeze(-1) < 0, float("-inf"), out)
+        return torch.where(scores.isnan().any(-1), torch.nan, out)
 
 
 @dataclass(eq=False, slots=True)
@@ -150,7 +136,12 @@ class _Marginals(Native):
         return (torch.cat([pull(s, u) for s, u in pieces]),)
 
     def twin(self, scores: Tensor) -> Tensor:
-        return _marginals_twin(scores, self.k)
+        """The gradient of the log sum; 1 for every usable label of a row that has fewer than k of them."""
+        results: Any = torch.func.vjp(_LogSubsetSum(self.k).twin, scores)
+        log_sum, pull = results
+        marginals = pull(torch.ones_like(log_sum))[0].masked_fill(log_sum.isnan().unsqueeze(-1), torch.nan)
+        certain = (scores > float("-inf")).to(scores.dtype)
+        return torch.where((log_sum == float("-inf")).unsqueeze(-1), certain, marginals.to(scores.dtype))
 
 
 def log_subset_sum(scores: Tensor, k: int, *, mask: Tensor | None = None) -> Tensor:
