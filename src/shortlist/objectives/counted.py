@@ -9,12 +9,12 @@ from torch import Tensor
 
 from shortlist.errors import ShortlistError
 from shortlist.functional import noised_topk_loss, partial_selective_loss
-from shortlist.objectives.loss_functions import LossFunctionObjective, config_of
+from shortlist.objectives.loss_functions import LabelMatrixObjective, TopKObjective, config_of
 from shortlist.objectives.registry import register
 
 
 @register
-class NoisedTopK(LossFunctionObjective):
+class NoisedTopK(TopKObjective):
     """A linear head trained by `noised_topk_loss`; in evaluation mode no noise is drawn.
 
     ``imbalanced=True``: margins grow with the rarity of the class, up to ``max_margin``. ``normalised=True``, for which
@@ -28,12 +28,7 @@ class NoisedTopK(LossFunctionObjective):
     0
     """
 
-    name = "noised-topk"
-    function = staticmethod(noised_topk_loss)
-    accepts = ("indices",)
-    one_positive = True
-    link = "softmax"
-    monitor = "topk-accuracy"
+    name, function = "noised-topk", staticmethod(noised_topk_loss)
     Config = config_of(noised_topk_loss, __module__, __qualname__, imbalanced=(bool, False), normalised=(bool, False))
     renamed: ClassVar[dict[str, str]] = {"balanced": "imbalanced"}  # it always meant the form for imbalanced classes
 
@@ -77,7 +72,7 @@ class NoisedTopK(LossFunctionObjective):
 
 
 @register
-class PartialSelective(LossFunctionObjective):
+class PartialSelective(LabelMatrixObjective):
     """A linear head trained by `partial_selective_loss`, with the class prior counted in the training set.
 
     The prior of a label is the share of all training examples in which it was recorded present: unknown labels count
@@ -88,11 +83,7 @@ class PartialSelective(LossFunctionObjective):
     tensor([1., 0., 0.])
     """
 
-    name = "partial-selective"
-    function = staticmethod(partial_selective_loss)
-    accepts = ("label-matrix",)
-    link = "sigmoid"
-    monitor = "mean-average-precision"
+    name, function = "partial-selective", staticmethod(partial_selective_loss)
 
     prior: Tensor
 

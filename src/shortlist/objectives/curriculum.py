@@ -1,6 +1,6 @@
 """Curriculum labelling: unknown labels get the model's own answers, more of them in every stage of the training."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import torch
@@ -53,10 +53,7 @@ class Curriculum(LinearObjective):
         self.register_buffer("filled_in", None)
         self._new: list[Tensor] = []
         if self.num_examples is not None:
-            c = self.config
-            self.memory = CurriculumLabelingLoss(
-                self.num_examples, num_labels, schedule=c.schedule, by=c.by, fill=c.fill, boost=c.boost
-            )
+            self.memory = CurriculumLabelingLoss(self.num_examples, num_labels, **asdict(self.config))
             self.filled_in = torch.zeros(self.num_examples, dtype=torch.int16)
 
     def start_epoch(self, epoch: int, epochs: int) -> None:

@@ -150,7 +150,7 @@ def cross_entropy_loss(
     return world * total / sum_over_processes(known.sum(), world).clamp(min=1)
 
 
-class _TopK(LossFunctionObjective):
+class TopKObjective(LossFunctionObjective):
     """One label per row, to be among the first k."""
 
     accepts: ClassVar[Accepts] = ("indices",)
@@ -159,14 +159,14 @@ class _TopK(LossFunctionObjective):
     monitor = "topk-accuracy"
 
 
-class _SeveralTopK(_TopK):
+class SeveralTopKObjective(TopKObjective):
     """The same, where several labels of a row may be present."""
 
     accepts = ("indices", "label-matrix")
     one_positive = False
 
 
-class _SinglePositive(LossFunctionObjective):
+class SinglePositiveObjective(LossFunctionObjective):
     """One label per row was recorded, others may apply."""
 
     accepts = ("indices", "label-matrix")
@@ -175,7 +175,7 @@ class _SinglePositive(LossFunctionObjective):
     monitor = "average-k-accuracy"
 
 
-class _LabelMatrix(LossFunctionObjective):
+class LabelMatrixObjective(LossFunctionObjective):
     """Several labels per row."""
 
     accepts = ("label-matrix",)
@@ -184,7 +184,7 @@ class _LabelMatrix(LossFunctionObjective):
 
 
 @register
-class CrossEntropy(_TopK):
+class CrossEntropy(TopKObjective):
     """A linear head trained by `cross_entropy_loss`."""
 
     name, function = "cross-entropy", staticmethod(cross_entropy_loss)
@@ -202,14 +202,14 @@ class CrossEntropy(_TopK):
 
 
 @register
-class SmoothTopK(_TopK):
+class SmoothTopK(TopKObjective):
     """A linear head trained by `smooth_topk_loss`."""
 
     name, function = "smooth-topk", staticmethod(losses.smooth_topk_loss)
 
 
 @register
-class TopKHinge(_TopK):
+class TopKHinge(TopKObjective):
     """A linear head trained by `topk_hinge_loss`."""
 
     name, function = "topk-hinge", staticmethod(losses.topk_hinge_loss)
@@ -217,56 +217,56 @@ class TopKHinge(_TopK):
 
 
 @register
-class TruncatedEntropy(_SeveralTopK):
+class TruncatedEntropy(SeveralTopKObjective):
     """A linear head trained by `truncated_entropy_loss`."""
 
     name, function = "truncated-entropy", staticmethod(losses.truncated_entropy_loss)
 
 
 @register
-class LML(_SeveralTopK):
+class LML(SeveralTopKObjective):
     """A linear head trained by `lml_loss`."""
 
     name, function = "lml", staticmethod(losses.lml_loss)
 
 
 @register
-class AssumeNegative(_SinglePositive):
+class AssumeNegative(SinglePositiveObjective):
     """A linear head trained by `assume_negative_loss`."""
 
     name, function = "assume-negative", staticmethod(losses.assume_negative_loss)
 
 
 @register
-class ExpectedPositive(_SinglePositive):
+class ExpectedPositive(SinglePositiveObjective):
     """A linear head trained by `expected_positive_loss`."""
 
     name, function = "expected-positive", staticmethod(losses.expected_positive_loss)
 
 
 @register
-class Binary(_LabelMatrix):
+class Binary(LabelMatrixObjective):
     """A linear head trained by `binary_loss`."""
 
     name, function = "binary", staticmethod(losses.binary_loss)
 
 
 @register
-class TwoWay(_LabelMatrix):
+class TwoWay(LabelMatrixObjective):
     """A linear head trained by `two_way_loss`."""
 
     name, function = "two-way", staticmethod(losses.two_way_loss)
 
 
 @register
-class Asymmetric(_LabelMatrix):
+class Asymmetric(LabelMatrixObjective):
     """A linear head trained by `asymmetric_loss`."""
 
     name, function = "asymmetric", staticmethod(losses.asymmetric_loss)
 
 
 @register
-class WARP(_LabelMatrix):
+class WARP(LabelMatrixObjective):
     """A linear head trained by `warp_loss`."""
 
     name, function = "warp", staticmethod(losses.warp_loss)
@@ -274,7 +274,7 @@ class WARP(_LabelMatrix):
 
 
 @register
-class LSEP(_LabelMatrix):
+class LSEP(LabelMatrixObjective):
     """A linear head trained by `lsep_loss`."""
 
     name, function = "lsep", staticmethod(losses.lsep_loss)
@@ -282,7 +282,7 @@ class LSEP(_LabelMatrix):
 
 
 @register
-class RML(_LabelMatrix):
+class RML(LabelMatrixObjective):
     """A linear head trained by `rml_loss`."""
 
     name, function = "rml", staticmethod(losses.rml_loss)
@@ -290,7 +290,7 @@ class RML(_LabelMatrix):
 
 
 @register
-class MultilabelSoftmax(_LabelMatrix):
+class MultilabelSoftmax(LabelMatrixObjective):
     """A linear head trained by `multilabel_softmax_loss`."""
 
     name, function = "multilabel-softmax", staticmethod(losses.multilabel_softmax_loss)
@@ -299,7 +299,7 @@ class MultilabelSoftmax(_LabelMatrix):
 
 
 @register
-class PartialBinary(_LabelMatrix):
+class PartialBinary(LabelMatrixObjective):
     """A linear head trained by `partial_binary_loss`."""
 
     name, function = "partial-binary", staticmethod(losses.partial_binary_loss)

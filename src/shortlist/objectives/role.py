@@ -1,6 +1,6 @@
 """ROLE: the model and a table of estimated labels, one row per training example, teach each other."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import torch
@@ -43,12 +43,8 @@ class Role(LinearObjective):
         super().__init__(in_features, num_labels, config, **training_set)
         self.role = None
         if self.num_examples is not None:
-            c = self.config
-            self.role = ROLELoss(
-                self.num_examples, num_labels, c.k,
-                beta=c.beta, lr_multiple=c.lr_multiple, optimizer=c.optimizer,
-                dtype=getattr(torch, c.dtype), seed=c.seed,
-            )  # fmt: skip
+            options = asdict(self.config) | {"dtype": getattr(torch, self.config.dtype)}
+            self.role = ROLELoss(self.num_examples, num_labels, **options)
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
         index = self.needed_index(index)
