@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from shortlist.checks import in_compute_type
+from shortlist.checks import compute_type, in_compute_type
 from shortlist.kernels.ops import gradient_memory
 
 ALL = slice(None)
@@ -42,11 +42,7 @@ class Head:
 
     @property
     def entry_bytes(self) -> int:
-        return self.unmade_scores().element_size()
-
-    def unmade_scores(self) -> Tensor:
-        """Stands for all scores where only their shape and type matter: takes no memory."""
-        return in_compute_type(self.features.new_empty(0)).new_zeros(()).expand(len(self), self.num_labels)
+        return compute_type(self.kind).itemsize
 
     def scores(self, rows: slice = ALL, labels: slice = ALL) -> Tensor:
         """A block of scores, in the type that losses compute in; made in the memory of the block before."""
@@ -126,6 +122,11 @@ class Head:
             None if total is None else total.mul_(factor).to(part.dtype)  # type: ignore[union-attr]
             for total, part in zip(sums, self._like, strict=True)
         )
+
+
+def unmade_scores(features: Tensor, num_labels: int) -> Tensor:
+    """Stands for all scores where only their shape and type matter: takes no memory."""
+    return in_compute_type(features.new_empty(())).expand(*features.shape[:-1], num_labels)
 
 
 def blocks(count: int, bytes_each: int, memory: int, multiple: int = 1) -> Iterator[slice]:

@@ -14,7 +14,7 @@ from shortlist.distributed import max_over_processes, sum_over_processes, world_
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
 from shortlist.functional._frame import bounded, huge, wide
-from shortlist.functional._linear_head import ALL, Head, blocks
+from shortlist.functional._linear_head import ALL, Head, blocks, unmade_scores
 from shortlist.functional.average_k import average_k_loss, largest_entries
 from shortlist.functional.binary import binary_loss
 from shortlist.functional.expected_positive import expected_positive_loss, expected_positive_rows
@@ -75,7 +75,8 @@ class Plan:
                 f"make the scores, and call {self.loss.__name__} on them"
             )
         counted = (self.options.get("mask"), self.options.get("weight"), self.options.get("sample_weight"))
-        _, index, counts = _targets.single_positive(head.unmade_scores(), self.target, counted, native=False)
+        unmade = unmade_scores(head.features, head.num_labels)
+        _, index, counts = _targets.single_positive(unmade, self.target, counted, native=False)
         return index, counts
 
     def random_state(self) -> Tensor | None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from shortlist import checks
 from shortlist.errors import ShortlistError
-from shortlist.functional._linear_head import Head
+from shortlist.functional._linear_head import Head, unmade_scores
 from shortlist.functional._linear_plans import BY_ROW, Plan, plan_of
 from shortlist.functional._targets import at_the_door
 from shortlist.functional.average_k import average_k_loss
@@ -78,7 +78,8 @@ def _by_blocks(
     memory: int,
 ) -> Tensor:
     shape, labels = features.shape[:-1], len(weights[0])
-    target = at_the_door(_unmade(features, labels), target)
+    scores = unmade_scores(features, labels)
+    target = at_the_door(scores, target)
     sparse = isinstance(target, SparseLabels)
     if not sparse and not isinstance(target, Tensor):
         raise ShortlistError(f"target must be a torch.Tensor, got {type(target).__name__}")
@@ -93,7 +94,7 @@ def _by_blocks(
     else:
         checks.check_tensor(features, target, "target")
         flat_target = target.reshape(-1) if target.shape == shape else target.reshape(shape.numel(), labels)
-    checks.check_sample_weight(_unmade(features, labels), options.get("sample_weight"))
+    checks.check_sample_weight(scores, options.get("sample_weight"))
     flat_options = {name: _flat(name, value, shape, labels) for name, value in options.items()}
     plan = plan_of(loss, flat_target, flat_options, memory)
     tensors: list[Tensor | None] = [features.reshape(shape.numel(), features.shape[-1])]
@@ -106,7 +107,7 @@ def _by_blocks(
         result: Tensor = _LinearLoss.apply(plan, *tensors)
     except ShortlistError as error:  # a block counts from its own first row
         if not sparse:
-            _check_whole(features, target, labels)
+            _check_whole(scores, target)
         raise error
     if plan.reduction == "none":
         result = result.reshape((*shape, *result.shape[1:]))
@@ -132,14 +133,8 @@ def _flat(name: str, value: Any, shape: torch.Size, labels: int) -> Any:
         ) from None
 
 
-def _unmade(features: Tensor, labels: int) -> Tensor:
-    """Stands for all scores where only their shape and type matter: takes no memory."""
-    return features.new_empty(()).expand(*features.shape[:-1], labels)
-
-
-def _check_whole(features: Tensor, target: Tensor, labels: int) -> None:
+def _check_whole(scores: Tensor, target: Tensor) -> None:
     """Raise what is wrong with the target in terms of the whole batch, if that is what was wrong."""
-    scores = _unmade(features, labels)
     if target.shape == scores.shape:
         if not checks.holds_shares(target):
             checks.check_label_matrix(scores, target)
