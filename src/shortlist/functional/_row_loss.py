@@ -50,7 +50,7 @@ class RowLoss:
         read: what the target may be, of `shortlist.functional._targets`. A loss of one label per row also takes the
             shares of the labels that it may be (soft targets), and is then the expected loss.
         of: what has a loss of its own: "rows", "entries" (the kernel then only reduces) or only the whole "batch".
-        linear: piecewise, so that the gradient has no slope of its own.
+        linear: piecewise, so that the gradient has no slope of its own; `piecewise_linear` makes such a loss.
         spreads_nan: every score of a row counts, so that a NaN among them makes the row NaN; False where some are left
             out, and the twin sees to the others.
         per_label: its tensor has one number per label, not per row: where vmap may batch it the twin serves.

@@ -119,12 +119,7 @@ def _asymmetric_lean(
 
 
 _LOSS = RowLoss(
-    ops.asymmetric,
-    _asymmetric_twin,
-    _targets.label_matrix,
-    of="entries",
-    spreads_nan=False,
-    lean=_asymmetric_lean,
+    ops.asymmetric, _asymmetric_twin, _targets.label_matrix, of="entries", spreads_nan=False, lean=_asymmetric_lean
 )
 SELECTIVE_LOSS = replace(_LOSS, per_label=True, minds_mask=True)
 
