@@ -88,8 +88,8 @@ template <class T> void rows_to_lanes(const T* const* row, int64_t n, T* lanes) 
 template <class T> void lanes_to_rows(const T* lanes, int64_t n, int64_t rows, T* const* row) {
   constexpr int W = kWidth<T>;
   for_squares<T>(n, [&](int64_t j, int64_t count) {
-    Vec<T> v[W] = {};
-    for (int64_t q = 0; q < count; ++q) v[q] = load(lanes + (j + q) * W);
+    Vec<T> v[W];
+    for (int q = 0; q < W; ++q) v[q] = load(lanes + (q < count ? j + q : j) * W);  // not `count` of them: GCC would copy memory
     transpose<T>(v);
     for (int64_t l = 0; l < rows; ++l) {
       if (count == W) store(row[l] + j, v[l]);

@@ -16,10 +16,10 @@ template <class T> struct Frame {
   T* r;              // padded: odds of the rest relative to the largest of them; 0 for the top
   double* v;         // odds of the top, relative to the smallest of them
   Top<T> top;        // k entries (fewer: every usable label is in it and there is nothing to solve)
-  double high, low;  // s_[k], s_[k+1]
+  double high = 0, low = 0;  // s_[k], s_[k+1]; all that is set where nothing is solved
   int32_t next;      // the label of s_[k+1]
   double gap, delta, x, w;
-  bool solved;       // there are more usable labels than k
+  bool solved = false;  // there are more usable labels than k
   bool nan;
 
   // t = s + nu of one score, from the nearer pivot
@@ -31,7 +31,7 @@ template <class T> struct Frame {
 
 template <class T> Frame<T> solve_frame(const T* s, int64_t n, int64_t k) {
   static thread_local Scratch rows, odds;
-  Frame<T> f{};
+  Frame<T> f;
   Peaks<T> peaks;
   f.r = rows.get<T>(padded(n));
   f.nan = finite_copy(s, n, f.r, peaks);

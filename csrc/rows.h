@@ -113,8 +113,9 @@ template <class T> bool finite_copy(const T* s, int64_t n, T* out, Peaks<T>& pea
   int64_t j = 0;
   for (; j + 4 * W <= n; j += 4 * W) block(s + j, out + j);
   if (j < n) {
-    T tail[4 * W];
-    for (int64_t i = 0; i < 4 * W; ++i) tail[i] = j + i < n ? s[j + i] : kMinusInf<T>;
+    alignas(64) T tail[4 * W];
+    for (int q = 0; q < 4; ++q) store(tail + q * W, splat(kMinusInf<T>));
+    std::memcpy(tail, s + j, size_t(n - j) * sizeof(T));
     block(tail, out + j);
     j += 4 * W;
   }

@@ -36,95 +36,91 @@ template <int K, class T> void smooth_topk_vector(LossCall& call, int64_t first,
   static thread_local Scratch scores;
   constexpr int W = kWidth<T>, D = kWidth<double>;
   const int64_t n = call.n, here = call.rows - first < W ? call.rows - first : W;
-  T* x = scores.get<T>(n * W);  // label by label: the score of each row, then its odds, at the end its gradient
+  T* x = scores.get<T>(n * W);  // label by label: the rivals' scores in each row, then their odds, at the end the gradient
   const T* row[W];
   int64_t y[W];
   double weight[W];
   alignas(64) T own[W] = {};
-  Int<T> own_label;
   for (int l = 0; l < W; ++l) {
     row[l] = row_of<const T>(call.scores, first + (l < here ? l : 0), n);
     y[l] = l < here ? index_of(call, first + l) : -1;
     weight[l] = y[l] < 0 ? 0.0 : weight_of(call, first + l);
     own[l] = y[l] < 0 ? T(0) : row[l][y[l]] > kMost<T> ? kMost<T> : row[l][y[l]];
-    own_label[l] = Whole<T>(y[l]);
   }
   rows_to_lanes<T>(row, n, x);
+  for (int l = 0; l < W; ++l)
+    if (y[l] >= 0) x[y[l] * W + l] = kMinusInf<T>;
   Best<K, T> best;
   for (int i = 0; i < K; ++i) best.value[i] = splat(kMinusInf<T>), best.label[i] = Int<T>{};
-  Vec<T> sum{};  // NaN where an entry is one, or where the sum overflows and meets -inf
-  Int<T> label{};
+  Int<T> nan{}, label{};  // in loops of their own: one would not have the registers
+  for (int64_t j = 0; j < n; ++j) nan |= load(x + j * W) != load(x + j * W);
   for (int64_t j = 0; j < n; ++j) {
-    Vec<T> v = load(x + j * W);
-    sum += v;
-    v = lesser<T>(v, splat(kMost<T>));
-    v = label == own_label ? splat(kMinusInf<T>) : v;
-    store(x + j * W, v);
-    best.insert(v, label);
+    best.insert(load(x + j * W), label);
     label += 1;
   }
-  bool spoilt[W] = {};
-  for (unsigned m = bits<T>(sum != sum); m; m &= m - 1) {
-    const int l = __builtin_ctz(m);
-    for (int64_t j = 0; j < n; ++j) spoilt[l] |= row[l][j] != row[l][j];
+  const Vec<T> most = splat(kMost<T>);
+  if (bits_above<T>(best.value[0], most)) {
+    for (int i = 0; i < K; ++i) best.value[i] = lesser<T>(best.value[i], most);
+    for (int64_t j = 0; j < n; ++j) store(x + j * W, lesser<T>(load(x + j * W), most));
   }
   const Vec<T> pivot = best.value[K - 1];
   alignas(64) Whole<T> top[K][W];
   for (int i = 0; i < K; ++i) std::memcpy(top[i], &best.label[i], sizeof best.label[i]);
   for (int i = 0; i < K; ++i)
     for (int l = 0; l < W; ++l) x[top[i][l] * W + l] = kMinusInf<T>;
-  // odds of the rest, and R = prod (1 + r t), even and odd labels apart; of so few labels no coefficient needs a tilt
+  // odds of the rest, and R = prod (1 + r t); of so few labels no coefficient needs a tilt
   const Vec<T> scale = splat(T(1 / (double(K) * tau)));
-  Vec<T> R[2][K + 1] = {};
-  R[0][0] = R[1][0] = splat<T>(1);
-  for (int64_t j = 0; j < n; j += 2)
-    for (int p = 0; p < 2 && j + p < n; ++p) {
-      const Vec<T> r = exp<T, false>((load(x + (j + p) * W) - pivot) * scale);
-      store(x + (j + p) * W, r);
+  Vec<T> R[K + 1] = {splat<T>(1)};
+  for (int64_t j = 0; j < n; ++j) {
+    const Vec<T> r = exp<T, false>((load(x + j * W) - pivot) * scale);
+    store(x + j * W, r);
 #pragma GCC unroll 8
-      for (int i = K; i > 0; --i) R[p][i] += r * R[p][i - 1];
-    }
-  // in double from here on, D rows at a time
-  alignas(64) T in[K][W], coefficient[K][W], leaving[K][W], odds[K][W], pivots[W], parts[2][K + 1][W];
+    for (int i = K; i > 0; --i) R[i] += r * R[i - 1];
+  }
+  // in double from here on, D rows at a time; the loops are unrolled so that no array is in memory
+  alignas(64) T in[K][W], coefficient[K][W], leaving[K][W], odds[K][W], pivots[W], parts[K + 1][W];
   alignas(64) double loss[W], step[W], shares[W];
   store(pivots, pivot);
   for (int i = 0; i < K; ++i) store(odds[i], best.value[i]);
-  for (int p = 0; p < 2; ++p)
-    for (int i = 0; i <= K; ++i) store(parts[p][i], R[p][i]);
+  for (int i = 0; i <= K; ++i) store(parts[i], R[i]);
   for (int l = 0; l < W; ++l) shares[l] = l < here ? share_of(call, first + l, weight[l]) : 0.0;
   for (int d = 0; d < W; d += D) {
-    Vec<double> rest[K + 1] = {}, V[K + 3] = {}, v[K];
-    for (int p = 0; p <= K; ++p)
-      for (int q = 0; q <= K - p; ++q) rest[p + q] += load_wide(parts[0][p] + d) * load_wide(parts[1][q] + d);
+    Vec<double> rest[K + 1], V[K + 3] = {}, v[K], before[K][K];  // before: V without v[i] and those after it
+    for (int i = 0; i <= K; ++i) rest[i] = load_wide(parts[i] + d);
     const Vec<double> high = load_wide(pivots + d);
     V[0] = splat(1.0);
+#pragma GCC unroll 8
     for (int i = 0; i < K; ++i) {
       v[i] = exp<double>((high - load_wide(odds[i] + d)) * (1 / (double(K) * tau)));
+      for (int m = 0; m <= i; ++m) before[i][m] = V[m];
       for (int m = i + 1; m > 0; --m) V[m] += v[i] * V[m - 1];
     }
     Vec<double> S0{}, S1{};
     for (int i = 0; i <= K; ++i) S0 += V[i] * rest[i];
     for (int i = 0; i < K; ++i) S1 += V[i + 1] * rest[i];
+    const Vec<double> f0 = 1.0 / S0, f1 = 1.0 / S1;
     const Vec<double> margin = alpha + (high - load_wide(own + d)) / double(K);
-    const Logistic<double> z(margin / tau + log<double>(S0 / S1));
-    const Vec<double> push = load(shares + d) * z.sigmoid() / double(K), f0 = 1.0 / S0, f1 = 1.0 / S1;
+    const Logistic<double> z(margin / tau + log<double>(S0 * f1));
+    const Vec<double> push = load(shares + d) * z.sigmoid() / double(K);
     store(loss + d, tau * z.softplus());
     store(step + d, push);
     if (!call.grad) continue;
-    Vec<double> leave[K];
+    Vec<double> change[K + 1] = {};
+#pragma GCC unroll 8
     for (int i = 0; i < K; ++i) {
-      leave[i] = f1 * rest[i] - f0 * rest[i + 1];
-      store_narrow(in[i] + d, f0 * V[i + 1] - f1 * V[i + 2]);
+      store_narrow(in[i] + d, (f0 * V[i + 1] - f1 * V[i + 2]) * push);
       store_narrow(coefficient[i] + d, rest[i]);
+      change[i + 1] = (f1 * rest[i] - f0 * rest[i + 1]) * push;
     }
-    for (int a = 0; a < K; ++a) {
-      Vec<double> others[K] = {}, out{};
-      others[0] = splat(1.0);
-      for (int i = 0; i < K; ++i)
-        if (i != a)
-          for (int m = K - 1; m > 0; --m) others[m] += v[i] * others[m - 1];
-      for (int m = 0; m < K; ++m) out += leave[m] * others[m];
-      store_narrow(leaving[a] + d, out * v[a] * push);
+    // what leaves the top: backwards through what made V
+#pragma GCC unroll 8
+    for (int i = K - 1; i >= 0; --i) {
+      Vec<double> out{};
+      for (int m = 0; m <= i; ++m) {
+        out += before[i][m] * change[m + 1];
+        change[m] += v[i] * change[m + 1];
+      }
+      store_narrow(leaving[i] + d, out * v[i]);
     }
   }
   T* grad[W];
@@ -132,9 +128,6 @@ template <int K, class T> void smooth_topk_vector(LossCall& call, int64_t first,
   if (call.grad) {
     Vec<T> w[K], b0[K];
     for (int i = 0; i < K; ++i) w[i] = load(in[i]), b0[i] = load(coefficient[i]);
-    alignas(64) T pushes[W];
-    for (int l = 0; l < W; ++l) pushes[l] = T(step[l]);
-    const Vec<T> push = load(pushes);
     for (int64_t j = 0; j < n; ++j) {
       const Vec<T> r = load(x + j * W);
       Vec<T> b = b0[0], g = b * w[0];
@@ -143,11 +136,11 @@ template <int K, class T> void smooth_topk_vector(LossCall& call, int64_t first,
         b = b0[i] - r * b;
         g += b * w[i];
       }
-      store(x + j * W, g * (r * push));
+      store(x + j * W, g * r);
     }
     lanes_to_rows<T>(x, n, here, grad);
   }
-  const unsigned few = bits<T>(pivot == kMinusInf<T>);  // fewer than k rivals
+  const unsigned spoilt = bits<T>(nan), few = bits<T>(pivot == kMinusInf<T>);  // few: fewer than k rivals
   for (int l = 0; l < here; ++l) {
     const bool sure = few >> l & 1;
     if (grad[l] && sure) fill(grad[l], n, T(0));
@@ -155,7 +148,7 @@ template <int K, class T> void smooth_topk_vector(LossCall& call, int64_t first,
       for (int i = 0; i < K; ++i) grad[l][top[i][l]] = leaving[i][l];
       grad[l][y[l]] = T(-step[l]);
     }
-    finish(call, first + l, spoilt[l] ? kNaN<double> : sure ? 0.0 : loss[l], weight[l], grad[l]);
+    finish(call, first + l, spoilt >> l & 1 || own[l] != own[l] ? kNaN<double> : sure ? 0.0 : loss[l], weight[l], grad[l]);
   }
 }
 

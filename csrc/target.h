@@ -27,7 +27,8 @@ inline double weight_of(const LossCall& call, int64_t row) {
 
 // What the row's gradient is multiplied by: its weight, and where it is known beforehand its share of the reduced loss.
 inline double share_of(const LossCall& call, int64_t row, double weight) {
-  return call.shares ? weight * call.shares[row / (call.rows / call.groups)] : weight;
+  if (!call.shares) return weight;
+  return weight * call.shares[call.groups == 1 ? 0 : row / (call.rows / call.groups)];  // to divide takes long
 }
 
 // The row's class index, -1 for unknown; a value out of range is reported and treated as unknown.
