@@ -1,6 +1,7 @@
 """What `predict` writes: one row per example, in three forms; what it leaves out, and says so."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,7 @@ def test_fit_train_and_evaluate_leave_broken_images_out_and_say_so(
         Path("images", name).write_bytes(mended[name][:40])
     result = run_here(capsys, "fit", "images", "-o", "run", *options)
     assert result.code == 3, result.err
-    assert "58 examples (2 images cannot be decoded and are left out)" in result.err
+    assert "58 examples (left out: 2 images that cannot be decoded)" in result.err
     assert result.err.rstrip().splitlines()[-3] == "skipped: 2 images that cannot be decoded"
     assert {part: set(data.ids) for part, data in runs.Run("run").parts().items()} == {
         part: ids - lost for part, ids in whole.items()
@@ -204,6 +205,52 @@ def test_images_that_a_table_lists_may_be_elsewhere_missing_or_listed_twice(phot
     assert [image["reason"] for image in found["skipped"]] == ["no such image: new/gone.png"]
     with pytest.raises(ShortlistError, match="there is no such key; did you mean 'path_column'"):
         runs.predict("run", "listed.csv", rule="top-k:k=1", overrides=["path_colum=file"])
+
+
+@pytest.mark.parametrize("encoder", ["null", "identity"])
+def test_images_of_a_table_that_are_missing_are_left_out_like_broken_ones(
+    photos: Path, capsys: pytest.CaptureFixture[str], encoder: str
+) -> None:
+    rows = [f"{label}/{number}.png,{label}" for label in ("dark", "light") for number in range(20)]
+    for row in rows:
+        Image.new("RGB", (8, 8), (20 if row < "e" else 220, 0, len(row))).save(Path("images", row.split(",")[0]))
+    lost = [f"gone{number}.png,dark" for number in range(5)]
+    Path("all.csv").write_text("file,kind\n" + "\n".join([*lost, *rows]) + "\n")
+    options = [f"data.encoder={encoder}", "backbone=identity", "data.train.size=8", "data.test=9", "data.calibration=9"]
+    result = run_here(capsys, "fit", "all.csv", "--images", "images", "-o", "run", *options)
+    assert result.code == 3, result.err
+    title, *shown, more = result.err.rstrip().splitlines()[-5:]
+    assert (title, more) == ("skipped: 5 images that are not there", "  and 2 more (all: --json)")
+    assert all(re.fullmatch(r"  (gone\d.png): no such image: images/\1", line) for line in shown)
+    assert "5 images that are not there: gone" in Path("run/report/index.html").read_text("utf-8")
+    Path("new.csv").write_text("file,kind\n" + "\n".join([lost[0], *rows[:2]]) + "\n")
+    found = runs.predict("run", "new.csv", images="images")
+    assert (found["examples"], [image["id"] for image in found["skipped"]]) == (2, ["gone0.png"])
+    found = runs.evaluate("run", "new.csv", overrides=["root=images"])
+    assert (found["examples"], [image["id"] for image in found["skipped"]]) == (2, ["gone0.png"])
+    Path("new.csv").write_text("file,kind\n" + "\n".join([*lost, *rows[:2]]) + "\n")
+    for command in (["predict", "run", "new.csv", "--images", "images"], ["evaluate", "run", "new.csv", "root=images"]):
+        result = run_here(capsys, *command)
+        assert (result.code, "5 of the 7 images" in result.err, "the folder images" in result.err) == (2, True, True)
+
+
+@pytest.mark.parametrize(
+    ("names", "folder", "why"),
+    [
+        (["1.png", "2.png"], "nowhere", "the folder nowhere: there is no such folder: give that of the images, root="),
+        (["1.png", "2.png"], "images", r"they are in images/dark, so give root=images/dark \(of fit and predict: --im"),
+        (["dark/1.png", "dark/2.png"], "images/dark", "they are in images, so give root=images"),
+        (["dark/1", "dark/2"], "images", "images/dark/1.png is there, so the names lack their ending"),
+        (["C/1.png", "C/2.png"], "images/dark", "images/dark/1.png is there: write the names without their folders"),
+        (["a.png", "b.png"], "images/dark", "the folder images/dark: give the folder that they are in, root=FOLDER"),
+    ],
+)
+def test_where_most_images_of_a_table_are_missing_the_likely_mistake_is_told(
+    photos: Path, names: list[str], folder: str, why: str
+) -> None:
+    Path("all.csv").write_text("file,kind\n" + "".join(f"{name},{kind}\n" for name in names for kind in "ab"))
+    with pytest.raises(ShortlistError, match=f"images that it lists are not there, such as .*{why}"):
+        runs.fit("all.csv", "run", images=folder)
 
 
 def test_a_run_on_features_of_an_unknown_encoder_says_so(photos: Path) -> None:

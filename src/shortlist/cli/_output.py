@@ -11,6 +11,7 @@ from typing import Any
 
 from shortlist.text import STEERING, visible
 
+_SHOWN = 3  # examples of images that were left out for one cause
 _SKIPPED = 3  # the exit code where something was left out
 _TOP_1 = "topk-accuracy@1"
 GIVEN_SCORES = "given scores"  # the title of results that are not of a run
@@ -97,9 +98,15 @@ def tell_skipped(result: Mapping[str, Any], quiet: bool = False) -> None:
     if not skipped:
         return
     if not quiet:
-        say(f"\nskipped: {len(skipped)} image{'s' * (len(skipped) > 1)} that cannot be decoded")
-        for image in skipped:
+        from shortlist.data.images import is_missing, left_out_in_words
+
+        say(f"\nskipped: {left_out_in_words([image['reason'] for image in skipped])}")
+        causes = ([image for image in skipped if is_missing(image["reason"]) == gone] for gone in (False, True))
+        shown = [image for alike in causes for image in alike[:_SHOWN]]
+        for image in shown:
             say(f"  {image['id']}: {image['reason']}")
+        if len(shown) < len(skipped):
+            say(f"  and {len(skipped) - len(shown)} more (all: --json)")
     import typer  # not above: this file is imported before the current directory has left Python's path
 
     raise typer.Exit(_SKIPPED)

@@ -33,8 +33,8 @@ def evaluate(
     Metrics: topk-accuracy@k, average-k-accuracy@k, mean-average-precision, mean-average-precision-sample,
     precision@k, recall@k, ndcg@k. Of scenes: scene-recall@k, scene-mean-recall@k, scene-zero-shot-recall@k, and
     scene-recall-public@k and scene-mean-recall-public@k, which count as the public evaluators do; with -unconstrained
-    before @k, any number of relations per pair. Images that cannot be decoded are left out and listed at the end, and
-    the exit code is then 3.
+    before @k, any number of relations per pair. Images that cannot be decoded or are not there are left out and told
+    at the end, and the exit code is then 3.
     """
     from shortlist import runs
 

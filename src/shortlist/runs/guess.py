@@ -21,6 +21,7 @@ from shortlist.data.cells import DATE, DECIMAL_COMMA, NA_VALUES, NO, THOUSANDS, 
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under, label_folders
+from shortlist.data.readers.image_table import most_are_missing
 from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, encoding_of, names_table, open_table
 from shortlist.errors import MissingFileError, ShortlistError, nearest
 from shortlist.files import PathLike
@@ -336,19 +337,20 @@ class _Table:
 
     def _pictures(self) -> str | None:
         """The column with the paths of images."""
+        root = self.path.parent if self.images is None else Path(self.images)
         for name in self.names:
             cells = self.cells(name) if self.table.is_flat(name) and not self.table.has_numbers(name) else []
-            named = [cell for cell in cells if Path(str(cell)).suffix.lower() in IMAGE_ENDINGS]
+            named = [str(cell) for cell in cells if Path(str(cell)).suffix.lower() in IMAGE_ENDINGS]
             if name in self.labels or not cells or 10 * len(named) < 9 * len(cells):
                 continue
-            root = self.path.parent if self.images is None else Path(self.images)
-            if not any((root / str(cell)).is_file() for cell in named[:10]):
-                raise ShortlistError(
-                    f"{self.path}: the column {name!r} names images, and there is no {root / str(named[0])}: give the "
-                    f"folder that they are in with --images FOLDER"
-                )
+            if not any((root / cell).is_file() for cell in named):
+                raise ShortlistError(f"{self.path}: the column {name!r} names images: {most_are_missing(named, root)}")
             return name
         if self.images is not None:
+            for name in self.names:  # a name without its ending is none of an image's
+                cells = list(map(str, self.table.texts(name)[:_LOOKED_AT])) if self.table.is_flat(name) else []
+                if any((root / f"{cell}{ending}").is_file() for cell in cells[:10] for ending in IMAGE_ENDINGS):
+                    raise ShortlistError(f"{self.path}: the column {name!r}: {most_are_missing(cells, root)}")
             raise ShortlistError(
                 f"{self.path}: no column names images (endings: {', '.join(sorted(IMAGE_ENDINGS))}), "
                 f"the columns are {listed([repr(name) for name in self.names])}"

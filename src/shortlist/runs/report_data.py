@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset
+from shortlist.data.column_use import listed
+from shortlist.data.images import left_out_in_words
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike, read_json
 from shortlist.labels import LabelSets
@@ -216,6 +218,9 @@ def heading_of(run: Run, parts: dict[str, Dataset]) -> str:
 
 def described(run: Run, parts: dict[str, Dataset], chosen: str) -> dict[str, str]:
     about = {"Data": _data(parts), "Shown here": chosen}
+    skipped = {name: why for data in parts.values() for name, why in data.skipped.items()}
+    if skipped:
+        about["Left out"] = f"{left_out_in_words(list(skipped.values()))}: {listed(list(skipped), 3)}"
     about["Backbone"] = run.config.backbone.name
     if run.facts.get("texts"):
         about["Texts"] = reading_in_words(run.facts["texts"])[0]

@@ -164,8 +164,8 @@ def _add_inputs(digest: Any, inputs: Any) -> None:
     if isinstance(inputs, Images):
         digest.update(f"images {inputs.size} {inputs.crop} {inputs.mean} {inputs.std} {len(inputs)}\n".encode())
         if not isinstance(inputs.source, np.ndarray):
-            for path in inputs.source:
-                digest.update(hashlib.sha256(Path(path).read_bytes()).digest())
+            for path in inputs.source:  # one that is not there is found when it is decoded
+                digest.update(hashlib.sha256(Path(path).read_bytes() if os.path.isfile(path) else b"").digest())
             return
         inputs = inputs.source
     if hasattr(inputs, "tocsr"):

@@ -25,7 +25,8 @@ from shortlist.data.readers._labels import (
     in_order,
     labels_of,
 )
-from shortlist.data.readers.findings import DataError, Findings, PathLike
+from shortlist.data.readers.findings import DataError, Findings, PathLike, is_thorough
+from shortlist.data.readers.image_folder import IMAGE_ENDINGS
 from shortlist.data.readers.tables import name_of, open_table
 from shortlist.errors import ShortlistError, ShortlistWarning, nearest
 from shortlist.labels.converters import CHEXPERT_OTHER
@@ -55,6 +56,9 @@ def read_image_table(
     crop: bool = False,
 ) -> Dataset:
     """Images listed in a table (.csv, .tsv, .jsonl or .parquet; the first three also packed, .gz), with their labels.
+
+    A file that is not there is like one that cannot be decoded, and commands leave it out; where most are not there, it
+    is an error that says where they were looked for.
 
     Args:
         path: the table. A .csv (commas) or .tsv (tabs) begins with a line of column names.
@@ -89,6 +93,7 @@ def read_image_table(
     if table is None:
         raise DataError(findings.problems)
     ids, paths = _image_paths(table, path, path_column, root, findings)
+    _check_images(ids, path, _start(path, root), findings)
     columns = _label_columns(table, labels, label_columns, path_column, coding)
     columns = None if columns is None else in_order(columns, columns, vocabulary)
     used = [label_column] if columns is None else list(columns)
@@ -136,10 +141,18 @@ def listed_images(
     encoding: str | None = None,
 ) -> tuple[list[str], list[Path]]:
     """The images that a table lists, as it names them, and where they are, whatever else is in it; arguments as in
-    `read_image_table`. Whether they are there, and once, is not looked at: who decodes them will see."""
+    `read_image_table`. Most of them are there; who decodes them will see of each one, and they may be listed twice."""
+    names, paths = _listed(path, path_column, root, delimiter, encoding)
+    message = most_are_missing(names, _start(path, root))
+    if message:
+        raise ShortlistError(f"{path}: {message}")
+    return names, paths
+
+
+def _listed(path: PathLike, path_column: str, root: PathLike | None, *how: Any) -> tuple[list[str], list[Path]]:
     findings = Findings()
-    table = open_table(path, findings, delimiter=delimiter, encoding=encoding)
-    found = ([], []) if table is None else _image_paths(table, path, path_column, root, findings, look=False)
+    table = open_table(path, findings, delimiter=how[0], encoding=how[1])
+    found = ([], []) if table is None else _image_paths(table, path, path_column, root, findings)
     findings.stop_if_any()
     return found
 
@@ -151,7 +164,7 @@ def root_of_new(path: PathLike, options: Mapping[str, Any]) -> PathLike | None:
     if root is None or Path(root).resolve() == Path(path).resolve().parent:
         return root
     how = options.get("path_column", "path"), None, options.get("delimiter"), options.get("encoding")
-    if any(file.is_file() for file in listed_images(path, *how)[1][:10]):
+    if any(file.is_file() for file in _listed(path, *how)[1][:10]):
         return None
     said = f"{path}: the images are not beside it, and read from {root}, as those of the training data"
     warnings.warn(f"{said}: give root=FOLDER (predict: --images FOLDER) if they are elsewhere", ShortlistWarning, 3)
@@ -164,23 +177,61 @@ def _image_paths(
     path_column: str,
     root: str | os.PathLike[str] | None,
     findings: Findings,
-    look: bool = True,
 ) -> tuple[list[str], list[Path]]:
     """The images as the table names them, and where they are."""
     if path_column not in table.names:
         findings.add(path, _no_column(table, path_column, "path_column"))
         return [], []
-    start = Path(path).parent if root is None else Path(root)
     cells = table.texts(path_column).tolist()
     blank = [row for row, cell in enumerate(cells) if not isinstance(cell, str)]
     findings.rows(path, blank, lambda row: f"the column {path_column!r} is blank or no path")
-    paths = []
-    for row, cell in enumerate(cells):
-        if isinstance(cell, str):
-            paths.append(start / cell)
-            if look:
-                findings.image(paths[-1], path, row)
-    return [str(cell) for cell in cells], paths
+    names = [cell if isinstance(cell, str) else "" for cell in cells]
+    return names, [_start(path, root) / name for name in names]
+
+
+def _start(path: PathLike, root: PathLike | None) -> Path:
+    """The folder that paths start from."""
+    return Path(path).parent if root is None else Path(root)
+
+
+def _check_images(names: Sequence[str], path: PathLike, root: Path, findings: Findings) -> None:
+    """Note images that are listed twice, and in a check what else is wrong with them; otherwise only where most are
+    missing: a few are left out later, as those that cannot be decoded are."""
+    message = most_are_missing(names, root)
+    if message:
+        findings.add(path, message)
+    for row, name in enumerate(names):
+        if name and (is_thorough() or (root / name).is_file()):
+            findings.image(root / name, path, row)
+
+
+def most_are_missing(names: Sequence[str], root: Path) -> str:
+    """Where images of these names were looked for, and the likely mistake, if more than half are not there."""
+    missing = [name for name in names if name and not (root / name).is_file()]
+    if 2 * len(missing) <= len(names):
+        return ""
+    told = f"{len(missing)} of the {len(names)} images that it lists are not there, such as {missing[0]}"
+    return f"{told}; looked for in the folder {root}: {_likely_mistake(missing[0], root)}"
+
+
+def _likely_mistake(name: str, root: Path) -> str:
+    """Why there is no image of this name in this folder."""
+    for ending in sorted(IMAGE_ENDINGS):
+        if (other := root / f"{name}{ending}").is_file():
+            return f"{other} is there, so the names lack their ending"
+    if root.is_dir():
+        near = [root.parent, *sorted(folder for folder in root.iterdir() if folder.is_dir())]
+        for folder in near:
+            if (folder / name).is_file():
+                return f"they are in {folder}, so give {_root(folder)}"
+        if (root / Path(name).name).is_file():
+            return f"{root / Path(name).name} is there: write the names without their folders"
+    what = "give the folder that they are in" if root.is_dir() else "there is no such folder: give that of the images"
+    return f"{what}, {_root('FOLDER')}"
+
+
+def _root(folder: object) -> str:
+    return f"root={folder} (of fit and predict: --images {folder})"
 
 
 def _no_column(table: Columns, name: str, option: str) -> str:
