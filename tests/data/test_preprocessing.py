@@ -246,3 +246,17 @@ def test_columns_of_which_nothing_was_learnt_are_told(change: dict[str, Any], sa
         warnings.simplefilter("error")
         prepared.transform(pd.concat([new, TABLE[:50]]))  # some values are known
         prepared.transform(TABLE[:0])
+
+
+def test_a_blank_cell_of_a_single_row_is_no_blank_column_and_a_name_never_learnt_is_still_told() -> None:
+    table = pd.DataFrame({"size": np.arange(40.0), "city": ["Oslo", "Rome"] * 20})
+    prepared = Preprocessor.fit(table)
+    blank = pd.DataFrame({"size": [np.nan] * 5, "city": [None] * 5})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rows in (1, 4):
+            assert np.isfinite(prepared.transform(blank[:rows])).all()
+    with pytest.warns(ShortlistWarning, match="always blank here: 'size', 'city'"):
+        prepared.transform(blank)
+    with pytest.warns(ShortlistWarning, match=r"no value of 'city' \('OSLO'; learnt were 'Oslo', 'Rome'\)"):
+        prepared.transform(pd.DataFrame({"size": [1.0], "city": ["OSLO"]}))

@@ -31,6 +31,7 @@ from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError, ShortlistWarning
 
 _ENOUGH = 20  # rows: of fewer ones all may be blank, or rare, by chance
+_FEW = 5  # rows: that all of fewer ones are blank says nothing of the column, be it never blank in training
 
 
 @dataclass(eq=False, repr=False)
@@ -197,22 +198,23 @@ class Preprocessor:
             dense = frame.toarray() if hasattr(frame, "tocsr") else np.asarray(frame)
             frame = pd.DataFrame(dense, columns=list(self._names))
         frame = self.aligned(frame)
-        parts, enough = [], len(frame) >= _ENOUGH
+        parts, few, enough = [], len(frame) < _FEW, len(frame) >= _ENOUGH
         blank, new = [], []  # columns of which nothing is known, and those that hold only names that were not learnt
         if self.numbers is not None:
             columns = [self._read_number(frame.iloc[:, column], column) for column in self.numbers.columns]
             parts.append(self._numbers.transform(np.stack(columns, axis=1)))
             empty = [place for place, values in enumerate(columns) if np.isnan(values).all()]
-            blank += [self.numbers.columns[place] for place in empty if enough or place not in self.numbers.marked]
+            told = [place for place in empty if not few and (enough or place not in self.numbers.marked)]
+            blank += [self.numbers.columns[place] for place in told]
         for one in self.categories:
             names = as_names(frame.iloc[:, one.column], self.na_values)
             parts.append(one.transform(names))
             there = names != MISSING
             if not there.any():
-                blank += [one.column] if enough or MISSING not in one.names else []
+                blank += [one.column] if not few and (enough or MISSING not in one.names) else []
             elif (enough or not one.has_rare) and not parts[-1][there, : len(one.names)].any():
-                few, learnt = ([repr(n) for n in found if n != MISSING] for found in (sorted({*names}), one.names))
-                new.append(f"{self._names[one.column]!r} ({listed(few, 3)}; learnt were {listed(learnt, 3)})")
+                now, learnt = ([repr(n) for n in found if n != MISSING] for found in (sorted({*names}), one.names))
+                new.append(f"{self._names[one.column]!r} ({listed(now, 3)}; learnt were {listed(learnt, 3)})")
         if len(frame) and (blank or new):
             said = [f"no value of {listed(new, 3)} is one that was learnt"] if new else []
             said += [f"always blank here: {listed([repr(self._names[c]) for c in blank])}"] if blank else []

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shortlist.data import Dataset, read_features, read_image_table
+from shortlist.data import DataError, Dataset, read_features, read_image_table
 from shortlist.data.column_use import as_option
 from tests.data.readers.made_files import assert_found, image, text
 
@@ -173,8 +173,19 @@ def test_a_list_among_names_and_a_name_among_lists_are_told_apart(read: Read) ->
 
 
 def test_fractions_are_no_labels(read: Read) -> None:
-    with pytest.raises(ValueError, match=r"table.csv, line 3: the label is 1.5: allowed are whole numbers, names"):
+    with pytest.raises(ValueError, match=r"line 3: the label is no whole number in 1 row, 1.5: allowed are whole numbers"):
         read({"kind": ["1", "1.5"]})
+
+
+def test_negative_numbers_are_one_problem_with_a_count_and_three_of_them(read: Read) -> None:
+    with pytest.raises(DataError) as raised:
+        read({"kind": [3, -2, -2, -7, 5, -4, -9]})
+    (problem,) = raised.value.problems
+    assert (problem.row, problem.unit) == (3, "line")
+    assert problem.message.startswith("the label is negative in 5 rows, -2, -7 (line 5), -4 (line 7), ...: allowed are")
+    with pytest.raises(DataError, match="in 50 rows, .*; of a quantity, make classes first") as raised:
+        read({"kind": list(range(-51, -1))})
+    assert len(raised.value.problems) == 1
 
 
 def test_options_that_would_be_ignored_are_refused(read: Read) -> None:

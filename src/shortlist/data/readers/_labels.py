@@ -29,6 +29,7 @@ from shortlist.optional import require
 Coding = Literal["label-matrix", "signed", "nan", "chexpert"]
 Known = Literal["present", "absent", "unknown"]
 Uncertain = Known | Mapping[str, Known]
+_QUANTITY = "; of a quantity, make classes first, such as low and high"
 _CODINGS: Mapping[str, str] = {
     "label-matrix": "1 (present), 0 (absent), -1 (unknown)",
     "signed": "1 (present), -1 (absent), 0 (unknown)",
@@ -270,8 +271,8 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
         broken = np.flatnonzero(found % 1 != 0).tolist()
         blank = "; coding='nan' takes NaN as unknown" if np.isnan(found).any() else ""
         allowed = f"allowed are whole numbers, names and lists{blank}"
-        findings.rows(file, broken, lambda row: f"the label is {found[row]}: {allowed}")
         if broken:
+            findings.together(file, broken, found, "the label is no whole number", allowed + _QUANTITY)
             return None
     if found.dtype.kind not in "iuf":
         findings.add(file, f"labels must be whole numbers, names or a label matrix, got {found.dtype}")
@@ -301,10 +302,10 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
         findings.add(file, f"the labels are -1, 0 and 1: {classes}; {unknown}")
         return None
     negative = np.flatnonzero(found < -1).tolist()
-    few = f"; {classes}" if names is None and len(occur) <= 20 else ""
-    allowed = f"allowed are 0, 1, ..., -1 (unknown){few}"
-    findings.rows(file, negative, lambda row: f"label {found[row]} is negative: {allowed}")
+    few = f"; {classes}" if len(occur) <= 20 else _QUANTITY
     if negative:
+        allowed = f"allowed are 0, 1, ..., -1 (unknown){few if names is None else ''}"
+        findings.together(file, negative, found, "the label is negative", allowed)
         return None
     known = tuple(str(value) for value in occur if value >= 0) if names is None else tuple(names)
     if BY_NAME.get() and not {str(value) for value in occur if value >= 0} & set(known) and occur != [-1]:

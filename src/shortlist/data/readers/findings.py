@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from shortlist.errors import ShortlistError, nearest
 
@@ -131,6 +131,14 @@ class Findings:
             self.add(file, message(row), row)
         if len(rows) > most:
             self.add(file, f"{len(rows) - most} more rows have the same problem as row {rows[most - 1]}")
+
+    def together(self, file: PathLike, rows: Sequence[int], values: Any, what: str, remedy: str) -> None:
+        """One cause in several rows, as one problem, at the first: how many there are, and three different values."""
+        first = {str(values[row]): row for row in reversed(rows)}  # of each value
+        places = sorted(first.items(), key=lambda item: item[1])[:3]
+        shown = ", ".join([places[0][0], *(f"{value} ({self.place(file, row)})" for value, row in places[1:])])
+        more = ", ..." if len(first) > len(places) else ""
+        self.add(file, f"{what} in {len(rows)} row{'s' * (len(rows) > 1)}, {shown}{more}: {remedy}", rows[0])
 
     def file(self, path: PathLike) -> bool:
         """Whether this file is there; noted if not."""
