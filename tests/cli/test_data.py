@@ -131,7 +131,7 @@ def test_problems_and_errors_show_what_would_steer_the_terminal(cli: Cli) -> Non
     assert checked.code == 1
     assert "no such image: \\x1b[2J.png" in checked.out
     assert described.code == 2
-    assert "no such image: \\x1b[2J.png" in described.err
+    assert "not there, such as \\x1b[2J.png" in described.err
 
 
 def test_training_says_what_the_columns_are_used_for(cli: Cli) -> None:
