@@ -11,6 +11,7 @@ from typing import Any
 
 from shortlist.text import STEERING, visible
 
+_ALL_LABELS, _ENDS = 12, 5  # labels of which all are shown; of more ones, how many from both ends
 _SHOWN = 3  # examples of images that were left out for one cause
 _SKIPPED = 3  # the exit code where something was left out
 _TOP_1 = "topk-accuracy@1"
@@ -58,7 +59,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
 
 
 def print_results(title: str, results: Mapping[str, Any]) -> None:
-    """The two tables of `shortlist.runs.evaluate`, and what follows from them in words. In the second, each number has
+    """The tables of `shortlist.runs.evaluate`, and what follows from them in words. In the second, each number has
     its 95 % interval beneath it."""
     print_table(f"{title}, {results['examples']} examples", ["metric", "value"], _metrics(results))
     if results["rules"]:
@@ -75,11 +76,31 @@ def print_results(title: str, results: Mapping[str, Any]) -> None:
         print_line(f"{name} promises: {promise}")
     for name, why in results.get("left_out", {}).items():
         say(f"warning: no sets by {name}: {why}")
+    _print_labels(title, results.get("by_label"))
     for wish in results.get("advice", ()):
         sys.stdout.write("\n" if wish is results["advice"][0] else "")
         print_line(f"If you want {wish['wish']}: {wish['rule']}: {wish['why']}")
     for said in results.get("warnings", ()):
         say(f"warning: {said}")
+
+
+def _print_labels(title: str, found: Mapping[str, Any] | None) -> None:
+    """Precision, recall and F1 of each label, from the lowest F1 on; of many labels those of the ends that occur."""
+    if not found:
+        return
+    by_f1 = sorted(found["labels"].items(), key=lambda item: (_number(item[1]["f1"]), -item[1]["examples"]))
+    rows = [[name, *("-" if value != value else value for value in values.values())] for name, values in by_f1]
+    if len(rows) > _ALL_LABELS:
+        rows = [row for row in rows if row[1]]
+        if len(rows) > 2 * _ENDS:
+            rows = [*rows[:_ENDS], ["...", *[""] * 4], *rows[-_ENDS:]]
+    sys.stdout.write("\n")
+    header = ["label", "examples", "precision", "recall", "f1"]
+    print_table(f"{title}: labels in the sets of {found['rule']}", header, rows)
+
+
+def _number(value: float) -> float:
+    return math.inf if value != value else value
 
 
 def _metrics(results: Mapping[str, Any]) -> list[tuple[str, Any]]:

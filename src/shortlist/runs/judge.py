@@ -5,22 +5,32 @@ from typing import Any
 
 from torch import Tensor
 
-from shortlist.metrics.functional.set_summary import SetOutcomes, judged, outcomes_by
+from shortlist.metrics.functional.set_summary import LabelOutcomes, SetOutcomes, judged, outcomes_by
 from shortlist.metrics.streams import Stream
 from shortlist.reports.commonest import FirstLabels
 from shortlist.sets import SetRule
 from shortlist.sets.named import needed
 
+_MOST_LABELS = 10_000  # of more, what there is to say of each takes more time than it is worth
+
 
 class Judge:
     """Sees every batch once, and is merged with those that saw others. It then has the outcomes of all sets, and the
     ``values`` of the metrics, but for those that must see everything again: ``look_again`` is a judge for these.
-    ``truth``: such as it will be given, all right labels or votes."""
+    ``truth``: such as it will be given, all right labels or votes; ``by_label``: the rule whose sets are judged label
+    by label, too."""
 
-    def __init__(self, streams: Mapping[str, Stream], rules: Mapping[str, SetRule], truth: Any = None) -> None:
+    def __init__(
+        self,
+        streams: Mapping[str, Stream],
+        rules: Mapping[str, SetRule],
+        truth: Any = None,
+        by_label: str | None = None,
+    ) -> None:
         self.streams, self.rules = dict(streams), dict(rules)
         self.outcomes = {name: SetOutcomes() for name in rules}
         self.of_truth: dict[str, Any] = {name: outcomes_by(truth) for name in rules}
+        self.by_label, self.of_labels = by_label, LabelOutcomes()
         self.first = FirstLabels()
         self.examples = 0
         self.judged = {"rows": 0, "labels": 0, "unknown": 0}
@@ -40,6 +50,8 @@ class Judge:
         for name, rule in self.rules.items():
             sets = rule.predict_rows(scores, first_row, **needed(rule, rows))
             self.outcomes[name].update(sets, target)
+            if name == self.by_label and scores.shape[1] <= _MOST_LABELS:
+                self.of_labels.update(sets, target)
             if truth is not None:
                 self.of_truth[name].update(sets, truth)
         if target.ndim == 1:
@@ -54,6 +66,7 @@ class Judge:
         for name in self.rules:
             self.outcomes[name].merge(other.outcomes[name])
             self.of_truth[name].merge(other.of_truth[name])
+        self.of_labels.merge(other.of_labels)
         self.first.merge(other.first)
         self.examples += other.examples
         for key in self.judged:
@@ -94,4 +107,6 @@ class Judge:
                 summary |= {f"truth-{key}": of_truth[key] for key in ("coverage", "exact") if key in of_truth}
             found["rules"][name] = {key: estimate.value for key, estimate in summary.items()}
             found["intervals"][name] = {key: [estimate.low, estimate.high] for key, estimate in summary.items()}
+        if self.of_labels.counts.size:
+            found["by_label"] = {"rule": self.by_label, "labels": self.of_labels.table(label_names)}
         return found

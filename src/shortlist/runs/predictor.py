@@ -280,6 +280,14 @@ class Predictor(nn.Module):
         made = make_rule("--rule", named, self.link, self.single, self._allow_import)
         return file_name(named, self._allow_import), made
 
+    @property
+    def usual_rule(self) -> str | None:
+        """The name of the fitted rule that ``predict_sets`` uses; None where it has to be named."""
+        try:
+            return self.rule()[0]
+        except ShortlistError:
+            return None
+
     def link_beside(self, rule: SetRule) -> AnyLink:
         """What makes the probabilities beside the labels of this rule's sets: calibrated ones, where the rule's are."""
         own = getattr(rule, "link", None)

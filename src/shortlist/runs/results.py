@@ -43,6 +43,7 @@ def results_of(
     propensities: Any = None,
     over: Callable[[Judge], Judge] | None = None,
     label_names: Sequence[str] | None = None,
+    by_label: str | None = None,
 ) -> dict[str, Any]:
     """Metrics of the scores, and of each rule's sets: the numbers of `set_summary`, and their 95 % intervals.
 
@@ -51,8 +52,9 @@ def results_of(
     ``truth-coverage`` is the share of them that the sets cover. ``judged`` says how many rows and labels (entries of
     the label matrix) were known; ``empty``, how many sets of each rule hold no label; ``promises``, what rules promise
     of new rows; ``left_out`` the rules that cannot answer, and why. Of single labels ``commonest`` says what always
-    answering the commonest one would reach, and ``never_first`` which of them the model never puts first. ``rows``:
-    their "groups" and "weights", for rules that need them. Scores that are not small are passed over batch by batch,
+    answering the commonest one would reach, and ``never_first`` which of them the model never puts first. ``by_label``
+    names the rule of which precision, recall and F1 of each label are told, too. ``rows``: their "groups" and
+    "weights", for rules that need them. Scores that are not small are passed over batch by batch,
     and never held whole but for a metric that must have all of them. ``over`` takes a judge over all rows, where these
     are in many places; the target is then perhaps only counted.
 
@@ -74,7 +76,7 @@ def results_of(
     rest = [one for one in wanted if one.name not in streamed]
     if rest and over is not None:
         raise ShortlistError(f"the metric {rest[0].name!r} is given all scores at once: ask for it without an engine")
-    judge = Judge(streamed, {name: rule for name, rule in rules.items() if name not in left_out}, truth)
+    judge = Judge(streamed, {name: rule for name, rule in rules.items() if name not in left_out}, truth, by_label)
 
     def here(looking: Judge) -> Judge:
         first_row = 0

@@ -197,15 +197,9 @@ class Answers:
             columns=None if columns is None else list(columns),
             features=self.inputs.in_shape[0] if self.takes == "features" else None,
             rules=rules,
-            usual_rule=self._usual(),
+            usual_rule=self.predictor.usual_rule,
             limits={"rows": self.limits.rows, "body": self.limits.body, "pixels": self.limits.pixels},
         )
-
-    def _usual(self) -> str | None:
-        try:
-            return self.predictor.rule()[0]
-        except ShortlistError:  # several are fitted, and none of them is the usual one
-            return None
 
 
 def _facts(name: str, rule: SetRule) -> dict[str, Any]:

@@ -7,6 +7,7 @@ ratio: the labels of one row are not taken for independent). Of a share of rows 
 needs no random numbers, and is not of width 0 where all rows are right. The mean size has the normal interval.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,13 @@ from numpy.typing import NDArray
 
 from shortlist.labels.sparse_labels import is_sparse
 from shortlist.metrics._truth import Truth
-from shortlist.metrics.functional.label_sets import counts_of_rows, set_sizes, vote_rows
+from shortlist.metrics.functional.label_sets import (
+    counts_of_rows,
+    f_counts,
+    predicted_and_truth,
+    set_sizes,
+    vote_rows,
+)
 
 Values = NDArray[np.float64]
 
@@ -131,6 +138,41 @@ def truth_summary(sets: Any, truth: Any) -> dict[str, Estimate]:
 def outcomes_by(truth: Any) -> "SetOutcomes | VoteOutcomes":
     """What gathers how sets do by such a truth: all right labels, or votes."""
     return SetOutcomes() if truth is None or is_sparse(truth) else VoteOutcomes()
+
+
+class LabelOutcomes:
+    """Of each label: how often it is listed in sets and present, and how often both; of the known labels. Those of
+    other rows are merged.
+
+    >>> from shortlist.labels import LabelSets
+    >>> seen = LabelOutcomes()
+    >>> seen.update(LabelSets([0, 2, 3], [0, 1, 1], num_labels=3), torch.tensor([0, 1]))
+    >>> seen.table(["ant", "bee", "cat"])["bee"]
+    {'examples': 1, 'precision': 0.5, 'recall': 1.0, 'f1': 0.6666666666666666}
+    """
+
+    def __init__(self) -> None:
+        self.counts = np.zeros((3, 0), np.int64)  # both, listed, present
+
+    def update(self, sets: Any, target: Any) -> None:
+        self._add(torch.stack(f_counts(*predicted_and_truth(sets, target), by="label")).numpy())
+
+    def merge(self, other: "LabelOutcomes") -> None:
+        self._add(other.counts)
+
+    def _add(self, counts: NDArray[np.int64]) -> None:
+        self.counts = counts if not self.counts.size else self.counts + counts if counts.size else self.counts
+
+    def table(self, names: Sequence[str] | None = None) -> dict[str, dict[str, float]]:
+        """Examples, precision, recall and F1 of each label; NaN where nothing is listed, or present."""
+        names = [str(label) for label in range(self.counts.shape[1])] if names is None else names
+        hits, listed, present = self.counts.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            values = {"precision": hits / listed, "recall": hits / present, "f1": 2 * hits / (listed + present)}
+        return {
+            name: {"examples": int(present[label]), **{key: float(of[label]) for key, of in values.items()}}
+            for label, name in enumerate(names)
+        }
 
 
 class VoteOutcomes:
