@@ -53,7 +53,7 @@ def test_one_command_goes_from_a_table_to_a_report(capsys: pytest.CaptureFixture
     for told in (
         "labels: the last column, 'species'",
         "ids: the column 'leaf_id'",
-        "text is not used: 'note'",
+        "ignored (1): note (",
         "150 examples, one of 3 labels each",
         "objective: {name: cross-entropy}",
         "run: runs/leaves",

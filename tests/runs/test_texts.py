@@ -18,7 +18,7 @@ from shortlist.runs.plan import Plan
 from shortlist.runs.report_data import described
 from tests.cli.command import run_here
 from tests.models.tiny_networks import text_network
-from tests.runs.made_texts import comments, write_comments
+from tests.runs.made_texts import comments, tickets, write_comments
 
 NEW = ["i am happy, great", "what a terrible, awful day", "so scared and afraid"]
 
@@ -156,20 +156,22 @@ def guessed(tmp_path: Path, frame: pd.DataFrame, **given: object) -> dict:
     return guess_source(tmp_path / "all.csv", **given).source
 
 
-def test_a_column_of_texts_is_found_by_its_name_or_where_nothing_else_is_there(tmp_path: Path) -> None:
+def test_a_column_of_texts_is_found_by_its_words_where_nothing_else_is_there(tmp_path: Path) -> None:
     table = comments()
     assert guessed(tmp_path, table)["text_column"] == "comment"
     assert guessed(tmp_path, table.rename(columns={"comment": "what_they_said"}))["text_column"] == "what_they_said"
-    table["stars"] = range(len(table))
-    named = guessed(tmp_path, table.rename(columns={"comment": "TEXT"}), labels=["mood"])
-    assert (named["reader"], named["text_column"], named["labels_key"]) == ("text-table", "TEXT", "mood")
+    several = table.assign(y_sad=[0, 1] * 75, y_glad=[1, 0] * 75).drop(columns="mood")
+    found = guessed(tmp_path, several)
+    assert (found["reader"], found["labels_key"]) == ("text-table", "y")
 
 
-def test_a_remark_beside_many_numbers_is_no_text_to_learn_from_unless_it_is_named(tmp_path: Path) -> None:
+def test_texts_beside_other_columns_or_texts_are_columns_of_a_table_unless_one_is_named(tmp_path: Path) -> None:
     table = comments()
     for number in range(6):
         table.insert(1, f"x{number}", [row * 0.5 + number for row in range(len(table))])
     assert guessed(tmp_path, table)["reader"] == "features"
+    assert guessed(tmp_path, tickets()[["subject", "body", "kind"]])["reader"] == "features"
+    assert guessed(tmp_path, tickets(), reader="text-table")["text_column"] == "body"
     assert guessed(tmp_path, table, text="comment")["reader"] == "text-table"
     assert guessed(tmp_path, comments(), reader="features")["reader"] == "features"
     with pytest.raises(ShortlistError, match="there is no column 'coment'; did you mean 'comment'"):
@@ -197,9 +199,10 @@ def test_a_table_without_a_line_of_names_is_fitted_with_them(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ([], ("sgd-nesterov", 8.0, 0.001)),
+        ([], ("lbfgs", 1.0, None)),
+        (["schedule=cosine"], ("sgd-nesterov", 8.0, 0.001)),
         (["optimizer.lr=4"], ("sgd-nesterov", 4.0, 0.001)),
-        (["data.encoder=null", "backbone=tf-idf"], ("sgd-nesterov", 8.0, 0.001)),
+        (["data.encoder=null", "backbone=tf-idf"], ("lbfgs", 1.0, None)),
         (["objective=smooth-topk", "objective.k=2"], ("sgd-nesterov", 8.0, 0.001)),
         (["objective=warp"], ("adamw", 0.01, 0.3)),
         (["backbone={name: mlp, hidden: [8]}"], ("adamw", 0.01, 0.3)),
@@ -207,13 +210,18 @@ def test_a_table_without_a_line_of_names_is_fitted_with_them(tmp_path: Path) -> 
         (["optimizer=adam"], ("adam", 0.001, None)),
     ],
 )
-def test_steps_on_counted_words_are_large_unless_something_else_is_asked_for(
+def test_few_texts_are_fitted_at_once_and_steps_on_counted_words_are_large(
     given: list[str], expected: tuple[str, float, float | None], tmp_path: Path
 ) -> None:
     plan = Plan.of(write_comments(tmp_path / "all.csv", 200), overrides=given)
     whole = Dataset(torch.randn(200, 2), torch.arange(200) % 3, ("anger", "fear", "joy"))
     chosen = plan.decide(whole).optimizer
     assert (chosen.name, chosen.lr, chosen.weight_decay) == expected
+
+
+def test_many_texts_are_learnt_in_steps(tmp_path: Path) -> None:
+    whole = Dataset(torch.randn(6000, 2), torch.arange(6000) % 3, ("anger", "fear", "joy"))
+    assert Plan.of(write_comments(tmp_path / "all.csv", 200)).decide(whole).optimizer.name == "sgd-nesterov"
 
 
 def test_a_mean_over_labels_wants_steps_as_much_larger_and_a_decay_as_much_smaller(tmp_path: Path) -> None:
@@ -281,3 +289,42 @@ def test_a_network_reads_texts_still_or_trained_and_the_run_keeps_its_tokenizer(
     prepared = predictor.model_inputs(NEW)
     assert not prepared.is_floating_point()
     assert predictor.scores_of(prepared).allclose(before, atol=1e-5)
+
+
+# ---- texts in tables
+
+
+@pytest.mark.parametrize("columns", [["age", "plan", "subject", "body"], ["subject", "body"]])
+def test_all_texts_of_a_table_are_used_from_fit_to_the_predictor(
+    columns: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, new, told = tickets(400)[[*columns, "kind"]], tickets(100, seed=1)[[*columns, "kind"]], []
+    for name, frame in (("all", table), ("new", new), ("unlabelled", new.drop(columns="kind"))):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    result = run_here(capsys, "data", "describe", tmp_path / "all.csv")
+    assert "texts, by tf-idf (3): subject (" in result.out
+    done = runs.fit(tmp_path / "all.csv", tmp_path / "run", say=told.append)
+    assert any(line.startswith("texts: 'subject', 'body', counted word by word") for line in told)
+    assert not any("export" in line for line in done["next"])
+    run = runs.Run(tmp_path / "run")
+    assert run.config.optimizer.name == "lbfgs"
+    accuracy = runs.evaluate(run, tmp_path / "new.csv", metrics=["topk-accuracy@1"])["metrics"]["topk-accuracy@1"]
+    assert accuracy > 0.85  # each text alone tells 7 of 10
+    predictor = sl.load_run(tmp_path / "run")
+    answers = predictor.predict(new.drop(columns="kind"))
+    assert sum(map(str.__eq__, answers, new["kind"])) / len(new) == pytest.approx(accuracy)
+    assert predictor.predict(tmp_path / "unlabelled.csv") == answers
+    one = predictor.predict(new.drop(columns="kind")[:1])
+    assert one == answers[:1]
+    with pytest.raises(ShortlistError, match="ONNX has no words"):
+        runs.export(run, out=tmp_path / "model.onnx")
+
+
+def test_a_frame_with_texts_is_learnt_by_the_estimator_and_kept(tmp_path: Path) -> None:
+    table, new = tickets(300), tickets(200, seed=1)
+    model = sl.SetClassifier(random_state=0).fit(table.drop(columns="kind"), table["kind"])
+    assert model.solver_ == "lbfgs"
+    assert model.score(new.drop(columns="kind"), new["kind"]) > 0.85
+    model.save(tmp_path / "model.safetensors")
+    again = sl.SetClassifier.load(tmp_path / "model.safetensors")
+    assert again.predict_sets(new.drop(columns="kind")) == model.predict_sets(new.drop(columns="kind"))

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from sklearn.datasets import load_wine, make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
@@ -83,3 +84,28 @@ def test_what_has_no_meaning_without_steps_is_refused(settings: dict[str, Any], 
     target = np.eye(3, dtype=int)[Y] if "objective" in settings else Y
     with pytest.raises(ShortlistError, match=word):
         trained(X, target, **settings)
+
+
+@pytest.mark.parametrize("strength", [0.3, None])
+def test_sparse_features_stay_sparse(strength: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def whole(*_: Any) -> None:
+        raise AssertionError("whole rows are made")
+
+    monkeypatch.setattr("shortlist.training.at_once.features_of", whole)
+    random = np.random.default_rng(0)
+    rows = sparse.random(90, 2000, 0.02, format="csr", dtype=np.float32, random_state=0)
+    classes = random.integers(0, 3, 90)
+    rows = sparse.csr_matrix(rows + sparse.csr_matrix((np.ones(90, "f4"), (range(90), classes)), (90, 2000)))
+    backbone: Any = build_backbone("identity", in_shape=(2000,))
+    objective = build("cross-entropy", in_features=2000, num_labels=3)
+    data = Dataset(rows, torch.as_tensor(classes), ("a", "b", "c"))
+    assert data.has_sparse_inputs
+    settings = TrainSettings(optimizer={"name": "lbfgs", "weight_decay": strength})
+    record = train(backbone, objective, data, None, settings).records[0]
+    peer = LogisticRegression(C=1 / record["weight_decay"], max_iter=10_000, tol=1e-8).fit(rows, classes)
+    with torch.no_grad():
+        scores = objective.eval()(torch.from_numpy(rows.toarray()))
+    expected = torch.from_numpy(record["stretch"] * peer.decision_function(rows)).float()
+    if strength is not None:
+        torch.testing.assert_close(scores.softmax(1), expected.softmax(1), atol=2e-3, rtol=0)
+    assert (scores.argmax(1) == expected.argmax(1)).float().mean() > 0.95

@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 # texts that mean that nothing is known
 NA_VALUES = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "?", "-", "#N/A")
+LONG = 40  # letters: text, if most cells are longer
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 # with points or commas between thousands: of the two, the other one stands before the digits of a fraction
@@ -26,6 +27,16 @@ def are_codes(cells: Collection[str]) -> bool:
     (True, False, False)
     """
     return all(map(str.isdecimal, cells)) and any(len(cell) > 1 and cell[0] == "0" for cell in cells)
+
+
+def has_words(cells: Collection[str]) -> bool:
+    """Whether most cells are of several words, or long, and few come twice: texts, no names.
+
+    >>> has_words(["what a day", "so sad"]), has_words(["New York", "New York", "Rome"]), has_words(["a17", "b2"])
+    (True, False, False)
+    """
+    several = sum(" " in cell.strip() or len(cell) > LONG for cell in cells)
+    return 2 * several > len(cells) and 2 * len(set(cells)) > len(cells)
 
 
 def is_number(cell: str) -> bool:

@@ -237,8 +237,8 @@ class Dataset:
         columns = self.columns
         if columns is not None:
             columns = columns.without(preprocessor.columns_left_out)
-        inputs = torch.from_numpy(preprocessor.transform(self.inputs.frame))
-        return replace(self, inputs=inputs, columns=columns)
+        inputs = preprocessor.transform(self.inputs.frame)
+        return replace(self, inputs=inputs if preprocessor.texts else torch.from_numpy(inputs), columns=columns)
 
     def label_counts(self) -> Tensor:
         """In how many examples each label is present.

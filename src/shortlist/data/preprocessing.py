@@ -27,6 +27,7 @@ from shortlist.data.column_features import (
 from shortlist.data.column_use import listed
 from shortlist.data.frame_columns import MISSING, as_names, column_names, read_column
 from shortlist.data.preprocessing_facts import facts_of, fields_of
+from shortlist.data.text_columns import CountedTexts, fit_texts
 from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError, ShortlistWarning
 
@@ -44,8 +45,8 @@ class Preprocessor:
       is cut off, with a warning.
     - A pandas frame has its columns read by type: numbers as above, names as categories (rare ones together, unseen
       ones with them; a blank is a category of its own). Of the dtype "category", and of texts of digits such as 01001,
-      numbers are names too. Text, ids and dates are left out, with a warning. Columns are
-      found by name.
+      numbers are names too. The words of texts are counted (`TfIdf`), each column's and those of all texts together;
+      features are then sparse. Ids and dates are left out, with a warning. Columns are found by name.
     - A scipy sparse matrix stays sparse: a column is divided by the geometric mean of its largest absolute value and
       its standard deviation, halfway between MaxAbsScaler and StandardScaler, so that rare columns count for more, but
       not for much more. Rows of length 1, as tf-idf has them, are weighted already and left alone.
@@ -69,6 +70,7 @@ class Preprocessor:
     column_names: tuple[str, ...] | None
     numbers: Numbers | None = None
     categories: Sequence[Categories] = ()
+    texts: Sequence[CountedTexts] = ()
     sparse_scale: NDArray[np.float64] | None = None
     left_out: dict[int, str] = field(default_factory=dict)
     na_values: tuple[str, ...] = NA_VALUES
@@ -104,34 +106,41 @@ class Preprocessor:
     def _fit_frame(cls, frame: Any, na_values: tuple[str, ...]) -> Preprocessor:
         names = column_names(frame)
         at, numbers, categories, left_out = [], [], [], {}
+        of_names: dict[int, NDArray[Any]] = {}
         for column in range(len(names)):
             values, why_not = read_column(frame.iloc[:, column], na_values)
             if why_not:
                 left_out[column] = why_not
             elif values.dtype == object:
-                found = fit_categories(values, column)
-                if isinstance(found, str):
-                    left_out[column] = found
-                else:
-                    categories.append(found)
+                of_names[column] = values
             else:
                 at.append(column)
                 numbers.append(values)
+        texts = fit_texts(of_names)
+        counted = {column for one in texts for column in one.columns}
+        for column, values in of_names.items():
+            if column in counted:
+                continue
+            found = fit_categories(values, column)
+            if isinstance(found, str):
+                left_out[column] = found
+            else:
+                categories.append(found)
         fitted, stacked = None, np.empty((len(frame), 0))
         if numbers:
             stacked = np.stack(numbers, axis=1)
             fitted, constant = fit_numbers(stacked, tuple(at))
             left_out |= constant
-        dropped = [f"{names[column]!r} ({why})" for column, why in left_out.items() if why != CONSTANT]
+        dropped = [f"{names[column]!r} ({why})" for column, why in sorted(left_out.items()) if why != CONSTANT]
         if dropped:
             remedy = "make numbers of what is in them, or leave them out yourself (of a table: other_columns)"
             warnings.warn(f"columns left out: {listed(dropped)}: {remedy}", ShortlistWarning, stacklevel=4)
-        if not categories and (fitted is None or all(map(is_constant, numbers))):
+        if not categories and not texts and (fitted is None or all(map(is_constant, numbers))):
             if fitted is not None:
                 left_out |= dict.fromkeys(fitted.columns, CONSTANT)
             why_each = listed([f"{names[column]!r} ({why})" for column, why in left_out.items()])
             raise ShortlistError(f"no column is left to learn from: {why_each}")
-        prepared = cls("frame", len(names), names, fitted, categories, left_out=left_out, na_values=na_values)
+        prepared = cls("frame", len(names), names, fitted, categories, texts, left_out=left_out, na_values=na_values)
         if fitted is not None and fitted.cut:
             prepared._warn_of_cuts(stacked[:, [at.index(column) for column in fitted.columns]])
         return prepared
@@ -163,10 +172,10 @@ class Preprocessor:
         """How many features come out."""
         if self.kind == "sparse":
             return self.num_columns
-        return (self.numbers.width if self.numbers else 0) + sum(one.width for one in self.categories)
+        return (self.numbers.width if self.numbers else 0) + sum(one.width for one in (*self.categories, *self.texts))
 
     def transform(self, X: Any) -> Any:
-        """Features, float32 (N, width); a CSR matrix where the input is sparse."""
+        """Features, float32 (N, width); a CSR matrix where the input is sparse, or holds texts."""
         if self.kind == "frame":
             return self._transform_frame(X)
         if X.shape[1] != self.num_columns:
@@ -189,7 +198,7 @@ class Preprocessor:
             X.data /= self.sparse_scale[X.indices].astype(np.float32)
         return X
 
-    def _transform_frame(self, frame: Any) -> NDArray[np.float32]:
+    def _transform_frame(self, frame: Any) -> Any:
         if not hasattr(frame, "columns"):
             if frame.shape[1] != self.num_columns:
                 raise ShortlistError(f"there are {frame.shape[1]} unnamed columns, fitted were {self.num_columns}")
@@ -219,7 +228,14 @@ class Preprocessor:
             said = [f"no value of {listed(new, 3)} is one that was learnt"] if new else []
             said += [f"always blank here: {listed([repr(self._names[c]) for c in blank])}"] if blank else []
             warnings.warn(f"columns that say nothing: {'; '.join(said)}", ShortlistWarning, stacklevel=4)
-        return np.concatenate(parts, axis=1)
+        if not self.texts:
+            return np.concatenate(parts, axis=1)
+        from scipy.sparse import csr_matrix, hstack
+
+        columns = {column for one in self.texts for column in one.columns}
+        cells = {column: as_names(frame.iloc[:, column], self.na_values) for column in columns}
+        words = [one.transform(cells) for one in self.texts]
+        return hstack([*map(csr_matrix, parts), *words], format="csr", dtype=np.float32)
 
     def unseen(self, frame: Any) -> dict[str, list[str]]:
         """By column of a frame, the names that say nothing, because the fitted column had no such ones."""
@@ -270,7 +286,7 @@ class Preprocessor:
         Columns of one kind, such as a network's features or principal components, say by their spread how much they
         matter; of columns in different units it says nothing, so try both. None where the spreads are alike.
         """
-        if self.numbers is None or len(self.numbers.columns) < 2:
+        if self.numbers is None or len(self.numbers.columns) < 2 or self.texts:
             return None
         scale = self.numbers.scale
         if scale.max() < 1.1 * scale.min():
@@ -294,6 +310,7 @@ class Preprocessor:
         found = {
             "standardised numbers": [],
             "categories": [f"{name(c.column)} ({listed(c.names, 5)}{rest[c.has_rare]})" for c in self.categories],
+            "texts, by tf-idf": [f"{' + '.join(map(name, c.columns))} ({c.width} terms)" for c in self.texts],
         }
         if self.numbers is not None:
             names, cut = [name(column) for column in self.numbers.columns], self.numbers.cut.items()

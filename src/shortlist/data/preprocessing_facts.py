@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from shortlist.data.column_features import Categories, Numbers
 from shortlist.data.column_use import listed
+from shortlist.data.text_columns import CountedTexts
+from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ def facts_of(prepared: Preprocessor) -> dict[str, Any]:
         "categories": [
             {"column": one.column, "names": list(one.names), "has_rare": one.has_rare} for one in prepared.categories
         ],
+        "texts": [{"columns": list(one.columns), "counted": one.counted.to_json()} for one in prepared.texts],
         "sparse_scale": None if prepared.sparse_scale is None else prepared.sparse_scale.tolist(),
         "left_out": {str(column): why for column, why in prepared.left_out.items()},
     }  # fmt: skip
@@ -75,6 +78,10 @@ def _checked(facts: Any) -> dict[str, Any]:
         Categories(_places([one["column"]], total)[0], tuple(_texts(one["names"])), bool(one["has_rare"]))
         for one in facts["categories"]
     ]
+    texts = [  # files of earlier versions have none
+        CountedTexts(_places(one["columns"], total), TfIdf.from_json(one["counted"]))
+        for one in facts.get("texts", ())
+    ]
     sparse_scale = None if facts["sparse_scale"] is None else _reals(facts["sparse_scale"], total)
     if sparse_scale is not None and not (sparse_scale > 0).all():
         raise ShortlistError("every scale of the preprocessing must be above 0")
@@ -86,6 +93,7 @@ def _checked(facts: Any) -> dict[str, Any]:
         "column_names": names,
         "numbers": numbers,
         "categories": categories,
+        "texts": texts,
         "sparse_scale": sparse_scale,
         "left_out": left_out,
         "na_values": na_values,

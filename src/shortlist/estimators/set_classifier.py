@@ -80,8 +80,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scaling: "temperature", "vector" or "isotonic" calibrates the probabilities of ``predict_proba`` and of the rule
             on every other held-out row, and the rule on the rest (`shortlist.sets.fit_scaling`); ``predict`` and
             ``decision_function`` stay those of the model. None: probabilities are the model's.
-        preprocess: "auto" standardises numbers, fills blanks and encodes the categories of a frame
-            (`shortlist.data.preprocessing.Preprocessor`); None takes the numbers as they are.
+        preprocess: "auto" standardises numbers, fills blanks, encodes the categories of a frame and counts the words of
+            its texts (`shortlist.data.preprocessing.Preprocessor`); None takes the numbers as they are.
         solver: "lbfgs" fits a linear model to all rows at once, "adamw" trains in batches. "auto" is "lbfgs" for a
             linear model with a smooth loss that fits in memory, unless epochs, batch_size, lr or weight_decay is given.
         hidden: sizes of the hidden layers; () is a linear model. "auto" is one, too, unless "lbfgs" finds, for dense

@@ -38,7 +38,7 @@ def evaluate(
     engine: Ray | str | None = None,
 ) -> dict[str, Any]:
     """Measure a run, or any other model's ``scores`` and ``labels`` (files), on labelled data: metrics of the scores,
-    and of each fitted rule's sets with 95 % intervals; of the rule that ``predict`` uses also precision, recall and F1 of
+    and of each fitted rule's sets with 95 % intervals; of the rule of ``predict`` also precision, recall and F1 of
     each label (``by_label``); which rule serves which wish (``advice``), and what keeps the figures from being those of
     new data (``warnings``). It is what ``shortlist evaluate`` does, and prints as JSON;
     ``out``: also write it.

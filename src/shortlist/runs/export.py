@@ -56,7 +56,7 @@ def export(
         require(package, "export")
     opened = open_run(run, allow_import)
     opened.check_predicts()
-    if opened.inputs.takes_texts:
+    if opened.inputs.counts_words:
         raise ShortlistError(f"{opened.path} is a run on texts, and ONNX has no words: serve it with shortlist serve")
     predictor = opened.predictor()
     if predictor.crops > 1:

@@ -102,7 +102,7 @@ def fit(
         "next": [
             command("shortlist", "predict", place, "NEW-IMAGES" if plan.images else "NEW-DATA"),
             command("shortlist", "serve", place),
-            *([] if run.inputs.takes_texts else [command("shortlist", "export", place, "-o", f"{place.name}.onnx")]),
+            *([] if run.inputs.counts_words else [command("shortlist", "export", place, "-o", f"{place.name}.onnx")]),
             command("shortlist", "train", place / CONFIG, "--out", f"{place}-again"),
             f"python: shortlist.load_run({os.fspath(place)!r}).predict(...)",
         ],

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.data.cells import DATE, DECIMAL_COMMA, NA_VALUES, NO, THOUSANDS, UNKNOWN, YES, is_number
+from shortlist.data.cells import DATE, DECIMAL_COMMA, LONG, NA_VALUES, NO, THOUSANDS, UNKNOWN, YES, has_words, is_number
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under, label_folders
@@ -28,8 +28,7 @@ from shortlist.files import PathLike
 
 _LABELS = ("label", "labels", "class", "classes", "target", "targets", "category", "categories", "tag", "tags", "y")
 _TEXTS = ("text", "texts", "sentence", "review", "tweet", "headline", "abstract", "utterance", "document")
-_REMARKS = ("comment", "comments", "message", "post", "question", "content", "body")  # texts, or beside other columns
-_MOST_OTHERS = 3  # columns beside a remark, its labels and ids, where it is the remark that counts
+_REMARKS = ("comment", "comments", "message", "post", "question", "content", "body")
 # folders that are parts of the data -> what fit calls them
 _PARTS = {"train": "train", "training": "train", "val": "calibration", "valid": "calibration",
           "validation": "calibration", "dev": "calibration", "test": "test", "testing": "test"}  # fmt: skip
@@ -37,7 +36,6 @@ _ARRAYS = (".npz", ".npy", *SPARSE_TEXT)
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _LOOKED_AT = 1000  # cells of a column
 _MOST_CLASSES = 50  # of a last column that is called nothing in particular
-_LONG = 40  # letters: text, if most cells are longer
 _DAMAGED = (ValueError, EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile)  # which the reader then tells
 _FIRST_WORD = re.compile(r"([^_\-.:/ ]+)[_\-.:/ ]")  # of a name of several
 _ANSWERS = YES | NO | {"1", "0", "-1", "1.0", "0.0", "-1.0"}  # cells of a label's column
@@ -175,8 +173,8 @@ class _Table:
                     f"{self.path}: there is no column {name!r}{nearest(name, self.names)}; the columns are {there}"
                 )
         pictures = self._pictures()
-        text = self._text() if pictures is None else None
-        rest = [name for name in self.names if name not in (pictures, text)]
+        texts = self._texts() if pictures is None else []
+        rest = [name for name in self.names if name not in (pictures, *texts)]
         source: dict[str, Any] = {"path": str(self.path), **self.written}
         key, columns = self._label_options(rest, pictures is not None)
         source |= columns
@@ -189,17 +187,25 @@ class _Table:
             return Guess({"reader": "image-table", **source}, True, notes=self.notes)
         if key is not None:
             source["labels_key"] = key
-        used = {key, *columns.get("label_columns", ())}
+        of_labels = [name for name in rest if name.startswith(f"{key}_")] if key not in rest else []
+        used = {key, *columns.get("label_columns", ()), *of_labels}
         self._ids(source, [name for name in rest if name not in used])
-        if text is not None:
+        others = [name for name in rest if name not in {*used, source.get("ids_key")}]
+        of_text = self.text is not None or self.reader == "text-table"
+        if len(texts) == 1 and self.reader != "features" and (of_text or not others):
             source.pop("decimal", None)  # only texts and labels are read
-            others = [name for name in rest if name not in {*used, source.get("ids_key")}]
             more = f"; not used: {listed([repr(name) for name in others])}" if others else ""
-            numbers = " (numbers and categories instead: data.train.reader=features)" if others else ""
-            self.notes.append(f"texts: the column {text!r}{more}{numbers}")
-            return Guess({"reader": "text-table", "text_column": text, **source}, False, True, self.notes)
-        self._texts([name for name in rest if name not in used])
-        self._embedding(source, [name for name in rest if name not in {*used, source.get("ids_key")}])
+            numbers = " (all columns: data.train.reader=features)" if others else ""
+            self.notes.append(f"texts: the column {texts[0]!r}{more}{numbers}")
+            return Guess({"reader": "text-table", "text_column": texts[0], **source}, False, True, self.notes)
+        if texts:
+            beside = ", beside the other columns" if others else ""
+            self.notes.append(
+                f"texts: {listed([repr(name) for name in texts])}, counted word by word{beside} (one text alone: "
+                f"data.train.text_column={as_option(texts[0])}; without it: "
+                f"data.train.other_columns={as_option(texts[:1])})"
+            )
+        self._embedding(source, others)
         return Guess({"reader": "features", **source}, notes=self.notes)
 
     def cells(self, name: str) -> list[Any]:
@@ -364,7 +370,7 @@ class _Table:
             cells = self.cells(name) if self.table.is_flat(name) else []
             if self._are_codes(name, cells):
                 unique.append(name)
-            if name.lower() == "id" or name.lower().endswith(("_id", " id")) or name.endswith("Id"):
+            if _is_called_id(name):
                 if len(set(map(str, cells))) == min(_LOOKED_AT, len(self.table.array(name))):
                     source["ids_key"] = name
                     self.notes.append(f"ids: the column {name!r} (none: data.train.ids_key=null)")
@@ -403,39 +409,38 @@ class _Table:
             return False
         words = {str(cell).strip() for cell in cells}
         return len(words) == rows and not any(
-            " " in word or len(word) > _LONG or is_number(word) or DATE.fullmatch(word) for word in words
+            " " in word or len(word) > LONG or is_number(word) or DATE.fullmatch(word) for word in words
         )
 
-    def _text(self) -> str | None:
-        """The column of texts that is to be read: one that is called so, or of long texts where nothing else is there
-        to learn from but labels and ids."""
-        if self.text is not None or self.reader not in (None, "text-table"):
-            return self.text
-        names = [name for name in self.names if name not in self.labels]
-        called = {name.lower(): name for name in reversed(names) if self._has_words(name)}
+    def _texts(self) -> list[str]:
+        """The columns of texts: the one that is named, or all whose cells are of several words; of long ones that come
+        again and again, where nothing else is there to learn from but labels and ids."""
+        if self.text is not None:
+            return [self.text]
+        names = [name for name in self.names if name not in self.labels and not _is_called_id(name)]
+        found = [name for name in names if self._has_words(name)]
         long = [name for name in names if self._has_long_texts(name)]
         others = [name for name in names if name not in long and not self._are_ids(name) and not self._is_answer(name)]
-        for word in (*_TEXTS, *(_REMARKS if len(others) <= _MOST_OTHERS + 1 else ())):
-            if word in called:
-                return called[word]
-        if len(long) == 1 and (self.reader == "text-table" or len(others) <= (0 if self.labels else 1)):
-            return long[0]  # the one other column holds the labels, unless they are named
-        if self.reader == "text-table":
+        if not found and len(long) == 1 and len(others) <= (0 if self.labels else 1):
+            found = long  # the one other column holds the labels, unless they are named
+        if self.reader != "text-table" or len(found) == 1:
+            return found
+        called = {name.lower(): name for name in reversed(found)}
+        best = next((called[word] for word in (*_TEXTS, *_REMARKS) if word in called), None)
+        if best is None:
             raise ShortlistError(
                 f"{self.path}: which column holds the texts? Name it with text_column=NAME; the columns are "
                 f"{listed([repr(name) for name in names])}"
             )
-        return None
+        return [best]
 
     def _has_words(self, name: str) -> bool:
         """Whether most cells are of several words, and few come twice."""
-        cells = [str(cell) for cell in self._written_cells(name)]
-        several = sum(" " in cell.strip() or len(cell) > _LONG for cell in cells)
-        return 2 * several > len(cells) and 2 * len(set(cells)) > len(cells)
+        return has_words([str(cell) for cell in self._written_cells(name)])
 
     def _has_long_texts(self, name: str) -> bool:
         cells = self._written_cells(name)
-        return bool(cells) and sum(len(str(cell)) > _LONG for cell in cells) > len(cells) / 2
+        return bool(cells) and sum(len(str(cell)) > LONG for cell in cells) > len(cells) / 2
 
     def _written_cells(self, name: str) -> list[Any]:
         """Of a column without numbers, the first cells."""
@@ -444,13 +449,9 @@ class _Table:
     def _are_ids(self, name: str) -> bool:
         return self._counts(name) or (self.table.is_flat(name) and self._are_codes(name, self.cells(name)))
 
-    def _texts(self, names: Sequence[str]) -> None:
-        texts = [name for name in names if self._has_long_texts(name)]
-        if texts:
-            self.notes.append(
-                f"text is not used: {listed([repr(name) for name in texts])}; numbers and categories are (the text "
-                f"instead: data.train.text_column={texts[0]})"
-            )
+
+def _is_called_id(name: str) -> bool:
+    return name.lower() == "id" or name.lower().endswith(("_id", " id")) or name.endswith("Id")
 
 
 def _separator(cells: Sequence[Any]) -> str | None:

@@ -81,6 +81,11 @@ class Inputs:
     def takes_texts(self) -> bool:
         return self.texts is not None or isinstance(self.encoder, TextEncoder)
 
+    @property
+    def counts_words(self) -> bool:
+        """Whether texts, or some columns, become numbers by the words in them."""
+        return self.takes_texts or (isinstance(self.preprocessor, Preprocessor) and bool(self.preprocessor.texts))
+
     def mention_ignored(self, ignored: Iterable[str], what: str) -> None:
         """A warning of the columns of a table that are new to the run, which does not use them."""
         names = [repr(name) for name in ignored if name not in self.left_out]

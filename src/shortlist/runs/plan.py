@@ -3,12 +3,15 @@
 import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 import yaml
 
 from shortlist.data import Dataset
+from shortlist.data.cells import has_words
+from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.objectives import OBJECTIVES
@@ -20,6 +23,7 @@ from shortlist.sets.named import usual_rules
 from shortlist.training.linear_head import FULL_BATCH, fits_full_batch
 
 _ENCODER, _TEXT_ENCODER = "efficientnet-lite0", "tf-idf"
+_MOST_TERMS = 50_000  # that tf-idf takes of one text
 _FEW = 1000  # examples, below which more of them calibrate and judge
 _FEWEST = 20  # labelled examples of which a fifth judges
 _ALPHA = 0.1
@@ -31,6 +35,7 @@ _OPTIMIZER = {"name": "adamw", "lr": 0.01, "weight_decay": 0.3}
 _FINE_TUNING = {"name": "adamw", "lr": 0.001, "backbone_lr": 0.05, "weight_decay": 0.01}  # of a pretrained network
 # of a linear model on texts whose rows have length 1: large steps, and the decay of logistic regression with C = 5
 _TEXTS_LR, _TEXTS_C = 8, 5
+_FEW_TEXTS = 5000  # of one label each: of more, steps are more than twice as quick as all at once, and as good
 _MEAN_OVER_LABELS = ("asymmetric", "binary", "curriculum", "partial-binary")  # and rows: each label has a share of it
 _MEAN_OVER_ROWS = ("assume-negative", "average-k", "cross-entropy", "multilabel-softmax", "smooth-topk")
 _ALONE = {"validation": None, "calibration": None}
@@ -128,7 +133,9 @@ class Plan:
             content["optimizer"] = dict(_FINE_TUNING if self.fine_tunes else _OPTIMIZER)
             for_texts = _for_texts(check_config(content, self.overrides), whole, known)
             content["optimizer"] = for_texts or content["optimizer"]
-            if not for_texts and not self._steps() and _is_linear(check_config(content, self.overrides), whole):
+            config = check_config(content, self.overrides)
+            few_texts = config.objective.name == "cross-entropy" and known <= _FEW_TEXTS and _counts_words(config)
+            if not self._steps() and (few_texts if for_texts else _is_linear(config, whole)):
                 content["optimizer"] = {"name": "lbfgs"}
         if "schedule" not in given and _name(content.get("optimizer", given.get("optimizer"))) != "lbfgs":
             content["schedule"] = "cosine"
@@ -191,8 +198,32 @@ def _is_linear(config: RunConfig, whole: Dataset) -> bool:
         config.backbone.name == "identity"
         and config.objective.name in FULL_BATCH
         and whole.texts is None
-        and fits_full_batch(torch.empty(len(whole), whole.in_features, device="meta"), whole.num_labels)
+        and fits_full_batch(_size(whole), whole.num_labels)
     )
+
+
+def _size(whole: Dataset) -> Any:
+    """As many rows and features as there will be, but for categories; of texts in a table at most so many terms, each
+    of them counted alone and once more with the others."""
+    frame = whole.inputs.frame if isinstance(whole.inputs, TableRows) else None
+    names = [] if frame is None else [name for name in frame if frame[name].dtype == object]
+    cells = (frame[name].dropna().map(str).tolist() for name in names)
+    letters = [sum(map(len, texts)) for texts in cells if has_words(texts)]
+    if not letters:
+        return torch.empty(len(whole), whole.in_features, device="meta")
+    shape = len(whole), whole.in_features + 2 * sum(min(_MOST_TERMS, count) for count in letters)
+    return SimpleNamespace(shape=shape, nnz=len(whole) * whole.in_features + sum(letters))
+
+
+def _counts_words(config: RunConfig) -> bool:
+    """Whether the model is linear on the words of texts."""
+    return _TEXT_ENCODER in (config.backbone.name, _still(config))
+
+
+def _still(config: RunConfig) -> str | None:
+    """The encoder whose features a linear model takes as they are; None where there is none."""
+    encoder = config.data.encoder
+    return None if encoder is None or config.backbone.name != "identity" else encoder.name
 
 
 def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] | None:
@@ -202,13 +233,12 @@ def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] 
     Adam would let every rare word jump. Plain steps do not, but have to be large: rows of length 1 with few words make
     small gradients, and a loss that is a mean over the labels smaller ones still. Longer rows want smaller steps.
     """
-    encoder, backbone, objective = config.data.encoder, config.backbone.name, config.objective.name
-    still = None if encoder is None or backbone != "identity" else encoder.name
+    objective = config.objective.name
     if objective not in _MEAN_OVER_LABELS + _MEAN_OVER_ROWS:
         return None
-    if _TEXT_ENCODER in (backbone, still):
+    if _counts_words(config):
         length = 1.0
-    elif still is not None and whole.texts is not None and whole.kind == "features":
+    elif _still(config) is not None and whole.texts is not None and whole.kind == "features":
         some = whole.batch(torch.linspace(0, len(whole) - 1, min(len(whole), 1000)).long())[0]
         length = float(some.float().square().sum(1).mean()) or 1.0
     else:

@@ -36,7 +36,8 @@ def check_at_once(learner: Learner, settings: TrainSettings) -> None:
 
 def fit_at_once(learner: Learner, dataset: Dataset, settings: TrainSettings) -> Record:
     """Fit the head in place. The strength is the optimizer's ``weight_decay``; where it is not given, three folds
-    choose it, and whether columns are taken as they are or each by its own spread. The mean loss, and what was used.
+    choose it, and whether columns are taken as they are or each by its own spread; sparse ones are taken as they are.
+    The mean loss, and what was used.
 
     >>> from shortlist.models import build_backbone
     >>> from shortlist.objectives import build
@@ -48,12 +49,14 @@ def fit_at_once(learner: Learner, dataset: Dataset, settings: TrainSettings) -> 
     0.25
     """
     objective = learner.objective
-    features = features_of(learner, dataset, torch.arange(len(dataset)))
+    stays_sparse = hasattr(dataset.inputs, "tocsr")  # counted words and the like: taken as they are
+    features = dataset.inputs if stays_sparse else features_of(learner, dataset, torch.arange(len(dataset)))
     target, names = dense_labels(dataset.target), dataset.vocabulary
-    mean, spread = features.mean(0), features.std(0, correction=0)
-    spread = torch.where(spread > 0, spread, 1.0)
     strength, common = settings.optimizer.weight_decay, None
-    if strength is None:
+    standardises = strength is None and not stays_sparse
+    if standardises:
+        mean, spread = features.mean(0), features.std(0, correction=0)
+        spread = torch.where(spread > 0, spread, 1.0)
         features = (features - mean) / spread
         alike = bool(spread.max() < _ALIKE * spread.min())
         common = None if alike else (spread / spread.square().mean().sqrt()).numpy()
@@ -62,7 +65,7 @@ def fit_at_once(learner: Learner, dataset: Dataset, settings: TrainSettings) -> 
         common_scale=common, landmarks=0, single=dataset.is_single, seed=settings.seed,
     )  # fmt: skip
     weight, bias = fitted.weights, fitted.biases
-    if strength is None:
+    if standardises:
         weight = weight / spread
         bias = bias - weight @ mean
     objective.load_state_dict({**objective.state_dict(), "head.weight": weight, "head.bias": bias})
