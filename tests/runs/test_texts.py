@@ -181,6 +181,10 @@ def test_texts_beside_other_columns_or_texts_are_columns_of_a_table_unless_one_i
 def test_an_option_chooses_the_text_or_the_numbers(tmp_path: Path) -> None:
     path = write_comments(tmp_path / "all.csv")
     assert Plan.of(path, overrides=["reader=features"]).reading().data.train.reader == "features"
+    tickets().to_csv(tmp_path / "tickets.csv", index=False)
+    for option in ("backbone=hf:somewhere", "data.encoder=hf:somewhere"):
+        source = Plan.of(tmp_path / "tickets.csv", overrides=[option]).content["data"]["train"]
+        assert (source["reader"], source["text_column"]) == ("text-table", "body")
     plan = Plan.of(path, overrides=["text_column=comment", "backbone=hf:somewhere"])
     assert plan.content["data"]["train"]["text_column"] == "comment"
     assert "encoder" not in plan.content["data"]

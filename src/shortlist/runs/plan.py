@@ -94,7 +94,9 @@ class Plan:
             raise ShortlistError(f"{path}: it holds one array: give the file of the labels, data.train.labels=FILE.npy")
         named = [source.get(key) for key in ("labels_key", "label_column", "label_columns") if key in source]
         columns = [name for one in named for name in (one if isinstance(one, list) else [one])]
-        chosen = {"reader": source.get("reader"), "text": source.get("text_column")}
+        networks = [_name(section) for section in (given.get("backbone"), given.get("data", {}).get("encoder"))]
+        reader = "text-table" if any(str(name).startswith("hf:") for name in networks) else None  # it reads one text
+        chosen = {"reader": source.get("reader", reader), "text": source.get("text_column")}
         guess = guess_source(
             path, images, labels, list(map(str, columns)), **chosen, column_names=source.get("column_names")
         )
