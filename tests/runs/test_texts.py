@@ -163,6 +163,10 @@ def test_a_column_of_texts_is_found_by_its_words_where_nothing_else_is_there(tmp
     several = table.assign(y_sad=[0, 1] * 75, y_glad=[1, 0] * 75).drop(columns="mood")
     found = guessed(tmp_path, several)
     assert (found["reader"], found["labels_key"]) == ("text-table", "y")
+    lists = table.assign(mood=[f"a{row % 9}, b{row % 8}, c{row % 7}" for row in range(len(table))])  # nearly all differ
+    assert guessed(tmp_path, lists)["text_column"] == "comment"
+    called = table.assign(tags=[f"{row} {row}" for row in range(len(table))]).drop(columns="mood")
+    assert guessed(tmp_path, called)["labels_key"] == "tags"
 
 
 def test_texts_beside_other_columns_or_texts_are_columns_of_a_table_unless_one_is_named(tmp_path: Path) -> None:

@@ -435,8 +435,10 @@ class _Table:
         return [best]
 
     def _has_words(self, name: str) -> bool:
-        """Whether most cells are of several words, and few come twice."""
-        return has_words([str(cell) for cell in self._written_cells(name)])
+        """Whether most cells are of several words, and few come twice; not those of several labels."""
+        cells = [str(cell) for cell in self._written_cells(name)]
+        of_labels = not self.labels and (name.lower() in _LABELS or _separator(cells) is not None)
+        return has_words(cells) and not of_labels
 
     def _has_long_texts(self, name: str) -> bool:
         cells = self._written_cells(name)
