@@ -172,7 +172,8 @@ class Preprocessor:
         """How many features come out."""
         if self.kind == "sparse":
             return self.num_columns
-        return (self.numbers.width if self.numbers else 0) + sum(one.width for one in (*self.categories, *self.texts))
+        names, words = sum(one.width for one in self.categories), sum(one.width for one in self.texts)
+        return (self.numbers.width if self.numbers else 0) + names + words
 
     def transform(self, X: Any) -> Any:
         """Features, float32 (N, width); a CSR matrix where the input is sparse, or holds texts."""
@@ -232,8 +233,8 @@ class Preprocessor:
             return np.concatenate(parts, axis=1)
         from scipy.sparse import csr_matrix, hstack
 
-        columns = {column for one in self.texts for column in one.columns}
-        cells = {column: as_names(frame.iloc[:, column], self.na_values) for column in columns}
+        places = {column for one in self.texts for column in one.columns}
+        cells = {column: as_names(frame.iloc[:, column], self.na_values) for column in places}
         words = [one.transform(cells) for one in self.texts]
         return hstack([*map(csr_matrix, parts), *words], format="csr", dtype=np.float32)
 
