@@ -13,6 +13,7 @@ from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.objectives import OBJECTIVES
 from shortlist.objectives.usual import usual_objective
+from shortlist.runs.backbone_choice import may_have_similarities
 from shortlist.runs.config import RunConfig, apply_override, check_config
 from shortlist.runs.guess import Guess, guess_source
 from shortlist.runs.setup import resolve
@@ -130,6 +131,8 @@ class Plan:
             content["optimizer"] = for_texts or content["optimizer"]
             if not for_texts and not self._steps() and _is_linear(check_config(content, self.overrides), whole):
                 content["optimizer"] = {"name": "lbfgs"}
+        if "backbone" not in given and may_have_similarities(check_config(content, self.overrides), whole):
+            content["backbone"] = {"name": "auto"}
         if "schedule" not in given and _name(content.get("optimizer", given.get("optimizer"))) != "lbfgs":
             content["schedule"] = "cosine"
         if "rules" not in given:

@@ -17,6 +17,7 @@ from shortlist.files import PathLike, read_json
 from shortlist.labels import LabelSets
 from shortlist.reports import ReportData, RunResult, from_scores
 from shortlist.reports.similarity import explain_run
+from shortlist.runs.backbone_choice import TRIED, in_words
 from shortlist.runs.config import CONFIG
 from shortlist.runs.run import ENVIRONMENT, Run
 from shortlist.runs.scores import read_labels, read_rows, read_scores, read_truth
@@ -216,7 +217,8 @@ def heading_of(run: Run, parts: dict[str, Dataset]) -> str:
 
 def described(run: Run, parts: dict[str, Dataset], chosen: str) -> dict[str, str]:
     about = {"Data": _data(parts), "Shown here": chosen}
-    about["Backbone"] = run.config.backbone.name
+    chosen_by = run.facts.get(TRIED)
+    about["Backbone"] = in_words(run.config.backbone, chosen_by) if chosen_by else run.config.backbone.name
     if run.facts.get("texts"):
         about["Texts"] = reading_in_words(run.facts["texts"])[0]
     if run.facts["corruptions"]:
