@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    print(f"| data (similarities kept) | | {' | '.join(SIDES)} |", "|---|---|---:|---:|---:|---:|", sep="\n", flush=True)
+    print(f"| data (similarities kept) | | {' | '.join(SIDES)} |\n|---|---|---:|---:|---:|---:|", flush=True)
     for name in options.sets.split(","):
         with threadpool_limits(1):
             print(*compare(name, options.seeds), sep="\n", flush=True)
