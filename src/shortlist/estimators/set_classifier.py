@@ -186,7 +186,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._build(target)
         auto = self.weight_decay == "auto" and hasattr(self, "preprocessor_")
         compares = self.hidden == "auto" and self.is_multilabel_ and isinstance(inputs, Tensor)
-        compared = landmarks_for(*inputs.shape, len(self.classes_)) if compares else 0
+        compared = landmarks_for(len(inputs), inputs.shape[1], len(self.classes_)) if compares else 0
         common = self.preprocessor_.common_scale() if auto else None
         fitted = choose_head(
             loss_of(self.learner_.objective), inputs, self._for_objective(target), self._names, self.weight_decay,

@@ -42,10 +42,11 @@ def choose_at_once(learner: Learner, dataset: Dataset, settings: TrainSettings, 
     ``weight_decay``; where it is not given, three folds choose it, and whether columns are taken as they are or each by
     its own spread; with ``landmarks`` also whether similarities to so many rows take their place."""
     strength, layer = settings.optimizer.weight_decay, learner.backbone
+    compared: int | Similarities = landmarks
     if isinstance(layer, Similarities):
         rows, compared = inputs_of(dataset), copy.deepcopy(layer).cpu()
     else:
-        rows, compared = features_of(learner, dataset, torch.arange(len(dataset))), landmarks
+        rows = features_of(learner, dataset, torch.arange(len(dataset)))
     return choose_head(
         loss_of(learner.objective), rows, dense_labels(dataset.target), dataset.vocabulary,
         "auto" if strength is None else strength, scales=Scales() if strength is not None else scales_of(rows, dataset),

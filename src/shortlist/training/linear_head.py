@@ -26,6 +26,7 @@ _MOST_SCORES, _MOST_WEIGHTS, _MOST_PRODUCTS = 10**8, 10**7, 4 * 10**9  # a gigab
 _TOLERANCE = 1e-4  # of the weights that stay
 _ONE_KIND = 100  # times as wide a column may spread as another one of the same unit
 _OWN_SCALE, _ONE_SCALE, _SIMILARITIES = "each column's own", "one for all columns", "of similarities"
+Form = ScaledColumns | SimilarityColumns
 
 
 def fits_full_batch(inputs: Any, num_labels: int) -> bool:
@@ -70,7 +71,7 @@ class Choice:
     """A head that is decided on, but for its weights: to what it is fitted, and how. ``beside`` are the columns and the
     similarities as they did on held-out rows, where both were tried."""
 
-    columns: ScaledColumns | SimilarityColumns
+    columns: Form
     curvature: Curvature | None
     target: Tensor
     loss: Loss
@@ -97,7 +98,7 @@ def choose_head(
     whether columns have each their own or one for all; with a number of ``landmarks``, so is whether similarities to so
     many rows take the place of the columns, for which they have to do better in every fold. A layer of similarities
     takes it in any case."""
-    layer, several = (landmarks, 0) if isinstance(landmarks, Similarities) else (None, landmarks)
+    layer, count = (landmarks, 0) if isinstance(landmarks, Similarities) else (None, landmarks)
     forms = _scaled(inputs, scales) if layer is None else {_SIMILARITIES: SimilarityColumns.of(inputs, layer)}
     curvatures = {form: Curvature.of(one.columns) for form, one in forms.items()}
     if weight_decay != "auto" or len(target) < 2 * FOLDS:
@@ -108,11 +109,11 @@ def choose_head(
     columns = {form: one.columns for form, one in forms.items()}
     found = choose_strength(columns, curvatures, target, names, loss, single, seed)
     choice = Choice(forms[found.form], curvatures[found.form], target, loss, found, found.tried)
+    if not count:
+        return choice
     scale = scales.one if found.form == _ONE_SCALE else scales.own
-    if several:
-        scale = torch.ones(inputs.shape[1]) if scale is None else scale
-        layer = Similarities.to_some(inputs, several, scale, seed)
-    if not several or layer is None:
+    layer = Similarities.to_some(inputs, count, torch.ones(inputs.shape[1]) if scale is None else scale, seed)
+    if layer is None:
         return choice
     layer.one_scale = found.form == _ONE_SCALE
     similar, form = SimilarityColumns.of(inputs, layer), f"{_SIMILARITIES}, {found.form}"
@@ -124,14 +125,12 @@ def choose_head(
     return choice
 
 
-def _scaled(inputs: Any, scales: Scales) -> dict[str, ScaledColumns | SimilarityColumns]:
+def _scaled(inputs: Any, scales: Scales) -> dict[str, Form]:
     """The columns on scales of their own and, where that is worth a try, on one for all; the likely form is first."""
-    forms: dict[str, ScaledColumns | SimilarityColumns] = {
-        _OWN_SCALE: ScaledColumns.of(inputs, scales.centre, scales.own)
-    }
+    own: dict[str, Form] = {_OWN_SCALE: ScaledColumns.of(inputs, scales.centre, scales.own)}
     if scales.one is None:
-        return forms
-    one = {_ONE_SCALE: ScaledColumns.of(inputs, scales.centre, scales.one)}
+        return own
+    one: dict[str, Form] = {_ONE_SCALE: ScaledColumns.of(inputs, scales.centre, scales.one)}
     ratios = scales.one if scales.own is None else scales.one / scales.own
     small, large = np.quantile(ratios.numpy(), [0.01, 0.99])
-    return one | forms if large <= _ONE_KIND * small else forms | one
+    return one | own if large <= _ONE_KIND * small else own | one
