@@ -60,14 +60,15 @@ def in_words(backbone: Named, tried: Mapping[str, Mapping[str, float]]) -> str:
 
     >>> reached = {"loss": 2.5, "precision_at_1": 0.7}, {"loss": 2.25, "precision_at_1": 0.75}
     >>> in_words(Named.of("similarities", landmarks=300), dict(zip(("identity", "similarities"), reached)))
-    'similarities to 300 training rows: better than a linear model of the columns on each of three folds (loss 2.25, not
-    2.5; first label right in 75.0\u202f%, not 70.0\u202f%)'
+    'similarities to 300 training rows: better than a linear model of the columns on each of three folds (loss 2.25 and
+    first label right in 75.0\u202f%; its own 2.5 and 70.0\u202f%)'
     """
-    found, other = tried[backbone.name], tried["identity" if backbone.name == "similarities" else "similarities"]
-    right = [f"{100 * one['precision_at_1']:.1f}\u202f%" for one in (found, other)]
+    linear, similar = (
+        f"{one['loss']:.4g} and first label right in {100 * one['precision_at_1']:.1f}\u202f%"
+        for one in (tried["identity"], tried["similarities"])
+    )
+    reached = f"loss {similar}; its own {linear.replace('first label right in ', '')}"
     if backbone.name == "similarities":
         rows = f"similarities to {backbone.options['landmarks']} training rows"
-        reached = f"loss {found['loss']:.4g}, not {other['loss']:.4g}; first label right in {right[0]}, not {right[1]}"
         return f"{rows}: better than a linear model of the columns on each of three folds ({reached})"
-    reached = f"loss {other['loss']:.4g}, it {found['loss']:.4g}; first label right in {right[1]}, it {right[0]}"
     return f"a linear model of the columns: similarities to training rows are not better on each fold ({reached})"
