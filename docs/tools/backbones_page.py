@@ -79,7 +79,8 @@ def _families() -> dict[str, Callable[..., Any]]:
 
 def _row(name: str) -> list[str]:
     row = [f"[`{name}`](#{name})", summary(BACKBONES[name])]
-    takes = {"identity": "features or images", "mlp": "features or images", "tf-idf": "texts"}
+    any_rows = dict.fromkeys(("identity", "auto", "mlp", "similarities"), "features or images")
+    takes = {**any_rows, "tf-idf": "texts"}
     if name in (*takes, "relations-light", "motifnet"):  # sizes that depend on the inputs
         return [*row, takes.get(name, "scenes"), "", ""]
     with torch.device("meta"):  # counted, not filled

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from shortlist.models import BACKBONES, MLP, DenseNet, EfficientNetLite0, ResNet, build_backbone
+from shortlist.models.similarities import Similarities
 
 
 def parameters_with_classifier(backbone: nn.Module, classes: int) -> int:
@@ -45,6 +46,7 @@ def test_densenet_channels_grow_by_growth_per_layer(growth):
     [
         ("identity", (7,), {}, 7),
         ("identity", (2, 3, 3), {}, 18),
+        ("auto", (7,), {}, 7),
         ("mlp", (7,), {"hidden": (5, 4), "batch_norm": True, "dropout": 0.1}, 4),
         ("mlp", (7,), {"hidden": ()}, 7),
         ("convnet", (1, 8, 8), {"widths": (4, 6)}, 6),
@@ -66,6 +68,22 @@ def test_features_have_the_promised_length_and_a_gradient(name, in_shape, option
     (gradient,) = torch.autograd.grad(features.square().sum(), x)
     assert gradient.isfinite().all()
     assert gradient.abs().sum() > 0
+
+
+def test_similarities_are_one_at_a_landmark_and_fall_by_e_at_the_median_distance_between_them():
+    rows, scale = torch.randn(9, 4, dtype=torch.float64), torch.tensor([1.0, 2.0, 3.0, 0.0])
+    layer = Similarities.to_some(rows, 9, scale, seed=0)
+    x = torch.randn(5, 2, 2, dtype=torch.float64, requires_grad=True)
+    found = layer.double()(x)
+    distances = ((x.detach().flatten(1)[:, None] - rows) * scale).square().sum(2)
+    median = torch.pdist(rows * scale).median()
+    wanted = (-distances / median**2).exp()
+    torch.testing.assert_close(found.sort(1).values, wanted.sort(1).values, atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(layer(rows).amax(1), torch.ones(9, dtype=torch.float64))
+    (gradient,) = torch.autograd.grad(found.sum(), x)
+    assert gradient.isfinite().all()
+    assert bool(build_backbone("similarities", in_shape=(4,), landmarks=3)(torch.zeros(2, 4)).isnan().all())
+    assert Similarities.to_some(torch.ones(9, 4), 9, scale, seed=0) is None
 
 
 @pytest.mark.parametrize("name", ["convnet", "densenet", "resnet18", "mlp"])
@@ -180,7 +198,7 @@ def test_a_callable_that_gives_no_backbone_is_an_error(name, words):
 
 def test_every_built_in_name_is_in_the_contract():
     own = {"identity", "mlp", "convnet", "densenet", "resnet18", "resnet50", "resnet101", "vgg16"}
-    own |= {"efficientnet-lite0", "motifnet", "relations-light", "relations", "tf-idf"}
+    own |= {"efficientnet-lite0", "motifnet", "relations-light", "relations", "tf-idf", "similarities", "auto"}
     assert set(BACKBONES) == own
 
 

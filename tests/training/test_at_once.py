@@ -71,7 +71,7 @@ def test_unknown_labels_do_not_train() -> None:
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
-        ({"hidden": (4,)}, "linear model"),
+        ({"hidden": (4,)}, "linear head"),
         ({"objective": "warp"}, "objective is 'warp'"),
         ({"ema": 0.9}, "remove ema"),
         ({"schedule": "cosine"}, "remove schedule"),

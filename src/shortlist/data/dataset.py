@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data.column_use import ColumnUse
@@ -49,6 +50,8 @@ class Dataset:
         notes: what the reader decided that the files do not say.
         pictures: the images that features are of, where they are known; only for looking at.
         texts: the texts that features are of, or the inputs themselves where these are texts.
+        common_scale: of a table whose columns were standardised, what they are to be multiplied by to share one scale
+            (`Preprocessor.common_scale`).
         skipped: examples that were left out because their images cannot be decoded: id or path -> reason.
 
     >>> data = Dataset(torch.eye(3), torch.tensor([0, 1, 1]), ("cat", "dog"))
@@ -75,6 +78,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     pictures: Images | None = None
     texts: Texts | None = None
+    common_scale: NDArray[np.float32] | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -238,7 +242,8 @@ class Dataset:
         if columns is not None:
             columns = columns.without(preprocessor.columns_left_out)
         inputs = preprocessor.transform(self.inputs.frame)
-        return replace(self, inputs=inputs if preprocessor.texts else torch.from_numpy(inputs), columns=columns)
+        inputs = inputs if preprocessor.texts else torch.from_numpy(inputs)
+        return replace(self, inputs=inputs, columns=columns, common_scale=preprocessor.common_scale())
 
     def label_counts(self) -> Tensor:
         """In how many examples each label is present.

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from shortlist.models import build_backbone
-from shortlist.models.similarities import Similarities
 from shortlist.objectives import build
 from shortlist.training.learner import Learner
 
@@ -15,13 +14,10 @@ def new_learner(model: dict[str, Any], target: Tensor | None = None, seed: int =
     """The model with new weights; for prediction only, without a target."""
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
-        backbone: Any
+        network: dict[str, Any] = {"name": "mlp", "hidden": model["hidden"], "dropout": model["dropout"]}
         if model.get("similarities"):
-            backbone = Similarities(model["in_features"], *model["hidden"])
-        else:
-            backbone = build_backbone(
-                "mlp", in_shape=(model["in_features"],), hidden=model["hidden"], dropout=model["dropout"]
-            )
+            network = {"name": "similarities", "landmarks": model["hidden"][0]}
+        backbone: Any = build_backbone(in_shape=(model["in_features"],), **network)
         objective = build(
             model["objective"],
             model["options"],

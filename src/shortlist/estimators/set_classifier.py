@@ -41,12 +41,12 @@ from shortlist.sets import SetRule
 from shortlist.sets.named import fit_scaled, make_rule
 from shortlist.sets.scaling import check_scaling, fit_scaling
 from shortlist.training.full_batch import take
+from shortlist.training.head_columns import Scales, landmarks_for
 from shortlist.training.learner import score, score_batches
-from shortlist.training.linear_head import FULL_BATCH, fit_head, fits_full_batch, loss_of
+from shortlist.training.linear_head import FULL_BATCH, choose_head, fits_full_batch, loss_of
 from shortlist.training.loop import train
 from shortlist.training.scored import KEPT_BYTES
 from shortlist.training.settings import TrainSettings
-from shortlist.training.similarity_columns import landmarks_for
 from shortlist.training.strengths import FOLDS
 
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
@@ -185,12 +185,14 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target = dense_labels(target)  # no larger than the scores, all of which are made here
         self._build(target)
         auto = self.weight_decay == "auto" and hasattr(self, "preprocessor_")
-        compared = landmarks_for(inputs, len(self.classes_)) if self.hidden == "auto" and self.is_multilabel_ else 0
-        fitted = fit_head(
+        compares = self.hidden == "auto" and self.is_multilabel_ and isinstance(inputs, Tensor)
+        compared = landmarks_for(len(inputs), inputs.shape[1], len(self.classes_)) if compares else 0
+        common = self.preprocessor_.common_scale() if auto else None
+        fitted = choose_head(
             loss_of(self.learner_.objective), inputs, self._for_objective(target), self._names, self.weight_decay,
-            common_scale=self.preprocessor_.common_scale() if auto else None, landmarks=compared,
+            scales=Scales(one=None if common is None else torch.from_numpy(common)), landmarks=compared,
             single=not self.is_multilabel_, seed=self._seed,
-        )  # fmt: skip
+        ).fit()  # fmt: skip
         if fitted.similarities is not None:
             self._model |= {"hidden": [fitted.similarities.out_features], "similarities": True}
             self._build(target)

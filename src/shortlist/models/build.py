@@ -13,6 +13,7 @@ from shortlist.models.densenet import DenseNet
 from shortlist.models.efficientnet import EfficientNetLite0
 from shortlist.models.mlp import MLP, Identity, flat_size
 from shortlist.models.resnet import ResNet
+from shortlist.models.similarities import MOST_LANDMARKS, Similarities
 from shortlist.models.torchvision_weights import load_weights, resnet_names
 from shortlist.models.vgg import VGG16
 from shortlist.options import check_call
@@ -24,6 +25,25 @@ Maker = Callable[..., nn.Module]
 def _identity(in_shape: Sequence[int]) -> nn.Module:
     """The inputs as they are, flattened: the objective's head is then the whole, linear model. For features that
     another network made."""
+    return Identity(flat_size(in_shape))
+
+
+def _similarities(in_shape: Sequence[int], *, landmarks: int = MOST_LANDMARKS, one_scale: bool = False) -> nn.Module:
+    """How alike an input is to each of some training rows: exp(-distance² / median distance²). The objective's head on
+    it is a kernel method (Nyström's), which the optimizer lbfgs fits at once. The rows are drawn at random, by the
+    seed, and are part of the run's checkpoint, as numbers that can be read; nothing of them is trained.
+
+    Args:
+        landmarks: how many training rows; all of them, where there are fewer.
+        one_scale: distances are those of the columns as they come; false: of each column divided by its spread.
+    """
+    return Similarities(flat_size(in_shape), landmarks, one_scale=one_scale)
+
+
+def _auto(in_shape: Sequence[int]) -> nn.Module:
+    """``similarities`` where they do better than ``identity`` on every one of three folds of the training rows, else
+    ``identity``; which it is, is settled before training, and in the run's config. Tried with the optimizer lbfgs
+    alone, on dense features with several labels."""
     return Identity(flat_size(in_shape))
 
 
@@ -155,6 +175,8 @@ BACKBONES: Registry[Maker] = Registry(
     "backbone",
     {
         "identity": _identity,
+        "similarities": _similarities,
+        "auto": _auto,
         "mlp": _mlp,
         "tf-idf": _tf_idf,
         "convnet": _convnet,

@@ -5,47 +5,54 @@ import math
 import torch
 from torch import Tensor, nn
 
+from shortlist.errors import ShortlistError
+
+MOST_LANDMARKS = 500
+
 
 class Similarities(nn.Module):
-    """exp(-distance squared) to each landmark, an example of the training data, once columns have been multiplied by
-    ``scale``. Nothing of it is trained.
+    """exp(-distance squared) to each landmark, an example of the training data, once ``centre`` has been subtracted
+    from columns (against rounding) and they have been multiplied by ``scale``. Nothing of it is trained: `to_some`
+    takes landmarks from the training rows, and before that everything is NaN.
 
     >>> layer = Similarities(in_features=2, landmarks=3)
-    >>> layer.scale.fill_(0.5)
-    tensor([0.5000, 0.5000])
-    >>> layer.landmarks.copy_(torch.tensor([[0.0, 0.0], [1.0, 0.0], [2.0, 2.0]]))
-    tensor([[0., 0.],
-            [1., 0.],
-            [2., 2.]])
+    >>> rows = torch.tensor([[0.0, 0.0], [1.0, 0.0], [2.0, 2.0]])
+    >>> buffers = {"centre": torch.zeros(2), "scale": torch.full((2,), 0.5), "landmarks": rows / 2}
+    >>> layer.load_state_dict(buffers)
+    <All keys matched successfully>
     >>> layer(torch.tensor([[2.0, 0.0]]))
-    tensor([[0.3679, 1.0000, 0.0067]])
+    tensor([[0.3679, 0.7788, 0.3679]])
     """
 
+    centre: Tensor
     scale: Tensor
     landmarks: Tensor
 
-    def __init__(self, in_features: int, landmarks: int) -> None:
+    def __init__(self, in_features: int, landmarks: int, *, one_scale: bool = False) -> None:
         super().__init__()
-        self.register_buffer("scale", torch.ones(in_features))
-        self.register_buffer("landmarks", torch.zeros(landmarks, in_features))
-        self.out_features = landmarks
+        if landmarks < 1:
+            raise ShortlistError(f"landmarks must be at least 1, got {landmarks}")
+        self.register_buffer("centre", torch.full((in_features,), math.nan))
+        self.register_buffer("scale", torch.full((in_features,), math.nan))
+        self.register_buffer("landmarks", torch.full((landmarks, in_features), math.nan))
+        self.out_features, self.one_scale = landmarks, one_scale
 
     @classmethod
     def to_some(cls, rows: Tensor, count: int, scale: Tensor, seed: int) -> "Similarities | None":
         """To so many of the rows, drawn at random; similarities are 1 / e at the median distance between them. None
         where most rows are equal."""
-        drawn = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:count]
-        landmarks = rows[drawn] * scale
+        drawn = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:count]]
+        centre = drawn.mean(0)
+        landmarks = (drawn - centre) * scale
         distance = float(torch.pdist(landmarks).median()) if count > 1 else 0.0
         if not distance > 0 or not math.isfinite(distance):
             return None
         found = cls(rows.shape[1], count)
-        found.scale.copy_(scale / distance)
-        found.landmarks.copy_(landmarks / distance)
+        found.load_state_dict({"centre": centre, "scale": scale / distance, "landmarks": landmarks / distance})
         return found
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x.flatten(1) * self.scale
+        x = (x.flatten(1) - self.centre) * self.scale
         products = x @ self.landmarks.T
         squares = (x**2).sum(1, keepdim=True) + (self.landmarks**2).sum(1)
         return torch.exp(-(squares - 2 * products).clamp(min=0))

@@ -93,6 +93,7 @@ def fit(
         "config": str(place / CONFIG),
         "notes": plan.notes,
         "objective": config.objective.name,
+        "backbone": run.config.backbone.name,
         "labels": len(whole.vocabulary),
         "examples": len(whole) + len(whole.skipped) - len(skipped),
         "calibration": calibrated,

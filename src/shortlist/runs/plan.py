@@ -16,6 +16,7 @@ from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.objectives import OBJECTIVES
 from shortlist.objectives.usual import usual_objective
+from shortlist.runs.backbone_choice import may_have_similarities
 from shortlist.runs.config import RunConfig, apply_override, check_config
 from shortlist.runs.guess import Guess, guess_source
 from shortlist.runs.setup import resolve
@@ -139,6 +140,8 @@ class Plan:
             few_texts = config.objective.name == "cross-entropy" and known <= _FEW_TEXTS and _counts_words(config)
             if not self._steps() and (few_texts if for_texts else _is_linear(config, whole)):
                 content["optimizer"] = {"name": "lbfgs"}
+        if "backbone" not in given and may_have_similarities(check_config(content, self.overrides), whole):
+            content["backbone"] = {"name": "auto"}
         if "schedule" not in given and _name(content.get("optimizer", given.get("optimizer"))) != "lbfgs":
             content["schedule"] = "cosine"
         if "rules" not in given:
@@ -207,9 +210,8 @@ def _is_linear(config: RunConfig, whole: Dataset) -> bool:
 def _size(whole: Dataset) -> Any:
     """As many rows and features as there will be, but for categories; of texts in a table at most so many terms, each
     of them counted alone and once more with the others."""
-    frame = whole.inputs.frame if isinstance(whole.inputs, TableRows) else None
-    names = [] if frame is None else [name for name in frame if frame[name].dtype == object]
-    cells = (frame[name].dropna().map(str).tolist() for name in names)
+    frame = whole.inputs.frame.select_dtypes(object) if isinstance(whole.inputs, TableRows) else {}
+    cells = (frame[name].dropna().map(str).tolist() for name in frame)
     letters = [sum(map(len, texts)) for texts in cells if has_words(texts)]
     if not letters:
         return torch.empty(len(whole), whole.in_features, device="meta")

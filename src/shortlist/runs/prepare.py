@@ -14,12 +14,14 @@ from shortlist.data.table_concerns import table_concerns
 from shortlist.data.table_rows import TableRows
 from shortlist.data.tf_idf import TfIdf
 from shortlist.files import PathLike
+from shortlist.runs.backbone_choice import TRIED, settled_backbone, tried
 from shortlist.runs.config import RunConfig, as_config
 from shortlist.runs.setup import build_learner, facts_of, preprocessor_for, read_parts, repeated, resolve
 from shortlist.training.auto_settings import settled
 from shortlist.training.batches import augmentation, batches
 from shortlist.training.encoders import reading, reading_in_words
 from shortlist.training.learner import Learner, encoding, features_of
+from shortlist.training.linear_head import Choice
 from shortlist.training.loop import choose_metrics
 
 
@@ -36,6 +38,7 @@ class Prepared:
     remarks: tuple[str, ...] = ()
     allow_import: tuple[str, ...] = ()
     repeats: tuple[str, ...] | None = None  # of a table, rows that are in two parts, as they are written
+    choice: Choice | None = None  # how the head is fitted at once, where the backbone was chosen by it
 
 
 def prepare(
@@ -73,6 +76,8 @@ def prepare(
     train_set = parts["train"]
     checked = settled(checked, len(train_set))
     facts = facts_of(train_set)
+    checked, choice = settled_backbone(checked, facts, train_set, allow_import)
+    facts[TRIED] = tried(choice)
     learner = build_learner(checked, facts, allow_import, train_set=train_set)
     if train_set.kind == "texts":
         read = reading(learner.backbone, train_set)
@@ -84,7 +89,7 @@ def prepare(
     choose_metrics(learner.objective, train_set, parts.get("validation"), checked, allow_import)
     augmentation(checked, train_set)
     batches(torch.arange(len(train_set)), checked.batch_size or 1, checked.devices)
-    return Prepared(checked, parts, facts, learner, preprocessor, tuple(remarks), tuple(allow_import), repeats)
+    return Prepared(checked, parts, facts, learner, preprocessor, tuple(remarks), tuple(allow_import), repeats, choice)
 
 
 def try_out(

@@ -19,6 +19,7 @@ from shortlist.files import PathLike, read_json
 from shortlist.labels import LabelSets
 from shortlist.reports import ReportData, RunResult, from_scores
 from shortlist.reports.similarity import explain_run
+from shortlist.runs.backbone_choice import TRIED, in_words
 from shortlist.runs.config import CONFIG
 from shortlist.runs.run import ENVIRONMENT, Run
 from shortlist.runs.scores import read_labels, read_rows, read_scores, read_truth
@@ -221,7 +222,8 @@ def described(run: Run, parts: dict[str, Dataset], chosen: str) -> dict[str, str
     skipped = {name: why for data in parts.values() for name, why in data.skipped.items()}
     if skipped:
         about["Left out"] = f"{left_out_in_words(list(skipped.values()))}: {listed(list(skipped), 3)}"
-    about["Backbone"] = run.config.backbone.name
+    chosen_by = run.facts.get(TRIED)
+    about["Backbone"] = in_words(run.config.backbone, chosen_by) if chosen_by else run.config.backbone.name
     if run.facts.get("texts"):
         about["Texts"] = reading_in_words(run.facts["texts"])[0]
     if run.facts["corruptions"]:

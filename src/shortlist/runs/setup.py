@@ -24,6 +24,7 @@ from shortlist.errors import ShortlistError
 from shortlist.labels.same_names import check_same_names
 from shortlist.metrics.named import find_metric
 from shortlist.models import BACKBONES, build_backbone, check_backbone
+from shortlist.models.similarities import Similarities
 from shortlist.named import Named
 from shortlist.objectives import OBJECTIVES, build, check_kind, check_target, make_config
 from shortlist.objectives.usual import unknown_as_absent
@@ -31,6 +32,7 @@ from shortlist.options import check_call, errors_at
 from shortlist.runs.config import PARTS, Column, Corruption, RunConfig, Source
 from shortlist.sets.named import check_rule
 from shortlist.tasks import kind_of_facts, task_of
+from shortlist.training.at_once import start_similarities
 from shortlist.training.encoders import encode
 from shortlist.training.learner import Learner
 from shortlist.verticals import TASKS
@@ -344,4 +346,6 @@ def build_learner(
         )
         if task is not None and train_set is not None:
             task.start(backbone, train_set)
+        if isinstance(backbone, Similarities) and train_set is not None:
+            start_similarities(backbone, train_set, config.seed)
     return Learner(backbone, objective)

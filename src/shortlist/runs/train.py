@@ -11,6 +11,7 @@ from shortlist.data import Dataset, TextEncoder
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.files import PathLike, read_json
 from shortlist.models.huggingface import TextNetwork
+from shortlist.runs.backbone_choice import TRIED, in_words
 from shortlist.runs.config import CONFIG, RunConfig, as_config
 from shortlist.runs.environment import environment
 from shortlist.runs.lock import locked
@@ -91,7 +92,9 @@ def train(
         if say is not None:
             used = () if train_set.columns is None else train_set.columns.lines()
             prepared = ready.preprocessor.describe(left_out=False).splitlines() if ready.preprocessor else ()
-            for line in (*used, *prepared, *train_set.notes):
+            chosen_by = ready.facts[TRIED]
+            backbone = () if chosen_by is None else (f"backbone: {in_words(chosen.backbone, chosen_by)}",)
+            for line in (*used, *prepared, *train_set.notes, *backbone):
                 say(line)
         twice: Sequence[str] = ()
         if parts is None and resume is None:
@@ -148,6 +151,7 @@ def train_prepared(
             progress=progress,
             resume=resume,
             fabric=fabric,
+            choice=ready.choice,
             allow_import=ready.allow_import,
         )
     except KeyboardInterrupt:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
+from torch import Tensor
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
 from shortlist.labels.sparse_labels import dense_labels
+from shortlist.models.similarities import Similarities
+from shortlist.training.head_columns import Scales
 from shortlist.training.history import Record
 from shortlist.training.learner import Learner, features_of
-from shortlist.training.linear_head import FULL_BATCH, fit_head, loss_of
+from shortlist.training.linear_head import FULL_BATCH, Choice, choose_head, loss_of
 from shortlist.training.settings import TrainSettings
-
-_ALIKE = 1.1  # times as wide a column may spread as another one for their own scales to be one scale
 
 
 def check_at_once(learner: Learner, settings: TrainSettings) -> None:
     """Raise an error where the settings ask for what has no meaning without steps, or the model is not linear."""
     if next(learner.backbone.parameters(), None) is not None:
-        raise ShortlistError("optimizer lbfgs fits a linear model: its backbone has no weights (identity)")
+        raise ShortlistError("optimizer lbfgs fits a linear head: its backbone has no weights (identity, similarities)")
     if learner.objective.name not in FULL_BATCH:
         raise ShortlistError(
             f"optimizer lbfgs fits a smooth loss of one head, one of {', '.join(FULL_BATCH)}: the objective is "
@@ -34,10 +37,28 @@ def check_at_once(learner: Learner, settings: TrainSettings) -> None:
         raise ShortlistError(f"optimizer lbfgs fits all rows at once, in one epoch: remove epochs: {settings.epochs}")
 
 
-def fit_at_once(learner: Learner, dataset: Dataset, settings: TrainSettings) -> Record:
-    """Fit the head in place. The strength is the optimizer's ``weight_decay``; where it is not given, three folds
-    choose it, and whether columns are taken as they are or each by its own spread; sparse ones are taken as they are.
-    The mean loss, and what was used.
+def choose_at_once(learner: Learner, dataset: Dataset, settings: TrainSettings, landmarks: int = 0) -> Choice:
+    """What the head is fitted to, and how strongly its weights are drawn to zero. That is the optimizer's
+    ``weight_decay``; where it is not given, three folds choose it, and whether columns are taken as they are or each by
+    its own spread; with ``landmarks`` also whether similarities to so many rows take their place. Sparse columns, of
+    counted words and the like, are taken as they are."""
+    strength, layer = settings.optimizer.weight_decay, learner.backbone
+    compared: int | Similarities = landmarks
+    sparse = dataset.has_sparse_inputs
+    if isinstance(layer, Similarities):
+        rows, compared = inputs_of(dataset), copy.deepcopy(layer).cpu()
+    else:
+        rows = dataset.inputs if sparse else features_of(learner, dataset, torch.arange(len(dataset)))
+    return choose_head(
+        loss_of(learner.objective), rows, dense_labels(dataset.target), dataset.vocabulary,
+        "auto" if strength is None else strength,
+        scales=Scales() if strength is not None or sparse else scales_of(rows, dataset),
+        landmarks=compared, single=dataset.is_single, seed=settings.seed,
+    )  # fmt: skip
+
+
+def fit_at_once(learner: Learner, dataset: Dataset, settings: TrainSettings, choice: Choice | None = None) -> Record:
+    """Fit the head in place, as was chosen, or is now. The mean loss, and what was used.
 
     >>> from shortlist.models import build_backbone
     >>> from shortlist.objectives import build
@@ -48,29 +69,35 @@ def fit_at_once(learner: Learner, dataset: Dataset, settings: TrainSettings) -> 
     >>> round(fit_at_once(learner, data, settings)["loss"], 2)
     0.25
     """
-    objective = learner.objective
-    stays_sparse = hasattr(dataset.inputs, "tocsr")  # counted words and the like: taken as they are
-    features = dataset.inputs if stays_sparse else features_of(learner, dataset, torch.arange(len(dataset)))
-    target, names = dense_labels(dataset.target), dataset.vocabulary
-    strength, common = settings.optimizer.weight_decay, None
-    standardises = strength is None and not stays_sparse
-    if standardises:
-        mean, spread = features.mean(0), features.std(0, correction=0)
-        spread = torch.where(spread > 0, spread, 1.0)
-        features = (features - mean) / spread
-        alike = bool(spread.max() < _ALIKE * spread.min())
-        common = None if alike else (spread / spread.square().mean().sqrt()).numpy()
-    fitted = fit_head(
-        loss_of(objective), features, target, names, "auto" if strength is None else strength,
-        common_scale=common, landmarks=0, single=dataset.is_single, seed=settings.seed,
-    )  # fmt: skip
-    weight, bias = fitted.weights, fitted.biases
-    if standardises:
-        weight = weight / spread
-        bias = bias - weight @ mean
-    objective.load_state_dict({**objective.state_dict(), "head.weight": weight, "head.bias": bias})
+    fitted = (choose_at_once(learner, dataset, settings) if choice is None else choice).fit()
+    head = {"head.weight": fitted.weights, "head.bias": fitted.biases}
+    learner.objective.load_state_dict({**learner.objective.state_dict(), **head})
     with torch.no_grad():
         loss = sum(
             float(learner(*dataset.batch(rows), rows)) * len(rows) for rows in torch.arange(len(dataset)).split(1024)
         )
     return {"loss": loss / len(dataset), "lr": 1.0, "weight_decay": fitted.weight_decay, "stretch": fitted.stretch}
+
+
+def start_similarities(layer: Similarities, dataset: Dataset, seed: int) -> None:
+    """Take the landmarks from the training data."""
+    if dataset.has_sparse_inputs:
+        raise ShortlistError("similarities are of dense features, these are sparse: set backbone=identity or mlp")
+    rows = inputs_of(dataset)
+    scales = scales_of(rows, dataset)
+    scale = scales.one if layer.one_scale and scales.one is not None else scales.own
+    found = Similarities.to_some(rows, layer.out_features, torch.ones(rows.shape[1]) if scale is None else scale, seed)
+    if found is None:
+        raise ShortlistError("most training rows are equal: similarities to them say nothing, set backbone=identity")
+    layer.load_state_dict(found.state_dict())
+
+
+def inputs_of(dataset: Dataset) -> Tensor:
+    """All inputs, flat."""
+    return torch.cat([dataset.batch(rows)[0].flatten(1) for rows in torch.arange(len(dataset)).split(1024)])
+
+
+def scales_of(rows: Tensor, dataset: Dataset) -> Scales:
+    """Columns of a table that are standardised already have their own scales; others are given them."""
+    common = dataset.common_scale
+    return Scales.standard(rows) if common is None else Scales(one=torch.from_numpy(common))

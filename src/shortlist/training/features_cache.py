@@ -17,6 +17,7 @@ from shortlist.data import Dataset, Images, Texts
 from shortlist.data.column_use import listed
 from shortlist.errors import ShortlistError
 from shortlist.files import written_whole
+from shortlist.models.similarities import Similarities
 
 _TEXT_BATCHES = 64  # that are sorted by length
 
@@ -54,6 +55,8 @@ def cached_features(
     ...     cached_features(data, torch.nn.Linear(3, 2), folder)
     Dataset('data': 3 examples, 2 features, one of 2 labels each)
     """
+    if isinstance(backbone, Similarities):
+        raise ShortlistError("similarities are to the training rows of a run: name them as its backbone, not before it")
     dataset = dataset.normalised_for(backbone)
     path = Path(folder) / f"{dataset.name}-{_key(dataset, backbone, identity)}.npy"
     if not path.is_file():

@@ -1,22 +1,21 @@
-"""A linear head fitted to all rows at once: which scale of the columns, or similarities in their place, which strength,
-and the weights."""
+"""A linear head that is fitted to all rows at once: which scale of the columns, or similarities in their place, which
+strength, and the weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.models.similarities import Similarities
 from shortlist.objectives import Objective
 from shortlist.training.full_batch import Curvature, Loss, binary_columns, fit_linear, softmax_rows, whole
-from shortlist.training.similarity_columns import SimilarityColumns
-from shortlist.training.strengths import FOLDS, USUAL, choose_strength, does_better, stretched, zero_weights
+from shortlist.training.head_columns import ScaledColumns, Scales, SimilarityColumns
+from shortlist.training.strengths import FOLDS, USUAL, Chosen, choose_strength, does_better, stretched, zero_weights
 
 # one linear head and a smooth loss of its scores
 FULL_BATCH = (
@@ -27,6 +26,7 @@ _MOST_SCORES, _MOST_WEIGHTS, _MOST_PRODUCTS = 10**8, 10**7, 4 * 10**9  # a gigab
 _TOLERANCE = 1e-4  # of the weights that stay
 _ONE_KIND = 100  # times as wide a column may spread as another one of the same unit
 _OWN_SCALE, _ONE_SCALE, _SIMILARITIES = "each column's own", "one for all columns", "of similarities"
+Form = ScaledColumns | SimilarityColumns
 
 
 def fits_full_batch(inputs: Any, num_labels: int) -> bool:
@@ -53,7 +53,7 @@ def loss_of(objective: Objective) -> Loss:
 
 @dataclass(frozen=True)
 class Fitted:
-    """Weights (L, D) and biases on the columns, or on ``similarities``; what was used, and what was tried on held-out
+    """Weights (L, D) and biases on the inputs, or on ``similarities``; what was used, and what was tried on held-out
     rows to choose it."""
 
     weights: Tensor
@@ -66,46 +66,71 @@ class Fitted:
     held_out_scores: Tensor | None  # of every row, from when a fold held it out
 
 
-def fit_head(
+@dataclass(frozen=True)
+class Choice:
+    """A head that is decided on, but for its weights: to what it is fitted, and how. ``beside`` are the columns and the
+    similarities as they did on held-out rows, where both were tried."""
+
+    columns: Form
+    curvature: Curvature | None
+    target: Tensor
+    loss: Loss
+    found: Chosen
+    tried: list[dict[str, Any]]
+    beside: tuple[Chosen, Chosen] | None = None
+    seconds: float = 0.0  # that it took to decide, where that was before training
+
+    def fit(self) -> Fitted:
+        found, data = self.found, (self.columns.columns, self.target)
+        solution = fit_linear(*data, found.start, self.loss, found.strength, self.curvature, tolerance=_TOLERANCE)
+        weights = found.stretch * solution.weights[:-1]
+        biases = stretched(solution.weights[-1], found.centre, found.stretch)
+        weights, biases = self.columns.head(weights, biases)
+        used = found.strength, found.stretch, solution.evaluations
+        return Fitted(weights.T, biases, self.columns.layer, *used, self.tried, found.scores if found.folds else None)
+
+
+def choose_head(
     loss: Loss, inputs: Any, target: Tensor, names: tuple[str, ...], weight_decay: float | str, *,
-    common_scale: NDArray[Any] | None, landmarks: int, single: bool, seed: int,
-) -> Fitted:  # fmt: skip
-    """A ``weight_decay`` of "auto" is chosen by folds, where there are rows enough. With a ``common_scale``, so is
-    whether columns are standardised or have, times it, one scale for all; with ``landmarks``, so is whether
-    similarities to so many rows take the place of the columns, for which they have to do better in every fold."""
-    forms = {_OWN_SCALE: inputs}
-    if common_scale is not None:
-        one = {_ONE_SCALE: inputs * torch.from_numpy(common_scale)}
-        small, large = np.quantile(common_scale, [0.01, 0.99])
-        forms = one | forms if large <= _ONE_KIND * small else forms | one  # the likely one first
-    curvatures = {form: Curvature.of(columns) for form, columns in forms.items()}
+    scales: Scales, landmarks: int | Similarities = 0, single: bool, seed: int,
+) -> Choice:  # fmt: skip
+    """A ``weight_decay`` of "auto" is chosen by folds, where there are rows enough. With scales of both kinds, so is
+    whether columns have each their own or one for all; with a number of ``landmarks``, so is whether similarities to so
+    many rows take the place of the columns, for which they have to do better in every fold. A layer of similarities
+    takes it in any case."""
+    layer, count = (landmarks, 0) if isinstance(landmarks, Similarities) else (None, landmarks)
+    forms = _scaled(inputs, scales) if layer is None else {_SIMILARITIES: SimilarityColumns.of(inputs, layer)}
+    curvatures = {form: Curvature.of(one.columns) for form, one in forms.items()}
     if weight_decay != "auto" or len(target) < 2 * FOLDS:
+        form = _OWN_SCALE if layer is None else _SIMILARITIES
         strength = USUAL if weight_decay == "auto" else float(weight_decay)
-        start = zero_weights((inputs, target), len(names))
-        solution = fit_linear(inputs, target, start, loss, strength, curvatures[_OWN_SCALE], tolerance=_TOLERANCE)
-        weights, biases = solution.weights[:-1].T, solution.weights[-1]
-        return Fitted(weights, biases, None, strength, 1.0, solution.evaluations, [], None)
-    found = choose_strength(forms, curvatures, target, names, loss, single, seed)
-    scale = torch.ones(inputs.shape[1])
-    if common_scale is not None and found.form == _ONE_SCALE:
-        scale = torch.from_numpy(common_scale)
-    columns, curvature, tried = forms[found.form], curvatures[found.form], found.tried
-    similar = SimilarityColumns.of(inputs, landmarks, scale, seed) if landmarks else None
-    if similar is not None:
-        forms = {f"{_SIMILARITIES}, {found.form}": similar.columns}
-        curvatures = {form: Curvature.of(similar.columns) for form in forms}
-        other = choose_strength(forms, curvatures, target, names, loss, single, seed)
-        tried = tried + other.tried
-        if does_better(other, found, target, loss):
-            found, columns, curvature = other, similar.columns, curvatures[other.form]
-        else:
-            similar = None
-    solution = fit_linear(columns, target, found.start, loss, found.strength, curvature, tolerance=_TOLERANCE)
-    weights = found.stretch * solution.weights[:-1]
-    biases = stretched(solution.weights[-1], found.centre, found.stretch)
-    if similar is None:
-        layer, weights = None, weights * scale[:, None]  # of the standardised columns again
-    else:
-        layer, (weights, biases) = similar.layer, similar.head(weights, biases)
-    used = found.strength, found.stretch, solution.evaluations
-    return Fitted(weights.T, biases, layer, *used, tried, found.scores)
+        given = Chosen.given(form, strength, zero_weights((forms[form].columns, target), len(names)))
+        return Choice(forms[form], curvatures[form], target, loss, given, [])
+    columns = {form: one.columns for form, one in forms.items()}
+    found = choose_strength(columns, curvatures, target, names, loss, single, seed)
+    choice = Choice(forms[found.form], curvatures[found.form], target, loss, found, found.tried)
+    if not count:
+        return choice
+    scale = scales.one if found.form == _ONE_SCALE else scales.own
+    layer = Similarities.to_some(inputs, count, torch.ones(inputs.shape[1]) if scale is None else scale, seed)
+    if layer is None:
+        return choice
+    layer.one_scale = found.form == _ONE_SCALE
+    similar, form = SimilarityColumns.of(inputs, layer), f"{_SIMILARITIES}, {found.form}"
+    curvature = Curvature.of(similar.columns)
+    other = choose_strength({form: similar.columns}, {form: curvature}, target, names, loss, single, seed)
+    choice = replace(choice, tried=found.tried + other.tried, beside=(found, other))
+    if does_better(other, found, target, loss):
+        choice = replace(choice, columns=similar, curvature=curvature, found=other)
+    return choice
+
+
+def _scaled(inputs: Any, scales: Scales) -> dict[str, Form]:
+    """The columns on scales of their own and, where that is worth a try, on one for all; the likely form is first."""
+    own: dict[str, Form] = {_OWN_SCALE: ScaledColumns.of(inputs, scales.centre, scales.own)}
+    if scales.one is None:
+        return own
+    one: dict[str, Form] = {_ONE_SCALE: ScaledColumns.of(inputs, scales.centre, scales.one)}
+    ratios = scales.one if scales.own is None else scales.one / scales.own
+    small, large = np.quantile(ratios.numpy(), [0.01, 0.99])
+    return one | own if large <= _ONE_KIND * small else own | one

@@ -36,6 +36,7 @@ from shortlist.training.checkpoints import Checkpoints, Kept, Standing
 from shortlist.training.concerns import rose, rose_at_once
 from shortlist.training.history import History, Record
 from shortlist.training.learner import Learner, encoding, features_of
+from shortlist.training.linear_head import Choice
 from shortlist.training.loading import loaded
 from shortlist.training.loggers import log, logged, make_loggers
 from shortlist.training.optimizers import make_optimizer
@@ -76,11 +77,13 @@ def train(
     progress: Progress | None = None,
     resume: bool = False,
     fabric: Fabric | None = None,
+    choice: Choice | None = None,
     allow_import: Sequence[str] = (),
 ) -> History:
     """Train backbone and objective in place; at the end they hold the best epoch's weights (the last without
     validation data). With a ``run``, every epoch is saved there and ``resume`` continues after the last saved one.
-    ``allow_import``: the modules whose code may run, where a metric is named as ``module:function``.
+    ``choice``: how the head is fitted at once, where that is chosen already. ``allow_import``: the modules whose code
+    may run, where a metric is named as ``module:function``.
 
     >>> from shortlist.models import build_backbone
     >>> from shortlist.objectives import build
@@ -129,7 +132,7 @@ def train(
         average = WeightAverage(learner, settings.ema) if settings.ema else None
         during.enter_context(encoding(learner, train_set, fabric.autocast))
         kept = Kept(fabric, learner, optimizer, average, run, settings.checkpoint_minutes)
-        standing = kept.restore(history) if resume else Standing()
+        standing = kept.restore(history) if resume else Standing(seconds=0.0 if choice is None else choice.seconds)
         during.enter_context(logged(fabric, history.records))
         progress.start(len(history.records), settings.epochs, metric)
 
@@ -137,7 +140,7 @@ def train(
             epoch, standing.started = len(history.records), time.perf_counter() - standing.seconds
             torch.manual_seed(mixed_seed(settings.seed, epoch, fabric.global_rank))
             if at_once:
-                done = fit_at_once(learner, train_set, settings)
+                done = fit_at_once(learner, train_set, settings, choice)
                 loss = first = done["loss"]
             else:
                 loss, lr = train_epoch(kept, model, train_set, settings, history, standing, progress)

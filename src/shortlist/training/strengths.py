@@ -38,8 +38,8 @@ USUAL = 1.0  # where there are too few rows to choose
 @dataclass
 class Chosen:
     """What did best on held-out rows: which form of the inputs, the strength, the stretch and the scores that it leaves
-    alone, scores of rows while they were held out (stretched), weights to start from (not stretched); and what every
-    strength tried lost. ``cost`` is what is compared."""
+    alone, scores of rows while they were held out (stretched), weights to start from (not stretched), what it reached;
+    and what every strength tried lost. ``cost`` is what is compared. Without folds, what was given."""
 
     form: str
     strength: float
@@ -48,8 +48,15 @@ class Chosen:
     cost: float
     scores: Tensor
     weights: list[Tensor]
+    reached: dict[str, float]
     tried: list[dict[str, Any]]
     folds: list[tuple[Tensor, Tensor]]
+
+    @classmethod
+    def given(cls, form: str, strength: float, start: Tensor) -> Chosen:
+        """A strength that nothing else was tried beside."""
+        centre = torch.zeros(start.shape[1])
+        return cls(form, strength, 1.0, centre, 0.0, centre[:0], [start], {}, [], [])
 
     @property
     def start(self) -> Tensor:
@@ -82,7 +89,7 @@ def choose_strength(
         cost = lost * len(target) - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + (form != likely)
         reached = {"loss": lost, "precision_at_1": right / len(target)}
         tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, **reached})
-        attempts.append(Chosen(form, strength, stretch, base, cost, scores, weights, tried, folds))
+        attempts.append(Chosen(form, strength, stretch, base, cost, scores, weights, reached, tried, folds))
         return attempts[-1]
 
     first = min((attempt(form, _FIRST, None) for form in forms), key=_cost)

@@ -1,0 +1,91 @@
+"""What a linear head is fitted to: columns on a scale, or, in their place, similarities to some of the training rows (a
+kernel method, Nyström's, which tells apart what no linear model can)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from shortlist.models.similarities import MOST_LANDMARKS, Similarities
+
+_SMALLEST_AXIS = 1e-4  # beside the largest: what is along smaller ones is hardly ever worth its weight
+_ALIKE = 1.1  # times as wide a column may spread as another one for their own scales to be one scale
+_BATCH = 1024
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What is subtracted from columns, and what they are then multiplied by: for each to have a scale of its own, or
+    for all to have one. None: nothing, or, of ``one``, that it is not worth a try."""
+
+    centre: Tensor | None = None
+    own: Tensor | None = None
+    one: Tensor | None = None
+
+    @classmethod
+    def standard(cls, inputs: Tensor) -> Scales:
+        """Of columns as they come: standardised, or only centred, where their spreads are not alike.
+
+        >>> Scales.standard(torch.tensor([[0.0, 0.0], [2.0, 4.0]])).own
+        tensor([1.0000, 0.5000])
+        """
+        mean, spread = inputs.mean(0), inputs.std(0, correction=0)
+        spread = torch.where(spread > 0, spread, 1.0)
+        alike = bool(spread.max() < _ALIKE * spread.min())
+        one = None if alike else torch.full_like(spread, float(1 / spread.square().mean().sqrt()))
+        return cls(mean, 1 / spread, one)
+
+
+@dataclass(frozen=True)
+class ScaledColumns:
+    """``(inputs - centre) * scale``."""
+
+    columns: Any
+    centre: Tensor | None
+    scale: Tensor | None
+    layer: None = None
+
+    @classmethod
+    def of(cls, inputs: Any, centre: Tensor | None, scale: Tensor | None) -> ScaledColumns:
+        columns = inputs if centre is None else inputs - centre
+        return cls(columns if scale is None else columns * scale, centre, scale)
+
+    def head(self, weights: Tensor, biases: Tensor) -> tuple[Tensor, Tensor]:
+        """Weights and biases of these columns as those of the inputs."""
+        weights = weights if self.scale is None else weights * self.scale[:, None]
+        return weights, biases if self.centre is None else biases - self.centre @ weights
+
+
+@dataclass(frozen=True)
+class SimilarityColumns:
+    """``layer(inputs) @ turn - centre``: the similarities along axes on which products of rows are what the kernel
+    says, with a mean of zero and, all together, the variance of as many standardised columns as there are inputs."""
+
+    columns: Tensor
+    centre: Tensor
+    turn: Tensor
+    layer: Similarities
+
+    @classmethod
+    def of(cls, inputs: Tensor, layer: Similarities) -> SimilarityColumns:
+        values, axes = torch.linalg.eigh(torch.exp(-(torch.cdist(layer.landmarks, layer.landmarks).double() ** 2)))
+        large = values > _SMALLEST_AXIS * values[-1]
+        turn = (axes[:, large] / values[large].sqrt()).float()
+        columns = torch.cat([layer(some) @ turn for some in inputs.split(_BATCH)])
+        centre = columns.mean(0)
+        spread = math.sqrt(inputs.shape[1] / float(((columns - centre) ** 2).sum(1).mean().clamp(min=1e-6)))
+        return cls(spread * (columns - centre), spread * centre, spread * turn, layer)
+
+    def head(self, weights: Tensor, biases: Tensor) -> tuple[Tensor, Tensor]:
+        """Weights and biases of these columns as those of the similarities."""
+        return self.turn @ weights, biases - self.centre @ weights
+
+
+def landmarks_for(rows: int, columns: int, num_labels: int) -> int:
+    """How many rows to compare with: 500, or as many as there are rows or weights of a linear model; so that it takes
+    about as long."""
+    return min(MOST_LANDMARKS, rows, columns * num_labels)

@@ -1,0 +1,228 @@
+"""The backbone ``auto``: similarities to training rows where they do better, settled before the run is made."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+import torch
+from scipy.sparse import csr_matrix, random_array
+
+import shortlist as sl
+from shortlist import runs
+from shortlist.data import Dataset
+from shortlist.errors import ShortlistError
+from shortlist.estimators import SetClassifier
+from shortlist.models import build_backbone
+from shortlist.runs.prepare import prepare
+from shortlist.runs.train import Interrupted
+from shortlist.training import loop
+from shortlist.training.features_cache import cached_features
+from tests.cli.command import run_here
+
+LABELS = [f"y{label}" for label in range(10)]
+AT_ONCE: dict[str, Any] = {"objective": "binary", "optimizer": "lbfgs", "backbone": "auto"}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def products(rows: int) -> pd.DataFrame:
+    """Ten labels, each of which is present where two of twelve columns have the same sign."""
+    x = np.random.default_rng(rows).normal(size=(rows, 12))
+    x = np.sign(x) + 0.3 * x
+    y = {name: (x[:, at % 4] * x[:, (at + 1 + at // 4) % 4] > 0).astype(int) for at, name in enumerate(LABELS)}
+    columns = {f"x{at}": 2.0**at * (x[:, at] + at) for at in range(12)}
+    return pd.DataFrame(columns | y)
+
+
+def planes(rows: int) -> pd.DataFrame:
+    """Labels that a linear model tells."""
+    frame = products(rows)
+    values = frame[[f"x{at}" for at in range(12)]]
+    signs = np.sign(values - values.mean())
+    return frame.assign(**{name: (signs[f"x{at}"] > 0).astype(int) for at, name in enumerate(LABELS)})
+
+
+def source(frame: pd.DataFrame, path: str = "all.csv") -> dict[str, Any]:
+    frame.to_csv(path, index=False)
+    return {"reader": "features", "path": path, "label_columns": LABELS}
+
+
+def alone(frame: pd.DataFrame) -> dict[str, Any]:
+    """All rows to train on."""
+    return {"train": source(frame), "validation": None, "calibration": None}
+
+
+@pytest.fixture
+def fitted(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """A run that ``shortlist fit`` made of a table, and what it said."""
+    source(products(400))
+    result = run_here(capsys, "fit", "all.csv", "-o", "run", *(f"--labels={name}" for name in LABELS))
+    assert result.code == 0, result.err
+    return "run", result.err
+
+
+def test_fit_takes_similarities_where_they_do_better_and_says_so(fitted: tuple[str, str]) -> None:
+    run, said = runs.Run(fitted[0]), fitted[1]
+    assert (run.config.backbone.name, run.config.backbone.options["landmarks"]) == ("similarities", 120)
+    assert run.config.optimizer.name == "lbfgs"
+    assert "backbone: {name: auto}" in said
+    tried = run.facts["backbones_tried"]
+    assert tried["similarities"]["loss"] < tried["identity"]["loss"]
+    told = "similarities to 120 training rows: better than a linear model of the columns on each of three folds (loss "
+    told += f"{tried['similarities']['loss']:.4g} and first label right in "
+    assert f"backbone: {told}" in said
+    assert told in Path("run/report/index.html").read_text("utf-8")
+    assert run.records()[0]["seconds"] > 0
+    metrics = runs.evaluate(run, "test")["metrics"]
+    runs.fit("all.csv", "linear", labels=LABELS, overrides=["backbone=identity"])
+    linear = runs.evaluate("linear", "test")["metrics"]
+    assert metrics["mean-average-precision"] > linear["mean-average-precision"] + 0.1
+
+
+def test_a_run_of_similarities_goes_wherever_a_run_goes(fitted: tuple[str, str]) -> None:
+    new = products(50).drop(columns=LABELS)
+    predictor = sl.load_run("run")
+    scores = predictor.scores(new)
+    assert scores.shape == (50, 10)
+    new.to_csv("new.csv", index=False)
+    done = runs.predict("run", "new.csv", out="sets.jsonl", explain="why.jsonl")
+    lines = [json.loads(line) for line in Path(done["written"][0]).read_text().splitlines()]
+    assert [sorted(line["labels"]) for line in lines if "labels" in line] == predictor.predict(new)
+    runs.calibrate("run", rules=["top-k:k=3"])
+    runs.export("run", out="model.onnx", rule="top-k-3")
+    session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+    found = session.run(["scores"], {"numbers": new.to_numpy(float)})[0]
+    np.testing.assert_allclose(found, scores, atol=1e-3)
+    runs.train("run/config.yaml", "again")
+    assert torch.equal(sl.load_run("again").scores(new), scores)
+
+
+def test_a_row_that_is_not_a_number_spoils_no_other(fitted: tuple[str, str]) -> None:
+    model, rows = runs.Run("run").learner(), torch.zeros(3, 12)
+    rows[1, 2] = torch.nan
+    with torch.no_grad():
+        assert model.scores(rows).isnan().all(1).tolist() == [False, True, False]
+
+
+def test_a_run_that_is_interrupted_before_it_is_fitted_resumes_to_the_same_bits(monkeypatch: Any) -> None:
+    config = {**AT_ONCE, "data": alone(products(300))}
+    runs.train(config, "whole")
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "fit_at_once", interrupted)
+        with pytest.raises(Interrupted, match="--resume run"):
+            runs.train(config, "run")
+    assert runs.Run("run").config.backbone.name == "similarities"
+    runs.train(resume="run")
+    found, wanted = (runs.Run(path).weights() for path in ("run", "whole"))
+    assert found.keys() == wanted.keys()
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+@pytest.mark.parametrize(("make", "backbone"), [(products, "similarities"), (planes, "identity")])
+def test_a_run_answers_as_set_classifier_does(make: Any, backbone: str) -> None:
+    frame, new = make(300), make(100).drop(columns=LABELS)
+    seed = int(np.random.RandomState(3).randint(2**31 - 1))
+    runs.train({**AT_ONCE, "data": alone(frame), "seed": seed}, "run")
+    assert runs.Run("run").config.backbone.name == backbone
+    peer = SetClassifier(random_state=3).fit(frame.drop(columns=LABELS), frame[LABELS].to_numpy())
+    assert (peer.hidden_ != ()) == (backbone == "similarities")
+    np.testing.assert_allclose(sl.load_run("run").scores(new), peer.decision_function(new), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("given", "backbone"),
+    [
+        (["backbone=identity"], "identity"),
+        (["backbone=similarities"], "similarities"),
+        (["backbone={name: similarities, landmarks: 7}"], "similarities"),
+        (["optimizer=lbfgs", "optimizer.weight_decay=1"], "identity"),
+        (["epochs=2"], "identity"),
+        (["backbone=similarities", "optimizer=adamw", "epochs=2"], "similarities"),
+    ],
+)
+def test_what_is_given_decides(given: list[str], backbone: str) -> None:
+    source(products(120))
+    done = runs.fit("all.csv", "run", labels=LABELS, overrides=given)
+    config = runs.Run("run").config
+    assert (done["backbone"], config.backbone.name) == (backbone, backbone)
+    assert runs.Run("run").facts["backbones_tried"] is None
+    if backbone == "similarities":
+        landmarks = runs.Run("run").weights()["backbone.landmarks"]
+        assert len(landmarks) == config.backbone.options["landmarks"] == (7 if "landmarks" in given[0] else 72)
+
+
+def test_a_linear_model_stays_where_similarities_are_not_better(capsys: pytest.CaptureFixture[str]) -> None:
+    source(planes(400))
+    result = run_here(capsys, "fit", "all.csv", "-o", "run", *(f"--labels={name}" for name in LABELS))
+    assert runs.Run("run").config.backbone.name == "identity"
+    assert "backbone: a linear model of the columns: similarities to training rows are not better on each" in result.err
+
+
+def test_single_labels_and_sparse_features_stay_linear() -> None:
+    x, y = products(120).to_numpy(np.float32)[:, :12], products(120)[LABELS].to_numpy(copy=True)
+    names = tuple(LABELS)
+    for inputs, target in ((torch.tensor(x), y.argmax(1)), (csr_matrix(x), y)):
+        data = Dataset(inputs, torch.as_tensor(target), names)
+        objective = "binary" if target.ndim == 2 else "cross-entropy"
+        config = {**AT_ONCE, "objective": objective, "data": {"train": {"reader": "ambiguous-numbers"}}}
+        ready = prepare(config, parts={"train": data})
+        assert ready.config.backbone.name == "identity"
+        assert (ready.choice, ready.facts["backbones_tried"]) == (None, None)
+
+
+def test_features_of_any_scale_have_similarities_too() -> None:
+    """Not a table, which is standardised before: rows far from zero lose nothing to rounding."""
+    frame = products(300)
+    values, y = frame.drop(columns=LABELS).to_numpy(), frame[LABELS].to_numpy()
+    scores = []
+    for name, x in (("near", values), ("far", values + 1000 * values.std(0))):
+        np.savez(f"{name}.npz", features=x, labels=y)
+        read = {"reader": "features", "path": f"{name}.npz", "inputs_key": "features", "labels_key": "labels"}
+        data = {"train": read, "validation": None, "calibration": None}
+        runs.train({**AT_ONCE, "data": data}, name)
+        assert runs.Run(name).config.backbone.name == "similarities"
+        scores.append(sl.load_run(name).scores(torch.tensor(x, dtype=torch.float32)))
+    torch.testing.assert_close(scores[0], scores[1], atol=0.05, rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"backbone": {"name": "similarities", "landmarks": 0}}, "landmarks must be at least 1, got 0"),
+        ({"backbone": {"name": "similarities", "landmark": 3}}, "did you mean 'landmarks'"),
+    ],
+)
+def test_what_cannot_be_is_refused(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ShortlistError, match=words):
+        runs.train({**AT_ONCE, "data": alone(products(60)), **change}, "run")
+
+
+def test_rows_that_are_nearly_all_equal_have_no_similarities() -> None:
+    frame = products(60)
+    frame.loc[:50, [f"x{at}" for at in range(12)]] = 1.0
+    config = {**AT_ONCE, "data": alone(frame)}
+    runs.train(config, "run")
+    assert runs.Run("run").config.backbone.name == "identity"
+    with pytest.raises(ShortlistError, match="most training rows are equal"):
+        runs.train({**config, "backbone": "similarities"}, "other")
+
+
+def test_sparse_features_and_encoders_have_no_similarities() -> None:
+    sparse = csr_matrix(random_array((60, 2000), density=0.01, rng=np.random.default_rng(0)))
+    data = Dataset(sparse, torch.eye(2, dtype=torch.int8)[torch.arange(60) % 2], ("a", "b"))
+    config = {**AT_ONCE, "backbone": "similarities", "data": {"train": {"reader": "ambiguous-numbers"}}}
+    with pytest.raises(ShortlistError, match="similarities are of dense features"):
+        prepare(config, parts={"train": data})
+    with pytest.raises(ShortlistError, match="name them as its backbone"):
+        cached_features(data, build_backbone("similarities", in_shape=(2000,)), ".")
