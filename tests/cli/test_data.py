@@ -55,6 +55,18 @@ def test_problems_of_one_cause_are_counted_with_three_examples(cli: Cli) -> None
     assert checked.err.splitlines() == ["165 problems"]
 
 
+def test_of_a_path_whose_table_cannot_be_opened_all_problems_are_listed(cli: Cli) -> None:
+    Path("table.csv").write_text("a,y\n" + "1,cat,\n" * 10)
+    checked = cli("data", "check", "table.csv")
+    assert checked.code == 1
+    assert checked.out.splitlines() == [
+        "table.csv: 10 times alike, such as",
+        *(f"  table.csv, line {line}: has 3 cells, but there are 2 columns" for line in (2, 3, 4)),
+    ]
+    assert checked.err.splitlines() == ["10 problems"]
+    assert len(cli("data", "check", "table.csv", "--json").json["problems"]) == 10
+
+
 @pytest.mark.parametrize("command", ["check", "describe"])
 def test_of_a_path_it_is_told_what_fit_does_with_it(cli: Cli, command: str) -> None:
     rows = "".join(f"b{row};{row % 3},5;{'owl|cat' if row % 2 else 'cat'};{row % 2}\n" for row in range(40))

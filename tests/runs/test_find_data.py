@@ -132,3 +132,44 @@ def test_numbers_are_no_places_among_names_that_only_the_training_data_has(
     test = {**config["data"], "test": {**train, "path": "new.csv"}}
     with pytest.raises(ShortlistError, match="write the names"):
         runs.train({**config, "data": test}, out="again")
+
+
+@pytest.mark.parametrize(
+    ("trained", "new"),
+    [
+        ("a,b,kind", "a;b;kind"),
+        ("a;b;kind", "a;b;kind"),
+        ("a;b;kind", "a,b,kind"),
+        ("a;b;kind", "sep=|\na|b|kind"),
+        ("a^b^kind", "a^b^kind"),
+    ],
+)
+@pytest.mark.parametrize("commas", [(False, False), (False, True), (True, False), (True, True)])
+def test_new_tables_are_read_as_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: str, new: str, commas: tuple[bool, bool]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def write(path: str, header: str, has_commas: bool) -> str:
+        mark = header.partition("a")[2][0]
+        rows = [(0.125 * row, -1.5, "left" if row < 20 else "right") for row in range(40)]
+        decimal = "," if has_commas and mark != "," else "."
+        lines = [mark.join([str(a).replace(".", decimal), str(b).replace(".", decimal), y]) for a, b, y in rows]
+        Path(path).write_text("\n".join([header, *lines]))
+        return decimal
+
+    decimal = write("train.csv", trained, commas[0])
+    source = {"reader": "features", "path": "train.csv", "labels_key": "kind", "delimiter": trained[1]}
+    config = {"data": {"train": {**source, "decimal": decimal}, "validation": None, "calibration": None}, "epochs": 1}
+    run = runs.Run(runs.train(config, "run")["run"])
+    write("new.csv", new, commas[1])
+    for data in (find_data(run, "new.csv")[0], find_data(run, "new.csv", labelled=False)[0]):
+        assert data.inputs.frame["a"].tolist() == [0.125 * row for row in range(40)]
+    assert find_data(run, "new.csv")[0].vocabulary == ("left", "right")
+    assert len(run.predictor().predict("new.csv")) == 40
+
+
+def test_options_that_are_given_say_how_a_new_table_is_written(run: runs.Run) -> None:
+    Path("new.csv").write_text("a;b;c;kind\n-1,5;0;0;left\n")
+    data, _ = find_data(run, "new.csv", ["decimal=."], labelled=False)
+    assert data.inputs.frame["a"].tolist() == ["-1,5"]

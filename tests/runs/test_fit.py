@@ -415,7 +415,7 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
         ("loose", {"labels": ["x"]}, "the folders are the labels"),
         ("t.doc", {}, "is not told by its ending. Give a folder of images, a table .*csv.* or arrays"),
         ("nameless.csv", {}, "the first line must name the columns, and holds only numbers"),
-        ("t.xlsx", {}, "save it as CSV UTF-8"),
+        ("t.xlsx", {}, "workbooks are not read: in Excel or LibreOffice, save the sheet as CSV UTF-8"),
         ("two.csv", {}, r"Name them with --labels, such as --labels shape; the columns are 'kind', 'shape', 'a'"),
     ],
 )

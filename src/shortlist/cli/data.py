@@ -34,14 +34,17 @@ def check(
 ) -> None:
     """List everything that is wrong with the files: missing, truncated and duplicate images, labels outside the
     vocabulary, ... Exits with 1 if there is anything. Of a path it also says what fit makes of it."""
-    from shortlist.data.readers.findings import grouped
+    from shortlist.data.readers.findings import DataError, grouped
     from shortlist.data.readers.registry import check as check_files
     from shortlist.runs.setup import check_source
 
-    source, blanks, plan = _source(reader, options, labels, images)
-    allowed = allow_import or ()
-    checked = check_source("SOURCE", source, allowed)
-    dataset, found = check_files(source.reader, allow_import=allowed, **checked)
+    allowed, blanks, plan = allow_import or (), (), None
+    try:
+        source, blanks, plan = _source(reader, options, labels, images)
+        checked = check_source("SOURCE", source, allowed)
+        dataset, found = check_files(source.reader, allow_import=allowed, **checked)
+    except DataError as error:  # the table could not even be looked at
+        dataset, found = None, error.problems
     if as_json:
         fields = ("file", "row", "unit", "message")
         use = None if dataset is None or dataset.columns is None else dataset.columns.as_json()

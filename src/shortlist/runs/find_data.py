@@ -18,6 +18,7 @@ from shortlist.files import PathLike
 from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
 from shortlist.runs.run import Run
 from shortlist.runs.setup import as_table, check_like, check_source, read_source, same_columns, same_names
+from shortlist.runs.written import as_written, like
 
 
 def find_data(
@@ -82,7 +83,7 @@ class Described:
 
 
 def described(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool = True) -> Described:
-    """What a path of data means to a run; nothing of the data is read."""
+    """What a path of data means to a run; of the data only is seen how text is written."""
     config, path = run.config, Path(data)
     if not is_url(data) and not path.exists():
         raise ShortlistError(
@@ -98,6 +99,10 @@ def described(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
         content = _images_at(run, path)
     else:
         content = {"reader": config.data.train.reader, **options, "path": data}
+    if content["reader"] in ("features", "text-table", "image-table") and not is_yaml and not is_url(data):
+        content = as_written(path, content)
+        if content["reader"] != "features":
+            content.pop("decimal", None)
     for override in overrides:
         apply_override(content, override)
     return Described(
@@ -132,11 +137,11 @@ def _unlabelled(
 ) -> Dataset:
     """Inputs without their labels; the options of a reader of labelled data are checked where some were given."""
     if not overrides:
-        return run.inputs.dataset(path, broken)
+        return replace(run.inputs, options=like(run.inputs.options, content)).of_path(path, broken)
     source = Source(**content)
     check_source(os.fspath(path), source, run.allow_import)
     options = {key: value for key, value in source.options.items() if key != "path"}
-    return replace(run.inputs, options=options, root_is_new=_names_root(overrides)).dataset(path, broken)
+    return replace(run.inputs, options=options, root_is_new=_names_root(overrides)).of_path(path, broken)
 
 
 def _as_trained(run: Run, source: Source) -> Source:

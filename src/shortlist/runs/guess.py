@@ -1,12 +1,9 @@
 """What a user's files probably are: which reader reads them, which columns are labels, ids or images. Every guess is
 told, with the option that changes it."""
 
-import gzip
 import os
 import re
 import shlex
-import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.data.cells import DATE, DECIMAL_COMMA, LONG, NA_VALUES, NO, THOUSANDS, UNKNOWN, YES, has_words, is_number
+from shortlist.data.cells import DATE, LONG, NA_VALUES, NO, UNKNOWN, YES, has_words, is_number
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under, label_folders
 from shortlist.data.readers.image_table import most_are_missing
-from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, encoding_of, names_table, open_table
+from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, names_table, open_table
 from shortlist.errors import MissingFileError, ShortlistError, nearest
 from shortlist.files import PathLike
+from shortlist.runs.written import DAMAGED, ENCODING, how_written, is_text_table
 
 _LABELS = ("label", "labels", "class", "classes", "target", "targets", "category", "categories", "tag", "tags", "y")
 _TEXTS = ("text", "texts", "sentence", "review", "tweet", "headline", "abstract", "utterance", "document")
@@ -36,10 +34,8 @@ _ARRAYS = (".npz", ".npy", *SPARSE_TEXT)
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _LOOKED_AT = 1000  # cells of a column
 _MOST_CLASSES = 50  # of a last column that is called nothing in particular
-_DAMAGED = (ValueError, EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile)  # which the reader then tells
 _FIRST_WORD = re.compile(r"([^_\-.:/ ]+)[_\-.:/ ]")  # of a name of several
 _ANSWERS = YES | NO | {"1", "0", "-1", "1.0", "0.0", "-1.0"}  # cells of a label's column
-_ENCODING = "cp1252"  # what Excel writes as CSV in Western Europe, if not asked for UTF-8
 
 
 @dataclass
@@ -85,11 +81,12 @@ def guess_source(
         return _folder(place, images, labels)
     if place.suffix.lower() in _ARRAYS:
         return _arrays(place, images, labels)
+    if place.suffix.lower() in _SHEETS:
+        raise ShortlistError(f"{place}: workbooks are not read: in Excel or LibreOffice, save the sheet as CSV UTF-8")
     if not names_table(place):
-        excel = "; in Excel or LibreOffice, save it as CSV UTF-8" if place.suffix.lower() in _SHEETS else ""
         raise ShortlistError(
             f"{place}: what it holds is not told by its ending. Give a folder of images, a table "
-            f"({', '.join(TABLE_ENDINGS)}) or arrays ({', '.join(_ARRAYS)}){excel}"
+            f"({', '.join(TABLE_ENDINGS)}) or arrays ({', '.join(_ARRAYS)})"
         )
     return _Table(place, images, labels, options, reader, text, column_names).guess()
 
@@ -134,7 +131,7 @@ def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
     if labels:
         source["labels_key"] = labels[0]
     if path.suffix.lower() == ".npz":
-        with suppress(*_DAMAGED), np.load(path, allow_pickle=False) as arrays:
+        with suppress(*DAMAGED), np.load(path, allow_pickle=False) as arrays:
             known = {"vocabulary_key": "names", "ids_key": "ids"}  # as `shortlist data features` calls them
             source |= {option: name for option, name in known.items() if name in arrays.files}
     return Guess(source)
@@ -153,9 +150,9 @@ class _Table:
     ) -> None:
         self.path, self.images, self.reader, self.text = path, images, reader, text
         self.notes: list[str] = []
-        self.written = _how_written(path)
+        self.written = how_written(path) if is_text_table(path) else {}
         if "encoding" in self.written:
-            self.notes.append(f"text: it is not UTF-8, and read as {_ENCODING} (another one: data.train.encoding=NAME)")
+            self.notes.append(f"text: it is not UTF-8, and read as {ENCODING} (another one: data.train.encoding=NAME)")
         findings = Findings()
         table = open_table(path, findings, column_names=column_names, **self.written)
         findings.stop_if_any()
@@ -470,26 +467,3 @@ def _separator(cells: Sequence[Any]) -> str | None:
     if len(names) < len(several) and names & texts and not any(map(is_number, names)):
         return "/"  # of n/a, he/him and dates it is a part
     return None
-
-
-def _how_written(path: Path) -> dict[str, Any]:
-    """Options for a .csv that is not UTF-8, that has semicolons, tabs or bars between its cells, or commas in its
-    numbers."""
-    name = path.name.lower()
-    if not name.endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        return {}
-    found: dict[str, Any] = {}
-    lines = [""]
-    with suppress(OSError, *_DAMAGED):
-        encoding = encoding_of(path, _ENCODING)
-        found |= {"encoding": encoding} if encoding == _ENCODING else {}
-        opened = gzip.open if name.endswith(".gz") else open
-        with opened(path, "rt", encoding=encoding) as file:
-            lines = [file.readline(1 << 16) for _ in range(20)]
-    usual = "," if name.endswith((".csv", ".csv.gz")) else "\t"
-    mark = max([usual, ";", "\t", "|"], key=lines[0].count)  # the first of equals
-    if lines[0].count(mark) > lines[0].count(usual):
-        found["delimiter"] = mark
-    cells = [cell.strip() for line in lines[1:] for cell in line.split(mark) if "," in cell and mark != ","]
-    commas = any(DECIMAL_COMMA.fullmatch(cell) or THOUSANDS[","].fullmatch(cell) for cell in cells)
-    return found | ({"decimal": ","} if commas else {})

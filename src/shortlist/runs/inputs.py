@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from shortlist.data.table_rows import TableRows
 from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.optional import require
+from shortlist.runs.written import as_written
 
 _FORMS = "arrays, tensors, data frames, paths, images, or lists of paths or images"
 
@@ -62,7 +63,7 @@ class Inputs:
         if isinstance(X, Dataset):
             return X
         if isinstance(X, str | os.PathLike):
-            return self._of_path(Path(X), broken)
+            return replace(self, options=as_written(Path(X), self.options)).of_path(Path(X), broken)
         if self.takes_texts:
             return self._of_texts(X)
         if hasattr(X, "columns") and hasattr(X, "iloc"):
@@ -218,9 +219,9 @@ class Inputs:
 
     # ---- files
 
-    def _of_path(self, path: Path, broken: dict[str, str] | None) -> Dataset:
-        """Features from a file, the images of a folder in the order of their names, those that a table lists in its
-        column ``path``, or one image."""
+    def of_path(self, path: Path, broken: dict[str, str] | None) -> Dataset:
+        """Of a file that is written as the options say: features, the images of a folder in the order of their names,
+        those that a table lists in its column ``path``, or one image."""
         if not os.path.exists(path):  # also of a name that no file can have
             of_texts = ': texts are given in a list, ["..."]' if self.takes_texts else ""
             raise ShortlistError(f"there is no file or folder {str(path)[:200]}{of_texts}")

@@ -1,7 +1,9 @@
 """Text tables as people have them: what is right is read, what is not is said with its line."""
 
 import gzip
+import io
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,51 @@ def test_semicolons_and_decimal_commas_are_read_as_the_message_says(read: Read, 
     assert shown(data) == ([[1.5, 2], [2.25, 3]], ["owl", "cat"])
     with pytest.raises(ValueError, match="delimiter must be one character"):
         read(content, delimiter=";;")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])
+def test_excels_first_line_names_the_delimiter(read: Read, first: str, end: str, encoding: str) -> None:
+    lines = [first, '"a\nb";y', "1.5;owl, big", "2;cat", ""]
+    data = read(end.join(lines).encode(encoding))
+    assert shown(data) == ([[1.5], [2.0]], ["owl, big", "cat"])
+
+
+def test_below_excels_first_line_lines_are_counted_on_and_another_delimiter_can_be_given(read: Read) -> None:
+    with pytest.raises(ValueError, match="line 4: the column 'a' is 'x', not a number"):
+        read("sep=;\na;y\n1.5;owl\nx;cat\n")
+    with pytest.raises(ValueError, match="line 4: has 3 cells, but there are 2 columns"):
+        read("sep=;\na;y\n1.5;owl\n2;cat;\n")
+    assert shown(read("sep=;\na|y\n1.5|owl\n", delimiter="|")) == ([[1.5]], ["owl"])
+    assert shown(read("sep=;\n1.5;owl\n", column_names=["a", "y"])) == ([[1.5]], ["owl"])
+
+
+def _zipped(name: str) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(name, "a,y\n1,owl\n" * 1000)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (_zipped("table.csv"), "but a zip archive: unpack it"),
+        (_zipped("xl/workbook.xml"), "but an Excel workbook: open it in Excel or LibreOffice, and save"),
+        (_zipped("table.csv")[:300], "but a zip archive"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "but an Excel workbook"),
+        (gzip.compress(b"a,y\n1,owl\n"), r"but packed by gzip: rename it, so that its name ends in \.gz"),
+        (b"PAR1" + bytes(100), r"but parquet: rename it, so that its name ends in \.parquet"),
+        (b"\n <!DOCTYPE html>\n<html><body>a,y</body></html>\n", "but a web page"),
+        ("\ufeff<html><body>a,y</body></html>\n".encode(), "but a web page"),
+    ],
+)
+def test_other_formats_that_are_named_so_are_told_by_their_first_bytes(
+    read: Read, content: bytes, message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"is not a CSV file {message}"):
+        read(content)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ import csv
 import gzip
 import io
 import mmap
+import re
+import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +30,7 @@ from shortlist.optional import require
 _NO_HEADER = "is it missing? Then give column_names"
 _BLOCK = 1 << 22  # bytes that are parsed at once: a row must fit in
 _QUOTE, _LINE_ENDS = ord('"'), (ord("\n"), ord("\r"))
+_MARK_LINE = re.compile('"?sep=(.)"?', re.IGNORECASE)
 
 
 def is_packed(path: PathLike) -> bool:
@@ -58,6 +61,18 @@ def encoding_of(path: PathLike, other: str | None) -> str:
     return "utf-8-sig"
 
 
+def mark_named(path: PathLike, encoding: str = "utf-8-sig") -> str | None:
+    """What stands between cells, where the first line says so for Excel, ``sep=;``; it is no part of the table."""
+    with _opened(path) as file:
+        return names_mark(file.read(32), encoding)
+
+
+def names_mark(start: bytes, encoding: str = "utf-8-sig") -> str | None:
+    first = start.decode(encoding, "ignore").splitlines()[:1]
+    said = _MARK_LINE.fullmatch(first[0]) if first else None
+    return None if said is None else said.group(1)
+
+
 def csv_table(
     path: Path,
     findings: Findings,
@@ -71,10 +86,14 @@ def csv_table(
     semicolons. ``encoding``: of a text that is not UTF-8. ``columns``: their names, where the first line is a row."""
     try:
         encoding = encoding_of(path, encoding)
+        said, other = mark_named(path, encoding), _other_format(path)
     except (OSError, EOFError, zlib.error, ShortlistError) as error:
         findings.add(path, f"is not a CSV file: {error}")
         return None
-    mark = delimiter_of(path) if delimiter is None else delimiter
+    if other:
+        findings.add(path, f"is not a CSV file but {other}")
+        return None
+    mark = delimiter or said or delimiter_of(path)
     noted = len(findings.problems)
     _, header = next(csv_rows(path, findings, columns, mark, encoding), (0, []))
     if len(findings.problems) > noted or (columns is None and not _is_header(path, header, mark, hint, findings)):
@@ -86,7 +105,7 @@ def csv_table(
     try:
         how = mark if encoding == "utf-8-sig" else f"{mark} {encoding}"
         how = how if columns is None else f"{how} without names"
-        table = cached(path, how, lambda: _parsed(path, mark, encoding, header, columns, findings), is_right)
+        table = cached(path, how, lambda: _parsed(path, mark, encoding, header, columns, said, findings), is_right)
     except (require("pyarrow").ArrowException, OSError, EOFError, UnicodeError, zlib.error, ShortlistError) as error:
         _note_all(path, mark, encoding, columns, findings)
         if len(findings.problems) == noted:
@@ -114,23 +133,46 @@ def csv_rows(
     encoding: str = "utf-8-sig",
 ) -> Iterator[tuple[int, list[str]]]:
     """The column names (``columns``, for a file without a header line) and then the rows, with their lines."""
-    mark = delimiter_of(path) if delimiter is None else delimiter
     try:
+        said = mark_named(path, encoding)
+        mark, above = delimiter or said or delimiter_of(path), 0 if said is None else 1  # lines
         with io.TextIOWrapper(_opened(path), encoding=encoding, newline="") as file:
+            if above:
+                file.readline()
             cells = csv.reader(file, delimiter=mark, strict=True)
             header = [name.strip() for name in next(cells, [])] if columns is None else list(columns)
-            yield cells.line_num, header
+            yield above + cells.line_num, header
             for row in cells:
                 if len(row) == len(header):
-                    yield cells.line_num, [cell.strip() for cell in row]
+                    yield above + cells.line_num, [cell.strip() for cell in row]
                 elif row:
                     message = f"has {len(row)} cells, but there are {len(header)} columns"
-                    findings.add(path, message, cells.line_num, "line")
+                    findings.add(path, message, above + cells.line_num, "line")
     except UnicodeDecodeError as error:
         other = "" if encoding != "utf-8-sig" else ", or name its encoding, such as encoding=cp1252"
         findings.add(path, f"is not a CSV file: it must be text in UTF-8 (in Excel: CSV UTF-8){other}: {error}")
     except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error, ShortlistError) as error:
         findings.add(path, f"is not a CSV file: {error}")
+
+
+def _other_format(path: Path) -> str:
+    """What a file is, by its first bytes, that is no text, or no table; and what to do with it."""
+    with _opened(path) as file:
+        start = file.read(1 << 10)
+    sheet = "an Excel workbook: open it in Excel or LibreOffice, and save the sheet as CSV UTF-8"
+    if start.startswith(b"PK\3\4"):
+        with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as archive:
+            if any(name.startswith("xl/") for name in archive.namelist()):
+                return sheet
+        return "a zip archive: unpack it, and name the file in it"
+    if start.startswith(b"\xd0\xcf\x11\xe0"):
+        return sheet
+    if start.startswith(b"PAR1"):
+        return "parquet: rename it, so that its name ends in .parquet"
+    if start.startswith(b"\x1f\x8b"):
+        return "packed by gzip: rename it, so that its name ends in .gz"
+    is_page = start.lstrip(codecs.BOM_UTF8 + b" \t\r\n").lower().startswith((b"<!doctype", b"<html", b"<?xml"))
+    return "a web page (HTML or XML), as a link or a login may give: download the table itself" if is_page else ""
 
 
 def _opened(path: PathLike) -> IO[bytes]:
@@ -202,7 +244,13 @@ def _note_all(path: Path, mark: str, encoding: str, columns: Sequence[str] | Non
 
 
 def _parsed(
-    path: Path, mark: str, encoding: str, header: Sequence[str], columns: Sequence[str] | None, findings: Findings
+    path: Path,
+    mark: str,
+    encoding: str,
+    header: Sequence[str],
+    columns: Sequence[str] | None,
+    said: str | None,
+    findings: Findings,
 ) -> Any:
     """The cells as pyarrow finds them; where quotes are not as they should be, Python's stricter reader has a look."""
     pyarrow, reader = require("pyarrow"), require("pyarrow.csv")
@@ -214,7 +262,8 @@ def _parsed(
             _note_all(path, mark, encoding, columns, findings)
             if len(findings.problems) > noted:
                 return pyarrow.table({})
-        names, named = [str(place) for place in range(len(header))], columns is None
+        names = [str(place) for place in range(len(header))]
+        above = {"skip_rows": int(said is not None), "skip_rows_after_names": int(columns is None)}
         wrong = []
 
         def skip(row: Any) -> str:
@@ -223,7 +272,7 @@ def _parsed(
 
         table = reader.read_csv(
             _Counted(content, str(path), 0.5 if is_packed(path) else 0.0),
-            read_options=reader.ReadOptions(column_names=names, skip_rows_after_names=named, block_size=_BLOCK),
+            read_options=reader.ReadOptions(column_names=names, block_size=_BLOCK, **above),
             # only where there are quotes may a cell have several lines, which keeps two cores from sharing the work
             parse_options=reader.ParseOptions(delimiter=mark, newlines_in_values=quotes != 0, invalid_row_handler=skip),
             convert_options=reader.ConvertOptions(

@@ -126,7 +126,8 @@ def read_features(
             cells, which otherwise are examples without labels.
         decimal: of .csv and .tsv, what stands before the digits of a fraction. The other mark may stand between
             thousands: with "," 1.234,5 is a number.
-        delimiter: of .csv and .tsv, what stands between cells, if it is not the comma or the tab.
+        delimiter: of .csv and .tsv, what stands between cells, if it is neither the comma or the tab nor named by a
+            first line for Excel, ``sep=;``.
         encoding: of .csv and .tsv, how text is written that is neither UTF-8 nor UTF-16 with its mark: "cp1252" is what
             Excel calls CSV. UTF-8 is read as that whatever is given here.
         column_names: of .csv and .tsv whose first line is a row already, what the columns are called.

@@ -1,7 +1,8 @@
 """Large tables cut into runs of rows, each of which is read by itself: where the rows of a file begin is found once.
 
 Parquet, .csv, .tsv and lines of text (.txt), in one file or a folder of them, here or wherever fsspec finds them
-(``s3://...``). What cannot be cut without doubt is not: text that is packed, in UTF-16, or with quotes inside of cells.
+(``s3://...``). What cannot be cut without doubt is not: text that is packed, in UTF-16, with quotes inside of
+cells, or with Excel's first line ``sep=;``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.readers._csv import delimiter_of
+from shortlist.data.readers._csv import delimiter_of, names_mark
 from shortlist.data.readers.findings import DataError, Problem
 from shortlist.data.readers.tables import checked_parquet, table_given
 from shortlist.errors import ShortlistError
@@ -242,7 +243,7 @@ def _cut_csv(path: str, every: int, named: bool, mark: int) -> CutFile | None:
     row_begin, last, header_end = 0, _END, None if named else 0
     with opened(path) as file:
         block = file.read(_BLOCK)
-        if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or names_mark(block[:32]) is not None:
             return None
         while block:
             following = file.read(_BLOCK)

@@ -1,0 +1,68 @@
+"""How the text of a table is written: what stands between its cells and before the digits of fractions, and in which
+encoding."""
+
+import gzip
+import zipfile
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from shortlist.data.cells import DECIMAL_COMMA, NUMBER, THOUSANDS
+from shortlist.data.readers._csv import delimiter_of, is_packed, mark_named
+from shortlist.data.readers.tables import encoding_of
+
+ENCODING = "cp1252"  # what Excel writes as CSV in Western Europe, if not asked for UTF-8
+DAMAGED = (ValueError, EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile)  # which the reader then tells
+_OPTIONS = ("delimiter", "decimal", "encoding")
+_SHOWN = 20  # lines
+
+
+def how_written(path: Path, trained: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Options for a .csv that is not UTF-8, that has semicolons, tabs or bars between its cells, or commas in its
+    numbers. What its first lines do not tell is as in a file that was read with the options ``trained``."""
+    like = trained or {}
+    usual, known = delimiter_of(path), like.get("delimiter")
+    known = "\t" if known == "\\t" else known or usual
+    encoding = like.get("encoding") or ENCODING
+    found = {} if like.get("encoding") is None else {"encoding": encoding}
+    lines, said = [""], None
+    with suppress(OSError, *DAMAGED):
+        written = encoding_of(path, encoding)
+        found |= {"encoding": encoding} if written == encoding else {}
+        said = mark_named(path, written)
+        with (gzip.open if is_packed(path) else open)(path, "rt", encoding=written) as file:
+            lines = [file.readline(1 << 16) for _ in range(_SHOWN + (said is not None))][said is not None :]
+    mark = said or max([known, usual, ";", "\t", "|"], key=lines[0].count)  # the first of equals
+    cells = [cell.strip() for line in lines[1:] for cell in line.split(mark)]
+    decimal = like.get("decimal") if mark == known else None
+    if mark != "," and any(DECIMAL_COMMA.fullmatch(cell) or THOUSANDS[","].fullmatch(cell) for cell in cells):
+        decimal = ","
+    elif any("." in cell and NUMBER.fullmatch(cell) and not THOUSANDS[","].fullmatch(cell) for cell in cells):
+        decimal = None
+    return found | ({"delimiter": mark} if mark != usual else {}) | ({"decimal": decimal} if decimal == "," else {})
+
+
+def as_written(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a reader, for another file than the one that they are of, which may be written in another way.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(f"{folder}/new.csv").write_text("length;species\\n1,5;oak\\n")
+    ...     as_written(Path(f"{folder}/new.csv"), {"labels_key": "species"})
+    {'labels_key': 'species', 'delimiter': ';', 'decimal': ','}
+    """
+    if not is_text_table(path):
+        return dict(options)
+    return like(options, how_written(path, options))
+
+
+def like(options: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """These options, for text that is written as the other ones say."""
+    kept = {key: value for key, value in options.items() if key not in _OPTIONS}
+    return kept | {key: other[key] for key in _OPTIONS if key in other}
+
+
+def is_text_table(path: Path) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")) and path.is_file()
