@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import random
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
@@ -431,6 +432,21 @@ def test_what_cannot_be_guessed_is_an_error_that_says_what_to_give(source: str, 
     Image.new("RGB", (8, 8)).save("loose/1.png")
     with pytest.raises(ShortlistError, match=message):
         guess_source(source, **options)
+
+
+def test_two_columns_of_names_are_fitted_and_judged_on_rows_that_have_few_of_them() -> None:
+    draw = random.Random(0)
+    rows = [(row % 3, draw.uniform(0, 0.2)) for row in range(90)]
+    lines = [f"{kind + noise:.3f},{'abc'[kind]}1,{'c2' if kind == 2 else ''}" for kind, noise in rows]
+    Path("t.csv").write_text("\n".join(["a,first,second", *lines]))
+    done = runs.fit("t.csv", labels=["first,second"], out="run")
+    assert done["notes"][0] == "labels: the names that a row has in any of the columns 'first', 'second'"
+    assert done["labels"] == 4
+    Path("new.csv").write_text("a,first,second\n2.1,c1,c2\n2.05,c1,c2\n")
+    assert runs.evaluate("run", "new.csv", metrics=["precision@2"])["metrics"] == {"precision@2": 1.0}
+    Path("other.csv").write_text("a,first,second\n2.1,1,0\n2.05,0,1\n")
+    with pytest.raises(ShortlistError, match="first"):
+        runs.evaluate("run", "other.csv")
 
 
 def test_arrays_are_fitted_as_they_are() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from shortlist.data.cells import DATE, LONG, NA_VALUES, NO, UNKNOWN, YES, has_words, is_number
 from shortlist.data.column_use import as_option, listed
+from shortlist.data.readers._labels import names_in_columns
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under, label_folders
 from shortlist.data.readers.image_table import most_are_missing
@@ -215,6 +216,9 @@ class _Table:
     def _label_options(self, names: Sequence[str], images: bool) -> tuple[str | None, dict[str, Any]]:
         """The one column of labels, or none; and further options."""
         if len(self.labels) > 1:
+            if names_in_columns(self.table, self.labels) is not None:
+                shown = listed([repr(name) for name in self.labels])
+                self.notes.append(f"labels: the names that a row has in any of the columns {shown}")
             return None, {"label_columns": self.labels}
         said = getattr(self.table, "label_names", None)
         beside = None if self.labels or said else self._mulan_names()

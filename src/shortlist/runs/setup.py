@@ -238,7 +238,8 @@ def same_names(source: Source, vocabulary: Sequence[str]) -> Iterator[Source]:
     """A source of features, or of a table of images or texts, to be read in this block, that has these names of labels
     where it does not say what they are called: not every label need occur in it, and columns of labels may have another
     order. Numbers in a table are then no places among these names; in arrays they are."""
-    says = {"vocabulary", "vocabulary_key", "num_labels", "label_columns"} & source.options.keys()
+    says = {"vocabulary", "vocabulary_key", "num_labels"} & source.options.keys()
+    says |= set(source.options.get("label_columns") or ()) & set(vocabulary)  # or these columns hold names
     if source.reader not in ("features", "image-table", "text-table") or says:
         yield source
         return

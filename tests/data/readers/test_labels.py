@@ -279,3 +279,29 @@ def test_blank_lists_are_counted_and_may_be_unknown(read: Read, ending: str) -> 
     assert data.notes == (said,)
     data = read({"kind": [*lists[:4], []]}, ending, unknown_names=[""])
     assert (data.target.tolist(), data.notes) == ([[1, 0], [-1, -1], [0, 1], [1, 1], [0, 0]], ())
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_several_columns_of_names_are_the_names_of_a_row_in_any_of_them(read: Read, ending: str) -> None:
+    columns = {"first": ["art", "bio", "art", None], "second": ["bio", None, "chem", "none"]}
+    data = read(columns, ending, label_columns=["first", "second"])
+    assert data.vocabulary == ("art", "bio", "chem")
+    assert data.target.tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0]]
+    assert data.notes[0].startswith("1 of 4 lists is blank")
+
+
+@pytest.mark.parametrize("mark", ["x", "positive"])
+def test_columns_of_one_mark_or_two_words_are_no_names(read: Read, mark: str) -> None:
+    columns = {"first": [mark, None, "negative"], "second": [None, mark, "Negative"]}
+    with pytest.raises(ValueError, match=f"the column 'first' is '{mark}': allowed are 1"):
+        read(columns, label_columns=["first", "second"])
+    known = read(columns, label_columns=["first", "second"], vocabulary=["Negative", "negative", mark])
+    assert known.target.tolist() == [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_true_and_false_are_spelt_alike_whichever_file_they_are_in(read: Read, ending: str) -> None:
+    assert read({"kind": [True, False, True]}, ending).vocabulary == ("false", "true")
+    assert read({"kind": [True, False, True]}, ending, vocabulary=["True", "False"]).target.tolist() == [0, 1, 0]
+    assert read({"kind": ["TRUE", "False", "true"]}, ending).target.tolist() == [1, 0, 1]
+    assert read({"kind": ["True", "true", "maybe"]}, ending).vocabulary == ("True", "maybe", "true")

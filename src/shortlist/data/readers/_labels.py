@@ -38,6 +38,9 @@ _CODINGS: Mapping[str, str] = {
 }
 
 
+_FEWEST_NAMES = 3  # in several columns that hold names
+
+
 @dataclass(frozen=True)
 class Given:
     """What the options of a reader say about its labels (see ``read_features``)."""
@@ -134,6 +137,23 @@ def columns_as_numbers(table: Columns, names: Sequence[str], coding: str, file: 
     absent = -1.0 if coding == "signed" else 0.0
     found = [_column_as_numbers(table.array(name), name, absent, coding, file, findings) for name in names]
     return np.stack(found, axis=1)
+
+
+def names_in_columns(table: Columns, columns: Sequence[str], vocabulary: Sequence[str] | None = None) -> Any:
+    """The names that several columns hold, ``primary`` and ``secondary``, say: a list for each row (N,), None where all
+    are blank. None where the columns say yes or no of one label each, or hold fewer than three names, none of
+    which is known: these may be words for yes and no, or a mark for yes."""
+    if len(columns) < 2 or not all(table.is_flat(name) and not table.has_numbers(name) for name in columns):
+        return None
+    cells = [table.texts(name).tolist() for name in columns]
+    found = {cell for column in cells for cell in column if cell is not None and cell not in NA_VALUES}
+    if any(not isinstance(cell, str) or math.isfinite(_number_of(cell, 0.0)) for cell in found):
+        return None
+    if len({cell.casefold() for cell in found}) < _FEWEST_NAMES and not found & set(vocabulary or ()):
+        return None
+    lists = np.empty(len(cells[0]), dtype=object)
+    lists[:] = [[name for name in row if name in found] or None for row in zip(*cells, strict=True)]
+    return lists
 
 
 def in_order(columns: Sequence[str], names: Sequence[str], vocabulary: Sequence[str] | None) -> Sequence[str]:
@@ -345,10 +365,18 @@ def _digits(number: float) -> str:
 
 
 def _names(cells: Sequence[Any], given: Given, file: PathLike, findings: Findings) -> Labels | None:
-    found, known = indices_of_names(cells, given.vocabulary, file, findings)
+    found, known = indices_of_names(_one_spelling(cells, given.vocabulary), given.vocabulary, file, findings)
     if given.num_labels not in (None, len(known)):
         raise ShortlistError(f"num_labels={given.num_labels} was given, but there are {len(known)} names")
     return None if findings.problems else Labels(torch.from_numpy(found), known)
+
+
+def _one_spelling(cells: Sequence[Any], vocabulary: Sequence[str] | None) -> Sequence[Any]:
+    """True, TRUE and true are one label, where all are that or false: spelt as in the vocabulary, else true."""
+    if not {cell.lower() for cell in set(cells) - {None}} <= {"true", "false"}:
+        return cells
+    spelt = {name.lower(): name for name in vocabulary or ()} | {name: name for name in vocabulary or ()}
+    return [None if cell is None else spelt.get(cell) or spelt.get(cell.lower(), cell.lower()) for cell in cells]
 
 
 def indices_of_names(

@@ -23,11 +23,12 @@ from shortlist.data.readers._labels import (
     columns_as_numbers,
     in_order,
     labels_of,
+    names_in_columns,
 )
 from shortlist.data.readers._table_use import label_columns_of, named_columns, names_of, no_features, resolved, use_of
 from shortlist.data.readers._targets import dataset_of, side_of, truth_of
 from shortlist.data.readers.arrays import ArrayFile, get_array, open_arrays, widened
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import BY_NAME, Findings, PathLike
 from shortlist.data.readers.tables import name_of
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import parse_json
@@ -79,7 +80,7 @@ def read_features(
 
     Labels are read as they come, by the same rules from every table and array:
 
-    - names, ``owl``: classes. Blank is unknown;
+    - names, ``owl``: classes. Blank is unknown. Where all are true or false, TRUE and True are true;
     - whole numbers: classes; -1 and blank are unknown. They are indices where ``num_labels`` or names are given;
       otherwise the numbers that occur are the labels' names, and it is said which these are;
     - names with a ``separator`` between, ``joy|love``: a label matrix. Blank is an example without labels;
@@ -87,7 +88,9 @@ def read_features(
       matrix. Blank is an example without labels;
     - one column per label (``label_columns``), or a matrix: a label matrix; ``coding`` says what its numbers mean.
       true, yes, t, y, ja, oui and si are present; false, no, f, n, nein and non absent; blank, NA, ? and the like
-      unknown. A sparse one of more than 67 million entries stays sparse.
+      unknown. A sparse one of more than 67 million entries stays sparse;
+    - several columns that hold names, ``label_columns=["primary", "secondary"]``: a label matrix of the names that a
+      row has in any of them. Blank, NA and the like are none.
 
     A line of sparse text is ``3,17 0:0.5 42:1``, labels and then features by number. Where each has exactly one label,
     and no first line counts examples, features and labels, labels are classes; otherwise a label matrix.
@@ -213,8 +216,11 @@ def read_features(
 
     features = input_columns or inputs_file.spread(inputs_key, named, with_names=as_table)
     inputs = checked_inputs(inputs, inputs_file, features, findings)
+    one_each = label_columns is not None and written.ndim == 2  # or they hold names
+    if one_each and BY_NAME.get() and not set(vocabulary or ()) & set(names_of(labels_key, label_columns or ())):
+        vocabulary = None
     if vocabulary is None:
-        vocabulary = None if label_columns is None else names_of(labels_key, label_columns)
+        vocabulary = names_of(labels_key, label_columns or ()) if one_each else None
         vocabulary = vocabulary if found["names"] is None else tuple(map(str, found["names"].tolist()))
     in_file = found["names"] is not None
     said = Given(vocabulary, num_labels, coding, uncertain, separator, rest, unknown_names, in_file)
@@ -320,6 +326,9 @@ def _labels(
     try:
         if columns is not None:
             file.check_columns(columns)
+            names = names_in_columns(file.table, columns, vocabulary)
+            if names is not None:
+                return names
             return blanks_are_unknown(
                 columns_as_numbers(file.table, columns, coding, file.path, findings), coding, None
             )

@@ -24,6 +24,7 @@ from shortlist.data.readers._labels import (
     columns_as_numbers,
     in_order,
     labels_of,
+    names_in_columns,
 )
 from shortlist.data.readers.findings import DataError, Findings, PathLike, is_thorough
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS
@@ -101,7 +102,10 @@ def read_image_table(
     if absent:
         findings.add(path, _no_column(table, absent[0], "label_column, or label_columns with one column per label,"))
         findings.stop_if_any()
-    if columns is not None:
+    names = None if columns is None else names_in_columns(table, columns, vocabulary)
+    if names is not None:
+        written = names
+    elif columns is not None:
         vocabulary = columns if vocabulary is None else vocabulary
         written = columns_as_numbers(table, columns, coding, path, findings)
     else:
