@@ -445,7 +445,7 @@ def test_two_columns_of_names_are_fitted_and_judged_on_rows_that_have_few_of_the
     Path("new.csv").write_text("a,first,second\n2.1,c1,c2\n2.05,c1,c2\n")
     assert runs.evaluate("run", "new.csv", metrics=["precision@2"])["metrics"] == {"precision@2": 1.0}
     Path("other.csv").write_text("a,first,second\n2.1,1,0\n2.05,0,1\n")
-    with pytest.raises(ShortlistError, match="first"):
+    with pytest.raises(ShortlistError, match="it has 2 labels, the training data has 4"):
         runs.evaluate("run", "other.csv")
 
 

@@ -33,8 +33,9 @@ def check(
     as_json: Json = False,
 ) -> None:
     """List everything that is wrong with the files: missing, truncated and duplicate images, labels outside the
-    vocabulary, ... Exits with 1 if there is anything. Of a path it also says what fit makes of it."""
-    from shortlist.data.readers.findings import DataError, grouped
+    vocabulary, ... Exits with 1 if there is anything. Of a path it also says what fit makes of it; what stops fit is a
+    problem too."""
+    from shortlist.data.readers.findings import DataError, Problem, grouped
     from shortlist.data.readers.registry import check as check_files
     from shortlist.runs.setup import check_source
 
@@ -45,22 +46,25 @@ def check(
         dataset, found = check_files(source.reader, allow_import=allowed, **checked)
     except DataError as error:  # the table could not even be looked at
         dataset, found = None, error.problems
+    planned = None if plan is None else _planned(plan, dataset)
+    if dataset is not None and planned is not None and planned["refused"]:
+        found = [*found, Problem(reader, None, f"shortlist fit stops: {planned['refused']}")]
     if as_json:
         fields = ("file", "row", "unit", "message")
         use = None if dataset is None or dataset.columns is None else dataset.columns.as_json()
         warned = [] if dataset is None else _prepared(dataset, blanks)[1]
         listed = [{name: getattr(problem, name) for name in fields} for problem in found]
         notes = [] if dataset is None else list(dataset.notes)
-        planned = {} if plan is None else {"fit": _planned(plan, dataset)}
         counts = None if dataset is None else dataset.describe()["label_counts"]
         content = {"problems": listed, "columns": use, "labels": counts, "notes": notes, "warnings": warned}
-        print_json({**content, **planned})
+        print_json({**content, **({} if planned is None else {"fit": planned})})
     else:
         _tell_notes(plan)
         for line in grouped(found):
             print_line(line)
         concerns = _show_columns(dataset, blanks, labels=True)
-        _tell_plan(plan, dataset)
+        if planned is not None and planned["config"]:
+            _tell_plan(planned)
         known = f"{len(found)} problem{'s' * (len(found) != 1)}" if found else "no problems"
         say(known + (f", {concerns} warning{'s' * (concerns > 1)}" if concerns else ""))
     if found:
@@ -98,7 +102,8 @@ def describe(
     if dataset.columns is not None or dataset.notes:
         print_line("")
     _show_columns(dataset, blanks, print_line)
-    _tell_plan(plan, dataset)
+    if plan is not None:
+        _tell_plan(_planned(plan, dataset))
 
 
 @app.command()
@@ -196,7 +201,7 @@ def _labels_found(dataset: Any) -> str:
     shown = listed([f"{name!r} {count}" for name, count in sorted(counts.items(), key=lambda item: -item[1])], 10)
     unknown = int((dataset.target == -1).sum())
     of = "examples have no known label" if dataset.is_single else f"of {dataset.target.numel()} answers are unknown"
-    return f"labels in {len(dataset)} examples: {shown}" + (f"; {unknown} {of}" if unknown else "")
+    return f"labels in {len(dataset)} examples: {shown or 'none'}" + (f"; {unknown} {of}" if unknown else "")
 
 
 def _tell_notes(plan: Any) -> None:
@@ -220,10 +225,7 @@ def _planned(plan: Any, dataset: Any) -> dict[str, Any]:
     return {"notes": plan.notes, "config": plan.shown(), "refused": None}
 
 
-def _tell_plan(plan: Any, dataset: Any) -> None:
-    if plan is None or dataset is None:
-        return
-    planned = _planned(plan, dataset)
+def _tell_plan(planned: dict[str, Any]) -> None:
     does = f"does this:\n\n{planned['config']}" if planned["config"] else f"stops: {planned['refused']}"
     say(f"shortlist fit {does}")
 

@@ -338,7 +338,7 @@ def _classes(found: Any, given: Given, file: PathLike, findings: Findings) -> La
         return None
     cells = [None if value == -1 else str(value) for value in found.tolist()]
     result = _names(cells, Given(vocabulary=known), file, findings)
-    if result is None or names is not None:
+    if result is None or names is not None or not known:
         return result
     occurring = f"{len(known)} class{'es' * (len(known) > 1)} occur{'s' * (len(known) == 1)}, {listed(known, 5)}"
     note = f"the labels are whole numbers: {occurring}; give num_labels if there are more"
