@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from shortlist import runs
 from tests.cli.command import Result, run_here
 
 Cli = Callable[..., Result]
@@ -109,6 +110,35 @@ def test_of_a_path_that_fit_refuses_the_reason_is_told(cli: Cli) -> None:
     assert "give the file of the labels, data.train.labels=FILE.npy" in cli("data", "check", "a.npy").err
     named = cli("data", "check", "features", "path=few.csv", "--labels", "label")
     assert (named.code, "--labels and --images go with the path of a table" in named.err) == (2, True)
+
+
+def test_a_table_of_labels_alone_has_no_column_for_features(cli: Cli) -> None:
+    Path("labels.csv").write_text("label\n" + "x\ny\n" * 20)
+    checked = cli("data", "check", "labels.csv")
+    said = "no column is left to be a feature: all have another use or none; the columns are 'label'"
+    assert (checked.code, checked.out) == (1, f"labels.csv: {said}\n")
+
+
+def test_of_none_in_a_list_both_meanings_are_offered(cli: Cli) -> None:
+    Path("colours.csv").write_text("a,colours\n" + "1,red;blue\n2,none\n3,red\n4,blue\n" * 10)
+    warned = cli("data", "check", "colours.csv").err
+    assert """give unknown_names='["none"]' if that means that nothing is known; leave such cells blank""" in warned
+
+
+def test_labels_of_which_none_is_known_are_told_as_that(cli: Cli) -> None:
+    Path("open.csv").write_text("a,label\n" + "1,\n2,\n" * 20)
+    told = cli("data", "check", "open.csv").err
+    assert "class occur" not in told
+    assert "labels in 40 examples: none; 40 examples have no known label" in told
+
+
+def test_a_line_break_in_a_label_does_not_break_the_list_of_sets(cli: Cli) -> None:
+    Path("owls.csv").write_text("a,y\n" + '1,"big\nowl"\n2,cat\n' * 10)
+    data = {"train": {"reader": "features", "path": "owls.csv"}, "validation": None, "calibration": None}
+    runs.train({"data": data, "epochs": 1, "batch_size": 2}, "run")
+    told = cli("predict", "run", "owls.csv", "--rule", "top-k:k=2").err.splitlines()
+    assert [line.split(":")[0] for line in told[-6:]] == ["  0", "  1", "  2", "  3", "  4", "  ..."]
+    assert all("big\\nowl" in line for line in told[-6:-1])
 
 
 def test_a_table_without_rows_is_a_problem(cli: Cli) -> None:

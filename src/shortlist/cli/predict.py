@@ -74,7 +74,7 @@ def predict(
     for first in result["first"]:
         numbers = first.get("probabilities", first.get("scores", []))
         found = ", ".join(f"{name} {number:.2f}" for name, number in zip(first["labels"], numbers, strict=True))
-        say(f"  {first['id']}: {found or 'no label'}")
+        say(f"  {first['id']}: {found or 'no label'}".replace("\n", "\\n"))
     if result["examples"] > len(result["first"]):
         say("  ...")
     for note in result["notes"]:

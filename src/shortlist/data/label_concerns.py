@@ -76,7 +76,8 @@ def _blanks(dataset: Dataset) -> list[str]:
         return []
     shown = listed([repr(name) for name in blank], 3)
     taken = f"{shown} is taken as a label" if len(blank) == 1 else f"{shown} are taken as labels"
-    return [f"{taken}: give unknown_names={as_option(blank)} if that means that nothing is known"]
+    none = "" if dataset.is_single else "; leave such cells blank if it means that no label applies"
+    return [f"{taken}: give unknown_names={as_option(blank)} if that means that nothing is known{none}"]
 
 
 def _only_one(dataset: Dataset) -> list[str]:

@@ -80,6 +80,16 @@ def guess_source(
         raise MissingFileError(f"there is no file or folder {os.fspath(path)}")
     if place.is_dir():
         return _folder(place, images, labels)
+    if place.suffix.lower() == ".json":
+        raise ShortlistError(
+            f"{place}: JSON lines are read, one object in each line of a .jsonl: "
+            f"pandas.read_json({place.name!r}).to_json({place.stem + '.jsonl'!r}, orient='records', lines=True)"
+        )
+    if place.suffix.lower() == ".txt" and not _is_sparse_text(place):
+        raise ShortlistError(
+            f"{place}: its first line is no sparse text (3,17 0:0.5 42:1), as a .txt holds; if it is a table, rename "
+            f"it, so that its name ends in .csv"
+        )
     if place.suffix.lower() in _ARRAYS:
         return _arrays(place, images, labels)
     if place.suffix.lower() in _SHEETS:
@@ -90,6 +100,13 @@ def guess_source(
             f"({', '.join(TABLE_ENDINGS)}) or arrays ({', '.join(_ARRAYS)})"
         )
     return _Table(place, images, labels, options, reader, text, column_names).guess()
+
+
+def _is_sparse_text(path: Path) -> bool:
+    """Whether the first line holds nothing but numbers, with commas and colons between, or it is a comment."""
+    with open(path, "rb") as file:
+        first = file.readline(1 << 16)
+    return first.startswith(b"#") or not first.translate(None, b"0123456789.,:+-eE \t\r\n")
 
 
 def _folder(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess:

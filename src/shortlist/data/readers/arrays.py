@@ -100,6 +100,9 @@ class ArrayFile:
         except _DAMAGE as error:
             raise ShortlistError(f"{key!r} cannot be read: {error}") from error
         has = ", ".join(map(repr, self.keys))
+        if self.table is not None and key == _INPUTS:
+            unused = "no column is left to be a feature: all have another use or none"
+            raise ShortlistError(f"{unused}; the columns are {has}")
         if self.table is not None:
             raise ShortlistError(f"there is no column {key!r} and no column {f'{key}_*'!r}; the columns are {has}")
         raise ShortlistError(f"there is no {key!r}; the file has {has}")
