@@ -39,7 +39,8 @@ def check(
     from shortlist.data.readers.registry import check as check_files
     from shortlist.runs.setup import check_source
 
-    allowed, blanks, plan = allow_import or (), (), None
+    allowed, plan = allow_import or (), None
+    blanks: Sequence[str] = ()
     try:
         source, blanks, plan = _source(reader, options, labels, images)
         checked = check_source("SOURCE", source, allowed)

@@ -16,11 +16,10 @@ import numpy as np
 
 from shortlist.data.cells import DATE, LONG, NA_VALUES, NO, UNKNOWN, YES, has_words, is_number
 from shortlist.data.column_use import as_option, listed
-from shortlist.data.readers._labels import names_in_columns
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under, label_folders
 from shortlist.data.readers.image_table import most_are_missing
-from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, names_table, open_table
+from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, names_in_columns, names_table, open_table
 from shortlist.errors import MissingFileError, ShortlistError, nearest
 from shortlist.files import PathLike
 from shortlist.runs.written import DAMAGED, ENCODING, how_written, is_text_table

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.data.cells import DECIMAL_COMMA, NUMBER, THOUSANDS
-from shortlist.data.readers._csv import delimiter_of, is_packed, mark_named
-from shortlist.data.readers.tables import encoding_of
+from shortlist.data.readers.tables import delimiter_of, encoding_of, is_packed, mark_named
 
 ENCODING = "cp1252"  # what Excel writes as CSV in Western Europe, if not asked for UTF-8
 DAMAGED = (ValueError, EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile)  # which the reader then tells
