@@ -260,3 +260,9 @@ def test_a_blank_cell_of_a_single_row_is_no_blank_column_and_a_name_never_learnt
         prepared.transform(blank)
     with pytest.warns(ShortlistWarning, match=r"no value of 'city' \('OSLO'; learnt were 'Oslo', 'Rome'\)"):
         prepared.transform(pd.DataFrame({"size": [1.0], "city": ["OSLO"]}))
+
+
+def test_durations_are_left_out_as_what_they_are() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "took": pd.to_timedelta([1, 2, 5], unit="s")})
+    with pytest.warns(UserWarning, match=r"columns left out: 'took' \(durations: give them as numbers"):
+        Preprocessor.fit(frame)

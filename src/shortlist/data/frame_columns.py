@@ -30,7 +30,9 @@ def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True) -> 
     import pandas as pd
     from pandas.api import types
 
-    if types.is_datetime64_any_dtype(series) or types.is_timedelta64_dtype(series):
+    if types.is_timedelta64_dtype(series):
+        return np.empty(0), "durations: give them as numbers, in seconds or days"
+    if types.is_datetime64_any_dtype(series):
         return np.empty(0), _DATES
     if types.is_complex_dtype(series):
         return np.empty(0), "complex numbers"
