@@ -31,7 +31,7 @@ def test_they_are_those_of_scikit_learn(files: None) -> None:
     values = list(found["labels"].values())
     assert [one["examples"] for one in values] == expected[3].tolist()
     for key, column in zip(("precision", "recall", "f1"), expected, strict=False):
-        np.testing.assert_allclose([one[key] for one in values], column, atol=1e-12)
+        np.testing.assert_allclose(np.array([one[key] for one in values], float), column, atol=1e-12)  # None as NaN
 
 
 def test_few_labels_are_all_printed_and_of_many_those_of_the_ends_that_occur(

@@ -89,7 +89,7 @@ def _print_labels(title: str, found: Mapping[str, Any] | None) -> None:
     if not found:
         return
     by_f1 = sorted(found["labels"].items(), key=lambda item: (_number(item[1]["f1"]), -item[1]["examples"]))
-    rows = [[name, *("-" if value != value else value for value in values.values())] for name, values in by_f1]
+    rows = [[name, *("-" if value is None else value for value in values.values())] for name, values in by_f1]
     if len(rows) > _ALL_LABELS:
         rows = [row for row in rows if row[1]]
         if len(rows) > 2 * _ENDS:
@@ -99,8 +99,8 @@ def _print_labels(title: str, found: Mapping[str, Any] | None) -> None:
     print_table(f"{title}: labels in the sets of {found['rule']}", header, rows)
 
 
-def _number(value: float) -> float:
-    return math.inf if value != value else value
+def _number(value: float | None) -> float:
+    return math.inf if value is None else value
 
 
 def _metrics(results: Mapping[str, Any]) -> list[tuple[str, Any]]:

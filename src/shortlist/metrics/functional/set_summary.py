@@ -163,15 +163,17 @@ class LabelOutcomes:
     def _add(self, counts: NDArray[np.int64]) -> None:
         self.counts = counts if not self.counts.size else self.counts + counts if counts.size else self.counts
 
-    def table(self, names: Sequence[str] | None = None) -> dict[str, dict[str, float]]:
-        """Examples, precision, recall and F1 of each label; NaN where nothing is listed, or present."""
+    def table(self, names: Sequence[str] | None = None) -> dict[str, dict[str, float | None]]:
+        """Examples, precision, recall and F1 of each label; None where nothing is listed, or present."""
         names = [str(label) for label in range(self.counts.shape[1])] if names is None else names
         hits, listed, present = self.counts.astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            values = {"precision": hits / listed, "recall": hits / present, "f1": 2 * hits / (listed + present)}
+        shares = {"precision": (hits, listed), "recall": (hits, present), "f1": (2 * hits, listed + present)}
         return {
-            name: {"examples": int(present[label]), **{key: float(of[label]) for key, of in values.items()}}
-            for label, name in enumerate(names)
+            name: {
+                "examples": int(present[at]),
+                **{key: float(a[at] / b[at]) if b[at] else None for key, (a, b) in shares.items()},
+            }
+            for at, name in enumerate(names)
         }
 
 
