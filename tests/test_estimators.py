@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from scipy.sparse import csr_array, csr_matrix
@@ -473,6 +474,7 @@ def test_columns_are_found_by_name() -> None:
     model = classifier().fit(frame, Y)
     swapped = frame[list("fedcba")]
     assert np.array_equal(model.decision_function(swapped), model.decision_function(frame))
+    assert np.array_equal(model.decision_function(pa.Table.from_pandas(swapped)), model.decision_function(frame))
     with pytest.warns(UserWarning, match="ignored: 'more'"):
         assert np.array_equal(model.predict(swapped.assign(more=1)), model.predict(frame))
 

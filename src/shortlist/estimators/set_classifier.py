@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from torch import Tensor
 
 from shortlist.data import Dataset
+from shortlist.data.frame_columns import frame_of
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError
 from shortlist.estimators import files
@@ -292,8 +293,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return X if hasattr(X, "tocsr") else torch.from_numpy(np.require(X, requirements=["C", "W"]))
 
     def _prepared(self, X: Any, reset: bool) -> Any:
-        is_frame = hasattr(X, "columns") and hasattr(X, "iloc")
-        if is_frame and (reset or self.preprocessor_.kind == "frame"):
+        frame = frame_of(X)
+        X = X if frame is None else frame
+        if frame is not None and (reset or self.preprocessor_.kind == "frame"):
             if reset:
                 validate_data(self, X, reset=True, skip_check_array=True)
             check_array(X, dtype=None, ensure_all_finite=False)  # its shape: some rows, some columns
