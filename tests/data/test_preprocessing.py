@@ -193,9 +193,34 @@ def test_numbers_far_from_all_others_are_cut_off_aloud(as_frame: bool) -> None:
     assert "cut off (1): " in prepared.describe()
 
 
+@pytest.mark.parametrize("as_frame", [True, False])
+def test_numbers_far_from_all_of_training_are_cut_off_aloud(as_frame: bool) -> None:
+    random = np.random.default_rng(0)
+    values = np.stack([random.normal(75, 8, 200), random.integers(0, 2, 200).astype(float)], axis=1)
+    as_given = (lambda rows: pd.DataFrame(rows, columns=["heart", "smokes"])) if as_frame else np.asarray
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepared = Preprocessor.fit(as_given(values))
+        usual = prepared.transform(as_given(values))
+        beyond = values[:, 0].max() + 9.9 * values[:, 0].std()  # far, but as it is
+        assert prepared.transform(as_given(np.array([[beyond, 0]])))[0, 0] > 10
+    np.testing.assert_allclose(usual, (values - values.mean(0)) / values.std(0), atol=1e-5)
+    new = np.array([[-9999, 1.0], [75, 0], [-9999, 1], [1e6, 1]])
+    again = Preprocessor.from_json(json.loads(json.dumps(prepared.to_json())))
+    with pytest.warns(ShortlistWarning, match=r"('heart'|0) \(3 of 4 outside .*: -9999, 1e\+06\): .* leave them blank"):
+        found = again.transform(as_given(new))
+    low, high = values[:, 0].min() - 10 * values[:, 0].std(), values[:, 0].max() + 10 * values[:, 0].std()
+    expected = (np.array([low, 75, low, high]) - values[:, 0].mean()) / values[:, 0].std()
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        few = Preprocessor.fit(values[:19])  # too few to know what is far
+        assert few.transform(new)[0, 0] < -500
+
+
 def test_a_file_of_before_numbers_were_cut_off_is_read() -> None:
     facts = Preprocessor.fit(np.eye(3)).to_json()
-    del facts["numbers"]["cut"]
+    del facts["numbers"]["cut"], facts["numbers"]["reach"]
     assert Preprocessor.from_json(facts) == Preprocessor.fit(np.eye(3))
 
 

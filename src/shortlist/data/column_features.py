@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ CONSTANT = "always the same"
 _MOST_CATEGORIES = 256  # of one column; the rest, the rarest ones, share one
 _FAR, _CUT = 20, 3  # times the width of a column's middle nine tenths: what is far beyond them, and where it is cut
 _ENOUGH, _SAMPLE = 20, 10_000  # rows that are needed to know what is far, and rows that are looked at
+_REACH = 10  # standard deviations beyond what training saw: what is farther is no number like those
 _TOGETHER = 16  # columns that are turned over at once: few enough for the processor's cache
 _ROWS = 512  # rows that are scaled at once, likewise
 _TEXT = 50  # a column of names with more different ones than this, most of them seen once, is text or an id
@@ -24,8 +25,8 @@ _TEXT = 50  # a column of names with more different ones than this, most of them
 
 @dataclass(frozen=True)
 class Numbers:
-    """Columns of numbers: blanks filled, what is far from all others cut off, then (x - centre) / scale; a further 1
-    marks the blanks of some columns."""
+    """Columns of numbers: blanks filled, what is far from all others, or from all that was seen, cut off, then
+    (x - centre) / scale; a further 1 marks the blanks of some columns."""
 
     columns: tuple[int, ...]
     fill: NDArray[np.float64]
@@ -33,6 +34,7 @@ class Numbers:
     scale: NDArray[np.float64]
     marked: tuple[int, ...]  # places in ``columns``
     cut: Mapping[int, tuple[float, float]] = field(default_factory=dict)  # place in ``columns`` -> between what
+    reach: Mapping[int, tuple[float, float]] = field(default_factory=dict)  # the same of columns that were not cut
 
     @property
     def width(self) -> int:
@@ -41,20 +43,27 @@ class Numbers:
     def transform(self, values: NDArray[Any]) -> NDArray[np.float32]:
         blank = np.isnan(values)
         filled = np.where(blank, self.fill, values) if blank.any() else values
-        filled = np.clip(filled, *self.bounds()) if self.cut else filled
+        low, high = self.bounds()
         scaled = np.empty(values.shape, np.float32)
         with np.errstate(over="ignore"):  # beyond float32 is infinite: the scores will not be finite either
             for rows in range(0, len(values), _ROWS):  # in double precision, of which little is held
-                scaled[rows : rows + _ROWS] = (filled[rows : rows + _ROWS] - self.centre) / self.scale
+                scaled[rows : rows + _ROWS] = (filled[rows : rows + _ROWS].clip(low, high) - self.centre) / self.scale
         marks = blank[:, list(self.marked)].astype(np.float32)
         return np.concatenate([scaled, marks], axis=1) if self.marked else scaled
 
     def bounds(self) -> NDArray[np.float64]:
         """The lowest and the highest number of each column that stays as it is, (2, columns)."""
         found = np.array([[-np.inf], [np.inf]]) * np.ones(len(self.columns))
-        for place, between in self.cut.items():
+        for place, between in (*self.cut.items(), *self.reach.items()):
             found[:, place] = between
         return found
+
+    def beyond(self, values: NDArray[Any]) -> dict[int, NDArray[Any]]:
+        """By place, the numbers that are cut off in columns of which no number of the training rows was."""
+        low, high = self.bounds()
+        outside = ((values < low) | (values > high)).any(0)
+        places = [place for place in np.flatnonzero(outside).tolist() if place in self.reach]
+        return {at: values[(values[:, at] < low[at]) | (values[:, at] > high[at]), at] for at in places}
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,12 @@ def fit_numbers(values: NDArray[Any], at: tuple[int, ...]) -> tuple[Numbers, dic
         tuple(np.flatnonzero(marked[kept]).tolist()),
         {place: cut[column] for place, column in enumerate(kept.tolist()) if column in cut},
     )
+    seen = (known >= _ENOUGH) & ~constant
+    with np.errstate(over="ignore"):
+        ends = np.stack([low, high], axis=1) + _REACH * np.outer(np.asarray(scaler.scale_), [-1, 1])
+    seen &= np.isfinite(ends).all(1)
+    reach = {p: tuple(ends[c].tolist()) for p, c in enumerate(kept.tolist()) if seen[c] and c not in cut}
+    numbers = replace(numbers, reach=reach)
     left = sorted(set(range(len(at))) - set(kept.tolist()))
     return numbers, {at[column]: "always blank" if empty[column] else CONSTANT for column in left}
 
