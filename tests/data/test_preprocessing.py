@@ -193,6 +193,30 @@ def test_numbers_far_from_all_others_are_cut_off_aloud(as_frame: bool) -> None:
     assert "cut off (1): " in prepared.describe()
 
 
+def test_names_that_were_not_learnt_are_told_of_where_they_are_many() -> None:
+    prepared = Preprocessor.fit(pd.DataFrame({"member": ["yes", "no"] * 30}))
+    again = Preprocessor.from_json(json.loads(json.dumps(prepared.to_json())))
+    mixed = pd.DataFrame({"member": ["yes"] * 57 + ["Yes", "Yes", "NO"]})
+    told = r"'member' \(3 of 60 rows: 'Yes', 'NO'; learnt were 'no', 'yes'; they differ only in case or blanks\)"
+    with pytest.warns(ShortlistWarning, match=told):
+        again.transform(mixed)
+    with pytest.warns(ShortlistWarning, match=r"3 of 60 rows: 'maybe'; learnt were 'no', 'yes'\)"):
+        again.transform(pd.DataFrame({"member": ["yes"] * 57 + ["maybe"] * 3}))
+    rare = pd.DataFrame({"city": ["Oslo"] * 50 + ["Rome"] * 40 + [f"town {n}" for n in range(10)]})
+    often = Preprocessor.fit(rare)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again.transform(mixed.iloc[1:59])  # two rows
+        again.transform(pd.DataFrame({"member": ["yes"] * 58 + ["maybe"] * 3}))  # below 5 %
+        again.transform(pd.DataFrame({"member": ["yes"] * 57 + [None] * 3}))
+        often.transform(rare)  # as rare as in training
+        old = often.to_json()
+        del old["categories"][0]["rare_share"]
+        Preprocessor.from_json(old).transform(rare.iloc[40:])  # what is usual is not known
+    with pytest.warns(ShortlistWarning, match="'city' \\(10 of 40 rows: 'town 0', "):
+        often.transform(rare.iloc[60:])
+
+
 @pytest.mark.parametrize("as_frame", [True, False])
 def test_numbers_far_from_all_of_training_are_cut_off_aloud(as_frame: bool) -> None:
     random = np.random.default_rng(0)
@@ -269,7 +293,7 @@ def test_columns_of_which_nothing_was_learnt_are_told(change: dict[str, Any], sa
         prepared.transform(new)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        prepared.transform(pd.concat([new, TABLE[:50]]))  # some values are known
+        prepared.transform(pd.concat([new[:2], TABLE[:50]]))  # all but two rows are known
         prepared.transform(TABLE[:0])
 
 

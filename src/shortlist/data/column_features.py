@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.cells import is_number
+from shortlist.data.column_use import listed
 from shortlist.data.frame_columns import MISSING
 
 CONSTANT = "always the same"
@@ -20,6 +22,7 @@ _ENOUGH, _SAMPLE = 20, 10_000  # rows that are needed to know what is far, and r
 _REACH = 10  # standard deviations beyond what training saw: what is farther is no number like those
 _TOGETHER = 16  # columns that are turned over at once: few enough for the processor's cache
 _ROWS = 512  # rows that are scaled at once, likewise
+_FEW_NEW, _NEW = 3, 0.05  # rows with names that were not learnt, and their share, to be told
 _TEXT = 50  # a column of names with more different ones than this, most of them seen once, is text or an id
 
 
@@ -73,6 +76,7 @@ class Categories:
     column: int
     names: tuple[str, ...]
     has_rare: bool
+    rare_share: float = 0.0  # of the training rows: those whose names have no place of their own
 
     @property
     def width(self) -> int:
@@ -82,6 +86,17 @@ class Categories:
         """The names that have no place at all: no 1 stands for them. Blanks are not told."""
         names = sorted(set(values.tolist()) - {MISSING, *self.names})
         return [name for name, row in zip(names, self.transform(np.array(names, object)), strict=True) if not row.any()]
+
+    def about_new(self, values: NDArray[Any], is_new: NDArray[np.bool_]) -> str:
+        """What to say of rows whose names have no place of their own, where they are many and it is not usual."""
+        count = int(is_new.sum())
+        if count < _FEW_NEW or count < max(_NEW, 2 * self.rare_share) * len(values):
+            return ""
+        names = [name for name, _ in Counter(values[is_new].tolist()).most_common()]
+        plain, learnt = ({" ".join(name.casefold().split()) for name in found} for found in (names, self.names))
+        alike = "; they differ only in case or blanks" if plain <= learnt else ""
+        shown, known = (listed([repr(n) for n in found if n != MISSING], 3) for found in (names, self.names))
+        return f"{count} of {len(values)} rows: {shown}; learnt were {known}{alike}"
 
     def transform(self, values: NDArray[Any]) -> NDArray[np.float32]:
         place = {name: number for number, name in enumerate(self.names)}
@@ -206,7 +221,8 @@ def fit_categories(values: NDArray[Any], column: int) -> Categories | str:
     names = tuple(name for name in encoder.categories_[0].tolist() if name not in hidden)
     if not names:
         return f"{len(distinct)} different values in {len(values)} rows: text or an id"
-    return Categories(column, names, bool(hidden))
+    share = float(counts[np.isin(distinct, list(hidden))].sum() / len(values)) if hidden else 0.0
+    return Categories(column, names, bool(hidden), share)
 
 
 def fit_sparse_scale(X: Any) -> NDArray[np.float64] | None:

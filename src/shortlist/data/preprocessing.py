@@ -224,7 +224,8 @@ class Preprocessor:
             frame = pd.DataFrame(dense, columns=list(self._names))
         frame = self.aligned(frame)
         parts, few, enough = [], len(frame) < _FEW, len(frame) >= _ENOUGH
-        blank, new = [], []  # columns of which nothing is known, and those that hold only names that were not learnt
+        # columns of which nothing is known, those that hold only names that were not learnt, and those that hold many
+        blank, new, partly_new = [], [], []
         if self.numbers is not None:
             columns = [self._read_number(frame.iloc[:, column], column) for column in self.numbers.columns]
             stacked = np.stack(columns, axis=1)
@@ -242,6 +243,11 @@ class Preprocessor:
             elif (enough or not one.has_rare) and not parts[-1][there, : len(one.names)].any():
                 now, learnt = ([repr(n) for n in found if n != MISSING] for found in (sorted({*names}), one.names))
                 new.append(f"{self._names[one.column]!r} ({listed(now, 3)}; learnt were {listed(learnt, 3)})")
+            elif said_of := one.about_new(names, there & ~parts[-1][:, : len(one.names)].any(1)):
+                partly_new.append(f"{self._names[one.column]!r} ({said_of})")
+        if partly_new:
+            said = f"names that were not learnt, and say nothing: {listed(partly_new, 3)}"
+            warnings.warn(f"{said}: write them as in training", ShortlistWarning, stacklevel=4)
         if len(frame) and (blank or new):
             said = [f"no value of {listed(new, 3)} is one that was learnt"] if new else []
             said += [f"always blank here: {listed([repr(self._names[c]) for c in blank])}"] if blank else []

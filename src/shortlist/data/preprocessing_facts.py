@@ -36,7 +36,8 @@ def facts_of(prepared: Preprocessor) -> dict[str, Any]:
             "reach": {str(place): list(between) for place, between in numbers.reach.items()},
         },
         "categories": [
-            {"column": one.column, "names": list(one.names), "has_rare": one.has_rare} for one in prepared.categories
+            {"column": one.column, "names": list(one.names), "has_rare": one.has_rare, "rare_share": one.rare_share}
+            for one in prepared.categories
         ],
         "texts": [{"columns": list(one.columns), "counted": one.counted.to_json()} for one in prepared.texts],
         "sparse_scale": None if prepared.sparse_scale is None else prepared.sparse_scale.tolist(),
@@ -76,7 +77,12 @@ def _checked(facts: Any) -> dict[str, Any]:
     elif facts["kind"] == "dense":
         raise ShortlistError("the preprocessing of dense numbers lacks them")
     categories = [
-        Categories(_places([one["column"]], total)[0], tuple(_texts(one["names"])), bool(one["has_rare"]))
+        Categories(
+            _places([one["column"]], total)[0],
+            tuple(_texts(one["names"])),
+            bool(one["has_rare"]),
+            float(_reals([one.get("rare_share", float(one["has_rare"]))], 1)[0]),  # files of earlier versions have none
+        )
         for one in facts["categories"]
     ]
     texts = [  # files of earlier versions have none
