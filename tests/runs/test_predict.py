@@ -48,16 +48,17 @@ def test_every_form_has_ids_names_and_probabilities(run: Path) -> None:
     assert [cell.split("|") for cell in table["labels"]] == names
     np.testing.assert_allclose([[float(x) for x in cell.split("|")] for cell in table["probabilities"]], numbers, 1e-5)
 
-    lines = [json.loads(line) for line in Path("sets.jsonl").read_text().splitlines()[1:]]
+    lines = [json.loads(line) for line in Path("sets.jsonl").read_text().splitlines()]
     assert [line["labels"] for line in lines] == names
     np.testing.assert_allclose([line["probabilities"] for line in lines], numbers, 1e-5)
-    assert sl.LabelSets.from_jsonl("sets.jsonl") == sets
+    assert sl.LabelSets.from_jsonl("sets.jsonl", vocabulary=sets.vocabulary) == sets
+    assert pd.read_json("sets.jsonl", lines=True)["id"].tolist() == table["id"].tolist()
 
     columns = pd.read_parquet("sets.parquet")
     assert columns.columns.tolist() == ["id", "labels", "names", "probabilities"]
     assert [[NAMES[label] for label in labels] for labels in columns["labels"]] == [list(x) for x in columns["names"]]
-    in_order = [chances[row, labels] for row, labels in enumerate(sets)]
-    np.testing.assert_allclose(np.stack(columns["probabilities"]), in_order)
+    assert [list(cell) for cell in columns["names"]] == names
+    np.testing.assert_allclose(np.stack(columns["probabilities"]), numbers, 1e-5)
     assert sl.LabelSets.from_parquet("sets.parquet") == sets
 
 
