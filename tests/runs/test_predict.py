@@ -32,6 +32,16 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("run")
 
 
+def test_labels_that_the_run_does_not_know_are_refused_or_left_unjudged(run: Path) -> None:
+    frame = pd.read_csv("table.csv")
+    frame.loc[[3, 7], "kind"] = "wolf"
+    frame.to_csv("unseen.csv", index=False)
+    with pytest.raises(sl.ShortlistError, match=r"label 'wolf' .* in 1 more row: .* unknown_names='\[.wolf.\]'"):
+        runs.evaluate(run, "unseen.csv")
+    found = runs.evaluate(run, "unseen.csv", overrides=['unknown_names=["wolf"]'])
+    assert (found["judged"]["rows"], found["examples"]) == (88, 90)
+
+
 def test_every_form_has_ids_names_and_probabilities(run: Path) -> None:
     for ending in ("csv", "parquet", "jsonl"):
         done = runs.predict(run, "new.csv", rule="top-k:k=2", out=f"sets.{ending}")
