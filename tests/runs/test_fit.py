@@ -20,6 +20,7 @@ from shortlist import ShortlistError, ShortlistWarning, runs
 from shortlist.data.table_concerns import table_concerns
 from shortlist.runs.guess import guess_source
 from shortlist.runs.plan import Plan
+from shortlist.runs.prepare import prepare
 from shortlist.runs.setup import read_parts
 from tests.cli.command import run_here
 
@@ -116,6 +117,18 @@ def test_labels_are_counted_in_the_whole_file_and_those_without_a_training_examp
     trained = sum(count > 0 for count in runs.Run("run").facts["class_counts"])
     assert trained < 121
     assert any(text.startswith(f"{121 - trained} of 121 labels have no training example") for text in said)
+
+
+def test_labels_with_one_or_two_examples_are_told() -> None:
+    frame = leaves(60)
+    frame.loc[[0], "species"], frame.loc[[1, 2], "species"], frame.loc[[3, 4, 5], "species"] = "yew", "ash", "fir"
+    write("rare.csv", frame)
+    source = {"reader": "features", "path": "rare.csv", "labels_key": "species", "ids_key": "leaf_id"}
+    told = prepare({"data": {"train": source, "validation": None, "calibration": None}}).remarks
+    assert any(
+        "2 of 6 labels have fewer than 3 examples, too few to learn and to judge: 'ash' (2), 'yew' (1): " in one
+        for one in told
+    )
 
 
 def test_what_is_given_decides() -> None:
