@@ -246,8 +246,8 @@ class Preprocessor:
             elif said_of := one.about_new(names, there & ~parts[-1][:, : len(one.names)].any(1)):
                 partly_new.append(f"{self._names[one.column]!r} ({said_of})")
         if partly_new:
-            said = f"names that were not learnt, and say nothing: {listed(partly_new, 3)}"
-            warnings.warn(f"{said}: write them as in training", ShortlistWarning, stacklevel=4)
+            shown = f"names that were not learnt, and say nothing: {listed(partly_new, 3)}"
+            warnings.warn(f"{shown}: write them as in training", ShortlistWarning, stacklevel=4)
         if len(frame) and (blank or new):
             said = [f"no value of {listed(new, 3)} is one that was learnt"] if new else []
             said += [f"always blank here: {listed([repr(self._names[c]) for c in blank])}"] if blank else []
