@@ -239,7 +239,7 @@ def test_a_table_of_images_is_trained_on_their_features(capsys: pytest.CaptureFi
     assert len(list(Path(".features").iterdir())) == 1
     Path("new.csv").write_text("file\n4.png\n3.png\n")
     done = runs.predict("run", "new.csv", rule="top-k:k=1", out="new.jsonl")
-    lines = Path(done["written"][0]).read_text().splitlines()[1:]
+    lines = Path(done["written"][0]).read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["4.png", "3.png"]  # as the table calls them
 
 
