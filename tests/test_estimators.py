@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from scipy.sparse import csr_array, csr_matrix
@@ -23,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import SetClassifier, set_scorer
 from shortlist.estimators.decisions import Decision, best_decision, log_odds
 from shortlist.estimators.targets import read_target
@@ -460,6 +461,11 @@ def test_sparse_features_give_the_same_scores() -> None:
     np.testing.assert_allclose(model.predict_proba(csr_array(sparse)), full_batch, atol=0.01)
 
 
+def test_a_matrix_with_one_label_in_each_row_is_told_of() -> None:
+    with pytest.warns(ShortlistWarning, match=r"each row of y has exactly one label.* y\.argmax\(1\)"):
+        SetClassifier(k=1, epochs=1, solver="adamw", hidden=()).fit(X, np.eye(3, dtype=int)[np.arange(len(X)) % 3])
+
+
 def test_a_frame_gives_the_same_scores_and_its_columns_are_checked() -> None:
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(6)])
     model = classifier().fit(frame, Y)
@@ -473,6 +479,7 @@ def test_columns_are_found_by_name() -> None:
     model = classifier().fit(frame, Y)
     swapped = frame[list("fedcba")]
     assert np.array_equal(model.decision_function(swapped), model.decision_function(frame))
+    assert np.array_equal(model.decision_function(pa.Table.from_pandas(swapped)), model.decision_function(frame))
     with pytest.warns(UserWarning, match="ignored: 'more'"):
         assert np.array_equal(model.predict(swapped.assign(more=1)), model.predict(frame))
 
@@ -611,6 +618,7 @@ def test_partial_fit_wants_all_labels_first() -> None:
 
 def test_the_same_random_state_gives_the_same_model_and_leaves_torch_alone() -> None:
     torch.manual_seed(3)
+
     def scores(seed: int) -> Any:
         return classifier(hidden=(4,), dropout=0.5, random_state=seed).fit(X, Y).decision_function(X)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 import yaml
 
-from shortlist import LabelSets
+from shortlist import LabelSets, load_run
 from shortlist.data import ambiguous_numbers
 from shortlist.runs.run import Run
 from shortlist.sets import AverageK, Conformal, TopK
@@ -225,7 +225,7 @@ def test_predict_writes_the_sets_of_a_part(cli, trained: Path) -> None:  # type:
     assert result.json["mean size"] == pytest.approx(sets.sizes.mean())
     assert sets.vocabulary == ambiguous_numbers(10).vocabulary
     cli("predict", trained, "test", "-o", "sets.jsonl", "--rule", "top-k:k=2")
-    assert set(LabelSets.from_jsonl("sets.jsonl").sizes.tolist()) == {2}
+    assert set(LabelSets.from_jsonl("sets.jsonl", vocabulary=sets.vocabulary).sizes.tolist()) == {2}
 
 
 def test_predict_says_what_empty_conformal_sets_mean(cli) -> None:  # type: ignore[no-untyped-def]
@@ -457,8 +457,8 @@ def test_images_are_trained_on_and_predicted_from_a_folder_without_labels(cli) -
     assert cli("train", "images.yaml", "--out", "run", "-q").code == 0
     assert cli("calibrate", "run", "--rule", "average-k:k=1").code == 0
     assert cli("predict", "run", "images", "-o", "sets.jsonl").code == 0
-    names = [json.loads(line)["id"] for line in Path("sets.jsonl").read_text().splitlines()[1:]]
-    sets = LabelSets.from_jsonl("sets.jsonl")
+    names = [json.loads(line)["id"] for line in Path("sets.jsonl").read_text().splitlines()]
+    sets = LabelSets.from_jsonl("sets.jsonl", vocabulary=load_run("run").label_names)
     assert len(names) == len(sets) == 60
     right = [name.split("/")[0] in found for name, found in zip(names, sets.names, strict=True)]
     assert sum(right) > 50

@@ -193,9 +193,58 @@ def test_numbers_far_from_all_others_are_cut_off_aloud(as_frame: bool) -> None:
     assert "cut off (1): " in prepared.describe()
 
 
+def test_names_that_were_not_learnt_are_told_of_where_they_are_many() -> None:
+    prepared = Preprocessor.fit(pd.DataFrame({"member": ["yes", "no"] * 30}))
+    again = Preprocessor.from_json(json.loads(json.dumps(prepared.to_json())))
+    mixed = pd.DataFrame({"member": ["yes"] * 57 + ["Yes", "Yes", "NO"]})
+    told = r"'member' \(3 of 60 rows: 'Yes', 'NO'; learnt were 'no', 'yes'; they differ only in case or blanks\)"
+    with pytest.warns(ShortlistWarning, match=told):
+        again.transform(mixed)
+    with pytest.warns(ShortlistWarning, match=r"3 of 60 rows: 'maybe'; learnt were 'no', 'yes'\)"):
+        again.transform(pd.DataFrame({"member": ["yes"] * 57 + ["maybe"] * 3}))
+    rare = pd.DataFrame({"city": ["Oslo"] * 50 + ["Rome"] * 40 + [f"town {n}" for n in range(10)]})
+    often = Preprocessor.fit(rare)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again.transform(mixed.iloc[1:59])  # two rows
+        again.transform(pd.DataFrame({"member": ["yes"] * 58 + ["maybe"] * 3}))  # below 5 %
+        again.transform(pd.DataFrame({"member": ["yes"] * 57 + [None] * 3}))
+        often.transform(rare)  # as rare as in training
+        old = often.to_json()
+        del old["categories"][0]["rare_share"]
+        Preprocessor.from_json(old).transform(rare.iloc[40:])  # what is usual is not known
+    with pytest.warns(ShortlistWarning, match="'city' \\(10 of 40 rows: 'town 0', "):
+        often.transform(rare.iloc[60:])
+
+
+@pytest.mark.parametrize("as_frame", [True, False])
+def test_numbers_far_from_all_of_training_are_cut_off_aloud(as_frame: bool) -> None:
+    random = np.random.default_rng(0)
+    values = np.stack([random.normal(75, 8, 200), random.integers(0, 2, 200).astype(float)], axis=1)
+    as_given = (lambda rows: pd.DataFrame(rows, columns=["heart", "smokes"])) if as_frame else np.asarray
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepared = Preprocessor.fit(as_given(values))
+        usual = prepared.transform(as_given(values))
+        beyond = values[:, 0].max() + 9.9 * values[:, 0].std()  # far, but as it is
+        assert prepared.transform(as_given(np.array([[beyond, 0]])))[0, 0] > 10
+    np.testing.assert_allclose(usual, (values - values.mean(0)) / values.std(0), atol=1e-5)
+    new = np.array([[-9999, 1.0], [75, 0], [-9999, 1], [1e6, 1]])
+    again = Preprocessor.from_json(json.loads(json.dumps(prepared.to_json())))
+    with pytest.warns(ShortlistWarning, match=r"('heart'|0) \(3 of 4 outside .*: -9999, 1e\+06\): .* leave them blank"):
+        found = again.transform(as_given(new))
+    low, high = values[:, 0].min() - 10 * values[:, 0].std(), values[:, 0].max() + 10 * values[:, 0].std()
+    expected = (np.array([low, 75, low, high]) - values[:, 0].mean()) / values[:, 0].std()
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        few = Preprocessor.fit(values[:19])  # too few to know what is far
+        assert few.transform(new)[0, 0] < -500
+
+
 def test_a_file_of_before_numbers_were_cut_off_is_read() -> None:
     facts = Preprocessor.fit(np.eye(3)).to_json()
-    del facts["numbers"]["cut"]
+    del facts["numbers"]["cut"], facts["numbers"]["reach"]
     assert Preprocessor.from_json(facts) == Preprocessor.fit(np.eye(3))
 
 
@@ -244,7 +293,7 @@ def test_columns_of_which_nothing_was_learnt_are_told(change: dict[str, Any], sa
         prepared.transform(new)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        prepared.transform(pd.concat([new, TABLE[:50]]))  # some values are known
+        prepared.transform(pd.concat([new[:2], TABLE[:50]]))  # all but two rows are known
         prepared.transform(TABLE[:0])
 
 

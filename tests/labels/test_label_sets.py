@@ -21,6 +21,7 @@ from scipy import sparse
 from shortlist import optional
 from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
+from shortlist.labels.label_set_files import write_csv, write_jsonl, write_parquet
 
 ANIMALS = ("cat", "dog", "owl")
 
@@ -369,7 +370,7 @@ def test_parquet_of_another_tool_that_kept_the_metadata_is_read(tmp_path: Path) 
         (pa.array([["a"]]), "must hold lists of whole numbers, it holds list<"),
         (pa.array([1]), "must hold lists of whole numbers, it holds int64"),
         (pa.array([[0], [3]]), "row 1 holds label 3: allowed are 0..2"),
-        (pa.array([[0], [2, 1]]), "row 1 holds label 2 and then 1"),
+        (pa.array([[0], [1, 1]]), "row 1 holds label 1 and then 1"),
     ],
 )
 def test_a_wrong_parquet_file_is_named_with_its_row(column: pa.Array, message: str, tmp_path: Path) -> None:
@@ -423,7 +424,7 @@ def test_a_wrong_jsonl_file_is_named_with_its_line(change: object, message: str,
 
 def test_a_parquet_file_of_a_few_bytes_for_very_many_labels_is_refused_until_it_is_allowed(tmp_path: Path) -> None:
     path = tmp_path / "sets.parquet"
-    LabelSets(np.arange(2**20 + 1), np.zeros(2**20, np.int64), 1).to_parquet(path)
+    LabelSets(np.arange(2**20 + 1), np.zeros(2**20, np.int64), 1).to_parquet(path, ids=["same"] * 2**20)
     assert path.stat().st_size < 2**16
     with pytest.raises(ShortlistError, match="1,048,576 labels in 1,048,576 sets, max_labels=1,000"):
         LabelSets.from_parquet(path, max_labels=1000)
@@ -436,7 +437,7 @@ def test_a_damaged_parquet_file_is_a_message(tmp_path: Path) -> None:
     sets.to_parquet(path)
     whole = path.read_bytes()
     end_of_pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
-    damaged = [whole[:end_of_pages - 1] + bytes([whole[end_of_pages - 1] ^ 1]) + whole[end_of_pages:]]
+    damaged = [whole[: end_of_pages - 1] + bytes([whole[end_of_pages - 1] ^ 1]) + whole[end_of_pages:]]
     for content in [*damaged, *(whole[:length] for length in range(0, len(whole), 20))]:
         path.write_bytes(content)
         with pytest.raises(ShortlistError, match=r"sets\.parquet: not a parquet file, or damaged"):
@@ -510,7 +511,7 @@ def _no_module(name: str) -> None:
 @pytest.mark.parametrize("ending", ["parquet", "jsonl"])
 def test_ids_stand_in_the_file_of_their_sets(ending: str, tmp_path: Path) -> None:
     sets, file = LabelSets.from_lists([[0], []], vocabulary=["cat", "dog"]), tmp_path / f"sets.{ending}"
-    ids = ["a \"b\"", "ü\u2028"]
+    ids = ['a "b"', "ü\u2028"]
     getattr(sets, f"to_{ending}")(file, ids=ids)
     assert getattr(LabelSets, f"from_{ending}")(file) == sets
     if ending == "parquet":
@@ -520,6 +521,38 @@ def test_ids_stand_in_the_file_of_their_sets(ending: str, tmp_path: Path) -> Non
     else:
         lines = [json.loads(line) for line in file.read_text("utf-8").split("\n")[1:-1]]
         assert lines == [{"id": ids[0], "labels": ["cat"]}, {"id": ids[1], "labels": []}]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_every_form_has_the_rows_numbers_for_ids_and_the_best_label_first(ending: str, tmp_path: Path) -> None:
+    file = tmp_path / f"sets.{ending}"
+    first = animals([0, 2], [1])
+    parts = [(first, None, ("odds", np.array([1.0, 3.0, 2.0]))), (animals([]), None, ("odds", np.zeros(0)))]
+    if ending == "jsonl":
+        write_jsonl(file, parts, None)
+        found = pandas.read_json(file, lines=True)
+        names = [list(cell) for cell in found["labels"]]
+    elif ending == "parquet":
+        write_parquet(file, parts)
+        found = pandas.read_parquet(file)
+        names = [list(cell) for cell in found["names"]]
+        assert LabelSets.from_parquet(file) == animals([0, 2], [1], [])
+    else:
+        write_csv(file, parts)
+        found = pandas.read_csv(file, keep_default_na=False)
+        names = [cell.split("|") if cell else [] for cell in found["labels"]]
+    assert found["id"].tolist() == [0, 1, 2]
+    assert names == [[first.vocabulary[2], first.vocabulary[0]], [first.vocabulary[1]], []]
+
+
+def test_lines_of_examples_alone_are_read_with_the_vocabulary(tmp_path: Path) -> None:
+    sets, file = animals([0, 2], [1], []), tmp_path / "sets.jsonl"
+    write_jsonl(file, [(sets, None, None)], None)
+    assert LabelSets.from_jsonl(file, vocabulary=sets.vocabulary) == sets
+    with pytest.raises(ShortlistError, match="give the vocabulary"):
+        LabelSets.from_jsonl(file)
+    write_jsonl(file, [(sets[:0], None, None)], None)
+    assert len(LabelSets.from_jsonl(file, vocabulary=sets.vocabulary)) == 0
 
 
 def test_ids_that_do_not_fit_the_sets_are_refused(tmp_path: Path) -> None:

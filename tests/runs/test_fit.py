@@ -20,6 +20,8 @@ from shortlist import ShortlistError, ShortlistWarning, runs
 from shortlist.data.table_concerns import table_concerns
 from shortlist.runs.guess import guess_source
 from shortlist.runs.plan import Plan
+from shortlist.runs.prepare import prepare
+from shortlist.runs.setup import read_parts
 from tests.cli.command import run_here
 
 CIFAR = Path(os.environ.get("SHORTLIST_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "cifar100"
@@ -117,6 +119,18 @@ def test_labels_are_counted_in_the_whole_file_and_those_without_a_training_examp
     assert any(text.startswith(f"{121 - trained} of 121 labels have no training example") for text in said)
 
 
+def test_labels_with_one_or_two_examples_are_told() -> None:
+    frame = leaves(60)
+    frame.loc[[0], "species"], frame.loc[[1, 2], "species"], frame.loc[[3, 4, 5], "species"] = "yew", "ash", "fir"
+    write("rare.csv", frame)
+    source = {"reader": "features", "path": "rare.csv", "labels_key": "species", "ids_key": "leaf_id"}
+    told = prepare({"data": {"train": source, "validation": None, "calibration": None}}).remarks
+    assert any(
+        "2 of 6 labels have fewer than 3 examples, too few to learn and to judge: 'ash' (2), 'yew' (1): " in one
+        for one in told
+    )
+
+
 def test_what_is_given_decides() -> None:
     write("leaves.csv", leaves())
     given = ["objective=smooth-topk", "objective.k=1", "data.test=0.3", "optimizer=sgd", "epochs=2", "seed=4"]
@@ -158,6 +172,44 @@ def test_several_labels_of_which_some_are_unknown_train_binary() -> None:
     assert found == [["sweet", "ripe"], []]
 
 
+def one_hot(rows: int = 150) -> pd.DataFrame:
+    frame = leaves(rows)[["length", "shore", "species"]]
+    return pd.get_dummies(frame, columns=["species"], prefix="is", dtype=int)
+
+
+def test_columns_with_one_label_in_each_row_are_single_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    write("leaves.csv", one_hot())
+    told: list[str] = []
+    done = runs.fit("leaves.csv", "run", say=told.append)
+    note = "each of the 150 examples has exactly one of the 3 labels: single labels, that exclude each other"
+    assert any(note in one and "data.train.coding=label-matrix" in one for one in told)
+    assert done["objective"] == "cross-entropy"
+    assert list(done["evaluation"]["rules"]) == ["conformal-0.1", "top-k-1"]
+    predictor = sl.load_run("run")
+    assert predictor.single
+    assert predictor.predict(one_hot()[["length", "shore"]].head(1))[0] in predictor.label_names
+    assert runs.evaluate("run", "leaves.csv")["judged"]["rows"] == 150
+    write("two.csv", one_hot().assign(is_oak=1))
+    with pytest.raises(ShortlistError, match="2 labels are present: coding='one-hot' takes rows with one"):
+        runs.evaluate("run", "two.csv")
+    described = run_here(capsys, "data", "describe", "leaves.csv", "--json")
+    assert "coding: one-hot" in described.json["fit"]["config"]
+    apart = runs.fit("leaves.csv", "apart", overrides=["coding=label-matrix"])
+    assert (apart["objective"], runs.Run("apart").facts["single"]) == ("binary", False)
+
+
+def test_one_hot_columns_stay_a_matrix_where_something_given_wants_one_or_rows_are_few() -> None:
+    write("leaves.csv", one_hot())
+    labels = ("is_birch", "is_elm", "is_oak")
+    for overrides in (["objective=binary"], ["data.unknown=absent"], ["data.train.coding=nan"]):
+        plan = Plan.of("leaves.csv", None, labels, overrides)
+        whole = read_parts(plan.reading())["train"]
+        assert not plan.single(whole).is_single
+    assert not Plan.of("leaves.csv", None, labels).single(whole.subset(slice(49))).is_single
+    two = sl.data.Dataset(torch.zeros(60, 1), torch.eye(2, dtype=torch.int8).repeat(30, 1), ("a", "b"))
+    assert not Plan.of("leaves.csv", None, labels).single(two).is_single
+
+
 def test_where_no_label_is_known_to_be_absent_unknown_ones_are() -> None:
     frame = fruit().replace({"sweet": {0: None}, "ripe": {0: None}})
     write("fruit.csv", frame)
@@ -187,7 +239,7 @@ def test_a_table_of_images_is_trained_on_their_features(capsys: pytest.CaptureFi
     assert len(list(Path(".features").iterdir())) == 1
     Path("new.csv").write_text("file\n4.png\n3.png\n")
     done = runs.predict("run", "new.csv", rule="top-k:k=1", out="new.jsonl")
-    lines = Path(done["written"][0]).read_text().splitlines()[1:]
+    lines = Path(done["written"][0]).read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["4.png", "3.png"]  # as the table calls them
 
 
@@ -214,9 +266,7 @@ def test_66_images_of_three_classes_train_to_a_sensible_result() -> None:
     assert np.mean(right) > 0.7  # a third by chance
 
 
-def test_an_interruption_says_how_to_go_on(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_says_how_to_go_on(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 

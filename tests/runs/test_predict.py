@@ -32,6 +32,16 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("run")
 
 
+def test_labels_that_the_run_does_not_know_are_refused_or_left_unjudged(run: Path) -> None:
+    frame = pd.read_csv("table.csv")
+    frame.loc[[3, 7], "kind"] = "wolf"
+    frame.to_csv("unseen.csv", index=False)
+    with pytest.raises(sl.ShortlistError, match=r"label 'wolf' .* in 1 more row: .* unknown_names='\[.wolf.\]'"):
+        runs.evaluate(run, "unseen.csv")
+    found = runs.evaluate(run, "unseen.csv", overrides=['unknown_names=["wolf"]'])
+    assert (found["judged"]["rows"], found["examples"]) == (88, 90)
+
+
 def test_every_form_has_ids_names_and_probabilities(run: Path) -> None:
     for ending in ("csv", "parquet", "jsonl"):
         done = runs.predict(run, "new.csv", rule="top-k:k=2", out=f"sets.{ending}")
@@ -48,16 +58,17 @@ def test_every_form_has_ids_names_and_probabilities(run: Path) -> None:
     assert [cell.split("|") for cell in table["labels"]] == names
     np.testing.assert_allclose([[float(x) for x in cell.split("|")] for cell in table["probabilities"]], numbers, 1e-5)
 
-    lines = [json.loads(line) for line in Path("sets.jsonl").read_text().splitlines()[1:]]
+    lines = [json.loads(line) for line in Path("sets.jsonl").read_text().splitlines()]
     assert [line["labels"] for line in lines] == names
     np.testing.assert_allclose([line["probabilities"] for line in lines], numbers, 1e-5)
-    assert sl.LabelSets.from_jsonl("sets.jsonl") == sets
+    assert sl.LabelSets.from_jsonl("sets.jsonl", vocabulary=sets.vocabulary) == sets
+    assert pd.read_json("sets.jsonl", lines=True)["id"].tolist() == table["id"].tolist()
 
     columns = pd.read_parquet("sets.parquet")
     assert columns.columns.tolist() == ["id", "labels", "names", "probabilities"]
     assert [[NAMES[label] for label in labels] for labels in columns["labels"]] == [list(x) for x in columns["names"]]
-    in_order = [chances[row, labels] for row, labels in enumerate(sets)]
-    np.testing.assert_allclose(np.stack(columns["probabilities"]), in_order)
+    assert [list(cell) for cell in columns["names"]] == names
+    np.testing.assert_allclose(np.stack(columns["probabilities"]), numbers, 1e-5)
     assert sl.LabelSets.from_parquet("sets.parquet") == sets
 
 

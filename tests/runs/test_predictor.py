@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from PIL import Image
@@ -42,7 +43,11 @@ def test_a_frame_a_table_and_an_array_have_the_same_scores(table: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # the columns of labels and ids are known, and not mentioned
         assert torch.equal(predictor.scores(frame[["kind", "age", "id", "city"]]), scores)
-    assert predictor.columns == ("city", "age")
+    assert predictor.columns == ["city", "age"]
+    assert torch.equal(predictor.scores(frame[predictor.columns]), scores)
+    arrow = pa.Table.from_pandas(frame[["age", "city"]])
+    for named in (arrow, arrow.to_batches()[0]):
+        assert torch.equal(predictor.scores(named), scores)
     assert torch.equal(predictor.scores(frame[["city", "age"]].to_numpy(dtype=object)), scores)
     assert predictor.predict(frame) == frame["kind"].tolist()
     assert predictor.predict_sets(frame, "average-k-1").names == [[kind] for kind in frame["kind"]]

@@ -122,7 +122,7 @@ def test_a_config_may_scale_probabilities_which_are_then_those_beside_the_labels
     assert done["rule"] == f"conformal-0.2-{kind}"  # the first that the config names
     opened = runs.Run(run)
     scores, rule = opened.scores(opened.parts()["test"]).numpy(), opened.rules()[done["rule"]]
-    written = json.loads((tmp_path / "sets.jsonl").read_text().splitlines()[1])["probabilities"]
+    written = json.loads((tmp_path / "sets.jsonl").read_text().splitlines()[0])["probabilities"]
     expected = np.sort(link_rows(scores[:1], rule.link)[0, rule.predict(scores[:1])[0]])[::-1]
     np.testing.assert_allclose(written, expected, rtol=1e-5)
 

@@ -88,9 +88,10 @@ def describe(
     source, blanks, plan = _source(reader, options, labels, images)
     dataset = read_source(source, allow_import=allow_import or ())
     described = dataset.describe()
+    planned = None if plan is None else _planned(plan, dataset)
     if as_json:
-        planned = {} if plan is None else {"fit": _planned(plan, dataset)}
-        print_json(described | {"warnings": _prepared(dataset, blanks)[1]} | planned)
+        fit = {} if planned is None else {"fit": planned}
+        print_json(described | {"warnings": _prepared(dataset, blanks)[1]} | fit)
         return
     _tell_notes(plan)
     described.pop("columns", None)
@@ -103,8 +104,8 @@ def describe(
     if dataset.columns is not None or dataset.notes:
         print_line("")
     _show_columns(dataset, blanks, print_line)
-    if plan is not None:
-        _tell_plan(_planned(plan, dataset))
+    if planned is not None:
+        _tell_plan(planned)
 
 
 @app.command()

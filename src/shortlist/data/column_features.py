@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.cells import is_number
+from shortlist.data.column_use import listed
 from shortlist.data.frame_columns import MISSING
 
 CONSTANT = "always the same"
 _MOST_CATEGORIES = 256  # of one column; the rest, the rarest ones, share one
 _FAR, _CUT = 20, 3  # times the width of a column's middle nine tenths: what is far beyond them, and where it is cut
 _ENOUGH, _SAMPLE = 20, 10_000  # rows that are needed to know what is far, and rows that are looked at
+_REACH = 10  # standard deviations beyond what training saw: what is farther is no number like those
 _TOGETHER = 16  # columns that are turned over at once: few enough for the processor's cache
 _ROWS = 512  # rows that are scaled at once, likewise
+_FEW_NEW, _NEW = 3, 0.05  # rows with names that were not learnt, and their share, to be told
 _TEXT = 50  # a column of names with more different ones than this, most of them seen once, is text or an id
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Columns of numbers: blanks filled, what is far from all others cut off, then (x - centre) / scale; a further 1
-    marks the blanks of some columns."""
+    """Columns of numbers: blanks filled, what is far from all others, or from all that was seen, cut off, then
+    (x - centre) / scale; a further 1 marks the blanks of some columns."""
 
     columns: tuple[int, ...]
     fill: NDArray[np.float64]
@@ -33,6 +37,7 @@ class Numbers:
     scale: NDArray[np.float64]
     marked: tuple[int, ...]  # places in ``columns``
     cut: Mapping[int, tuple[float, float]] = field(default_factory=dict)  # place in ``columns`` -> between what
+    reach: Mapping[int, tuple[float, float]] = field(default_factory=dict)  # the same of columns that were not cut
 
     @property
     def width(self) -> int:
@@ -41,20 +46,27 @@ class Numbers:
     def transform(self, values: NDArray[Any]) -> NDArray[np.float32]:
         blank = np.isnan(values)
         filled = np.where(blank, self.fill, values) if blank.any() else values
-        filled = np.clip(filled, *self.bounds()) if self.cut else filled
+        low, high = self.bounds()
         scaled = np.empty(values.shape, np.float32)
         with np.errstate(over="ignore"):  # beyond float32 is infinite: the scores will not be finite either
             for rows in range(0, len(values), _ROWS):  # in double precision, of which little is held
-                scaled[rows : rows + _ROWS] = (filled[rows : rows + _ROWS] - self.centre) / self.scale
+                scaled[rows : rows + _ROWS] = (filled[rows : rows + _ROWS].clip(low, high) - self.centre) / self.scale
         marks = blank[:, list(self.marked)].astype(np.float32)
         return np.concatenate([scaled, marks], axis=1) if self.marked else scaled
 
     def bounds(self) -> NDArray[np.float64]:
         """The lowest and the highest number of each column that stays as it is, (2, columns)."""
         found = np.array([[-np.inf], [np.inf]]) * np.ones(len(self.columns))
-        for place, between in self.cut.items():
+        for place, between in (*self.cut.items(), *self.reach.items()):
             found[:, place] = between
         return found
+
+    def beyond(self, values: NDArray[Any]) -> dict[int, NDArray[Any]]:
+        """By place, the numbers that are cut off in columns of which no number of the training rows was."""
+        low, high = self.bounds()
+        outside = ((values < low) | (values > high)).any(0)
+        places = [place for place in np.flatnonzero(outside).tolist() if place in self.reach]
+        return {at: values[(values[:, at] < low[at]) | (values[:, at] > high[at]), at] for at in places}
 
 
 @dataclass(frozen=True)
@@ -64,6 +76,7 @@ class Categories:
     column: int
     names: tuple[str, ...]
     has_rare: bool
+    rare_share: float = 0.0  # of the training rows: those whose names have no place of their own
 
     @property
     def width(self) -> int:
@@ -73,6 +86,17 @@ class Categories:
         """The names that have no place at all: no 1 stands for them. Blanks are not told."""
         names = sorted(set(values.tolist()) - {MISSING, *self.names})
         return [name for name, row in zip(names, self.transform(np.array(names, object)), strict=True) if not row.any()]
+
+    def about_new(self, values: NDArray[Any], is_new: NDArray[np.bool_]) -> str:
+        """What to say of rows whose names have no place of their own, where they are many and it is not usual."""
+        count = int(is_new.sum())
+        if count < _FEW_NEW or count < max(_NEW, 2 * self.rare_share) * len(values):
+            return ""
+        names = [name for name, _ in Counter(values[is_new].tolist()).most_common()]
+        plain, learnt = ({" ".join(name.casefold().split()) for name in found} for found in (names, self.names))
+        alike = "; they differ only in case or blanks" if plain <= learnt else ""
+        shown, known = (listed([repr(n) for n in found if n != MISSING], 3) for found in (names, self.names))
+        return f"{count} of {len(values)} rows: {shown}; learnt were {known}{alike}"
 
     def transform(self, values: NDArray[Any]) -> NDArray[np.float32]:
         place = {name: number for number, name in enumerate(self.names)}
@@ -119,6 +143,12 @@ def fit_numbers(values: NDArray[Any], at: tuple[int, ...]) -> tuple[Numbers, dic
         tuple(np.flatnonzero(marked[kept]).tolist()),
         {place: cut[column] for place, column in enumerate(kept.tolist()) if column in cut},
     )
+    seen = (known >= _ENOUGH) & ~constant
+    with np.errstate(over="ignore"):
+        ends = np.stack([low, high], axis=1) + _REACH * np.outer(np.asarray(scaler.scale_), [-1, 1])
+    seen &= np.isfinite(ends).all(1)
+    reach = {p: tuple(ends[c].tolist()) for p, c in enumerate(kept.tolist()) if seen[c] and c not in cut}
+    numbers = replace(numbers, reach=reach)
     left = sorted(set(range(len(at))) - set(kept.tolist()))
     return numbers, {at[column]: "always blank" if empty[column] else CONSTANT for column in left}
 
@@ -191,7 +221,8 @@ def fit_categories(values: NDArray[Any], column: int) -> Categories | str:
     names = tuple(name for name in encoder.categories_[0].tolist() if name not in hidden)
     if not names:
         return f"{len(distinct)} different values in {len(values)} rows: text or an id"
-    return Categories(column, names, bool(hidden))
+    share = float(counts[np.isin(distinct, list(hidden))].sum() / len(values)) if hidden else 0.0
+    return Categories(column, names, bool(hidden), share)
 
 
 def fit_sparse_scale(X: Any) -> NDArray[np.float64] | None:

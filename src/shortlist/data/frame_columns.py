@@ -10,9 +10,25 @@ from numpy.typing import NDArray
 from shortlist.data.cells import DATE, are_codes, is_number
 from shortlist.data.column_use import listed
 from shortlist.errors import ShortlistError
+from shortlist.optional import require
 
 MISSING = "(missing)"  # the category of a blank
 _DATES = "dates: give their year, month or age as numbers"
+
+
+def frame_of(X: Any) -> Any:
+    """``X`` as a pandas frame, where its columns have names: that of pandas itself, and tables of pyarrow, polars and
+    others that hand over their columns as Arrow does; None for other things.
+
+    >>> import pyarrow as pa
+    >>> frame_of(pa.table({"age": [20, 30], "city": ["Oslo", None]})).columns.tolist(), frame_of(np.eye(2))
+    (['age', 'city'], None)
+    """
+    if not hasattr(X, "columns"):
+        return None
+    if hasattr(X, "iloc"):
+        return X
+    return require("pyarrow").table(X).to_pandas() if hasattr(X, "__arrow_c_stream__") else None
 
 
 def column_names(frame: Any) -> tuple[str, ...]:

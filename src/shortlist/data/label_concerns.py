@@ -11,6 +11,7 @@ from shortlist.data.column_use import as_option, listed
 from shortlist.data.dataset import Dataset
 
 _SEPARATORS = "|;,/"
+_RARE = 3  # examples
 _ONCE = 100  # classes that occur once, and most of them do
 
 
@@ -56,6 +57,25 @@ def untrained_labels(train: Dataset, counts: Tensor) -> list[str]:
     return [
         f"{len(places)} of {train.num_labels} labels {'have' if len(places) > 1 else 'has'} no training example and "
         f"cannot be learnt; other parts of the data have: {shown}"
+    ]
+
+
+def rare_labels(train: Dataset, counts: Tensor) -> list[str]:
+    """What to say of labels with one or two examples in all the data (``counts``).
+
+    >>> import torch
+    >>> data = Dataset(torch.rand(4, 1), torch.tensor([0, 0, 0, 1]), ("cat", "dog"))
+    >>> rare_labels(data, torch.tensor([4, 1]))
+    ["1 of 2 labels has fewer than 3 examples, too few to learn and to judge: 'dog' (1): find more, or leave it out"]
+    """
+    places = ((counts > 0) & (counts < _RARE)).nonzero()[:, 0].tolist()
+    if not places or _once(train, "", counts):  # which says it of most labels
+        return []
+    shown = listed([f"{train.vocabulary[place]!r} ({int(counts[place])})" for place in places], 5)
+    has, it = ("has", "it") if len(places) == 1 else ("have", "them")
+    return [
+        f"{len(places)} of {train.num_labels} labels {has} fewer than {_RARE} examples, too few to learn and to judge: "
+        f"{shown}: find more, or leave {it} out"
     ]
 
 

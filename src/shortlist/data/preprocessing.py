@@ -42,7 +42,8 @@ class Preprocessor:
     - Dense numbers (numpy) are standardised; blanks (NaN) are filled with the column's median, and a further column
       says where they were. A column that never changes is left out. Where numbers lie farther from the middle nine
       tenths of their column than twenty times these are wide (a slip, or -9999 for blank), what is beyond three times
-      is cut off, with a warning.
+      is cut off, with a warning; and so is, of new rows, what lies more than ten standard deviations beyond all that
+      a column held in 20 training rows or more.
     - A pandas frame has its columns read by type: numbers as above, names as categories (rare ones together, unseen
       ones with them; a blank is a category of its own). Of the dtype "category", and of texts of digits such as 01001,
       numbers are names too. The words of texts are counted (`TfIdf`), each column's and those of all texts together;
@@ -162,6 +163,18 @@ class Preprocessor:
                 f"numbers far from all others are cut off: {listed(shown, 3)}: {remedy}", ShortlistWarning, stacklevel=5
             )
 
+    def _warn_of_new(self, values: NDArray[Any]) -> None:
+        """Say which numbers are far from all that ``numbers``' columns held in training."""
+        shown = []
+        for place, far in self._numbers.beyond(values).items():
+            low, high = self._numbers.reach[place]
+            such = listed([f"{value:g}" for value in np.unique(far).tolist()], 3)
+            name = self._called(self._numbers.columns[place])
+            shown.append(f"{name!r} ({len(far)} of {len(values)} outside {low:.3g} to {high:.3g}: {such})")
+        if shown:
+            said = f"numbers far from all those of the training rows are cut off: {listed(shown, 3)}"
+            warnings.warn(f"{said}: if these stand for blanks, leave them blank", ShortlistWarning, stacklevel=5)
+
     def _called(self, column: int) -> str | int:
         return self.column_names[column] if self.column_names else column
 
@@ -188,7 +201,9 @@ class Preprocessor:
 
             return self._transform_sparse(csr_matrix(X))
         values, used = np.asarray(X), self._numbers.columns
-        return self._numbers.transform(values if len(used) == values.shape[1] else values[:, list(used)])
+        values = values if len(used) == values.shape[1] else values[:, list(used)]
+        self._warn_of_new(values)
+        return self._numbers.transform(values)
 
     def _transform_sparse(self, X: Any) -> Any:
         if self.kind == "dense":
@@ -209,10 +224,13 @@ class Preprocessor:
             frame = pd.DataFrame(dense, columns=list(self._names))
         frame = self.aligned(frame)
         parts, few, enough = [], len(frame) < _FEW, len(frame) >= _ENOUGH
-        blank, new = [], []  # columns of which nothing is known, and those that hold only names that were not learnt
+        # columns of which nothing is known, those that hold only names that were not learnt, and those that hold many
+        blank, new, partly_new = [], [], []
         if self.numbers is not None:
             columns = [self._read_number(frame.iloc[:, column], column) for column in self.numbers.columns]
-            parts.append(self._numbers.transform(np.stack(columns, axis=1)))
+            stacked = np.stack(columns, axis=1)
+            self._warn_of_new(stacked)
+            parts.append(self._numbers.transform(stacked))
             empty = [place for place, values in enumerate(columns) if np.isnan(values).all()]
             told = [place for place in empty if not few and (enough or place not in self.numbers.marked)]
             blank += [self.numbers.columns[place] for place in told]
@@ -225,6 +243,11 @@ class Preprocessor:
             elif (enough or not one.has_rare) and not parts[-1][there, : len(one.names)].any():
                 now, learnt = ([repr(n) for n in found if n != MISSING] for found in (sorted({*names}), one.names))
                 new.append(f"{self._names[one.column]!r} ({listed(now, 3)}; learnt were {listed(learnt, 3)})")
+            elif said_of := one.about_new(names, there & ~parts[-1][:, : len(one.names)].any(1)):
+                partly_new.append(f"{self._names[one.column]!r} ({said_of})")
+        if partly_new:
+            shown = f"names that were not learnt, and say nothing: {listed(partly_new, 3)}"
+            warnings.warn(f"{shown}: write them as in training", ShortlistWarning, stacklevel=4)
         if len(frame) and (blank or new):
             said = [f"no value of {listed(new, 3)} is one that was learnt"] if new else []
             said += [f"always blank here: {listed([repr(self._names[c]) for c in blank])}"] if blank else []

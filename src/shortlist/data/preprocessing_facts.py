@@ -33,9 +33,11 @@ def facts_of(prepared: Preprocessor) -> dict[str, Any]:
             "columns": list(numbers.columns), "fill": numbers.fill.tolist(), "centre": numbers.centre.tolist(),
             "scale": numbers.scale.tolist(), "marked": list(numbers.marked),
             "cut": {str(place): list(between) for place, between in numbers.cut.items()},
+            "reach": {str(place): list(between) for place, between in numbers.reach.items()},
         },
         "categories": [
-            {"column": one.column, "names": list(one.names), "has_rare": one.has_rare} for one in prepared.categories
+            {"column": one.column, "names": list(one.names), "has_rare": one.has_rare, "rare_share": one.rare_share}
+            for one in prepared.categories
         ],
         "texts": [{"columns": list(one.columns), "counted": one.counted.to_json()} for one in prepared.texts],
         "sparse_scale": None if prepared.sparse_scale is None else prepared.sparse_scale.tolist(),
@@ -63,19 +65,24 @@ def _checked(facts: Any) -> dict[str, Any]:
         given = facts["numbers"]
         columns = _places(given["columns"], total)
         fill, centre, scale = (_reals(given[key], len(columns)) for key in ("fill", "centre", "scale"))
-        cut = {  # files of earlier versions have none
-            _places([int(place)], len(columns))[0]: (float(low), float(high))
-            for place, (low, high) in ((place, _reals(ends, 2)) for place, ends in given.get("cut", {}).items())
-        }
-        numbers = Numbers(columns, fill, centre, scale, _places(given["marked"], len(columns)), cut)
-        if any(low >= high for low, high in cut.values()):
+        cut, reach = (  # files of earlier versions have none
+            {_places([int(place)], len(columns))[0]: _ends(ends) for place, ends in given.get(key, {}).items()}
+            for key in ("cut", "reach")
+        )
+        numbers = Numbers(columns, fill, centre, scale, _places(given["marked"], len(columns)), cut, reach)
+        if any(low >= high for low, high in (*cut.values(), *reach.values())):
             raise ShortlistError("numbers must be cut off below and above different ones")
         if not (numbers.scale > 0).all():
             raise ShortlistError("every scale of the preprocessing must be above 0")
     elif facts["kind"] == "dense":
         raise ShortlistError("the preprocessing of dense numbers lacks them")
     categories = [
-        Categories(_places([one["column"]], total)[0], tuple(_texts(one["names"])), bool(one["has_rare"]))
+        Categories(
+            _places([one["column"]], total)[0],
+            tuple(_texts(one["names"])),
+            bool(one["has_rare"]),
+            float(_reals([one.get("rare_share", float(one["has_rare"]))], 1)[0]),  # files of earlier versions have none
+        )
         for one in facts["categories"]
     ]
     texts = [  # files of earlier versions have none
@@ -118,6 +125,11 @@ def _reals(values: Any, size: int) -> NDArray[np.float64]:
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in values) or len(values) != size:
         raise ShortlistError(f"the preprocessing needs {size} finite numbers, got {len(values)} values")
     return np.array(values, dtype=np.float64)
+
+
+def _ends(values: Any) -> tuple[float, float]:
+    low, high = _reals(values, 2).tolist()
+    return low, high
 
 
 def _texts(values: Any, size: int | None = None) -> list[str]:

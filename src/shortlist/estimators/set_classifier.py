@@ -19,8 +19,9 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from torch import Tensor
 
 from shortlist.data import Dataset
+from shortlist.data.frame_columns import frame_of
 from shortlist.data.preprocessing import Preprocessor
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import files
 from shortlist.estimators.decisions import best_decision, log_odds
 from shortlist.estimators.learner import new_learner
@@ -35,7 +36,7 @@ from shortlist.links import AnyLink, link_rows, link_tensor, usual_link
 from shortlist.metrics.functional import mean_average_precision
 from shortlist.named import Named
 from shortlist.objectives import OBJECTIVES, check_target, make_config
-from shortlist.objectives.usual import unknown_as_absent, usual_objective
+from shortlist.objectives.usual import is_one_hot, unknown_as_absent, usual_objective
 from shortlist.options import in_our_words
 from shortlist.sets import SetRule
 from shortlist.sets.named import fit_scaled, make_rule
@@ -70,7 +71,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Args:
         objective: name of the training objective, one of ``shortlist.objectives.OBJECTIVES``. "auto": cross-entropy
             for one label per example, binary for several (unknown labels do not train). Where no label is known to be
-            absent, unknown ones are taken as absent, with a warning: assume-negative or binary.
+            absent, unknown ones are taken as absent, with a warning: assume-negative or binary. A label matrix with
+            one label in each row stays one, with a warning: its ``argmax(1)`` are single labels.
         k: labels per set (on average, for "average-k"); also the objective's k where it has one. None: for single
             labels 5, or half of them where there are fewer than ten; else the mean number of labels in ``y``. More than
             there are labels means all of them (fit then warns).
@@ -292,8 +294,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return X if hasattr(X, "tocsr") else torch.from_numpy(np.require(X, requirements=["C", "W"]))
 
     def _prepared(self, X: Any, reset: bool) -> Any:
-        is_frame = hasattr(X, "columns") and hasattr(X, "iloc")
-        if is_frame and (reset or self.preprocessor_.kind == "frame"):
+        frame = frame_of(X)
+        X = X if frame is None else frame
+        if frame is not None and (reset or self.preprocessor_.kind == "frame"):
             if reset:
                 validate_data(self, X, reset=True, skip_check_array=True)
             check_array(X, dtype=None, ensure_all_finite=False)  # its shape: some rows, some columns
@@ -321,6 +324,14 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(fitted, None)
         chosen = usual_objective(target) if self.objective == "auto" else (self.objective, False)
         self.objective_, self._unknown_is_absent = chosen
+        if self.objective == "auto" and is_one_hot(target):
+            warnings.warn(
+                "each row of y has exactly one label, and as a label matrix they are trained one by one: if they "
+                "exclude each other, give one class per row, as y.argmax(1) is; objective='binary' says that this is "
+                "meant",
+                ShortlistWarning,
+                stacklevel=3,
+            )
         target = self._known(target)
         in_features = inputs.shape[1]
         num_labels = len(self.classes_)

@@ -48,7 +48,7 @@ def _numbers(graph: Graph, numbers: Numbers, na_values: tuple[str, ...]) -> list
         if is_number(text) and np.isfinite(float(text)):
             blank = graph("Or", blank, graph("Equal", NUMBERS, np.float64(text)))
     filled = graph("Where", blank, numbers.fill, NUMBERS)
-    if numbers.cut:
+    if numbers.cut or numbers.reach:
         low, high = numbers.bounds()
         filled = graph("Min", graph("Max", filled, low), high)
     scaled = graph("Div", graph("Sub", filled, numbers.centre), numbers.scale)

@@ -7,11 +7,8 @@ could be of two predictions.
 import csv
 import io
 import json
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,11 +37,12 @@ class WrittenSets:
     rest: int
 
     def to_parquet(self, path: PathLike, *, ids: Sequence[str] | None = None, beside: Beside | None = None) -> None:
-        """Write a parquet file with a list column ``labels`` and, of the examples' names, a column ``id``; the file
-        appears whole or not at all.
+        """Write a parquet file with a column ``id``, the examples' names or their numbers, and a list column
+        ``labels``; the file appears whole or not at all.
 
         ``beside``: a number for each label in the sets, one after the other as in ``indices``, and what they are
-        called: a further list column, with the labels' ``names`` in one more.
+        called: a further list column, with the labels' ``names`` in one more; the label with the largest number then
+        comes first.
 
         >>> import tempfile, pathlib; from shortlist import LabelSets
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.parquet"
@@ -56,17 +54,17 @@ class WrittenSets:
         write_parquet(path, [(self, ids, beside)])
 
     def to_jsonl(self, path: PathLike, *, ids: Sequence[str] | None = None, beside: Beside | None = None) -> None:
-        """Write a text file: a first line about the labels, then ``{"labels": [...]}`` for each example, by name where
-        there is a vocabulary, and with its ``"id"`` where ``ids`` are given. The file appears whole or not at all.
-        ``beside``: as for ``to_parquet``; the label with the largest number then comes first.
+        """Write a text file: a first line about the labels, then ``{"id": ..., "labels": [...]}`` for each example, by
+        name where there is a vocabulary. The file appears whole or not at all. ``ids`` and ``beside``: as for
+        ``to_parquet``.
 
         >>> import tempfile, pathlib; from shortlist import LabelSets
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.jsonl"
         >>> LabelSets.from_lists([[0], []], vocabulary=["cat", "dog"]).to_jsonl(path)
         >>> print(path.read_text())
         {"num_sets": 2, "num_labels": 2, "vocabulary": ["cat", "dog"]}
-        {"labels": ["cat"]}
-        {"labels": []}
+        {"id": 0, "labels": ["cat"]}
+        {"id": 1, "labels": []}
         """
         write_jsonl(path, [(self, ids, beside)], len(self.offsets) - 1)
 
@@ -86,7 +84,8 @@ class WrittenSets:
         write_csv(path, [(self, ids, beside)])
 
 
-Part = tuple[WrittenSets, Sequence[str] | None, Beside | None]  # sets, ids, what is beside the labels
+Part = tuple[WrittenSets, Sequence[str | int] | None, Beside | None]  # sets, ids, what is beside the labels
+Numbered = tuple[WrittenSets, Sequence[str | int], Beside | None]
 
 
 # ---- writing, part by part: no more than a part is held at a time
@@ -106,53 +105,41 @@ def write_parquet(path: PathLike, parts: Iterable[Part]) -> None:
 
 
 def write_jsonl(path: PathLike, parts: Iterable[Part], count: int | None) -> None:
-    """``to_jsonl`` of the examples of all parts; ``count``: how many, or None where that is known at the end."""
+    """``to_jsonl`` of the examples of all parts; ``count``: how many, or None for lines of examples alone, as other
+    programs read them."""
     lines = _lines(parts)
     sets, first = next(lines)
     with written_whole(path) as file:
-        if count is not None:
-            file.write(_header(sets, count) + first)
-            for _, more in lines:
-                file.write(more)
-            return
-        with tempfile.TemporaryFile(dir=Path(path).parent) as body:
-            count = 0
-            for part, text in chain([(sets, first)], lines):
-                body.write(text)
-                count += len(part.offsets) - 1
-            file.write(_header(sets, count))
-            body.seek(0)
-            shutil.copyfileobj(body, file)
+        file.write(first if count is None else _header(sets, count) + first)
+        for _, more in lines:
+            file.write(more)
 
 
 def write_csv(path: PathLike, parts: Iterable[Part]) -> None:
     """``to_csv`` of the examples of all parts, one after the other."""
     with written_whole(path) as file:
         names: Sequence[str] | None = None
-        before = 0
-        for part in parts:
-            sets, ids, beside = _checked(part)
+        for sets, ids, beside in _numbered(parts):
             text = io.StringIO()
             rows = csv.writer(text, lineterminator="\n")
             if names is None:
                 names = list(map(str, range(sets.num_labels))) if sets.vocabulary is None else sets.vocabulary
                 _check_separator(names)
                 rows.writerow(["id", "labels", *([] if beside is None else [beside[0]])])
-            labels, numbers = _best_first(sets, beside)
+            labels, numbers = _as_text(sets, beside)
             written = [names[label] for label in labels]
             for row, (a, b) in enumerate(pairwise(sets.offsets.tolist())):
-                cells = [before + row if ids is None else ids[row], _SEPARATOR.join(written[a:b])]
+                cells = [ids[row], _SEPARATOR.join(written[a:b])]
                 rows.writerow(cells if beside is None else [*cells, _SEPARATOR.join(numbers[a:b])])
-            before += len(sets.offsets) - 1
             file.write(text.getvalue().encode())
 
 
-def _groups(parts: Iterable[Part]) -> Iterator[Part]:
+def _groups(parts: Iterable[Part]) -> Iterator[Numbered]:
     """The parts put together to groups of at least ``_GROUP`` rows, but for the last."""
-    waiting: list[Part] = []
+    waiting: list[Numbered] = []
     rows = 0
-    for part in parts:
-        waiting.append(_checked(part))
+    for part in _numbered(parts):
+        waiting.append(part)
         rows += len(part[0].offsets) - 1
         if rows >= _GROUP:
             yield _joined(waiting)
@@ -161,7 +148,7 @@ def _groups(parts: Iterable[Part]) -> Iterator[Part]:
         yield _joined(waiting)
 
 
-def _joined(parts: list[Part]) -> Part:
+def _joined(parts: list[Numbered]) -> Numbered:
     sets, ids, beside = parts[0]
     if len(parts) == 1:
         return parts[0]
@@ -171,25 +158,26 @@ def _joined(parts: list[Part]) -> Part:
     joined.indices = np.concatenate([part[0].indices for part in parts])
     sizes = np.concatenate([np.diff(part[0].offsets) for part in parts])
     joined.offsets = np.concatenate([[0], np.cumsum(sizes)])
-    if ids is not None:
-        ids = [name for part in parts for name in part[1] or ()]
+    ids = [name for part in parts for name in part[1]]
     if beside is not None:
         beside = (beside[0], np.concatenate([part[2][1] for part in parts if part[2] is not None]))
     return joined, ids, beside
 
 
-def _table(pa: Any, sets: WrittenSets, ids: Sequence[str] | None, beside: Beside | None) -> Any:
+def _table(pa: Any, sets: WrittenSets, ids: Sequence[str | int], beside: Beside | None) -> Any:
     header = json.dumps({"num_labels": sets.num_labels, "vocabulary": sets.vocabulary}, ensure_ascii=False).encode()
-    labels = pa.LargeListArray.from_arrays(pa.array(sets.offsets), pa.array(sets.indices))
-    named = {} if ids is None else {"id": pa.array(list(ids), pa.large_string())}
+    order = _best_first(sets, beside)
+    offsets, indices = pa.array(sets.offsets), sets.indices[order]
+    labels = pa.LargeListArray.from_arrays(offsets, pa.array(indices))
+    named = pa.array(ids, pa.int64() if isinstance(next(iter(ids), 0), int) else pa.large_string())
     more = {}
     if beside is not None and sets.vocabulary is not None:
         known = pa.array(list(sets.vocabulary), pa.string())
-        names = pa.DictionaryArray.from_arrays(pa.array(sets.indices, pa.int32()), known)
-        more["names"] = pa.LargeListArray.from_arrays(pa.array(sets.offsets), names)
+        names = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), known)
+        more["names"] = pa.LargeListArray.from_arrays(offsets, names)
     if beside is not None:
-        more[beside[0]] = pa.LargeListArray.from_arrays(pa.array(sets.offsets), pa.array(beside[1], pa.float32()))
-    return pa.table({**named, "labels": labels, **more}).replace_schema_metadata({_KEY: header})
+        more[beside[0]] = pa.LargeListArray.from_arrays(offsets, pa.array(beside[1][order], pa.float32()))
+    return pa.table({"id": named, "labels": labels, **more}).replace_schema_metadata({_KEY: header})
 
 
 def _header(sets: WrittenSets, count: int) -> bytes:
@@ -200,19 +188,15 @@ def _header(sets: WrittenSets, count: int) -> bytes:
 def _lines(parts: Iterable[Part]) -> Iterator[tuple[WrittenSets, bytes]]:
     """The parts, each with its lines of JSON."""
     quoted: list[str] | None = None
-    for part in parts:
-        sets, ids, beside = _checked(part)
-        labels, numbers = _best_first(sets, beside)
+    for sets, ids, beside in _numbered(parts):
+        labels, numbers = _as_text(sets, beside)
         if sets.vocabulary is None:
             written = list(map(str, labels))
         else:
             quoted = quoted or [json.dumps(name, ensure_ascii=False) for name in sets.vocabulary]
             written = [quoted[label] for label in labels]
         bounds = list(pairwise(sets.offsets.tolist()))
-        if ids is None:
-            starts = ["{"] * len(bounds)
-        else:
-            starts = [f'{{"id": {json.dumps(name, ensure_ascii=False)}, ' for name in ids]
+        starts = [f'{{"id": {json.dumps(name, ensure_ascii=False)}, ' for name in ids]
         rests = ["}"] * len(bounds)
         if beside is not None:
             rests = [f", {json.dumps(beside[0])}: [{', '.join(numbers[a:b])}]}}" for a, b in bounds]
@@ -247,13 +231,29 @@ def _checked(part: Part) -> Part:
     return part
 
 
-def _best_first(sets: WrittenSets, beside: Beside | None) -> tuple[list[int], list[str]]:
-    """The labels of each set in the order of the numbers beside them, and these as text."""
+def _numbered(parts: Iterable[Part]) -> Iterator[Numbered]:
+    """The parts, checked; where examples have no names, with the numbers of their rows."""
+    before = 0
+    for part in parts:
+        sets, ids, beside = _checked(part)
+        count = len(sets.offsets) - 1
+        yield sets, range(before, before + count) if ids is None else ids, beside
+        before += count
+
+
+def _best_first(sets: WrittenSets, beside: Beside | None) -> Any:
+    """Where the labels of each set are, in the order of the numbers beside them."""
     if beside is None:
-        return sets.indices.tolist(), []
+        return slice(None)
     rows = np.repeat(np.arange(len(sets.offsets) - 1), np.diff(sets.offsets))
-    order = np.lexsort((-beside[1], rows))
-    return sets.indices[order].tolist(), [f"{number:.6g}" for number in beside[1][order].tolist()]
+    return np.lexsort((-beside[1], rows))
+
+
+def _as_text(sets: WrittenSets, beside: Beside | None) -> tuple[list[int], list[str]]:
+    """The labels of each set, best first, and the numbers beside them as text."""
+    order = _best_first(sets, beside)
+    numbers = [] if beside is None else [f"{number:.6g}" for number in beside[1][order].tolist()]
+    return sets.indices[order].tolist(), numbers
 
 
 # ---- reading
@@ -283,7 +283,10 @@ def read_parquet(path: PathLike, max_labels: int) -> tuple[Any, Any, int, Sequen
     if labels.null_count:
         raise ShortlistError("a set holds a null: every label is a whole number")
     offsets = np.asarray(column.offsets)
-    return offsets - offsets[0], labels, header["num_labels"], header["vocabulary"]
+    offsets, found = offsets - offsets[0], np.asarray(labels)
+    if (found[1:] < found[:-1]).any():  # within a set the best label may come first
+        found = found[np.lexsort((found, np.repeat(np.arange(len(column)), np.diff(offsets))))]
+    return offsets, found, header["num_labels"], header["vocabulary"]
 
 
 def _check_count(metadata: Any, max_labels: int) -> None:
@@ -297,21 +300,29 @@ def _check_count(metadata: Any, max_labels: int) -> None:
         )
 
 
-def read_jsonl(path: PathLike) -> tuple[list[Any], int, Sequence[str] | None]:
-    """Lists, num_labels and vocabulary."""
+def read_jsonl(
+    path: PathLike, num_labels: int | None, vocabulary: Sequence[str] | None
+) -> tuple[list[Any], int | None, Sequence[str] | None]:
+    """Lists, num_labels and vocabulary, which are given for files that begin with the first example."""
     # newline="\n": a name may hold other characters at which Python would end a line
     with open(path, encoding="utf-8", newline="\n") as file:
-        header = _read_line(file.readline(), 1)
-        if not {"num_sets", "num_labels", "vocabulary"} <= header.keys():
+        first = file.readline()
+        header = _read_line(first, 1) if first or (num_labels is None and vocabulary is None) else {}
+        has_header = {"num_sets", "num_labels", "vocabulary"} <= header.keys()
+        if not has_header and num_labels is None and vocabulary is None:
             raise ShortlistError(
-                "not a file of LabelSets.to_jsonl: the first line gives num_sets, num_labels, vocabulary"
+                "not a file of LabelSets.to_jsonl: the first line gives num_sets, num_labels, vocabulary; of a file by "
+                "shortlist predict give the vocabulary, which is the label_names of load_run(RUN)"
             )
         lists = []
-        for number, line in enumerate(file, start=2):
+        lines = file if has_header else chain([first] if first else [], file)
+        for number, line in enumerate(lines, start=2 if has_header else 1):
             row = _read_line(line, number)
             if not isinstance(row.get("labels"), list):
                 raise ShortlistError(f'line {number} must be {{"labels": [...]}}, got {line.strip()}')
             lists.append(row["labels"])
+    if not has_header:
+        return lists, num_labels, vocabulary
     if len(lists) != header["num_sets"]:
         raise ShortlistError(
             f"the first line promises {header['num_sets']} sets, {len(lists)} follow: was it cut short?"

@@ -392,8 +392,15 @@ class LabelSets(WrittenSets):
             return cls(*files.read_parquet(path, max_labels))
 
     @classmethod
-    def from_jsonl(cls, path: str | os.PathLike[str]) -> LabelSets:
-        """Read what ``to_jsonl`` wrote; ids are left out.
+    def from_jsonl(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        num_labels: int | None = None,
+        vocabulary: Sequence[str] | None = None,
+    ) -> LabelSets:
+        """Read what ``to_jsonl`` wrote; ids are left out. Files of ``shortlist predict`` do not begin with what the
+        labels are: give the vocabulary, `load_run(RUN).label_names` (of scores without names, ``num_labels``).
 
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.jsonl"
@@ -402,7 +409,7 @@ class LabelSets(WrittenSets):
         [[1], []]
         """
         with errors_name(path):
-            return cls.from_lists(*files.read_jsonl(path))
+            return cls.from_lists(*files.read_jsonl(path, num_labels, vocabulary))
 
     # ---- inside
 

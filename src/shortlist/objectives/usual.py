@@ -9,6 +9,8 @@ from torch import Tensor
 from shortlist.errors import ShortlistWarning
 from shortlist.labels.sparse_labels import SparseLabels
 
+_ENOUGH = 50  # examples with one label each, to believe that all have one
+
 
 def usual_objective(target: Tensor | SparseLabels) -> tuple[str, bool]:
     """The objective for this target, and whether unknown labels are to be taken as absent.
@@ -28,6 +30,18 @@ def usual_objective(target: Tensor | SparseLabels) -> tuple[str, bool]:
         stacklevel=4,
     )
     return name, True
+
+
+def is_one_hot(target: Tensor | SparseLabels) -> bool:
+    """Whether every row of a label matrix has exactly one present label, and nothing is unknown, in enough rows and
+    labels to believe that labels exclude each other.
+
+    >>> is_one_hot(torch.eye(3).repeat(20, 1)), is_one_hot(torch.eye(3))
+    (True, False)
+    """
+    if target.ndim != 2 or len(target) < _ENOUGH or target.shape[1] < 3:
+        return False
+    return bool(((target == 1).sum(1) == 1).all()) and not bool((target == -1).any())
 
 
 def unknown_as_absent(target: Any) -> Any:

@@ -139,5 +139,8 @@ def _promised(rule: SetRule, found: Worth, rows: int) -> str:
             f"nothing is missed); here that is {with_interval(share)}, and it gives {_gives(found)}"
         )
     if is_missed(rule, share, rows):
-        text += ": fewer than promised, so that these examples seem to differ from those that calibrated it"
+        text += (
+            ": fewer than promised, which chance alone does about once in 40 times: these examples differ from those "
+            "that calibrated it, or the draw was an unlucky one"
+        )
     return f"{text}."

@@ -69,7 +69,11 @@ def fit(
     _begin(steps, "reading the data" + ("" if encoder is None else f"; features by {encoder.name}"))
     progress = None if steps is None else (lambda done, total: steps.reach(done / total))
     whole = read_parts(reading, allow_import=allow_import, progress=progress)["train"]
+    told = len(plan.notes)
+    whole = plan.single(whole)
     config = plan.decide(whole)
+    for note in plan.notes[told:]:
+        tell(note)
     left_out = f" (left out: {left_out_in_words(list(whole.skipped.values()))})" if whole.skipped else ""
     tell(f"{len(whole)} examples{left_out}, {kind_of(whole)}; what is done with them:\n\n{plan.shown()}")
     place = Path(out) if out is not None else free_path(Path("runs") / (name_of(Path(path).resolve())))

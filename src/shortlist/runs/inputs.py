@@ -13,6 +13,7 @@ from torch import Tensor
 
 from shortlist.data import Dataset, Encoder, Images, TextEncoder, Texts
 from shortlist.data.column_use import listed
+from shortlist.data.frame_columns import frame_of
 from shortlist.data.images import as_pixels
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.features import read_inputs
@@ -66,8 +67,8 @@ class Inputs:
             return replace(self, options=as_written(Path(X), self.options)).of_path(Path(X), broken)
         if self.takes_texts:
             return self._of_texts(X)
-        if hasattr(X, "columns") and hasattr(X, "iloc"):
-            return self._of_frame(X)
+        if (frame := frame_of(X)) is not None:
+            return self._of_frame(frame)
         if _is_image(X):
             return self._of_images([X], broken)
         if isinstance(X, list | tuple) and X and all(_is_image(x) or isinstance(x, str | os.PathLike) for x in X):
@@ -177,7 +178,9 @@ class Inputs:
     def _of_texts(self, X: Any) -> Dataset:
         """A frame with the column of texts, or texts in a list, an array or a series."""
         column, ids = self.options.get("text_column", "text"), None
-        if hasattr(X, "columns") and hasattr(X, "iloc"):
+        frame = frame_of(X)
+        if frame is not None:
+            X = frame
             if column not in X.columns:
                 there = listed([repr(name) for name in X.columns])
                 raise ShortlistError(f"there is no column {column!r} with the texts: the columns are {there}")

@@ -1,23 +1,27 @@
 """What suits some data where nobody decides otherwise: its parts, objective, optimizer and set rules."""
 
 import copy
+import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 import yaml
+from torch import Tensor
 
 from shortlist.data import Dataset
 from shortlist.data.cells import has_words
+from shortlist.data.readers.registry import find_reader
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.objectives import OBJECTIVES
-from shortlist.objectives.usual import usual_objective
+from shortlist.objectives.usual import is_one_hot, usual_objective
 from shortlist.runs.backbone_choice import may_have_similarities
-from shortlist.runs.config import RunConfig, apply_override, check_config
+from shortlist.runs.config import PARTS, RunConfig, apply_override, check_config
 from shortlist.runs.guess import Guess, guess_source
 from shortlist.runs.setup import resolve
 from shortlist.sets.named import usual_rules
@@ -111,8 +115,29 @@ class Plan:
         resolve(only, self.allow_import)
         return only
 
+    def single(self, whole: Dataset) -> Dataset:
+        """The data with class indices for a label matrix with exactly one present label in every row, and all the data
+        read so; other data, and where something is given that wants a matrix, as it is."""
+        source, given, target = self.content["data"]["train"], self.given.get("data", {}), whole.target
+        if not isinstance(target, Tensor) or not is_one_hot(target):
+            return whole
+        wanted = _name(self.given.get("objective"))
+        takes_indices = wanted is None or "indices" in OBJECTIVES.find(wanted, self.allow_import).accepts
+        reader = find_reader(given.get("train", {}).get("reader", source["reader"]), self.allow_import)
+        own_options = any(isinstance(given.get(part), Mapping) for part in PARTS[1:])
+        decided = {"unknown", "corruptions"} & given.keys() or {"coding", "unknown_key"} & given.get("train", {}).keys()
+        if not takes_indices or "coding" not in inspect.signature(reader).parameters or own_options or decided:
+            return whole
+        source["coding"] = "one-hot"
+        self.notes.append(
+            f"each of the {len(whole)} examples has exactly one of the {whole.num_labels} labels: single labels, that "
+            f"exclude each other (any number of them: data.train.coding=label-matrix)"
+        )
+        return replace(whole, target=(target == 1).int().argmax(1))
+
     def decide(self, whole: Dataset) -> RunConfig:
         """What suits the data, where no override decides."""
+        whole = self.single(whole)
         content, given = self.content, self.given
         known = int((whole.target >= 0).sum() if whole.is_single else (whole.target >= 0).any(1).sum())
         if known < _FEWEST:

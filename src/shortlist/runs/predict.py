@@ -135,7 +135,7 @@ def predict(
         told = Told(explain is not None)
         parts = told.of(answers(given, chosen, rows))
         if place.suffix == ".jsonl":
-            write_jsonl(place, parts, None if given.scored.may_shrink else given.scored.rows)
+            write_jsonl(place, parts, None)
         else:
             {".csv": write_csv, ".parquet": write_parquet}[place.suffix](place, parts)
         data_used = given.readable()

@@ -31,10 +31,10 @@ _TEXTS = 64  # of which every token has a vector in every layer
 class Predictor(nn.Module):
     """A trained model with its set rules. `shortlist.load_run` makes one of a run, `shortlist.calibrate` of any model.
 
-    ``X`` below is what a user has: an array, a tensor, a data frame (columns are found by name, and prepared as in
-    training), the path of a table, of a folder of images or of one image, a Pillow image, a list of paths or images, of
-    a run on texts a list of them, or a `shortlist.data.Dataset`. As a module it takes prepared inputs, a batch of
-    float32 or of tokens, and gives their scores.
+    ``X`` below is what a user has: an array, a tensor, a data frame of pandas, polars or pyarrow (columns are found by
+    name, and prepared as in training), the path of a table, of a folder of images or of one image, a Pillow image, a
+    list of paths or images, of a run on texts a list of them, or a `shortlist.data.Dataset`. As a module it takes
+    prepared inputs, a batch of float32 or of tokens, and gives their scores.
 
     Attributes:
         label_names: what the scores are of, in their order.
@@ -79,8 +79,9 @@ class Predictor(nn.Module):
         self.eval()
 
     @property
-    def columns(self) -> tuple[str, ...] | None:
-        return None if self.inputs is None else self.inputs.columns
+    def columns(self) -> list[str] | None:
+        columns = None if self.inputs is None else self.inputs.columns
+        return None if columns is None else list(columns)
 
     @property
     def only_ranks(self) -> bool:

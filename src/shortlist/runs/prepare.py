@@ -8,7 +8,7 @@ import torch
 
 from shortlist.data import Dataset
 from shortlist.data.cells import NA_VALUES
-from shortlist.data.label_concerns import untrained_labels
+from shortlist.data.label_concerns import rare_labels, untrained_labels
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.table_concerns import table_concerns
 from shortlist.data.table_rows import TableRows
@@ -67,7 +67,8 @@ def prepare(
     train_set, alike = parts["train"], [one for one in parts.values() if one.vocabulary == parts["train"].vocabulary]
     counts = torch.stack([one.label_counts() for one in alike]).sum(0)  # of the whole file, not of the training part
     remarks = table_concerns(train_set, blanks, counts)
-    remarks += untrained_labels(train_set, counts) if train_set.columns is not None else []
+    if train_set.columns is not None:
+        remarks += untrained_labels(train_set, counts) + rare_labels(train_set, counts)
     # prepared, rows may be alike that are not: rare categories are taken together
     repeats = tuple(repeated(checked, parts)) if isinstance(parts["train"].inputs, TableRows) else None
     if preprocessor is None:

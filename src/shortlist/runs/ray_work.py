@@ -98,7 +98,8 @@ class Writing:
         sets = self.rule.predict_rows(batch.scores, batch.first_row, **needed(self.rule, batch.rows))
         sets = batch.predictor.named(sets)
         beside = batch.predictor.beside(batch.scores.numpy(), self.rule, sets)
-        self._parts.append((sets, batch.ids, beside))
+        numbers = range(batch.first_row, batch.first_row + len(sets))
+        self._parts.append((sets, numbers if batch.ids is None else batch.ids, beside))
         if self.examples < self.shown:
             few = sets[: self.shown]
             ids = None if batch.ids is None else batch.ids[: self.shown]

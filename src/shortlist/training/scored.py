@@ -42,11 +42,6 @@ class Scored:
         made._whole, made.is_small = scores, True
         return made
 
-    @property
-    def may_shrink(self) -> bool:
-        """Whether rows may be left out, so that their number is known only after a pass."""
-        return self._images is not None
-
     def batches(self) -> Iterator[tuple[slice | Tensor, Tensor]]:
         """Which rows of the data, and their scores; all in one where they are small."""
         self.examples = 0

@@ -26,7 +26,7 @@ from shortlist.labels.counts import LARGE_MATRIX
 from shortlist.labels.sparse_labels import SparseLabels
 from shortlist.optional import require
 
-Coding = Literal["label-matrix", "signed", "nan", "chexpert"]
+Coding = Literal["label-matrix", "signed", "nan", "chexpert", "one-hot"]
 Known = Literal["present", "absent", "unknown"]
 Uncertain = Known | Mapping[str, Known]
 _QUANTITY = "; of a quantity, make classes first, such as low and high"
@@ -35,6 +35,7 @@ _CODINGS: Mapping[str, str] = {
     "signed": "1 (present), -1 (absent), 0 (unknown)",
     "nan": "1 (present), 0 (absent), blank (unknown)",
     "chexpert": "1 (present), 0 (absent), -1 (uncertain), blank (unknown)",
+    "one-hot": "1 (the label of the example), 0 (the others), -1 (unknown)",
 }
 
 
@@ -81,6 +82,8 @@ def labels_of(written: Any, given: Given, file: PathLike, findings: Findings) ->
     - Whole numbers (N,): classes; they are indices where names or their number are given, otherwise names.
     """
     found = _labels_of(written, given, file, findings)
+    if found is not None and found.target.ndim == 2 and given.coding == "one-hot":
+        found = _one_each(found, file, findings)
     unknown = 0 if found is None or found.target.ndim != 1 else int((found.target == -1).sum())
     if found is None or not unknown:
         return found
@@ -253,6 +256,17 @@ def _matrix(found: Any, given: Given, file: PathLike, findings: Findings) -> Lab
     if bad:
         return None
     return Labels(torch.from_numpy(_recoded(dense, names, given)), names)
+
+
+def _one_each(found: Labels, file: PathLike, findings: Findings) -> Labels | None:
+    """Class indices of a label matrix; rows that have no 1, and where something is unknown, are unknown."""
+    target = found.target if isinstance(found.target, Tensor) else found.target.to_dense()
+    present = (target == 1).sum(1)
+    unknown = (present == 0) & (target == -1).any(1)
+    bad = ((present != 1) & ~unknown).nonzero()[:, 0].tolist()
+    allowed = "coding='one-hot' takes rows with one; 'label-matrix' any number"
+    findings.rows(file, bad, lambda row: f"{int(present[row])} labels are present: {allowed}")
+    return None if bad else replace(found, target=torch.where(unknown, -1, (target == 1).int().argmax(1)))
 
 
 def _recoded(dense: NDArray[Any], names: tuple[str, ...], given: Given) -> NDArray[np.int8]:

@@ -119,8 +119,8 @@ def read_features(
         num_labels: how many labels there are, where neither names nor a label matrix tell and not all occur.
         num_features: of svmlight, how many features there are, where the last do not occur.
         coding: what the numbers of a label matrix mean: "label-matrix" (1 present, 0 absent, -1 unknown), "signed"
-            (1 present, -1 absent, 0 unknown), "nan" (1 present, 0 absent, NaN unknown) or "chexpert" (1 present,
-            0 absent, -1 uncertain, blank unknown).
+            (1 present, -1 absent, 0 unknown), "nan" (1 present, 0 absent, NaN unknown), "chexpert" (1 present,
+            0 absent, -1 uncertain, blank unknown) or "one-hot" (a single 1 in each row: the target is class indices).
         uncertain: in CheXpert's coding, what -1 becomes: "unknown", "present" or "absent"; or for each label by name.
         separator: of a column of names, what stands between several labels of one example.
         rest: of lists and names with a separator, what the labels are that are not listed: "absent" or "unknown".
@@ -174,6 +174,8 @@ def read_features(
         raise MissingFileError(
             f"there is no file {labels}: labels is a file; a column of the table is named by labels_key={labels}"
         )
+    if unknown_key is not None and coding == "one-hot":
+        raise ShortlistError("coding='one-hot' makes classes of the label matrix: unknown_key does not go with it")
     if name_columns and not as_table:
         raise ShortlistError("name_columns goes with as_table=True, of a run with data.preprocess=auto")
     given = resolved({key: value for key, value in locals().items() if value is not None})

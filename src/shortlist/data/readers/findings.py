@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from shortlist.data.column_use import as_option
 from shortlist.errors import ShortlistError, nearest
 
 if TYPE_CHECKING:
@@ -122,7 +123,9 @@ class Findings:
             more = f", here and in {others} more row{'s' * (others > 1)}" if others else ""
             close = nearest(name, known)
             few = ", ".join(map(repr, known[:5])) + ", ..." * (len(known) > 5)
-            allowed = close or f": correct it, or leave such rows out; the {len(known)} labels are {few}"
+            unknown = f"give unknown_names={as_option(sorted(rows))} to take it as unknown" if len(rows) <= 5 else ""
+            unknown = unknown or "name all such labels in unknown_names to take them as unknown"
+            allowed = close or f": correct it, or {unknown}; the {len(known)} labels are {few}"
             self.add(file, f"label {name!r} is outside the vocabulary{more}{allowed}", places[0], unit)
 
     def rows(self, file: PathLike, rows: Sequence[int], message: Callable[[int], str], most: int = 1000) -> None:
