@@ -91,10 +91,10 @@ def test_of_a_path_it_is_told_what_fit_does_with_it(cli: Cli, command: str) -> N
 def test_of_a_path_that_fit_refuses_the_reason_is_told(cli: Cli) -> None:
     Path("few.csv").write_text("a,label\n1,x\n2,y\n")
     few = cli("data", "check", "few.csv")
-    assert few.out.startswith("few.csv: shortlist fit stops: 2 examples have a known label")
-    assert (few.code, few.err.splitlines()[-1]) == (1, "1 problem")
+    assert "warning: shortlist fit stops: 2 examples have a known label" in few.err
+    assert (few.code, few.err.splitlines()[-1]) == (0, "no problems, 1 warning")
     few = cli("data", "check", "few.csv", "--json")
-    assert (few.code, len(few.json["problems"]), few.json["fit"]["config"]) == (1, 1, None)
+    assert (few.code, len(few.json["warnings"]), few.json["fit"]["config"]) == (0, 1, None)
     assert "shortlist fit stops: 2 examples have a known label" in cli("data", "describe", "few.csv").err
     Path("fruit").mkdir()
     Path("labels.csv").touch()
@@ -105,7 +105,7 @@ def test_of_a_path_that_fit_refuses_the_reason_is_told(cli: Cli) -> None:
     Path("far.csv").write_text("a,label\n" + "1,x\n2,y\n" * 20 + "inf,x\n")
     assert "shortlist fit stops: far: the column 'a' holds infinity, first in row 40: leave such" in cli(
         "data", "check", "far.csv"
-    ).out
+    ).err
     Path("a.npy").touch()
     assert "give the file of the labels, data.train.labels=FILE.npy" in cli("data", "check", "a.npy").err
     named = cli("data", "check", "features", "path=few.csv", "--labels", "label")

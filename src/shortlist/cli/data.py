@@ -33,9 +33,9 @@ def check(
     as_json: Json = False,
 ) -> None:
     """List everything that is wrong with the files: missing, truncated and duplicate images, labels outside the
-    vocabulary, ... Exits with 1 if there is anything. Of a path it also says what fit makes of it; what stops fit is a
-    problem too."""
-    from shortlist.data.readers.findings import DataError, Problem, grouped
+    vocabulary, ... Exits with 1 if there is anything. Of a path it also says what fit makes of it; what stops fit, but
+    may not stop train, is a warning."""
+    from shortlist.data.readers.findings import DataError, grouped
     from shortlist.data.readers.registry import check as check_files
     from shortlist.runs.setup import check_source
 
@@ -48,12 +48,12 @@ def check(
     except DataError as error:  # the table could not even be looked at
         dataset, found = None, error.problems
     planned = None if plan is None else _planned(plan, dataset)
-    if dataset is not None and planned is not None and planned["refused"]:
-        found = [*found, Problem(reader, None, f"shortlist fit stops: {planned['refused']}")]
+    refused = planned["refused"] if dataset is not None and planned is not None else None
+    stops = [f"shortlist fit stops: {refused}"] if refused else []
     if as_json:
         fields = ("file", "row", "unit", "message")
         use = None if dataset is None or dataset.columns is None else dataset.columns.as_json()
-        warned = [] if dataset is None else _prepared(dataset, blanks)[1]
+        warned = stops if dataset is None else [*_prepared(dataset, blanks)[1], *stops]
         listed = [{name: getattr(problem, name) for name in fields} for problem in found]
         notes = [] if dataset is None else list(dataset.notes)
         counts = None if dataset is None else dataset.describe()["label_counts"]
@@ -63,7 +63,9 @@ def check(
         _tell_notes(plan)
         for line in grouped(found):
             print_line(line)
-        concerns = _show_columns(dataset, blanks, labels=True)
+        concerns = _show_columns(dataset, blanks, labels=True) + len(stops)
+        for reason in stops:
+            say(f"warning: {reason}")
         if planned is not None and planned["config"]:
             _tell_plan(planned)
         known = f"{len(found)} problem{'s' * (len(found) != 1)}" if found else "no problems"
