@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy import sparse
@@ -11,9 +12,12 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from shortlist.data import Dataset
+from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.models import build_backbone
 from shortlist.objectives import build
+from shortlist.training.at_once import scales_of
 from shortlist.training.history import History
 from shortlist.training.loop import train
 from shortlist.training.settings import TrainSettings
@@ -57,6 +61,18 @@ def test_the_scale_of_the_columns_does_not_matter() -> None:
     plain, _ = trained(X, Y)
     wide, _ = trained(3 + X * factors, Y)
     assert float((plain.argmax(1) == wide.argmax(1)).float().mean()) > 0.97
+
+
+def test_categories_of_a_table_are_taken_as_they_are() -> None:
+    """Standardised, a rare one would be a column of few large numbers."""
+    frame = pd.DataFrame({"x": np.arange(40.0), "kind": ["a", "b", "b", "b"] * 10})
+    table = Dataset(TableRows(frame), torch.arange(2).repeat(20), ("p", "q"))
+    data = table.preprocessed(Preprocessor.fit(frame))
+    scales = scales_of(data.inputs, data)
+    assert (scales.centre, scales.own, scales.one) == (None, None, None)
+    plain = scales_of(data.inputs, Dataset(data.inputs, data.target, data.vocabulary))
+    assert plain.own is not None
+    torch.testing.assert_close(plain.own, 1 / data.inputs.std(0, correction=0))
 
 
 def test_unknown_labels_do_not_train() -> None:

@@ -51,7 +51,7 @@ class Dataset:
         pictures: the images that features are of, where they are known; only for looking at.
         texts: the texts that features are of, or the inputs themselves where these are texts.
         common_scale: of a table whose columns were standardised, what they are to be multiplied by to share one scale
-            (`Preprocessor.common_scale`).
+            (`Preprocessor.common_scale`), or 1 each; None of other data.
         skipped: examples that were left out because their images cannot be decoded: id or path -> reason.
 
     >>> data = Dataset(torch.eye(3), torch.tensor([0, 1, 1]), ("cat", "dog"))
@@ -243,7 +243,9 @@ class Dataset:
             columns = columns.without(preprocessor.columns_left_out)
         inputs = preprocessor.transform(self.inputs.frame)
         inputs = inputs if preprocessor.texts else torch.from_numpy(inputs)
-        return replace(self, inputs=inputs, columns=columns, common_scale=preprocessor.common_scale())
+        common = preprocessor.common_scale()
+        common = np.ones(preprocessor.width, dtype=np.float32) if common is None else common
+        return replace(self, inputs=inputs, columns=columns, common_scale=common)
 
     def label_counts(self) -> Tensor:
         """In how many examples each label is present.

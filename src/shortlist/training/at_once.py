@@ -98,6 +98,8 @@ def inputs_of(dataset: Dataset) -> Tensor:
 
 
 def scales_of(rows: Tensor, dataset: Dataset) -> Scales:
-    """Columns of a table that are standardised already have their own scales; others are given them."""
+    """Columns of a table have their own scales already, rare categories small ones; others are standardised."""
     common = dataset.common_scale
-    return Scales.standard(rows) if common is None else Scales(one=torch.from_numpy(common))
+    if common is None:
+        return Scales.standard(rows)
+    return Scales(one=None if (common == 1).all() else torch.from_numpy(common))
