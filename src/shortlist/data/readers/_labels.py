@@ -104,9 +104,11 @@ def _labels_of(written: Any, given: Given, file: PathLike, findings: Findings) -
         cells = written.tolist()
         if written.dtype.kind == "U":
             cells = [cell or None for cell in cells]
-        cells = [str(cell).lower() if isinstance(cell, bool) else cell for cell in cells]
-        other = next((cell for cell in cells if not isinstance(cell, str | list | None)), None)
-        if other is not None:
+        kinds = set(map(type, cells))  # far quicker than asking each of a million cells
+        if bool in kinds:
+            cells = [str(cell).lower() if isinstance(cell, bool) else cell for cell in cells]
+        if not all(issubclass(kind, bool | str | list | None) for kind in kinds):
+            other = next(cell for cell in cells if not isinstance(cell, str | list | None))
             findings.add(file, f"labels must be whole numbers, names or lists, got {other!r}")
             return None
         if given.separator is not None:
