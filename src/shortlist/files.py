@@ -34,11 +34,12 @@ _CHECKSUM = "shortlist.sha256"
 
 
 @contextmanager
-def written_whole(path: PathLike) -> Iterator[IO[bytes]]:
+def written_whole(path: PathLike, is_cache: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to that takes its place at ``path`` at the end, or leaves no trace if anything fails.
 
-    It is on the disk before it replaces an older file, so that a power cut leaves one of the two. A full disk or a
-    missing permission is an OSError that names ``path``.
+    It is on the disk before it replaces an older file, so that a power cut leaves one of the two; not where it
+    ``is_cache``, whose readers find out what is damaged. A full disk or a missing permission is an OSError that names
+    ``path``.
     """
     target = Path(os.path.realpath(path))  # a link keeps pointing where it points
     if not target.parent.is_dir():
@@ -50,9 +51,11 @@ def written_whole(path: PathLike) -> Iterator[IO[bytes]]:
                 _hold(file.fileno())
                 yield file
                 file.flush()
-                os.fsync(file.fileno())
+                if not is_cache:
+                    os.fsync(file.fileno())
             os.replace(draft, target)
-            _sync_folder(target.parent)
+            if not is_cache:
+                _sync_folder(target.parent)
     except BaseException:
         _remove(draft)
         raise

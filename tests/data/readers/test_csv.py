@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from shortlist.data import Dataset, read_beside, read_features
-from shortlist.data.readers import _table_cache
+from shortlist.data.readers import _csv, _table_cache
 from shortlist.errors import ShortlistError
 from shortlist.files import reading_shown_by
 from tests.data.readers.made_files import assert_found, text
@@ -70,8 +71,26 @@ def test_semicolons_and_decimal_commas_are_read_as_the_message_says(read: Read, 
         read(content)
     data = read(content, delimiter=";", decimal=",")
     assert shown(data) == ([[1.5, 2], [2.25, 3]], ["owl", "cat"])
-    with pytest.raises(ValueError, match="delimiter must be one character"):
-        read(content, delimiter=";;")
+    for delimiter in (";;", "€", '"'):
+        with pytest.raises(ValueError, match="delimiter must be one ASCII character"):
+            read(content, delimiter=delimiter)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1 << 20])
+def test_long_cells_and_stray_quotes_are_found_wherever_a_piece_ends(monkeypatch: Any, size: int) -> None:
+    monkeypatch.setattr(_csv, "_PIECE", size)
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        content = "".join(random.choice(list('",\n\ra'), int(random.integers(1, 12))))
+        content = "\ufeff" * int(random.integers(2)) + content
+        is_open, has_long_cells, is_right = False, False, content.count('"') % 2 == 0
+        cells = f",{content.removeprefix(chr(0xFEFF))},"
+        for place in range(1, len(cells) - 1):
+            if cells[place] == '"':
+                is_right &= cells[place + 1 if is_open else place - 1] in '",\n\r'
+                is_open = not is_open
+            has_long_cells |= is_open and cells[place] in "\n\r"
+        assert _csv._has_long_cells(content.encode(), ",") == (has_long_cells if is_right else None), content
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])

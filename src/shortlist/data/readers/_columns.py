@@ -145,10 +145,7 @@ class TextColumns:
                 findings.add(path, f"{names.count(name)} columns are called {name!r}: {_rename(names)}")
 
     def _cells(self, name: str) -> Any:
-        """Texts without blanks around them, null where nothing is left."""
-        compute = require("pyarrow.compute")
-        cells = compute.utf8_trim_whitespace(self._columns[name])
-        return compute.if_else(compute.equal(cells, ""), None, cells)
+        return _trimmed(self._columns[name])
 
     def _numbers(self, name: str) -> NDArray[np.float64] | None:
         """NaN where blank; None where a cell is no number."""
@@ -162,6 +159,8 @@ class TextColumns:
         if self._decimal == ".":
             with suppress(pyarrow.ArrowInvalid):
                 return np.asarray(cells.cast(pyarrow.float64()).to_numpy())
+        if _begin_with_names(cells):
+            return None
         cells = self._without_thousands(self._cells(name))
         if self._decimal == ",":
             commas = compute.match_substring_regex(cells, _DECIMAL_COMMA)
@@ -176,8 +175,10 @@ class TextColumns:
         1,500, may stand before a fraction: it needs another cell that tells."""
         compute, mark = require("pyarrow.compute"), "." if self._decimal == "," else ","
         has = compute.match_substring(cells, mark)
+        if not compute.any(has).as_py():
+            return cells
         thousands = compute.match_substring_regex(cells, f"^({THOUSANDS[self._decimal].pattern})$")
-        if not compute.any(has).as_py() or not compute.all(compute.or_(compute.invert(has), thousands)).as_py():
+        if not compute.all(compute.or_(compute.invert(has), thousands)).as_py():
             return cells
         if mark == "," and not _any(cells, r",.*[,.]"):
             return cells
@@ -215,7 +216,7 @@ class TextColumns:
 
     def values(self, name: str) -> Any:
         found = self._numbers(name)
-        return self.texts(name) if found is None or self._are_codes(name, found) else found
+        return self._cells(name).to_pandas() if found is None or self._are_codes(name, found) else found
 
     def _are_codes(self, name: str, found: NDArray[np.float64]) -> bool:
         """As `shortlist.data.cells.are_codes` says of the cells, whose numbers these are."""
@@ -233,6 +234,25 @@ class TextColumns:
 
     def has_decimal_commas(self, name: str) -> bool:
         return self._numbers(name) is None and _mostly(self._cells(name), _DECIMAL_COMMA)
+
+
+def _trimmed(cells: Any) -> Any:
+    """Texts without blanks around them, null where nothing is left."""
+    compute = require("pyarrow.compute")
+    cells = compute.utf8_trim_whitespace(cells)
+    return compute.if_else(compute.equal(cells, ""), None, cells)
+
+
+def _begin_with_names(cells: Any) -> bool:
+    """Whether one of the first cells is no number, however points and commas are meant: then the others, of which
+    there may be millions, need not be looked at."""
+    pyarrow, compute = require("pyarrow"), require("pyarrow.compute")
+    first = _trimmed(cells.slice(0, 1000))
+    try:
+        first.filter(compute.invert(compute.match_substring_regex(first, "[.,]"))).cast(pyarrow.float64())
+    except pyarrow.ArrowInvalid:
+        return True
+    return False
 
 
 def _rename(names: Sequence[str]) -> str:

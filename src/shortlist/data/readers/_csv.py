@@ -7,10 +7,12 @@ import csv
 import gzip
 import io
 import mmap
+import os
 import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -29,8 +31,9 @@ from shortlist.optional import require
 
 _NO_HEADER = "is it missing? Then give column_names"
 _BLOCK = 1 << 22  # bytes that are parsed at once: a row must fit in
+_PIECE = 1 << 20  # bytes that are looked at at once
 _QUOTE, _LINE_ENDS = ord('"'), (ord("\n"), ord("\r"))
-_MARK_LINE = re.compile('"?sep=(.)"?', re.IGNORECASE)
+_MARK_LINE = re.compile('"?sep=([ -~\t])"?', re.IGNORECASE)
 
 
 def is_packed(path: PathLike) -> bool:
@@ -256,8 +259,8 @@ def _parsed(
     pyarrow, reader = require("pyarrow"), require("pyarrow.csv")
     with content_of(path) as read:
         content = read if encoding == "utf-8-sig" else bytes(read).decode(encoding).encode()
-        quotes = _quotes(content, mark)
-        if quotes is None:
+        has_long_cells = _has_long_cells(content, mark)
+        if has_long_cells is None:
             noted = len(findings.problems)
             _note_all(path, mark, encoding, columns, findings)
             if len(findings.problems) > noted:
@@ -273,8 +276,10 @@ def _parsed(
         table = reader.read_csv(
             _Counted(content, str(path), 0.5 if is_packed(path) else 0.0),
             read_options=reader.ReadOptions(column_names=names, block_size=_BLOCK, **above),
-            # only where there are quotes may a cell have several lines, which keeps two cores from sharing the work
-            parse_options=reader.ParseOptions(delimiter=mark, newlines_in_values=quotes != 0, invalid_row_handler=skip),
+            # a cell of several lines keeps two cores from sharing the work
+            parse_options=reader.ParseOptions(
+                delimiter=mark, newlines_in_values=has_long_cells is not False, invalid_row_handler=skip
+            ),
             convert_options=reader.ConvertOptions(
                 column_types=dict.fromkeys(names, pyarrow.string()), null_values=[""], strings_can_be_null=True
             ),
@@ -300,18 +305,37 @@ def content_of(path: Path) -> Any:
     return nullcontext(unpacked)
 
 
-def _quotes(content: Any, mark: str) -> int | None:
-    """How many quotes there are; None where one stands neither at an end of a cell nor beside another one."""
+def _has_long_cells(content: Any, mark: str) -> bool | None:
+    """Whether a cell, in quotes, has several lines; None where a quote stands neither at an end of a cell nor beside
+    another one."""
     if content.find(b'"') < 0:
-        return 0
+        return False
     codes = np.frombuffer(content, dtype=np.uint8)
-    places = np.flatnonzero(codes == _QUOTE)
-    opening, closing = places[0::2], places[1::2]
-    borders = (_QUOTE, ord(mark), *_LINE_ENDS)
-    opens = (opening == 0) | np.isin(codes[opening - 1], borders)
-    closes = (closing == len(codes) - 1) | np.isin(codes[np.minimum(closing + 1, len(codes) - 1)], borders)
-    bom = (opening == 3) & (codes[0] == 0xEF) if len(codes) else opens
-    return len(places) if len(places) % 2 == 0 and bool((opens | bom).all()) and bool(closes.all()) else None
+    is_border = np.zeros(256, dtype=bool)
+    is_border[[_QUOTE, ord(mark), *_LINE_ENDS]] = True
+    start = len(codecs.BOM_UTF8) if content[:3] == codecs.BOM_UTF8 else 0
+
+    def looked_at(place: int) -> tuple[int, list[bool], list[bool]]:
+        """How many quotes a piece has; whether they are in their places and line ends between them, if the first one
+        opens a cell, and if it closes one."""
+        piece = codes[place : place + _PIECE]
+        quotes = np.flatnonzero(piece == _QUOTE)
+        line_ends = np.flatnonzero((piece == _LINE_ENDS[0]) | (piece == _LINE_ENDS[1]))
+        inside = np.searchsorted(quotes, line_ends) % 2 == 1
+        quotes += place
+        opens = is_border[codes[quotes - 1]] | (quotes == start)
+        closes = is_border[codes[np.minimum(quotes + 1, len(codes) - 1)]]  # itself, at the end
+        right = [bool(opens[first::2].all() and closes[1 - first :: 2].all()) for first in (0, 1)]
+        return len(quotes), right, [bool(inside.any()), not inside.all()]
+
+    count, has_any = 0, False
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy looks without the interpreter's lock
+        for quotes, right, has_some in pool.map(looked_at, range(0, len(codes), _PIECE)):
+            if not right[count % 2]:
+                return None
+            has_any = has_any or has_some[count % 2]
+            count += quotes
+    return has_any if count % 2 == 0 else None
 
 
 class _Counted(io.RawIOBase):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -400,8 +401,8 @@ def indices_of_names(
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Class indices of labels written as names; without a vocabulary it is the names that occur, sorted."""
     known = tuple(sorted({*names} - {None})) if vocabulary is None else tuple(vocabulary)
-    number: dict[Any, int] = {name: label for label, name in enumerate(known)} | {None: -1}
-    found = np.array([number.get(name, -2) for name in names], dtype=np.int64)
+    number: dict[Any, int] = defaultdict(lambda: -2, {name: label for label, name in enumerate(known)} | {None: -1})
+    found = np.fromiter(map(number.__getitem__, names), dtype=np.int64, count=len(names))
     outside: dict[str, list[int]] = {}
     for row in np.flatnonzero(found == -2).tolist():
         outside.setdefault(names[row], []).append(row)
@@ -431,7 +432,7 @@ def _as_lists(
     blank: list[Any] = [""] if "" in unknown else []
     if list in set(map(type, cells)):
         return [blank if cell is None else cell for cell in cells]
-    there = {cell for cell in cells if cell is not None and cell not in unknown}
+    there = set(cells) - {None, *unknown}
     written = [cell for cell in there if cell.startswith("[") and cell.endswith("]")]
     if 2 * len(written) <= len(there) or not any(map(_parsed_list, written)):
         return None

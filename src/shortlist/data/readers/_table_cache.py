@@ -75,7 +75,7 @@ def _keep(table: Any, path: Path, pyarrow: Any) -> None:
         if left > _MOST:
             left -= other.stat().st_size
             other.unlink()
-    with written_whole(path) as file:
+    with written_whole(path, is_cache=True) as file:
         summed = _Summed(file)
         with pyarrow.ipc.new_file(pyarrow.PythonFile(summed, "w"), table.schema) as writer:
             writer.write_table(table)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
+from operator import lt
 from pathlib import Path
 from typing import Any, Literal
 
@@ -357,6 +359,8 @@ def _marked_unknown(target: Tensor | SparseLabels, unknown: Any) -> Tensor | Spa
 
 def _check_ids(ids: Any, file: ArrayFile, findings: Findings) -> None:
     names = [] if ids is None else ids.tolist()
+    if set(map(type, names)) == {str} and all(map(lt, names, islice(names, 1, None))):
+        return  # in order, which is found sooner
     if len(set(names)) == len(names):
         return
     first: dict[Any, int] = {}

@@ -61,8 +61,8 @@ def open_table(
     if decimal not in (None, ".", ","):
         raise ShortlistError(f"decimal must be '.' or ',', got {decimal!r}")
     delimiter = "\t" if delimiter == "\\t" else delimiter  # as it is written in a shell
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ShortlistError(f"delimiter must be one character, such as ',' or ';', got {delimiter!r}")
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii()):
+        raise ShortlistError(f"delimiter must be one ASCII character, such as ',' or ';', got {delimiter!r}")
     if encoding is not None:
         try:
             codecs.lookup(encoding)
