@@ -5,6 +5,7 @@
 //   x = e^(delta - gap/2), w = e^(-delta - gap/2):   sum r x/(1 + r x) = sum v w/(1 + v w)
 #pragma once
 
+#include "log.h"
 #include "select.h"
 
 namespace SHORTLIST_ISA {
@@ -23,17 +24,19 @@ template <int Powers = 1, class T> Moments exponentials(T* x, int64_t n_padded, 
   for (int64_t block = 0; block < n_padded; block += kBlock) {
     const int64_t end = block + kBlock < n_padded ? block + kBlock : n_padded;
     Vec<T> one{}, two{}, three{}, four{};
-    for (int64_t j = block; j < end; j += 2 * W) {
-      const Vec<T> a = exp<T, false>((load(x + j) - pivot) * scale);
-      const Vec<T> b = exp<T, false>((load(x + j + W) - pivot) * scale);
-      store(x + j, a);
-      store(x + j + W, b);
-      one += a + b;
-      if constexpr (Powers == 4) {
-        const Vec<T> aa = a * a, bb = b * b;
-        two += aa + bb;
-        three += aa * a + bb * b;
-        four += aa * aa + bb * bb;
+    for (int64_t j = block; j < end; j += 4 * W) {
+      Vec<T> a[4];
+      for (int q = 0; q < 4; ++q) a[q] = (load(x + j + q * W) - pivot) * scale;
+      exp_each<T, 4, false>(a);
+      for (int q = 0; q < 4; ++q) {
+        store(x + j + q * W, a[q]);
+        one += a[q];
+        if constexpr (Powers == 4) {
+          const Vec<T> square = a[q] * a[q];
+          two += square;
+          three += square * a[q];
+          four += square * square;
+        }
       }
     }
     sum[0] += total<T>(one);
@@ -46,7 +49,7 @@ template <int Powers = 1, class T> Moments exponentials(T* x, int64_t n_padded, 
   return Powers == 4 ? Moments{sum[0], sum[1], sum[2], sum[3]} : Moments{sum[0]};
 }
 
-inline int64_t padded_odds(int64_t k) { return (k + 31) / 32 * 32; }  // four vectors of double, of any instruction set
+constexpr int64_t padded_odds(int64_t k) { return (k + 31) / 32 * 32; }  // four vectors of double, of any instruction set
 inline int64_t pairs_of_vectors(int64_t k) {  // what of them has to be looked at
   constexpr int64_t two = 2 * kWidth<double>;
   return (k + two - 1) / two * two;
@@ -157,6 +160,64 @@ Balance balance(const T* r, int64_t n_padded, Moments moments, const double* v, 
     if (last) break;
   }
   return {delta, x, both / x};
+}
+
+// Rows side by side, one in each element: what `balance` does where the moments say all, without its waiting for one
+// number after the other. v: the odds of the top, a vector for each of the k. A row's numbers do not depend on its
+// neighbours; `found` is not set where `balance` has to be asked.
+struct Balances {
+  Vec<double> delta, x, w;
+  Int<double> found;
+};
+
+inline Balances balances(const Vec<double>* moment, const Vec<double>* v, int64_t k, Vec<double> gap, double tolerance) {
+  using D = Vec<double>;
+  const D first = moment[0], second = moment[1], third = moment[2], fourth = moment[3];
+  struct Sums {
+    D first{}, second{}, third{};
+  };
+  const auto leaving = [&](D t) {
+    Sums out;
+    for (int64_t i = 0; i < k; ++i) {
+      const D e = v[i] * t, q = e / (e + 1.0), qq = q * q;
+      out.first += q;
+      out.second += qq;
+      out.third += qq * q;
+    }
+    return out;
+  };
+  D sum_v{};
+  for (int64_t i = 0; i < k; ++i) sum_v += v[i];
+  // the roots of `rough_balance`
+  const D both = exp<double>(-gap), spread = second / first, odds = sum_v * both;
+  const D half = 0.5 * odds * (1 / double(k) - spread / first);
+  D root = half * half + odds / first;
+  for (int l = 0; l < kWidth<double>; ++l) root[l] = std::sqrt(root[l]);
+  const D start = half > 0.0 ? odds / first / (root + half) : root - half, damped = start * spread + 1.0;
+  const Sums out = leaving(both / start);
+  const D ratio = start * first / (damped * out.first);
+  const D rough = 2 * (ratio - 1.0) / (ratio + 1.0) / (1.0 / damped + 1.0 - out.second / out.first);
+  Balances b{{}, start * (12.0 - 6 * rough + rough * rough) / (12.0 + 6 * rough + rough * rough), {}, {}};
+  b.delta = log<double>(b.x) + gap / 2;
+  const double left = tolerance * tolerance * tolerance / 6;
+  for (int step = 0; step < 3; ++step) {
+    const D x = b.x, xx = x * x, known = fourth / third / (x + 1.0);
+    const Sums top = leaving(both / x);
+    const D in = x * (first - x * (second - x * (third - x * fourth * (1.0 - x * known))));
+    const D in2 = xx * (second - x * (2 * third - x * 3 * fourth)) / in, in3 = xx * x * (third - x * 3 * fourth) / in;
+    const D top2 = top.second / top.first, top3 = top.third / top.first, rise = 1.0 - in2, fall = 1.0 - top2, slope = rise + fall;
+    const D bend = (1.0 - (3 * in2 - 2 * in3) - rise * rise) - (1.0 - (3 * top2 - 2 * top3) - fall * fall);
+    const D newton = -log<double>(in / top.first) / slope, move = newton / (newton * bend / (2 * slope) + 1.0);
+    const Int<double> said = xx * xx * fourth * (1.0 - known) / first <= left, goes = said & ~b.found;
+    const Int<double> near = (move <= tolerance) & (move >= -tolerance);
+    b.delta = goes ? b.delta + move : b.delta;
+    b.x = goes ? x * exp<double>(move) : x;
+    b.found |= said & near;
+    if (!bits<double>(said & ~b.found)) break;
+  }
+  b.w = both / b.x;
+  b.found &= (gap <= 100.0) & (b.x > 0.0);
+  return b;
 }
 
 }  // namespace SHORTLIST_ISA

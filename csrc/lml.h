@@ -57,6 +57,15 @@ template <class T> Frame<T> solve_frame(const T* s, int64_t n, int64_t k) {
   return f;
 }
 
+// The rest's p = r x/(1 + r x).
+template <class T> void enter(const T* r, int64_t n, T x, T* p) {
+  constexpr int W = kWidth<T>;
+  const auto share = [x](Vec<T> r) { return divided<T>(r * x, r * x + T(1)); };
+  int64_t j = 0;
+  for (; j + W <= n; j += W) store(p + j, share(load(r + j)));
+  if (j < n) store_part(p + j, share(load(r + j)), n - j);
+}
+
 template <class T> void lml_row(const T* s, int64_t n, int64_t k, T* p, double* frame) {
   const Frame<T> f = solve_frame(s, n, k);
   frame[0] = f.high;
@@ -67,14 +76,76 @@ template <class T> void lml_row(const T* s, int64_t n, int64_t k, T* p, double* 
     for (int64_t j = 0; j < n; ++j) p[j] = s[j] > kMinusInf<T> ? T(1) : T(0);
     return;
   }
-  constexpr int W = kWidth<T>;
-  const T x = T(f.x);
-  const auto entering = [x](Vec<T> r) { return divided<T>(r * x, r * x + T(1)); };
-  int64_t j = 0;
-  for (; j + W <= n; j += W) store(p + j, entering(load(f.r + j)));
-  if (j < n) store_part(p + j, entering(load(f.r + j)), n - j);
+  enter(f.r, n, T(f.x), p);
   for (int64_t i = 0; i < k; ++i)  // a label tied with the largest of the rest gets what that one got, to the last bit
     p[f.top.index[i]] = double(f.top.value[i]) == f.low ? p[f.next] : T(1 / (1 + f.v[i] * f.w));
+}
+
+// Rows are balanced side by side where their moments are likely to say all, many labels to one of the top, and as many as
+// are balanced at once stay in the cache.
+constexpr int64_t kFewTop = 16;
+inline bool side_by_side(int64_t n, int64_t k) { return n <= 2048 && k <= kFewTop && n >= 100 * k; }
+
+// Up to as many rows as a vector of double holds.
+template <class T> void lml_rows(const T* s, int64_t rows, int64_t n, int64_t k, T* p, double* frame) {
+  constexpr int W = kWidth<double>;
+  static thread_local Scratch memory;
+  T* r = memory.get<T>(W * padded(n));
+  struct {
+    T value[kFewTop + 1];
+    int32_t index[kFewTop + 1];
+  } tops[W];
+  alignas(64) double moment[4][W], gap[W], v[kFewTop][W];
+  unsigned usual = 0;
+  for (int64_t l = 0; l < W; ++l) {
+    Peaks<T> peaks;
+    T* const row = r + l * padded(n);
+    const bool nan = l >= rows || finite_copy(s + l * n, n, row, peaks);
+    const Top<T> top = nan ? Top<T>{nullptr, nullptr, 0, true} : select_top(row, n, k + 1, peaks);
+    const bool solved = top.count > k;
+    usual |= unsigned(solved) << l;
+    const double high = solved ? double(top.value[k - 1]) : 0;
+    gap[l] = solved ? high - double(top.value[k]) : 0;
+    for (int64_t i = 0; i < k; ++i) v[i][l] = solved ? high - double(top.value[i]) : 0;
+    Moments sums{1, 1, 1, 1};
+    if (solved) {
+      std::memcpy(tops[l].value, top.value, size_t(k + 1) * sizeof(T));
+      std::memcpy(tops[l].index, top.index, size_t(k + 1) * sizeof(int32_t));
+      for (int64_t i = 0; i < k; ++i) row[top.index[i]] = kMinusInf<T>;
+      sums = exponentials<4>(row, padded(n), top.value[k], T(1));
+    }
+    moment[0][l] = sums.first;
+    moment[1][l] = sums.second;
+    moment[2][l] = sums.third;
+    moment[3][l] = sums.fourth;
+  }
+  Vec<double> odds[kFewTop], moments[4];
+  for (int64_t i = 0; i < k; ++i) odds[i] = exp<double>(load(v[i]));
+  for (int i = 0; i < 4; ++i) moments[i] = load(moment[i]);
+  const Balances b = balances(moments, odds, k, load(gap), kStep<T>);
+  const unsigned found = bits<double>(b.found);
+  for (int64_t l = 0; l < rows; ++l) {
+    T* const out = p + l * n;
+    if (!(usual >> l & 1)) {
+      lml_row(s + l * n, n, k, out, frame + 3 * l);
+      continue;
+    }
+    const T* const row = r + l * padded(n);
+    Balance own{b.delta[l], b.x[l], b.w[l]};
+    if (!(found >> l & 1)) {
+      double leave[padded_odds(kFewTop)] = {}, sum = 0;
+      for (int64_t i = 0; i < k; ++i) sum += leave[i] = odds[i][l];
+      const Moments sums{moment[0][l], moment[1][l], moment[2][l], moment[3][l]};
+      own = balance(row, padded(n), sums, leave, k, sum, gap[l], kStep<T>);
+    }
+    const auto& top = tops[l];
+    frame[3 * l] = double(top.value[k - 1]);
+    frame[3 * l + 1] = double(top.value[k]);
+    frame[3 * l + 2] = own.delta;
+    enter(row, n, T(own.x), out);
+    for (int64_t i = 0; i < k; ++i)  // a label tied with the largest of the rest gets what that one got, to the last bit
+      out[top.index[i]] = top.value[i] == top.value[k] ? out[top.index[k]] : T(1 / (1 + odds[i][l] * own.w));
+  }
 }
 
 // grad = h (g - (h.g)/sum h), h = p (1 - p). Where p > 1/2, 1 - p has lost digits: those few are taken from the scores.
@@ -173,6 +244,14 @@ template <class T> double lml_loss_row(const T* s, int64_t n, int64_t k, const P
 
 template <class T> void lml(const Rows& rows, const shortlist::LmlCall& call) {
   const int64_t n = rows.n;
+  if (!call.k_rows && side_by_side(n, call.k)) {
+    constexpr int64_t W = kWidth<double>;
+    for_rows((rows.rows + W - 1) / W, W * n, 1.2, rows.threads, [&](int64_t group) {
+      const int64_t row = group * W, here = rows.rows - row < W ? rows.rows - row : W;
+      lml_rows(row_of<const T>(call.scores, row, n), here, n, call.k, row_of<T>(call.p, row, n), call.frame + 3 * row);
+    });
+    return;
+  }
   for_rows(rows.rows, n, 1.5, rows.threads, [&](int64_t row) {
     const int64_t k = call.k_rows ? call.k_rows[row] : call.k;
     lml_row(row_of<const T>(call.scores, row, n), n, k, row_of<T>(call.p, row, n), call.frame + 3 * row);

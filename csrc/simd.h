@@ -135,53 +135,51 @@ template <class T> struct ExpConstants;
 template <> struct ExpConstants<float> {
   static constexpr float round = 12582912.0f, log2e = 1.44269504088896341f, ln2_high = 0.693359375f,
                          ln2_low = -2.12194440e-4f, lowest = -87.3f;
+  static constexpr float polynomial[] = {1.3819567393e-3f, 8.3686765283e-3f, 4.1668277234e-2f, 1.6666521132e-1f,
+                                         4.9999994040e-1f, 1.0f, 1.0f};  // the highest power first
   static constexpr int mantissa = 23;
 };
 template <> struct ExpConstants<double> {
   static constexpr double round = 6755399441055744.0, log2e = 1.4426950408889634074, ln2_high = 6.93145751953125e-1,
                           ln2_low = 1.42860682030941723212e-6, lowest = -708.0;
+  static constexpr double polynomial[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
+                                          1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0,
+                                          1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0};
   static constexpr int mantissa = 52;
 };
 
-inline Vec<float> exp_polynomial(Vec<float> r) {
-  Vec<float> p = r * 1.3819567393e-3f + 8.3686765283e-3f;
-  p = p * r + 4.1668277234e-2f;
-  p = p * r + 1.6666521132e-1f;
-  p = p * r + 4.9999994040e-1f;
-  return (p * r + 1.0f) * r + 1.0f;
-}
-inline Vec<double> exp_polynomial(Vec<double> r) {
-  Vec<double> p = r * (1.0 / 6227020800.0) + (1.0 / 479001600.0);
-  p = p * r + 1.0 / 39916800.0;
-  p = p * r + 1.0 / 3628800.0;
-  p = p * r + 1.0 / 362880.0;
-  p = p * r + 1.0 / 40320.0;
-  p = p * r + 1.0 / 5040.0;
-  p = p * r + 1.0 / 720.0;
-  p = p * r + 1.0 / 120.0;
-  p = p * r + 1.0 / 24.0;
-  p = p * r + 1.0 / 6.0;
-  p = p * r + 0.5;
-  return (p * r + 1.0) * r + 1.0;
-}
-
-// e^x for x <= 0 (or small); 0 below the smallest normal number; a NaN, where there may be one, stays one, whatever its bits.
-template <class T, bool MayBeNaN = true> inline Vec<T> exp(Vec<T> x) {
+// x <- e^x for x <= 0 (or small); 0 below the smallest normal number; a NaN, where there may be one, stays one, whatever
+// its bits. Several vectors side by side: a step of one has not to wait for its own step before.
+template <class T, int Count, bool MayBeNaN = true> inline void exp_each(Vec<T>* x) {
   using C = ExpConstants<T>;
-  const Vec<T> shifted = x * C::log2e + C::round;
-  const Vec<T> whole = shifted - C::round;
-  const Vec<T> r = (x - whole * C::ln2_high) - whole * C::ln2_low;
-  const Vec<T> p = exp_polynomial(r);
-  Int<T> scaled, exponent;
-  std::memcpy(&scaled, &p, sizeof p);
-  std::memcpy(&exponent, &shifted, sizeof shifted);
-  scaled += exponent << C::mantissa;  // the integer's own high bits fall off the top
-  Vec<T> out;
-  std::memcpy(&out, &scaled, sizeof out);  // of no meaning where x is too low
-  const Vec<T> zero{};
-  if constexpr (!MayBeNaN) return x >= C::lowest ? out : zero;
-  const Vec<T> below = x < C::lowest ? zero : x;
-  return x >= C::lowest ? out : below;
+  Vec<T> shifted[Count], r[Count], p[Count];
+  for (int i = 0; i < Count; ++i) shifted[i] = x[i] * C::log2e + C::round;
+  for (int i = 0; i < Count; ++i) {
+    const Vec<T> whole = shifted[i] - C::round;
+    r[i] = (x[i] - whole * C::ln2_high) - whole * C::ln2_low;
+  }
+  for (int i = 0; i < Count; ++i) p[i] = r[i] * C::polynomial[0] + C::polynomial[1];
+  for (int c = 2; c < int(sizeof C::polynomial / sizeof(T)); ++c)
+    for (int i = 0; i < Count; ++i) p[i] = p[i] * r[i] + C::polynomial[c];
+  for (int i = 0; i < Count; ++i) {
+    Int<T> scaled, exponent;
+    std::memcpy(&scaled, &p[i], sizeof scaled);
+    std::memcpy(&exponent, &shifted[i], sizeof exponent);
+    scaled += exponent << C::mantissa;  // the integer's own high bits fall off the top
+    Vec<T> out;
+    std::memcpy(&out, &scaled, sizeof out);  // of no meaning where x is too low
+    const Vec<T> zero{};
+    if constexpr (!MayBeNaN) {
+      x[i] = x[i] >= C::lowest ? out : zero;
+    } else {
+      const Vec<T> below = x[i] < C::lowest ? zero : x[i];
+      x[i] = x[i] >= C::lowest ? out : below;
+    }
+  }
+}
+template <class T, bool MayBeNaN = true> inline Vec<T> exp(Vec<T> x) {
+  exp_each<T, 1, MayBeNaN>(&x);
+  return x;
 }
 
 // a / b within 0.6 units in the last place, b > 0 of ordinary size. AVX-512 divides float no faster than AVX2: it takes a

@@ -69,6 +69,39 @@ def test_long_rows_equal_the_projection(n: int, k: int, dtype: torch.dtype, kern
     check(random_scores(1, n, scale=3.0).to(dtype), k)
 
 
+SIDE_BY_SIDE = torch.stack(
+    [
+        *random_scores(3, 300),
+        *random_scores(2, 300, scale=0.01),
+        *random_scores(2, 300, scale=30.0),
+        *random_scores(2, 300, scale=1e5),
+        *(random_scores(2, 300) * 2).round(),
+        *random_scores(1, 300) - 1e4,
+        torch.full((300,), 0.5),
+        torch.tensor([90.0, 45.0] + [0.0] * 298),
+        torch.tensor([0.0] * 297 + [200.0] * 3),
+        torch.tensor([-30.0] + [0.0] * 299),
+        torch.tensor([float("inf"), 3.0] + [0.0] * 100 + [float("-inf")] * 198),
+        torch.tensor([1.0, 2.0, 3.0] + [float("-inf")] * 297),
+    ]
+)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_rows_of_all_kinds_side_by_side_equal_the_projection(k: int, dtype: torch.dtype, kernel: str) -> None:
+    check(SIDE_BY_SIDE.to(dtype), k)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_row_is_the_same_to_the_last_bit_beside_any_others(dtype: torch.dtype, kernel: str) -> None:
+    rows = torch.cat([SIDE_BY_SIDE, torch.full((1, 300), float("nan"))]).to(dtype)
+    alone = torch.cat([F.lml(row[None], 3) for row in rows])
+    for seed in range(5):
+        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
+        torch.testing.assert_close(F.lml(rows[order], 3), alone[order], rtol=0, atol=0, equal_nan=True)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
     ("row", "k"),
