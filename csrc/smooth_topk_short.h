@@ -71,12 +71,18 @@ template <int K, class T> void smooth_topk_vector(LossCall& call, int64_t first,
   // odds of the rest, and R = prod (1 + r t); of so few labels no coefficient needs a tilt
   const Vec<T> scale = splat(T(1 / (double(K) * tau)));
   Vec<T> R[K + 1] = {splat<T>(1)};
-  for (int64_t j = 0; j < n; ++j) {
-    const Vec<T> r = exp<T, false>((load(x + j * W) - pivot) * scale);
-    store(x + j * W, r);
+  const auto enter = [&]<int Count>(T* at) {
+    Vec<T> r[Count];
+    for (int q = 0; q < Count; ++q) r[q] = (load(at + q * W) - pivot) * scale;
+    exp_each<T, Count, false>(r);
+    for (int q = 0; q < Count; ++q) {
+      store(at + q * W, r[q]);
 #pragma GCC unroll 8
-    for (int i = K; i > 0; --i) R[i] += r * R[i - 1];
-  }
+      for (int i = K; i > 0; --i) R[i] += r[q] * R[i - 1];
+    }
+  };
+  for (int64_t j = 0; j < n / 4 * 4; j += 4) enter.template operator()<4>(x + j * W);
+  for (int64_t j = n / 4 * 4; j < n; ++j) enter.template operator()<1>(x + j * W);
   // in double from here on, D rows at a time; the loops are unrolled so that no array is in memory
   alignas(64) T in[K][W], coefficient[K][W], leaving[K][W], odds[K][W], pivots[W], parts[K + 1][W];
   alignas(64) double loss[W], step[W], shares[W];
