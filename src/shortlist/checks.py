@@ -217,9 +217,8 @@ def check_indices(scores: Tensor, target: Tensor, *, wait: bool = False) -> Tens
     if not values_visible(target):
         return unknown_as_minus_1(wide)
     if not wait and device_flags.waits(target):
-        held = wide.clamp(-1, n - 1)  # also -100
-        device_flags.note((held != wide) & (wide != IGNORE_INDEX), device_flags.TARGET)
-        return held
+        device_flags.note_range(wide, -1, n - 1, IGNORE_INDEX)
+        return wide.clamp(-1, n - 1)  # also -100
     if target.numel() and (int(wide.min()) < -1 or int(wide.max()) >= n):
         wide = unknown_as_minus_1(wide)
         bad = (wide < -1) | (wide >= n)
@@ -296,6 +295,8 @@ def check_label_matrix(scores: Tensor, target: Tensor, *, values: bool = True, w
     """A label matrix of the scores' shape holding exactly 1 (present), 0 (absent), -1 (unknown). ``wait`` as above."""
     check_label_matrix_shape(scores, target)
     if values and values_visible(target) and target.dtype != torch.bool and target.numel():
+        if not wait and not target.is_floating_point() and device_flags.waits(target):
+            return device_flags.note_range(target, -1, 1)
         held = target.clamp(max=1) if target.dtype == torch.uint8 else target.clamp(-1, 1)
         bad = (held.trunc_() if target.is_floating_point() else held) != target
         refuse(bad, device_flags.TARGET, lambda flat: bad_label_at(target, flat), wait=wait)

@@ -2,17 +2,18 @@
 
 On a CPU a wrong target raises in the call that is given it. To look at a value that is on a GPU, the host would have to
 wait for all the work before it, in every step. There, a wrong value sets a flag on the device, and the next call that
-finds the flag set raises, naming the loss, its call and the place. `check` waits and raises what there is. With
+finds the flag set raises, naming the loss, its call and the place (or the value). `check` waits and raises what there is. With
 ``SHORTLIST_CHECKS=1`` in the environment every call waits and raises its own error.
 
 The flag is one int64 per device: 0 where nothing is wrong, else the smallest of (call, what, position), packed, less
-2^63: below 0, so that the smallest of all is the first.
+2^63: below 0, so that the smallest of all is the first. Targets of integers need only their least and their largest, which
+are kept beside it: one operation, and the host compares them when they have arrived.
 """
 
 import os
 import threading
 from collections import Counter, deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ _BELOW = 2**63  # every place that is noted is so far below what was packed
 _POSITIONS = 40  # bits of a flat position
 _KINDS = 3
 _CALLS = 63 - _POSITIONS - _KINDS
+_RANGES = 1024  # so many targets may be on their way to the host
 REASONS = (
     "a target value that is not allowed: class indices are 0..L-1, or -1 (or -100) for an unknown row; "
     "a label matrix holds 1 (present), 0 (absent) and -1 (unknown)",
@@ -46,12 +48,30 @@ def waits(tensor: Tensor) -> bool:
     return tensor.device.type not in ("cpu", "meta") and not at_once()
 
 
+class _Range(NamedTuple):
+    """Where the least and the largest value of a target are kept, and what is allowed."""
+
+    at: int
+    call: int
+    low: int
+    high: int
+    dtype: torch.dtype
+    besides: int | None  # one more value that is allowed. It may hide others between it and ``low``:
+    target: Tensor | None  # this is then looked through, if nobody has changed it
+    version: int
+
+
 class _Device:
-    """The flag of one device, the copy of it that is on its way to the host, and the names of the latest calls."""
+    """The flag of one device with the ranges of targets, their copy that is on its way to the host, and the names of the
+    latest calls."""
 
     def __init__(self, device: torch.device) -> None:
-        self.flag = torch.full((1,), NOTHING, dtype=torch.int64, device=device)
-        self.host = torch.full((1,), NOTHING, dtype=torch.int64, pin_memory=device.type == "cuda")
+        size = 1 + 2 * _RANGES
+        self.state = torch.full((size,), NOTHING, dtype=torch.int64, device=device)
+        self.host = torch.full((size,), NOTHING, dtype=torch.int64, pin_memory=device.type == "cuda")
+        self.flag = self.state[:1]
+        self.ranges: deque[_Range] = deque()
+        self.noted = self.sent = 0  # how many ranges there were, how many of them are in the copy
         self.copied: Any = None  # the event after which `host` holds what was copied
         self.number = 0  # of the call under way
         self.calls: deque[tuple[int, str, int]] = deque(maxlen=1 << 16)
@@ -60,30 +80,48 @@ class _Device:
     def look(self, wait: bool) -> None:
         """Raise if a flag has arrived; start its next copy. Without ``wait`` nothing waits."""
         if wait or self.flag.is_cpu:
-            self.copied = None
-            self.host.copy_(self.flag)
+            self.copied, self.sent = None, self.noted
+            self.host.copy_(self.state)
         elif self.copied is None:
             if self.flag.device.type != "cuda":
                 return  # no event to ask: `check` tells
-            self.host.copy_(self.flag, non_blocking=True)
-            self.copied = torch.cuda.current_stream(self.flag.device).record_event()
+            self.host.copy_(self.state, non_blocking=True)
+            self.copied, self.sent = torch.cuda.current_stream(self.flag.device).record_event(), self.noted
             return
         elif not self.copied.query():
             return
         self.copied = None
-        found = int(self.host.numpy()[0])
+        wrong = self.wrong_ranges()  # which may set the flag
+        found = int((self.flag.cpu() if wait else self.host).numpy()[0])
         if found != NOTHING:
             self.flag.fill_(NOTHING)
             raise ShortlistError(self.told(found))
+        if wrong:
+            raise ShortlistError(wrong[0])
+
+    def wrong_ranges(self) -> list[str]:
+        """What is wrong with the targets whose ranges have arrived."""
+        wrong = []
+        while self.ranges and self.ranges[0].at < self.sent:
+            at, call, low, high, dtype, besides, target, version = self.ranges.popleft()
+            both = self.host[1 + 2 * (at % _RANGES) :][:2].view(dtype)
+            least, most = int(both[0]), int(both[-1])
+            if least == besides and target is not None and target._version == version:
+                note((target < low) & (target != besides), TARGET, call)
+            if most > high or (least < low and least != besides):
+                value = most if most > high else least
+                wrong.append(f"{self.who(call)} {value}, {REASONS[TARGET]}")
+        return wrong
 
     def told(self, found: int) -> str:
         found += _BELOW
         position = found & ((1 << _POSITIONS) - 1)
         kind = (found >> _POSITIONS) & ((1 << _KINDS) - 1)
-        call = found >> (_POSITIONS + _KINDS)
-        names = [(name, count) for number, name, count in self.calls if number % (1 << _CALLS) == call]
-        who = f"{names[-1][0]} was given, in its call {names[-1][1]}," if names else "a loss was given"
-        return f"{who} at flat position {position}, {REASONS[kind]}"
+        return f"{self.who(found >> (_POSITIONS + _KINDS))} at flat position {position}, {REASONS[kind]}"
+
+    def who(self, call: int) -> str:
+        names = [(name, count) for number, name, count in self.calls if number % (1 << _CALLS) == call % (1 << _CALLS)]
+        return f"{names[-1][0]} was given, in its call {names[-1][1]}," if names else "a loss was given"
 
 
 class _Devices(threading.local):
@@ -122,17 +160,33 @@ def check(device: torch.device | str | None = None) -> None:
             state.look(wait=True)
 
 
-def flag(device: torch.device, kind: int = TARGET) -> tuple[Tensor, int]:
+def flag(device: torch.device, kind: int = TARGET, call: int | None = None) -> tuple[Tensor, int]:
     """What a kernel does ``atomic_min`` with: the flag, and the number that a position is added to."""
     here = _devices[device]
-    call = max(1, here.number % (1 << _CALLS))
+    call = max(1, (here.number if call is None else call) % (1 << _CALLS))
     return here.flag, (call << (_POSITIONS + _KINDS)) + (kind << _POSITIONS) - _BELOW
 
 
-def note(bad: Tensor, kind: int) -> None:
+def note(bad: Tensor, kind: int, call: int | None = None) -> None:
     """Set the flag where ``bad`` holds a True, by operations of the device alone."""
     if not bad.numel():
         return
-    here, base = flag(bad.device, kind)
+    here, base = flag(bad.device, kind, call)
     found, first = bad.detach().contiguous().view(torch.uint8).flatten().max(0)
     torch.minimum(here, first.add_(found, alpha=base), out=here)
+
+
+def note_range(target: Tensor, low: int, high: int, besides: int | None = None) -> None:
+    """Keep the least and the largest of a target's integers for whoever looks: only those from ``low`` to ``high`` are
+    allowed, and the one ``besides``. The host waits only where so many are on their way that there is no room."""
+    if not target.numel():
+        return
+    here = _devices[target.device]
+    if len(here.ranges) == _RANGES:
+        here.look(wait=True)
+    both = here.state[1 + 2 * (here.noted % _RANGES) :][:2].view(target.dtype)
+    torch.aminmax(target, out=(both[0], both[-1]))
+    held = None if besides is None or target.is_inference() else target  # class indices: a few numbers
+    version = 0 if held is None else held._version
+    here.ranges.append(_Range(here.noted, here.number, low, high, target.dtype, besides, held, version))
+    here.noted += 1

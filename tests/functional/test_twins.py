@@ -9,7 +9,8 @@ from benchmarks.twins import BEFORE, LABELS, MORE, losses, measured
 from torch import Tensor
 
 import shortlist.functional as F
-from shortlist import kernels
+from shortlist import device_flags, kernels
+from shortlist.errors import ShortlistError
 from tests.functional.harness import CASES, some_scores, some_target, value_and_gradient
 from tests.kernels.triton.no_waiting import NoWaiting
 
@@ -68,3 +69,37 @@ def test_nothing_waits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = torch.randn(256, 60, generator=torch.Generator().manual_seed(1)).requires_grad_()
     with kernels.use("torch"), NoWaiting():
         losses(60)[name](scores).backward()
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (torch.tensor([0, 1, 5]), "smooth_topk was given, in its call 1, 5, a target value that is not allowed"),
+        (torch.tensor([0, -100, -7]), "smooth_topk was given, in its call 1, at flat position 2, a target value"),
+        (torch.full((3, 5), 2), "binary was given, in its call 1, 2, a target value that is not allowed"),
+        (torch.tensor([0, -100, -1]), None),
+    ],
+    ids=["too large", "beside -100", "label matrix", "right"],
+)
+def test_a_wrong_target_is_told_by_the_next_check(
+    target: Tensor, told: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device_flags._devices.known.clear()
+    monkeypatch.setattr(device_flags, "waits", lambda _: True)
+    loss = F.binary_loss if target.ndim == 2 else partial(F.smooth_topk_loss, k=2)
+    scores = torch.randn(3, 5)
+    with kernels.use("torch"), NoWaiting():
+        device_flags.begin("binary" if target.ndim == 2 else "smooth_topk", scores.device)
+        loss(scores, target)
+    if told is not None:
+        with pytest.raises(ShortlistError, match=told):
+            kernels.check()
+    kernels.check()  # told once
+
+
+def test_more_targets_than_there_is_room_for_are_all_looked_at() -> None:
+    device_flags._devices.known.clear()
+    device_flags.note_range(torch.tensor([2], dtype=torch.int8), -1, 1)
+    with pytest.raises(ShortlistError, match="a loss was given 2"):
+        for _ in range(2000):
+            device_flags.note_range(torch.tensor([1], dtype=torch.int8), -1, 1)
