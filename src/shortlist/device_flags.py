@@ -2,12 +2,12 @@
 
 On a CPU a wrong target raises in the call that is given it. To look at a value that is on a GPU, the host would have to
 wait for all the work before it, in every step. There, a wrong value sets a flag on the device, and the next call that
-finds the flag set raises, naming the loss, its call and the place (or the value). `check` waits and raises what there is. With
-``SHORTLIST_CHECKS=1`` in the environment every call waits and raises its own error.
+finds the flag set raises, naming the loss, its call and the place (or the value). `check` waits and raises what there
+is. With ``SHORTLIST_CHECKS=1`` in the environment every call waits and raises its own error.
 
 The flag is one int64 per device: 0 where nothing is wrong, else the smallest of (call, what, position), packed, less
-2^63: below 0, so that the smallest of all is the first. Targets of integers need only their least and their largest, which
-are kept beside it: one operation, and the host compares them when they have arrived.
+2^63: below 0, so that the smallest of all is the first. Of a target of integers the least and the largest are kept
+beside it, by one operation, and the host compares them when they have arrived.
 """
 
 import os
@@ -62,8 +62,8 @@ class _Range(NamedTuple):
 
 
 class _Device:
-    """The flag of one device with the ranges of targets, their copy that is on its way to the host, and the names of the
-    latest calls."""
+    """The flag of one device and the ranges of targets, the copy of them that is on its way to the host, and the names
+    of the latest calls."""
 
     def __init__(self, device: torch.device) -> None:
         size = 1 + 2 * _RANGES

@@ -57,8 +57,8 @@ class RowLoss:
         lean: the twin with a gradient of its own, in closed form: far fewer operations and less memory than
             differentiating the twin. ``lean(scores, target, *args)`` gives each row's loss (of entries: their sum),
             how much it counts, and its gradient in the scores, all 0 where nothing is observed. Of a "batch",
-            ``lean(scores, target, weight, reduction, *args)`` gives the reduced loss, its gradient and a factor that is
-            still to be multiplied with the gradient.
+            ``lean(scores, target, weight, reduction, *args)`` gives the reduced loss, its gradient and what that is
+            still to be divided by, or None.
         lean_in_double: that asks for float64, which not every device has.
         by_chance: the loss draws random numbers of its own: nothing may be computed a second time.
         lean_at_once: that takes many times the memory of the scores: not more than so many of them at a time, and the
@@ -245,14 +245,17 @@ class RowLoss:
 
     def _lean_kernel(
         self, scores: Tensor, target: tuple[Tensor], weight: Tensor | None, *given: Any
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """What a kernel gives, by PyTorch: one group of rows, always with the gradient."""
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """What a kernel gives, by PyTorch: one group of rows, always with the gradient, which is still to be divided by
+        the third result."""
         assert self.lean is not None
         own = next(i for i, value in enumerate(given) if isinstance(value, str))
         reduction, args = str(given[own]), (*given[:own], *given[own + 3 :])
+        kept = given[own + 1] > 0  # `Traced` keeps tensors alone
         scores = scores.contiguous()  # the same bits whatever the strides
         if self.of == "batch":
-            return self.lean(scores, target[0], weight, reduction, *args)
+            loss, gradient, total = self.lean(scores, target[0], weight, reduction, *args)
+            return loss, gradient, loss.new_ones(()) if total is None and kept else total
         rows, most = len(scores), max(1, self.lean_at_once // scores.shape[-1])
         if self.lean_at_once and rows > most:
             cut = [slice(start, start + most) for start in range(0, rows, most)]
@@ -269,9 +272,9 @@ class RowLoss:
         if reduction == "none":
             return losses, gradient, counts
         if reduction == "sum":
-            return losses.sum(), gradient, losses.new_ones(())
+            return losses.sum(), gradient, losses.new_ones(()) if kept else None
         total = counts.sum(dtype=losses.dtype).clamp_(min=torch.finfo(losses.dtype).tiny)
-        return losses.sum() / total, gradient, total.reciprocal()
+        return losses.sum() / total, gradient, total
 
     def _native(
         self,
@@ -291,22 +294,23 @@ class RowLoss:
         labels = (target,) if isinstance(target, Tensor) else target.tensors
         tensors, numbers = (scores, weight, *args[:own], *labels), args[own:]
         learns = scores.requires_grad and torch.is_grad_enabled()
+        divides = kernel.run == self._lean_kernel
         try:
             traces = world > 1 or torch.compiler.is_compiling()
             if transforms_active() or (learns and traces):
-                call = _Call(self, kernel.op, reduction, own, numbers, scores.dtype, groups=1)
+                call = _Call(self, kernel.op, reduction, own, numbers, scores.dtype, divides, groups=1)
                 loss, _, scale = Traced.apply(call, *tensors)
                 if reduction == "none":
                     return loss
                 loss, scale = loss.squeeze(0), scale.squeeze(0)
             elif learns:
                 made = _Drawn if self.by_chance else _Call
-                return eager(made(self, kernel.run, reduction, own, numbers, scores.dtype), *tensors)
+                return eager(made(self, kernel.run, reduction, own, numbers, scores.dtype, divides), *tensors)
             else:
                 run = kernel.op if traces else kernel.run
                 loss, _, scale = run(scores, labels, weight, *args[:own], reduction, 0, False, *numbers)
                 if isinstance(reduction, NotedMean):
-                    reduction.observed = _observed(loss, scale, labels, weight)
+                    reduction.observed = _observed(loss, scale, labels, weight, divides)
         except ops.BadTarget as bad:  # in terms of the target's own shape
             assert isinstance(target, Tensor)  # what is sparse was checked when it was made
             n = scores.shape[-1]
@@ -316,7 +320,7 @@ class RowLoss:
             if target.ndim == 1:
                 raise_bad_index(target.reshape(shape), bad.position, n)
             raise bad_label_at(target.reshape(*shape, n), bad.position) from None
-        return loss if world == 1 else _share(loss, scale, labels, weight, reduction, world)
+        return loss if world == 1 else _share(loss, scale, labels, weight, reduction, world, divides)
 
 
 @dataclass(eq=False, slots=True)
@@ -329,6 +333,7 @@ class _Call(Native):
     own: int  # how many tensors of its own the loss has
     numbers: tuple[Any, ...]
     dtype: torch.dtype  # of the scores
+    divides: bool = False  # the gradient is divided by what was kept beside it (None: by nothing), not multiplied
     groups: int = 0
 
     gives_away: ClassVar[bool] = True
@@ -342,21 +347,21 @@ class _Call(Native):
         call = (self.reduction, self.groups, True, *self.numbers)
         results: tuple[Tensor, ...] = self.kernel(scores, target, weight, *own, *call)
         if isinstance(self.reduction, NotedMean):
-            self.reduction.observed = _observed(results[0], results[2], target, weight)
+            self.reduction.observed = _observed(results[0], results[2], target, weight, self.divides)
         return results
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
         grad, scale = kept
-        if not in_place:
-            factor = upstream.unsqueeze(-1) if self.reduction == "none" else upstream * scale
-            return ((grad * factor).to(self.dtype),)
         if self.reduction == "none":
-            return (grad.mul_(upstream.unsqueeze(-1)).to(self.dtype),)
-        if isinstance(scale, Tensor):
-            return (ops.finish_gradient(grad, upstream * scale, self.dtype),)
-        if (factor := upstream.item() * scale) != 1:
-            grad.mul_(factor)
-        return (grad,)
+            upstream = upstream.unsqueeze(-1)
+            return ((grad.mul_(upstream) if in_place else grad * upstream).to(self.dtype),)
+        if in_place and isinstance(scale, float):
+            if (factor := upstream.item() * scale) != 1:
+                grad.mul_(factor)
+            return (grad,)
+        if scale is not None:
+            upstream = upstream / scale if self.divides else upstream * scale
+        return (ops.finish_gradient(grad, upstream, self.dtype) if in_place else (grad * upstream).to(self.dtype),)
 
     def formula(self, upstream: Tensor, scores: Tensor, weight: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
         own, labels = rest[: self.own], rest[self.own :]
@@ -396,23 +401,31 @@ def piecewise_linear(
 
 
 def _share(
-    loss: Tensor, scale: Tensor, target: tuple[Tensor, ...], weight: Tensor | None, reduction: str, world: int
+    loss: Tensor,
+    scale: Tensor,
+    target: tuple[Tensor, ...],
+    weight: Tensor | None,
+    reduction: str,
+    world: int,
+    divides: bool,
 ) -> Tensor:
     """This process's share of the loss of the global batch, as in `reduce_over_processes`."""
     if reduction == "none":
         return loss
     if reduction == "sum":
         return world * loss
-    observed = _observed(loss, scale, target, weight)
+    observed = _observed(loss, scale, target, weight, divides)
     total = sum_over_processes(observed, world)
     return loss * (world * observed / torch.where(total > 0, total, 1.0))
 
 
-def _observed(loss: Tensor, scale: Tensor | float, target: tuple[Tensor, ...], weight: Tensor | None) -> Tensor:
+def _observed(
+    loss: Tensor, scale: Tensor | float | None, target: tuple[Tensor, ...], weight: Tensor | None, divides: bool
+) -> Tensor:
     """What a kernel's mean was divided by."""
     if len(target) == 1 and target[0].ndim == 1:  # class indices: their kernels put it into the gradient already
         rows = (target[0] >= 0).to(loss.dtype)
         return (rows if weight is None else rows * weight).sum()
     if isinstance(scale, Tensor):
-        return torch.where(scale > 0, 1.0 / scale, 0.0)
-    return loss.new_tensor(1 / scale if scale > 0 else 0.0)
+        return torch.where(scale > torch.finfo(loss.dtype).tiny, scale if divides else 1.0 / scale, 0.0)
+    return loss.new_tensor(1.0 if scale is None else 1 / scale if scale > 0 else 0.0)

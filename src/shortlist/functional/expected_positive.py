@@ -60,7 +60,7 @@ def _expected_positive_lean(
     loss = torch.add((share * softplus(wrong)).sum().div_(norm), excess.square(), alpha=beta / norm**2)
     gradient = p.addcmul_(p, p, value=-1).mul_((share * (2 * beta / norm**2 * excess)).unsqueeze(-1))
     gradient.scatter_add_(-1, label, (share * wrong.sigmoid_()).div_(-norm).unsqueeze(-1))
-    return (loss * total, gradient, total) if reduction == "sum" else (loss, gradient, loss.new_ones(()))
+    return (loss * total, gradient, total.reciprocal()) if reduction == "sum" else (loss, gradient, None)
 
 
 _LOSS = RowLoss(

@@ -110,7 +110,7 @@ def _two_way_lean(
             counts = counts / counts.sum().clamp_(min=least)
         loss = loss + (losses * counts).sum()
         gradient.addcmul_(z[0], counts.unsqueeze(-1)).addcmul_(z[1], counts.unsqueeze(-1), value=-1)
-    return loss, gradient, loss.new_ones(())
+    return loss, gradient, None
 
 
 def _two_way_twin(
