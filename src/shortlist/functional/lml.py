@@ -21,7 +21,6 @@ from shortlist.checks import (
     in_compute_type,
     refuse,
     transforms_active,
-    values_visible,
     whole,
 )
 from shortlist.errors import ShortlistError
@@ -140,103 +139,105 @@ _project: Callable[[Tensor, int], Tensor] = super(torch.autograd.Function, _Plai
 
 @dataclass(eq=False, slots=True)
 class _Lean(_Projection):
-    """The twin for a number k below that of the labels: few passes over the row, and h of the top kept for backward."""
+    """The twin for a number k below that of the labels: few passes over the row, and p (1 - p) kept for backward."""
 
     has_twin: ClassVar[bool] = False
+    saves_out: ClassVar[bool] = False
 
     def forward(self, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
-        k, found = self.k, _solve(scores.clamp(max=huge(scores)), self.k)
+        logits, beyond, labels, _ = _solve(scores.clamp(torch.finfo(scores.dtype).min, huge(scores)), self.k)
+        logits.sub_(beyond, alpha=0.5)
+        share, usable = _slopes(logits, labels), scores > float("-inf")
+        slope = share.sum(-1, keepdim=True).clamp_(min=torch.finfo(scores.dtype).tiny)
+        wrong = _wrong(logits, labels)
+        del logits
         # not sigmoid(), which gives equal numbers other last bits at the end of a tensor
-        share = (found.beyond - found.logits).exp_().add_(1).reciprocal_()
-        labels, few = found.labels, found.few
-        leave, enter = share[:, :k], share[:, k:]
-        # a label tied with the largest of the rest gets what that one gets, to the last bit
-        stay = torch.where(found.tied, enter.gather(-1, found.next), 1 - leave)
-        del found
-        p = enter.scatter(-1, labels, stay)
-        h = torch.addcmul(leave, leave, leave, value=-1)  # 1 - p of the top has its digits here, not in p
-        del share, leave, enter
-        if not values_visible(scores) or device_flags.waits(scores) or bool(few.any()):
-            p = torch.where(few, scores > float("-inf"), p)
-            h.masked_fill_(few, 0.0)
-        return p, h, labels.int()
+        return usable / wrong.exp_().add_(1), share.div_(slope).mul_(usable), slope
 
     def backward(
         self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor, k_rows: Tensor | None
     ) -> tuple[Tensor, ...]:
-        p, h_top, labels = kept
-        h = torch.addcmul(p, p, p, value=-1).scatter_(-1, labels.long(), h_top)
-        flow = h * upstream
-        mean = flow.sum(-1, keepdim=True) / h.sum(-1, keepdim=True).clamp_(min=torch.finfo(h.dtype).tiny)
-        return (flow.addcmul_(h, mean, value=-1),)
+        share, slope = kept  # what flows back through a softmax, as steep as the sigmoids together
+        return (torch.ops.aten._softmax_backward_data(upstream, share, -1, share.dtype).mul_(slope),)
 
 
 class _Solved(NamedTuple):
     """Rows in the frame of `_frame`: the k largest and then the row, the k at -inf."""
 
     logits: Tensor  # (rows, k + n) of the chance of each of the k largest to leave, and of each of the rest to enter:
-    beyond: Tensor  # (rows, 1) all too large by this, half a gap that is so wide that no denominator 1 + e^-t sees it
+    beyond: Tensor  # (rows, 1) all too large by half of this, so far that no denominator 1 + e^-t sees it
     labels: Tensor  # (rows, k) of the k largest
-    next: Tensor  # (rows, 1) the largest of the rest
-    tied: Tensor  # (rows, k) as large as the largest of the rest
-    few: Tensor  # (rows, 1) nothing to choose
+    low: Tensor  # (rows, 1) the largest of the rest
 
 
-_FAR = 40.0  # half a gap beyond which no denominator 1 + e^-half differs from 1
+_FAR = 140.0  # a gap beyond which no denominator 1 + e^-half differs from 1
 
 
 def _solve(held: Tensor, k: int) -> _Solved:
-    """Newton's method for log(sum of the rest's shares) = log(sum of the top's); k below the number of labels."""
+    """Newton's method for log(sum of the rest's shares) = log(sum of the top's); k below the number of labels. The
+    memory of the scores, which are finite, is used up."""
     largest, labels = held.topk(k + 1, dim=-1)
-    top, labels, after = largest[:, :k], labels[:, :k], labels[:, k:]
-    high, low = largest[:, k - 1 : k], largest[:, k:]
-    logits = torch.cat((high - top, (held - low).scatter_(-1, labels, float("-inf"))), dim=-1)  # distances at most 0
-    sign = held.new_ones(logits.shape[-1])  # what the shift adds to them
-    sign[:k] = -1
-    few = torch.maximum(low, largest[:, :1] - torch.inf) == float("-inf")  # a NaN is the largest of all
+    high, low, labels = largest[:, k - 1 : k], largest[:, k:], labels[:, :k]
+    logits = torch.cat((high - largest[:, :k], held.sub_(low).scatter_(-1, labels, float("-inf"))), dim=-1)
+    del held
+    sign = logits.new_full((logits.shape[-1],), 0.5)  # what the shift, taken twice, adds to them
+    sign[:k] = -0.5
     q = logits.exp()
-    shift = (q[:, :k].sum(-1, keepdim=True) / q[:, k:].sum(-1, keepdim=True)).log_().div_(2)
-    half = (high - low).div_(2)
-    near = half.clamp(max=_FAR)
-    logits.sub_(near)
-    two = shift.new_full((), 2.0)
-    for _ in range(3 if held.dtype == torch.float32 else 4):
+    shift = (q[:, :k].sum(-1, keepdim=True) / q[:, k:].sum(-1, keepdim=True)).log_()
+    gap = high - low
+    near = gap.clamp(max=_FAR)
+    logits.sub_(near, alpha=0.5)
+    for steps_left in (2, 1, 0) if logits.dtype == torch.float32 else (3, 2, 1, 0):
         del q
-        q = torch.addcmul(logits, sign, shift).sigmoid_()
-        out, into = q[:, :k].sum(-1, keepdim=True), q[:, k:].sum(-1, keepdim=True)
-        q.square_()
-        slope = torch.addcdiv(two, q[:, :k].sum(-1, keepdim=True), out, value=-1)
-        slope.addcdiv_(q[:, k:].sum(-1, keepdim=True), into, value=-1)
-        shift.addcdiv_(into.div_(out).log_(), slope, value=-1)
-    return _Solved(logits.addcmul_(sign, shift), half.sub_(near), labels, after, top == low, few)
+        q = torch.addcmul(logits, sign.expand(2, 1, -1), shift).sigmoid_()  # two of them: q, and what becomes q (1 - q)
+        q[1].addcmul_(q[1], q[1], value=-1)
+        out, into = q[..., :k].sum(-1, keepdim=True), q[..., k:].sum(-1, keepdim=True)
+        if steps_left:
+            slope = (out[1] / out[0]).addcdiv_(into[1], into[0])
+            shift.addcdiv_((into[0] / out[0]).log_(), slope, value=-2)
+        else:  # so near that logarithms are not needed: the error becomes at most half its square
+            shift.addcdiv_(into[0] - out[0], into[1] + out[1], value=-2)
+    return _Solved(logits.addcmul_(sign, shift), gap.sub_(near), labels, low)
+
+
+def _slopes(logits: Tensor, labels: Tensor) -> Tensor:
+    """p (1 - p) of all labels: 1 - p of the k largest has its digits in the chance to leave, not in p."""
+    h = logits.sigmoid()
+    h.addcmul_(h, h, value=-1)
+    return h[:, labels.shape[-1] :].scatter(-1, labels, h[:, : labels.shape[-1]])
+
+
+def _wrong(logits: Tensor, labels: Tensor) -> Tensor:
+    """The logits of 1 - p of all labels."""
+    return logits[:, labels.shape[-1] :].neg().scatter_(-1, labels, logits[:, : labels.shape[-1]])
 
 
 def _lml_loss_lean(scores: Tensor, target: Tensor, k_rows: None, k: int) -> tuple[Tensor, Tensor, Tensor]:
     """The loss of each row, whether it has a present label, and the gradient."""
     indexed = target.ndim < scores.ndim
     label, present = (target.clamp(min=0).unsqueeze(-1), target.unsqueeze(-1) >= 0) if indexed else (None, target == 1)
-    observed = present.any(-1, keepdim=True)
-    held = scores.masked_fill(~observed, 0.0).clamp_(max=huge(scores))
+    observed = present if indexed else present.any(-1, keepdim=True)
     if k >= scores.shape[-1]:  # all are chosen
-        is_nan = held.isnan().any(-1, keepdim=True)
-        gradient = held.zero_().masked_fill_(is_nan, torch.nan)
+        is_nan = scores.isnan().any(-1, keepdim=True) & observed
+        gradient = torch.zeros_like(scores).masked_fill_(is_nan, torch.nan)
         return gradient[:, 0].clone(), observed.squeeze(-1), gradient
-    found = _solve(held, k)
-    del held
-    share = found.logits.sigmoid()  # all alike too large by what is beyond
-    share = share[:, k:].scatter(-1, found.labels, share[:, :k])
-    share.addcmul_(share, share, value=-1)  # the slope p (1 - p)
-    share.div_(share.sum(-1, keepdim=True))
-    wrong = found.beyond - found.logits[:, k:]
-    wrong.scatter_(-1, found.labels, found.logits[:, :k] - found.beyond)
+    least = torch.finfo(scores.dtype).min
+    logits, beyond, labels, low = _solve(scores.masked_fill(~observed, 0.0).clamp_(least, huge(scores)), k)
+    share, many = _slopes(logits, labels), low > least  # many: more than k usable labels
+    slope = share.sum(-1, keepdim=True)
+    share.div_(slope)
+    wrong = _wrong(logits.sub_(beyond, alpha=0.5), labels)
+    del logits
     if label is not None:
-        wrong = wrong.gather(-1, label)
-    wrong.masked_fill_(~present, float("-inf")).masked_fill_(found.few, float("-inf"))
-    losses = softplus(wrong).sum(-1)
+        wrong, scores = wrong.gather(-1, label), scores.gather(-1, label)
+    wrong.masked_fill_((scores == float("-inf")) & many, torch.inf)
+    many = torch.add(many, slope, alpha=0)  # NaN where the row has one
+    wrong.masked_fill_(~present, float("-inf"))
+    losses = softplus(wrong)
     pull = wrong.sigmoid_()
     share.mul_(pull.sum(-1, keepdim=True))
     gradient = share.sub_(pull) if label is None else share.scatter_add_(-1, label, pull.neg_())
-    return losses, observed.squeeze(-1), gradient.masked_fill_(found.few, 0.0)
+    return losses.sum(-1).mul_(many.squeeze(-1)), observed.squeeze(-1), gradient.mul_(many)
 
 
 def _lml_loss_twin(scores: Tensor, target: Tensor, k_rows: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
