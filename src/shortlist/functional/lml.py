@@ -187,10 +187,11 @@ def _solve(held: Tensor, k: int) -> _Solved:
     gap = high - low
     near = gap.clamp(max=_FAR)
     logits.sub_(near, alpha=0.5)
+    del q
+    q = logits.new_empty(2, *logits.shape)  # the chances, and chance (1 - chance)
     for steps_left in (2, 1, 0) if logits.dtype == torch.float32 else (3, 2, 1, 0):
-        del q
-        q = torch.addcmul(logits, sign.expand(2, 1, -1), shift).sigmoid_()  # two of them: q, and what becomes q (1 - q)
-        q[1].addcmul_(q[1], q[1], value=-1)
+        torch.addcmul(logits, sign, shift, out=q[0]).sigmoid_()
+        torch.addcmul(q[0], q[0], q[0], value=-1, out=q[1])
         out, into = q[..., :k].sum(-1, keepdim=True), q[..., k:].sum(-1, keepdim=True)
         if steps_left:
             slope = (out[1] / out[0]).addcdiv_(into[1], into[0])
