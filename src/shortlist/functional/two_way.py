@@ -47,70 +47,84 @@ def _sides(
     positive_temperature: float,
     negative_temperature: float,
     margin: float,
-    *,
-    dim: int = -1,
+    ways: tuple[int, ...] = (-1,),
     weight: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Losses, whether each has a present entry, and (2, rows, labels): how much each absent and each present entry adds
-    to its loss. ``weight``: (rows, 1)."""
+) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
+    """Of all columns (-2), of all rows (-1), or of the columns and then of the rows: the losses, 1 where there is a
+    present entry (else 0), the slopes (2, ...) of the absent and the present side, and for each way (2, rows, labels):
+    what each entry's slope is, but for that factor. ``weight``: (rows, 1), of the entries of a column."""
     none = -4 * huge(scores)  # below every score: a side without an entry is as far below the other as can be
     z = scores.expand(2, *scores.shape).clamp(-huge(scores), huge(scores))
     z[1].neg_()
     z.masked_fill_(target != torch.arange(2, device=target.device).view(2, 1, 1), none)
-    if weight is not None:
-        z.masked_fill_(weight == 0, none)
-    peak = z.amax(dim, keepdim=True)
+    peaks = [z.amax(dim) for dim in ways]
+    peak, sizes = _joined(peaks), [each.shape[-1] for each in peaks]
+    del peaks
     unseen = peak[1] == none
     peak.masked_fill_(unseen, none)
-    z.masked_fill_(unseen, none).sub_(peak)
-    if negative_temperature != 1:
-        z[0].div_(negative_temperature)
-    if positive_temperature != 1:
-        z[1].div_(positive_temperature)
-    rest = None
-    if weight is not None:  # a heavy term may be far below the largest score, which may weigh next to nothing
-        z.add_(weight.log())
-        rest = z.amax(dim, keepdim=True).clamp_(min=-1e4)
-        z.sub_(rest)
-    total = z.exp_().sum(dim, keepdim=True)
-    if weight is not None:
+    added, totals, heaviest = [], [], None
+    for dim, top, out in zip(ways, peak.split(sizes, -1), unseen.split(sizes), strict=True):
+        fill = z.masked_fill_ if dim == ways[-1] else z.masked_fill
+        terms = fill(out.unsqueeze(dim), none).sub_(top.unsqueeze(dim))
+        if negative_temperature != 1:
+            terms[0].div_(negative_temperature)
+        if positive_temperature != 1:
+            terms[1].div_(positive_temperature)
+        if weight is not None and dim == -2:  # a heavy term may be far below the largest score, which weighs nothing
+            terms.add_(weight.log())
+            heaviest = terms.amax(dim).clamp_(min=-1e4)
+            terms.sub_(heaviest.unsqueeze(dim))
+        added.append(terms)
+        totals.append(terms.exp_().sum(dim))
+    total = _joined(totals)
+    del totals
+    if heaviest is not None:
         total.clamp_(min=torch.finfo(total.dtype).tiny)  # nobody weighs anything
-    rest = total.log() if rest is None else total.log().add_(rest)
+    log_total = total.log()
+    if heaviest is not None:
+        log_total[:, : sizes[0]].add_(heaviest)
     if negative_temperature != 1:
-        rest[0].mul_(negative_temperature)
-    rest = torch.add(rest[0], rest[1], alpha=positive_temperature)
-    gap = peak.sum(0).add_(rest.add_(margin) if margin else rest)
-    z.mul_(gap.sigmoid() / total)
-    return softplus(gap).squeeze(dim), ~unseen.squeeze(dim), z
+        log_total[0].mul_(negative_temperature)
+    rest = log_total[0].add_(log_total[1], alpha=positive_temperature)
+    gap = peak[0].add_(peak[1]).add_(rest.add_(margin) if margin else rest)
+    del log_total, rest
+    slope = torch.div(gap.sigmoid(), total, out=total)
+    return softplus(gap), torch.logical_not(unseen, out=torch.empty_like(gap)), slope, added
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
 
 def _pair_rows_lean(scores: Tensor, target: Tensor, *options: float) -> tuple[Tensor, Tensor, Tensor]:
-    losses, observed, z = _sides(scores, target, *options)
+    losses, observed, slope, (z,) = _sides(scores, target, *options)
+    z.mul_(slope.unsqueeze(-1))
     return losses, observed, z[0] - z[1]
 
 
 def _two_way_lean(
     scores: Tensor, target: Tensor, weight: Tensor | None, reduction: str, *options: Any
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, None]:
     *of_pairs, sample_way = options
-    least = torch.finfo(scores.dtype).tiny
-    of_rows = None if weight is None else weight.unsqueeze(-1)
-    losses, observed, z = _sides(scores, target, *of_pairs, dim=-2, weight=of_rows)
-    count = observed.sum(dtype=scores.dtype).clamp_(min=least) if reduction == "mean" else losses.new_ones(())
-    out = target < 0 if of_rows is None else (target < 0) | (of_rows == 0)
-    loss, gradient = losses.sum() / count, (z[0] - z[1]).div_(count).masked_fill_(out, 0.0)  # whatever its column holds
-    del z, out
+    n, of_rows = scores.shape[-1], None
+    if weight is not None:
+        of_rows = weight.unsqueeze(-1)
+        target = target.masked_fill(of_rows == 0, -1)
+    ways = (-2, -1) if sample_way else (-2,)
+    losses, share, slope, z = _sides(scores, target, *of_pairs, ways, of_rows)
+    if weight is not None:
+        share[n:].mul_(weight[: len(share) - n])
+    if reduction == "mean":
+        for of_way in share.split([n, len(share) - n])[: len(ways)]:
+            of_way.div_(of_way.sum().clamp_(min=torch.finfo(scores.dtype).tiny))
+    slope.mul_(share)
+    z[0].mul_(slope[:, :n].unsqueeze(-2))
+    gradient = z[0][0].sub_(z[0][1])
     if sample_way:
-        losses, observed, z = _sides(scores, target, *of_pairs)
-        counts = observed.to(scores.dtype)
-        if weight is not None:
-            counts, losses = counts.mul_(weight), losses.masked_fill_(weight == 0, 0.0)
-            z.masked_fill_((weight == 0).unsqueeze(-1), 0.0)
-        if reduction == "mean":
-            counts = counts / counts.sum().clamp_(min=least)
-        loss = loss + (losses * counts).sum()
-        gradient.addcmul_(z[0], counts.unsqueeze(-1)).addcmul_(z[1], counts.unsqueeze(-1), value=-1)
-    return loss, gradient, None
+        of_sides = z.pop().mul_(slope[:, n:].unsqueeze(-1))
+        gradient.add_(of_sides[0]).sub_(of_sides[1])
+        del of_sides
+    return (losses * share).sum(), gradient.masked_fill_(target < 0, 0.0), None  # whatever its row and column hold
 
 
 def _two_way_twin(
