@@ -120,7 +120,7 @@ def _average_k_lean(
     cut = F.pad(best, (1, 0), value=torch.inf).gather(0, wanted.unsqueeze(0)).clamp_(min=-4 * most)
     candidate, tied = log_share > cut, log_share == cut
     place = tied.flatten().cumsum(0, dtype=torch.int32).view(rows, n)
-    candidate |= (place <= wanted - candidate.sum()) & tied
+    candidate = torch.where(tied, place <= wanted - candidate.sum(), candidate)
     del place, tied
 
     count, total = candidate.sum(-1, keepdim=True), counts.sum()
@@ -129,15 +129,16 @@ def _average_k_lean(
         own = weight / total.clamp(min=least)
     else:  # the mean times the total
         own, totals = weight, totals / total
+    shares = (weight if alpha == 1 else weight * alpha) / totals  # of a candidate, of a negative
+    push = torch.where(candidate, shares[:, :1], shares[:, 1:]).scatter_(-1, label, own)
+    candidate.scatter_(-1, label, True)  # the label is pushed as candidates are
     wrong = scores.clamp(-most, most).masked_fill_(out, 0.0)
-    own_wrong = wrong.gather(-1, label).neg_()
-    torch.where(candidate, wrong.neg(), wrong, out=wrong)
-    shares = weight * alpha / totals  # of a candidate, of a negative
-    push = torch.where(candidate, shares[:, :1].neg(), shares[:, 1:]).scatter_(-1, label, 0.0)
+    wrong.addcmul_(wrong, candidate, value=-2)
+    push.addcmul_(push, candidate, value=-2)  # upwards
     del candidate
-    loss = softplus(wrong).mul_(push).abs_().sum() + (own * (softplus(own_wrong) - own_share)).sum(0)
-    of_scores = wrong.sigmoid_().mul_(push).scatter_(-1, label, own_wrong.sigmoid_().mul_(own).neg_())
-    of_proposals = log_share.exp_().mul_(own).scatter_(-1, label, own_share.expm1_().mul_(own))
+    loss = torch.linalg.vector_norm(softplus(wrong).mul_(push), 1) - (own * own_share).sum(0)
+    of_scores = wrong.sigmoid_().mul_(push)
+    of_proposals = log_share.exp_().scatter_(-1, label, own_share.expm1_()).mul_(own)
     return loss, of_scores, of_proposals
 
 
