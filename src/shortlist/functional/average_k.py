@@ -136,7 +136,7 @@ def _average_k_lean(
     wrong.addcmul_(wrong, candidate, value=-2)
     push.addcmul_(push, candidate, value=-2)  # upwards
     del candidate
-    loss = torch.linalg.vector_norm(softplus(wrong).mul_(push), 1) - (own * own_share).sum(0)
+    loss = softplus(wrong).scatter_add_(-1, label, -own_share).mul_(push).abs_().flatten().sum(0, keepdim=True)
     of_scores = wrong.sigmoid_().mul_(push)
     of_proposals = log_share.exp_().scatter_(-1, label, own_share.expm1_()).mul_(own)
     return loss, of_scores, of_proposals
