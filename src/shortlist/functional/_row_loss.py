@@ -55,8 +55,8 @@ class RowLoss:
             out, and the twin sees to the others.
         per_label: its tensor has one number per label, not per row: where vmap may batch it the twin serves.
         lean: the twin with a gradient of its own, in closed form: far fewer operations and less memory than
-            differentiating the twin. ``lean(scores, target, *args)`` gives each row's loss (of entries: their sum),
-            how much it counts, and its gradient in the scores, all 0 where nothing is observed. Of a "batch",
+            differentiating the twin. ``lean(scores, target, *args)`` gives the losses of rows or entries, how much
+            each row or entry counts, and the gradient in the scores, all 0 where nothing is observed. Of a "batch",
             ``lean(scores, target, weight, reduction, *args)`` gives the reduced loss, its gradient and what that is
             still to be divided by, or None.
         lean_in_double: that asks for float64, which not every device has.
@@ -266,6 +266,7 @@ class RowLoss:
         else:
             losses, counts, gradient = self.lean(scores, target[0], *args)
         if weight is not None:
+            losses, counts = (part if part.ndim == 1 else part.sum(-1) for part in (losses, counts))
             out, counts = weight == 0, counts * weight
             losses = (losses * weight).masked_fill_(out, 0.0)  # whatever an ignored row holds
             gradient.mul_(weight.unsqueeze(-1)).masked_fill_(out.unsqueeze(-1), 0.0)

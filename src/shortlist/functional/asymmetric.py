@@ -86,16 +86,14 @@ def _asymmetric_lean(
     unknown_rule: int,
     likelihood_topk: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each row the sum of its losses, how many entries count, and the gradient of the sum.
+    """Of each row the sum of its losses; which entries count; and the gradient.
 
     With v the probability of the wrong answer and c = -log(1 - v) the loss is v^gamma c, and its slope in the logit of
     v is v^gamma (v + gamma (1 - v) c).
     """
-    x = scores.clamp(-huge(scores), huge(scores))
-    present, assumed, out = _kinds(x, target, frequent, unknown_rule, likelihood_topk)
-    known = scores.shape[-1] - out.sum(-1, dtype=scores.dtype)
-    logit = torch.where(present, x.neg(), x).masked_fill_(out, float("-inf"))
-    del x
+    logit = scores.clamp(-huge(scores), huge(scores))
+    present, assumed, out = _kinds(logit, target, frequent, unknown_rule, likelihood_topk)
+    logit.addcmul_(logit, present, value=-2).masked_fill_(out, float("-inf"))
     if clip > 0:  # of an absent label max(p - clip, 0), from here on by its logit
         logit = torch.where(present, logit, F.softshrink(logit.sigmoid(), clip).logit_())
     v, cost = logit.sigmoid(), softplus(logit)
@@ -112,10 +110,10 @@ def _asymmetric_lean(
         rise = scores.clamp(-huge(scores), huge(scores)).abs_().neg_().sigmoid_()
         rise.addcmul_(rise, rise, value=-1)  # p (1 - p)
         rise.div_(v.addcmul_(v, v, value=-1).clamp_(min=torch.finfo(v.dtype).tiny))
-        slope.mul_(rise.masked_fill_(out.logical_or_(present), 1.0))
+        slope.mul_(rise.masked_fill_(out | present, 1.0))
         del rise
     del v
-    return losses, known, torch.where(present, slope.neg(), slope)
+    return losses, out.logical_not_(), slope.addcmul_(slope, present, value=-2)
 
 
 _LOSS = RowLoss(

@@ -35,19 +35,16 @@ def _binary_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> t
 
 
 def binary_lean(scores: Tensor, target: Tensor, pos_weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each row the sum of its losses, how many labels are known, and the gradient of the sum."""
-    sign = target.to(scores.dtype)
+    """The losses of entries, which of them are known, and the gradient."""
     wrong = scores.clamp(-huge(scores), huge(scores))
-    wrong.addcmul_(wrong, sign, value=-2)  # the other way round where present
-    unknown = sign < 0
-    wrong.masked_fill_(unknown, float("-inf"))  # an ignored NaN stays ignored
+    wrong.addcmul_(wrong, target, value=-2)  # the other way round where present
+    wrong.masked_fill_(target < 0, float("-inf"))  # an ignored NaN stays ignored
     cost = softplus(wrong)
     slope = wrong.sigmoid_()
     if pos_weight is not None:
-        times = torch.where(sign > 0, pos_weight, 1.0)
+        times = torch.where(target > 0, pos_weight, 1.0)
         cost, slope = cost.mul_(times), slope.mul_(times)
-    known = scores.shape[-1] - unknown.sum(-1, dtype=scores.dtype)
-    return cost.sum(-1), known, slope.addcmul_(slope, sign, value=-2)
+    return cost, target >= 0, slope.addcmul_(slope, target, value=-2)
 
 
 def _shares_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -26,8 +26,10 @@ def _times(known: Tensor, num_labels: int | Tensor, boost: float) -> Tensor:
 
 def _partial_binary_lean(scores: Tensor, target: Tensor, boost: float) -> tuple[Tensor, Tensor, Tensor]:
     losses, known, gradient = binary_lean(scores, target)
-    times = _times(known, scores.shape[-1], boost)
-    return losses.mul_(times), known > 0, gradient.mul_(times.unsqueeze(-1))
+    times, n = known.sum(-1, dtype=scores.dtype), scores.shape[-1]
+    observed = times > 0
+    times.mul_((1.0 - boost) / (0.9 * n * n)).add_((boost - (1.0 - boost) / 9.0) / n)  # `_times`
+    return losses.sum(-1).mul_(times), observed, gradient.mul_(times.unsqueeze(-1))
 
 
 _LOSS = RowLoss(
