@@ -144,6 +144,15 @@ def single_positive(scores: Tensor, target: Any, counted: Counted, native: bool)
 
     -1 marks a row that is not observed, and has weight 0: an unknown index, no present label, or one that is masked.
     """
+    scores, index, rows = single_positive_rows(scores, target, counted, native)
+    observed = (index >= 0).to(checks.compute_type(scores.dtype))
+    return scores, index, observed if rows is None else observed * rows
+
+
+def single_positive_rows(
+    scores: Tensor, target: Any, counted: Counted, native: bool
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The same with no weights where none are given."""
     mask, weight, sample_weight = counted
     target = at_the_door(scores, target)
     if isinstance(target, SparseLabels):
@@ -160,9 +169,10 @@ def single_positive(scores: Tensor, target: Any, counted: Counted, native: bool)
         index = torch.where(count > 0, present.to(torch.uint8).argmax(-1), -1)
     index = checks.mask_indices(scores, index, mask)
     weight, sample_weight = checks.check_class_weight(scores, weight), checks.check_sample_weight(scores, sample_weight)
-    rows = (index >= 0).to(checks.compute_type(scores.dtype))
-    rows = rows if sample_weight is None else rows * sample_weight
-    return scores, index, rows if weight is None else checks.without_denormals(rows * weight[index.clamp(min=0)])
+    if weight is not None:
+        weight = weight[index.clamp(min=0)]
+        sample_weight = weight if sample_weight is None else checks.without_denormals(weight * sample_weight)
+    return scores, index, sample_weight
 
 
 def shares(scores: Tensor, target: Tensor, counted: Counted) -> tuple[Tensor, Tensor]:

@@ -33,26 +33,26 @@ def _assume_negative_twin(
 def _assume_negative_lean(
     scores: Tensor, index: Tensor, weighted: bool, label_smoothing: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The same, with the gradient; rows without a label weigh nothing."""
-    label, observed = index.clamp(min=0).unsqueeze(-1), index >= 0
+    """The same, with the gradient."""
+    label, out = index.clamp(min=0).unsqueeze(-1), (index < 0).unsqueeze(-1)
     times = 1 / max(scores.shape[-1] - 1, 1) if weighted else 1.0
     wrong = scores.clamp(-huge(scores), huge(scores))
-    wrong.scatter_(-1, label, wrong.gather(-1, label).neg_())
+    wrong.scatter_(-1, label, -1.0, reduce="multiply").masked_fill_(out, float("-inf"))
     cost = softplus(wrong)
     if label_smoothing > 0:
-        cost.sub_(wrong, alpha=label_smoothing / 2)  # what the other answer costs is less by the score
+        # what the other answer costs is less by the score
+        cost.sub_(wrong, alpha=label_smoothing / 2).masked_fill_(out, 0.0)
     slope = wrong.sigmoid_()
     if label_smoothing > 0:
-        slope.sub_(label_smoothing / 2)
-    of_label, slope_of_label = cost.gather(-1, label).squeeze(-1), slope.gather(-1, label)
-    losses = cost.scatter_(-1, label, 0.0).sum(-1).mul_(times).add_(of_label)
-    return losses, observed, slope.mul_(times).scatter_(-1, label, slope_of_label.neg_())
+        slope.sub_(label_smoothing / 2).masked_fill_(out, 0.0)
+    losses = cost.sum(-1).mul_(times).add_(cost.gather(-1, label).squeeze(-1), alpha=1 - times)
+    return losses, index >= 0, slope.mul_(times).scatter_(-1, label, -1 / times, reduce="multiply")
 
 
 _LOSS = RowLoss(
     ops.assume_negative,
     _assume_negative_twin,
-    _targets.single_positive,
+    _targets.single_positive_rows,
     spreads_nan=False,
     minds_mask=True,
     lean=_assume_negative_lean,

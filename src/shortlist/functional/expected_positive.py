@@ -7,7 +7,7 @@ from torch import Tensor
 from shortlist.checks import LARGEST, check_not_negative, check_number, check_scores
 from shortlist.distributed import sum_over_processes
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge, softplus
+from shortlist.functional._frame import bounded, huge
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import check_couples_batch
 from shortlist.functional.reduction import reduce_over_processes
@@ -49,17 +49,18 @@ def _expected_positive_lean(
     scores: Tensor, index: Tensor, counts: Tensor, reduction: str, k: float, beta: float, normalize: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same, with the gradient."""
-    label, out = index.clamp(min=0).unsqueeze(-1), counts == 0
-    norm = scores.shape[-1] if normalize else 1
-    p = scores.clamp(-huge(scores), huge(scores)).masked_fill_(out.unsqueeze(-1), 0.0)
-    wrong = p.gather(-1, label).neg_().squeeze(-1)
+    label, norm = index.clamp(min=0).unsqueeze(-1), scores.shape[-1] if normalize else 1
+    p = scores.clamp(-huge(scores), huge(scores)).masked_fill_((counts == 0).unsqueeze(-1), 0.0)
+    own = F.logsigmoid(p.gather(-1, label).squeeze(-1))
     p.sigmoid_()
     total = counts.sum()
     share = counts / total.clamp(min=torch.finfo(counts.dtype).tiny)
-    excess = ((share * p.sum(-1)).sum() - k).masked_fill_(total == 0, 0.0)
-    loss = torch.add((share * softplus(wrong)).sum().div_(norm), excess.square(), alpha=beta / norm**2)
-    gradient = p.addcmul_(p, p, value=-1).mul_((share * (2 * beta / norm**2 * excess)).unsqueeze(-1))
-    gradient.scatter_add_(-1, label, (share * wrong.sigmoid_()).div_(-norm).unsqueeze(-1))
+    excess = (p.sum(-1).sub_(k) * share).sum()
+    push = share * excess.mul(2 * beta / norm**2)
+    loss = torch.addcmul((share * own).sum().div_(-norm), excess, excess, value=beta / norm**2)
+    gradient: Tensor = torch.ops.aten.sigmoid_backward(push.unsqueeze(-1), p)
+    own = own.expm1_().mul_(share)
+    gradient.scatter_add_(-1, label, (own.div_(norm) if normalize else own).unsqueeze(-1))
     return (loss * total, gradient, total.reciprocal()) if reduction == "sum" else (loss, gradient, None)
 
 

@@ -22,15 +22,17 @@ def _multilabel_softmax_twin(scores: Tensor, target: Tensor) -> tuple[Tensor, Te
 
 def _multilabel_softmax_lean(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The same, with the gradient: the softmax less the uniform distribution over the present labels."""
-    share = (target == 1).to(scores.dtype)
-    count = share.sum(-1, keepdim=True)
-    observed = count > 0
-    share.div_(count.clamp_(min=1))
-    held = scores.clamp(-huge(scores), huge(scores)).masked_fill_((target == -1) | ~observed, -2 * huge(scores))
+    present = target == 1
+    count = present.sum(-1, keepdim=True, dtype=scores.dtype)
+    unseen = count == 0
+    share = present / count.clamp_(min=1).neg_()
+    del present
+    held = scores.clamp(-huge(scores), huge(scores)).masked_fill_(target < unseen, -2 * huge(scores))  # and all unknown
     log_p = held.log_softmax(-1)
-    losses = torch.mul(log_p, share, out=held).sum(-1).neg_()
+    losses = torch.mul(log_p, share, out=held).sum(-1)
     del held
-    return losses, observed.squeeze(-1), log_p.exp_().mul_(observed).sub_(share)
+    gradient: Tensor = torch.ops.aten._log_softmax_backward_data(share, log_p, -1, scores.dtype)
+    return losses, ~unseen.squeeze(-1), gradient
 
 
 _LOSS = RowLoss(
