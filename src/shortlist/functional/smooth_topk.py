@@ -39,6 +39,8 @@ def _smooth_topk_lean(
     scores: Tensor, target: Tensor, k: int, tau: float, alpha: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same, with the gradient of each row's loss."""
+    if tau == 0:
+        return _hinge_lean(scores, target, k, alpha)
     label, observed = target.clamp(min=0).unsqueeze(-1), target >= 0
     held = scores.masked_fill(~observed.unsqueeze(-1), 0.0).clamp_(max=huge(scores))
     own = held.gather(-1, label)
@@ -46,21 +48,29 @@ def _smooth_topk_lean(
     held.scatter_(-1, label, float("-inf"))
     enough = (((held > float("-inf")).sum(-1, keepdim=True) >= k) | is_nan) & observed.unsqueeze(-1)
     held.masked_fill_(~enough, 0.0).scatter_(-1, label, float("-inf"))
-    if tau == 0:
-        kth, at = (found[:, -1:] for found in held.topk(k, dim=-1))
-        margin = torch.where(enough, alpha + (kth - own) / k, 0.0)
-        loss, slope = margin.clamp(min=0), (margin > 0).to(scores.dtype) / k
-        gradient = held.zero_().scatter_(-1, at, slope)
-    else:
-        sums = swap_sums(held, k, 1 / (k * tau), (1.0, -1.0))
-        del held
-        margin = alpha + wide(sums.high.unsqueeze(-1) - own) / k
-        z = margin / tau + (sums.log_sums[0] - sums.log_sums[1]).unsqueeze(-1)
-        loss = torch.where(enough, -tau * F.logsigmoid(-z), 0.0).to(scores.dtype)
-        slope = (torch.where(enough, z.sigmoid(), 0.0) / k).to(scores.dtype)
-        gradient = sums.slopes.mul_(slope)
+    sums = swap_sums(held, k, 1 / (k * tau), (1.0, -1.0))
+    del held
+    margin = alpha + wide(sums.high.unsqueeze(-1) - own) / k
+    z = margin / tau + (sums.log_sums[0] - sums.log_sums[1]).unsqueeze(-1)
+    loss = torch.where(enough, -tau * F.logsigmoid(-z), 0.0).to(scores.dtype)
+    slope = (torch.where(enough, z.sigmoid(), 0.0) / k).to(scores.dtype)
+    gradient = sums.slopes.mul_(slope)
     gradient.scatter_(-1, label, -slope).masked_fill_(is_nan, torch.nan)
     return loss.masked_fill_(is_nan, torch.nan).squeeze(-1), observed, gradient
+
+
+def _hinge_lean(scores: Tensor, target: Tensor, k: int, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
+    label, held = target.clamp(min=0).unsqueeze(-1), scores.clamp(max=huge(scores))
+    own = held.gather(-1, label)
+    rivals, labels = held.scatter_(-1, label, float("-inf")).topk(k, dim=-1)
+    first = rivals[:, :1]  # a NaN is the first of all
+    kth = torch.where(first.isnan(), first, rivals[:, -1:])
+    out = (target < 0).unsqueeze(-1) | (kth == float("-inf"))  # too few rivals
+    margin = kth.sub_(own).div_(k).add_(alpha).masked_fill_(out, 0.0)
+    slope = (margin > 0).to(scores.dtype).div_(k)
+    gradient = held.zero_().scatter_(-1, labels[:, -1:], slope).scatter_(-1, label, slope.neg_())
+    loss = margin.clamp_(min=0)
+    return loss.squeeze(-1), target >= 0, gradient.masked_fill_(loss.isnan(), torch.nan)
 
 
 _LOSS = RowLoss(ops.smooth_topk, _smooth_topk_twin, _targets.indices, lean=_smooth_topk_lean, lean_in_double=True)
