@@ -74,7 +74,7 @@ class RowLoss:
     spreads_nan: bool = True
     per_label: bool = False
     minds_mask: bool = False
-    lean: Callable[..., tuple[Tensor, Tensor, Tensor]] | None = None
+    lean: Callable[..., tuple[Tensor, Tensor, Any]] | None = None
     lean_in_double: bool = False
     lean_at_once: int = 0
     by_chance: bool = False

@@ -47,7 +47,7 @@ def _expected_positive_twin(
 
 def _expected_positive_lean(
     scores: Tensor, index: Tensor, counts: Tensor, reduction: str, k: float, beta: float, normalize: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor | None]:
     """The same, with the gradient."""
     label, norm = index.clamp(min=0).unsqueeze(-1), scores.shape[-1] if normalize else 1
     p = scores.clamp(-huge(scores), huge(scores)).masked_fill_((counts == 0).unsqueeze(-1), 0.0)

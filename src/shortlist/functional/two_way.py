@@ -47,6 +47,7 @@ def _sides(
     positive_temperature: float,
     negative_temperature: float,
     margin: float,
+    *,
     ways: tuple[int, ...] = (-1,),
     weight: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
@@ -111,7 +112,7 @@ def _two_way_lean(
         of_rows = weight.unsqueeze(-1)
         target = target.masked_fill(of_rows == 0, -1)
     ways = (-2, -1) if sample_way else (-2,)
-    losses, share, slope, z = _sides(scores, target, *of_pairs, ways, of_rows)
+    losses, share, slope, z = _sides(scores, target, *of_pairs, ways=ways, weight=of_rows)
     if weight is not None:
         share[n:].mul_(weight[: len(share) - n])
     if reduction == "mean":
