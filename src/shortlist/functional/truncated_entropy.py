@@ -39,13 +39,13 @@ def _truncated_entropy_lean(scores: Tensor, target: Tensor, k: int) -> tuple[Ten
     """The same, with the gradient: what each present label is pulled up by, its rivals are pushed down by."""
     n, indexed, low = scores.shape[-1], target.ndim < scores.ndim, -4 * huge(scores)
     if indexed:
-        label, observed = target.clamp(min=0).unsqueeze(-1), target.unsqueeze(-1) >= 0
+        label, unseen = target.clamp(min=0).unsqueeze(-1), target.unsqueeze(-1) < 0
         present = None
     else:
         present = target == 1
         count = present.sum(-1, keepdim=True)
-        observed = count > 0
-    held = scores.masked_fill(~observed, 0.0).clamp_(max=huge(scores))
+        unseen = count == 0
+    held = scores.masked_fill(unseen, 0.0).clamp_(max=huge(scores))
     if present is None:
         own, z = held.gather(-1, label), held.scatter_(-1, label, _MINUS_INF)
         strongest, place = z.topk(min(k - 1, n), dim=-1)
@@ -60,14 +60,14 @@ def _truncated_entropy_lean(scores: Tensor, target: Tensor, k: int) -> tuple[Ten
         first = strongest[:, :1]  # a NaN is the largest of all
         peak = torch.where(first.isnan(), first, peak)
     total = z.sub_(peak).exp_().sum(-1, keepdim=True).clamp_(min=1)
-    counts = (observed if present is None else present) & (peak != low)  # low: no rival
     gap = own.neg_().add_(peak).add_(total.log())
-    gap.masked_fill_(~(counts | gap.isnan()), _MINUS_INF)  # a NaN counts, with or without rivals
-    losses = softplus(gap).sum(-1)
+    out = (unseen if present is None else ~present) | (peak == low)  # low: no rival
+    gap.masked_fill_(out & (gap == gap), _MINUS_INF)  # a NaN counts, with or without rivals
+    losses = softplus(gap)
     slope = gap.sigmoid_()
-    z.mul_(slope.sum(-1, keepdim=True) / total)
-    gradient = z.sub_(slope) if present is not None else z.scatter_(-1, label, slope.neg_())
-    return losses, observed.squeeze(-1), gradient
+    if present is None:
+        return losses.squeeze(-1), target >= 0, z.mul_(slope / total).scatter_(-1, label, slope.neg_())
+    return losses.sum(-1), ~unseen.squeeze(-1), z.mul_(slope.sum(-1, keepdim=True) / total).sub_(slope)
 
 
 _LOSS = RowLoss(
