@@ -99,6 +99,7 @@ def measured(loss: Callable[[Tensor], Tensor], labels: int) -> tuple[int, float]
     """Launches; peak memory beyond the scores, as a multiple of them. Targets are checked as on a device."""
     scores = torch.randn(ROWS, labels, generator=torch.Generator().manual_seed(1)).requires_grad_()
     as_on_a_device = patch.object(device_flags, "waits", lambda _: True)
+    kernels.check()  # as every call on a device does, without waiting
     drawn = patch.dict(noised_topk.DRAWN_AT_ONCE, cpu=noised_topk.DRAWN_AT_ONCE["elsewhere"])
     with kernels.use("torch"), as_on_a_device, drawn, Launches(scores) as seen:
         loss(scores).backward()

@@ -25,7 +25,7 @@ _BELOW = 2**63  # every place that is noted is so far below what was packed
 _POSITIONS = 40  # bits of a flat position
 _KINDS = 3
 _CALLS = 63 - _POSITIONS - _KINDS
-_RANGES = 256  # so many targets may be on their way to the host
+_RANGES = 32  # so many targets may be on their way to the host
 REASONS = (
     "a target value that is not allowed: class indices are 0..L-1, or -1 (or -100) for an unknown row; "
     "a label matrix holds 1 (present), 0 (absent) and -1 (unknown)",
