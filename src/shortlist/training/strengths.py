@@ -25,7 +25,8 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, split
-from shortlist.training.full_batch import Curvature, Loss, binary_columns, fit_linear, log_odds, take, times
+from shortlist.training.full_batch import Loss, binary_columns, fit_linear, log_odds, take, times
+from shortlist.training.head_columns import HeadColumns
 
 FOLDS = 3
 _FIRST, _FACTOR, _MOST = 10**1.5, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
@@ -64,8 +65,7 @@ class Chosen:
 
 
 def choose_strength(
-    forms: dict[str, Any], curvatures: dict[str, Curvature | None], target: Tensor, names: tuple[str, ...], loss: Loss,
-    single: bool, seed: int,
+    forms: dict[str, HeadColumns], target: Tensor, names: tuple[str, ...], loss: Loss, single: bool, seed: int
 ) -> Chosen:  # fmt: skip
     """The strength that does best on held-out rows, over three folds, of the form of the inputs that does better with
     the first strength; the form that is likely to suit is the first one."""
@@ -78,10 +78,10 @@ def choose_strength(
     def attempt(form: str, strength: float, starts: list[Tensor] | None) -> Chosen:
         weights, scores = [], torch.zeros(len(target), len(names))
         for fold, (rest, held) in enumerate(folds):
-            here = take(forms[form], rest), target[rest]
+            here = take(forms[form].columns, rest), target[rest]
             start = zero_weights(here, len(names)) if starts is None else starts[fold]
-            found = fit_linear(*here, start, loss, strength, curvatures[form], tolerance=_TOLERANCE).weights
-            scores[held] = times(take(forms[form], held), found)
+            found = fit_linear(*here, start, loss, strength, forms[form].variances, tolerance=_TOLERANCE).weights
+            scores[held] = times(take(forms[form].columns, held), found)
             weights.append(found)
         stretch, lost = best_stretch(scores, base, target, loss, stretches)
         scores = stretched(scores, base, stretch)
