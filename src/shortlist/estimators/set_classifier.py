@@ -187,13 +187,14 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target = dense_labels(target)  # no larger than the scores, all of which are made here
         self._build(target)
         auto = self.weight_decay == "auto" and hasattr(self, "preprocessor_")
-        compares = self.hidden == "auto" and self.is_multilabel_ and isinstance(inputs, Tensor)
-        compared = landmarks_for(len(inputs), inputs.shape[1], len(self.classes_)) if compares else 0
+        single, compared = not self.is_multilabel_, 0
+        if self.hidden == "auto" and isinstance(inputs, Tensor):
+            compared = landmarks_for(*inputs.shape, len(self.classes_), single)
         common = self.preprocessor_.common_scale() if auto else None
         fitted = choose_head(
             loss_of(self.learner_.objective), inputs, self._for_objective(target), self._names, self.weight_decay,
             scales=Scales(one=None if common is None else torch.from_numpy(common)), landmarks=compared,
-            single=not self.is_multilabel_, seed=self._seed,
+            single=single, seed=self._seed,
         ).fit()  # fmt: skip
         if fitted.similarities is not None:
             self._model |= {"hidden": [fitted.similarities.out_features], "similarities": True}

@@ -85,7 +85,8 @@ class HeadColumns:
         return weights, biases if self.centre is None else biases - self.centre @ weights
 
 
-def landmarks_for(rows: int, columns: int, num_labels: int) -> int:
-    """How many rows to compare with: 500, or as many as there are rows or weights of a linear model; so that it takes
-    about as long."""
-    return min(MOST_LANDMARKS, rows, columns * num_labels)
+def landmarks_for(rows: int, columns: int, num_labels: int, single: bool) -> int:
+    """How many rows to compare with: 500, or as many as there are rows, or fewer, so that it takes about as long as a
+    linear model. Of single labels that is soon fitted, but where rows are few most of the time goes elsewhere."""
+    few_rows = 25_000 * min(num_labels, 4) // rows
+    return min(MOST_LANDMARKS, rows, 4 * columns + few_rows if single else columns * num_labels)

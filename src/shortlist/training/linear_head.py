@@ -15,7 +15,7 @@ from shortlist.models.similarities import Similarities
 from shortlist.objectives import Objective
 from shortlist.training.full_batch import Loss, binary_columns, fit_linear, softmax_rows, whole
 from shortlist.training.head_columns import HeadColumns, Scales
-from shortlist.training.strengths import FOLDS, USUAL, Chosen, choose_strength, does_better, stretched, zero_weights
+from shortlist.training.strengths import FOLDS, USUAL, Chosen, Search, stretched, zero_weights
 
 # one linear head and a smooth loss of its scores
 FULL_BATCH = (
@@ -23,7 +23,7 @@ FULL_BATCH = (
     "two-way", "asymmetric", "lsep", "multilabel-softmax", "partial-binary",
 )  # fmt: skip
 _MOST_SCORES, _MOST_WEIGHTS, _MOST_PRODUCTS = 10**8, 10**7, 4 * 10**9  # a gigabyte, and minutes on two cores
-_TOLERANCE = 1e-4  # of the weights that stay
+_TOLERANCE, _QUICK = 1e-4, 1e-3  # of the weights that stay, and of those that were chosen quickly
 _ONE_KIND = 100  # times as wide a column may spread as another one of the same unit
 _OWN_SCALE, _ONE_SCALE, _SIMILARITIES = "each column's own", "one for all columns", "of similarities"
 
@@ -67,21 +67,24 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Choice:
-    """A head that is decided on, but for its weights: to what it is fitted, and how. ``beside`` are the columns and the
-    similarities as they did on held-out rows, where both were tried."""
+    """A head that is decided on, but for its weights: to what it is fitted, and how. ``beside`` is what columns
+    and similarities reached on the same held-out rows, where both were tried."""
 
     columns: HeadColumns
     target: Tensor
     loss: Loss
     found: Chosen
     tried: list[dict[str, Any]]
-    beside: tuple[Chosen, Chosen] | None = None
+    beside: tuple[dict[str, float], dict[str, float]] | None = None
+    tolerance: float = _TOLERANCE
     seconds: float = 0.0  # that it took to decide, where that was before training
 
     def fit(self) -> Fitted:
         found, columns = self.found, self.columns
         data = columns.columns, self.target
-        solution = fit_linear(*data, found.start, self.loss, found.strength, columns.variances, tolerance=_TOLERANCE)
+        solution = fit_linear(
+            *data, found.start, self.loss, found.strength, columns.variances, tolerance=self.tolerance
+        )
         weights = found.stretch * solution.weights[:-1]
         biases = stretched(solution.weights[-1], found.centre, found.stretch)
         weights, biases = columns.head(weights, biases)
@@ -104,8 +107,12 @@ def choose_head(
         strength = USUAL if weight_decay == "auto" else float(weight_decay)
         given = Chosen.given(form, strength, zero_weights((forms[form].columns, target), len(names)))
         return Choice(forms[form], target, loss, given, [])
-    found = choose_strength(forms, target, names, loss, single, seed)
-    choice = Choice(forms[found.form], target, loss, found, found.tried)
+    search = Search(target, names, loss, single, seed)
+    if layer is not None and single:
+        found = search.quick(_SIMILARITIES, forms[_SIMILARITIES])
+        return Choice(forms[_SIMILARITIES], target, loss, found, search.tried, tolerance=_QUICK)
+    found = search.best(forms)
+    choice = Choice(forms[found.form], target, loss, found, search.tried)
     if not count:
         return choice
     scale = scales.one if found.form == _ONE_SCALE else scales.own
@@ -114,10 +121,10 @@ def choose_head(
         return choice
     layer.one_scale = found.form == _ONE_SCALE
     similar, form = HeadColumns.similar(inputs, layer), f"{_SIMILARITIES}, {found.form}"
-    other = choose_strength({form: similar}, target, names, loss, single, seed)
-    choice = replace(choice, tried=found.tried + other.tried, beside=(found, other))
-    if does_better(other, found, target, loss):
-        choice = replace(choice, columns=similar, found=other)
+    other = search.quick(form, similar, found) if single else search.best({form: similar})
+    choice = replace(choice, beside=(search.reached(found, other.folds), search.reached(other, other.folds)))
+    if search.does_better(other, found):
+        choice = replace(choice, columns=similar, found=other, tolerance=_QUICK if single else _TOLERANCE)
     return choice
 
 
