@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 _MEMORY = 10  # pairs of steps and gradient changes that describe the curvature
-_MOST_COLUMNS = 2048  # whose curvature is worth the time it takes
+_MOST_COLUMNS = 2048  # that are worth the time it takes to turn them
 _SMALLEST_AXIS = 1e-6  # beside the largest: below, it is rounding
 _SMALLEST_STEP, _SMALLEST_GAIN = 1e-6, 1e-8  # what float32 can still tell from nothing
 

@@ -15,7 +15,7 @@ from shortlist.models.similarities import Similarities
 from shortlist.objectives import Objective
 from shortlist.training.full_batch import Loss, binary_columns, fit_linear, softmax_rows, whole
 from shortlist.training.head_columns import HeadColumns, Scales
-from shortlist.training.strengths import FOLDS, USUAL, Chosen, Search, stretched, zero_weights
+from shortlist.training.strengths import FOLDS, USUAL, Chosen, StrengthSearch, stretched, zero_weights
 
 # one linear head and a smooth loss of its scores
 FULL_BATCH = (
@@ -107,7 +107,7 @@ def choose_head(
         strength = USUAL if weight_decay == "auto" else float(weight_decay)
         given = Chosen.given(form, strength, zero_weights((forms[form].columns, target), len(names)))
         return Choice(forms[form], target, loss, given, [])
-    search = Search(target, names, loss, single, seed)
+    search = StrengthSearch(target, names, loss, single, seed)
     if layer is not None and single:
         found = search.quick(_SIMILARITIES, forms[_SIMILARITIES])
         return Choice(forms[_SIMILARITIES], target, loss, found, search.tried, tolerance=_QUICK)

@@ -13,6 +13,9 @@ from the base rates, all by the one factor that suits the held-out rows best; th
 This is done for single labels and for binary cross-entropy. Where the best strength leaves scores of single labels that
 are too large, all are divided by one number in the end, which leaves every row its highest score: drawn to the base
 rates, rows would lean to the classes that happen to be common in training.
+
+Similarities of single labels are searched in less time: they are dropped if they are clearly worse than the columns on
+the first fold, the strength is chosen on that fold alone, and then all three decide.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ _FIRST, _FACTOR, _MOST = 10**1.5, 10**-0.5, 9  # a strength of 10 is C = 0.1; at
 _MIDDLING, _DOUBT = 10.0, 0.3  # a strength ten times as strong or as weak costs so much
 _TOLERANCE = 3e-3  # to compare strengths; the weights that stay are fitted more closely
 _LEAST_DOUBLINGS, _MOST_DOUBLINGS, _HALVINGS = -2.0, 4.0, 9  # of the stretch, and how closely it is found
+_MARGIN = 0.02  # per row: by how much similarities may be worse with the first strength
 _FIRST_QUICK, _MOST_QUICK = 10**0.5, 2  # of similarities: where they suit, they want less decay than columns
 USUAL = 1.0  # where there are too few rows to choose
 
@@ -64,7 +68,7 @@ class Chosen:
         return torch.stack(self.weights).mean(0)
 
 
-class Search:
+class StrengthSearch:
     """Strengths, tried on held-out rows over three folds; ``tried`` is what each of them reached."""
 
     def __init__(self, target: Tensor, names: tuple[str, ...], loss: Loss, single: bool, seed: int) -> None:
@@ -83,9 +87,9 @@ class Search:
 
     def quick(self, form: str, columns: HeadColumns, other: Chosen | None = None) -> Chosen:
         """The same in less time: the strength is chosen on the first fold alone, in steps twice as large. It ends with
-        the first strength if the other is as good on that fold."""
+        the first strength if the other is clearly better on that fold."""
         first = self._attempt(form, columns, _FIRST_QUICK, [None])
-        if other is not None and not self.does_better(first, other):
+        if other is not None and not self.does_better(first, other, _MARGIN):
             return first
         best = self._walk(first, columns, _FACTOR**2, _MOST_QUICK)
         return self._settled(self._attempt(form, columns, best.strength, [best.weights[0], None, None]))
@@ -128,14 +132,15 @@ class Search:
                 break  # weaker was better than the first, so stronger is worse
         return min(attempts, key=_cost)
 
-    def does_better(self, one: Chosen, other: Chosen) -> bool:
-        """Whether one costs less than the other in every fold that it was tried on."""
+    def does_better(self, one: Chosen, other: Chosen, margin: float = 0) -> bool:
+        """Whether one costs less than the other, or by no more than a margin per row more, in every fold that it was
+        tried on."""
 
         def cost(chosen: Chosen, held: Tensor) -> float:
             lost, right = self._judged(chosen, held)
             return lost - right
 
-        return all(cost(one, held) < cost(other, held) for _, held in one.folds)
+        return all(cost(one, held) < cost(other, held) + margin * len(held) for _, held in one.folds)
 
     def reached(self, chosen: Chosen, folds: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
         """The mean loss, and how often the highest score was right, of the rows that these folds held out."""
