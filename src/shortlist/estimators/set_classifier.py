@@ -189,7 +189,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         auto = self.weight_decay == "auto" and hasattr(self, "preprocessor_")
         single, compared = not self.is_multilabel_, 0
         if self.hidden == "auto" and isinstance(inputs, Tensor):
-            compared = landmarks_for(*inputs.shape, len(self.classes_), single)
+            compared = landmarks_for(len(inputs), inputs.shape[1], len(self.classes_), single)
         common = self.preprocessor_.common_scale() if auto else None
         fitted = choose_head(
             loss_of(self.learner_.objective), inputs, self._for_objective(target), self._names, self.weight_decay,
