@@ -54,6 +54,9 @@ MADE: dict[str, Callable[[], tuple[Any, Any]]] = {
     "noisy": partial(datasets.make_classification, 600, n_informative=8, n_classes=4, flip_y=0.1, random_state=5),
     "wide": partial(datasets.make_classification, 300, 200, n_informative=15, n_classes=3, random_state=6),
     "imbalanced": partial(datasets.make_classification, 800, 15, n_informative=6, weights=[0.93], random_state=7),
+    "moons": partial(datasets.make_moons, 600, noise=0.2, random_state=8),
+    "rings": partial(datasets.make_gaussian_quantiles, n_samples=800, n_features=5, n_classes=3, random_state=9),
+    "clusters": partial(datasets.make_classification, 8000, 40, n_informative=15, n_classes=8, random_state=10),
 }
 MADE |= STRESS
 METRICS = ("mAP", "mAP per row", "P@1", "micro-F1")

@@ -169,16 +169,47 @@ def test_a_linear_model_stays_where_similarities_are_not_better(capsys: pytest.C
     assert "backbone: a linear model of the columns: similarities to training rows are not better on each" in result.err
 
 
-def test_single_labels_and_sparse_features_stay_linear() -> None:
+def test_sparse_features_stay_linear() -> None:
     x, y = products(120).to_numpy(np.float32)[:, :12], products(120)[LABELS].to_numpy(copy=True)
-    names = tuple(LABELS)
-    for inputs, target in ((torch.tensor(x), y.argmax(1)), (csr_matrix(x), y)):
-        data = Dataset(inputs, torch.as_tensor(target), names)
-        objective = "binary" if target.ndim == 2 else "cross-entropy"
-        config = {**AT_ONCE, "objective": objective, "data": {"train": {"reader": "ambiguous-numbers"}}}
-        ready = prepare(config, parts={"train": data})
-        assert ready.config.backbone.name == "identity"
-        assert (ready.choice, ready.facts["backbones_tried"]) == (None, None)
+    data = Dataset(csr_matrix(x), torch.as_tensor(y), tuple(LABELS))
+    ready = prepare({**AT_ONCE, "data": {"train": {"reader": "ambiguous-numbers"}}}, parts={"train": data})
+    assert ready.config.backbone.name == "identity"
+    assert (ready.choice, ready.facts["backbones_tried"]) == (None, None)
+
+
+def classes(rows: int) -> pd.DataFrame:
+    """The first two labels as one of four classes."""
+    frame = products(rows)
+    return frame.drop(columns=LABELS).assign(kind=["abcd"[2 * a + b] for a, b in frame[["y0", "y1"]].to_numpy()])
+
+
+def test_fit_takes_similarities_for_single_labels_too(capsys: pytest.CaptureFixture[str]) -> None:
+    classes(400).to_csv("all.csv", index=False)
+    result = run_here(capsys, "fit", "all.csv", "-o", "run")
+    assert result.code == 0, result.err
+    run, new = runs.Run("run"), classes(300)
+    assert (run.config.backbone.name, run.config.objective.name) == ("similarities", "cross-entropy")
+    assert "better than a linear model of the columns on each of three folds (loss " in result.err
+    runs.fit("all.csv", "linear", overrides=["backbone=identity"])
+    wanted = torch.tensor(new["kind"].map("abcd".index).to_numpy())
+    right = [(sl.load_run(name).scores(new).argmax(1) == wanted).float().mean() for name in ("run", "linear")]
+    assert right[0] > right[1] + 0.2
+    runs.train("run/config.yaml", "again")
+    assert torch.equal(sl.load_run("again").scores(new), sl.load_run("run").scores(new))
+
+
+@pytest.mark.parametrize("target", ["kind", "x0"])
+def test_a_run_of_single_labels_answers_as_set_classifier_does(target: str) -> None:
+    frame, new = classes(300), classes(100).drop(columns="kind")
+    if target == "x0":  # a linear model tells it
+        frame["kind"] = np.where(frame["x0"] > 0, "a", "b")
+    frame.to_csv("all.csv", index=False)
+    read = {"reader": "features", "path": "all.csv", "labels_key": "kind"}
+    config = {**AT_ONCE, "objective": "cross-entropy", "seed": int(np.random.RandomState(3).randint(2**31 - 1))}
+    runs.train({**config, "data": {"train": read, "validation": None, "calibration": None}}, "run")
+    peer = SetClassifier(random_state=3).fit(frame.drop(columns="kind"), frame["kind"])
+    assert (peer.hidden_ != ()) == (runs.Run("run").config.backbone.name == "similarities") == (target == "kind")
+    np.testing.assert_allclose(sl.load_run("run").scores(new).softmax(1), peer.predict_proba(new), atol=1e-3)
 
 
 def test_features_of_any_scale_have_similarities_too() -> None:

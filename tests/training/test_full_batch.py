@@ -8,7 +8,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import cross_entropy
 
-from shortlist.training.full_batch import Curvature, binary_columns, fit_linear, log_odds, softmax_rows, times, whole
+from shortlist.training.full_batch import Turned, binary_columns, fit_linear, log_odds, softmax_rows, times, whole
 
 X, Y = make_multilabel_classification(200, 10, n_classes=4, random_state=0)
 X = ((X - X.mean(0)) / X.std(0)).astype(np.float32)
@@ -29,29 +29,36 @@ def test_every_label_has_the_weights_of_its_own_logistic_regression(strength: fl
     assert not start.any()
 
 
-def test_known_curvature_leads_to_the_same_weights_in_fewer_steps() -> None:
+def test_turned_columns_lead_to_the_same_scores_in_fewer_steps() -> None:
     mixed = X @ np.random.default_rng(0).normal(size=(10, 10)) + 3  # columns that go together, off the middle
-    data = torch.from_numpy(mixed.astype(np.float32)), torch.from_numpy(Y), torch.zeros(11, 4), binary_columns, 1.0
-    plain, helped = fit_linear(*data, tolerance=1e-5), fit_linear(*data, Curvature(data[0]), tolerance=1e-5)
-    np.testing.assert_allclose(times(data[0], helped.weights), times(data[0], plain.weights), atol=5e-3)
+    inputs, rest = torch.from_numpy(mixed.astype(np.float32)), (torch.from_numpy(Y), torch.zeros(11, 4), binary_columns)
+    turned = Turned.of(inputs)
+    assert turned is not None
+    plain = fit_linear(inputs, *rest, 1.0, tolerance=1e-5)
+    helped = fit_linear(turned.columns, *rest, 1.0, turned.variances, tolerance=1e-5)
+    scores = times(inputs, plain.weights)
+    np.testing.assert_allclose(times(turned.columns, helped.weights), scores, atol=5e-3)
+    weights, biases = turned.head(helped.weights[:-1], helped.weights[-1])
+    np.testing.assert_allclose(inputs @ weights + biases, scores, atol=5e-3)
     assert helped.evaluations < plain.evaluations / 2
 
 
-@pytest.mark.parametrize("strength", [0.3, 30.0])
-def test_more_columns_than_rows_have_the_curvature_of_all_columns(strength: float) -> None:
-    """The inverse of rows times the curvature plus decay, as a matrix."""
-    inputs = torch.from_numpy(np.random.default_rng(0).normal(1.0, size=(6, 20))).float()
-    gradient, variance = torch.linspace(-1, 1, 42).reshape(21, 2), torch.tensor([1.5, 0.5])
-    decay = torch.full((2,), strength)
-    curvature = Curvature(inputs)
-    assert curvature.axes.shape == (20, 5)  # one less than rows: their mean is taken off
-    found = curvature.divide(gradient, curvature.bends(variance, decay)).double()
-    with_bias = torch.cat([inputs, torch.ones(6, 1)], dim=1).double()
-    for label in range(2):
-        full = variance[label] * with_bias.T @ with_bias / 6
-        full[range(20), range(20)] += strength
-        wanted = torch.linalg.solve(full, gradient[:, label].double())
-        torch.testing.assert_close(found[:, label], wanted, rtol=1e-3, atol=1e-3)
+@pytest.mark.parametrize(("shape", "axes"), [((6, 20), 5), ((40, 8), 8)])
+def test_turned_columns_are_the_principal_components(shape: tuple[int, int], axes: int) -> None:
+    """One less than rows, where these are few: their mean is taken off."""
+    inputs = torch.from_numpy(np.random.default_rng(0).normal(1.0, size=shape)).float()
+    turned = Turned.of(inputs)
+    assert turned is not None
+    assert turned.columns.shape == (shape[0], axes)
+    torch.testing.assert_close(turned.columns @ turned.axes.T + turned.centre, inputs)
+    torch.testing.assert_close(turned.axes.T @ turned.axes, torch.eye(axes), atol=1e-5, rtol=0)
+    covariance = turned.columns.T @ turned.columns / len(inputs)
+    torch.testing.assert_close(covariance, turned.variances.diag(), atol=1e-4, rtol=0)
+
+
+def test_neither_sparse_nor_very_many_columns_are_turned() -> None:
+    assert Turned.of(csr_matrix(X)) is None
+    assert Turned.of(torch.zeros(3, 3000)) is None
 
 
 def test_every_label_can_have_its_own_strength() -> None:

@@ -87,8 +87,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         solver: "lbfgs" fits a linear model to all rows at once, "adamw" trains in batches. "auto" is "lbfgs" for a
             linear model with a smooth loss that fits in memory, unless epochs, batch_size, lr or weight_decay is given.
         hidden: sizes of the hidden layers; () is a linear model. "auto" is one, too, unless "lbfgs" finds, for dense
-            ``X`` with several labels, that a hidden layer of similarities to (at most 500) training rows does better
-            on every one of the three folds: a kernel method.
+            ``X``, that a hidden layer of similarities to (at most 500) training rows does better on every one of the
+            three folds: a kernel method.
         dropout: share of hidden units left out at random in training.
         epochs: of "adamw", passes over the data; "auto" chooses between a usual number (20, and up to 100 where 20
             make fewer than 1,000 steps) and a quarter of it.
@@ -110,8 +110,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes_: the labels; rule_: the fitted set rule; decision_: the threshold of ``predict`` for several labels;
         link_: what makes probabilities of scores;
         objective_, k_, solver_, weight_decay_, lr_, epochs_, hidden_ (sizes of the hidden layers): what was used;
-        selection_: what was tried on held-out rows to choose it; preprocessor_: what became of the columns; history_:
-        loss of every epoch; learner_: the PyTorch module.
+        selection_: what was tried on held-out rows to choose it, of "lbfgs" on how many folds; preprocessor_: what
+        became of the columns; history_: loss of every epoch; learner_: the PyTorch module.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -187,13 +187,14 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target = dense_labels(target)  # no larger than the scores, all of which are made here
         self._build(target)
         auto = self.weight_decay == "auto" and hasattr(self, "preprocessor_")
-        compares = self.hidden == "auto" and self.is_multilabel_ and isinstance(inputs, Tensor)
-        compared = landmarks_for(len(inputs), inputs.shape[1], len(self.classes_)) if compares else 0
+        single, compared = not self.is_multilabel_, 0
+        if self.hidden == "auto" and isinstance(inputs, Tensor):
+            compared = landmarks_for(len(inputs), inputs.shape[1], len(self.classes_), single)
         common = self.preprocessor_.common_scale() if auto else None
         fitted = choose_head(
             loss_of(self.learner_.objective), inputs, self._for_objective(target), self._names, self.weight_decay,
             scales=Scales(one=None if common is None else torch.from_numpy(common)), landmarks=compared,
-            single=not self.is_multilabel_, seed=self._seed,
+            single=single, seed=self._seed,
         ).fit()  # fmt: skip
         if fitted.similarities is not None:
             self._model |= {"hidden": [fitted.similarities.out_features], "similarities": True}

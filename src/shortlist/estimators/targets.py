@@ -56,7 +56,8 @@ def read_target(y: Any, classes: Any = None) -> tuple[NDArray[Any], Any]:
 
 
 def _class_target(y: NDArray[Any], classes: Any) -> tuple[NDArray[Any], Tensor]:
-    _check_none_missing(y.tolist(), "class")
+    if y.dtype.kind not in "biu":
+        _check_none_missing(y.tolist(), "class")
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     found, indices = np.unique(y, return_inverse=True)

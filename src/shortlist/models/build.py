@@ -43,7 +43,7 @@ def _similarities(in_shape: Sequence[int], *, landmarks: int = MOST_LANDMARKS, o
 def _auto(in_shape: Sequence[int]) -> nn.Module:
     """``similarities`` where they do better than ``identity`` on every one of three folds of the training rows, else
     ``identity``; which it is, is settled before training, and in the run's config. Tried with the optimizer lbfgs
-    alone, on dense features with several labels."""
+    alone, on dense features."""
     return Identity(flat_size(in_shape))
 
 

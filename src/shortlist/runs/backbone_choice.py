@@ -31,7 +31,7 @@ def settled_backbone(
         if may_have_similarities(config, train_set):
             began = time.perf_counter()
             learner = build_learner(config, facts, allow_import, train_set)
-            landmarks = landmarks_for(len(train_set), train_set.in_features, train_set.num_labels)
+            landmarks = landmarks_for(len(train_set), train_set.in_features, train_set.num_labels, train_set.is_single)
             choice = choose_at_once(learner, train_set, config, landmarks)
             choice = replace(choice, seconds=time.perf_counter() - began)
             layer = choice.columns.layer
@@ -41,18 +41,18 @@ def settled_backbone(
 
 
 def may_have_similarities(config: RunConfig, data: Dataset) -> bool:
-    """Whether similarities are worth a try: for dense features with several labels, of which a head is fitted at once
-    by a strength that is left open."""
+    """Whether similarities are worth a try: for dense features, of which a head is fitted at once by a strength
+    that is left open."""
     fitted_at_once = config.optimizer.name == "lbfgs" and config.optimizer.weight_decay is None
     dense = data.kind == "features" and not hasattr(data.inputs, "tocsr")
-    return fitted_at_once and dense and not data.is_single and config.objective.name in FULL_BATCH
+    return fitted_at_once and dense and config.objective.name in FULL_BATCH
 
 
 def tried(choice: Choice | None) -> dict[str, Any] | None:
     """What both backbones reached on held-out rows, as JSON; None where one alone was tried."""
     if choice is None or choice.beside is None:
         return None
-    return dict(zip(("identity", "similarities"), (one.reached for one in choice.beside), strict=True))
+    return dict(zip(("identity", "similarities"), choice.beside, strict=True))
 
 
 def in_words(backbone: Named, tried: Mapping[str, Mapping[str, float]]) -> str:

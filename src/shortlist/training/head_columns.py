@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from shortlist.models.similarities import MOST_LANDMARKS, Similarities
+from shortlist.training.full_batch import Turned
 
 _SMALLEST_AXIS = 1e-4  # beside the largest: what is along smaller ones is hardly ever worth its weight
 _ALIKE = 1.1  # times as wide a column may spread as another one for their own scales to be one scale
@@ -41,51 +42,51 @@ class Scales:
 
 
 @dataclass(frozen=True)
-class ScaledColumns:
-    """``(inputs - centre) * scale``."""
+class HeadColumns:
+    """What a head is fitted to, ``(inputs - centre) * scale``, or, where there is a ``layer`` of similarities,
+    ``layer(inputs) @ scale``; then turned to the principal axes, where that pays."""
 
     columns: Any
+    turned: Turned | None
     centre: Tensor | None
     scale: Tensor | None
-    layer: None = None
+    layer: Similarities | None
 
     @classmethod
-    def of(cls, inputs: Any, centre: Tensor | None, scale: Tensor | None) -> ScaledColumns:
+    def scaled(cls, inputs: Any, centre: Tensor | None, scale: Tensor | None) -> HeadColumns:
         columns = inputs if centre is None else inputs - centre
-        return cls(columns if scale is None else columns * scale, centre, scale)
+        columns = columns if scale is None else columns * scale
+        turned = Turned.of(columns)
+        return cls(columns if turned is None else turned.columns, turned, centre, scale, None)
+
+    @classmethod
+    def similar(cls, inputs: Tensor, layer: Similarities) -> HeadColumns:
+        """The similarities along axes on which products of rows are what the kernel says, with, all together, the
+        variance of as many standardised columns as there are inputs."""
+        values, axes = torch.linalg.eigh(torch.exp(-(torch.cdist(layer.landmarks, layer.landmarks).double() ** 2)))
+        large = values > _SMALLEST_AXIS * values[-1]
+        scale = (axes[:, large] / values[large].sqrt()).float()
+        columns = torch.cat([layer(some) @ scale for some in inputs.split(_BATCH)])
+        spread = math.sqrt(inputs.shape[1] / float(columns.var(0, correction=0).sum().clamp(min=1e-6)))
+        turned = Turned.of(spread * columns)
+        assert turned is not None  # there are few landmarks
+        return cls(turned.columns, turned, None, spread * scale, layer)
+
+    @property
+    def variances(self) -> Tensor | None:
+        return None if self.turned is None else self.turned.variances
 
     def head(self, weights: Tensor, biases: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights and biases of these columns as those of the inputs."""
-        weights = weights if self.scale is None else weights * self.scale[:, None]
+        """Weights and biases of these columns as those of the inputs, or of the similarities."""
+        if self.turned is not None:
+            weights, biases = self.turned.head(weights, biases)
+        if self.scale is not None:
+            weights = self.scale @ weights if self.scale.ndim == 2 else weights * self.scale[:, None]
         return weights, biases if self.centre is None else biases - self.centre @ weights
 
 
-@dataclass(frozen=True)
-class SimilarityColumns:
-    """``layer(inputs) @ turn - centre``: the similarities along axes on which products of rows are what the kernel
-    says, with a mean of zero and, all together, the variance of as many standardised columns as there are inputs."""
-
-    columns: Tensor
-    centre: Tensor
-    turn: Tensor
-    layer: Similarities
-
-    @classmethod
-    def of(cls, inputs: Tensor, layer: Similarities) -> SimilarityColumns:
-        values, axes = torch.linalg.eigh(torch.exp(-(torch.cdist(layer.landmarks, layer.landmarks).double() ** 2)))
-        large = values > _SMALLEST_AXIS * values[-1]
-        turn = (axes[:, large] / values[large].sqrt()).float()
-        columns = torch.cat([layer(some) @ turn for some in inputs.split(_BATCH)])
-        centre = columns.mean(0)
-        spread = math.sqrt(inputs.shape[1] / float(((columns - centre) ** 2).sum(1).mean().clamp(min=1e-6)))
-        return cls(spread * (columns - centre), spread * centre, spread * turn, layer)
-
-    def head(self, weights: Tensor, biases: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights and biases of these columns as those of the similarities."""
-        return self.turn @ weights, biases - self.centre @ weights
-
-
-def landmarks_for(rows: int, columns: int, num_labels: int) -> int:
-    """How many rows to compare with: 500, or as many as there are rows or weights of a linear model; so that it takes
-    about as long."""
-    return min(MOST_LANDMARKS, rows, columns * num_labels)
+def landmarks_for(rows: int, columns: int, num_labels: int, single: bool) -> int:
+    """How many rows to compare with: 500, or as many as there are rows, or fewer, so that it takes about as long as a
+    linear model. Of single labels that is soon fitted, but where rows are few most of the time goes elsewhere."""
+    few_rows = 25_000 * min(num_labels, 4) // rows
+    return min(MOST_LANDMARKS, rows, 4 * columns + few_rows if single else columns * num_labels)

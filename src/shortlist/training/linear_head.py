@@ -13,9 +13,9 @@ from torch import Tensor
 
 from shortlist.models.similarities import Similarities
 from shortlist.objectives import Objective
-from shortlist.training.full_batch import Curvature, Loss, binary_columns, fit_linear, softmax_rows, whole
-from shortlist.training.head_columns import ScaledColumns, Scales, SimilarityColumns
-from shortlist.training.strengths import FOLDS, USUAL, Chosen, choose_strength, does_better, stretched, zero_weights
+from shortlist.training.full_batch import Loss, binary_columns, fit_linear, softmax_rows, whole
+from shortlist.training.head_columns import HeadColumns, Scales
+from shortlist.training.strengths import FOLDS, USUAL, Chosen, StrengthSearch, stretched, zero_weights
 
 # one linear head and a smooth loss of its scores
 FULL_BATCH = (
@@ -23,10 +23,9 @@ FULL_BATCH = (
     "two-way", "asymmetric", "lsep", "multilabel-softmax", "partial-binary",
 )  # fmt: skip
 _MOST_SCORES, _MOST_WEIGHTS, _MOST_PRODUCTS = 10**8, 10**7, 4 * 10**9  # a gigabyte, and minutes on two cores
-_TOLERANCE = 1e-4  # of the weights that stay
+_TOLERANCE, _QUICK = 1e-4, 1e-3  # of the weights that stay, and of those that were chosen quickly
 _ONE_KIND = 100  # times as wide a column may spread as another one of the same unit
 _OWN_SCALE, _ONE_SCALE, _SIMILARITIES = "each column's own", "one for all columns", "of similarities"
-Form = ScaledColumns | SimilarityColumns
 
 
 def fits_full_batch(inputs: Any, num_labels: int) -> bool:
@@ -68,26 +67,29 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Choice:
-    """A head that is decided on, but for its weights: to what it is fitted, and how. ``beside`` are the columns and the
-    similarities as they did on held-out rows, where both were tried."""
+    """A head that is decided on, but for its weights: to what it is fitted, and how. ``beside`` is what columns
+    and similarities reached on the same held-out rows, where both were tried."""
 
-    columns: Form
-    curvature: Curvature | None
+    columns: HeadColumns
     target: Tensor
     loss: Loss
     found: Chosen
     tried: list[dict[str, Any]]
-    beside: tuple[Chosen, Chosen] | None = None
+    beside: tuple[dict[str, float], dict[str, float]] | None = None
+    tolerance: float = _TOLERANCE
     seconds: float = 0.0  # that it took to decide, where that was before training
 
     def fit(self) -> Fitted:
-        found, data = self.found, (self.columns.columns, self.target)
-        solution = fit_linear(*data, found.start, self.loss, found.strength, self.curvature, tolerance=_TOLERANCE)
+        found, columns = self.found, self.columns
+        data = columns.columns, self.target
+        solution = fit_linear(
+            *data, found.start, self.loss, found.strength, columns.variances, tolerance=self.tolerance
+        )
         weights = found.stretch * solution.weights[:-1]
         biases = stretched(solution.weights[-1], found.centre, found.stretch)
-        weights, biases = self.columns.head(weights, biases)
+        weights, biases = columns.head(weights, biases)
         used = found.strength, found.stretch, solution.evaluations
-        return Fitted(weights.T, biases, self.columns.layer, *used, self.tried, found.scores if found.folds else None)
+        return Fitted(weights.T, biases, columns.layer, *used, self.tried, found.scores if found.folds else None)
 
 
 def choose_head(
@@ -99,16 +101,18 @@ def choose_head(
     many rows take the place of the columns, for which they have to do better in every fold. A layer of similarities
     takes it in any case."""
     layer, count = (landmarks, 0) if isinstance(landmarks, Similarities) else (None, landmarks)
-    forms = _scaled(inputs, scales) if layer is None else {_SIMILARITIES: SimilarityColumns.of(inputs, layer)}
-    curvatures = {form: Curvature.of(one.columns) for form, one in forms.items()}
+    forms = _scaled(inputs, scales) if layer is None else {_SIMILARITIES: HeadColumns.similar(inputs, layer)}
     if weight_decay != "auto" or len(target) < 2 * FOLDS:
         form = _OWN_SCALE if layer is None else _SIMILARITIES
         strength = USUAL if weight_decay == "auto" else float(weight_decay)
         given = Chosen.given(form, strength, zero_weights((forms[form].columns, target), len(names)))
-        return Choice(forms[form], curvatures[form], target, loss, given, [])
-    columns = {form: one.columns for form, one in forms.items()}
-    found = choose_strength(columns, curvatures, target, names, loss, single, seed)
-    choice = Choice(forms[found.form], curvatures[found.form], target, loss, found, found.tried)
+        return Choice(forms[form], target, loss, given, [])
+    search = StrengthSearch(target, names, loss, single, seed)
+    if layer is not None and single:
+        found = search.quick(_SIMILARITIES, forms[_SIMILARITIES])
+        return Choice(forms[_SIMILARITIES], target, loss, found, search.tried, tolerance=_QUICK)
+    found = search.best(forms)
+    choice = Choice(forms[found.form], target, loss, found, search.tried)
     if not count:
         return choice
     scale = scales.one if found.form == _ONE_SCALE else scales.own
@@ -116,21 +120,20 @@ def choose_head(
     if layer is None:
         return choice
     layer.one_scale = found.form == _ONE_SCALE
-    similar, form = SimilarityColumns.of(inputs, layer), f"{_SIMILARITIES}, {found.form}"
-    curvature = Curvature.of(similar.columns)
-    other = choose_strength({form: similar.columns}, {form: curvature}, target, names, loss, single, seed)
-    choice = replace(choice, tried=found.tried + other.tried, beside=(found, other))
-    if does_better(other, found, target, loss):
-        choice = replace(choice, columns=similar, curvature=curvature, found=other)
+    similar, form = HeadColumns.similar(inputs, layer), f"{_SIMILARITIES}, {found.form}"
+    other = search.quick(form, similar, found) if single else search.best({form: similar})
+    choice = replace(choice, beside=(search.reached(found, other.folds), search.reached(other, other.folds)))
+    if search.does_better(other, found):
+        choice = replace(choice, columns=similar, found=other, tolerance=_QUICK if single else _TOLERANCE)
     return choice
 
 
-def _scaled(inputs: Any, scales: Scales) -> dict[str, Form]:
+def _scaled(inputs: Any, scales: Scales) -> dict[str, HeadColumns]:
     """The columns on scales of their own and, where that is worth a try, on one for all; the likely form is first."""
-    own: dict[str, Form] = {_OWN_SCALE: ScaledColumns.of(inputs, scales.centre, scales.own)}
+    own: dict[str, HeadColumns] = {_OWN_SCALE: HeadColumns.scaled(inputs, scales.centre, scales.own)}
     if scales.one is None:
         return own
-    one: dict[str, Form] = {_ONE_SCALE: ScaledColumns.of(inputs, scales.centre, scales.one)}
+    one: dict[str, HeadColumns] = {_ONE_SCALE: HeadColumns.scaled(inputs, scales.centre, scales.one)}
     ratios = scales.one if scales.own is None else scales.one / scales.own
     small, large = np.quantile(ratios.numpy(), [0.01, 0.99])
     return one | own if large <= _ONE_KIND * small else own | one

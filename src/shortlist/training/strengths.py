@@ -13,11 +13,15 @@ from the base rates, all by the one factor that suits the held-out rows best; th
 This is done for single labels and for binary cross-entropy. Where the best strength leaves scores of single labels that
 are too large, all are divided by one number in the end, which leaves every row its highest score: drawn to the base
 rates, rows would lean to the classes that happen to be common in training.
+
+Similarities of single labels are searched in less time: they are dropped if they are clearly worse than the columns on
+the first fold, the strength is chosen on that fold alone, and then all three decide.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,21 +29,24 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, split
-from shortlist.training.full_batch import Curvature, Loss, binary_columns, fit_linear, log_odds, take, times
+from shortlist.training.full_batch import Loss, binary_columns, fit_linear, log_odds, take, times
+from shortlist.training.head_columns import HeadColumns
 
 FOLDS = 3
 _FIRST, _FACTOR, _MOST = 10**1.5, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
 _MIDDLING, _DOUBT = 10.0, 0.3  # a strength ten times as strong or as weak costs so much
 _TOLERANCE = 3e-3  # to compare strengths; the weights that stay are fitted more closely
 _LEAST_DOUBLINGS, _MOST_DOUBLINGS, _HALVINGS = -2.0, 4.0, 9  # of the stretch, and how closely it is found
+_MARGIN = 0.02  # per row: by how much similarities may be worse with the first strength
+_FIRST_QUICK, _MOST_QUICK = 10**0.5, 2  # of similarities: where they suit, they want less decay than columns
 USUAL = 1.0  # where there are too few rows to choose
 
 
 @dataclass
 class Chosen:
     """What did best on held-out rows: which form of the inputs, the strength, the stretch and the scores that it leaves
-    alone, scores of rows while they were held out (stretched), weights to start from (not stretched), what it reached;
-    and what every strength tried lost. ``cost`` is what is compared. Without folds, what was given."""
+    alone, scores of rows while they were held out (stretched), weights to start from (not stretched). ``cost`` is what
+    is compared. Without folds, what was given."""
 
     form: str
     strength: float
@@ -48,75 +55,110 @@ class Chosen:
     cost: float
     scores: Tensor
     weights: list[Tensor]
-    reached: dict[str, float]
-    tried: list[dict[str, Any]]
     folds: list[tuple[Tensor, Tensor]]
 
     @classmethod
     def given(cls, form: str, strength: float, start: Tensor) -> Chosen:
         """A strength that nothing else was tried beside."""
         centre = torch.zeros(start.shape[1])
-        return cls(form, strength, 1.0, centre, 0.0, centre[:0], [start], {}, [], [])
+        return cls(form, strength, 1.0, centre, 0.0, centre[:0], [start], [])
 
     @property
     def start(self) -> Tensor:
         return torch.stack(self.weights).mean(0)
 
 
-def choose_strength(
-    forms: dict[str, Any], curvatures: dict[str, Curvature | None], target: Tensor, names: tuple[str, ...], loss: Loss,
-    single: bool, seed: int,
-) -> Chosen:  # fmt: skip
-    """The strength that does best on held-out rows, over three folds, of the form of the inputs that does better with
-    the first strength; the form that is likely to suit is the first one."""
-    folds = _folds(target, names, seed)
-    base, stretches = log_odds(target, len(names)), single or loss is binary_columns
-    likely = next(iter(forms))
-    attempts: list[Chosen] = []
-    tried: list[dict[str, Any]] = []
+class StrengthSearch:
+    """Strengths, tried on held-out rows over three folds; ``tried`` is what each of them reached."""
 
-    def attempt(form: str, strength: float, starts: list[Tensor] | None) -> Chosen:
-        weights, scores = [], torch.zeros(len(target), len(names))
-        for fold, (rest, held) in enumerate(folds):
-            here = take(forms[form], rest), target[rest]
-            start = zero_weights(here, len(names)) if starts is None else starts[fold]
-            found = fit_linear(*here, start, loss, strength, curvatures[form], tolerance=_TOLERANCE).weights
-            scores[held] = times(take(forms[form], held), found)
+    def __init__(self, target: Tensor, names: tuple[str, ...], loss: Loss, single: bool, seed: int) -> None:
+        self.target, self.loss, self.single = target, loss, single
+        self.folds = _folds(target, names, seed)
+        self.base, self.stretches = log_odds(target, len(names)), single or loss is binary_columns
+        self.tried: list[dict[str, Any]] = []
+
+    def best(self, forms: dict[str, HeadColumns]) -> Chosen:
+        """The strength that does best, of the form of the inputs that does better with the first strength; the form
+        that is likely to suit is the first one."""
+        likely = next(iter(forms))
+        firsts = (self._attempt(form, one, _FIRST, [None] * FOLDS, form != likely) for form, one in forms.items())
+        first = min(firsts, key=_cost)
+        return self._settled(self._walk(first, forms[first.form], _FACTOR, _MOST, first.form != likely))
+
+    def quick(self, form: str, columns: HeadColumns, other: Chosen | None = None) -> Chosen:
+        """The same in less time: the strength is chosen on the first fold alone, in steps twice as large. It ends with
+        the first strength if the other is clearly better on that fold."""
+        first = self._attempt(form, columns, _FIRST_QUICK, [None])
+        if other is not None and not self.does_better(first, other, _MARGIN):
+            return first
+        best = self._walk(first, columns, _FACTOR**2, _MOST_QUICK)
+        return self._settled(self._attempt(form, columns, best.strength, [best.weights[0], None, None]))
+
+    def _attempt(
+        self, form: str, columns: HeadColumns, strength: float, starts: Sequence[Tensor | None], doubt: float = 0
+    ) -> Chosen:
+        """What is reached on as many folds as there are weights to start from (None: from zero)."""
+        weights, scores = [], torch.zeros(len(self.target), len(self.base))
+        folds = self.folds[: len(starts)]
+        for (rest, held), start in zip(folds, starts, strict=True):
+            here = take(columns.columns, rest), self.target[rest]
+            start = zero_weights(here, len(self.base)) if start is None else start
+            found = fit_linear(*here, start, self.loss, strength, columns.variances, tolerance=_TOLERANCE).weights
+            scores[held] = times(take(columns.columns, held), found)
             weights.append(found)
-        stretch, lost = best_stretch(scores, base, target, loss, stretches)
-        scores = stretched(scores, base, stretch)
-        right = _right(scores, target)
-        cost = lost * len(target) - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + (form != likely)
-        reached = {"loss": lost, "precision_at_1": right / len(target)}
-        tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, **reached})
-        attempts.append(Chosen(form, strength, stretch, base, cost, scores, weights, reached, tried, folds))
-        return attempts[-1]
+        judged = torch.cat([held for _, held in folds]).sort().values
+        target = self.target[judged]
+        stretch, lost = best_stretch(scores[judged], self.base, target, self.loss, self.stretches)
+        scores = stretched(scores, self.base, stretch)
+        right = _right(scores[judged], target)
+        cost = lost * len(target) - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + doubt
+        reached = {"loss": lost, "precision_at_1": right / len(target), "folds": len(folds)}
+        self.tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, **reached})
+        return Chosen(form, strength, stretch, self.base, cost, scores, weights, folds)
 
-    first = min((attempt(form, _FIRST, None) for form in forms), key=_cost)
-    for factor in (_FACTOR, 1 / _FACTOR):
-        before = first
-        for _ in range(_MOST):
-            after = attempt(first.form, before.strength * factor, before.weights)
-            if after.cost >= before.cost:
-                break
-            before = after
-        if before is not first:
-            break  # weaker was better than the first, so stronger is worse
-    best = min(attempts, key=_cost)
-    if single and best.stretch < 1:
-        unstretched, best.centre = stretched(best.scores, base, 1 / best.stretch), torch.zeros_like(base)
-        best.stretch = best_stretch(unstretched, best.centre, target, loss)[0]
-        best.scores = stretched(unstretched, best.centre, best.stretch)
-    return best
+    def _walk(self, first: Chosen, columns: HeadColumns, weaker: float, most: int, doubt: float = 0) -> Chosen:
+        """The best of the first and what lies on both sides of it, for as long as things get better."""
+        attempts = [first]
+        for factor in (weaker, 1 / weaker):
+            before = first
+            for _ in range(most):
+                attempts.append(
+                    after := self._attempt(first.form, columns, before.strength * factor, before.weights, doubt)
+                )
+                if after.cost >= before.cost:
+                    break
+                before = after
+            if before is not first:
+                break  # weaker was better than the first, so stronger is worse
+        return min(attempts, key=_cost)
 
+    def does_better(self, one: Chosen, other: Chosen, margin: float = 0) -> bool:
+        """Whether one costs less than the other, or by no more than a margin per row more, in every fold that it was
+        tried on."""
 
-def does_better(one: Chosen, other: Chosen, target: Tensor, loss: Loss) -> bool:
-    """Whether one costs less than the other in every fold."""
+        def cost(chosen: Chosen, held: Tensor) -> float:
+            lost, right = self._judged(chosen, held)
+            return lost - right
 
-    def cost(chosen: Chosen, held: Tensor) -> float:
-        return float(loss(chosen.scores[held], target[held])[0].sum()) - _right(chosen.scores[held], target[held])
+        return all(cost(one, held) < cost(other, held) + margin * len(held) for _, held in one.folds)
 
-    return all(cost(one, held) < cost(other, held) for _, held in one.folds)
+    def reached(self, chosen: Chosen, folds: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
+        """The mean loss, and how often the highest score was right, of the rows that these folds held out."""
+        held = torch.cat([held for _, held in folds])
+        lost, right = self._judged(chosen, held)
+        return {"loss": lost / len(held), "precision_at_1": right / len(held)}
+
+    def _judged(self, chosen: Chosen, rows: Tensor) -> tuple[float, int]:
+        scores, target = chosen.scores[rows], self.target[rows]
+        return float(self.loss(scores, target)[0].sum()), _right(scores, target)
+
+    def _settled(self, best: Chosen) -> Chosen:
+        """Too large scores of single labels divided."""
+        if self.single and best.stretch < 1:
+            unstretched, best.centre = stretched(best.scores, self.base, 1 / best.stretch), torch.zeros_like(self.base)
+            best.stretch = best_stretch(unstretched, best.centre, self.target, self.loss)[0]
+            best.scores = stretched(unstretched, best.centre, best.stretch)
+        return best
 
 
 def _cost(chosen: Chosen) -> float:
