@@ -319,6 +319,24 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ("kind,a,b\nx,1,0.5\ny,2,0.25\nx,3,1.5\n", {"labels_key": "kind"}),
         ("note;kind\nfirst, second;x\nthird;y\nfourth;x\n", {"delimiter": ";", "labels_key": "kind"}),
         ("a\tkind\n1\tx\n2\ty\n3\tx\n", {"delimiter": "\t", "labels_key": "kind"}),
+        (
+            "PassengerId,Survived,a,Embarked\n1,0,2,S\n2,1,3,C\n3,0,4,S\n",
+            {"labels_key": "Survived", "ids_key": "PassengerId"},
+        ),
+        (
+            "Finding Labels,age,view\nMass|Edema,3,PA\nMass,4,AP\nEdema,5,PA\n",
+            {"labels_key": "Finding Labels", "separator": "|"},
+        ),
+        ("x_min,y_min,y_max,species\n1,0.5,2,oak\n2,1.5,3,elm\n3,2.5,4,oak\n", {"labels_key": "species"}),
+        ("a,mood\n1,joy;#love\n2,joy\n3,love\n", {"labels_key": "mood", "separator": ";#"}),
+        ("a,tags\n1,joy\n2,sad\n3,joy sad\n4,sad joy\n", {"labels_key": "tags", "separator": " "}),
+        ("a,kind\n1,New York\n2,New Jersey\n3,New York\n4,New Jersey\n", {"labels_key": "kind"}),
+        ("genres,a,b\n\"['x', 'y']\",1,0.5\n['x'],2,1.5\n['y'],3,2.5\n", {"labels_key": "genres"}),
+        ("Unnamed: 0,a,kind\n7,1,x\n5,2,y\n2,3,x\n", {"labels_key": "kind", "ids_key": "Unnamed: 0"}),
+        (
+            "X_place,depth,kind\n1,5,u\n2,6,v\n3,7,u\n",
+            {"labels_key": "kind", "input_columns": ["X_place", "depth"]},
+        ),
     ],
 )
 def test_columns_are_guessed(content: str, options: dict[str, Any]) -> None:
@@ -583,6 +601,49 @@ def test_kinds_of_a_label_may_have_folders_of_their_own() -> None:
 def test_a_column_y_is_the_label_unless_it_is_a_place_or_a_measure(table: str, label: str) -> None:
     Path("t.csv").write_text(table)
     assert guess_source("t.csv").source["labels_key"] == label
+
+
+def comments(rows: int = 60) -> pd.DataFrame:
+    words = ["so kind", "you fool", "what a day", "I will find you"]
+    texts = [f"{words[row % 4]} number {row}" for row in range(rows)]
+    answers = {name: [int(row % 4 == place) for row in range(rows)] for place, name in ((1, "insult"), (3, "threat"))}
+    return pd.DataFrame({"id": [f"c{row}" for row in range(rows)], "comment_text": texts, **answers})
+
+
+def test_columns_of_yes_or_no_beside_texts_alone_are_labels() -> None:
+    comments().to_csv("t.csv", index=False)
+    assert guess_source("t.csv").source["label_columns"] == ["insult", "threat"]
+    comments().assign(age=range(60)).to_csv("t.csv", index=False)  # which may be features of something else
+    assert "label_columns" not in guess_source("t.csv", labels=["threat"]).source
+
+
+def test_a_quantity_is_told_as_that() -> None:
+    frame = pd.DataFrame({"zone": ["a", "b", "c"] * 40, "area": range(120), "price": np.arange(120) * 7 % 113 + 1000})
+    frame.to_csv("t.csv", index=False)
+    quantity = "the last one, 'price', is a quantity: to predict it, make classes of it first (low, high)"
+    assert any(quantity in note for note in guess_source("t.csv").notes)
+    frame.drop(columns="zone").assign(price=np.arange(120) / 7).to_csv("u.csv", index=False)
+    with pytest.raises(ShortlistError, match="'price', is a quantity"):
+        guess_source("u.csv")
+    with pytest.warns(ShortlistWarning, match="113 different whole numbers, .* is 'price' a quantity[?] Then make"):
+        runs.fit("t.csv", "run", labels="price", overrides=["epochs=1"])
+
+
+def test_one_label_alone_is_told_of_the_last_column() -> None:
+    leaves().assign(kind="oak").drop(columns=["species", "shore"]).to_csv("t.csv", index=False)
+    with pytest.raises(ShortlistError, match="the last one, 'kind', always holds 'oak': there is nothing to tell"):
+        guess_source("t.csv")
+
+
+def test_prices_dates_and_ids_that_come_again_late_are_no_ids_and_dates_are_no_texts() -> None:
+    frame = leaves(1500).drop(columns=["leaf_id", "note"])
+    frame.insert(0, "price", [f"${row},{row % 7}00.50" for row in range(1500)])
+    frame.insert(0, "code", [f"c{min(row, 1400)}" for row in range(1500)])
+    frame.insert(0, "seen at", pd.date_range("2024-01-01", periods=1500, freq="h").strftime("%d.%m.%Y %H:%M"))
+    frame.to_csv("t.csv", index=False)
+    guess = guess_source("t.csv", labels=["species"])
+    assert guess.source == {"reader": "features", "path": "t.csv", "labels_key": "species"}
+    assert not guess.notes
 
 
 def test_one_column_of_labels_may_be_a_text() -> None:

@@ -15,14 +15,14 @@ from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import read_arff
 from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns
 from shortlist.data.readers._csv import content_of, csv_table, delimiter_of, encoding_of, is_packed, mark_named
-from shortlist.data.readers._labels import names_in_columns
+from shortlist.data.readers._labels import names_in_columns, written_list
 from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
 __all__ = [
     "SPARSE_TEXT", "TABLE_ENDINGS", "delimiter_of", "encoding_of", "is_packed", "mark_named", "name_of",
-    "names_in_columns", "names_table", "open_table", "parquet_table",
+    "names_in_columns", "names_table", "open_table", "parquet_table", "written_list",
 ]  # fmt: skip
 
 SPARSE_TEXT = (".svm", ".svmlight", ".libsvm", ".txt")  # what `_sparse_text` reads
