@@ -92,11 +92,6 @@ def guess_source(
         raise MissingFileError(f"there is no file or folder {os.fspath(path)}")
     if place.is_dir():
         return _folder(place, images, labels)
-    if place.suffix.lower() == ".json":
-        raise ShortlistError(
-            f"{place}: JSON lines are read, one object in each line of a .jsonl: "
-            f"pandas.read_json({place.name!r}).to_json({place.stem + '.jsonl'!r}, orient='records', lines=True)"
-        )
     if place.suffix.lower() == ".txt" and not _is_sparse_text(place):
         raise ShortlistError(
             f"{place}: its first line is no sparse text (3,17 0:0.5 42:1), as a .txt holds; if it is a table, rename "
@@ -109,7 +104,8 @@ def guess_source(
     if not names_table(place):
         raise ShortlistError(
             f"{place}: what it holds is not told by its ending. Give a folder of images, a table "
-            f"({', '.join(TABLE_ENDINGS)}) or arrays ({', '.join(_ARRAYS)})"
+            f"({', '.join(TABLE_ENDINGS)}) or arrays ({', '.join(_ARRAYS)}); if it is a table of text, rename it, so "
+            f"that its name ends in .csv"
         )
     return _Table(place, images, labels, options, reader, text, column_names).guess()
 

@@ -24,7 +24,7 @@ from shortlist.data.cells import is_number
 from shortlist.data.column_use import listed
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._table_cache import cached
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import EMPTY, Findings, PathLike
 from shortlist.errors import ShortlistError
 from shortlist.files import reporter
 from shortlist.optional import require
@@ -119,7 +119,7 @@ def csv_table(
         return None
     if not table.num_rows and len(findings.problems) > noted:
         return None
-    if not table.num_rows:
+    if not table.num_rows and not EMPTY.get():
         findings.add(path, f"no rows: the file only names the columns {', '.join(map(repr, header))}")
         return None
     if columns is None and _is_row(header, table):

@@ -6,6 +6,7 @@ import ast
 import json
 import math
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from shortlist.data.dataset import default_names
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns
 from shortlist.data.readers.findings import BY_NAME, Findings, PathLike
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels.counts import LARGE_MATRIX
 from shortlist.labels.sparse_labels import SparseLabels
 from shortlist.optional import require
@@ -410,8 +411,27 @@ def indices_of_names(
     outside: dict[str, list[int]] = {}
     for row in np.flatnonzero(found == -2).tolist():
         outside.setdefault(names[row], []).append(row)
-    findings.outside(file, outside, known, "row")
+    if not _may_be_left_out(outside, known, int((found != -1).sum()), file):
+        findings.outside(file, outside, known, "row")
     return np.maximum(found, -1), known
+
+
+def _may_be_left_out(outside: Mapping[str, Sequence[int]], known: Sequence[str], rows: int, file: PathLike) -> bool:
+    """Of data that a run is to be judged by, whether labels that it does not know are left out, which is told: unless
+    most rows have some, or they are known ones in another spelling."""
+    plain = {" ".join(name.casefold().split()) for name in known}
+    wrong = {row for places in outside.values() for row in places}
+    slips = any(" ".join(name.casefold().split()) in plain for name in outside)
+    if not BY_NAME.get() or not wrong or slips or 2 * len(wrong) > rows:
+        return False
+    shown = listed(list(map(repr, outside)), 3)
+    warnings.warn(
+        f"{file}: {len(wrong)} of {rows} rows have labels that the training data does not have, {shown}: these labels "
+        f"are not judged, though no set will ever hold them",
+        ShortlistWarning,
+        stacklevel=2,
+    )
+    return True
 
 
 # ---- lists
@@ -500,7 +520,10 @@ def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findin
         for name in written:
             if name not in number:
                 outside.setdefault(name, []).append(row)
-    findings.outside(file, outside, known, "row")
+    if _may_be_left_out(outside, known, sum(map(bool, rows)), file):
+        rows = [[name for name in row if name in number] for row in rows]
+    else:
+        findings.outside(file, outside, known, "row")
     if findings.problems:
         return None
     present = labels.LabelSets.from_lists([[number[name] for name in row] for row in rows], len(known))

@@ -72,8 +72,8 @@ def read_features(
     name_columns: Sequence[str] = (),
     memory_map: bool = False,
 ) -> Dataset:
-    """Features with labels, from arrays (.npz, .npy), tables (.csv, .tsv, .jsonl, also .gz; .parquet, .arff) or sparse
-    text (.svm, .svmlight, .libsvm; .txt as in the extreme classification repository, XMC).
+    """Features with labels, from arrays (.npz, .npy), tables (.csv, .tsv, .jsonl, .json, also .gz; .parquet, .feather,
+    .arrow, .arff) or sparse text (.svm, .svmlight, .libsvm; .txt as in the extreme classification repository, XMC).
 
     In a table a key is a column (in parquet and JSON lines perhaps of lists) or stands for all columns ``KEY_*``; the
     labels are then called what follows ``KEY_``. Of an object in JSON lines or parquet each field is a column, such as

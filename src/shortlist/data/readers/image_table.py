@@ -56,7 +56,8 @@ def read_image_table(
     size: int = 224,
     crop: bool = False,
 ) -> Dataset:
-    """Images listed in a table (.csv, .tsv, .jsonl or .parquet; the first three also packed, .gz), with their labels.
+    """Images listed in a table (.csv, .tsv, .jsonl or .json, also packed, .gz; .parquet, .feather, .arrow), with their
+    labels.
 
     A file that is not there is like one that cannot be decoded, and commands leave it out; where most are not there, it
     is an error that says where they were looked for.
@@ -168,7 +169,8 @@ def root_of_new(path: PathLike, options: Mapping[str, Any]) -> PathLike | None:
     if root is None or Path(root).resolve() == Path(path).resolve().parent:
         return root
     how = options.get("path_column", "path"), None, options.get("delimiter"), options.get("encoding")
-    if any(file.is_file() for file in _listed(path, *how)[1][:10]):
+    files = _listed(path, *how)[1][:10]
+    if not files or any(file.is_file() for file in files):
         return None
     said = f"{path}: the images are not beside it, and read from {root}, as those of the training data"
     warnings.warn(f"{said}: give root=FOLDER (predict: --images FOLDER) if they are elsewhere", ShortlistWarning, 3)
