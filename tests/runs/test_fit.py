@@ -646,6 +646,14 @@ def test_prices_dates_and_ids_that_come_again_late_are_no_ids_and_dates_are_no_t
     assert not guess.notes
 
 
+def test_a_test_table_may_be_written_in_another_way_than_the_training_table() -> None:
+    leaves(90).to_csv("train.csv", index=False)
+    leaves(40).to_csv("test.csv", index=False, sep=";", decimal=",")
+    done = runs.fit("train.csv", "run", overrides=["data.test=test.csv"])
+    assert done["evaluation"]["examples"] == 40
+    assert runs.Run("run").config.data.test.options["delimiter"] == ";"
+
+
 def test_one_column_of_labels_may_be_a_text() -> None:
     leaves(60).to_csv("t.csv", index=False)
     runs.fit("t.csv", "run", labels="shore", overrides=["epochs=1"])
