@@ -484,6 +484,15 @@ def test_columns_are_found_by_name() -> None:
         assert np.array_equal(model.predict(swapped.assign(more=1)), model.predict(frame))
 
 
+def test_a_frame_may_hold_dates_and_durations_which_are_left_out_aloud() -> None:
+    days = pd.date_range("2024-01-01", periods=len(X), tz="UTC")
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(day=days, passed=days - days[0])
+    with pytest.warns(ShortlistWarning, match="left out: 'day' .*, 'passed'"):
+        model = classifier().fit(frame, Y)
+    plain = frame[list("abcdef")]
+    assert np.array_equal(model.decision_function(frame), classifier().fit(plain, Y).decision_function(plain))
+
+
 def test_a_frame_of_numbers_names_and_blanks_trains_and_travels(tmp_path: Path) -> None:
     kind = np.where(Y == 3, None, NAMES[Y])
     frame = pd.DataFrame({"wide": X[:, 0] * 1e6, "kind": kind, "rest": X[:, 1], "same": "x"})

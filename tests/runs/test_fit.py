@@ -569,7 +569,7 @@ def test_options_of_the_objective_that_fit_chooses_may_be_given() -> None:
     ("folders", "said"),
     [
         (("train/cat", "train/dog", "test/cat", "test/dog"), r"in 'test', 'train'. Give all/train data.test=all/test"),
-        (("Train/cat", "val/cat"), "Give all/Train data.calibration=all/val"),
+        (("Train/cat", "Train/dog", "val/cat"), "Give all/Train data.calibration=all/val"),
         (("a/cat", "a/dog", "b/cat", "b/dog"), "Give all/a, or move"),
     ],
 )
@@ -580,6 +580,32 @@ def test_folders_that_are_parts_are_no_labels(folders: tuple[str, ...], said: st
     with pytest.raises(ShortlistError, match=said):
         guess_source("all")
     assert guess_source(Path("all", folders[0]).parent).source["path"] == f"all/{folders[0].split('/')[0]}"
+
+
+def test_a_folder_of_tables_or_of_images_in_one_folder_is_told_what_to_give() -> None:
+    Path("all/photos").mkdir(parents=True)
+    Path("all/labels.csv").write_text("file,kind\n1,cat\n")
+    Image.new("RGB", (8, 8)).save("all/photos/1.png")
+    with pytest.raises(ShortlistError, match=r"one folder, 'photos', .* a table: all/labels\.csv --images all/photos"):
+        guess_source("all")
+    Path("parts").mkdir()
+    for part in ("test", "train"):
+        Path(f"parts/{part}.csv").write_text("a,kind\n1,cat\n")
+    with pytest.raises(ShortlistError, match=r"give a table: parts/train\.csv data\.test=parts/test\.csv"):
+        guess_source("parts")
+
+
+def test_names_of_images_may_lack_their_ending_and_another_column_may_be_right() -> None:
+    Path("photos").mkdir()
+    for name in ("001.png", "002.JPG"):
+        Image.new("RGB", (8, 8)).save(f"photos/{name}")
+    Path("t.csv").write_text("id,kind\n001,cat\n002,dog\n")
+    guess = guess_source("t.csv", images="photos")
+    assert guess.source["path_column"] == "id"
+    data = sl.data.read(**guess.source)
+    assert (data.ids, data.inputs.source) == (("001", "002"), ("photos/001.png", "photos/002.JPG"))
+    Path("u.csv").write_text("name,file,kind\na.png,photos/001.png,cat\nb.png,photos/002.JPG,dog\n")
+    assert guess_source("u.csv").source["path_column"] == "file"
 
 
 def test_kinds_of_a_label_may_have_folders_of_their_own() -> None:

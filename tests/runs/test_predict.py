@@ -301,7 +301,6 @@ def test_images_of_a_table_that_are_missing_are_left_out_like_broken_ones(
         (["1.png", "2.png"], "nowhere", "the folder nowhere: there is no such folder: give that of the images, root="),
         (["1.png", "2.png"], "images", r"they are in images/dark, so give root=images/dark \(of fit and predict: --im"),
         (["dark/1.png", "dark/2.png"], "images/dark", "they are in images, so give root=images"),
-        (["dark/1", "dark/2"], "images", "images/dark/1.png is there, so the names lack their ending"),
         (["C/1.png", "C/2.png"], "images/dark", "images/dark/1.png is there: write the names without their folders"),
         (["a.png", "b.png"], "images/dark", "the folder images/dark: give the folder that they are in, root=FOLDER"),
     ],

@@ -299,7 +299,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if frame is not None and (reset or self.preprocessor_.kind == "frame"):
             if reset:
                 validate_data(self, X, reset=True, skip_check_array=True)
-            check_array(X, dtype=None, ensure_all_finite=False)  # its shape: some rows, some columns
+            check_array(X.isna(), dtype=None)  # its shape: some rows, some columns; dates and numbers make no array
         elif reset or not self._is_valid_array(X):
             types = [np.float64, np.float32]
             finite = True if hasattr(X, "tocsr") else "allow-nan"

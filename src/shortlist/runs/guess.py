@@ -19,10 +19,11 @@ from shortlist.data.cells import DATE, LONG, NA_VALUES, NO, UNKNOWN, YES, has_wo
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under, label_folders
-from shortlist.data.readers.image_table import most_are_missing
+from shortlist.data.readers.image_table import most_are_missing, place_of
 from shortlist.data.readers.tables import (
     SPARSE_TEXT,
     TABLE_ENDINGS,
+    name_of,
     names_in_columns,
     names_table,
     open_table,
@@ -123,16 +124,33 @@ def _folder(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
     loose = images_under(path, deep=False)
     if loose or not images_under(path):
         found = f"{len(loose)} images that are in no label's folder" if loose else "no images"
+        tables = _tables_in(path, path if loose else None)
         raise ShortlistError(
-            f"{path}: there are {found}: sort them into a folder for each label, or give a table that lists them"
+            f"{path}: there are {found}: sort them into a folder for each label, or give a table{tables}"
         )
     _check_labels(path)
     return Guess({"reader": "image-folder", "path": str(path)}, True, notes=["labels: the names of the folders"])
 
 
+def _tables_in(path: Path, images: Path | None) -> str:
+    """How to give a table that is in this folder, after the words "give a table"; images are in that one."""
+    tables = {_PARTS.get(name_of(file).lower(), ""): file for file in sorted(path.iterdir()) if names_table(file)}
+    if not tables:
+        return " that lists them"
+    first = tables.pop("train") if "train" in tables else next(iter(tables.values()))
+    given = [f"data.{part}={as_option(str(file))}" for part, file in tables.items() if part and file != first]
+    more = given if images is None else ["--images", shlex.quote(str(images))]
+    return f": {' '.join([shlex.quote(str(first)), *more])}"
+
+
 def _check_labels(path: Path) -> None:
     """Raise a ShortlistError where the folders are parts of the data (train, test), and the labels are in them."""
-    folders = label_folders(path, Findings())
+    folders = {name: folder for name, folder in label_folders(path, Findings()).items() if images_under(folder)}
+    if len(folders) == 1 and (alone := next(iter(folders.values()))) and images_under(alone, deep=False):
+        raise ShortlistError(
+            f"{path}: all images are in one folder, {alone.name!r}, and there is nothing to tell apart: sort them into "
+            f"a folder for each label, or give a table{_tables_in(path, alone)}"
+        )
     if any(images_under(folder, deep=False) for folder in folders.values()):
         return
     within = Counter(name for folder in folders.values() for name in label_folders(folder, Findings()))
@@ -400,20 +418,22 @@ class _Table:
 
     def _pictures(self) -> str | None:
         """The column with the paths of images."""
-        root = self.path.parent if self.images is None else Path(self.images)
+        root, missing = self.path.parent if self.images is None else Path(self.images), ""
         for name in self.names:
             cells = self.cells(name) if self.table.is_flat(name) and not self.table.has_numbers(name) else []
             named = [str(cell) for cell in cells if Path(str(cell)).suffix.lower() in IMAGE_ENDINGS]
             if name in self.labels or not cells or 10 * len(named) < 9 * len(cells):
                 continue
-            if not any((root / cell).is_file() for cell in named):
-                raise ShortlistError(f"{self.path}: the column {name!r} names images: {most_are_missing(named, root)}")
-            return name
+            if any((root / cell).is_file() for cell in named):
+                return name
+            missing = missing or f"the column {name!r} names images: {most_are_missing(named, root)}"
+        if missing:
+            raise ShortlistError(f"{self.path}: {missing}")
         if self.images is not None:
             for name in self.names:  # a name without its ending is none of an image's
                 cells = list(map(str, self.table.texts(name)[:_LOOKED_AT])) if self.table.is_flat(name) else []
-                if any((root / f"{cell}{ending}").is_file() for cell in cells[:10] for ending in IMAGE_ENDINGS):
-                    raise ShortlistError(f"{self.path}: the column {name!r}: {most_are_missing(cells, root)}")
+                if any(place_of(cell, root).is_file() for cell in cells[:10]):
+                    return name
             raise ShortlistError(
                 f"{self.path}: no column names images (endings: {', '.join(sorted(IMAGE_ENDINGS))}), "
                 f"the columns are {listed([repr(name) for name in self.names])}"

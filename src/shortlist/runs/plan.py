@@ -235,8 +235,9 @@ def _is_linear(config: RunConfig, whole: Dataset) -> bool:
 def _size(whole: Dataset) -> Any:
     """As many rows and features as there will be, but for categories; of texts in a table at most so many terms, each
     of them counted alone and once more with the others."""
-    frame = whole.inputs.frame.select_dtypes(object) if isinstance(whole.inputs, TableRows) else {}
-    cells = (frame[name].dropna().map(str).tolist() for name in frame)
+    frame = whole.inputs.frame if isinstance(whole.inputs, TableRows) else {}
+    names = [name for name in frame if frame[name].dtype.kind == "O" and not hasattr(frame[name], "cat")]
+    cells = (frame[name].dropna().map(str).tolist() for name in names)
     letters = [sum(map(len, texts)) for texts in cells if has_words(texts)]
     if not letters:
         return torch.empty(len(whole), whole.in_features, device="meta")
