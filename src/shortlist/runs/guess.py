@@ -194,6 +194,7 @@ class _Table:
     ) -> None:
         self.path, self.images, self.reader, self.text = path, images, reader, text
         self.notes: list[str] = []
+        self._cells: dict[str, list[Any]] = {}
         self.written = how_written(path) if is_text_table(path) else {}
         if "encoding" in self.written:
             self.notes.append(f"text: it is not UTF-8, and read as {ENCODING} (another one: data.train.encoding=NAME)")
@@ -256,8 +257,10 @@ class _Table:
 
     def cells(self, name: str) -> list[Any]:
         """The first cells that are not blank."""
-        found = self.table.array(name)[:_LOOKED_AT].tolist()
-        return [cell for cell in found if cell is not None and cell == cell and cell != ""]
+        if name not in self._cells:
+            found = self.table.array(name)[:_LOOKED_AT].tolist()
+            self._cells[name] = [cell for cell in found if cell is not None and cell == cell and cell != ""]
+        return self._cells[name]
 
     # ---- labels
 
