@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import torch
 from PIL import Image
 
@@ -519,6 +520,30 @@ def test_two_columns_of_names_are_fitted_and_judged_on_rows_that_have_few_of_the
     Path("other.csv").write_text("a,first,second\n2.1,1,0\n2.05,0,1\n")
     with pytest.raises(ShortlistError, match="it has 2 labels, the training data has 4"):
         runs.evaluate("run", "other.csv")
+
+
+def test_arrays_are_found_by_the_names_that_others_give_them() -> None:
+    X, y = np.eye(3), np.arange(3)
+    np.savez("keras.npz", x_train=X, y_train=y, x_test=X, y_test=y)
+    keys = guess_source("keras.npz").source
+    assert (keys["inputs_key"], keys["labels_key"]) == ("x_train", "y_train")
+    np.savez("mine.npz", features=X, labels=y)
+    guess = guess_source("mine.npz")
+    assert guess.source == {"reader": "features", "path": "mine.npz", "inputs_key": "features", "labels_key": "labels"}
+    assert "features: the array 'features' (another one: data.train.inputs_key=NAME)" in guess.notes
+    np.savez("usual.npz", X=X, y=y, labels=y, data=X)
+    assert guess_source("usual.npz").source == {"reader": "features", "path": "usual.npz"}
+    scipy.sparse.save_npz("alone.npz", scipy.sparse.csr_matrix(X))
+    with pytest.raises(ShortlistError, match=r"it holds one array: give the file of the labels"):
+        Plan.of("alone.npz")
+
+
+def test_columns_that_are_given_another_use_are_neither_labels_nor_texts() -> None:
+    frame = leaves().assign(remark=[f"remark {row} of many" for row in range(150)], place=["a", "b", "c"] * 50)
+    frame.to_csv("t.csv", index=False)
+    plan = Plan.of("t.csv", overrides=["ids_key=note", 'other_columns=["place"]'])
+    assert plan.content["data"]["train"]["labels_key"] == "species"
+    assert not any("'note'" in note or "'place'" in note for note in plan.notes)
 
 
 def test_arrays_are_fitted_as_they_are() -> None:

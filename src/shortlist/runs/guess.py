@@ -43,6 +43,9 @@ _REMARKS = ("comment", "comments", "message", "post", "question", "content", "bo
 # folders that are parts of the data -> what fit calls them
 _PARTS = {"train": "train", "training": "train", "val": "calibration", "valid": "calibration",
           "validation": "calibration", "dev": "calibration", "test": "test", "testing": "test"}  # fmt: skip
+# what the arrays of an .npz are called: as the reader has it, and as others have it
+_KEYS = {"inputs_key": ("X", "features", "x", "data", "embeddings", "x_train", "train_x"),
+         "labels_key": ("y", "labels", "label", "target", "targets", "y_train", "train_y")}  # fmt: skip
 _ARRAYS = (".npz", ".npy", *SPARSE_TEXT)
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _ID = re.compile("[a-z]I[dD]$")
@@ -70,12 +73,14 @@ def guess_source(
     reader: str | None = None,
     text: str | None = None,
     column_names: Sequence[str] | None = None,
+    taken: Sequence[str] = (),
 ) -> Guess:
     """The reader for a table, a folder of images or a file of arrays.
 
     ``images`` is the folder that the paths in a table of images start from; ``labels`` are the columns of the labels,
     and so are those of a table that ``options`` of its reader name. ``reader`` and ``text``, the column of texts, are
-    given where the user has chosen; ``column_names`` where the first line of the table does not name them.
+    given where the user has chosen; ``column_names`` where the first line of the table does not name them; columns
+    that are ``taken`` have another use already.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -108,7 +113,7 @@ def guess_source(
             f"({', '.join(TABLE_ENDINGS)}) or arrays ({', '.join(_ARRAYS)}); if it is a table of text, rename it, so "
             f"that its name ends in .csv"
         )
-    return _Table(place, images, labels, options, reader, text, column_names).guess()
+    return _Table(place, images, labels, options, reader, text, column_names, taken).guess()
 
 
 def _is_sparse_text(path: Path) -> bool:
@@ -174,11 +179,19 @@ def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
         raise ShortlistError(f"{path}: arrays have one array of labels, got --labels {', '.join(labels)}")
     if labels:
         source["labels_key"] = labels[0]
+    there: list[str] = []
     if path.suffix.lower() == ".npz":
         with suppress(*DAMAGED), np.load(path, allow_pickle=False) as arrays:
-            known = {"vocabulary_key": "names", "ids_key": "ids"}  # as `shortlist data features` calls them
-            source |= {option: name for option, name in known.items() if name in arrays.files}
-    return Guess(source)
+            there = arrays.files
+    known = {"vocabulary_key": "names", "ids_key": "ids"}  # as `shortlist data features` calls them
+    source |= {option: name for option, name in known.items() if name in there}
+    notes = []
+    for option, names in _KEYS.items():
+        found = next((name for name in there if name.lower() in names), None)
+        if option not in source and found is not None and not {names[0], f"{names[0]}_data"} & set(there):
+            source[option] = found
+            notes.append(f"{names[1]}: the array {found!r} (another one: data.train.{option}=NAME)")
+    return Guess(source, notes=notes)
 
 
 class _Table:
@@ -191,6 +204,7 @@ class _Table:
         reader: str | None = None,
         text: str | None = None,
         column_names: Sequence[str] | None = None,
+        taken: Sequence[str] = (),
     ) -> None:
         self.path, self.images, self.reader, self.text = path, images, reader, text
         self.notes: list[str] = []
@@ -202,7 +216,7 @@ class _Table:
         table = open_table(path, findings, column_names=column_names, **self.written)
         findings.stop_if_any()
         assert table is not None, "a table that cannot be read is a problem, and was raised"
-        self.table, self.names = table, [name for name in table.names if name]
+        self.table, self.names = table, [name for name in table.names if name and name not in taken]
         known = set(self.names)
         labels = labels or [name for name in options if name in known]
         self.labels = [part for name in labels for part in ([name] if name in known else name.split(","))]

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -95,16 +96,18 @@ class Plan:
         for override in whole:
             apply_override(given, override)
         source = given.get("data", {}).get("train", {})
-        if Path(path).suffix.lower() == ".npy" and "labels" not in source:
+        if _holds_one_array(Path(path)) and "labels" not in source:
             raise ShortlistError(f"{path}: it holds one array: give the file of the labels, data.train.labels=FILE.npy")
         named = [source.get(key) for key in ("labels_key", "label_column", "label_columns") if key in source]
         columns = [name for one in named for name in (one if isinstance(one, list) else [one])]
         networks = [_name(section) for section in (given.get("backbone"), given.get("data", {}).get("encoder"))]
         reader = "text-table" if any(str(name).startswith("hf:") for name in networks) else None  # it reads one text
         chosen = {"reader": source.get("reader", reader), "text": source.get("text_column")}
+        taken = [source.get("ids_key"), *(source.get("other_columns") or ())]
         guess = guess_source(
-            path, images, labels, list(map(str, columns)), **chosen, column_names=source.get("column_names")
-        )
+            path, images, labels, list(map(str, columns)), **chosen, column_names=source.get("column_names"),
+            taken=[name for name in taken if isinstance(name, str)],
+        )  # fmt: skip
         return cls(guess, whole, allow_import)
 
     def reading(self) -> RunConfig:
@@ -276,6 +279,14 @@ def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] 
     share = whole.num_labels if objective in _MEAN_OVER_LABELS else 1
     lr, decay = _TEXTS_LR * share / length, length / (_TEXTS_C * known * share)
     return {"name": "sgd-nesterov", "lr": float(f"{lr:.3g}"), "weight_decay": float(f"{decay:.1e}")}
+
+
+def _holds_one_array(path: Path) -> bool:
+    """Whether it is a .npy, or an .npz that scipy wrote."""
+    if path.suffix.lower() == ".npz" and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as file:
+            return {"indptr.npy", "shape.npy"} <= set(file.namelist())
+    return path.suffix.lower() == ".npy"
 
 
 def _name(section: Any) -> Any:
