@@ -522,6 +522,21 @@ def test_two_columns_of_names_are_fitted_and_judged_on_rows_that_have_few_of_the
         runs.evaluate("run", "other.csv")
 
 
+def test_a_column_of_parts_and_one_called_an_id_are_no_labels() -> None:
+    frame = leaves().drop(columns="note").assign(split=["train", "test", "train"] * 50, tree_id=[1, 2, 3] * 50)
+    frame.to_csv("t.csv", index=False)
+    guess = guess_source("t.csv")
+    assert (guess.source["labels_key"], guess.source["other_columns"]) == ("species", ["split"])
+    assert any(note.startswith("left out: 'split', which names parts of the data") for note in guess.notes)
+    assert guess_source("t.csv", labels=["split"]).source["labels_key"] == "split"
+
+
+def test_one_column_alone_is_told() -> None:
+    Path("t.csv").write_text("a b kind\n1 2 x\n3 4 y\n")
+    with pytest.raises(ShortlistError, match=r"one column alone, 'a b kind', .* give delimiter"):
+        guess_source("t.csv")
+
+
 def test_arrays_are_found_by_the_names_that_others_give_them() -> None:
     X, y = np.eye(3), np.arange(3)
     np.savez("keras.npz", x_train=X, y_train=y, x_test=X, y_test=y)

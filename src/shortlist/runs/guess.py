@@ -232,7 +232,8 @@ class _Table:
         texts = self._texts() if pictures is None else []
         rest = [name for name in self.names if name not in (pictures, *texts)]
         source: dict[str, Any] = {"path": str(self.path), **self.written}
-        key, columns = self._label_options(rest, pictures is not None, bool(texts))
+        others = [name for name in rest if not self._names_parts(name)] if not self.labels else rest
+        key, columns = self._label_options(others, pictures is not None, bool(texts))
         source |= columns
         if pictures is not None:
             if key is not None:
@@ -243,8 +244,15 @@ class _Table:
             return Guess({"reader": "image-table", **source}, True, notes=self.notes)
         if key is not None:
             source["labels_key"] = key
+        parts = [] if self.labels else [name for name in rest if self._names_parts(name)]
+        if parts:
+            source["other_columns"] = parts
+            self.notes.append(
+                f"left out: {listed(list(map(repr, parts)))}, which names parts of the data; rows of the test part are "
+                f"trained on, too, unless they are in a table of their own: data.test=FILE"
+            )
         of_labels = [name for name in rest if name.startswith(f"{key}_")] if key not in rest else []
-        used = {key, *columns.get("label_columns", ()), *of_labels}
+        used = {key, *columns.get("label_columns", ()), *of_labels, *parts}
         self._ids(source, [name for name in rest if name not in used])
         others = [name for name in rest if name not in {*used, source.get("ids_key")}]
         of_text = self.text is not None or self.reader == "text-table"
@@ -371,6 +379,7 @@ class _Table:
         return bool(known) and known <= _ANSWERS
 
     def _label_column(self, names: Sequence[str]) -> str:
+        names = [name for name in names if not _is_called_id(name)]
         called = {name.lower(): name for name in reversed(names)}
         for word in _LABELS:
             if word in called and not (word == "y" and self._is_measured(called[word], names)):
@@ -391,6 +400,11 @@ class _Table:
             last = self._why_no_label(names[-1])
             self.notes.append(f"labels: the only column of names, {likely[0]!r} (another one: --labels COLUMN){last}")
             return likely[0]
+        if len(self.names) == 1:
+            raise ShortlistError(
+                f"{self.path}: there is one column alone, {self.names[0]!r}, and labels need others to be told by; if "
+                f"something else stands between its cells, give delimiter"
+            )
         such = f", such as --labels {shlex.quote(likely[-1])}" if likely else ""
         last = self._why_no_label(names[-1]) if names else ""
         raise ShortlistError(
@@ -406,6 +420,11 @@ class _Table:
         if len(set(map(str, cells))) > _MOST_CLASSES and self.table.has_numbers(last):
             return f"; the last one, {last!r}, is a quantity: to predict it, make classes of it first (low, high)"
         return ""
+
+    def _names_parts(self, name: str) -> bool:
+        """Whether it says of each row of which part of the data it is: train, test."""
+        kinds = {str(cell).strip().lower() for cell in self._written_cells(name)}
+        return len(kinds) > 1 and kinds <= _PARTS.keys()
 
     def _is_measured(self, y: str, names: Sequence[str]) -> bool:
         """Whether a column called y holds fractions, or is a place: x is there too, and the last column, the only one

@@ -354,3 +354,17 @@ def test_numbers_may_name_columns(tmp_path: Path, header: str) -> None:
 def test_a_title_above_the_names_of_the_columns_is_told(read: Read, title: str) -> None:
     with pytest.raises(ShortlistError, match="of 3 names only 'Sales report' is there: if it is a title, delete all"):
         read(f"{title}\n,,\na,b,y\n1,2,x\n")
+
+
+@pytest.mark.parametrize("above", ["# made by hand\n# in May\n", "Leaves of 2024\n", "# all\n\n"])
+def test_lines_above_the_names_are_told(tmp_path: Path, above: str) -> None:
+    file = text(tmp_path / "t.csv", f"{above}a,y\n1,owl\n2,cat\n")
+    with pytest.raises(ShortlistError, match=r"has one name, .* have 2 cells: if it is a title, delete all lines"):
+        read_features(file)
+
+
+def test_a_column_of_texts_alone_may_hold_commas_in_quotes(tmp_path: Path) -> None:
+    file = text(tmp_path / "t.csv", 'text\n"well, well"\n"so, so,\nand so"\n')
+    table = open_table(file, Findings())
+    assert table is not None
+    assert table.array("text").tolist() == ["well, well", "so, so,\nand so"]

@@ -229,7 +229,21 @@ def _is_header(path: Path, header: list[str], mark: str, hint: str, findings: Fi
     if other:
         more = hint if other == ";" else ""
         findings.add(path, f"cells are separated by {other!r}, not by {mark!r}: give delimiter={other!r}{more}")
+    if not other and len(header) == 1 and (many := _most_cells(path, mark)) > 1:
+        findings.add(
+            path,
+            f"the first line must name the columns, and has one name, {header[0][:_SHOWN]!r}, where lines below have "
+            f"{many} cells: if it is a title, delete all lines above the names; cells that hold {mark!r} need quotes",
+        )
+        return False
     return not other
+
+
+def _most_cells(path: Path, mark: str) -> int:
+    """How many cells there are at most in one of the lines after the first, of which a few are looked at."""
+    with _opened(path) as file:
+        lines = file.read(1 << 16).decode("utf-8", "ignore").splitlines()[1:10]
+    return max(map(len, csv.reader(lines, delimiter=mark)), default=0)
 
 
 def _is_row(header: Sequence[str], table: Any) -> bool:
