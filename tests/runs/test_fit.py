@@ -712,6 +712,19 @@ def test_prices_dates_and_ids_that_come_again_late_are_no_ids_and_dates_are_no_t
     assert not guess.notes
 
 
+def test_rare_names_in_rows_of_the_training_table_are_not_told_and_those_of_other_tables_are() -> None:
+    frame = leaves(300).drop(columns="note")
+    frame["cabin"] = [f"c{row // 3}" if row % 4 == 0 else None for row in range(300)]
+    frame.to_csv("t.csv", index=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        runs.fit("t.csv", "run")
+    assert not [str(one.message) for one in caught if "learnt" in str(one.message)]
+    frame[:60].assign(shore="east").to_csv("new.csv", index=False)
+    with pytest.warns(ShortlistWarning, match="no value of 'shore' .* is one that was learnt"):
+        runs.predict("run", "new.csv")
+
+
 def test_a_test_table_may_be_written_in_another_way_than_the_training_table() -> None:
     leaves(90).to_csv("train.csv", index=False)
     leaves(40).to_csv("test.csv", index=False, sep=";", decimal=",")
