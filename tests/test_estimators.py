@@ -484,6 +484,23 @@ def test_columns_are_found_by_name() -> None:
         assert np.array_equal(model.predict(swapped.assign(more=1)), model.predict(frame))
 
 
+def test_an_index_of_y_in_another_order_is_told() -> None:
+    frame, labels = pd.DataFrame(X, columns=list("abcdef")), pd.Series(Y)
+    with pytest.warns(ShortlistWarning, match=r"index of X in another order, .* give y\.loc\[X\.index\]"):
+        classifier().fit(frame, labels[::-1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ShortlistWarning)
+        classifier().fit(frame[::-1], labels[::-1])
+        classifier().fit(frame, labels.set_axis(range(1000, 1000 + len(Y))))
+
+
+@pytest.mark.parametrize("make", [list, np.array, pd.Series])
+def test_texts_alone_are_told_to_come_in_a_frame(make: Any) -> None:
+    texts = make(["so happy", "so sad"] * 10)
+    with pytest.raises(ShortlistError, match="give a frame with a column of them"):
+        SetClassifier().fit(texts, ["joy", "sorrow"] * 10)
+
+
 def test_a_frame_may_hold_dates_and_durations_which_are_left_out_aloud() -> None:
     days = pd.date_range("2024-01-01", periods=len(X), tz="UTC")
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(day=days, passed=days - days[0])

@@ -25,7 +25,7 @@ from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import files
 from shortlist.estimators.decisions import best_decision, log_odds
 from shortlist.estimators.learner import new_learner
-from shortlist.estimators.rows import held_out, joined, joined_targets, latest
+from shortlist.estimators.rows import check_rows, held_out, joined, joined_targets, latest
 from shortlist.estimators.solvers import choose_training
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
@@ -274,6 +274,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any, y: Any, classes: Any, reset: bool) -> tuple[Any, NDArray[Any], Tensor]:
         if y is None:
             raise ShortlistError("SetClassifier requires y to be passed, but the target y is None")
+        check_rows(X, y)
         inputs = self._inputs(X, reset)
         found, target = read_target(y, classes)
         check_consistent_length(inputs, target)
