@@ -31,8 +31,7 @@ from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, SparseLabels
 from shortlist.metrics.functional import calibration_error
 from shortlist.objectives import OBJECTIVES
-from shortlist.training.full_batch import binary_columns
-from shortlist.training.strengths import best_stretch
+from shortlist.training.full_batch import binary_columns, softmax_rows
 from tests.data.readers.made_files import SHARED
 
 X, Y = make_blobs(300, 6, centers=8, cluster_std=2.0, random_state=0)
@@ -266,6 +265,19 @@ def test_the_stretch_has_the_smallest_loss_on_held_out_rows() -> None:
     assert 2.8 < stretch < 3.2
     around = [float(binary_columns(factor * stretch * scores, target)[0].sum()) / 4000 for factor in (0.9, 1.1)]
     assert lost < min(around)
+
+
+def test_rows_that_are_all_right_do_not_make_scores_as_large_as_they_may_be() -> None:
+    target = torch.arange(60) % 3
+    scores = torch.eye(3)[target] + 0.1 * torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    stretch, lost = best_stretch(scores, torch.zeros(3), target, softmax_rows)
+    # one more row, as sure as they are on average, and wrong
+    others = (scores.sum(1) - scores.amax(1)) / 2
+    surest = float((scores.amax(1) - others).mean())
+    factors = torch.linspace(1, 16, 301).tolist()
+    tried = {one: float(softmax_rows(one * scores, target)[0].sum()) + one * surest for one in factors}
+    assert abs(stretch - min(tried, key=lambda factor: tried[factor])) < 0.1
+    assert lost == pytest.approx(float(softmax_rows(stretch * scores, target)[0].sum()) / 60)
 
 
 def products(rows: int) -> tuple[Any, Any]:
