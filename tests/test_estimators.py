@@ -32,6 +32,7 @@ from shortlist.labels import LabelSets, SparseLabels
 from shortlist.metrics.functional import calibration_error
 from shortlist.objectives import OBJECTIVES
 from shortlist.training.full_batch import binary_columns, softmax_rows
+from shortlist.training.strengths import best_stretch
 from tests.data.readers.made_files import SHARED
 
 X, Y = make_blobs(300, 6, centers=8, cluster_std=2.0, random_state=0)
