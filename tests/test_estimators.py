@@ -31,7 +31,7 @@ from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, SparseLabels
 from shortlist.metrics.functional import calibration_error
 from shortlist.objectives import OBJECTIVES
-from shortlist.training.full_batch import binary_columns
+from shortlist.training.full_batch import binary_columns, softmax_rows
 from shortlist.training.strengths import best_stretch
 from tests.data.readers.made_files import SHARED
 
@@ -267,6 +267,19 @@ def test_the_stretch_has_the_smallest_loss_on_held_out_rows() -> None:
     assert 2.8 < stretch < 3.2
     around = [float(binary_columns(factor * stretch * scores, target)[0].sum()) / 4000 for factor in (0.9, 1.1)]
     assert lost < min(around)
+
+
+def test_rows_that_are_all_right_do_not_make_scores_as_large_as_they_may_be() -> None:
+    target = torch.arange(60) % 3
+    scores = torch.eye(3)[target] + 0.1 * torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    stretch, lost = best_stretch(scores, torch.zeros(3), target, softmax_rows)
+    # one more row, as sure as they are on average, and wrong
+    others = (scores.sum(1) - scores.amax(1)) / 2
+    surest = float((scores.amax(1) - others).mean())
+    factors = torch.linspace(1, 16, 301).tolist()
+    tried = {one: float(softmax_rows(one * scores, target)[0].sum()) + one * surest for one in factors}
+    assert abs(stretch - min(tried, key=lambda factor: tried[factor])) < 0.1
+    assert lost == pytest.approx(float(softmax_rows(stretch * scores, target)[0].sum()) / 60)
 
 
 def products(rows: int) -> tuple[Any, Any]:
@@ -521,6 +534,32 @@ def test_columns_are_found_by_name() -> None:
     assert np.array_equal(model.decision_function(pa.Table.from_pandas(swapped)), model.decision_function(frame))
     with pytest.warns(UserWarning, match="ignored: 'more'"):
         assert np.array_equal(model.predict(swapped.assign(more=1)), model.predict(frame))
+
+
+def test_an_index_of_y_in_another_order_is_told() -> None:
+    frame, labels = pd.DataFrame(X, columns=list("abcdef")), pd.Series(Y)
+    with pytest.warns(ShortlistWarning, match=r"index of X in another order, .* give y\.loc\[X\.index\]"):
+        classifier().fit(frame, labels[::-1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ShortlistWarning)
+        classifier().fit(frame[::-1], labels[::-1])
+        classifier().fit(frame, labels.set_axis(range(1000, 1000 + len(Y))))
+
+
+@pytest.mark.parametrize("make", [list, np.array, pd.Series])
+def test_texts_alone_are_told_to_come_in_a_frame(make: Any) -> None:
+    texts = make(["so happy", "so sad"] * 10)
+    with pytest.raises(ShortlistError, match="give a frame with a column of them"):
+        SetClassifier().fit(texts, ["joy", "sorrow"] * 10)
+
+
+def test_a_frame_may_hold_dates_and_durations_which_are_left_out_aloud() -> None:
+    days = pd.date_range("2024-01-01", periods=len(X), tz="UTC")
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(day=days, passed=days - days[0])
+    with pytest.warns(ShortlistWarning, match="left out: 'day' .*, 'passed'"):
+        model = classifier().fit(frame, Y)
+    plain = frame[list("abcdef")]
+    assert np.array_equal(model.decision_function(frame), classifier().fit(plain, Y).decision_function(plain))
 
 
 def test_a_frame_of_numbers_names_and_blanks_trains_and_travels(tmp_path: Path) -> None:

@@ -165,3 +165,16 @@ def test_labels_that_differ_in_case_and_a_label_that_is_alone_are_warnings(read:
     assert table_concerns(read("a,y\n1,cat\n2,cat\n")) == [
         "every example has the label 'cat': there is nothing to tell apart"
     ]
+
+
+@pytest.mark.parametrize(("code", "told"), [("-999", True), ("999", True), ("-4", False), ("0.5", False)])
+def test_a_number_far_from_all_others_that_comes_often_may_stand_for_blank(read: Any, code: str, told: bool) -> None:
+    cells = [code if row % 10 == 0 else f"{row % 7 / 7:.3f}" for row in range(60)]
+    table = "\n".join(["a,y", *(f"{cell},{'owl' if row % 2 else 'cat'}" for row, cell in enumerate(cells))])
+    data = read(table, as_table=True)
+    concerns = [concern for concern in table_concerns(data) if "far from all others" in concern]
+    assert concerns == ([] if not told else [
+        f"one number comes again and again, far from all others: 'a' ({code} in 6 rows): if it stands for blank, name "
+        f"it in data.na_values, as in '[NA, -999]'"
+    ])  # fmt: skip
+    assert not table_concerns(data, na_values=["", code])

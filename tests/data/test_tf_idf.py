@@ -32,6 +32,19 @@ def test_signs_are_words_and_rare_words_are_left_out():
     assert set(made.terms) == {"!", "well", "🙂"}
 
 
+def test_letters_are_words_in_scripts_without_blanks_between_words():
+    made = TfIdf.fit(["良い映画。OK", "良い本", "悪い映画", "ดีมาก ok", "ดีใจ"])
+    assert {"良 い", "映 画", "い", "ok"} <= set(made.terms)
+    assert made.transform(["とても良い"]).nnz == 3  # both letters, and the pair
+    assert TfIdf.from_json(made.to_json()).transform(["良い本"]).nnz == made.transform(["良い本"]).nnz
+
+
+def test_terms_that_were_learnt_by_blanks_alone_are_found_by_blanks():
+    kept = TfIdf(["映画", "良い 映画"], [1.0, 1.5], ngram_range=(1, 2), analyzer="word", lowercase=True, texts=9)
+    assert kept.transform(["良い 映画"]).nnz == 2
+    assert kept.transform(["良い映画"]).nnz == 0
+
+
 def test_a_range_may_be_a_list_as_in_yaml():
     assert TfIdf.fit(TEXTS, ngram_range=[1, 1]).ngram_range == (1, 1)
 

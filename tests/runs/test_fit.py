@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import torch
 from PIL import Image
 
@@ -319,6 +320,24 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ("kind,a,b\nx,1,0.5\ny,2,0.25\nx,3,1.5\n", {"labels_key": "kind"}),
         ("note;kind\nfirst, second;x\nthird;y\nfourth;x\n", {"delimiter": ";", "labels_key": "kind"}),
         ("a\tkind\n1\tx\n2\ty\n3\tx\n", {"delimiter": "\t", "labels_key": "kind"}),
+        (
+            "PassengerId,Survived,a,Embarked\n1,0,2,S\n2,1,3,C\n3,0,4,S\n",
+            {"labels_key": "Survived", "ids_key": "PassengerId"},
+        ),
+        (
+            "Finding Labels,age,view\nMass|Edema,3,PA\nMass,4,AP\nEdema,5,PA\n",
+            {"labels_key": "Finding Labels", "separator": "|"},
+        ),
+        ("x_min,y_min,y_max,species\n1,0.5,2,oak\n2,1.5,3,elm\n3,2.5,4,oak\n", {"labels_key": "species"}),
+        ("a,mood\n1,joy;#love\n2,joy\n3,love\n", {"labels_key": "mood", "separator": ";#"}),
+        ("a,tags\n1,joy\n2,sad\n3,joy sad\n4,sad joy\n", {"labels_key": "tags", "separator": " "}),
+        ("a,kind\n1,New York\n2,New Jersey\n3,New York\n4,New Jersey\n", {"labels_key": "kind"}),
+        ("genres,a,b\n\"['x', 'y']\",1,0.5\n['x'],2,1.5\n['y'],3,2.5\n", {"labels_key": "genres"}),
+        ("Unnamed: 0,a,kind\n7,1,x\n5,2,y\n2,3,x\n", {"labels_key": "kind", "ids_key": "Unnamed: 0"}),
+        (
+            "X_place,depth,kind\n1,5,u\n2,6,v\n3,7,u\n",
+            {"labels_key": "kind", "input_columns": ["X_place", "depth"]},
+        ),
     ],
 )
 def test_columns_are_guessed(content: str, options: dict[str, Any]) -> None:
@@ -467,7 +486,7 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
         ("t.doc", {}, "is not told by its ending. Give a folder of images, a table .*csv.* or arrays"),
         ("nameless.csv", {}, "the first line must name the columns, and holds only numbers"),
         ("t.xlsx", {}, "workbooks are not read: in Excel or LibreOffice, save the sheet as CSV UTF-8"),
-        ("t.json", {}, r"t\.json: JSON lines are read, .*'t\.jsonl', orient='records', lines=True\)"),
+        ("t.json", {}, r"t\.json: cannot be read: a \.json must hold a list of objects"),
         ("bars.txt", {}, r"if it is a table, rename it, so that its name ends in \.csv"),
         ("two.csv", {}, r"Name them with --labels, such as --labels shape; the columns are 'kind', 'shape', 'a'"),
     ],
@@ -477,7 +496,7 @@ def test_what_cannot_be_guessed_is_an_error_that_says_what_to_give(source: str, 
     Path("t.doc").write_text("text")
     Path("nameless.csv").write_text("1.5,2,0\n1,3,1\n2,4,0\n")
     Path("t.xlsx").write_text("text")
-    Path("t.json").write_text('[{"a": 1, "kind": "x"}]')
+    Path("t.json").write_text('["a", "kind"]')
     Path("bars.txt").write_text("a|kind\n1|x\n")
     Path("two.csv").write_text("kind,shape,a\nx,o,0.1\ny,u,0.2\nx,o,0.3\n")
     Path("open.csv").write_text("a,b\n1,0.1\n2,0.2\n3,0.3\n")
@@ -501,6 +520,45 @@ def test_two_columns_of_names_are_fitted_and_judged_on_rows_that_have_few_of_the
     Path("other.csv").write_text("a,first,second\n2.1,1,0\n2.05,0,1\n")
     with pytest.raises(ShortlistError, match="it has 2 labels, the training data has 4"):
         runs.evaluate("run", "other.csv")
+
+
+def test_a_column_of_parts_and_one_called_an_id_are_no_labels() -> None:
+    frame = leaves().drop(columns="note").assign(split=["train", "test", "train"] * 50, tree_id=[1, 2, 3] * 50)
+    frame.to_csv("t.csv", index=False)
+    guess = guess_source("t.csv")
+    assert (guess.source["labels_key"], guess.source["other_columns"]) == ("species", ["split"])
+    assert any(note.startswith("left out: 'split', which names parts of the data") for note in guess.notes)
+    assert guess_source("t.csv", labels=["split"]).source["labels_key"] == "split"
+
+
+def test_one_column_alone_is_told() -> None:
+    Path("t.csv").write_text("a b kind\n1 2 x\n3 4 y\n")
+    with pytest.raises(ShortlistError, match=r"one column alone, 'a b kind', .* give delimiter"):
+        guess_source("t.csv")
+
+
+def test_arrays_are_found_by_the_names_that_others_give_them() -> None:
+    X, y = np.eye(3), np.arange(3)
+    np.savez("keras.npz", x_train=X, y_train=y, x_test=X, y_test=y)
+    keys = guess_source("keras.npz").source
+    assert (keys["inputs_key"], keys["labels_key"]) == ("x_train", "y_train")
+    np.savez("mine.npz", features=X, labels=y)
+    guess = guess_source("mine.npz")
+    assert guess.source == {"reader": "features", "path": "mine.npz", "inputs_key": "features", "labels_key": "labels"}
+    assert "features: the array 'features' (another one: data.train.inputs_key=NAME)" in guess.notes
+    np.savez("usual.npz", X=X, y=y, labels=y, data=X)
+    assert guess_source("usual.npz").source == {"reader": "features", "path": "usual.npz"}
+    scipy.sparse.save_npz("alone.npz", scipy.sparse.csr_matrix(X))
+    with pytest.raises(ShortlistError, match=r"it holds one array: give the file of the labels"):
+        Plan.of("alone.npz")
+
+
+def test_columns_that_are_given_another_use_are_neither_labels_nor_texts() -> None:
+    frame = leaves().assign(remark=[f"remark {row} of many" for row in range(150)], place=["a", "b", "c"] * 50)
+    frame.to_csv("t.csv", index=False)
+    plan = Plan.of("t.csv", overrides=["ids_key=note", 'other_columns=["place"]'])
+    assert plan.content["data"]["train"]["labels_key"] == "species"
+    assert not any("'note'" in note or "'place'" in note for note in plan.notes)
 
 
 def test_arrays_are_fitted_as_they_are() -> None:
@@ -551,7 +609,7 @@ def test_options_of_the_objective_that_fit_chooses_may_be_given() -> None:
     ("folders", "said"),
     [
         (("train/cat", "train/dog", "test/cat", "test/dog"), r"in 'test', 'train'. Give all/train data.test=all/test"),
-        (("Train/cat", "val/cat"), "Give all/Train data.calibration=all/val"),
+        (("Train/cat", "Train/dog", "val/cat"), "Give all/Train data.calibration=all/val"),
         (("a/cat", "a/dog", "b/cat", "b/dog"), "Give all/a, or move"),
     ],
 )
@@ -562,6 +620,32 @@ def test_folders_that_are_parts_are_no_labels(folders: tuple[str, ...], said: st
     with pytest.raises(ShortlistError, match=said):
         guess_source("all")
     assert guess_source(Path("all", folders[0]).parent).source["path"] == f"all/{folders[0].split('/')[0]}"
+
+
+def test_a_folder_of_tables_or_of_images_in_one_folder_is_told_what_to_give() -> None:
+    Path("all/photos").mkdir(parents=True)
+    Path("all/labels.csv").write_text("file,kind\n1,cat\n")
+    Image.new("RGB", (8, 8)).save("all/photos/1.png")
+    with pytest.raises(ShortlistError, match=r"one folder, 'photos', .* a table: all/labels\.csv --images all/photos"):
+        guess_source("all")
+    Path("parts").mkdir()
+    for part in ("test", "train"):
+        Path(f"parts/{part}.csv").write_text("a,kind\n1,cat\n")
+    with pytest.raises(ShortlistError, match=r"give a table: parts/train\.csv data\.test=parts/test\.csv"):
+        guess_source("parts")
+
+
+def test_names_of_images_may_lack_their_ending_and_another_column_may_be_right() -> None:
+    Path("photos").mkdir()
+    for name in ("001.png", "002.JPG"):
+        Image.new("RGB", (8, 8)).save(f"photos/{name}")
+    Path("t.csv").write_text("id,kind\n001,cat\n002,dog\n")
+    guess = guess_source("t.csv", images="photos")
+    assert guess.source["path_column"] == "id"
+    data = sl.data.read(**guess.source)
+    assert (data.ids, data.inputs.source) == (("001", "002"), ("photos/001.png", "photos/002.JPG"))
+    Path("u.csv").write_text("name,file,kind\na.png,photos/001.png,cat\nb.png,photos/002.JPG,dog\n")
+    assert guess_source("u.csv").source["path_column"] == "file"
 
 
 def test_kinds_of_a_label_may_have_folders_of_their_own() -> None:
@@ -583,6 +667,70 @@ def test_kinds_of_a_label_may_have_folders_of_their_own() -> None:
 def test_a_column_y_is_the_label_unless_it_is_a_place_or_a_measure(table: str, label: str) -> None:
     Path("t.csv").write_text(table)
     assert guess_source("t.csv").source["labels_key"] == label
+
+
+def comments(rows: int = 60) -> pd.DataFrame:
+    words = ["so kind", "you fool", "what a day", "I will find you"]
+    texts = [f"{words[row % 4]} number {row}" for row in range(rows)]
+    answers = {name: [int(row % 4 == place) for row in range(rows)] for place, name in ((1, "insult"), (3, "threat"))}
+    return pd.DataFrame({"id": [f"c{row}" for row in range(rows)], "comment_text": texts, **answers})
+
+
+def test_columns_of_yes_or_no_beside_texts_alone_are_labels() -> None:
+    comments().to_csv("t.csv", index=False)
+    assert guess_source("t.csv").source["label_columns"] == ["insult", "threat"]
+    comments().assign(age=range(60)).to_csv("t.csv", index=False)  # which may be features of something else
+    assert "label_columns" not in guess_source("t.csv", labels=["threat"]).source
+
+
+def test_a_quantity_is_told_as_that() -> None:
+    frame = pd.DataFrame({"zone": ["a", "b", "c"] * 40, "area": range(120), "price": np.arange(120) * 7 % 113 + 1000})
+    frame.to_csv("t.csv", index=False)
+    quantity = "the last one, 'price', is a quantity: to predict it, make classes of it first (low, high)"
+    assert any(quantity in note for note in guess_source("t.csv").notes)
+    frame.drop(columns="zone").assign(price=np.arange(120) / 7).to_csv("u.csv", index=False)
+    with pytest.raises(ShortlistError, match="'price', is a quantity"):
+        guess_source("u.csv")
+    with pytest.warns(ShortlistWarning, match="113 different whole numbers, .* is 'price' a quantity[?] Then make"):
+        runs.fit("t.csv", "run", labels="price", overrides=["epochs=1"])
+
+
+def test_one_label_alone_is_told_of_the_last_column() -> None:
+    leaves().assign(kind="oak").drop(columns=["species", "shore"]).to_csv("t.csv", index=False)
+    with pytest.raises(ShortlistError, match="the last one, 'kind', always holds 'oak': there is nothing to tell"):
+        guess_source("t.csv")
+
+
+def test_prices_dates_and_ids_that_come_again_late_are_no_ids_and_dates_are_no_texts() -> None:
+    frame = leaves(1500).drop(columns=["leaf_id", "note"])
+    frame.insert(0, "price", [f"${row},{row % 7}00.50" for row in range(1500)])
+    frame.insert(0, "code", [f"c{min(row, 1400)}" for row in range(1500)])
+    frame.insert(0, "seen at", pd.date_range("2024-01-01", periods=1500, freq="h").strftime("%d.%m.%Y %H:%M"))
+    frame.to_csv("t.csv", index=False)
+    guess = guess_source("t.csv", labels=["species"])
+    assert guess.source == {"reader": "features", "path": "t.csv", "labels_key": "species"}
+    assert not guess.notes
+
+
+def test_rare_names_in_rows_of_the_training_table_are_not_told_and_those_of_other_tables_are() -> None:
+    frame = leaves(300).drop(columns="note")
+    frame["cabin"] = [f"c{row // 3}" if row % 4 == 0 else None for row in range(300)]
+    frame.to_csv("t.csv", index=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        runs.fit("t.csv", "run")
+    assert not [str(one.message) for one in caught if "learnt" in str(one.message)]
+    frame[:60].assign(shore="east").to_csv("new.csv", index=False)
+    with pytest.warns(ShortlistWarning, match="no value of 'shore' .* is one that was learnt"):
+        runs.predict("run", "new.csv")
+
+
+def test_a_test_table_may_be_written_in_another_way_than_the_training_table() -> None:
+    leaves(90).to_csv("train.csv", index=False)
+    leaves(40).to_csv("test.csv", index=False, sep=";", decimal=",")
+    done = runs.fit("train.csv", "run", overrides=["data.test=test.csv"])
+    assert done["evaluation"]["examples"] == 40
+    assert runs.Run("run").config.data.test.options["delimiter"] == ";"
 
 
 def test_one_column_of_labels_may_be_a_text() -> None:

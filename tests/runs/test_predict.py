@@ -32,14 +32,64 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("run")
 
 
-def test_labels_that_the_run_does_not_know_are_refused_or_left_unjudged(run: Path) -> None:
+def test_few_labels_that_the_run_does_not_know_are_left_unjudged_and_many_are_refused(run: Path) -> None:
     frame = pd.read_csv("table.csv")
     frame.loc[[3, 7], "kind"] = "wolf"
     frame.to_csv("unseen.csv", index=False)
-    with pytest.raises(sl.ShortlistError, match=r"label 'wolf' .* in 1 more row: .* unknown_names='\[.wolf.\]'"):
-        runs.evaluate(run, "unseen.csv")
-    found = runs.evaluate(run, "unseen.csv", overrides=['unknown_names=["wolf"]'])
+    with pytest.warns(ShortlistWarning, match="2 of 90 rows have labels that the training data does not have, 'wolf'"):
+        found = runs.evaluate(run, "unseen.csv")
     assert (found["judged"]["rows"], found["examples"]) == (88, 90)
+    known = runs.evaluate(run, "unseen.csv", overrides=['unknown_names=["wolf"]'])
+    assert found["metrics"] == known["metrics"]
+    frame["kind"] = "wolf"
+    frame.loc[3, "kind"] = "ant"
+    frame.to_csv("other.csv", index=False)
+    with pytest.raises(sl.ShortlistError, match=r"label 'wolf' .* in 88 more rows: .* unknown_names='\[.wolf.\]'"):
+        runs.evaluate(run, "other.csv")
+
+
+def test_a_label_in_another_spelling_is_refused(run: Path) -> None:
+    frame = pd.read_csv("table.csv")
+    frame.loc[[3, 7], "kind"] = "Ant"
+    frame.to_csv("slip.csv", index=False)
+    with pytest.raises(sl.ShortlistError, match=r"label 'Ant' .* did you mean 'ant'"):
+        runs.evaluate(run, "slip.csv")
+
+
+def test_several_labels_are_judged_without_those_that_the_run_does_not_know(tmp_path: Path) -> None:
+    rows = [(place % 3, ["joy", "love", "fear"][place % 3]) for place in range(90)]
+    lines = [f"{kind}.{place % 7},{name}{'|calm' if place % 2 else ''}" for place, (kind, name) in enumerate(rows)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,mood", *lines]))
+    source = {"reader": "features", "path": f"{tmp_path}/t.csv", "labels_key": "mood", "separator": "|"}
+    runs.train({"data": {"train": source}, "objective": "binary", "epochs": 1}, tmp_path / "run")
+    (tmp_path / "new.csv").write_text("a,mood\n1.5,joy|awe\n2.5,love\n0.5,\n")
+    with pytest.warns(ShortlistWarning, match="1 of 2 rows have labels that the training data does not have, 'awe'"):
+        found = runs.evaluate(tmp_path / "run", tmp_path / "new.csv", metrics=["precision@1"])
+    assert found["judged"]["rows"] == 3
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_no_rows_are_no_error_but_a_file_without_examples(
+    run: Path, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("none.csv").write_text("id,a,b,c\n")
+    result = run_here(capsys, "predict", run, "none.csv", "--rule", "top-k:k=2", "-o", f"sets.{ending}")
+    assert (result.code, "the data has no rows: there is nothing to predict" in result.err) == (0, True)
+    if ending == "csv":
+        assert Path("sets.csv").read_text() == "id,labels,probabilities\n"
+    elif ending == "parquet":
+        assert pd.read_parquet("sets.parquet").columns.tolist() == ["id", "labels", "names", "probabilities"]
+    else:
+        assert Path("sets.jsonl").read_text() == ""
+    assert len(sl.load_run(run).predict_sets("none.csv", "top-k:k=2")) == 0
+    with pytest.raises(ShortlistError, match="no rows"):
+        runs.evaluate(run, "none.csv")
+
+
+def test_rows_may_be_dicts(run: Path) -> None:
+    predictor, rows = sl.load_run(run), pd.read_csv("new.csv")
+    found = predictor.predict_sets(rows.to_dict("records"), "top-k:k=2")
+    assert found == predictor.predict_sets(rows, "top-k:k=2")
 
 
 def test_every_form_has_ids_names_and_probabilities(run: Path) -> None:
@@ -251,7 +301,6 @@ def test_images_of_a_table_that_are_missing_are_left_out_like_broken_ones(
         (["1.png", "2.png"], "nowhere", "the folder nowhere: there is no such folder: give that of the images, root="),
         (["1.png", "2.png"], "images", r"they are in images/dark, so give root=images/dark \(of fit and predict: --im"),
         (["dark/1.png", "dark/2.png"], "images/dark", "they are in images, so give root=images"),
-        (["dark/1", "dark/2"], "images", "images/dark/1.png is there, so the names lack their ending"),
         (["C/1.png", "C/2.png"], "images/dark", "images/dark/1.png is there: write the names without their folders"),
         (["a.png", "b.png"], "images/dark", "the folder images/dark: give the folder that they are in, root=FOLDER"),
     ],

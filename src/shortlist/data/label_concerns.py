@@ -12,6 +12,7 @@ from shortlist.data.dataset import Dataset
 
 _SEPARATORS = "|;,/"
 _RARE = 3  # examples
+_CLASSES, _PER_CLASS = 50, 5  # numbers that are more, with fewer examples on average, are hardly classes
 _ONCE = 100  # classes that occur once, and most of them do
 
 
@@ -82,6 +83,11 @@ def rare_labels(train: Dataset, counts: Tensor) -> list[str]:
 def _once(dataset: Dataset, column: str, counts: Tensor | None) -> list[str]:
     counts = dataset.label_counts() if counts is None else counts
     once, total = int((counts == 1).sum()), dataset.num_labels
+    if total > _CLASSES and int(counts.sum()) < _PER_CLASS * total and all(map(str.isdecimal, dataset.vocabulary)):
+        return [
+            f"the labels are {total} different whole numbers, of which {once} occur once: is {column!r} a quantity? "
+            f"Then make classes of it first, such as low and high"
+        ]
     if once < _ONCE or 2 * once <= total:
         return []
     return [

@@ -227,11 +227,10 @@ class Preprocessor:
         # columns of which nothing is known, those that hold only names that were not learnt, and those that hold many
         blank, new, partly_new = [], [], []
         if self.numbers is not None:
-            columns = [self._read_number(frame.iloc[:, column], column) for column in self.numbers.columns]
-            stacked = np.stack(columns, axis=1)
+            stacked = self._read_numbers(frame)
             self._warn_of_new(stacked)
             parts.append(self._numbers.transform(stacked))
-            empty = [place for place, values in enumerate(columns) if np.isnan(values).all()]
+            empty = np.flatnonzero(np.isnan(stacked).all(0)).tolist()
             told = [place for place in empty if not few and (enough or place not in self.numbers.marked)]
             blank += [self.numbers.columns[place] for place in told]
         for one in self.categories:
@@ -282,6 +281,16 @@ class Preprocessor:
             warnings.warn(f"columns it was not fitted with are ignored: {listed(list(map(repr, extra)))}", stacklevel=2)
         frame = frame.set_axis(list(here), axis=1)
         return frame.reindex(columns=list(names))
+
+    def _read_numbers(self, frame: Any) -> NDArray[np.float64]:
+        """The columns of numbers side by side; those that are numbers already at once."""
+        columns, found = self._numbers.columns, None
+        plain = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in frame.dtypes.iloc[list(columns)])
+        if plain and not any(is_number(text) and float(text) == float(text) for text in self.na_values):
+            found = frame.iloc[:, list(columns)].to_numpy(dtype=np.float64)
+        if found is None or np.isinf(found).any():  # which names the column
+            found = np.stack([self._read_number(frame.iloc[:, column], column) for column in columns], axis=1)
+        return found
 
     def _read_number(self, series: Any, column: int) -> NDArray[np.float64]:
         values, why_not = read_column(series, self.na_values, codes=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from shortlist.data.leaks import leak_concerns
 from shortlist.data.table_rows import TableRows
 
 _ROWS = 20  # with fewer, whole numbers differ by chance
+_OFTEN, _FAR = 3, 5  # rows of one number, and its distance from the others beside that between these
 _WITH_THOUSANDS = "|".join(pattern.pattern for pattern in THOUSANDS.values())
 # what columns of names may look like -> how that is recognised, and what to do
 _LOOKS = {
@@ -66,7 +68,8 @@ def table_concerns(
                 f"{listed([repr(name) for name in names], 3)}: {remedies.get(why, '')}name {them} in other_columns"
             )
     ids = _ids(dataset, use.features, not use.ids)
-    found += _names(dataset, use.features, na_values) + ids + leak_concerns(dataset, use.features)
+    found += _names(dataset, use.features, na_values) + _codes_for_blank(dataset, use.features, na_values) + ids
+    found += leak_concerns(dataset, use.features)
     return found + label_concerns(dataset, use.labels, counts)
 
 
@@ -109,6 +112,29 @@ def _columns(names: Sequence[str]) -> str:
     """How a sentence on what they hold begins."""
     begin, verb = ("the column", "holds") if len(names) == 1 else (f"{len(names)} columns", "hold")
     return f"{begin} {listed([repr(name) for name in names], 3)} {verb}"
+
+
+def _codes_for_blank(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]) -> list[str]:
+    """Features of which one number comes again and again, and is far from all others: -999 may stand for blank."""
+    if not isinstance(dataset.inputs, TableRows):
+        return []
+    shown = []
+    for name in features:
+        values = dataset.inputs.frame[name]
+        if values.dtype.kind not in "iuf" or len(values) < _ROWS:
+            continue
+        numbers = values.to_numpy(dtype=np.float64)
+        numbers = numbers[np.isfinite(numbers)]
+        for end in (numbers.min(), numbers.max()) if len(numbers) else ():
+            others, times = numbers[numbers != end], int((numbers == end).sum())
+            spread = np.ptp(others) if len(others) else 0.0
+            far = spread > 0 and np.abs(others - end).min() > _FAR * spread
+            if far and times >= max(_OFTEN, len(numbers) // 200) and f"{end:g}" not in na_values:
+                shown.append(f"{name!r} ({end:g} in {times} rows)")
+    if not shown:
+        return []
+    said = f"one number comes again and again, far from all others: {listed(shown, 3)}"
+    return [f"{said}: if it stands for blank, name it in data.na_values, as in '[NA, -999]'"]
 
 
 def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool) -> list[str]:

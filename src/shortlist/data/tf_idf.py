@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
+from shortlist.data.cells import UNSPACED
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
 _FORMAT = 1
 KIND = "tf-idf"
-_WORDS = r"(?u)\w+|[^\w\s]"  # signs count, too: ! and ? and emoji say a lot
+# signs count, too: ! and ? and emoji say a lot; of scripts without blanks between words, each letter is one
+_WORDS = rf"(?u)[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]"
+_BY_BLANKS = r"(?u)\w+|[^\w\s]"  # which some kept ones have learnt with
+_TWO_LETTERS = re.compile(f"[{UNSPACED}]{{2}}")
 _SETTINGS = ("ngram_range", "analyzer", "lowercase")
 Analyzer = Literal["word", "char_wb"]
 
@@ -46,7 +51,8 @@ class TfIdf:
     ) -> None:
         self.terms, self.idf, self.texts = tuple(terms), np.asarray(idf, dtype=np.float64), texts
         self.ngram_range, self.analyzer, self.lowercase = ngram_range, analyzer, lowercase
-        self._vectorizer = _vectorizer(ngram_range, analyzer, lowercase, vocabulary=list(self.terms))
+        words = _BY_BLANKS if any(map(_TWO_LETTERS.search, self.terms)) else _WORDS
+        self._vectorizer = _vectorizer(ngram_range, analyzer, lowercase, words, vocabulary=list(self.terms))
         self._vectorizer.idf_ = self.idf
 
     @classmethod
@@ -68,7 +74,7 @@ class TfIdf:
             raise ShortlistError(f"analyzer must be 'word' or 'char_wb', got {analyzer!r}")
         if min_df < 1 or (max_features is not None and max_features < 1):
             raise ShortlistError(f"min_df and max_features must be at least 1, got {min_df} and {max_features}")
-        vectorizer = _vectorizer((low, high), analyzer, lowercase, min_df=min_df, max_features=max_features)
+        vectorizer = _vectorizer((low, high), analyzer, lowercase, _WORDS, min_df=min_df, max_features=max_features)
         try:
             vectorizer.fit(texts)
         except ValueError as error:  # scikit-learn's words for it: an empty vocabulary, or no terms remain
@@ -139,12 +145,12 @@ class TfIdf:
             raise ShortlistError(f"this is no tf-idf that to_json wrote: {reason}") from error
 
 
-def _vectorizer(ngram_range: tuple[int, int], analyzer: str, lowercase: bool, **options: Any) -> Any:
+def _vectorizer(ngram_range: tuple[int, int], analyzer: str, lowercase: bool, words: str, **options: Any) -> Any:
     return require("sklearn.feature_extraction.text").TfidfVectorizer(
         ngram_range=ngram_range,
         analyzer=analyzer,
         lowercase=lowercase,
-        token_pattern=_WORDS if analyzer == "word" else None,
+        token_pattern=words if analyzer == "word" else None,
         sublinear_tf=True,
         dtype=np.float64,
         **options,

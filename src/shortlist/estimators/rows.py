@@ -1,5 +1,6 @@
 """Rows of features, dense tensors or sparse matrices alike, and which of them are held out."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,11 +8,23 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, split
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels.counts import present_pairs
 from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 from shortlist.objectives import count_labels
 
 _LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
+
+
+def check_rows(X: Any, y: Any) -> None:
+    """An error where ``X`` is texts alone, and a warning where the index of ``y`` is that of ``X`` in another order."""
+    if (getattr(X, "ndim", 0) == 1 or isinstance(X, list | tuple)) and isinstance(next(iter(X), None), str):
+        raise ShortlistError("X holds texts alone: give a frame with a column of them, pandas.DataFrame({'text': X})")
+    if not hasattr(X, "iloc") or not hasattr(y, "iloc") or X.index.equals(y.index):
+        return
+    if len(X) == len(y) and X.index.is_unique and X.index.sort_values().equals(y.index.sort_values()):
+        said = "y has the index of X in another order, and rows are matched by their place: if that is not meant, give"
+        warnings.warn(f"{said} y.loc[X.index]", ShortlistWarning, stacklevel=4)
 
 
 def held_out(target: Tensor | SparseLabels, count: int, names: tuple[str, ...], seed: int) -> tuple[Tensor, Tensor]:

@@ -25,7 +25,7 @@ from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import files
 from shortlist.estimators.decisions import best_decision, log_odds
 from shortlist.estimators.learner import new_learner
-from shortlist.estimators.rows import held_out, joined, joined_targets, latest
+from shortlist.estimators.rows import check_rows, held_out, joined, joined_targets, latest
 from shortlist.estimators.solvers import choose_training
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, from_indices
@@ -275,6 +275,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any, y: Any, classes: Any, reset: bool) -> tuple[Any, NDArray[Any], Tensor]:
         if y is None:
             raise ShortlistError("SetClassifier requires y to be passed, but the target y is None")
+        check_rows(X, y)
         inputs = self._inputs(X, reset)
         found, target = read_target(y, classes)
         check_consistent_length(inputs, target)
@@ -300,7 +301,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if frame is not None and (reset or self.preprocessor_.kind == "frame"):
             if reset:
                 validate_data(self, X, reset=True, skip_check_array=True)
-            check_array(X, dtype=None, ensure_all_finite=False)  # its shape: some rows, some columns
+            check_array(X.isna(), dtype=None)  # its shape: some rows, some columns; dates and numbers make no array
         elif reset or not self._is_valid_array(X):
             types = [np.float64, np.float32]
             finite = True if hasattr(X, "tocsr") else "allow-nan"

@@ -4,6 +4,7 @@ import copy
 import os
 import re
 from collections.abc import Hashable, Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args
 
 import yaml
@@ -15,6 +16,7 @@ from shortlist.files import PathLike
 from shortlist.named import Named
 from shortlist.options import in_our_words, unknown_key
 from shortlist.runs.search_space import find_searches
+from shortlist.runs.written import as_written
 from shortlist.training.sections import Section
 from shortlist.training.settings import OptimizerSettings, ScheduleSettings, TrainSettings
 
@@ -106,12 +108,13 @@ class DataConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _path_alone(cls, value: Any) -> Any:
-        """A part that is a path alone is read as train is."""
+        """A part that is a path alone is read as train is; its text may be written in another way."""
         train = value.get("train") if isinstance(value, Mapping) else None
         train = dict(train) if isinstance(train, Source | Mapping) else None
         held = {} if train is None else {part: value.get(part) for part in PARTS[1:]}
         paths = {part: path for part, path in held.items() if isinstance(path, str) and not is_number(path)}
-        return {**value, **{part: {**(train or {}), "path": path} for part, path in paths.items()}} if paths else value
+        read = {part: {**as_written(Path(path), train or {}), "path": path} for part, path in paths.items()}
+        return {**value, **read} if read else value
 
     @model_validator(mode="after")
     def _one_way_to_cut(self) -> "DataConfig":

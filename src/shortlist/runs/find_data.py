@@ -99,10 +99,8 @@ def described(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
         content = _images_at(run, path)
     else:
         content = {"reader": config.data.train.reader, **options, "path": data}
-    if content["reader"] in ("features", "text-table", "image-table") and not is_yaml and not is_url(data):
+    if not is_yaml and not is_url(data):
         content = as_written(path, content)
-        if content["reader"] != "features":
-            content.pop("decimal", None)
     for override in overrides:
         apply_override(content, override)
     return Described(

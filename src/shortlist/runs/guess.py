@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 
@@ -18,20 +19,36 @@ from shortlist.data.cells import DATE, LONG, NA_VALUES, NO, UNKNOWN, YES, has_wo
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under, label_folders
-from shortlist.data.readers.image_table import most_are_missing
-from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, names_in_columns, names_table, open_table
+from shortlist.data.readers.image_table import most_are_missing, place_of
+from shortlist.data.readers.tables import (
+    SPARSE_TEXT,
+    TABLE_ENDINGS,
+    name_of,
+    names_in_columns,
+    names_table,
+    open_table,
+    written_list,
+)
 from shortlist.errors import MissingFileError, ShortlistError, nearest
 from shortlist.files import PathLike
 from shortlist.runs.written import DAMAGED, ENCODING, how_written, is_text_table
 
 _LABELS = ("label", "labels", "class", "classes", "target", "targets", "category", "categories", "tag", "tags", "y")
+# of the tables that people try first
+_LIKELY = ("species", "genre", "genres", "sentiment", "emotion", "emotions", "topic", "topics", "diagnosis", "outcome",
+           "survived", "churn", "intent")  # fmt: skip
+_LAST_WORD = re.compile(r"(.*[_\-. ])?(labels?|target)", re.IGNORECASE)  # Finding Labels, emotion_label
 _TEXTS = ("text", "texts", "sentence", "review", "tweet", "headline", "abstract", "utterance", "document")
 _REMARKS = ("comment", "comments", "message", "post", "question", "content", "body")
 # folders that are parts of the data -> what fit calls them
 _PARTS = {"train": "train", "training": "train", "val": "calibration", "valid": "calibration",
           "validation": "calibration", "dev": "calibration", "test": "test", "testing": "test"}  # fmt: skip
+# what the arrays of an .npz are called: as the reader has it, and as others have it
+_KEYS = {"inputs_key": ("X", "features", "x", "data", "embeddings", "x_train", "train_x"),
+         "labels_key": ("y", "labels", "label", "target", "targets", "y_train", "train_y")}  # fmt: skip
 _ARRAYS = (".npz", ".npy", *SPARSE_TEXT)
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+_ID = re.compile("[a-z]I[dD]$")
 _LOOKED_AT = 1000  # cells of a column
 _MOST_CLASSES = 50  # of a last column that is called nothing in particular
 _FIRST_WORD = re.compile(r"([^_\-.:/ ]+)[_\-.:/ ]")  # of a name of several
@@ -56,12 +73,14 @@ def guess_source(
     reader: str | None = None,
     text: str | None = None,
     column_names: Sequence[str] | None = None,
+    taken: Sequence[str] = (),
 ) -> Guess:
     """The reader for a table, a folder of images or a file of arrays.
 
     ``images`` is the folder that the paths in a table of images start from; ``labels`` are the columns of the labels,
     and so are those of a table that ``options`` of its reader name. ``reader`` and ``text``, the column of texts, are
-    given where the user has chosen; ``column_names`` where the first line of the table does not name them.
+    given where the user has chosen; ``column_names`` where the first line of the table does not name them; columns
+    that are ``taken`` have another use already.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -79,11 +98,6 @@ def guess_source(
         raise MissingFileError(f"there is no file or folder {os.fspath(path)}")
     if place.is_dir():
         return _folder(place, images, labels)
-    if place.suffix.lower() == ".json":
-        raise ShortlistError(
-            f"{place}: JSON lines are read, one object in each line of a .jsonl: "
-            f"pandas.read_json({place.name!r}).to_json({place.stem + '.jsonl'!r}, orient='records', lines=True)"
-        )
     if place.suffix.lower() == ".txt" and not _is_sparse_text(place):
         raise ShortlistError(
             f"{place}: its first line is no sparse text (3,17 0:0.5 42:1), as a .txt holds; if it is a table, rename "
@@ -96,9 +110,10 @@ def guess_source(
     if not names_table(place):
         raise ShortlistError(
             f"{place}: what it holds is not told by its ending. Give a folder of images, a table "
-            f"({', '.join(TABLE_ENDINGS)}) or arrays ({', '.join(_ARRAYS)})"
+            f"({', '.join(TABLE_ENDINGS)}) or arrays ({', '.join(_ARRAYS)}); if it is a table of text, rename it, so "
+            f"that its name ends in .csv"
         )
-    return _Table(place, images, labels, options, reader, text, column_names).guess()
+    return _Table(place, images, labels, options, reader, text, column_names, taken).guess()
 
 
 def _is_sparse_text(path: Path) -> bool:
@@ -114,16 +129,33 @@ def _folder(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
     loose = images_under(path, deep=False)
     if loose or not images_under(path):
         found = f"{len(loose)} images that are in no label's folder" if loose else "no images"
+        tables = _tables_in(path, path if loose else None)
         raise ShortlistError(
-            f"{path}: there are {found}: sort them into a folder for each label, or give a table that lists them"
+            f"{path}: there are {found}: sort them into a folder for each label, or give a table{tables}"
         )
     _check_labels(path)
     return Guess({"reader": "image-folder", "path": str(path)}, True, notes=["labels: the names of the folders"])
 
 
+def _tables_in(path: Path, images: Path | None) -> str:
+    """How to give a table that is in this folder, after the words "give a table"; images are in that one."""
+    tables = {_PARTS.get(name_of(file).lower(), ""): file for file in sorted(path.iterdir()) if names_table(file)}
+    if not tables:
+        return " that lists them"
+    first = tables.pop("train") if "train" in tables else next(iter(tables.values()))
+    given = [f"data.{part}={as_option(str(file))}" for part, file in tables.items() if part and file != first]
+    more = given if images is None else ["--images", shlex.quote(str(images))]
+    return f": {' '.join([shlex.quote(str(first)), *more])}"
+
+
 def _check_labels(path: Path) -> None:
     """Raise a ShortlistError where the folders are parts of the data (train, test), and the labels are in them."""
-    folders = label_folders(path, Findings())
+    folders = {name: folder for name, folder in label_folders(path, Findings()).items() if images_under(folder)}
+    if len(folders) == 1 and (alone := next(iter(folders.values()))) and images_under(alone, deep=False):
+        raise ShortlistError(
+            f"{path}: all images are in one folder, {alone.name!r}, and there is nothing to tell apart: sort them into "
+            f"a folder for each label, or give a table{_tables_in(path, alone)}"
+        )
     if any(images_under(folder, deep=False) for folder in folders.values()):
         return
     within = Counter(name for folder in folders.values() for name in label_folders(folder, Findings()))
@@ -147,11 +179,19 @@ def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
         raise ShortlistError(f"{path}: arrays have one array of labels, got --labels {', '.join(labels)}")
     if labels:
         source["labels_key"] = labels[0]
+    there: list[str] = []
     if path.suffix.lower() == ".npz":
         with suppress(*DAMAGED), np.load(path, allow_pickle=False) as arrays:
-            known = {"vocabulary_key": "names", "ids_key": "ids"}  # as `shortlist data features` calls them
-            source |= {option: name for option, name in known.items() if name in arrays.files}
-    return Guess(source)
+            there = arrays.files
+    known = {"vocabulary_key": "names", "ids_key": "ids"}  # as `shortlist data features` calls them
+    source |= {option: name for option, name in known.items() if name in there}
+    notes = []
+    for option, names in _KEYS.items():
+        found = next((name for name in there if name.lower() in names), None)
+        if option not in source and found is not None and not {names[0], f"{names[0]}_data"} & set(there):
+            source[option] = found
+            notes.append(f"{names[1]}: the array {found!r} (another one: data.train.{option}=NAME)")
+    return Guess(source, notes=notes)
 
 
 class _Table:
@@ -164,9 +204,11 @@ class _Table:
         reader: str | None = None,
         text: str | None = None,
         column_names: Sequence[str] | None = None,
+        taken: Sequence[str] = (),
     ) -> None:
         self.path, self.images, self.reader, self.text = path, images, reader, text
         self.notes: list[str] = []
+        self._cells: dict[str, list[Any]] = {}
         self.written = how_written(path) if is_text_table(path) else {}
         if "encoding" in self.written:
             self.notes.append(f"text: it is not UTF-8, and read as {ENCODING} (another one: data.train.encoding=NAME)")
@@ -174,7 +216,7 @@ class _Table:
         table = open_table(path, findings, column_names=column_names, **self.written)
         findings.stop_if_any()
         assert table is not None, "a table that cannot be read is a problem, and was raised"
-        self.table, self.names = table, [name for name in table.names if name]
+        self.table, self.names = table, [name for name in table.names if name and name not in taken]
         known = set(self.names)
         labels = labels or [name for name in options if name in known]
         self.labels = [part for name in labels for part in ([name] if name in known else name.split(","))]
@@ -190,7 +232,8 @@ class _Table:
         texts = self._texts() if pictures is None else []
         rest = [name for name in self.names if name not in (pictures, *texts)]
         source: dict[str, Any] = {"path": str(self.path), **self.written}
-        key, columns = self._label_options(rest, pictures is not None)
+        others = [name for name in rest if not self._names_parts(name)] if not self.labels else rest
+        key, columns = self._label_options(others, pictures is not None, bool(texts))
         source |= columns
         if pictures is not None:
             if key is not None:
@@ -201,8 +244,15 @@ class _Table:
             return Guess({"reader": "image-table", **source}, True, notes=self.notes)
         if key is not None:
             source["labels_key"] = key
+        parts = [] if self.labels else [name for name in rest if self._names_parts(name)]
+        if parts:
+            source["other_columns"] = parts
+            self.notes.append(
+                f"left out: {listed(list(map(repr, parts)))}, which names parts of the data; rows of the test part are "
+                f"trained on, too, unless they are in a table of their own: data.test=FILE"
+            )
         of_labels = [name for name in rest if name.startswith(f"{key}_")] if key not in rest else []
-        used = {key, *columns.get("label_columns", ()), *of_labels}
+        used = {key, *columns.get("label_columns", ()), *of_labels, *parts}
         self._ids(source, [name for name in rest if name not in used])
         others = [name for name in rest if name not in {*used, source.get("ids_key")}]
         of_text = self.text is not None or self.reader == "text-table"
@@ -220,16 +270,23 @@ class _Table:
                 f"data.train.other_columns={as_option(texts[:1])})"
             )
         self._embedding(source, others)
+        some = [name for name in (*others, *texts) if name.startswith("X_")]  # which else would be all features
+        if some and len(some) < len(others) + len(texts):
+            left_out = {*used, source.get("ids_key")}
+            source["input_columns"] = [name for name in self.names if name not in left_out and self.table.is_flat(name)]
+            self.notes.append("features: all columns (those called X_* alone: data.train.input_columns=null)")
         return Guess({"reader": "features", **source}, notes=self.notes)
 
     def cells(self, name: str) -> list[Any]:
         """The first cells that are not blank."""
-        found = self.table.array(name)[:_LOOKED_AT].tolist()
-        return [cell for cell in found if cell is not None and cell == cell and cell != ""]
+        if name not in self._cells:
+            found = self.table.array(name)[:_LOOKED_AT].tolist()
+            self._cells[name] = [cell for cell in found if cell is not None and cell == cell and cell != ""]
+        return self._cells[name]
 
     # ---- labels
 
-    def _label_options(self, names: Sequence[str], images: bool) -> tuple[str | None, dict[str, Any]]:
+    def _label_options(self, names: Sequence[str], images: bool, texts: bool) -> tuple[str | None, dict[str, Any]]:
         """The one column of labels, or none; and further options."""
         if len(self.labels) > 1:
             if names_in_columns(self.table, self.labels) is not None:
@@ -246,26 +303,28 @@ class _Table:
             return None, {"label_columns": list(said)}
         for prefix in () if self.labels else ("y", "label"):
             columns = [name for name in names if name.startswith(f"{prefix}_")]
-            if len(columns) > 1 and prefix not in names:
+            if len(columns) > 1 and prefix not in names and all(map(self._is_answer, columns)):
                 self.notes.append(f"labels: the columns {prefix}_* (others: --labels COLUMN)")
                 return prefix, {}
-        answers = [] if self.labels or any(name.lower() in _LABELS for name in names) else self._answers(names, images)
+        called = self.labels or any(name.lower() in _LABELS for name in names)
+        answers = [] if called else self._answers(names, images, texts)
         if len(answers) > 1:
             shown = listed([repr(name) for name in answers])
             unsure = "; blanks and -1 are unknown" if any(map(self._leaves_open, answers)) else ""
             self.notes.append(f"labels: the columns of yes or no, {shown}{unsure} (others: --labels COLUMN,COLUMN)")
             return None, {"label_columns": answers}
         key = self.labels[0] if self.labels else self._label_column(names)
-        mark = _separator(self.cells(key)) if self.table.is_flat(key) else None
+        cells = self.cells(key) if self.table.is_flat(key) else []
+        mark = _separator(cells) or (" " if _has_spaces_between(cells) else None)
         if mark is not None:
             self.notes.append(
                 f"several labels in a cell of {key!r}, with {mark!r} between (one label: data.train.separator=null)"
             )
-            cells = self.table.array(key)
-            blank = sum(cell is None or not str(cell).strip() for cell in cells.tolist())
+            all_cells = self.table.array(key).tolist()
+            blank = sum(cell is None or not str(cell).strip() for cell in all_cells)
             if blank:
                 self.notes.append(
-                    f"{blank} of {len(cells)} cells of {key!r} are blank: examples without labels "
+                    f"{blank} of {len(all_cells)} cells of {key!r} are blank: examples without labels "
                     f"""(unknown ones: data.train.unknown_names='[""]')"""
                 )
         return key, {} if mark is None else {"separator": mark}
@@ -278,12 +337,15 @@ class _Table:
         stems = [whole, *(whole[: mark.start()] for mark in reversed(list(re.finditer("[-_.]", whole))))]
         return next((file for stem in stems if (file := self.path.with_name(f"{stem}.xml")).is_file()), None)
 
-    def _answers(self, names: Sequence[str], images: bool) -> list[str]:
+    def _answers(self, names: Sequence[str], images: bool, texts: bool) -> list[str]:
         """The columns that say yes or no of one label each: of a table of images all such columns, as nothing else can
-        be of use; of other tables, where they may be features, the last ones, if their names begin with one word or if
-        each leaves rows open, some by -1 or "unknown" (as CheXpert's do): features hardly say that."""
-        if images:
-            return [name for name in names if self._is_answer(name)]
+        be of use, and of texts where nothing else is there but ids; of other tables, where they may be features, the
+        last ones, if their names begin with one word or if each leaves rows open, some by -1 or "unknown" (as
+        CheXpert's do): features hardly say that."""
+        found = [name for name in names if self._is_answer(name)]
+        others = [name for name in names if name not in found]
+        if images or (texts and all(_is_called_id(name) or self._are_ids(name) for name in others)):
+            return found
         found = self._last_answers(names)
         for place in range(len(found) - 1):
             first = {word.group(1) if (word := _FIRST_WORD.match(name)) else None for name in found[place:]}
@@ -317,23 +379,52 @@ class _Table:
         return bool(known) and known <= _ANSWERS
 
     def _label_column(self, names: Sequence[str]) -> str:
+        names = [name for name in names if not _is_called_id(name)]
         called = {name.lower(): name for name in reversed(names)}
         for word in _LABELS:
             if word in called and not (word == "y" and self._is_measured(called[word], names)):
                 self.notes.append(f"labels: the column {called[word]!r}, by its name (another one: --labels COLUMN)")
                 return called[word]
+        likely = [called[word] for word in _LIKELY if word in called]
+        likely += [name for name in names if _LAST_WORD.fullmatch(name)]
+        for name in filter(self._are_classes, likely):
+            if name == names[-1]:
+                break
+            self.notes.append(f"labels: the column {name!r}, by its name (another one: --labels COLUMN)")
+            return name
         if names and self._are_classes(names[-1]):
             self.notes.append(f"labels: the last column, {names[-1]!r} (another one: --labels COLUMN)")
             return names[-1]
         likely = [name for name in names if self._are_classes(name) and not self.table.has_numbers(name)]
         if len(likely) == 1:
-            self.notes.append(f"labels: the only column of names, {likely[0]!r} (another one: --labels COLUMN)")
+            last = self._why_no_label(names[-1])
+            self.notes.append(f"labels: the only column of names, {likely[0]!r} (another one: --labels COLUMN){last}")
             return likely[0]
+        if len(self.names) == 1:
+            raise ShortlistError(
+                f"{self.path}: there is one column alone, {self.names[0]!r}, and labels need others to be told by; if "
+                f"something else stands between its cells, give delimiter"
+            )
         such = f", such as --labels {shlex.quote(likely[-1])}" if likely else ""
+        last = self._why_no_label(names[-1]) if names else ""
         raise ShortlistError(
             f"{self.path}: which columns are labels? Name them with --labels{such}; the columns are "
-            f"{listed([repr(name) for name in names])}"
+            f"{listed([repr(name) for name in names])}{last}"
         )
+
+    def _why_no_label(self, last: str) -> str:
+        """Of the last column, where the labels often are, why they are not."""
+        cells = self.cells(last) if self.table.is_flat(last) else []
+        if len(set(map(str, cells))) == 1 and not self.table.has_numbers(last):
+            return f"; the last one, {last!r}, always holds {cells[0]!r}: there is nothing to tell apart"
+        if len(set(map(str, cells))) > _MOST_CLASSES and self.table.has_numbers(last):
+            return f"; the last one, {last!r}, is a quantity: to predict it, make classes of it first (low, high)"
+        return ""
+
+    def _names_parts(self, name: str) -> bool:
+        """Whether it says of each row of which part of the data it is: train, test."""
+        kinds = {str(cell).strip().lower() for cell in self._written_cells(name)}
+        return len(kinds) > 1 and kinds <= _PARTS.keys()
 
     def _is_measured(self, y: str, names: Sequence[str]) -> bool:
         """Whether a column called y holds fractions, or is a place: x is there too, and the last column, the only one
@@ -351,6 +442,9 @@ class _Table:
         cells = self.cells(name)
         if not self.table.is_flat(name):
             return any(isinstance(cell, list | np.ndarray) for cell in cells)
+        lists = [names for cell in cells if (names := written_list(str(cell))) is not None]
+        if 2 * len(lists) > len(cells):
+            return True
         mark = _separator(cells)
         kinds = {piece.strip() for cell in cells for piece in (str(cell).split(mark) if mark else [str(cell)])}
         whole = all(not isinstance(cell, float) or cell.is_integer() for cell in cells)
@@ -360,20 +454,22 @@ class _Table:
 
     def _pictures(self) -> str | None:
         """The column with the paths of images."""
-        root = self.path.parent if self.images is None else Path(self.images)
+        root, missing = self.path.parent if self.images is None else Path(self.images), ""
         for name in self.names:
             cells = self.cells(name) if self.table.is_flat(name) and not self.table.has_numbers(name) else []
             named = [str(cell) for cell in cells if Path(str(cell)).suffix.lower() in IMAGE_ENDINGS]
             if name in self.labels or not cells or 10 * len(named) < 9 * len(cells):
                 continue
-            if not any((root / cell).is_file() for cell in named):
-                raise ShortlistError(f"{self.path}: the column {name!r} names images: {most_are_missing(named, root)}")
-            return name
+            if any((root / cell).is_file() for cell in named):
+                return name
+            missing = missing or f"the column {name!r} names images: {most_are_missing(named, root)}"
+        if missing:
+            raise ShortlistError(f"{self.path}: {missing}")
         if self.images is not None:
             for name in self.names:  # a name without its ending is none of an image's
                 cells = list(map(str, self.table.texts(name)[:_LOOKED_AT])) if self.table.is_flat(name) else []
-                if any((root / f"{cell}{ending}").is_file() for cell in cells[:10] for ending in IMAGE_ENDINGS):
-                    raise ShortlistError(f"{self.path}: the column {name!r}: {most_are_missing(cells, root)}")
+                if any(place_of(cell, root).is_file() for cell in cells[:10]):
+                    return name
             raise ShortlistError(
                 f"{self.path}: no column names images (endings: {', '.join(sorted(IMAGE_ENDINGS))}), "
                 f"the columns are {listed([repr(name) for name in self.names])}"
@@ -388,7 +484,7 @@ class _Table:
             if self._are_codes(name, cells):
                 unique.append(name)
             if _is_called_id(name):
-                if len(set(map(str, cells))) == min(_LOOKED_AT, len(self.table.array(name))):
+                if cells and self._is_unique(name):
                     source["ids_key"] = name
                     self.notes.append(f"ids: the column {name!r} (none: data.train.ids_key=null)")
                     return
@@ -396,12 +492,17 @@ class _Table:
                     f"the column {name!r} is called an id and repeats: if its rows belong together, "
                     f"data.groups={as_option(name)} data.train.other_columns={as_option([name])}"
                 )
-        unique = unique or [name for name in names[:1] if self._counts(name)]
-        if unique:
+        unique = [name for name in unique or names[:1] if name in unique or self._counts(name)][:1]
+        if unique and self._is_unique(unique[0]):
             source["ids_key"] = unique[0]
             self.notes.append(
                 f"ids: the column {unique[0]!r}, which differs in every row (none: data.train.ids_key=null)"
             )
+
+    def _is_unique(self, name: str) -> bool:
+        """Whether each row has a cell, and none comes twice."""
+        cells = self.table.array(name).tolist()
+        return len(set(cells) - {None, ""}) == len(cells)
 
     def _embedding(self, source: dict[str, Any], names: Sequence[str]) -> None:
         """Where all features are in one column, lists of numbers of one length, it is that one."""
@@ -426,7 +527,8 @@ class _Table:
             return False
         words = {str(cell).strip() for cell in cells}
         return len(words) == rows and not any(
-            " " in word or len(word) > LONG or is_number(word) or DATE.fullmatch(word) for word in words
+            " " in word or len(word) > LONG or is_number(word) or DATE.fullmatch(word) or _is_amount(word)
+            for word in words
         )
 
     def _texts(self) -> list[str]:
@@ -454,8 +556,9 @@ class _Table:
     def _has_words(self, name: str) -> bool:
         """Whether most cells are of several words, and few come twice; not those of several labels."""
         cells = [str(cell) for cell in self._written_cells(name)]
-        of_labels = not self.labels and (name.lower() in _LABELS or _separator(cells) is not None)
-        return has_words(cells) and not of_labels
+        called = name.lower() in (*_LABELS, *_LIKELY) and (name.lower() in _LABELS or self._are_classes(name))
+        of_labels = not self.labels and (called or _separator(cells) is not None)
+        return has_words(cells) and not of_labels and 2 * sum(map(_is_date, cells)) <= len(cells)
 
     def _has_long_texts(self, name: str) -> bool:
         cells = self._written_cells(name)
@@ -470,15 +573,26 @@ class _Table:
 
 
 def _is_called_id(name: str) -> bool:
-    return name.lower() == "id" or name.lower().endswith(("_id", " id")) or name.endswith("Id")
+    """Whether it is called an id, or as pandas calls the numbers of rows that it wrote."""
+    lower = name.lower()
+    return lower in ("id", "index", "unnamed: 0") or lower.endswith(("_id", " id")) or _ID.search(name) is not None
+
+
+def _is_amount(word: str) -> bool:
+    """Whether it has the sign of a currency, or per cent."""
+    return any(letter == "%" or category(letter) == "Sc" for letter in word)
+
+
+def _is_date(cell: str) -> bool:
+    return DATE.fullmatch(cell.strip()) is not None
 
 
 def _separator(cells: Sequence[Any]) -> str | None:
     """What stands between several labels in one cell: the pieces are then fewer than the cells that differ, or some
     are cells of their own."""
     texts = {cell for cell in cells if isinstance(cell, str)}
-    for mark in "|;,":
-        several = [text for text in texts if mark in text and not text.startswith(("[", "{"))]
+    for mark in ("|", ";#", ";", ",", "\n"):  # ;# is SharePoint's
+        several = [text for text in texts if mark in text and not text.startswith(("[", "{", "<"))]
         pieces = Counter(piece.strip() for text in several for piece in text.split(mark))
         if several and (any(piece in texts for piece in pieces) or len(pieces) < len(several)):
             return mark
@@ -487,3 +601,11 @@ def _separator(cells: Sequence[Any]) -> str | None:
     if len(names) < len(several) and names & texts and not any(map(is_number, names)):
         return "/"  # of n/a, he/him and dates it is a part
     return None
+
+
+def _has_spaces_between(cells: Sequence[Any]) -> bool:
+    """Whether cells hold several names with spaces between (haze primary): words are few beside the cells that differ,
+    and some are cells of their own."""
+    texts = {cell.strip() for cell in cells if isinstance(cell, str) and written_list(cell) is None}
+    words = {word for text in texts for word in text.split(" ")}
+    return 2 < 2 * len(words) <= len(texts) and bool(words & texts) and not any(map(is_number, words))

@@ -17,6 +17,7 @@ from shortlist.data.frame_columns import frame_of
 from shortlist.data.images import as_pixels
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.features import read_inputs
+from shortlist.data.readers.findings import may_be_empty
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
 from shortlist.data.readers.image_table import listed_images, root_of_new
 from shortlist.data.readers.tables import name_of, names_table
@@ -27,7 +28,7 @@ from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.optional import require
 from shortlist.runs.written import as_written
 
-_FORMS = "arrays, tensors, data frames, paths, images, or lists of paths or images"
+_FORMS = "arrays, tensors, data frames, paths, images, or lists of dicts (rows of a table), of paths or of images"
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Inputs:
             return X
         if isinstance(X, str | os.PathLike):
             return replace(self, options=as_written(Path(X), self.options)).of_path(Path(X), broken)
+        if isinstance(X, list) and X and all(isinstance(row, dict) for row in X):
+            X = require("pandas").DataFrame(X)
         if self.takes_texts:
             return self._of_texts(X)
         if (frame := frame_of(X)) is not None:
@@ -224,7 +227,11 @@ class Inputs:
 
     def of_path(self, path: Path, broken: dict[str, str] | None) -> Dataset:
         """Of a file that is written as the options say: features, the images of a folder in the order of their names,
-        those that a table lists in its column ``path``, or one image."""
+        those that a table lists in its column ``path``, or one image. A table may have no rows."""
+        with may_be_empty():
+            return self._of_path(path, broken)
+
+    def _of_path(self, path: Path, broken: dict[str, str] | None) -> Dataset:
         if not os.path.exists(path):  # also of a name that no file can have
             of_texts = ': texts are given in a list, ["..."]' if self.takes_texts else ""
             raise ShortlistError(f"there is no file or folder {str(path)[:200]}{of_texts}")
@@ -250,7 +257,7 @@ class Inputs:
             if self.preprocessor is not None and not isinstance(inputs, TableRows):
                 inputs = self._of_array(inputs).inputs  # arrays, or a sparse table
             return self._unlabelled(inputs, ids=row_names, name=name_of(path), columns=use)
-        if not files:
+        if not files and not names_table(path):
             raise ShortlistError(f"{path}: no images there; known endings: {', '.join(sorted(IMAGE_ENDINGS))}")
         return self._unlabelled(self._images(tuple(map(str, files)), broken), ids=ids, name=name_of(path))
 

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -95,16 +96,18 @@ class Plan:
         for override in whole:
             apply_override(given, override)
         source = given.get("data", {}).get("train", {})
-        if Path(path).suffix.lower() == ".npy" and "labels" not in source:
+        if _holds_one_array(Path(path)) and "labels" not in source:
             raise ShortlistError(f"{path}: it holds one array: give the file of the labels, data.train.labels=FILE.npy")
         named = [source.get(key) for key in ("labels_key", "label_column", "label_columns") if key in source]
         columns = [name for one in named for name in (one if isinstance(one, list) else [one])]
         networks = [_name(section) for section in (given.get("backbone"), given.get("data", {}).get("encoder"))]
         reader = "text-table" if any(str(name).startswith("hf:") for name in networks) else None  # it reads one text
         chosen = {"reader": source.get("reader", reader), "text": source.get("text_column")}
+        taken = [source.get("ids_key"), *(source.get("other_columns") or ())]
         guess = guess_source(
-            path, images, labels, list(map(str, columns)), **chosen, column_names=source.get("column_names")
-        )
+            path, images, labels, list(map(str, columns)), **chosen, column_names=source.get("column_names"),
+            taken=[name for name in taken if isinstance(name, str)],
+        )  # fmt: skip
         return cls(guess, whole, allow_import)
 
     def reading(self) -> RunConfig:
@@ -235,8 +238,9 @@ def _is_linear(config: RunConfig, whole: Dataset) -> bool:
 def _size(whole: Dataset) -> Any:
     """As many rows and features as there will be, but for categories; of texts in a table at most so many terms, each
     of them counted alone and once more with the others."""
-    frame = whole.inputs.frame.select_dtypes(object) if isinstance(whole.inputs, TableRows) else {}
-    cells = (frame[name].dropna().map(str).tolist() for name in frame)
+    frame = whole.inputs.frame if isinstance(whole.inputs, TableRows) else {}
+    names = [name for name in frame if frame[name].dtype.kind == "O" and not hasattr(frame[name], "cat")]
+    cells = (frame[name].dropna().map(str).tolist() for name in names)
     letters = [sum(map(len, texts)) for texts in cells if has_words(texts)]
     if not letters:
         return torch.empty(len(whole), whole.in_features, device="meta")
@@ -275,6 +279,14 @@ def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] 
     share = whole.num_labels if objective in _MEAN_OVER_LABELS else 1
     lr, decay = _TEXTS_LR * share / length, length / (_TEXTS_C * known * share)
     return {"name": "sgd-nesterov", "lr": float(f"{lr:.3g}"), "weight_decay": float(f"{decay:.1e}")}
+
+
+def _holds_one_array(path: Path) -> bool:
+    """Whether it is a .npy, or an .npz that scipy wrote."""
+    if path.suffix.lower() == ".npz" and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as file:
+            return {"indptr.npy", "shape.npy"} <= set(file.namelist())
+    return path.suffix.lower() == ".npy"
 
 
 def _name(section: Any) -> Any:

@@ -147,6 +147,7 @@ def predict(
         found = _in_numbers(told, told.first)
     skipped = skipped_images(given.skipped)
     notes = [said for said in [chosen.about_empty(found["empty"])] if said]
+    notes += ["the data has no rows: there is nothing to predict"] if not found["examples"] else []
     return {"written": written, "objective": given.objective, "rule": name, **found, "notes": notes, "skipped": skipped}
 
 
@@ -226,6 +227,8 @@ def answers(given: Given, rule: SetRule, rows: Mapping[str, Any]) -> Iterator[An
         first_row += len(scores)
     if not first_row:
         given.readable()  # where no image can be decoded, it says so
+        none = given.predictor.named(LabelSets.from_lists([], len(given.predictor.label_names)))
+        yield none, (), given.predictor.beside(np.zeros((0, none.num_labels), np.float32), rule, none)
 
 
 def _first(

@@ -16,7 +16,15 @@ from shortlist.data.tf_idf import TfIdf
 from shortlist.files import PathLike
 from shortlist.runs.backbone_choice import TRIED, settled_backbone, tried
 from shortlist.runs.config import RunConfig, as_config
-from shortlist.runs.setup import build_learner, facts_of, preprocessor_for, read_parts, repeated, resolve
+from shortlist.runs.setup import (
+    build_learner,
+    facts_of,
+    prepared_parts,
+    preprocessor_for,
+    read_parts,
+    repeated,
+    resolve,
+)
 from shortlist.training.auto_settings import settled
 from shortlist.training.batches import augmentation, batches
 from shortlist.training.encoders import reading, reading_in_words
@@ -73,7 +81,7 @@ def prepare(
     repeats = tuple(repeated(checked, parts)) if isinstance(parts["train"].inputs, TableRows) else None
     if preprocessor is None:
         preprocessor = preprocessor_for(checked, parts["train"])
-    parts = {part: data.preprocessed(preprocessor) for part, data in parts.items()}
+    parts = prepared_parts(checked, parts, lambda data: data.preprocessed(preprocessor))
     train_set = parts["train"]
     checked = settled(checked, len(train_set))
     facts = facts_of(train_set)

@@ -41,7 +41,7 @@ from shortlist.runs.inputs import Inputs
 from shortlist.runs.lock import LOCK
 from shortlist.runs.predictor import Predictor
 from shortlist.runs.saved_epochs import SavedEpochs
-from shortlist.runs.setup import build_learner, read_parts
+from shortlist.runs.setup import build_learner, prepared_parts, read_parts
 from shortlist.sets import SetRule
 from shortlist.sets.named import file_name
 from shortlist.sets.rule_files import load_rules
@@ -209,7 +209,7 @@ class Run(SavedEpochs):
             allow_import=self.allow_import,
             broken=dict(self.broken_images),
         )
-        return {part: self.preprocessed(data) for part, data in parts.items()}
+        return prepared_parts(self.config, parts, self.preprocessed)
 
     def preprocessed(self, dataset: Dataset) -> Dataset:
         """With a table's columns, or texts, made numbers as in training; other data as it is."""

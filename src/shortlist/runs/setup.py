@@ -1,6 +1,7 @@
 """From a config to what it names: data parts, backbone and objective. Names and options are checked first."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
@@ -20,7 +21,7 @@ from shortlist.data.readers.tables import names_table
 from shortlist.data.table_rows import TableRows
 from shortlist.data.texts import Texts
 from shortlist.data.tf_idf import TfIdf
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels.same_names import check_same_names
 from shortlist.metrics.named import find_metric
 from shortlist.models import BACKBONES, build_backbone, check_backbone
@@ -220,6 +221,20 @@ def preprocessor_for(config: RunConfig, train_set: Dataset) -> Preprocessor | Tf
     blank = NA_VALUES if config.data.na_values is None else config.data.na_values
     with errors_at(train_set.name):
         return Preprocessor.fit(train_set.inputs.frame, na_values=blank)
+
+
+def prepared_parts(
+    config: RunConfig, parts: Mapping[str, Dataset], preprocess: Callable[[Dataset], Dataset]
+) -> dict[str, Dataset]:
+    """The parts with their columns made numbers. That rows cut from the training table at random hold names or numbers
+    that the others do not is chance, and not told."""
+    found = {}
+    for part, data in parts.items():
+        with warnings.catch_warnings():
+            if part == "train" or (config.data.time is None and not isinstance(getattr(config.data, part), Source)):
+                warnings.simplefilter("ignore", ShortlistWarning)
+            found[part] = preprocess(data)
+    return found
 
 
 def _is_table(source: Source) -> bool:

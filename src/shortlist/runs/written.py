@@ -52,9 +52,11 @@ def as_written(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     ...     as_written(Path(f"{folder}/new.csv"), {"labels_key": "species"})
     {'labels_key': 'species', 'delimiter': ';', 'decimal': ','}
     """
-    if not is_text_table(path):
+    reader = options.get("reader", "features")
+    if not is_text_table(path) or reader not in ("features", "text-table", "image-table"):
         return dict(options)
-    return like(options, how_written(path, options))
+    found = like(options, how_written(path, options))
+    return found if reader == "features" else {key: value for key, value in found.items() if key != "decimal"}
 
 
 def like(options: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

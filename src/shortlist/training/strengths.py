@@ -181,19 +181,24 @@ def best_stretch(
     scores: Tensor, centre: Tensor, target: Tensor, loss: Loss, stretches: bool = True
 ) -> tuple[float, float]:
     """The stretch with the smallest loss, by halving where its slope changes sign, and the mean loss it leaves; unless
-    something ``stretches``, it is 1."""
+    something ``stretches``, it is 1. Of single labels one more row counts, which is as sure as the others and wrong:
+    otherwise rows that are all right would make every score as large as it may be."""
 
     def mean_loss(stretch: float) -> float:
         return float(loss(stretched(scores, centre, stretch), target)[0].sum()) / len(target)
 
     if not stretches:
         return 1.0, mean_loss(1.0)
-    low, high = _LEAST_DOUBLINGS, _MOST_DOUBLINGS
+    apart, low, high, wrong = scores - centre, _LEAST_DOUBLINGS, _MOST_DOUBLINGS, 0.0
+    if target.ndim == 1:  # from the highest score of a row to the others, on average
+        labels = apart.shape[1]
+        wrong = float((apart.amax(1) - apart.mean(1)).mean()) * labels / max(1, labels - 1)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        slope = (loss(stretched(scores, centre, 2**middle), target)[1] * (scores - centre)).sum()
+        slope = (loss(stretched(scores, centre, 2**middle), target)[1] * apart).sum() + wrong
         low, high = (middle, high) if slope < 0 else (low, middle)
-    return min(((stretch, mean_loss(stretch)) for stretch in (1.0, 2 ** ((low + high) / 2))), key=lambda one: one[1])
+    both = [(stretch, mean_loss(stretch)) for stretch in (1.0, 2 ** ((low + high) / 2))]
+    return min(both, key=lambda one: one[1] + one[0] * wrong / len(target))
 
 
 def zero_weights(data: tuple[Any, Tensor], num_labels: int) -> Tensor:

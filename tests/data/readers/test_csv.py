@@ -13,6 +13,8 @@ import pytest
 
 from shortlist.data import Dataset, read_beside, read_features
 from shortlist.data.readers import _csv, _table_cache
+from shortlist.data.readers.findings import Findings
+from shortlist.data.readers.tables import open_table
 from shortlist.errors import ShortlistError
 from shortlist.files import reading_shown_by
 from tests.data.readers.made_files import assert_found, text
@@ -308,6 +310,30 @@ def test_a_packed_line_without_end_is_not_unpacked(read: Read, monkeypatch: pyte
         read(b"a" * 5_000_000, "bomb.csv.gz")
 
 
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ("39, State-gov, <=50K\n50, Private, <=50K\n38, State-gov, >50K\n23, State-gov, >50K\n", None),
+        ("ham\tGo until Jurong point crazy\nspam\tfree\nham\tok\nham\tfine\n", None),
+        ("p,x,s,n\ne,x,s,y\np,b,s,n\np,x,y,n\ne,x,s,w\n", None),
+        ("kind,length\noak,3\nkind,length\nelm,4\n", 3),
+        ("text,label\ngood,pos\ntext,neg\nlabel,pos\nso so,neg\n", 0),  # a comment may be any word
+        ("red,blue\nred,\n,blue\nred,\n,\n", 0),  # marks for yes
+        ("year,2019,2020\noak,3,4\nelm,5,6\noak,7,8\n", 0),
+    ],
+)
+def test_a_first_line_that_is_a_row_and_names_that_come_again_are_told(
+    tmp_path: Path, rows: str, line: int | None
+) -> None:
+    file, findings = text(tmp_path / ("t.tsv" if "\t" in rows else "t.csv"), rows), Findings()
+    table = open_table(file, findings)
+    said = "" if not findings.problems else str(findings.problems[0])
+    if line == 0:
+        assert (table is None, said) == (False, "")
+    else:
+        assert ("looks like a row" if line is None else f"line {line}: it names the columns again") in said
+
+
 @pytest.mark.parametrize("row", ["a,14.23,1.71,2.43", "0.5,2,b", "7,3,a"])
 def test_a_first_line_that_looks_like_a_row_is_refused(tmp_path: Path, row: str) -> None:
     names = [f"c{place}" for place in range(row.count(","))]
@@ -328,3 +354,17 @@ def test_numbers_may_name_columns(tmp_path: Path, header: str) -> None:
 def test_a_title_above_the_names_of_the_columns_is_told(read: Read, title: str) -> None:
     with pytest.raises(ShortlistError, match="of 3 names only 'Sales report' is there: if it is a title, delete all"):
         read(f"{title}\n,,\na,b,y\n1,2,x\n")
+
+
+@pytest.mark.parametrize("above", ["# made by hand\n# in May\n", "Leaves of 2024\n", "# all\n\n"])
+def test_lines_above_the_names_are_told(tmp_path: Path, above: str) -> None:
+    file = text(tmp_path / "t.csv", f"{above}a,y\n1,owl\n2,cat\n")
+    with pytest.raises(ShortlistError, match=r"has one name, .* have 2 cells: if it is a title, delete all lines"):
+        read_features(file)
+
+
+def test_a_column_of_texts_alone_may_hold_commas_in_quotes(tmp_path: Path) -> None:
+    file = text(tmp_path / "t.csv", 'text\n"well, well"\n"so, so,\nand so"\n')
+    table = open_table(file, Findings())
+    assert table is not None
+    assert table.array("text").tolist() == ["well, well", "so, so,\nand so"]

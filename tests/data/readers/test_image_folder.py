@@ -30,7 +30,6 @@ def test_a_vocabulary_sets_the_order_and_may_hold_labels_without_images(folder):
 def test_every_problem_is_found_in_one_pass(folder):
     truncated(folder / "cat" / "half.png")
     (folder / "cat" / "copy.png").write_bytes((folder / "cat" / "9.png").read_bytes())
-    (folder / "emu").mkdir()
     image(folder / "stray.png")
     image(folder / "wolf" / "1.png")
     assert_found(
@@ -38,13 +37,24 @@ def test_every_problem_is_found_in_one_pass(folder):
         [
             ("half.png", None, "cannot decode the image"),
             ("copy.png", None, "is a duplicate, seen before at"),
-            ("emu", None, "there are no images"),
             ("stray.png", None, "in no label's folder"),
             ("wolf", None, "label 'wolf' is outside the vocabulary"),
         ],
         path=folder,
         vocabulary=["cat", "emu", "owl"],
     )
+
+
+def test_folders_without_images_are_left_out_with_a_note(folder):
+    labels = read_image_folder(folder).vocabulary
+    for name in ("__MACOSX", "emu"):
+        (folder / name).mkdir()
+    (folder / "__MACOSX" / "._9.png").write_bytes(b"what an archive of a Mac holds")
+    found = read_image_folder(folder)
+    assert (found.vocabulary, found.notes) == (labels, ("folders without images are left out: '__MACOSX', 'emu'",))
+    for image_file in [*folder.rglob("*.png"), *folder.rglob("*.JPG")]:
+        image_file.unlink()
+    assert_found("image-folder", [(folder.name, None, "there are no images in its folders")], path=folder)
 
 
 def test_a_missing_or_empty_folder_is_reported(tmp_path):

@@ -305,3 +305,23 @@ def test_true_and_false_are_spelt_alike_whichever_file_they_are_in(read: Read, e
     assert read({"kind": [True, False, True]}, ending, vocabulary=["True", "False"]).target.tolist() == [0, 1, 0]
     assert read({"kind": ["TRUE", "False", "true"]}, ending).target.tolist() == [1, 0, 1]
     assert read({"kind": ["True", "true", "maybe"]}, ending).vocabulary == ("True", "maybe", "true")
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["<joy><c#>", "<joy>", None],  # as Stack Overflow writes tags
+        ["['joy' 'c#']", "['joy']", None],  # as numpy writes arrays
+        ['[{"id": 7, "name": "joy"}, {"id": 8, "name": "c#"}]', "[{'id': 7, 'name': 'joy'}]", None],
+    ],
+)
+def test_lists_are_read_as_people_write_them(read: Read, cells: list[Any], ending: str) -> None:
+    data = read({"kind": cells}, ending)
+    assert (data.vocabulary, data.target.tolist()) == (("c#", "joy"), [[1, 1], [0, 1], [0, 0]])
+
+
+def test_objects_in_lists_are_called_by_their_names(read: Read) -> None:
+    lists = [[{"id": 7, "name": "joy"}], [{"id": 7, "name": "joy"}, {"id": 8, "name": "love"}]]
+    data = read({"kind": lists}, "parquet")
+    assert (data.vocabulary, data.target.tolist()) == (("joy", "love"), [[1, 0], [1, 1]])

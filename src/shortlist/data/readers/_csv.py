@@ -24,12 +24,15 @@ from shortlist.data.cells import is_number
 from shortlist.data.column_use import listed
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._table_cache import cached
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import EMPTY, Findings, PathLike
 from shortlist.errors import ShortlistError
 from shortlist.files import reporter
 from shortlist.optional import require
 
 _NO_HEADER = "is it missing? Then give column_names"
+_LOOKED_AT = 1000  # rows
+_SENTENCE = 4  # blanks
+_SHOWN = 40  # letters of a cell
 _BLOCK = 1 << 22  # bytes that are parsed at once: a row must fit in
 _PIECE = 1 << 20  # bytes that are looked at at once
 _QUOTE, _LINE_ENDS = ord('"'), (ord("\n"), ord("\r"))
@@ -116,15 +119,17 @@ def csv_table(
         return None
     if not table.num_rows and len(findings.problems) > noted:
         return None
-    if not table.num_rows:
+    if not table.num_rows and not EMPTY.get():
         findings.add(path, f"no rows: the file only names the columns {', '.join(map(repr, header))}")
         return None
     if columns is None and _is_row(header, table):
-        row = listed([repr(cell) for cell in header], 4)
+        row = listed([repr(cell[:_SHOWN]) for cell in header], 4)
         findings.add(path, f"the first line must name the columns, and looks like a row: {row}: {_NO_HEADER}")
         return None
     rows = partial(csv_rows, path, Findings(), columns, mark, encoding)
     findings.number_lines(path, lambda: [line for line, _ in rows()][1:])
+    again = _rows_of_names(header, table) if columns is None else []
+    findings.rows(path, again, lambda row: "it names the columns again, as files that were joined do: delete it")
     return header, table
 
 
@@ -224,21 +229,54 @@ def _is_header(path: Path, header: list[str], mark: str, hint: str, findings: Fi
     if other:
         more = hint if other == ";" else ""
         findings.add(path, f"cells are separated by {other!r}, not by {mark!r}: give delimiter={other!r}{more}")
+    if not other and len(header) == 1 and (many := _most_cells(path, mark)) > 1:
+        findings.add(
+            path,
+            f"the first line must name the columns, and has one name, {header[0][:_SHOWN]!r}, where lines below have "
+            f"{many} cells: if it is a title, delete all lines above the names; cells that hold {mark!r} need quotes",
+        )
+        return False
     return not other
+
+
+def _most_cells(path: Path, mark: str) -> int:
+    """How many cells there are at most in one of the lines after the first, of which a few are looked at."""
+    with _opened(path) as file:
+        lines = file.read(1 << 16).decode("utf-8", "ignore").splitlines()[1:10]
+    return max(map(len, csv.reader(lines, delimiter=mark)), default=0)
 
 
 def _is_row(header: Sequence[str], table: Any) -> bool:
     """Whether at least half of the names are numbers, and a name comes again in its column, or fractions are not in
-    order, as those of wavelengths are."""
+    order, as those of wavelengths are; or names come again and again in their columns, beside others, and a further
+    one is a number or a sentence, or these are at least three and half of all."""
     numbers = [float(name) for name in header if is_number(name)]
-    if len(numbers) < 2 or 2 * len(numbers) < len(header):
-        return False
+    names = [(place, name) for place, name in enumerate(header) if name and not is_number(name)]
+    mostly_numbers = len(numbers) >= 2 and 2 * len(numbers) >= len(header)
     steps = np.diff(numbers)
-    if any(number % 1 for number in numbers) and not ((steps > 0).all() or (steps < 0).all()):
+    if mostly_numbers and any(number % 1 for number in numbers) and not ((steps > 0).all() or (steps < 0).all()):
         return True
-    compute = require("pyarrow.compute")
-    names = ((place, name) for place, name in enumerate(header) if name and not is_number(name))
-    return any(compute.any(compute.equal(table.column(place), name)).as_py() for place, name in names)
+    first = table.slice(0, _LOOKED_AT)
+    if mostly_numbers:
+        compute = require("pyarrow.compute")
+        return any(compute.any(compute.equal(table.column(place), name)).as_py() for place, name in names)
+    again = [name for place, name in names if _comes_again(name, first.column(place).to_pylist())]
+    has_sentence = any(name.count(" ") >= _SENTENCE for _, name in names)
+    return bool(again) and (bool(numbers) or has_sentence or (len(again) >= 3 and 2 * len(again) >= len(header)))
+
+
+def _comes_again(name: str, cells: Sequence[str | None]) -> bool:
+    """Whether a cell of a hundred or more is called so, and others differ."""
+    trimmed = [cell.strip() for cell in cells if cell is not None]
+    times = trimmed.count(name)
+    return times >= 2 and 100 * times >= len(trimmed) and times < sum(map(bool, trimmed))
+
+
+def _rows_of_names(header: Sequence[str], table: Any) -> list[int]:
+    """The rows that are the names of the columns."""
+    is_name = require("pyarrow.compute").equal(table.column(0), header[0]).fill_null(False)  # quickly found to be none
+    rows = np.flatnonzero(is_name.to_numpy()).tolist() if header[0] and len(header) > 1 else []
+    return [row for row in rows if all(table.column(place)[row].as_py() == name for place, name in enumerate(header))]
 
 
 def _note_all(path: Path, mark: str, encoding: str, columns: Sequence[str] | None, findings: Findings) -> None:

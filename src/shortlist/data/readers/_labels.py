@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import math
+import re
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +24,7 @@ from shortlist.data.dataset import default_names
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns
 from shortlist.data.readers.findings import BY_NAME, Findings, PathLike
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels.counts import LARGE_MATRIX
 from shortlist.labels.sparse_labels import SparseLabels
 from shortlist.optional import require
@@ -41,6 +43,9 @@ _CODINGS: Mapping[str, str] = {
 
 
 _FEWEST_NAMES = 3  # in several columns that hold names
+_TAG, _TAGS = re.compile("<([^<>]+)>"), re.compile("(<[^<>]+>)+")
+_QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
+_WITHOUT_COMMAS = re.compile(rf"\[\s*(?:{_QUOTED.pattern})(?:\s+(?:{_QUOTED.pattern}))+\s*\]")
 
 
 @dataclass(frozen=True)
@@ -406,8 +411,27 @@ def indices_of_names(
     outside: dict[str, list[int]] = {}
     for row in np.flatnonzero(found == -2).tolist():
         outside.setdefault(names[row], []).append(row)
-    findings.outside(file, outside, known, "row")
+    if not _may_be_left_out(outside, known, int((found != -1).sum()), file):
+        findings.outside(file, outside, known, "row")
     return np.maximum(found, -1), known
+
+
+def _may_be_left_out(outside: Mapping[str, Sequence[int]], known: Sequence[str], rows: int, file: PathLike) -> bool:
+    """Of data that a run is to be judged by, whether labels that it does not know are left out, which is told: unless
+    most rows have some, or they are known ones in another spelling."""
+    plain = {" ".join(name.casefold().split()) for name in known}
+    wrong = {row for places in outside.values() for row in places}
+    slips = any(" ".join(name.casefold().split()) in plain for name in outside)
+    if not BY_NAME.get() or not wrong or slips or 2 * len(wrong) > rows:
+        return False
+    shown = listed(list(map(repr, outside)), 3)
+    warnings.warn(
+        f"{file}: {len(wrong)} of {rows} rows have labels that the training data does not have, {shown}: these labels "
+        f"are not judged, though no set will ever hold them",
+        ShortlistWarning,
+        stacklevel=2,
+    )
+    return True
 
 
 # ---- lists
@@ -433,17 +457,28 @@ def _as_lists(
     if list in set(map(type, cells)):
         return [blank if cell is None else cell for cell in cells]
     there = set(cells) - {None, *unknown}
-    written = [cell for cell in there if cell.startswith("[") and cell.endswith("]")]
-    if 2 * len(written) <= len(there) or not any(map(_parsed_list, written)):
+    written = [found for cell in there if (found := written_list(cell)) is not None]
+    if 2 * len(written) <= len(there) or not any(written):
         return None
-    lists = [blank if cell is None else [cell] if cell in unknown else _parsed_list(cell) for cell in cells]
+    lists = [blank if cell is None else [cell] if cell in unknown else written_list(cell) for cell in cells]
     bad = [row for row, found in enumerate(lists) if found is None]
     findings.rows(file, bad, lambda row: f"the label is {cells[row]!r}: most others are lists, ['joy', 'love']")
     return [found or [] for found in lists]
 
 
-def _parsed_list(text: str) -> list[Any] | None:
-    """A list as JSON writes it, or Python."""
+def written_list(text: str) -> list[Any] | None:
+    """A list as JSON writes it, Python, numpy, or as tags stand in one another's row, ``<python><c#>``; None of other
+    texts.
+
+    >>> written_list('["joy", "love"]'), written_list("['joy' 'love']"), written_list("<c#><.net>"), written_list("joy")
+    (['joy', 'love'], ['joy', 'love'], ['c#', '.net'], None)
+    """
+    if text[:1] + text[-1:] not in ("[]", "<>"):
+        return None
+    if text[0] == "<":
+        return _TAG.findall(text) if _TAGS.fullmatch(text) else None
+    if _WITHOUT_COMMAS.fullmatch(text):  # Python would take these as one text
+        return [inner[1:-1] for inner in _QUOTED.findall(text)]
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -462,7 +497,9 @@ def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findin
         names = default_names(given.num_labels)
     by_index = names is not None and _by_index(names, given)
     rows: list[list[str]] = []
-    for row, found in enumerate(lists):
+    for row, objects in enumerate(lists):
+        # {"id": 18, "name": "Drama"} is Drama
+        found = [name.get("name", name) if isinstance(name, dict) else name for name in objects]
         if not all(isinstance(name, str | int) and not isinstance(name, bool) for name in found):
             findings.add(file, f"the labels are {list(found)!r}: allowed in a list are names and whole numbers", row)
             rows.append([])
@@ -483,7 +520,10 @@ def _listed(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findin
         for name in written:
             if name not in number:
                 outside.setdefault(name, []).append(row)
-    findings.outside(file, outside, known, "row")
+    if _may_be_left_out(outside, known, sum(map(bool, rows)), file):
+        rows = [[name for name in row if name in number] for row in rows]
+    else:
+        findings.outside(file, outside, known, "row")
     if findings.problems:
         return None
     present = labels.LabelSets.from_lists([[number[name] for name in row] for row in rows], len(known))

@@ -155,8 +155,7 @@ class ArrayFile:
         if self.table is None:
             return None
         found = [name for name in self.keys if name.startswith(f"{key}_")]
-        holds_lists = not isinstance(self.table, TextColumns)
-        if key in self.keys and (key != _INPUTS or holds_lists):
+        if key in self.keys and (key != _INPUTS or not self.table.is_flat(key)):
             return None
         if key == _INPUTS and not found:
             fits = self.table.is_flat if with_names else self.table.has_numbers

@@ -72,8 +72,8 @@ def read_features(
     name_columns: Sequence[str] = (),
     memory_map: bool = False,
 ) -> Dataset:
-    """Features with labels, from arrays (.npz, .npy), tables (.csv, .tsv, .jsonl, also .gz; .parquet, .arff) or sparse
-    text (.svm, .svmlight, .libsvm; .txt as in the extreme classification repository, XMC).
+    """Features with labels, from arrays (.npz, .npy), tables (.csv, .tsv, .jsonl, .json, also .gz; .parquet, .feather,
+    .arrow, .arff) or sparse text (.svm, .svmlight, .libsvm; .txt as in the extreme classification repository, XMC).
 
     In a table a key is a column (in parquet and JSON lines perhaps of lists) or stands for all columns ``KEY_*``; the
     labels are then called what follows ``KEY_``. Of an object in JSON lines or parquet each field is a column, such as
@@ -86,8 +86,9 @@ def read_features(
     - whole numbers: classes; -1 and blank are unknown. They are indices where ``num_labels`` or names are given;
       otherwise the numbers that occur are the labels' names, and it is said which these are;
     - names with a ``separator`` between, ``joy|love``: a label matrix. Blank is an example without labels;
-    - lists of names or of class numbers, in parquet and JSON lines, or written in a cell, ``["joy", "love"]``: a label
-      matrix. Blank is an example without labels;
+    - lists of names or of class numbers, in parquet and JSON lines, or written in a cell, ``["joy", "love"]``,
+      ``['joy' 'love']`` or ``<joy><love>``: a label matrix. Of objects it is what they hold as ``name``. Blank is an
+      example without labels;
     - one column per label (``label_columns``), or a matrix: a label matrix; ``coding`` says what its numbers mean.
       true, yes, t, y, ja, oui and si are present; false, no, f, n, nein and non absent; blank, NA, ? and the like
       unknown. A sparse one of more than 67 million entries stays sparse;

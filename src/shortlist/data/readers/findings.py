@@ -27,6 +27,8 @@ Unit = Literal["row", "line"]  # what a position in a file counts
 _THOROUGH: ContextVar[bool] = ContextVar("thorough", default=False)
 # set by ``labels_by_name``
 BY_NAME: ContextVar[bool] = ContextVar("by name", default=False)
+# set by ``may_be_empty``
+EMPTY: ContextVar[bool] = ContextVar("empty", default=False)
 
 
 _DETAILS = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[\d/\\]\S*")  # what differs between problems of one cause
@@ -236,3 +238,13 @@ def labels_by_name() -> Iterator[None]:
         yield
     finally:
         BY_NAME.reset(token)
+
+
+@contextmanager
+def may_be_empty() -> Iterator[None]:
+    """Within this block, a table may have no rows: of new data there may be none today."""
+    token = EMPTY.set(True)
+    try:
+        yield
+    finally:
+        EMPTY.reset(token)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from shortlist.data.column_use import listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
@@ -43,18 +44,21 @@ def read_image_folder(
     """
     findings = Findings()
     folders = label_folders(path, findings)
-    names = tuple(folders) if vocabulary is None else tuple(vocabulary)
+    inside = {name: images_under(folder) for name, folder in folders.items()}
+    empty = [name for name, found in inside.items() if not found]
+    if empty and len(empty) == len(inside):
+        findings.add(path, "there are no images in its folders")
+    names = tuple(name for name in folders if inside[name]) if vocabulary is None else tuple(vocabulary)
+    left_out = f"folders without images are left out: {listed(list(map(repr, empty)))}"
     for name in folders:
-        if name not in names:
+        if name not in names and inside[name]:
             findings.add(folders[name], f"label {name!r} is outside the vocabulary{nearest(name, names)}")
     if findings.folder(path):
         for stray in images_under(path, deep=False):
             findings.add(stray, "the image is in no label's folder")
     images, labels = [], []
     for label, name in enumerate(names):
-        found = images_under(folders[name]) if name in folders else []
-        if name in folders and not found:
-            findings.add(folders[name], "there are no images in this folder")
+        found = inside.get(name, [])
         for image in found:
             findings.image(image, image, None)
         images += found
@@ -66,6 +70,7 @@ def read_image_folder(
         names,
         ids=tuple(image.relative_to(path).as_posix() for image in images),
         name=Path(path).resolve().name,
+        notes=(left_out,) if empty else (),
     )
 
 

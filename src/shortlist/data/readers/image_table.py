@@ -32,6 +32,7 @@ from shortlist.data.readers.tables import name_of, open_table
 from shortlist.errors import ShortlistError, ShortlistWarning, nearest
 from shortlist.labels.converters import CHEXPERT_OTHER
 
+_ENDINGS = (".jpg", ".png", *sorted(IMAGE_ENDINGS - {".jpg", ".png"}))
 _FORMS = ("auto", "index", "name", "list", "columns")
 Form = Literal["auto", "index", "name", "list", "columns"]
 
@@ -56,7 +57,8 @@ def read_image_table(
     size: int = 224,
     crop: bool = False,
 ) -> Dataset:
-    """Images listed in a table (.csv, .tsv, .jsonl or .parquet; the first three also packed, .gz), with their labels.
+    """Images listed in a table (.csv, .tsv, .jsonl or .json, also packed, .gz; .parquet, .feather, .arrow), with their
+    labels.
 
     A file that is not there is like one that cannot be decoded, and commands leave it out; where most are not there, it
     is an error that says where they were looked for.
@@ -68,7 +70,7 @@ def read_image_table(
             "auto" finds out as ``read_features`` does: columns if ``label_columns`` are given, otherwise numbers, names
             or lists, as the cells are. A blank number or name, or the number -1, means unknown; a blank list means
             that no label is there.
-        path_column: the column with the images' paths.
+        path_column: the column with the images' paths, which may lack their endings.
         label_column: the column with the labels, unless they are in columns of their own.
         label_columns: the columns that are labels; for "columns", when not given, all but ``path_column``, and in
             CheXpert's coding all but those that its tables use for other things.
@@ -168,7 +170,8 @@ def root_of_new(path: PathLike, options: Mapping[str, Any]) -> PathLike | None:
     if root is None or Path(root).resolve() == Path(path).resolve().parent:
         return root
     how = options.get("path_column", "path"), None, options.get("delimiter"), options.get("encoding")
-    if any(file.is_file() for file in _listed(path, *how)[1][:10]):
+    files = _listed(path, *how)[1][:10]
+    if not files or any(file.is_file() for file in files):
         return None
     said = f"{path}: the images are not beside it, and read from {root}, as those of the training data"
     warnings.warn(f"{said}: give root=FOLDER (predict: --images FOLDER) if they are elsewhere", ShortlistWarning, 3)
@@ -190,7 +193,7 @@ def _image_paths(
     blank = [row for row, cell in enumerate(cells) if not isinstance(cell, str)]
     findings.rows(path, blank, lambda row: f"the column {path_column!r} is blank or no path")
     names = [cell if isinstance(cell, str) else "" for cell in cells]
-    return names, [_start(path, root) / name for name in names]
+    return names, [place_of(name, _start(path, root)) for name in names]
 
 
 def _start(path: PathLike, root: PathLike | None) -> Path:
@@ -205,13 +208,22 @@ def _check_images(names: Sequence[str], path: PathLike, root: Path, findings: Fi
     if message:
         findings.add(path, message)
     for row, name in enumerate(names):
-        if name and (is_thorough() or (root / name).is_file()):
-            findings.image(root / name, path, row)
+        if name and (is_thorough() or place_of(name, root).is_file()):
+            findings.image(place_of(name, root), path, row)
+
+
+def place_of(name: str, root: Path) -> Path:
+    """Where an image is; its name may lack the ending."""
+    place = root / name
+    if not name or place.suffix.lower() in IMAGE_ENDINGS or place.is_file():
+        return place
+    others = (place.with_name(f"{place.name}{ending}") for ending in (*_ENDINGS, *map(str.upper, _ENDINGS)))
+    return next((other for other in others if other.is_file()), place)
 
 
 def most_are_missing(names: Sequence[str], root: Path) -> str:
     """Where images of these names were looked for, and the likely mistake, if more than half are not there."""
-    missing = [name for name in names if name and not (root / name).is_file()]
+    missing = [name for name in names if name and not place_of(name, root).is_file()]
     if 2 * len(missing) <= len(names):
         return ""
     told = f"{len(missing)} of the {len(names)} images that it lists are not there, such as {missing[0]}"
@@ -220,13 +232,10 @@ def most_are_missing(names: Sequence[str], root: Path) -> str:
 
 def _likely_mistake(name: str, root: Path) -> str:
     """Why there is no image of this name in this folder."""
-    for ending in sorted(IMAGE_ENDINGS):
-        if (other := root / f"{name}{ending}").is_file():
-            return f"{other} is there, so the names lack their ending"
     if root.is_dir():
         near = [root.parent, *sorted(folder for folder in root.iterdir() if folder.is_dir())]
         for folder in near:
-            if (folder / name).is_file():
+            if place_of(name, folder).is_file():
                 return f"they are in {folder}, so give {_root(folder)}"
         if (root / Path(name).name).is_file():
             return f"{root / Path(name).name} is there: write the names without their folders"

@@ -1,8 +1,9 @@
-"""Tables: .csv and .tsv (also packed, .gz), JSON lines, parquet and ARFF, opened by the ending of the file's name."""
+"""Tables: .csv and .tsv (also packed, .gz), JSON, parquet, Arrow and ARFF, opened by the ending of the file's name."""
 
 from __future__ import annotations
 
 import codecs
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,20 +16,23 @@ from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import read_arff
 from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns
 from shortlist.data.readers._csv import content_of, csv_table, delimiter_of, encoding_of, is_packed, mark_named
-from shortlist.data.readers._labels import names_in_columns
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers._labels import names_in_columns, written_list
+from shortlist.data.readers.findings import EMPTY, Findings, PathLike
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
 __all__ = [
     "SPARSE_TEXT", "TABLE_ENDINGS", "delimiter_of", "encoding_of", "is_packed", "mark_named", "name_of",
-    "names_in_columns", "names_table", "open_table", "parquet_table",
+    "names_in_columns", "names_table", "open_table", "parquet_table", "written_list",
 ]  # fmt: skip
 
 SPARSE_TEXT = (".svm", ".svmlight", ".libsvm", ".txt")  # what `_sparse_text` reads
 # set by ``table_given``: tables that are in memory already, by the path under which readers ask for them
 _GIVEN: ContextVar[Mapping[str, Any]] = ContextVar("given", default={})  # noqa: B039
-TABLE_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet", ".arff")
+TABLE_ENDINGS = (
+    ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet", ".feather", ".arrow",
+    ".arff",
+)  # fmt: skip
 
 
 def names_table(path: PathLike) -> bool:
@@ -85,8 +89,8 @@ def open_table(
         try:
             table = _GIVEN.get().get(str(file))
             if table is None:
-                table = parquet_table(file) if _kind(file) == ".parquet" else _json_table(file)
-            if table.num_rows:
+                table = _TYPED[_kind(file)](file)
+            if table.num_rows or EMPTY.get():
                 return TypedColumns(_flat(table))
             findings.add(file, f"no rows: the file only names the columns {', '.join(map(repr, table.column_names))}")
         except ShortlistError as error:
@@ -100,14 +104,18 @@ def _kind(path: Path) -> str:
 
 
 def _json_table(path: Path) -> Any:
-    """Objects, one in each line, as pyarrow reads them; a key that an object lacks is blank."""
+    """Objects, one in each line, or of a .json as ``json_lines`` finds them, as pyarrow reads them; a key that one of
+    them lacks is blank."""
     pyarrow, reader = require("pyarrow"), require("pyarrow.json")
     with content_of(path) as content:
         if not bytes(content[: 1 << 20]).strip():
             raise ShortlistError("the file is empty")
+        lines = json_lines(bytes(content)) if _kind(path) == ".json" else bytes(content)
+        if not lines:
+            raise ShortlistError("no rows: its list of objects is empty")
         try:
-            block = reader.ReadOptions(block_size=max(1 << 20, min(len(content), 1 << 30)))
-            table = reader.read_json(pyarrow.BufferReader(bytes(content)), read_options=block)
+            block = reader.ReadOptions(block_size=max(1 << 20, min(len(lines), 1 << 30)))
+            table = reader.read_json(pyarrow.BufferReader(lines), read_options=block)
         except pyarrow.ArrowInvalid as error:
             raise ShortlistError(f"each line must be a JSON object with cells of one kind: {error}") from error
         try:
@@ -115,6 +123,56 @@ def _json_table(path: Path) -> Any:
         except pyarrow.ArrowInvalid as error:
             raise ShortlistError(f"JSON lines must be text in UTF-8: {error}") from error
         return table
+
+
+def json_lines(content: bytes) -> bytes:
+    """The objects of a .json, one in each line: a list of them, alone or as the one list in an object; columns, as
+    pandas' ``to_json`` writes them; or lines already.
+
+    >>> json_lines(b'[{"a": 1}, {"a": NaN}]'), json_lines(b'{"a": {"0": 1, "1": 2}}'), json_lines(b'{"a": 1}')
+    (b'{"a": 1}\\n{"a": null}', b'{"a": 1}\\n{"a": 2}', b'{"a": 1}')
+    """
+    start = content.removeprefix(codecs.BOM_UTF8).lstrip()
+    try:
+        found = json.loads(start, parse_constant=lambda name: None)
+    except (ValueError, RecursionError) as error:
+        if start[:1] == b"{":
+            return start  # one in each line, which is read elsewhere
+        raise ShortlistError(f"it is no JSON: {error}") from error
+    if isinstance(found, dict):
+        columns, kinds = list(found.values()), set(map(type, found.values()))
+        lists = [column for column in columns if isinstance(column, list) and all(isinstance(x, dict) for x in column)]
+        if kinds == {dict} and len(set(map(tuple, columns))) == 1:
+            found = [dict(zip(found, row, strict=True)) for row in zip(*(one.values() for one in columns), strict=True)]
+        elif kinds == {list} and len(columns) > 1 and len(set(map(len, columns))) == 1:
+            found = [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]
+        else:
+            found = lists[0] if len(lists) == 1 and lists[0] else [found]
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise ShortlistError('a .json must hold a list of objects, [{"length": 2, "label": "oak"}, ...]')
+    return "\n".join(json.dumps(one, ensure_ascii=False) for one in found).encode()
+
+
+def _arrow_table(path: Path) -> Any:
+    """A table that Arrow wrote (feather), as a file or a stream."""
+    pyarrow, ipc = require("pyarrow"), require("pyarrow.ipc")
+    try:
+        with pyarrow.OSFile(os.fspath(path)) as file:
+            try:
+                batches: Any = ipc.open_file(file)
+                batches = map(batches.get_batch, range(batches.num_record_batches)), batches.schema
+            except pyarrow.ArrowInvalid:
+                file.seek(0)
+                batches = ipc.open_stream(file)
+                batches = batches, batches.schema
+            found, size = [], 0
+            for batch in batches[0]:
+                found.append(batch)
+                size += batch.nbytes
+                check_unpacked(path, size)
+            return checked_parquet(pyarrow.Table.from_batches(found, batches[1]))
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ShortlistError(f"it is no file of Arrow's (feather, version 2): {error}") from error
 
 
 def parquet_table(path: Path) -> Any:
@@ -134,13 +192,22 @@ def checked_parquet(table: Any) -> Any:
     """A table that parquet held, once its texts are texts and its columns have names of their own."""
     table.validate(full=True)  # finds bytes that are no text
     _check_names(table)
-    return table
+    pyarrow = require("pyarrow")
+    view, plain = pyarrow.string_view(), pyarrow.string()  # polars writes views
+    schema = [field.with_type(plain) if field.type == view else field for field in table.schema]
+    return table.cast(pyarrow.schema(schema)) if view in table.schema.types else table
 
 
 def _check_names(table: Any) -> None:
     twice = [name for name, count in Counter(table.column_names).items() if count > 1]
     if twice:
         raise ShortlistError(f"several columns are called {twice[0]!r}")
+
+
+_TYPED = {
+    ".jsonl": _json_table, ".json": _json_table, ".parquet": parquet_table, ".feather": _arrow_table,
+    ".arrow": _arrow_table,
+}  # fmt: skip
 
 
 def _flat(table: Any) -> Any:

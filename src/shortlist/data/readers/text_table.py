@@ -38,7 +38,7 @@ def read_text_table(
     column_names: Sequence[str] | None = None,
     other_columns: Sequence[str] = (),
 ) -> Dataset:
-    """Texts with labels, from a table (.csv, .tsv, .jsonl, also packed, .gz; .parquet).
+    """Texts with labels, from a table (.csv, .tsv, .jsonl, .json, also packed, .gz; .parquet, .feather, .arrow).
 
     Labels are read as ``read_features`` reads them: names, whole numbers, names with a separator between, lists, or a
     column per label. A blank text is an empty one; a note says how many there are.
