@@ -127,7 +127,7 @@ def _zipped(name: str) -> bytes:
         (_zipped("xl/workbook.xml"), "but an Excel workbook: open it in Excel or LibreOffice, and save"),
         (_zipped("table.csv")[:300], "but a zip archive"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "but an Excel workbook"),
-        (gzip.compress(b"a,y\n1,owl\n"), r"but packed by gzip: rename it, so that its name ends in \.gz"),
+        (gzip.compress(b"a,y\n1,owl\n", mtime=0), r"but packed by gzip: rename it, so that its name ends in \.gz"),
         (b"PAR1" + bytes(100), r"but parquet: rename it, so that its name ends in \.parquet"),
         (b"\n <!DOCTYPE html>\n<html><body>a,y</body></html>\n", "but a web page"),
         ("\ufeff<html><body>a,y</body></html>\n".encode(), "but a web page"),
