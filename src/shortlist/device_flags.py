@@ -34,8 +34,9 @@ REASONS = (
     "a k that is not allowed: it is at least 1 in every row",
     "a row with several present labels: this loss takes class indices, or at most one present label per row",
     "a class count that is not allowed: a finite number of examples is needed of every class",
+    "or in one of the calls soon after it, a target value that is not allowed",
 )
-TARGET, SHARES, WEIGHT, K, SEVERAL, COUNTS = range(len(REASONS))
+TARGET, SHARES, WEIGHT, K, SEVERAL, COUNTS, SOON = range(len(REASONS))
 
 
 def at_once() -> bool:
@@ -103,25 +104,48 @@ class _Device:
         """What is wrong with the targets whose ranges have arrived."""
         wrong = []
         while self.ranges and self.ranges[0].at < self.sent:
-            at, call, low, high, dtype, besides, target, version = self.ranges.popleft()
-            both = self.host[1 + 2 * (at % _RANGES) :][:2].view(dtype)
-            least, most = int(both[0]), int(both[-1])
-            if least == besides and target is not None and target._version == version:
-                note((target < low) & (target != besides), TARGET, call)
-            if most > high or (least < low and least != besides):
-                value = most if most > high else least
-                wrong.append(f"{self.who(call)} {value}, {REASONS[TARGET]}")
+            kept = self.ranges.popleft()
+            least, most = (int(end) for end in _ends(self.host, kept.at, kept.dtype))
+            if least == kept.besides:
+                self.look_besides(kept)
+            if most > kept.high or (least < kept.low and least != kept.besides):
+                value = most if most > kept.high else least
+                wrong.append(f"{self.who(kept.call)} {value}, {REASONS[TARGET]}")
         return wrong
+
+    def make_room(self) -> None:
+        """Compare all ranges on the device, which sets the flag: nobody waits for what is still on its way."""
+        alike = len({kept[2:6] for kept in self.ranges}) == 1
+        for kept in [self.ranges[0]] if alike else self.ranges:
+            least, most = _ends(self.state, None if alike else kept.at, kept.dtype)
+            low = least < kept.low
+            note((low if kept.besides is None else low & (least != kept.besides)) | (most > kept.high), SOON, kept.call)
+        for kept in self.ranges:
+            self.look_besides(kept)
+        self.ranges.clear()
+
+    def look_besides(self, kept: _Range) -> None:
+        """Set the flag where the value that is allowed besides hides others."""
+        if kept.target is not None and kept.target._version == kept.version:
+            note((kept.target < kept.low) & (kept.target != kept.besides), TARGET, kept.call)
 
     def told(self, found: int) -> str:
         found += _BELOW
         position = found & ((1 << _POSITIONS) - 1)
         kind = (found >> _POSITIONS) & ((1 << _KINDS) - 1)
-        return f"{self.who(found >> (_POSITIONS + _KINDS))} at flat position {position}, {REASONS[kind]}"
+        where = "" if kind == SOON else f"at flat position {position}, "
+        return f"{self.who(found >> (_POSITIONS + _KINDS))} {where}{REASONS[kind]}"
 
     def who(self, call: int) -> str:
         names = [(name, count) for number, name, count in self.calls if number % (1 << _CALLS) == call % (1 << _CALLS)]
         return f"{names[-1][0]} was given, in its call {names[-1][1]}," if names else "a loss was given"
+
+
+def _ends(state: Tensor, at: int | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Where the least and the largest value of a range are, or of all."""
+    room = state[1:] if at is None else state[1 + 2 * (at % _RANGES) :][:2]
+    both = room.view(dtype).view(len(room) // 2, -1).squeeze(0)
+    return both[..., 0], both[..., -1]
 
 
 class _Devices(threading.local):
@@ -178,14 +202,13 @@ def note(bad: Tensor, kind: int, call: int | None = None) -> None:
 
 def note_range(target: Tensor, low: int, high: int, besides: int | None = None) -> None:
     """Keep the least and the largest of a target's integers for whoever looks: only those from ``low`` to ``high`` are
-    allowed, and the one ``besides``. The host waits only where so many are on their way that there is no room."""
+    allowed, and the one ``besides``."""
     if not target.numel():
         return
     here = _devices[target.device]
     if len(here.ranges) == _RANGES:
-        here.look(wait=True)
-    both = here.state[1 + 2 * (here.noted % _RANGES) :][:2].view(target.dtype)
-    torch.aminmax(target, out=(both[0], both[-1]))
+        here.make_room()
+    torch.aminmax(target, out=_ends(here.state, here.noted, target.dtype))
     held = None if besides is None or target.is_inference() else target  # class indices: a few numbers
     version = 0 if held is None else held._version
     here.ranges.append(_Range(here.noted, here.number, low, high, target.dtype, besides, held, version))

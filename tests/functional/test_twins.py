@@ -97,10 +97,18 @@ def test_a_wrong_target_is_told_by_the_next_check(
     kernels.check()  # told once
 
 
-def test_more_targets_than_there_is_room_for_are_all_looked_at() -> None:
+@pytest.mark.parametrize("place", [0, 7, 31, 40])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_more_targets_than_there_is_room_for_are_all_looked_at_and_nothing_waits(place: int, mixed: bool) -> None:
     device_flags._devices.known.clear()
     right, wrong = torch.tensor([1, 2], dtype=torch.int8).split(1)
-    for target in (wrong, *[right] * 31):
-        device_flags.note_range(target, -1, 1)
-    with pytest.raises(ShortlistError, match="a loss was given 2"):
-        device_flags.note_range(right, -1, 1)
+    indices, hidden = torch.tensor([3, -100, 0]), torch.tensor([3, -100, -7])
+    with NoWaiting():
+        for number in range(70):
+            device_flags.note_range(wrong if number == place and not mixed else right, -1, 1)
+            if mixed:
+                device_flags.note_range(hidden if number == place else indices, -1, 5, -100)
+    told = "a loss was given at flat position 2, a target value" if mixed else "soon after it, a target value"
+    with pytest.raises(ShortlistError, match=told):
+        kernels.check()
+    kernels.check()  # told once
