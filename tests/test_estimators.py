@@ -378,7 +378,6 @@ def test_similarities_of_single_labels_end_with_the_first_fold_where_a_linear_mo
         (MX, MY, {"hidden": ()}),
         (MX, MY, {"weight_decay": 1.0}),
         (csr_matrix(products(120)[0]), products(120)[1], {}),
-        (X, Y, {}),
         (np.repeat(np.eye(2), [55, 5], axis=0), np.repeat([[1, 0], [0, 1]], [55, 5], axis=0), {}),  # all alike
         (products(120)[0], (products(120)[0][:, :10] > 0).astype(int), {}),  # linear
     ],

@@ -64,7 +64,8 @@ class CutTable:
     def part(self, run: Run, first: int, count: int) -> Dataset:
         """Some rows, read as the run reads them."""
         firsts = self.firsts
-        number = max(at for at, begin in enumerate(firsts[:-1]) if begin <= first and self.files[at].rows)
+        with_rows = (at for at, begin in enumerate(firsts[:-1]) if begin <= first and self.files[at].rows)
+        number = max(with_rows, default=0)
         return self._read(run, self.files[number], first - firsts[number], count)
 
 
