@@ -47,13 +47,14 @@ def binary_columns(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 def softmax_rows(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Softmax cross-entropy of class indices as one problem: the mean over rows with a known label, times all rows."""
-    known = target >= 0
-    at = target.clamp(min=0)[:, None]
+    unknown = len(target) > 0 and int(target.min()) < 0
+    at = (target.clamp(min=0) if unknown else target)[:, None]
     shares = scores - scores.amax(1, keepdim=True)
     right = shares.gather(1, at)
     total = shares.exp_().sum(1, keepdim=True)
-    losses, gradient = (total.log() - right)[:, 0], shares.div_(total).scatter_add_(1, at, -torch.ones_like(total))
-    if not bool(known.all()):
+    losses, gradient = (total.log() - right)[:, 0], shares.div_(total).scatter_add_(1, at, torch.full_like(total, -1))
+    if unknown:
+        known = target >= 0
         share = known * (len(target) / max(1, int(known.sum())))
         losses, gradient = losses * share, gradient * share[:, None]
     return losses.sum(dtype=torch.float64)[None], gradient
@@ -156,8 +157,9 @@ def fit_linear(
     decay = np.full(start.shape[1], strength, found.dtype)
     value, gradient = _evaluate(inputs, goal, here, loss, decay)
     problems = len(value)
-    limit = tolerance * _size_at_zero(inputs, target, here, loss, problems)
-    likely = log_odds(target, start.shape[1]).sigmoid()
+    odds = log_odds(target, start.shape[1])
+    limit = tolerance * _size_at_zero(inputs, target, odds, here, loss, problems)
+    likely = odds.sigmoid()
     variance = (target.shape[0] * likely * (1 - likely)).numpy()
     memory = _Memory(None if variances is None else _bends(variances.numpy(), variance, decay), here, problems)
     direction = memory.direction(gradient)
@@ -211,10 +213,10 @@ def _evaluate(inputs: Any, target: Tensor, weights: Array, loss: Loss, decay: Ar
     return value.numpy() + 0.5 * _dot(weights[:-1], decayed, len(value)), gradient
 
 
-def _size_at_zero(inputs: Any, target: Tensor, like: Array, loss: Loss, problems: int) -> Array:
+def _size_at_zero(inputs: Any, target: Tensor, odds: Tensor, like: Array, loss: Loss, problems: int) -> Array:
     """How large the gradient is for weights of zero and the biases that fit them best."""
     origin = np.zeros_like(like)
-    origin[-1] = log_odds(target, like.shape[1])
+    origin[-1] = odds
     gradient = _evaluate(inputs, target, origin, loss, np.zeros(1, like.dtype))[1]
     return np.maximum(_norm(gradient, problems), 1e-6)
 
