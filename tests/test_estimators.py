@@ -237,6 +237,18 @@ def test_columns_of_one_kind_keep_their_common_scale_where_held_out_rows_say_so(
     np.testing.assert_allclose(model.predict_proba(x), softmax(scores, axis=1), atol=0.02)
 
 
+def test_columns_on_scales_of_their_own_are_tried_with_less_decay_where_the_first_is_too_much_for_them() -> None:
+    """One wide column beside forty of 0 and 1, in one of which each row has a 1: a class is a range of both."""
+    rng = np.random.default_rng(4)
+    wide, kind = rng.normal(2800, 300, 1500), rng.integers(0, 40, 1500)
+    x = np.column_stack([wide, np.eye(40)[kind]])
+    y = np.clip(((wide - 2200) / 200 + (kind < 20) + rng.normal(0, 0.3, 1500)).round(), 1, 7).astype(int)
+    model = SetClassifier(k=1, random_state=0).fit(x[:1000], y[:1000])
+    peer = LogisticRegression(C=1, max_iter=1000).fit(StandardScaler().fit_transform(x[:1000]), y[:1000])
+    scaled = (x[1000:] - x[:1000].mean(0)) / x[:1000].std(0)
+    assert model.score(x[1000:], y[1000:]) >= peer.score(scaled, y[1000:]) - 0.01
+
+
 def test_too_large_scores_of_single_labels_are_divided_so_that_no_row_changes_its_class() -> None:
     """More columns than rows, so that the classes fall apart whatever the strength, and some are more common."""
     rng = np.random.default_rng(0)

@@ -78,12 +78,13 @@ class StrengthSearch:
         self.tried: list[dict[str, Any]] = []
 
     def best(self, forms: dict[str, HeadColumns]) -> Chosen:
-        """The strength that does best, of the form of the inputs that does better with the first strength; the form
-        that is likely to suit is the first one."""
+        """The strength that does best, of the form of the inputs that does better with the first strength. The form that
+        is likely to suit is the first one: it may want a weaker strength, so it is searched even if it does worse."""
         likely = next(iter(forms))
-        firsts = (self._attempt(form, one, _FIRST, [None] * FOLDS, form != likely) for form, one in forms.items())
-        first = min(firsts, key=_cost)
-        return self._settled(self._walk(first, forms[first.form], _FACTOR, _MOST, first.form != likely))
+        firsts = [self._attempt(form, one, _FIRST, [None] * FOLDS, form != likely) for form, one in forms.items()]
+        searched = {first.form: first for first in (firsts[0], min(firsts, key=_cost))}
+        found = [self._walk(one, forms[form], _FACTOR, _MOST, form != likely) for form, one in searched.items()]
+        return self._settled(min(found, key=_cost))
 
     def quick(self, form: str, columns: HeadColumns, other: Chosen | None = None) -> Chosen:
         """The same in less time: the strength is chosen on the first fold alone, in steps twice as large. It ends with
