@@ -34,7 +34,7 @@ from shortlist.training.head_columns import HeadColumns
 
 FOLDS = 3
 _FIRST, _FACTOR, _MOST = 10**1.5, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
-_MIDDLING, _DOUBT = 10.0, 0.3  # a strength ten times as strong or as weak costs so much
+_MIDDLING, _DOUBT = 10**0.5, 1.0  # a strength ten times as strong or as weak costs so many rows
 _TOLERANCE = 3e-3  # to compare strengths; the weights that stay are fitted more closely
 _LEAST_DOUBLINGS, _MOST_DOUBLINGS, _HALVINGS = -2.0, 4.0, 9  # of the stretch, and how closely it is found
 _MARGIN = 0.02  # per row: by how much similarities may be worse with the first strength
