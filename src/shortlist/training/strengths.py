@@ -78,8 +78,9 @@ class StrengthSearch:
         self.tried: list[dict[str, Any]] = []
 
     def best(self, forms: dict[str, HeadColumns]) -> Chosen:
-        """The strength that does best, of the form of the inputs that does better with the first strength. The form that
-        is likely to suit is the first one: it may want a weaker strength, so it is searched even if it does worse."""
+        """The strength that does best, of the form of the inputs that does better with the first strength. The form
+        that is likely to suit is the first one: it may want a weaker strength, so it is searched even if it does worse.
+        """
         likely = next(iter(forms))
         firsts = [self._attempt(form, one, _FIRST, [None] * FOLDS, form != likely) for form, one in forms.items()]
         searched = {first.form: first for first in (firsts[0], min(firsts, key=_cost))}
