@@ -208,9 +208,10 @@ def is_index_target(scores: Tensor, target: Tensor) -> bool:
     )
 
 
-def check_indices(scores: Tensor, target: Tensor, *, wait: bool = False) -> Tensor:
+def check_indices(scores: Tensor, target: Tensor, *, wait: bool = False, hold: bool = True) -> Tensor:
     """Class indices 0..L-1, int64, with -1 for every unknown row (given as -1 or as -100). ``wait``: a wrong one on a
-    device raises here, too, for whoever waits for the device anyway."""
+    device raises here, too, for whoever waits for the device anyway. Without ``hold`` they are on a device as they were
+    given, for whoever takes all below 0 as unknown and holds the others within the labels (`_frame.place`)."""
     check_index_shape(scores, target)
     wide = target.long()  # a small type may not hold -1 or n
     n = scores.shape[-1]
@@ -218,7 +219,7 @@ def check_indices(scores: Tensor, target: Tensor, *, wait: bool = False) -> Tens
         return unknown_as_minus_1(wide)
     if not wait and device_flags.waits(target):
         device_flags.note_range(wide, -1, n - 1, IGNORE_INDEX)
-        return wide.clamp(-1, n - 1)  # also -100
+        return wide.clamp(-1, n - 1) if hold else wide  # also -100
     if target.numel() and (int(wide.min()) < -1 or int(wide.max()) >= n):
         wide = unknown_as_minus_1(wide)
         bad = (wide < -1) | (wide >= n)

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 _MINUS_INF = float("-inf")
+BARELY = torch.finfo(torch.float32).tiny  # what counts is not observed: a mean still has something to divide by
 
 
 class Split(NamedTuple):
@@ -49,9 +50,32 @@ def huge(scores: Tensor) -> float:
     return torch.finfo(scores.dtype).max / 4
 
 
-def softplus(x: Tensor) -> Tensor:
+def softplus(x: Tensor, out: Tensor | None = None) -> Tensor:
     """log(1 + e^x) to the last digit at any x: beyond 40, where PyTorch is told to stop, it is x."""
-    return F.softplus(x, threshold=40.0)
+    return torch._C._nn.softplus(x, 1, 40.0, out=out)
+
+
+def slope(times: Tensor, x: Tensor, sign: int = 1) -> Tensor:
+    """``times`` sigmoid(sign x), by one operation."""
+    found: Tensor = torch.ops.aten.softplus_backward(times, x, sign, 40.0)
+    return found
+
+
+def where_above(x: Tensor, other: Tensor, bar: float) -> Tensor:
+    """x, or 0 where ``other`` is at most ``bar``, whatever x holds there; by one operation."""
+    found: Tensor = torch.ops.aten.threshold_backward(x, other, bar)
+    return found
+
+
+def where_positive(times: Tensor, factor: float, x: Tensor, out: Tensor) -> Tensor:
+    """``factor`` ``times`` where x is above 0 (or NaN), else 0: the slope of an ELU whose alpha is 0."""
+    found: Tensor = torch.ops.aten.elu_backward(times, 0, factor, 1, False, x, grad_input=out)
+    return found
+
+
+def place(index: Tensor, scores: Tensor) -> Tensor:
+    """(..., 1) class indices held within the labels, whatever an unknown row has."""
+    return index.clamp(0, scores.shape[-1] - 1).unsqueeze(-1)
 
 
 def finite(scores: Tensor) -> Tensor:

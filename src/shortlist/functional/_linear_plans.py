@@ -76,7 +76,7 @@ class Plan:
             )
         counted = (self.options.get("mask"), self.options.get("weight"), self.options.get("sample_weight"))
         unmade = unmade_scores(head.features, head.num_labels)
-        _, index, counts = _targets.single_positive(unmade, self.target, counted, native=False)
+        _, index, counts = _targets.single_positive(unmade, self.target, counted, native=True)
         return index, counts
 
     def random_state(self) -> Tensor | None:

@@ -56,9 +56,11 @@ class RowLoss:
         per_label: its tensor has one number per label, not per row: where vmap may batch it the twin serves.
         lean: the twin with a gradient of its own, in closed form: far fewer operations and less memory than
             differentiating the twin. ``lean(scores, target, *args)`` gives the losses of rows or entries, how much
-            each row or entry counts, and the gradient in the scores, all 0 where nothing is observed. Of a "batch",
-            ``lean(scores, target, weight, reduction, *args)`` gives the reduced loss, its gradient and what that is
-            still to be divided by, or None.
+            each row or entry counts, and the gradient in the scores, all 0 where nothing is observed. It saves
+            launches if it gives losses and counts (`BARELY` at least) as one tensor (2, ...), a number that both and
+            the gradient are multiplied by, and the gradient as a function of a factor, a number or one for each row.
+            Of a "batch", ``lean(scores, target, weight, reduction, *args)`` gives the reduced loss, its gradient and
+            what that is still to be divided by, or None.
         lean_in_double: that asks for float64, which not every device has.
         by_chance: the loss draws random numbers of its own: nothing may be computed a second time.
         lean_at_once: that takes many times the memory of the scores: not more than so many of them at a time, and the
@@ -74,7 +76,7 @@ class RowLoss:
     spreads_nan: bool = True
     per_label: bool = False
     minds_mask: bool = False
-    lean: Callable[..., tuple[Tensor, Tensor, Any]] | None = None
+    lean: Callable[..., tuple[Tensor, Any, Any]] | None = None
     lean_in_double: bool = False
     lean_at_once: int = 0
     by_chance: bool = False
@@ -265,6 +267,14 @@ class RowLoss:
             del parts
         else:
             losses, counts, gradient = self.lean(scores, target[0], *args)
+        if kept and callable(gradient):
+            gradient = gradient(scores.new_ones(()))
+        if not isinstance(counts, Tensor):  # losses and counts in one, both so many times what they are
+            if weight is None and reduction == "mean":
+                loss, total = losses.flatten(1).sum(-1)
+                return loss / total, gradient, total
+            gradient = gradient(scores.new_full((), 1 / counts)) if callable(gradient) else gradient.div_(counts)
+            losses, counts = losses / counts
         if weight is not None:
             losses, counts = (part if part.ndim == 1 else part.sum(-1) for part in (losses, counts))
             out, counts = weight == 0, counts * weight
@@ -353,6 +363,10 @@ class _Call(Native):
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
         grad, scale = kept
+        if callable(grad):
+            if in_place:
+                return (grad(upstream if scale is None else upstream / scale).to(self.dtype),)
+            grad = grad(torch.ones_like(upstream))
         if self.reduction == "none":
             upstream = upstream.unsqueeze(-1)
             return ((grad.mul_(upstream) if in_place else grad * upstream).to(self.dtype),)

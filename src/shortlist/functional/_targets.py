@@ -69,7 +69,8 @@ def indices(scores: Tensor, target: Any, counted: Counted, native: bool) -> Rows
     mask, weight, sample_weight = counted
     checks.check_index_shape(scores, target)
     if mask is not None or weight is not None or not native or not checks.values_visible(target):
-        target = checks.check_indices(scores, target)  # a mask and class weights are looked up by them
+        hold = mask is not None or weight is not None  # they are looked up by them
+        target = checks.check_indices(scores, target, hold=hold)
     if mask is None and weight is None and sample_weight is None:
         return scores, target if target.dtype == torch.int64 else target.long(), None
     weight, rows = checks.check_class_weight(scores, weight), checks.check_sample_weight(scores, sample_weight)
@@ -152,13 +153,13 @@ def single_positive(scores: Tensor, target: Any, counted: Counted, native: bool)
 def single_positive_rows(
     scores: Tensor, target: Any, counted: Counted, native: bool
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The same with no weights where none are given."""
+    """The same with no weights where none are given. Only if ``native`` is an index surely held within the labels."""
     mask, weight, sample_weight = counted
     target = at_the_door(scores, target)
     if isinstance(target, SparseLabels):
         index = _stored_label(target)
     elif checks.is_index_target(scores, target):
-        index = checks.check_indices(scores, target)
+        index = checks.check_indices(scores, target, hold=native or mask is not None or weight is not None)
     elif native_serves(scores) and checks.values_visible(scores, target):
         index = _present_label(scores, target)
     else:

@@ -1,12 +1,14 @@
 """Assume negative: binary cross-entropy in which every label but the observed one counts as absent."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.checks import check_number
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge, softplus
+from shortlist.functional._frame import BARELY, bounded, huge, place, slope, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import is_label
 from shortlist.kernels import ops
@@ -32,21 +34,26 @@ def _assume_negative_twin(
 
 def _assume_negative_lean(
     scores: Tensor, index: Tensor, weighted: bool, label_smoothing: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The same, with the gradient."""
-    label, out = index.clamp(min=0).unsqueeze(-1), (index < 0).unsqueeze(-1)
-    times = 1 / max(scores.shape[-1] - 1, 1) if weighted else 1.0
+) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
+    """The same so many times as there are absent labels if these are ``weighted``, and the gradient."""
+    label, unseen, both = place(index, scores), index < 0, scores.new_empty(2, len(scores))
+    out, times = unseen.unsqueeze(-1), max(scores.shape[-1] - 1, 1) if weighted else 1
     wrong = scores.clamp(-huge(scores), huge(scores))
     wrong.scatter_(-1, label, -1.0, reduce="multiply").masked_fill_(out, float("-inf"))
     cost = softplus(wrong)
     if label_smoothing > 0:
         # what the other answer costs is less by the score
         cost.sub_(wrong, alpha=label_smoothing / 2).masked_fill_(out, 0.0)
-    slope = wrong.sigmoid_()
-    if label_smoothing > 0:
-        slope.sub_(label_smoothing / 2).masked_fill_(out, 0.0)
-    losses = cost.sum(-1).mul_(times).add_(cost.gather(-1, label).squeeze(-1), alpha=1 - times)
-    return losses, index >= 0, slope.mul_(times).scatter_(-1, label, -1 / times, reduce="multiply")
+    torch.sum(cost.scatter_(-1, label, times, reduce="multiply"), -1, out=both[0])
+    torch.pow(BARELY, unseen, out=both[1]).mul_(times)
+
+    def gradient(factor: Tensor) -> Tensor:
+        found = slope(factor, wrong)
+        if label_smoothing > 0:
+            found = found.sub_(factor, alpha=label_smoothing / 2).masked_fill_(out, 0.0)
+        return found.scatter_(-1, label, -times, reduce="multiply")
+
+    return both, times, gradient
 
 
 _LOSS = RowLoss(

@@ -109,7 +109,7 @@ def _average_k_lean(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Of class indices, with the gradients of both heads."""
     (rows, n), least, most = scores.shape, torch.finfo(scores.dtype).tiny, huge(scores)
-    label, weight, out = index.clamp(min=0).unsqueeze(-1), counts.unsqueeze(-1), (counts == 0).unsqueeze(-1)
+    label, weight, out = index.clamp(0, n - 1).unsqueeze(-1), counts.unsqueeze(-1), (counts == 0).unsqueeze(-1)
     log_share = proposals.clamp(-most, most).masked_fill_(out, 0.0).log_softmax(-1)
     own_share = log_share.gather(-1, label)
     log_share.scatter_(-1, label, float("-inf")).masked_fill_(out, float("-inf"))

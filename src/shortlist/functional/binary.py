@@ -1,5 +1,7 @@
 """Binary cross-entropy over the labels that were observed."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -15,7 +17,7 @@ from shortlist.checks import (
 )
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge, softplus
+from shortlist.functional._frame import BARELY, bounded, huge, slope, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target, dense_labels
@@ -34,17 +36,24 @@ def _binary_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> t
     return _binary_entries(scores, target == 1, target == 0, pos_weight), target != -1
 
 
-def binary_lean(scores: Tensor, target: Tensor, pos_weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """The losses of entries, which of them are known, and the gradient."""
+def binary_lean(
+    scores: Tensor, target: Tensor, pos_weight: Tensor | None = None
+) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
+    """The losses of entries and which of them are known, in one tensor, and the gradient."""
+    unknown, both = target < 0, scores.new_empty(2, *scores.shape)
     wrong = scores.clamp(-huge(scores), huge(scores))
     wrong.addcmul_(wrong, target, value=-2)  # the other way round where present
-    wrong.masked_fill_(target < 0, float("-inf"))  # an ignored NaN stays ignored
-    cost = softplus(wrong)
-    slope = wrong.sigmoid_()
-    if pos_weight is not None:
-        times = torch.where(target > 0, pos_weight, 1.0)
-        cost, slope = cost.mul_(times), slope.mul_(times)
-    return cost, target >= 0, slope.addcmul_(slope, target, value=-2)
+    wrong.masked_fill_(unknown, float("-inf"))  # an ignored NaN stays ignored
+    cost, _ = softplus(wrong, out=both[0]), torch.pow(BARELY, unknown, out=both[1])
+    times = None if pos_weight is None else torch.where(target > 0, pos_weight, 1.0)
+    if times is not None:
+        cost.mul_(times)
+
+    def gradient(factor: Tensor) -> Tensor:
+        each = factor.reshape(-1, 1) if times is None else factor * times  # a number would take a half target's type
+        return slope(torch.addcmul(each, target, each, value=-2), wrong)
+
+    return both, 1, gradient
 
 
 def _shares_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ from torch import Tensor
 from shortlist.checks import LARGEST, check_not_negative, check_number, check_scores
 from shortlist.distributed import sum_over_processes
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge
+from shortlist.functional._frame import bounded, huge, place
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import check_couples_batch
 from shortlist.functional.reduction import reduce_over_processes
@@ -19,7 +19,7 @@ def expected_positive_rows(scores: Tensor, index: Tensor, mask: Tensor | None) -
     """-log p_y and the expected number of labels sum_j p_j of all rows."""
     known = (index >= 0).unsqueeze(-1)
     scores = torch.where(known if mask is None else known & mask, bounded(scores), 0.0)
-    positive = -F.logsigmoid(scores.gather(-1, index.clamp(min=0).unsqueeze(-1)).squeeze(-1))
+    positive = -F.logsigmoid(scores.gather(-1, place(index, scores)).squeeze(-1))
     chances = scores.sigmoid() if mask is None else torch.where(mask, scores.sigmoid(), 0.0)
     return positive, chances.sum(-1)
 

@@ -25,7 +25,7 @@ from shortlist.checks import (
 )
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import balance, finite, huge, softplus, split, wide
+from shortlist.functional._frame import balance, finite, huge, place, softplus, split, wide
 from shortlist.functional._native import Native, is_plain
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import is_present
@@ -216,7 +216,7 @@ def _wrong(logits: Tensor, labels: Tensor) -> Tensor:
 def _lml_loss_lean(scores: Tensor, target: Tensor, k_rows: None, k: int) -> tuple[Tensor, Tensor, Tensor]:
     """The loss of each row, whether it has a present label, and the gradient."""
     indexed = target.ndim < scores.ndim
-    label, present = (target.clamp(min=0).unsqueeze(-1), target.unsqueeze(-1) >= 0) if indexed else (None, target == 1)
+    label, present = (place(target, scores), target.unsqueeze(-1) >= 0) if indexed else (None, target == 1)
     observed = present if indexed else present.any(-1, keepdim=True)
     if k >= scores.shape[-1]:  # all are chosen
         is_nan = scores.isnan().any(-1, keepdim=True) & observed

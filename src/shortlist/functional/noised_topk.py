@@ -19,7 +19,7 @@ from shortlist.checks import (
 )
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import huge, wide
+from shortlist.functional._frame import huge, place, wide
 from shortlist.functional._row_loss import piecewise_linear
 from shortlist.kernels import native_serves, ops
 
@@ -76,7 +76,7 @@ def _noised_topk_lean(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Losses of all rows, which have a label, and the gradient: each draw gives an equal share of it to the label that
     it has found. ``margins``: one per class, or None for 1."""
-    label, ignored = target.clamp(min=0).unsqueeze(-1), target < 0
+    label, ignored = place(target, scores), target < 0
     held = _without_ignored(scores, ignored)
     own, is_nan = held.gather(-1, label).clamp(max=huge(scores)), held.amax(-1, keepdim=True).isnan()
     values, labels = _draws(held, k + 1, epsilon, n_samples, generator)

@@ -1,5 +1,8 @@
 """Partial binary cross-entropy: rows with few known labels are weighted up."""
 
+from collections.abc import Callable
+
+import torch
 from torch import Tensor
 
 from shortlist.checks import check_positive
@@ -24,12 +27,16 @@ def _times(known: Tensor, num_labels: int | Tensor, boost: float) -> Tensor:
     return (boost + (1.0 - boost) * (known / num_labels - 0.1) / 0.9) / num_labels
 
 
-def _partial_binary_lean(scores: Tensor, target: Tensor, boost: float) -> tuple[Tensor, Tensor, Tensor]:
-    losses, known, gradient = binary_lean(scores, target)
-    times, n = known.sum(-1, dtype=scores.dtype), scores.shape[-1]
-    observed = times > 0
-    times.mul_((1.0 - boost) / (0.9 * n * n)).add_((boost - (1.0 - boost) / 9.0) / n)  # `_times`
-    return losses.sum(-1).mul_(times), observed, gradient.mul_(times.unsqueeze(-1))
+def _partial_binary_lean(
+    scores: Tensor, target: Tensor, boost: float
+) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
+    entries, _, gradient = binary_lean(scores, target)
+    both, n = entries.sum(-1), scores.shape[-1]
+    losses, known = both
+    times = torch.rsub(known, (boost - (1.0 - boost) / 9.0) / n, alpha=(boost - 1.0) / (0.9 * n * n))  # `_times`
+    losses.mul_(times)
+    known.clamp_(max=1)
+    return both, 1, lambda factor: gradient(factor * times.unsqueeze(-1))
 
 
 _LOSS = RowLoss(

@@ -1,5 +1,8 @@
 """The smooth top-k SVM loss and its hinge limit."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -7,7 +10,7 @@ from torch import Tensor
 from shortlist.checks import check_finite, check_k, check_positive, check_scores
 from shortlist.functional import _targets
 from shortlist.functional._contour import swap_sums
-from shortlist.functional._frame import finite, huge, split, wide
+from shortlist.functional._frame import BARELY, finite, huge, place, split, where_above, where_positive, wide
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.subsets import swap
 from shortlist.kernels import ops
@@ -15,7 +18,7 @@ from shortlist.kernels import ops
 
 def _smooth_topk_twin(scores: Tensor, target: Tensor, k: int, tau: float, alpha: float) -> tuple[Tensor, Tensor]:
     """Loss of each row and whether it has a label; tau = 0 is the hinge."""
-    label = target.clamp(min=0).unsqueeze(-1)
+    label = place(target, scores)
     observed = target >= 0
     scores = torch.where(observed.unsqueeze(-1), scores, 0.0)  # an ignored row may hold anything
     scores = finite(scores)
@@ -37,11 +40,11 @@ def _smooth_topk_twin(scores: Tensor, target: Tensor, k: int, tau: float, alpha:
 
 def _smooth_topk_lean(
     scores: Tensor, target: Tensor, k: int, tau: float, alpha: float
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Any, Any]:
     """The same, with the gradient of each row's loss."""
     if tau == 0:
         return _hinge_lean(scores, target, k, alpha)
-    label, observed = target.clamp(min=0).unsqueeze(-1), target >= 0
+    label, observed = place(target, scores), target >= 0
     held = scores.masked_fill(~observed.unsqueeze(-1), 0.0).clamp_(max=huge(scores))
     own = held.gather(-1, label)
     is_nan = held.isnan().any(-1, keepdim=True)
@@ -59,18 +62,28 @@ def _smooth_topk_lean(
     return loss.masked_fill_(is_nan, torch.nan).squeeze(-1), observed, gradient
 
 
-def _hinge_lean(scores: Tensor, target: Tensor, k: int, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
-    label, held = target.clamp(min=0).unsqueeze(-1), scores.clamp(max=huge(scores))
-    own = held.gather(-1, label)
-    rivals, labels = held.scatter_(-1, label, float("-inf")).topk(k, dim=-1)
-    first = rivals[:, :1]  # a NaN is the first of all
-    kth = torch.where(first.isnan(), first, rivals[:, -1:])
-    out = (target < 0).unsqueeze(-1) | (kth == float("-inf"))  # too few rivals
-    margin = kth.sub_(own).div_(k).add_(alpha).masked_fill_(out, 0.0)
-    slope = (margin > 0).to(scores.dtype).div_(k)
-    gradient = held.zero_().scatter_(-1, labels[:, -1:], slope).scatter_(-1, label, slope.neg_())
-    loss = margin.clamp_(min=0)
-    return loss.squeeze(-1), target >= 0, gradient.masked_fill_(loss.isnan(), torch.nan)
+def _hinge_lean(
+    scores: Tensor, target: Tensor, k: int, alpha: float
+) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
+    rows, both = len(scores), scores.new_empty(2, len(scores))
+    labels, rivals = target.new_empty(k + 1, rows), scores.new_empty(k, rows)  # the last label is the row's own
+    label = torch.clamp(target, 0, scores.shape[-1] - 1, out=labels[k]).unsqueeze(-1)
+    held = scores.clamp(max=huge(scores))
+    own = held.gather(-1, label).squeeze(-1)
+    torch.topk(held.scatter_(-1, label, float("-inf")).t(), k, dim=0, out=(rivals, labels[:k]))
+    kth = torch.minimum(rivals[0], rivals[-1])  # a NaN is the first of all, and the smaller of any two
+    counts = torch.add(target, 1, out=both[1]).clamp_(BARELY, 1)
+    margin = where_above(torch.rsub(kth - own, alpha, alpha=-1 / k), kth, float("-inf"))  # else too few rivals
+    losses = torch.clamp(where_above(margin, counts, 0.5), min=0, out=both[0])
+
+    def gradient(factor: Tensor) -> Tensor:
+        slopes, factor = scores.new_empty(2, rows), factor.flatten()
+        where_positive(factor, 1 / k, losses, out=slopes[0])
+        where_positive(factor, -1 / k, losses, out=slopes[1])
+        base = losses.unsqueeze(-1).expand_as(scores).clamp(0, 0)  # a NaN fills its row
+        return base.scatter_add_(-1, labels[k - 1 :].t(), slopes.t())
+
+    return both, 1, gradient
 
 
 _LOSS = RowLoss(ops.smooth_topk, _smooth_topk_twin, _targets.indices, lean=_smooth_topk_lean, lean_in_double=True)

@@ -1,5 +1,6 @@
 """The two-way loss: present labels above absent ones, along each row and along each label."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 from shortlist.checks import check_finite, check_positive
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge, softplus
+from shortlist.functional._frame import BARELY, bounded, huge, slope, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import check_couples_batch, masked_logsumexp
 from shortlist.functional.reduction import reduce_loss, reduce_over_processes
@@ -48,10 +49,10 @@ def _sides(
     negative_temperature: float,
     margin: float,
     *,
-    ways: tuple[int, ...] = (-1,),
+    ways: tuple[int, ...],
     weight: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-    """Of all columns (-2), of all rows (-1), or of the columns and then of the rows: the losses, 1 where there is a
+    """Of all columns (-2), or of the columns and then of the rows (-1): the losses, 1 where there is a
     present entry (else 0), the slopes (2, ...) of the absent and the present side, and for each way (2, rows, labels):
     what each entry's slope is, but for that factor. ``weight``: (rows, 1), of the entries of a column."""
     none = -4 * huge(scores)  # below every score: a side without an entry is as far below the other as can be
@@ -97,10 +98,29 @@ def _joined(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
 
-def _pair_rows_lean(scores: Tensor, target: Tensor, *options: float) -> tuple[Tensor, Tensor, Tensor]:
-    losses, observed, slope, (z,) = _sides(scores, target, *options)
-    z.mul_(slope.unsqueeze(-1))
-    return losses, observed, z[0] - z[1]
+def _pair_rows_lean(
+    scores: Tensor, target: Tensor, positive_temperature: float, negative_temperature: float, margin: float
+) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
+    rows, none = scores.new_empty(3, len(scores)), -4 * huge(scores)  # the losses, what is present, what is absent
+    unseen = torch.lt(target.amax(-1), 1, out=rows[2])  # in a row without a present label nothing is absent, either
+    torch.pow(BARELY, unseen, out=rows[1])
+    z = scores.new_empty(2, *scores.shape)
+    torch.neg(torch.clamp(scores, -huge(scores), huge(scores), out=z[1]), out=z[0])
+    z.masked_fill_(target != rows[1:].unsqueeze(-1), none)
+    peak = z.amax(-1)
+    if (positive_temperature, negative_temperature) != (1, 1):
+        z.sub_(peak.unsqueeze(-1))
+        z[0].div_(positive_temperature)
+        z[1].div_(negative_temperature)
+    p = z.softmax(-1)
+    del z
+    log_top = p.amax(-1).log_()  # less the log of each sum of powers, by its largest
+    rest = log_top[1] if negative_temperature == 1 else log_top[1].mul_(negative_temperature)
+    rest.add_(log_top[0], alpha=positive_temperature)
+    gap = (peak[0] + peak[1]).sub_(rest.sub_(margin) if margin else rest)
+    softplus(gap, out=rows[0])
+    difference = p[1] - p[0]
+    return rows[:2], 1, lambda factor: difference * slope(factor, gap.unsqueeze(-1))
 
 
 def _two_way_lean(
