@@ -12,7 +12,6 @@ import math
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 _MINUS_INF = float("-inf")

@@ -49,15 +49,16 @@ def _expected_positive_lean(
     scores: Tensor, index: Tensor, counts: Tensor, reduction: str, k: float, beta: float, normalize: bool
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """The same, with the gradient."""
-    label, norm = index.clamp(min=0).unsqueeze(-1), scores.shape[-1] if normalize else 1
-    p = scores.clamp(-huge(scores), huge(scores)).masked_fill_((counts == 0).unsqueeze(-1), 0.0)
-    own = F.logsigmoid(p.gather(-1, label).squeeze(-1))
-    p.sigmoid_()
+    label, norm = place(index, scores), scores.shape[-1] if normalize else 1
+    p, rows = scores.clamp(-huge(scores), huge(scores)), scores.new_empty(2, len(scores))
+    p.masked_fill_((counts == 0).unsqueeze(-1), 0.0)
+    own = torch._C._nn.log_sigmoid(p.gather(-1, label).squeeze(-1), out=rows[0])
+    torch.sum(p.sigmoid_(), -1, out=rows[1]).sub_(k)
     total = counts.sum()
     share = counts / total.clamp(min=torch.finfo(counts.dtype).tiny)
-    excess = (p.sum(-1).sub_(k) * share).sum()
+    log_chance, excess = (rows * share).sum(-1)
     push = share * excess.mul(2 * beta / norm**2)
-    loss = torch.addcmul((share * own).sum().div_(-norm), excess, excess, value=beta / norm**2)
+    loss = torch.addcmul(log_chance.div(-norm), excess, excess, value=beta / norm**2)
     gradient: Tensor = torch.ops.aten.sigmoid_backward(push.unsqueeze(-1), p)
     own = own.expm1_().mul_(share)
     gradient.scatter_add_(-1, label, (own.div_(norm) if normalize else own).unsqueeze(-1))

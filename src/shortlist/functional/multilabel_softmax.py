@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge
+from shortlist.functional._frame import BARELY, bounded, huge
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import masked_logsumexp
 from shortlist.kernels import ops
@@ -20,19 +20,23 @@ def _multilabel_softmax_twin(scores: Tensor, target: Tensor) -> tuple[Tensor, Te
     return (gaps / count.clamp(min=1)).sum(-1), count.squeeze(-1) > 0
 
 
-def _multilabel_softmax_lean(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _multilabel_softmax_lean(
+    scores: Tensor, target: Tensor, *, mean: bool = False
+) -> tuple[Tensor, Tensor | None, Tensor]:
     """The same, with the gradient: the softmax less the uniform distribution over the present labels."""
     present = target == 1
     count = present.sum(-1, keepdim=True, dtype=scores.dtype)
-    unseen = count == 0
-    share = present / count.clamp_(min=1).neg_()
+    if mean:  # each row's loss is divided by how many rows have one
+        count = count * torch.linalg.vector_norm(count, 0)
+    count = torch.rsub(count, BARELY)  # less than 0, but where nothing is present
+    share, unseen = present / count, count > 0
     del present
     held = scores.clamp(-huge(scores), huge(scores)).masked_fill_(target < unseen, -2 * huge(scores))  # and all unknown
     log_p = held.log_softmax(-1)
-    losses = torch.mul(log_p, share, out=held).sum(-1)
+    losses = torch.mul(log_p, share, out=held).sum(None if mean else -1)
     del held
     gradient: Tensor = torch.ops.aten._log_softmax_backward_data(share, log_p, -1, scores.dtype)
-    return losses, ~unseen.squeeze(-1), gradient
+    return losses, None if mean else ~unseen.squeeze(-1), gradient
 
 
 _LOSS = RowLoss(
@@ -41,6 +45,7 @@ _LOSS = RowLoss(
     _targets.label_matrix,
     spreads_nan=False,
     lean=_multilabel_softmax_lean,
+    lean_means=True,
 )
 
 

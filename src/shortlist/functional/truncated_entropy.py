@@ -1,12 +1,15 @@
 """The truncated top-k entropy: cross-entropy that forgives the k - 1 strongest rivals."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.checks import check_scores, whole
 from shortlist.functional import _targets
-from shortlist.functional._frame import finite, huge, softplus
+from shortlist.functional._frame import BARELY, finite, huge, place, slope, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import is_present
 from shortlist.kernels import ops
@@ -35,39 +38,47 @@ def _truncated_entropy_twin(scores: Tensor, target: Tensor, k: int) -> tuple[Ten
     return losses.sum(-1), observed.squeeze(-1)
 
 
-def _truncated_entropy_lean(scores: Tensor, target: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+def _truncated_entropy_lean(scores: Tensor, target: Tensor, k: int) -> tuple[Tensor, Any, Any]:
     """The same, with the gradient: what each present label is pulled up by, its rivals are pushed down by."""
-    n, indexed, low = scores.shape[-1], target.ndim < scores.ndim, -4 * huge(scores)
-    if indexed:
-        label, unseen = target.clamp(min=0).unsqueeze(-1), target.unsqueeze(-1) < 0
-        present = None
-    else:
-        present = target == 1
-        count = present.sum(-1, keepdim=True)
-        unseen = count == 0
-    held = scores.masked_fill(unseen, 0.0).clamp_(max=huge(scores))
-    if present is None:
-        own, z = held.gather(-1, label), held.scatter_(-1, label, _MINUS_INF)
-        strongest, place = z.topk(min(k - 1, n), dim=-1)
-        z.scatter_(-1, place, _MINUS_INF)
-    else:
-        own, z = held, held.masked_fill(present, _MINUS_INF)
-        strongest, place = z.topk(min(k, n), dim=-1)
-        drop = torch.arange(place.shape[-1], device=z.device) < k - count
-        z.scatter_(-1, place, strongest.masked_fill(drop, _MINUS_INF))
+    n, low = scores.shape[-1], -4 * huge(scores)
+    if target.ndim < scores.ndim:
+        return _one_label_lean(scores, target, k, low)
+    present = target == 1
+    count = present.sum(-1, keepdim=True)
+    unseen = count == 0
+    own = scores.masked_fill(unseen, 0.0).clamp_(max=huge(scores))
+    z = own.masked_fill(present, _MINUS_INF)
+    strongest, at = z.topk(min(k, n), dim=-1)
+    drop = torch.arange(at.shape[-1], device=z.device) < k - count
+    z.scatter_(-1, at, strongest.masked_fill(drop, _MINUS_INF))
     peak = z.amax(-1, keepdim=True).clamp_(min=low)
-    if strongest.shape[-1]:
-        first = strongest[:, :1]  # a NaN is the largest of all
-        peak = torch.where(first.isnan(), first, peak)
+    first = strongest[:, :1]  # a NaN is the largest of all
+    peak = torch.where(first.isnan(), first, peak)
     total = z.sub_(peak).exp_().sum(-1, keepdim=True).clamp_(min=1)
     gap = own.neg_().add_(peak).add_(total.log())
-    out = (unseen if present is None else ~present) | (peak == low)  # low: no rival
+    out = ~present | (peak == low)  # low: no rival
     gap.masked_fill_(out & (gap == gap), _MINUS_INF)  # a NaN counts, with or without rivals
     losses = softplus(gap)
-    slope = gap.sigmoid_()
-    if present is None:
-        return losses.squeeze(-1), target >= 0, z.mul_(slope / total).scatter_(-1, label, slope.neg_())
-    return losses.sum(-1), ~unseen.squeeze(-1), z.mul_(slope.sum(-1, keepdim=True) / total).sub_(slope)
+    slopes = gap.sigmoid_()
+    return losses.sum(-1), ~unseen.squeeze(-1), z.mul_(slopes.sum(-1, keepdim=True) / total).sub_(slopes)
+
+
+def _one_label_lean(
+    scores: Tensor, target: Tensor, k: int, low: float
+) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
+    """Of class indices. What is ``low`` is out of its row."""
+    label, unseen, both = place(target, scores), target < 0, scores.new_empty(2, len(scores))
+    z = scores.clamp(max=huge(scores)).masked_fill_(unseen.unsqueeze(-1), low)
+    own = z.gather(-1, label)
+    strongest, at = z.scatter_(-1, label, own.clamp(low, low)).topk(k, dim=-1)  # where it is NaN it stays
+    z.scatter_(-1, at[:, :-1], low)
+    peak = torch.minimum(strongest[:, :1], strongest[:, -1:])  # a NaN is the first of all, and the smaller of any two
+    p = z.softmax(-1)
+    del z
+    gap = (peak - own).sub_(p.gather(-1, at[:, -1:]).log_()).masked_fill_(peak <= low, _MINUS_INF)  # no rival
+    softplus(gap.squeeze(-1), out=both[0])
+    torch.pow(BARELY, unseen, out=both[1])
+    return both, 1, lambda factor: p.scatter_(-1, label, -1.0) * slope(factor, gap)
 
 
 _LOSS = RowLoss(
