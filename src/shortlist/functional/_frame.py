@@ -54,21 +54,23 @@ def softplus(x: Tensor, out: Tensor | None = None) -> Tensor:
     return torch._C._nn.softplus(x, 1, 40.0, out=out)
 
 
-def slope(times: Tensor, x: Tensor, sign: int = 1) -> Tensor:
-    """``times`` sigmoid(sign x), by one operation."""
-    found: Tensor = torch.ops.aten.softplus_backward(times, x, sign, 40.0)
-    return found
+def slope(times: Tensor, x: Tensor, sign: int = 1, out: Tensor | None = None) -> Tensor:
+    """``times`` sigmoid(sign x), by one operation: the slope of a softplus."""
+    return _slope(torch.ops.aten.softplus_backward, out, times, x, sign, 40.0)
 
 
-def where_above(x: Tensor, other: Tensor, bar: float) -> Tensor:
-    """x, or 0 where ``other`` is at most ``bar``, whatever x holds there; by one operation."""
-    found: Tensor = torch.ops.aten.threshold_backward(x, other, bar)
-    return found
+def where_above(x: Tensor, other: Tensor, bar: float, out: Tensor | None = None) -> Tensor:
+    """x, or 0 where ``other`` is at most ``bar``, whatever x holds there: the slope of a threshold."""
+    return _slope(torch.ops.aten.threshold_backward, out, x, other, bar)
 
 
-def where_positive(times: Tensor, factor: float, x: Tensor, out: Tensor) -> Tensor:
+def where_positive(times: Tensor, factor: float, x: Tensor, out: Tensor | None = None) -> Tensor:
     """``factor`` ``times`` where x is above 0 (or NaN), else 0: the slope of an ELU whose alpha is 0."""
-    found: Tensor = torch.ops.aten.elu_backward(times, 0, factor, 1, False, x, grad_input=out)
+    return _slope(torch.ops.aten.elu_backward, out, times, 0, factor, 1, False, x)
+
+
+def _slope(operation: Any, out: Tensor | None, *given: Any) -> Tensor:
+    found: Tensor = operation(*given) if out is None else operation(*given, grad_input=out)
     return found
 
 

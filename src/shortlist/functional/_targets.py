@@ -146,7 +146,8 @@ def single_positive(scores: Tensor, target: Any, counted: Counted, native: bool)
     -1 marks a row that is not observed, and has weight 0: an unknown index, no present label, or one that is masked.
     """
     scores, index, rows = single_positive_rows(scores, target, counted, native)
-    observed = (index >= 0).to(checks.compute_type(scores.dtype))
+    observed = index.new_empty(index.shape, dtype=checks.compute_type(scores.dtype))
+    observed = (index >= 0).to(observed.dtype) if checks.transforms_active() else torch.ge(index, 0, out=observed)
     return scores, index, observed if rows is None else observed * rows
 
 

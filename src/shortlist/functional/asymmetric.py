@@ -9,7 +9,7 @@ from torch import Tensor
 
 from shortlist.checks import check_not_negative, check_number
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge, softplus
+from shortlist.functional._frame import bounded, huge, slope, softplus, where_above
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import largest_members
 from shortlist.kernels import ops
@@ -33,9 +33,9 @@ def _asymmetric_twin(
 ) -> tuple[Tensor, Tensor]:
     """Losses of all entries, 0 where one does not count, and which do. ``frequent``: one flag per label, or None."""
     scores = bounded(scores)
-    present, assumed, out = _kinds(scores, target, frequent, unknown_rule, likelihood_topk, mask)
+    present, (unknown, out) = target == 1, _kinds(scores, target, frequent, unknown_rule, likelihood_topk, mask)
     scores = torch.where(out, 0.0, scores)  # an ignored NaN stays ignored
-    gamma = _gammas(scores, present, assumed, gamma_pos, gamma_neg, gamma_unknown)
+    gamma = torch.full_like(scores, gamma_neg).masked_fill_(present, gamma_pos).masked_fill_(unknown, gamma_unknown)
     right = torch.where(present, scores, -scores)  # p and 1 - p are sigmoid(right) where present, where absent
     log_right = F.logsigmoid(right)
     # 0 where it is, to the last bit: the chain rule would multiply a slope of 0 by gamma times a huge loss
@@ -54,24 +54,18 @@ def _asymmetric_twin(
 
 def _kinds(
     scores: Tensor, target: Tensor, frequent: Tensor | None, rule: int, likelihood_topk: int, mask: Tensor | None = None
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Which labels are present, which unknown ones count as absent (by SELECTIVE neither the likeliest of their row nor
-    the frequent ones), and which count nothing."""
-    present, unknown = target == 1, target == -1
+) -> tuple[Tensor, Tensor]:
+    """Which labels are unknown and which of these count nothing: by SELECTIVE the likeliest of their row and the
+    frequent ones, the others count as absent."""
+    unknown = target == -1
     if rule == IGNORE:
-        return present, None, unknown
-    assumed = unknown if mask is None else unknown & mask
-    if rule == SELECTIVE:
-        ignored = largest_members(scores, assumed, likelihood_topk)
-        assumed = assumed & ~(ignored if frequent is None else ignored | (frequent != 0))
-    return present, assumed, unknown & ~assumed
-
-
-def _gammas(
-    like: Tensor, present: Tensor, assumed: Tensor | None, gamma_pos: float, gamma_neg: float, gamma_unknown: float
-) -> Tensor:
-    gamma = torch.full_like(like, gamma_neg).masked_fill_(present, gamma_pos)
-    return gamma if assumed is None else gamma.masked_fill_(assumed, gamma_unknown)
+        return unknown, unknown
+    if rule == NEGATIVE:
+        return unknown, torch.zeros_like(unknown) if mask is None else unknown & ~mask
+    out = largest_members(scores, unknown if mask is None else unknown & mask, likelihood_topk)
+    if frequent is not None:
+        out = out | (unknown & (frequent != 0))
+    return unknown, out if mask is None else out | (unknown & ~mask)
 
 
 def _asymmetric_lean(
@@ -91,29 +85,31 @@ def _asymmetric_lean(
     With v the probability of the wrong answer and c = -log(1 - v) the loss is v^gamma c, and its slope in the logit of
     v is v^gamma (v + gamma (1 - v) c).
     """
+    absent, ignores = target == 0, unknown_rule == IGNORE
     logit = scores.clamp(-huge(scores), huge(scores))
-    present, assumed, out = _kinds(logit, target, frequent, unknown_rule, likelihood_topk)
+    unknown, out = _kinds(logit, target, frequent, unknown_rule, likelihood_topk)
+    present = target if ignores else target == 1  # what is out costs nothing, whatever it is multiplied by
     logit.addcmul_(logit, present, value=-2).masked_fill_(out, float("-inf"))
-    if clip > 0:  # of an absent label max(p - clip, 0), from here on by its logit
-        logit = torch.where(present, logit, F.softshrink(logit.sigmoid(), clip).logit_())
-    v, cost = logit.sigmoid(), softplus(logit)
+    clipped = None if clip == 0 else absent if ignores else absent | unknown
+    if clipped is not None:  # of an absent label max(p - clip, 0), from here on by its logit
+        logit = torch.where(clipped, F.softshrink(logit.sigmoid(), clip).logit_(), logit)
+    v, loss = logit.sigmoid(), softplus(logit)
     del logit
-    powers = (gamma_pos, gamma_neg, gamma_unknown)
-    gamma = _gammas(v, present, assumed, *powers)
-    losses = torch.pow(v, gamma, out=gamma).mul_(cost).sum(-1)  # in the memory of gamma, made once more below
-    del gamma
-    gamma = _gammas(v, present, assumed, *powers)
-    slope = v.clone() if detach_focus else cost.addcmul_(cost, v, value=-1).mul_(gamma).add_(v)
-    slope.mul_(torch.pow(v, gamma, out=gamma))
-    del gamma, cost
-    if clip > 0:
-        rise = scores.clamp(-huge(scores), huge(scores)).abs_().neg_().sigmoid_()
-        rise.addcmul_(rise, rise, value=-1)  # p (1 - p)
-        rise.div_(v.addcmul_(v, v, value=-1).clamp_(min=torch.finfo(v.dtype).tiny))
-        slope.mul_(rise.masked_fill_(out | present, 1.0))
-        del rise
-    del v
-    return losses, out.logical_not_(), slope.addcmul_(slope, present, value=-2)
+    power = torch.full_like(v, gamma_pos).masked_fill_(absent, gamma_neg)
+    if not ignores:
+        power.masked_fill_(unknown, gamma_unknown)
+    loss.mul_(torch.pow(v, power, out=power))
+    losses, slopes = loss.sum(-1), power.mul_(v)
+    if not detach_focus:
+        loss.addcmul_(loss, v, value=-1)
+        for gamma, of in ((gamma_pos, present), (gamma_neg, absent), (0 if ignores else gamma_unknown, unknown)):
+            if gamma > 0:
+                slopes.addcmul_(loss, of, value=gamma)
+    if clipped is not None:  # p (1 - p) / (v (1 - v)) is what the logit of v rises by
+        rise = torch.ops.aten.logit_backward(slopes, v, grad_input=loss)
+        slope(slope(rise, scores, out=rise), scores, -1, out=rise)
+        torch.where(clipped, where_above(rise, v, 0.0, out=rise), slopes, out=slopes)
+    return losses, out.logical_not_(), slopes.addcmul_(slopes, present, value=-2)
 
 
 _LOSS = RowLoss(

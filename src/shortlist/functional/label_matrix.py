@@ -68,9 +68,12 @@ def largest_members(x: Tensor, member: Tensor, k: int) -> Tensor:
     k = min(k, x.shape[-1])
     if k == 0:
         return torch.zeros_like(member)
-    x = x.detach().masked_fill(~member | x.isnan(), float("-inf"))  # a NaN is the last
-    cut = x.topk(k).values[..., -1:]
-    above = member & (x > cut)
-    tied = member & (x == cut)
+    low = torch.finfo(x.dtype).min
+    x = (
+        x.detach().nan_to_num(nan=low, posinf=float("inf"), neginf=low).masked_fill_(~member, float("-inf"))
+    )  # a NaN is the last
+    values = x.topk(k).values
+    cut = values[..., -1:].clamp(min=low)
+    above, tied, missing = x > cut, x == cut, (values == cut).sum(-1, keepdim=True)
     del x
-    return above | (tied & (tied.cumsum(-1, dtype=torch.int32) <= k - above.sum(-1, keepdim=True)))
+    return above | (tied & (tied.cumsum(-1, dtype=torch.int32) <= missing))

@@ -38,9 +38,7 @@ def _smooth_topk_twin(scores: Tensor, target: Tensor, k: int, tau: float, alpha:
     return torch.where(enough, loss, 0.0).to(scores.dtype), observed
 
 
-def _smooth_topk_lean(
-    scores: Tensor, target: Tensor, k: int, tau: float, alpha: float
-) -> tuple[Tensor, Any, Any]:
+def _smooth_topk_lean(scores: Tensor, target: Tensor, k: int, tau: float, alpha: float) -> tuple[Tensor, Any, Any]:
     """The same, with the gradient of each row's loss."""
     if tau == 0:
         return _hinge_lean(scores, target, k, alpha)
@@ -62,9 +60,7 @@ def _smooth_topk_lean(
     return loss.masked_fill_(is_nan, torch.nan).squeeze(-1), observed, gradient
 
 
-def _hinge_lean(
-    scores: Tensor, target: Tensor, k: int, alpha: float
-) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
+def _hinge_lean(scores: Tensor, target: Tensor, k: int, alpha: float) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
     rows, both = len(scores), scores.new_empty(2, len(scores))
     labels, rivals = target.new_empty(k + 1, rows), scores.new_empty(k, rows)  # the last label is the row's own
     label = torch.clamp(target, 0, scores.shape[-1] - 1, out=labels[k]).unsqueeze(-1)
