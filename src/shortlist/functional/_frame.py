@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from shortlist import device_flags
+
 _MINUS_INF = float("-inf")
-BARELY = torch.finfo(torch.float32).tiny  # what counts is not observed: a mean still has something to divide by
+BARELY = torch.finfo(torch.float32).tiny  # what is not observed counts this: no mean is divided by 0
 
 
 class Split(NamedTuple):
@@ -56,7 +58,7 @@ def softplus(x: Tensor, out: Tensor | None = None) -> Tensor:
 
 def slope(times: Tensor, x: Tensor, sign: int = 1, out: Tensor | None = None) -> Tensor:
     """``times`` sigmoid(sign x), by one operation: the slope of a softplus."""
-    return _slope(torch.ops.aten.softplus_backward, out, times, x, sign, 40.0)
+    return _slope(torch.ops.aten.softplus_backward, out, times.expand_as(x), x, sign, 40.0)  # a CPU is slow by a number
 
 
 def where_above(x: Tensor, other: Tensor, bar: float, out: Tensor | None = None) -> Tensor:
@@ -72,6 +74,13 @@ def where_positive(times: Tensor, factor: float, x: Tensor, out: Tensor | None =
 def _slope(operation: Any, out: Tensor | None, *given: Any) -> Tensor:
     found: Tensor = operation(*given) if out is None else operation(*given, grad_input=out)
     return found
+
+
+def observed(unseen: Tensor, out: Tensor) -> Tensor:
+    """1, or `BARELY` where something is ``unseen``: by one operation where launches count, which a CPU is slow at."""
+    if torch.compiler.is_compiling() or not device_flags.waits(unseen):
+        return torch.logical_not(unseen, out=out).clamp_(min=BARELY)
+    return torch.pow(BARELY, unseen, out=out)
 
 
 def place(index: Tensor, scores: Tensor) -> Tensor:

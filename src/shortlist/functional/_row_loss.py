@@ -61,7 +61,7 @@ class RowLoss:
             the gradient are multiplied by, and the gradient as a function of a factor, a number or one for each row.
             Of a "batch", ``lean(scores, target, weight, reduction, *args)`` gives the reduced loss, its gradient and
             what that is still to be divided by, or None.
-        lean_means: asked by ``mean=True`` it gives the mean over all that count and its gradient, where nothing is weighed.
+        lean_means: with ``mean=True`` that gives the mean itself and its gradient, for where nothing is weighed.
         lean_in_double: that asks for float64, which not every device has.
         by_chance: the loss draws random numbers of its own: nothing may be computed a second time.
         lean_at_once: that takes many times the memory of the scores: not more than so many of them at a time, and the
@@ -261,7 +261,8 @@ class RowLoss:
             loss, gradient, total = self.lean(scores, target[0], weight, reduction, *args)
             return loss, gradient, loss.new_ones(()) if total is None and kept else total
         if self.lean_means and weight is None and type(given[own]) is str and reduction == "mean" and not kept:
-            return self.lean(scores, target[0], *args, mean=True)[0::2] + (None,)
+            loss, _, gradient = self.lean(scores, target[0], *args, mean=True)
+            return loss, gradient, None
         rows, most = len(scores), max(1, self.lean_at_once // scores.shape[-1])
         if self.lean_at_once and rows > most:
             cut = [slice(start, start + most) for start in range(0, rows, most)]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from shortlist.checks import check_number
 from shortlist.functional import _targets
-from shortlist.functional._frame import BARELY, bounded, huge, place, slope, softplus
+from shortlist.functional._frame import bounded, huge, observed, place, slope, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import is_label
 from shortlist.kernels import ops
@@ -45,7 +45,7 @@ def _assume_negative_lean(
         # what the other answer costs is less by the score
         cost.sub_(wrong, alpha=label_smoothing / 2).masked_fill_(out, 0.0)
     torch.sum(cost.scatter_(-1, label, times, reduce="multiply"), -1, out=both[0])
-    torch.pow(BARELY, unseen, out=both[1]).mul_(times)
+    observed(unseen, out=both[1]).mul_(times)
 
     def gradient(factor: Tensor) -> Tensor:
         found = slope(factor, wrong)

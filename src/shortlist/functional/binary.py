@@ -17,7 +17,7 @@ from shortlist.checks import (
 )
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import BARELY, bounded, huge, slope, softplus
+from shortlist.functional._frame import bounded, huge, observed, slope, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target, dense_labels
@@ -44,7 +44,7 @@ def binary_lean(
     wrong = scores.clamp(-huge(scores), huge(scores))
     wrong.addcmul_(wrong, target, value=-2)  # the other way round where present
     wrong.masked_fill_(unknown, float("-inf"))  # an ignored NaN stays ignored
-    cost, _ = softplus(wrong, out=both[0]), torch.pow(BARELY, unknown, out=both[1])
+    cost, _ = softplus(wrong, out=both[0]), observed(unknown, out=both[1])
     times = None if pos_weight is None else torch.where(target > 0, pos_weight, 1.0)
     if times is not None:
         cost.mul_(times)

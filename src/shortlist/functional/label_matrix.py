@@ -68,10 +68,8 @@ def largest_members(x: Tensor, member: Tensor, k: int) -> Tensor:
     k = min(k, x.shape[-1])
     if k == 0:
         return torch.zeros_like(member)
-    low = torch.finfo(x.dtype).min
-    x = (
-        x.detach().nan_to_num(nan=low, posinf=float("inf"), neginf=low).masked_fill_(~member, float("-inf"))
-    )  # a NaN is the last
+    low, most = torch.finfo(x.dtype).min, float("inf")
+    x = x.detach().nan_to_num(nan=low, posinf=most, neginf=low).masked_fill_(~member, -most)  # a NaN is the last
     values = x.topk(k).values
     cut = values[..., -1:].clamp(min=low)
     above, tied, missing = x > cut, x == cut, (values == cut).sum(-1, keepdim=True)

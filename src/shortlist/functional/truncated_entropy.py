@@ -9,7 +9,7 @@ from torch import Tensor
 
 from shortlist.checks import check_scores, whole
 from shortlist.functional import _targets
-from shortlist.functional._frame import BARELY, finite, huge, place, slope, softplus
+from shortlist.functional._frame import finite, huge, observed, place, slope, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import is_present
 from shortlist.kernels import ops
@@ -77,8 +77,8 @@ def _one_label_lean(
     del z
     gap = (peak - own).sub_(p.gather(-1, at[:, -1:]).log_()).masked_fill_(peak <= low, _MINUS_INF)  # no rival
     softplus(gap.squeeze(-1), out=both[0])
-    torch.pow(BARELY, unseen, out=both[1])
-    return both, 1, lambda factor: p.scatter_(-1, label, -1.0) * slope(factor, gap)
+    observed(unseen, out=both[1])
+    return both, 1, lambda factor: p.scatter_(-1, label, -1.0).mul_(slope(factor, gap))
 
 
 _LOSS = RowLoss(

@@ -10,7 +10,7 @@ from torch import Tensor
 from shortlist.checks import check_finite, check_positive
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import BARELY, bounded, huge, slope, softplus
+from shortlist.functional._frame import bounded, huge, observed, slope, softplus
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import check_couples_batch, masked_logsumexp
 from shortlist.functional.reduction import reduce_loss, reduce_over_processes
@@ -103,7 +103,7 @@ def _pair_rows_lean(
 ) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
     rows, none = scores.new_empty(3, len(scores)), -4 * huge(scores)  # the losses, what is present, what is absent
     unseen = torch.lt(target.amax(-1), 1, out=rows[2])  # in a row without a present label nothing is absent, either
-    torch.pow(BARELY, unseen, out=rows[1])
+    observed(unseen, out=rows[1])
     z = scores.new_empty(2, *scores.shape)
     torch.neg(torch.clamp(scores, -huge(scores), huge(scores), out=z[1]), out=z[0])
     z.masked_fill_(target != rows[1:].unsqueeze(-1), none)
@@ -120,7 +120,7 @@ def _pair_rows_lean(
     gap = (peak[0] + peak[1]).sub_(rest.sub_(margin) if margin else rest)
     softplus(gap, out=rows[0])
     difference = p[1] - p[0]
-    return rows[:2], 1, lambda factor: difference * slope(factor, gap.unsqueeze(-1))
+    return rows[:2], 1, lambda factor: difference.mul_(slope(factor, gap.unsqueeze(-1)))
 
 
 def _two_way_lean(
