@@ -53,7 +53,8 @@ def huge(scores: Tensor) -> float:
 
 def softplus(x: Tensor, out: Tensor | None = None) -> Tensor:
     """log(1 + e^x) to the last digit at any x: beyond 40, where PyTorch is told to stop, it is x."""
-    return torch._C._nn.softplus(x, 1, 40.0, out=out)
+    found: Tensor = torch.ops.aten.softplus(x, 1, 40.0, **({} if out is None else {"out": out}))
+    return found
 
 
 def slope(times: Tensor, x: Tensor, sign: int = 1, out: Tensor | None = None) -> Tensor:

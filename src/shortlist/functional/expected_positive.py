@@ -52,7 +52,7 @@ def _expected_positive_lean(
     label, norm = place(index, scores), scores.shape[-1] if normalize else 1
     p, rows = scores.clamp(-huge(scores), huge(scores)), scores.new_empty(2, len(scores))
     p.masked_fill_((counts == 0).unsqueeze(-1), 0.0)
-    own = torch._C._nn.log_sigmoid(p.gather(-1, label).squeeze(-1), out=rows[0])
+    own: Tensor = torch.ops.aten.log_sigmoid(p.gather(-1, label).squeeze(-1), out=rows[0])
     torch.sum(p.sigmoid_(), -1, out=rows[1]).sub_(k)
     total = counts.sum()
     share = counts / total.clamp(min=torch.finfo(counts.dtype).tiny)
