@@ -66,8 +66,6 @@ class Inputs:
             return X
         if isinstance(X, str | os.PathLike):
             return replace(self, options=as_written(Path(X), self.options)).of_path(Path(X), broken)
-        if isinstance(X, list) and X and all(isinstance(row, dict) for row in X):
-            X = require("pandas").DataFrame(X)
         if self.takes_texts:
             return self._of_texts(X)
         if (frame := frame_of(X)) is not None:
