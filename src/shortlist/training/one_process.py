@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from torch.nn.utils import clip_grad_norm_
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-    Engine = Fabric | "OneProcess"
+Engine: TypeAlias = "Fabric | OneProcess"
 
 
 class OneProcess:
