@@ -218,6 +218,7 @@ def test_where_no_label_is_known_to_be_absent_unknown_ones_are() -> None:
         runs.fit("fruit.csv", "run", labels=["sweet", "ripe"], overrides=["epochs=10"])
     config = runs.Run("run").config
     assert (config.objective.name, config.data.unknown) == ("binary", "absent")
+    assert config.rules[0].options["k"] < 2  # sets of all labels would say nothing
     parts = runs.Run("run").parts()
     assert not bool(((parts["train"].target == -1) & (parts["train"].target == 1).any(1, keepdim=True)).any())
     assert bool((parts["test"].target == -1).any())
