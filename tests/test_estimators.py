@@ -16,6 +16,7 @@ from scipy.sparse import csr_array, csr_matrix
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_multilabel_classification
+from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV
@@ -30,7 +31,9 @@ from shortlist.estimators.decisions import Decision, best_decision, log_odds
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, SparseLabels
 from shortlist.metrics.functional import calibration_error
+from shortlist.nn import SmoothTopKLoss
 from shortlist.objectives import OBJECTIVES
+from shortlist.sets import TopK
 from shortlist.training.full_batch import binary_columns, softmax_rows
 from shortlist.training.strengths import best_stretch
 from tests.data.readers.made_files import SHARED
@@ -120,9 +123,11 @@ def test_a_label_matrix_in_other_forms_is_the_same_target(form: Any) -> None:
         lambda y: pd.Series([NAMES[present(row)].tolist() for row in y]),
         lambda y: [set(NAMES[present(row)].tolist()) for row in y],
         lambda y: pd.DataFrame(y, columns=NAMES[:5]),
+        lambda y: pa.table(pd.DataFrame(y, columns=NAMES[:5])),
+        lambda y: pa.array([NAMES[present(row)].tolist() for row in y]),
         lambda y: LabelSets.from_dense(y, NAMES[:5].tolist()),
     ],
-    ids=["lists", "tuples", "series", "sets", "frame", "LabelSets"],
+    ids=["lists", "tuples", "series", "sets", "frame", "Arrow table", "Arrow lists", "LabelSets"],
 )
 def test_names_of_several_labels_are_the_same_target(form: Any) -> None:
     classes, target = read_target(form(MY))
@@ -134,6 +139,31 @@ def test_lists_of_as_many_names_each_are_not_a_matrix() -> None:
     classes, target = read_target([["b", "a"], ["c", "b"]])
     assert classes.tolist() == ["a", "b", "c"]
     assert target.tolist() == [[1, 1, 0], [0, 1, 1]]
+
+
+def test_a_column_of_names_is_classes() -> None:
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        classes, target = read_target(np.array([["b"], ["a"], ["b"]]))
+    assert (classes.tolist(), target.tolist()) == (["a", "b"], [1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [
+        (np.arange(60) % 4 - 1, "-1 in y is taken as a class of its own: .*, leave its rows out"),
+        (np.array(["nan", "owl", "cat"])[np.arange(60) % 3], "'nan' in y is taken as a class"),
+        (np.array([[1, 0, -1], [0, 1, -1]])[np.arange(60) % 2], "2 in y is a label of which nothing is known"),
+    ],
+)
+def test_what_may_stand_for_unknown_is_told(y: Any, said: str) -> None:
+    with pytest.warns(ShortlistWarning, match=said):
+        SetClassifier("binary" if y.ndim == 2 else "auto").fit(X[:60], y)
+
+
+def test_classes_minus_one_and_one_are_classes() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert SetClassifier().fit(X, np.where(Y[0] == Y, -1, 1)).classes_.tolist() == [-1, 1]
 
 
 def test_unknown_labels_do_not_train() -> None:
@@ -153,6 +183,7 @@ def test_unknown_labels_do_not_train() -> None:
         ([[1, 0], [0]], "rows of different lengths"),
         ([{"a"}, {1}], "all names or all whole numbers, got int, str"),
         ([1, 1], "one class"),
+        (np.array(["a", 1], dtype=object), "must be all names or all numbers, got int, str"),
         ([[], []], "one class or none"),
         (None, "requires y"),
     ],
@@ -861,6 +892,27 @@ def test_stated_sizes_are_compared_with_the_weights_before_anything_is_made(
 
 
 # ---- among scikit-learn's own
+
+
+def test_a_class_that_training_rows_lack_is_in_no_set_of_the_scorer() -> None:
+    y = np.array(["a", "b"])[np.arange(40) % 2]
+    model = SetClassifier(rule="top-k", k=1).fit(np.eye(2)[np.arange(40) % 2], y)
+    assert set_scorer("coverage")(model, np.eye(2), ["a", "new"]) == 0.5
+    model = SetClassifier("binary", rule="top-k", k=1).fit(np.eye(2)[np.arange(40) % 2], [[name] for name in y])
+    assert set_scorer("coverage")(model, np.eye(2), [["a", "new"], ["b"]]) == 0.75
+
+
+def test_rows_may_be_dicts_and_sparse_frames() -> None:
+    frame = pd.DataFrame({"a": np.arange(40) % 2 * 1.0, "b": np.arange(40) % 3 * 1.0})
+    expected = SetClassifier(random_state=0).fit(frame, frame.a).predict_proba(frame)
+    for rows in (frame.to_dict("records"), frame.astype(pd.SparseDtype("float", 0))):
+        assert np.array_equal(SetClassifier(random_state=0).fit(rows, frame.a).predict_proba(rows), expected)
+
+
+@pytest.mark.parametrize("options", [{"rule": TopK(k=2)}, {"objective": SmoothTopKLoss(k=2)}])
+def test_rules_and_objectives_are_named(options: dict[str, Any]) -> None:
+    with pytest.raises(ShortlistError, match=r"must be a name, with its options in .*, got .*TopK"):
+        SetClassifier(**options).fit(X, Y)
 
 
 def test_a_grid_search_over_a_pipeline_chooses_the_objective_by_ranking() -> None:

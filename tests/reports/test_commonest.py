@@ -35,7 +35,7 @@ def test_a_model_that_is_clearly_better_is_not_warned_of() -> None:
     assert said_of_first(first_of(target, target).found()) == []
     by_one = [0] * 60 + [1] + [0] * 39
     found = first_of(by_one, target).found(["no", "yes", "a", "b"])
-    assert found["commonest"] == {"label": "no", "accuracy": 0.6, "model": 0.61, "beaten": False}
+    assert found["commonest"] == {"label": "no", "accuracy": 0.6, "model": 0.61, "beaten": False, "examples": 100}
     (said,) = said_of_first(found, "none", "mlp")
     assert said.endswith("it is not clearly better than that.")  # a network is what it has
 
@@ -68,3 +68,8 @@ def test_the_page_says_it() -> None:
     found = contents(from_scores(np.eye(2)[[0] * 120], np.array([0] * 110 + [1] * 10), ["ok", "fraud"], k=1))
     assert found["about"]["Always the commonest label"] == "right in 91.7\u202f% (ok)"
     assert any("'fraud'" in said for said in found["cautions"])
+
+
+def test_where_few_examples_judge_no_other_model_is_advised() -> None:
+    (said,) = said_of_first(first_of([0, 0, 1, 1, 1], [0, 0, 1, 1, 1]).found(), "none", "identity")
+    assert said.endswith("it is not clearly better than that, as far as 5 examples can tell.")

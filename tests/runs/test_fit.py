@@ -218,6 +218,7 @@ def test_where_no_label_is_known_to_be_absent_unknown_ones_are() -> None:
         runs.fit("fruit.csv", "run", labels=["sweet", "ripe"], overrides=["epochs=10"])
     config = runs.Run("run").config
     assert (config.objective.name, config.data.unknown) == ("binary", "absent")
+    assert config.rules[0].options["k"] < 2  # sets of all labels would say nothing
     parts = runs.Run("run").parts()
     assert not bool(((parts["train"].target == -1) & (parts["train"].target == 1).any(1, keepdim=True)).any())
     assert bool((parts["test"].target == -1).any())
@@ -298,6 +299,7 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ("Class,a\nx,1\ny,2\nx,3\n", {"labels_key": "Class"}),
         ("a,y_cat,y_dog\n1,1,0\n2,0,1\n", {"labels_key": "y"}),
         ("a,mood\n1,joy|love\n2,joy\n3,love\n", {"labels_key": "mood", "separator": "|"}),
+        ("a,label\n1,bus|old\n2,cat|new\n3,dog|new\n", {"labels_key": "label", "separator": "|"}),
         ('a,tags\n1,"joy, love"\n2,joy\n3,love\n', {"labels_key": "tags", "separator": ","}),
         (
             "a,mood\n1,joy / love\n2,joy / fear\n3,love / fear\n4,joy/love/fear\n5,joy\n",
@@ -481,6 +483,7 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
         ("t.csv", {"images": "."}, "no column names images"),
         ("open.csv", {}, "which columns are labels\\? Name them with --labels; the columns are 'a', 'b'"),
         ("empty", {}, "there are no images: sort them"),
+        ("texts", {}, "there are no images: .*; texts are read from a table, too"),
         ("loose", {}, "there are 1 images that are in no label's folder"),
         ("loose", {"labels": ["x"]}, "the folders are the labels"),
         ("t.doc", {}, "is not told by its ending. Give a folder of images, a table .*csv.* or arrays"),
@@ -501,6 +504,8 @@ def test_what_cannot_be_guessed_is_an_error_that_says_what_to_give(source: str, 
     Path("two.csv").write_text("kind,shape,a\nx,o,0.1\ny,u,0.2\nx,o,0.3\n")
     Path("open.csv").write_text("a,b\n1,0.1\n2,0.2\n3,0.3\n")
     Path("empty").mkdir()
+    Path("texts/pos").mkdir(parents=True)
+    Path("texts/pos/1.txt").write_text("good")
     Path("loose").mkdir()
     Image.new("RGB", (8, 8)).save("loose/1.png")
     with pytest.raises(ShortlistError, match=message):
@@ -610,7 +615,7 @@ def test_options_of_the_objective_that_fit_chooses_may_be_given() -> None:
     [
         (("train/cat", "train/dog", "test/cat", "test/dog"), r"in 'test', 'train'. Give all/train data.test=all/test"),
         (("Train/cat", "Train/dog", "val/cat"), "Give all/Train data.calibration=all/val"),
-        (("a/cat", "a/dog", "b/cat", "b/dog"), "Give all/a, or move"),
+        (("a/cat", "a/dog", "b/cat", "b/dog"), "'b', or the folders in them, 'cat', 'dog'.*give all/a, or move"),
     ],
 )
 def test_folders_that_are_parts_are_no_labels(folders: tuple[str, ...], said: str) -> None:
@@ -619,6 +624,7 @@ def test_folders_that_are_parts_are_no_labels(folders: tuple[str, ...], said: st
         Image.new("RGB", (8, 8)).save(f"all/{folder}/1.png")
     with pytest.raises(ShortlistError, match=said):
         guess_source("all")
+    assert guess_source("all", reader="image-folder").source["path"] == "all"
     assert guess_source(Path("all", folders[0]).parent).source["path"] == f"all/{folders[0].split('/')[0]}"
 
 
@@ -633,6 +639,14 @@ def test_a_folder_of_tables_or_of_images_in_one_folder_is_told_what_to_give() ->
         Path(f"parts/{part}.csv").write_text("a,kind\n1,cat\n")
     with pytest.raises(ShortlistError, match=r"give a table: parts/train\.csv data\.test=parts/test\.csv"):
         guess_source("parts")
+
+
+def test_of_texts_and_one_more_column_of_many_names_that_is_the_labels() -> None:
+    rows = "".join(f"a text on thing {row // 2} number {row},C{row // 2:03}\n" for row in range(140))
+    Path("t.csv").write_text("said,kind\n" + rows)
+    guess = guess_source("t.csv")
+    assert guess.source["labels_key"] == "kind"
+    assert "labels: the only other column, 'kind'" in guess.notes
 
 
 def test_names_of_images_may_lack_their_ending_and_another_column_may_be_right() -> None:

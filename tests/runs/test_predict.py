@@ -12,6 +12,7 @@ from PIL import Image
 
 import shortlist as sl
 from shortlist import ShortlistError, ShortlistWarning, runs
+from shortlist.data import read_image_table
 from tests.cli.command import run_here
 
 NAMES = ["ant", "bee", "cat"]
@@ -302,6 +303,8 @@ def test_images_of_a_table_that_are_missing_are_left_out_like_broken_ones(
         (["1.png", "2.png"], "images", r"they are in images/dark, so give root=images/dark \(of fit and predict: --im"),
         (["dark/1.png", "dark/2.png"], "images/dark", "they are in images, so give root=images"),
         (["C/1.png", "C/2.png"], "images/dark", "images/dark/1.png is there: write the names without their folders"),
+        (["1.png", "a.png"], "images", "some are in images/dark, but not all: write .*, such as dark/1.png"),
+        (["https://x.org/a.png", "https://x.org/b.png"], "images", "images are not fetched from the web"),
         (["a.png", "b.png"], "images/dark", "the folder images/dark: give the folder that they are in, root=FOLDER"),
     ],
 )
@@ -311,6 +314,16 @@ def test_where_most_images_of_a_table_are_missing_the_likely_mistake_is_told(
     Path("all.csv").write_text("file,kind\n" + "".join(f"{name},{kind}\n" for name in names for kind in "ab"))
     with pytest.raises(ShortlistError, match=f"images that it lists are not there, such as .*{why}"):
         runs.fit("all.csv", "run", images=folder)
+
+
+@pytest.mark.parametrize("start", ["C:\\\\me\\\\", "/content/drive/", "https://x.org/images/"])
+def test_paths_of_another_machine_are_found_by_their_ends(photos: Path, start: str) -> None:
+    files = sorted(file.relative_to("images") for file in Path("images").rglob("*.png"))
+    names = [start + str(file).replace("/", "\\" if "\\" in start else "/") for file in files]
+    Path("all.csv").write_text("file,kind\n" + "".join(f"{name},a\n" for name in names))
+    data = read_image_table("all.csv", path_column="file", label_column="kind", root="images")
+    assert [Path(file) for file in data.inputs.source] == [Path("images") / file for file in files]
+    assert data.notes == (f"{len(names)} paths are of another place: {names[0]} is read from images/{files[0]}",)
 
 
 def test_a_run_on_features_of_an_unknown_encoder_says_so(photos: Path) -> None:

@@ -191,12 +191,17 @@ def test_images_in_any_form_have_the_same_scores(seer: sl.Predictor, pictures: P
     assert torch.equal(seer.scores(opened), scores)
     assert torch.allclose(seer.scores(opened[0]), scores[:1])
     assert torch.allclose(seer.scores(str(paths[3])), scores[3:4])
-    assert torch.equal(seer.scores(np.stack([np.asarray(image.resize((8, 8))) for image in opened])), scores)
+    pixels = np.stack([np.asarray(image.resize((8, 8))) for image in opened])
+    assert torch.equal(seer.scores(pixels), scores)
+    assert torch.equal(seer.scores(torch.from_numpy(pixels)), scores)
+    assert torch.equal(seer.scores(pd.Series(map(str, paths))), scores)
     assert seer.predict(paths) == [path.parent.name for path in paths]
     (pictures / "listed.csv").write_text("path\n" + "\n".join(str(path) for path in paths))
     assert torch.equal(seer.scores(pictures / "listed.csv"), scores)
     with pytest.raises(ShortlistError, match="not both in one"):
         seer.scores([paths[0], opened[1]])
+    with pytest.raises(ShortlistError, match=r"pixels are of uint8, \(images, height, width, 3\)"):
+        seer.scores(pixels / 255)
 
 
 def test_a_broken_image_is_an_error_or_noted(seer: sl.Predictor, tmp_path: Path) -> None:
@@ -258,6 +263,34 @@ def test_any_model_is_calibrated() -> None:
     assert again.predict_sets(inputs, TopK(3)).sizes.tolist() == [3] * 300
 
 
+def test_a_network_in_training_stays_in_its_mode_and_answers_in_evaluation_mode() -> None:
+    torch.manual_seed(0)
+    inputs, labels = torch.randn(50, 8), torch.randint(5, (50,))
+    network = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.9), nn.BatchNorm1d(8), nn.Linear(8, 5))
+    network[2].eval()  # frozen
+    predictor = sl.calibrate(network, (inputs, labels), rule="top-k:k=1")
+    assert [part.training for part in network] == [True, True, False, True]
+    assert torch.equal(predictor.scores(inputs), predictor.scores(inputs))
+    assert torch.equal(predictor.scores(inputs), network.eval()(inputs))
+    network.train()
+    assert predictor.predict(inputs) == predictor.predict(inputs)
+    assert network.training
+
+
+def test_probabilities_in_place_of_scores_are_told() -> None:
+    scores, labels = torch.randn(60, 4), torch.arange(60) % 4
+    with pytest.warns(ShortlistWarning, match="look like probabilities, and softmax .*: give raw scores, or the logar"):
+        sl.calibrate(scores.softmax(1), labels)
+    with pytest.warns(ShortlistWarning, match="look like probabilities, and sigmoid .*: give raw scores, or the log"):
+        sl.calibrate(scores.sigmoid(), torch.eye(4, dtype=torch.int8)[labels])
+    with pytest.warns(ShortlistWarning, match="look like probabilities"):
+        AverageK(2).partial_fit(pd.DataFrame(scores.softmax(1).numpy()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sl.calibrate(scores.softmax(1).log(), labels)
+        AverageK(2, link="none").fit(scores.softmax(1))
+
+
 def test_a_label_matrix_gets_the_usual_rules_and_sets_by_name() -> None:
     torch.manual_seed(0)
     scores, labels = torch.randn(100, 3), torch.randint(2, (100, 3))
@@ -280,6 +313,7 @@ def test_what_cannot_be_calibrated_is_refused() -> None:
         (nn.Linear(3, 3), scores, {}, r"give data=\(inputs, labels\)"),
         (scores, labels, {"label_names": ["a"]}, "1 label_names for 3 scores"),
         (scores, labels, {"link": "probit"}, "link must be one of"),
+        (lambda inputs: (inputs, inputs), (scores, labels), {}, r"the model gave tuple, wanted are scores"),
     ):
         with pytest.raises(ShortlistError, match=message):
             sl.calibrate(given, data, **options)

@@ -53,7 +53,7 @@ def test_boxes_of_vrd_are_shares_of_the_images_where_these_are_there(vrd, tmp_pa
     assert data.inputs.sizes.tolist() == [[400, 200]] * 3
     torch.testing.assert_close(data.batch(torch.arange(3))[0].boxes, data.inputs.boxes / torch.tensor([400, 200] * 2))
     (tmp_path / "2.jpg").write_bytes(b"no image")
-    with pytest.raises(ShortlistError, match=r"2\.jpg cannot be read: it is no image, or damaged at its beginning"):
+    with pytest.raises(ShortlistError, match=r"2\.jpg cannot be read: it is no image that Pillow reads, or damaged"):
         read("vrd", path=vrd, images=tmp_path)
 
 

@@ -213,7 +213,7 @@ def test_images_are_answered_as_the_predictor_does(photos) -> None:
         broken = client.post("/predict", json={"images": [sent[0], sent[0][:60]]})
         assert (broken.status_code, "image 1 cannot be decoded" in broken.json()["error"]) == (422, True)
         no_image = client.post("/predict", json={"images": [base64.b64encode(b"hello").decode()]})
-        said = "image 0 cannot be decoded: it is no image, or damaged at its beginning"
+        said = "image 0 cannot be decoded: it is no image that Pillow reads, or damaged at its beginning"
         assert no_image.json()["error"] == said
 
 

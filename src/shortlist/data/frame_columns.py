@@ -18,12 +18,14 @@ _DATES = "dates: give their year, month or age as numbers"
 
 def frame_of(X: Any) -> Any:
     """``X`` as a pandas frame, where its columns have names: that of pandas itself, and tables of pyarrow, polars and
-    others that hand over their columns as Arrow does; None for other things.
+    others that hand over their columns as Arrow does, and lists of dicts; None for other things.
 
     >>> import pyarrow as pa
     >>> frame_of(pa.table({"age": [20, 30], "city": ["Oslo", None]})).columns.tolist(), frame_of(np.eye(2))
     (['age', 'city'], None)
     """
+    if isinstance(X, list) and X and all(isinstance(row, dict) for row in X):
+        return require("pandas").DataFrame(X)
     if not hasattr(X, "columns"):
         return None
     if hasattr(X, "iloc"):

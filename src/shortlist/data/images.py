@@ -219,7 +219,7 @@ def left_out_in_words(reasons: Sequence[str]) -> str:
 def why_not_decoded(error: Exception) -> str:
     """What Pillow says, in words that name no object of its own."""
     no_image = isinstance(error, require("PIL.Image").UnidentifiedImageError)
-    return "it is no image, or damaged at its beginning" if no_image else str(error)
+    return "it is no image that Pillow reads, or damaged at its beginning" if no_image else str(error)
 
 
 def as_pixels(image: Any, size: tuple[int, int] | None = None, crop: bool = False, zoom: float = ZOOM) -> Pixels:

@@ -6,6 +6,7 @@ from typing import Any
 
 from shortlist.errors import ShortlistError, nearest
 from shortlist.estimators.targets import read_target
+from shortlist.labels import LabelSets
 from shortlist.metrics import functional as M
 
 _METRICS: dict[str, Callable[..., Any]] = {
@@ -31,7 +32,10 @@ class SetScorer:
         sets = estimator.predict_sets(X)
         if self.largest is not None and float(sets.sizes.mean()) > self.largest:
             return 0.0
-        return float(_METRICS[self.metric](sets, read_target(y, estimator.classes_)[1]))
+        labels, target = read_target(y, estimator.classes_, new=True)
+        if len(labels) > sets.num_labels:  # that training did not have: no set holds them
+            sets = LabelSets.from_lists(sets.to_lists(), len(labels))
+        return float(_METRICS[self.metric](sets, target))
 
     def __repr__(self) -> str:
         return f"set_scorer({self.metric!r}, largest={self.largest})"
@@ -42,7 +46,8 @@ def set_scorer(metric: str = "f1", *, largest: float | None = None) -> SetScorer
 
     Args:
         metric: "f1" (mean over rows), "micro-f1", "coverage" (share of the present labels that are in the set) or
-            "exact-match". Coverage alone prefers the largest sets: give it ``largest``.
+            "exact-match". Coverage alone prefers the largest sets: give it ``largest``. A label that the training rows
+            did not have is in no set.
         largest: sets with more labels than this on average score 0: the best coverage at a size.
 
     >>> from sklearn.datasets import load_iris

@@ -27,7 +27,7 @@ from shortlist.estimators.decisions import best_decision, log_odds
 from shortlist.estimators.learner import new_learner
 from shortlist.estimators.rows import check_rows, held_out, joined, joined_targets, latest
 from shortlist.estimators.solvers import choose_training
-from shortlist.estimators.targets import read_target
+from shortlist.estimators.targets import read_target, warn_of_unknown
 from shortlist.labels import LabelSets, from_indices
 from shortlist.labels.counts import cardinality, usual_k
 from shortlist.labels.label_set_inputs import check_stored, check_vocabulary
@@ -64,8 +64,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ``predict_sets`` gives the sets; ``predict``, ``predict_proba`` and ``decision_function`` are what scikit-learn
     expects of a classifier.
 
-    ``X``: numpy, pandas or scipy sparse, (N, D). ``y``: one class label per example; or several labels: a label matrix
-    of 1 (present), 0 (absent) and -1 (unknown), a list of names or a set of labels per example, or ``LabelSets``.
+    ``X``: numpy, scipy sparse, a frame (of pandas, polars or pyarrow) or a list of dicts, (N, D). ``y``: one class
+    label per example; or several labels: a label matrix of 1 (present), 0 (absent) and -1 (unknown), a list of names or
+    a set of labels per example, or ``LabelSets``.
     Sparse ``X`` and ``y`` of many columns are never made whole.
 
     Args:
@@ -279,6 +280,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inputs = self._inputs(X, reset)
         found, target = read_target(y, classes)
         check_consistent_length(inputs, target)
+        if reset:
+            warn_of_unknown(found, target)
         if len(found) < 2:
             raise ShortlistError(f"SetClassifier needs at least 2 classes, y has one class or none: {found.tolist()}")
         return inputs, found, target
@@ -301,7 +304,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if frame is not None and (reset or self.preprocessor_.kind == "frame"):
             if reset:
                 validate_data(self, X, reset=True, skip_check_array=True)
-            check_array(X.isna(), dtype=None)  # its shape: some rows, some columns; dates and numbers make no array
+            check_array(X.isna().to_numpy(), dtype=None)  # some rows and columns; dates and numbers make no array
         elif reset or not self._is_valid_array(X):
             types = [np.float64, np.float32]
             finite = True if hasattr(X, "tocsr") else "allow-nan"
@@ -324,13 +327,16 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._held = []
         for fitted in ("learner_", "rule_", "link_", "decision_", "weight_decay_", "lr_", "epochs_"):
             self.__dict__.pop(fitted, None)
+        for name in ("objective", "rule"):
+            if not isinstance(value := getattr(self, name), str):
+                raise ShortlistError(f"{name} must be a name, with its options in {name}_options, got {value!r}")
         chosen = usual_objective(target) if self.objective == "auto" else (self.objective, False)
         self.objective_, self._unknown_is_absent = chosen
         if self.objective == "auto" and is_one_hot(target):
             warnings.warn(
                 "each row of y has exactly one label, and as a label matrix they are trained one by one: if they "
-                "exclude each other, give one class per row, as y.argmax(1) is; objective='binary' says that this is "
-                "meant",
+                "exclude each other, give one class per row (of a matrix y.argmax(1), of lists the name alone); "
+                "objective='binary' says that this is meant",
                 ShortlistWarning,
                 stacklevel=3,
             )

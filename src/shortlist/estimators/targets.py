@@ -3,6 +3,7 @@
 The form is read off the type alone, never off the values: [[0, 1], [1, 0]] is always a label matrix.
 """
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,7 +14,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 from torch import Tensor
 
-from shortlist.errors import ShortlistError
+from shortlist.data.cells import UNKNOWN
+from shortlist.data.frame_columns import frame_of
+from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels import LabelSets, SparseLabels, check_label_matrix
 from shortlist.labels.counts import LARGE_MATRIX
 from shortlist.labels.sparse_labels import is_sparse
@@ -23,12 +26,14 @@ FORMS = (
     "one list of names per example; one set of labels per example; or LabelSets"
 )
 
+_NO_CLASS = UNKNOWN | {"", "nan", "none", "null", "na", "n/a", "<na>", "?"}
 
-def read_target(y: Any, classes: Any = None) -> tuple[NDArray[Any], Any]:
+
+def read_target(y: Any, classes: Any = None, *, new: bool = False) -> tuple[NDArray[Any], Any]:
     """The labels, and class indices (N,) or a label matrix (N, L) over them, sparse where it is large.
 
-    ``classes``: the labels, where they are known already; otherwise they are those that occur, sorted (the columns of
-    a label matrix).
+    ``classes``: the labels, where they are known already, and others are refused, or come after them if they may be
+    ``new``; otherwise they are those that occur, sorted (the columns of a label matrix).
 
     >>> read_target(["owl", "cat", "owl"])
     (array(['cat', 'owl'], dtype='<U3'), tensor([1, 0, 1]))
@@ -39,34 +44,48 @@ def read_target(y: Any, classes: Any = None) -> tuple[NDArray[Any], Any]:
     >>> read_target([[1, 0], [0, -1]])
     (array([0, 1]), tensor([[ 1,  0], [ 0, -1]], dtype=torch.int8))
     """
-    if isinstance(y, Tensor) and y.layout == torch.strided:
-        y = y.detach().cpu().numpy()
+    y = _plain(y)
     if is_sparse(y):
         return _sparse_target(y, getattr(y, "vocabulary", None), classes)
     rows = _collections(y)
     if rows is not None:
-        return _collections_target(rows, classes)
+        return _collections_target(rows, classes, new)
     try:
         array = np.asarray(y)
     except ValueError:
         raise ShortlistError(f"y holds rows of different lengths: y is {FORMS}") from None
     if array.ndim == 2 and array.shape[1] != 1:
         return _matrix_target(array, getattr(y, "columns", None), classes)
-    return _class_target(column_or_1d(array, warn=True), classes)
+    return _class_target(column_or_1d(array, warn=True), classes, new)
 
 
-def _class_target(y: NDArray[Any], classes: Any) -> tuple[NDArray[Any], Tensor]:
+def _plain(y: Any) -> Any:
+    """Tensors as arrays, frames and columns of Arrow and polars as what numpy and pandas have for them."""
+    if isinstance(y, Tensor):
+        return y.detach().cpu().numpy() if y.layout == torch.strided else y
+    frame = frame_of(y)
+    if frame is not None or hasattr(y, "iloc"):
+        return y if frame is None else frame
+    listed = getattr(y, "to_pylist", None) or getattr(y, "to_list", None)
+    return y if listed is None else listed()
+
+
+def _class_target(y: NDArray[Any], classes: Any, new: bool) -> tuple[NDArray[Any], Tensor]:
     if y.dtype.kind not in "biu":
         _check_none_missing(y.tolist(), "class")
     assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
-    found, indices = np.unique(y, return_inverse=True)
+    try:
+        check_classification_targets(y)
+        found, indices = np.unique(y, return_inverse=True)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in y.tolist()}))
+        raise ShortlistError(f"the classes of y must be all names or all numbers, got {kinds}") from None
     if classes is not None:
-        known = {label: index for index, label in enumerate(np.asarray(classes).tolist())}
+        known = _numbered(classes, found.tolist() if new else ())
         places = [known.get(label, -1) for label in found.tolist()]
         if -1 in places:
             raise ShortlistError(f"y holds {found.tolist()[places.index(-1)]!r}, which is not one of {_listed(known)}")
-        found, indices = np.asarray(classes), np.array(places)[indices]
+        found, indices = _with_new(classes, known), np.array(places)[indices]
     return found, torch.from_numpy(np.ascontiguousarray(indices, dtype=np.int64))
 
 
@@ -103,7 +122,7 @@ def _column_names(count: int, names: Any, classes: Any) -> NDArray[Any]:
 
 def _collections(y: Any) -> list[Any] | None:
     """The rows of ``y``, where they are sets, or lists of names."""
-    if getattr(y, "ndim", 1) == 2 and getattr(y, "dtype", np.dtype(int)).kind == "U":
+    if getattr(y, "ndim", 1) == 2 and getattr(y, "dtype", np.dtype(int)).kind == "U" and y.shape[1] > 1:
         rows: list[Any] = y.tolist()
     elif isinstance(y, Sequence) or (getattr(y, "ndim", 0) == 1 and y.dtype == object):
         rows = list(y)
@@ -118,15 +137,15 @@ def _collections(y: Any) -> list[Any] | None:
     return None
 
 
-def _collections_target(rows: list[Iterable[Any]], classes: Any) -> tuple[NDArray[Any], Any]:
+def _collections_target(rows: list[Iterable[Any]], classes: Any, new: bool) -> tuple[NDArray[Any], Any]:
     if classes is None:
         found = {label for row in rows for label in row}
         if not all(isinstance(x, str) for x in found) and not all(isinstance(x, int | np.integer) for x in found):
             kinds = ", ".join(sorted({type(label).__name__ for label in found}))
             raise ShortlistError(f"the labels of y must be all names or all whole numbers, got {kinds}")
         classes = np.array(sorted(found)) if found else np.arange(0)
-    labels = np.asarray(classes)
-    known = {label: index for index, label in enumerate(labels.tolist())}
+    known = _numbered(classes, [label for row in rows for label in row] if new else ())
+    labels = _with_new(classes, known)
     for number, row in enumerate(rows):
         for label in row:
             if label not in known:
@@ -135,6 +154,29 @@ def _collections_target(rows: list[Iterable[Any]], classes: Any) -> tuple[NDArra
         return labels, torch.zeros(len(rows), 0, dtype=torch.int8)
     present = LabelSets.from_lists([[known[label] for label in row] for row in rows], len(known))
     return labels, _sparse_target(present, None, None)[1]
+
+
+def _numbered(classes: Any, new: Iterable[Any]) -> dict[Any, int]:
+    """The place of each label, and of new ones after them."""
+    return {label: place for place, label in enumerate(dict.fromkeys([*np.asarray(classes).tolist(), *new]))}
+
+
+def _with_new(classes: Any, known: dict[Any, int]) -> NDArray[Any]:
+    labels = np.asarray(classes)
+    return labels if len(known) == len(labels) else np.array(list(known), dtype=object)
+
+
+def warn_of_unknown(labels: NDArray[Any], target: Any) -> None:
+    """Of classes that may stand for an unknown one, and of labels that are unknown in every row of a label matrix."""
+    if target.ndim == 1:
+        names = labels.tolist()
+        wrong = [x for x in names if (x == -1 and 0 in names) or (isinstance(x, str) and x.lower() in _NO_CLASS)]
+        said = "is taken as a class of its own: if it stands for an unknown one, leave its rows out of X and y"
+    else:
+        wrong = [] if isinstance(target, SparseLabels) else labels[(target == -1).all(0).numpy()].tolist()
+        said = "is a label of which nothing is known in any row (-1), and which is not learnt: leave its column out"
+    if wrong:
+        warnings.warn(f"{_listed(wrong)} in y {said}", ShortlistWarning, stacklevel=5)
 
 
 def _is_missing(label: Any) -> bool:

@@ -12,6 +12,7 @@ from shortlist.reports.words import percent
 
 _Z = 1.96
 _CHANCE = 0.05
+_FEW = 50  # fewer examples say too little of a model to advise another one
 
 
 class FirstLabels:
@@ -22,7 +23,7 @@ class FirstLabels:
     >>> seen.update(np.eye(3)[[0] * 9 + [1]], np.array([0] * 7 + [2] * 3))
     >>> found = seen.found(["ok", "odd", "fraud"])
     >>> found["commonest"]
-    {'label': 'ok', 'accuracy': 0.7, 'model': 0.7, 'beaten': False}
+    {'label': 'ok', 'accuracy': 0.7, 'model': 0.7, 'beaten': False, 'examples': 10}
     >>> found["never_first"]
     {'labels': 1, 'of': 2, 'such_as': ['fraud']}
     """
@@ -62,7 +63,7 @@ class FirstLabels:
         shares = {"accuracy": int(examples[best]) / rows, "model": int(right.sum()) / rows}
         beaten = won - lost > _Z * (won + lost) ** 0.5
         return {
-            "commonest": {"label": name(best), **shares, "beaten": beaten},
+            "commonest": {"label": name(best), **shares, "beaten": beaten, "examples": rows},
             "never_first": {
                 "labels": len(never),
                 "of": int((examples > 0).sum()),
@@ -75,7 +76,7 @@ def said_of_first(found: Mapping[str, Any], imbalance: str | None = None, backbo
     """What to be careful about, in sentences, with what a run could try: the settings it has are ``imbalance`` and
     ``backbone``; None where there is no run.
 
-    >>> found = {"commonest": {"label": "ok", "accuracy": 0.985, "model": 0.985, "beaten": False}}
+    >>> found = {"commonest": {"label": "ok", "accuracy": 0.985, "model": 0.985, "beaten": False, "examples": 200}}
     >>> said_of_first({**found, "never_first": {"labels": 0, "of": 2, "such_as": []}}, backbone="identity")
     ["The model's first label is right in 98.5\u202f%, ... always 'ok' ... in 98.5\u202f%: ... (backbone=mlp)."]
     """
@@ -84,6 +85,7 @@ def said_of_first(found: Mapping[str, Any], imbalance: str | None = None, backbo
     said, commonest, never = [], found["commonest"], found["never_first"]
     if not commonest["beaten"]:
         tried = "; try a network (backbone=mlp)" if backbone == "identity" else ""
+        tried = tried if commonest["examples"] >= _FEW else f", as far as {commonest['examples']} examples can tell"
         said.append(
             f"The model's first label is right in {percent(commonest['model'])}, and always {commonest['label']!r} "
             f"(the commonest label) would be in {percent(commonest['accuracy'])}: it is not clearly better than "

@@ -31,7 +31,8 @@ def calibrate(
     groups: Any = None,
     weights: Any = None,
 ) -> Predictor:
-    """A `Predictor` of any model, its set rules fitted on data that the model was not trained on.
+    """A `Predictor` of any model, its set rules fitted on data that the model was not trained on. A module that is in
+    training mode stays in it, and is in evaluation mode whenever it is asked for scores.
 
     Args:
         model: scores (N, L), an array or a tensor; a module or function that gives scores of inputs; or a Predictor,
@@ -140,7 +141,7 @@ class _Function(nn.Module):
 
     def __init__(self, function: Any) -> None:
         super().__init__()
-        self.function = function
+        self.function, self.training = function, False
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        return torch.as_tensor(self.function(inputs))
+    def forward(self, inputs: Tensor) -> Any:
+        return self.function(inputs)

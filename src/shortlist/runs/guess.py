@@ -97,7 +97,7 @@ def guess_source(
     if not place.exists():
         raise MissingFileError(f"there is no file or folder {os.fspath(path)}")
     if place.is_dir():
-        return _folder(place, images, labels)
+        return _folder(place, images, labels, reader)
     if place.suffix.lower() == ".txt" and not _is_sparse_text(place):
         raise ShortlistError(
             f"{place}: its first line is no sparse text (3,17 0:0.5 42:1), as a .txt holds; if it is a table, rename "
@@ -123,17 +123,20 @@ def _is_sparse_text(path: Path) -> bool:
     return first.startswith(b"#") or not first.translate(None, b"0123456789.,:+-eE \t\r\n")
 
 
-def _folder(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess:
+def _folder(path: Path, images: PathLike | None, labels: Sequence[str], reader: str | None) -> Guess:
     if images is not None or labels:
         raise ShortlistError("in a folder of images the folders are the labels: --images and --labels go with a table")
     loose = images_under(path, deep=False)
     if loose or not images_under(path):
         found = f"{len(loose)} images that are in no label's folder" if loose else "no images"
         tables = _tables_in(path, path if loose else None)
+        if not loose and next(path.rglob("*.txt"), None) is not None:
+            tables += "; texts are read from a table, too, with a column of texts and one of labels"
         raise ShortlistError(
             f"{path}: there are {found}: sort them into a folder for each label, or give a table{tables}"
         )
-    _check_labels(path)
+    if reader != "image-folder":
+        _check_labels(path)
     return Guess({"reader": "image-folder", "path": str(path)}, True, notes=["labels: the names of the folders"])
 
 
@@ -164,10 +167,15 @@ def _check_labels(path: Path) -> None:
         return  # kinds of a label, each in a folder of its own
     first = shlex.quote(str(parts.get("train", next(iter(folders.values())))))
     given = [f"data.{part}={as_option(str(folder))}" for part, folder in parts.items() if part != "train"]
+    outer, inner = (listed([repr(name) for name in names], 5) for names in (folders, within))
+    moved = f"give {' '.join([first, *given])}, or move the images into a folder for each label"
+    if parts:
+        raise ShortlistError(
+            f"{path}: its folders are no labels, these lie one level deeper: {inner} in {outer}. Give{moved[4:]}"
+        )
     raise ShortlistError(
-        f"{path}: its folders are no labels, these lie one level deeper: {listed([repr(name) for name in within], 5)} "
-        f"in {listed([repr(name) for name in folders], 5)}. Give {' '.join([first, *given])}, or move "
-        f"the images into a folder for each label"
+        f"{path}: are the labels {outer}, or the folders in them, {inner}? If the first, give reader=image-folder; if "
+        f"the second, {moved}"
     )
 
 
@@ -405,12 +413,20 @@ class _Table:
                 f"{self.path}: there is one column alone, {self.names[0]!r}, and labels need others to be told by; if "
                 f"something else stands between its cells, give delimiter"
             )
+        if len(names) == 1 and self._comes_again(names[0]):
+            self.notes.append(f"labels: the only other column, {names[0]!r}")
+            return names[0]
         such = f", such as --labels {shlex.quote(likely[-1])}" if likely else ""
         last = self._why_no_label(names[-1]) if names else ""
         raise ShortlistError(
             f"{self.path}: which columns are labels? Name them with --labels{such}; the columns are "
             f"{listed([repr(name) for name in names])}{last}"
         )
+
+    def _comes_again(self, name: str) -> bool:
+        """Whether it holds names, each of them twice on average, or more often."""
+        cells = self.table.texts(name).tolist() if self._written_cells(name) else []
+        return 2 < 2 * len(set(cells)) <= len(cells)
 
     def _why_no_label(self, last: str) -> str:
         """Of the last column, where the labels often are, why they are not."""
@@ -460,7 +476,7 @@ class _Table:
             named = [str(cell) for cell in cells if Path(str(cell)).suffix.lower() in IMAGE_ENDINGS]
             if name in self.labels or not cells or 10 * len(named) < 9 * len(cells):
                 continue
-            if any((root / cell).is_file() for cell in named):
+            if any(place_of(cell, root).is_file() for cell in named):
                 return name
             missing = missing or f"the column {name!r} names images: {most_are_missing(named, root)}"
         if missing:
@@ -589,12 +605,13 @@ def _is_date(cell: str) -> bool:
 
 def _separator(cells: Sequence[Any]) -> str | None:
     """What stands between several labels in one cell: the pieces are then fewer than the cells that differ, or some
-    are cells of their own."""
+    are cells of their own; of the marks that hardly stand in a name, some pieces come again."""
     texts = {cell for cell in cells if isinstance(cell, str)}
     for mark in ("|", ";#", ";", ",", "\n"):  # ;# is SharePoint's
         several = [text for text in texts if mark in text and not text.startswith(("[", "{", "<"))]
         pieces = Counter(piece.strip() for text in several for piece in text.split(mark))
-        if several and (any(piece in texts for piece in pieces) or len(pieces) < len(several)):
+        again = mark in "|;#" and len(pieces) < pieces.total()
+        if several and (again or any(piece in texts for piece in pieces) or len(pieces) < len(several)):
             return mark
     several = [text for text in texts if "/" in text]
     names = {piece.strip() for text in several for piece in text.split("/")}

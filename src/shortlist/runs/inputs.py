@@ -66,14 +66,16 @@ class Inputs:
             return X
         if isinstance(X, str | os.PathLike):
             return replace(self, options=as_written(Path(X), self.options)).of_path(Path(X), broken)
-        if isinstance(X, list) and X and all(isinstance(row, dict) for row in X):
-            X = require("pandas").DataFrame(X)
         if self.takes_texts:
             return self._of_texts(X)
         if (frame := frame_of(X)) is not None:
             return self._of_frame(frame)
         if _is_image(X):
             return self._of_images([X], broken)
+        if self.takes_images and isinstance(X, Tensor) and X.dtype == torch.uint8:
+            X = X.cpu().numpy()
+        if self.takes_images and hasattr(X, "tolist") and getattr(X, "ndim", 0) == 1:
+            X = X.tolist()  # paths in a series or an array
         if isinstance(X, list | tuple) and X and all(_is_image(x) or isinstance(x, str | os.PathLike) for x in X):
             return self._of_images(X, broken)
         return self._of_array(X)
@@ -134,7 +136,10 @@ class Inputs:
                 return self._of_images([require("PIL.Image").fromarray(one) for one in pixels], None)
         if X.ndim != 2:
             wanted = "(rows, columns)" if len(self.in_shape) == 1 else f"(images, {', '.join(map(str, self.in_shape))})"
-            raise ShortlistError(f"inputs have the shape {tuple(X.shape)}, the run wants {wanted}, or other {_FORMS}")
+            pixels = "; pixels are of uint8, (images, height, width, 3)" if self.takes_images else ""
+            raise ShortlistError(
+                f"inputs have the shape {tuple(X.shape)}, the run wants {wanted}, or other {_FORMS}{pixels}"
+            )
         if self.preprocessor is not None and self.columns is not None:
             values = X.detach().cpu() if isinstance(X, Tensor) else X
             values = values.float() if isinstance(X, Tensor) and X.dtype == torch.bfloat16 else values

@@ -20,7 +20,7 @@ from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.objectives import OBJECTIVES
-from shortlist.objectives.usual import is_one_hot, usual_objective
+from shortlist.objectives.usual import is_one_hot, unknown_as_absent, usual_objective
 from shortlist.runs.backbone_choice import may_have_similarities
 from shortlist.runs.config import PARTS, RunConfig, apply_override, check_config
 from shortlist.runs.guess import Guess, guess_source
@@ -208,9 +208,10 @@ def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence
     ten and are never empty, of several as many as an example has on average."""
     link = OBJECTIVES.find(config.objective.name, allow_import=allow_import).link
     k = config.objective.options.get("k")
-    usual = [
-        {"name": rule.name, **rule.options} for rule in usual_rules(whole.target, whole.num_labels, k, link)
-    ]
+    target = whole.target
+    if config.data.unknown == "absent" and not whole.is_single:
+        target = unknown_as_absent(target)  # of known labels alone, all may be present
+    usual = [{"name": rule.name, **rule.options} for rule in usual_rules(target, whole.num_labels, k, link)]
     held = config.data.calibration
     rows = round(held * len(whole)) if isinstance(held, float) and held < 1 else held
     rows = rows * known / len(whole) if isinstance(rows, int | float) else rows

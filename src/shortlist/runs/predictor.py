@@ -76,7 +76,9 @@ class Predictor(nn.Module):
         self.first_rule = first_rule
         self._allow_import = tuple(allow_import)
         self._weight_at: tuple[nn.Module | None, dict[str, nn.Parameter | None], str] | None = None
-        self.eval()
+        self.training = False  # a model of somebody else's stays in its mode
+        if isinstance(model, Learner):
+            model.eval()
 
     @property
     def columns(self) -> list[str] | None:
@@ -97,7 +99,7 @@ class Predictor(nn.Module):
         model = self._modules.get("model")  # as self.model, of which torch takes a microsecond to tell
         if model is None:
             return inputs
-        return model.scores(inputs) if isinstance(model, Learner) else model(inputs)
+        return model.scores(inputs) if isinstance(model, Learner) else _as_scores(model(inputs))
 
     def scores(self, X: Any, *, broken: dict[str, str] | None = None) -> Tensor:
         """The score of every label for every example, float32 (N, L) on the CPU.
@@ -174,8 +176,10 @@ class Predictor(nn.Module):
         device, kind = (X.device, torch.float32) if weight is None else (weight.device, weight.dtype)
         if X.dtype != kind and (X.is_floating_point() or self.model is None):
             X = X.to(kind)
-        was_training, had_gradients = self.training, torch.is_grad_enabled()
-        if was_training:
+        model, had_gradients = self._modules.get("model"), torch.is_grad_enabled()
+        modes: list[tuple[nn.Module, bool]] = []
+        if self.training or (model is not None and model.training):
+            modes = [(part, part.training) for part in self.modules()]
             self.eval()
         if had_gradients:
             _set_grad_enabled(False)  # quicker than no_grad, as is a call without hooks that goes to forward
@@ -190,8 +194,8 @@ class Predictor(nn.Module):
         finally:
             if had_gradients:
                 _set_grad_enabled(True)
-            if was_training:
-                self.train()
+            for part, training in modes:
+                part.training = training
 
     def _first_weight(self) -> nn.Parameter | None:
         """Where to look for the device and the type of the model. Its place is remembered, because to look through all
@@ -320,6 +324,15 @@ def _check_numbers(scores: Tensor) -> None:
     wrong = scores.isnan().any(1).nonzero()
     if len(wrong):
         raise ShortlistError(f"the scores of row {int(wrong[0])} hold NaN: are its inputs blank or infinite?")
+
+
+def _as_scores(answer: Any) -> Tensor:
+    if isinstance(answer, Tensor | np.ndarray | list):
+        return torch.as_tensor(answer)
+    raise ShortlistError(
+        f"the model gave {type(answer).__name__}, wanted are scores (rows, labels), a tensor: give a function that "
+        f"takes them from it, such as lambda inputs: model(inputs)[0]"
+    )
 
 
 def tensor_of(X: Any, what: str) -> Tensor:

@@ -50,6 +50,8 @@ def read_blocks(
     if plain and source.dtype == np.float32 and source.ndim == 2 and 0 < source.size <= size and source.flags.carray:
         yield Block(source, None, 0)  # a few rows are not kept waiting by what other inputs need
         return
+    if hasattr(source, "to_numpy"):  # a data frame
+        source = source.to_numpy()
     if is_array(source):
         yield from split_rows(source, target, 0, size, groups, weights, host)
         return

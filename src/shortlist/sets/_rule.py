@@ -27,6 +27,7 @@ from shortlist.registry import Registry
 from shortlist.sets._blocks import BLOCK, Block, Scores, read_blocks, split_rows
 from shortlist.sets._one_row import Labels, is_one_row
 
+_LOOKED_AT = 100  # rows, to see whether they are probabilities
 _CLASSES: dict[str, type[SetRule]] = {}  # by what they are called in JSON
 
 
@@ -84,6 +85,8 @@ class SetRule:
         the blocks of rows before it have been taken in."""
         try:
             for block in read_blocks(scores, target, self.block_size, groups, weights, not self._is_ours):
+                if self.num_labels is None:
+                    _warn_of_probabilities([self], block.scores)
                 self._take_in(block)
         finally:
             self._conclude()
@@ -338,6 +341,8 @@ def fit_together(
     try:
         size = min((rule.block_size for rule in rules), default=BLOCK)
         for block in read_blocks(scores, target, size, groups, weights, not all(rule._is_ours for rule in rules)):
+            if not block.first_row:
+                _warn_of_probabilities(rules, block.scores)
             for number, rule in enumerate(rules):
                 with errors_at(places[number]) if places else nullcontext():
                     rule._take_in(block)
@@ -350,6 +355,22 @@ def fit_together(
         for rule in rules:
             rule._forget()
         raise
+
+
+def _warn_of_probabilities(rules: Sequence[SetRule], scores: Any) -> None:
+    """Where the first scores look as if a link had made them, and a rule would apply it once more."""
+    first = scores[:_LOOKED_AT]  # those on a device are not waited for
+    if not isinstance(first, np.ndarray) or not first.size or not (first.min() >= 0 and 0 < first.max() <= 1):
+        return
+    links = {getattr(rule, "link", None) for rule in rules}
+    if "softmax" in links and np.allclose(first.sum(1), 1, atol=1e-3):
+        link, raw = "softmax", "logarithms"
+    elif "sigmoid" in links:
+        link, raw = "sigmoid", "log odds, log(p / (1 - p))"
+    else:
+        return
+    said = f"the scores look like probabilities, and {link} makes probabilities of them once more"
+    warnings.warn(f"{said}: give raw scores, or the {raw}", ShortlistWarning, stacklevel=4)
 
 
 def _in_json(rule: type[SetRule]) -> str:

@@ -20,7 +20,7 @@ from shortlist.training.history import History, Record
 from shortlist.training.learner import Learner
 
 if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+    from shortlist.training.one_process import Engine
 
 _LOOK_EVERY = 16  # steps between two looks at the clock, where processes have to agree
 
@@ -69,9 +69,9 @@ class Standing:
 class Kept:
     """Everything that is saved and restored together; without a run, nothing is."""
 
-    fabric: Fabric
+    fabric: Engine
     learner: Learner
-    optimizer: Any
+    optimizer: Any  # None where all rows are fitted at once
     average: WeightAverage | None
     run: Checkpoints | None
     minutes: float | None
@@ -134,13 +134,14 @@ class Kept:
 
     def _state(self) -> dict[str, Any]:
         return {
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": None if self.optimizer is None else self.optimizer.state_dict(),
             "precision": self.fabric.strategy.precision.state_dict(),
             "average": None if self.average is None else self.average.state(),
         }
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        self.optimizer.load_state_dict(state["optimizer"])
+        if self.optimizer is not None:
+            self.optimizer.load_state_dict(state["optimizer"])
         self.fabric.strategy.precision.load_state_dict(state["precision"])
         if self.average is not None:
             self.average.load(state["average"])

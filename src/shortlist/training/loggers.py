@@ -13,8 +13,9 @@ from shortlist.optional import require
 from shortlist.training.history import Record
 
 if TYPE_CHECKING:
-    from lightning_fabric import Fabric
     from lightning_fabric.loggers.logger import Logger
+
+    from shortlist.training.one_process import Engine
 
 
 def make_loggers(names: Sequence[str], folder: str | os.PathLike[str] | None) -> list[Logger]:
@@ -33,7 +34,7 @@ def make_loggers(names: Sequence[str], folder: str | os.PathLike[str] | None) ->
 
 
 @contextmanager
-def logged(fabric: Fabric, records: Sequence[Record]) -> Iterator[None]:
+def logged(fabric: Engine, records: Sequence[Record]) -> Iterator[None]:
     """Within this block `log` adds epochs to these, which are written anew: so nothing is there twice or missing,
     however a process ended before. Only the first process writes."""
     for logger in fabric.loggers:
@@ -49,7 +50,7 @@ def logged(fabric: Fabric, records: Sequence[Record]) -> Iterator[None]:
             logger.finalize("finished")
 
 
-def log(fabric: Fabric, record: Record) -> None:
+def log(fabric: Engine, record: Record) -> None:
     """Write the record of an epoch, to be read at once."""
     fabric.log_dict({name: value for name, value in record.items() if name != "epoch"}, step=record["epoch"])
     for logger in fabric.loggers:

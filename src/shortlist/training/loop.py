@@ -39,13 +39,14 @@ from shortlist.training.learner import Learner, encoding, features_of
 from shortlist.training.linear_head import Choice
 from shortlist.training.loading import loaded
 from shortlist.training.loggers import log, logged, make_loggers
+from shortlist.training.one_process import OneProcess
 from shortlist.training.optimizers import make_optimizer
 from shortlist.training.schedules import rate_at
 from shortlist.training.settings import TrainSettings
 from shortlist.training.validation import validated
 
 if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+    from shortlist.training.one_process import Engine
 
 
 class Progress(Protocol):
@@ -76,7 +77,7 @@ def train(
     run: Checkpoints | None = None,
     progress: Progress | None = None,
     resume: bool = False,
-    fabric: Fabric | None = None,
+    fabric: Engine | None = None,
     choice: Choice | None = None,
     allow_import: Sequence[str] = (),
 ) -> History:
@@ -124,11 +125,11 @@ def train(
             learner.expect_sparse(train_set.in_features)
         # a fused step scales the gradients of half precision back itself: too late for clipping
         fused = settings.optimizer.clip is None or settings.precision != "16-mixed"
-        optimizer = make_optimizer(backbone, objective, settings.optimizer, fused=fused)
+        optimizers = () if at_once else (make_optimizer(backbone, objective, settings.optimizer, fused=fused),)
         # objectives keep their own buffers equal, and ROLE's table is too large to send with every batch
         buffers = [name for name, _ in learner.named_buffers()]
         DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(learner, buffers)
-        model, optimizer = fabric.setup(learner, optimizer)
+        model, optimizer = (fabric.setup(learner), None) if at_once else fabric.setup(learner, *optimizers)
         average = WeightAverage(learner, settings.ema) if settings.ema else None
         during.enter_context(encoding(learner, train_set, fabric.autocast))
         kept = Kept(fabric, learner, optimizer, average, run, settings.checkpoint_minutes)
@@ -246,7 +247,7 @@ def train_epoch(
     return mean_of(fabric, total, seen, epoch, lr), lr
 
 
-def mean_of(fabric: Fabric, total: Tensor, seen: int, epoch: int, lr: float) -> float:
+def mean_of(fabric: Engine, total: Tensor, seen: int, epoch: int, lr: float) -> float:
     """The mean loss over all processes, or an error where it is not finite."""
     mean: Any = fabric.all_reduce(total / seen, reduce_op="mean")
     if not math.isfinite(mean):
@@ -316,7 +317,7 @@ def answers_of(dataset: Dataset, train_set: Dataset) -> Any:
     return dataset.answers if task is None else task.answers(dataset, train_set.input_facts() or {})
 
 
-def gathered_features(fabric: Fabric, learner: Learner, dataset: Dataset, rows: Tensor) -> Tensor:
+def gathered_features(fabric: Engine, learner: Learner, dataset: Dataset, rows: Tensor) -> Tensor:
     """The features of these examples, the same on every process, each process computing its share."""
     if fabric.world_size == 1:
         return features_of(learner, dataset, rows, context=fabric.autocast)
@@ -335,15 +336,18 @@ def share_buffers(backbone: nn.Module) -> None:
 # ---- devices and randomness
 
 
-def make_fabric(settings: TrainSettings, folder: str | os.PathLike[str] | None = None) -> Fabric:
+def make_fabric(settings: TrainSettings, folder: str | os.PathLike[str] | None = None) -> Engine:
     """The engine for these devices and this precision; with several devices, call ``launch()`` on it. Its loggers write
     below the folder."""
-    from lightning_fabric import Fabric  # takes seconds to import: only who trains waits for it
-
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     machines = int(os.environ.get("GROUP_WORLD_SIZE", "1"))  # torchrun tells; devices are those of all machines
     if settings.devices % machines:
         raise ShortlistError(f"devices: {settings.devices} processes cannot be shared equally by {machines} machines")
+    on_cpu = settings.accelerator == "cpu" or (settings.accelerator == "auto" and not torch.accelerator.is_available())
+    if on_cpu and settings.devices == 1 and settings.precision == "32-true" and not settings.loggers:
+        return OneProcess()
+    from lightning_fabric import Fabric  # takes seconds to import: only who needs it waits for it
+
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     return Fabric(
         accelerator=settings.accelerator,
         devices=settings.devices // machines,

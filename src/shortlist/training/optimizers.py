@@ -33,8 +33,6 @@ def make_optimizer(
         assert settings.decay is not None  # the name brings it
         assert settings.eps is not None
         return RMSprop(groups, lr=lr, momentum=momentum, alpha=settings.decay, eps=settings.eps)
-    if settings.name == "lbfgs":  # the weights are set at once: what stands here keeps nothing and is never asked
-        return SGD(groups, lr=lr)
     if betas is not None:
         return (AdamW if settings.name == "adamw" else Adam)(groups, lr=lr, betas=betas, fused=fused)
     return SGD(groups, lr=lr, momentum=momentum, nesterov=settings.name == "sgd-nesterov", fused=fused)

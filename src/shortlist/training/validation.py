@@ -17,11 +17,11 @@ from shortlist.training.learner import Learner, score_batches
 from shortlist.training.scored import Scored
 
 if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+    from shortlist.training.one_process import Engine
 
 
 def validated(
-    fabric: Fabric, learner: Learner, dataset: Dataset, answers: Any, metrics: Sequence[Metric], train_set: Dataset
+    fabric: Engine, learner: Learner, dataset: Dataset, answers: Any, metrics: Sequence[Metric], train_set: Dataset
 ) -> dict[str, float]:
     """The value of each metric against the data's ``answers``, the same on every process. Scores are held whole only
     where they are small and there is one process, or where a metric must be given all of them."""

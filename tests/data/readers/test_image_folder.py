@@ -51,10 +51,24 @@ def test_folders_without_images_are_left_out_with_a_note(folder):
         (folder / name).mkdir()
     (folder / "__MACOSX" / "._9.png").write_bytes(b"what an archive of a Mac holds")
     found = read_image_folder(folder)
-    assert (found.vocabulary, found.notes) == (labels, ("folders without images are left out: '__MACOSX', 'emu'",))
+    assert found.vocabulary == labels
+    assert found.notes[0] == "folders without images are left out: '__MACOSX', 'emu'"
     for image_file in [*folder.rglob("*.png"), *folder.rglob("*.JPG")]:
         image_file.unlink()
     assert_found("image-folder", [(folder.name, None, "there are no images in its folders")], path=folder)
+
+
+def test_no_file_and_no_further_folder_goes_unmentioned(folder):
+    image(folder / "cat" / "new.JFIF")
+    text(folder / "cat" / "phone.HEIC", "what this Pillow does not read")
+    for other in ("Thumbs.db", "scan", "scan2"):
+        text(folder / "cat" / other, "no image")
+    found = read_image_folder(folder)
+    assert found.ids == ("cat/9.png", "cat/new.JFIF", "cat/phone.HEIC", "owl/2.png", "owl/deep/1.JPG")
+    assert found.notes == (
+        "images in further folders count for the label's: 'deep'",
+        "files that are no images by their names are left out: 2 without an ending, 1 .txt",
+    )
 
 
 def test_a_missing_or_empty_folder_is_reported(tmp_path):

@@ -165,7 +165,8 @@ class Findings:
             self.add(file, f"no such image: {image}", row, unit)
             return
         here = Problem(os.fspath(file), row, "", unit)
-        if not self._repeats(str(image), here, f"the image {image}") and _THOROUGH.get():
+        once = "" if row is None else ": give each image one row, with all its labels in one cell (cat|dog)"
+        if not self._repeats(str(image), here, f"the image {image}", once) and _THOROUGH.get():
             self._unopened.append((image, here))
 
     def pixels(self, image: Pixels, file: PathLike, row: int) -> None:
@@ -191,11 +192,11 @@ class Findings:
                 else:
                     self._repeats(content, here, f"the content of {image}")
 
-    def _repeats(self, key: str, here: Problem, what: str) -> bool:
+    def _repeats(self, key: str, here: Problem, what: str, remedy: str = "") -> bool:
         if key not in self._seen:
             self._seen[key] = here.place
             return False
-        self.add(here.file, f"{what} is a duplicate, seen before at {self._seen[key]}", here.row, here.unit)
+        self.add(here.file, f"{what} is a duplicate, seen before at {self._seen[key]}{remedy}", here.row, here.unit)
         return True
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -14,7 +15,10 @@ from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
 from shortlist.errors import nearest
 
-IMAGE_ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
+# of files that are images; those that cannot be decoded here (.heic) are told as that, and not left out unseen
+IMAGE_ENDINGS = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm",
+                 ".jp2", ".avif", ".heic", ".heif"}  # fmt: skip
+_SYSTEM = {"thumbs.db", "desktop.ini"}  # what Windows leaves in folders
 
 
 def read_image_folder(
@@ -24,7 +28,8 @@ def read_image_folder(
     size: int = 224,
     crop: bool = False,
 ) -> Dataset:
-    """Images sorted into folders, ``path/LABEL/anything.jpg``; files that are not images by their name are left out.
+    """Images sorted into folders, ``path/LABEL/anything.jpg``; files that are not images by their name are left out,
+    with a note.
 
     Args:
         path: the folder of folders.
@@ -44,12 +49,13 @@ def read_image_folder(
     """
     findings = Findings()
     folders = label_folders(path, findings)
-    inside = {name: images_under(folder) for name, folder in folders.items()}
+    files = {name: _files_under(folder) for name, folder in folders.items()}
+    inside = {name: list(filter(_is_image, found)) for name, found in files.items()}
+    others = Counter(file.suffix for found in files.values() for file in found if not _is_image(file))
     empty = [name for name, found in inside.items() if not found]
     if empty and len(empty) == len(inside):
         findings.add(path, "there are no images in its folders")
     names = tuple(name for name in folders if inside[name]) if vocabulary is None else tuple(vocabulary)
-    left_out = f"folders without images are left out: {listed(list(map(repr, empty)))}"
     for name in folders:
         if name not in names and inside[name]:
             findings.add(folders[name], f"label {name!r} is outside the vocabulary{nearest(name, names)}")
@@ -64,14 +70,28 @@ def read_image_folder(
         images += found
         labels += [label] * len(found)
     findings.stop_if_any()
+    deeper = sorted({image.relative_to(path).parts[1] for image in images if image.parent.parent != Path(path)})
     return Dataset(
         Images.from_files(images, size, crop),
         torch.tensor(labels, dtype=torch.int64),
         names,
         ids=tuple(image.relative_to(path).as_posix() for image in images),
         name=Path(path).resolve().name,
-        notes=(left_out,) if empty else (),
+        notes=_notes(empty, deeper, others),
     )
+
+
+def _notes(empty: Sequence[str], deeper: Sequence[str], others: Mapping[str, int]) -> tuple[str, ...]:
+    """What to say of folders without images, of those within a label's folder, and of files that are no images."""
+    notes = []
+    if empty:
+        notes.append(f"folders without images are left out: {listed(list(map(repr, empty)))}")
+    if deeper:
+        notes.append(f"images in further folders count for the label's: {listed(list(map(repr, deeper)), 5)}")
+    if others:
+        kinds = listed([f"{count} {ending or 'without an ending'}" for ending, count in others.items()], 5)
+        notes.append(f"files that are no images by their names are left out: {kinds}")
+    return tuple(notes)
 
 
 def label_folders(path: str | os.PathLike[str], findings: Findings) -> dict[str, Path]:
@@ -87,9 +107,18 @@ def label_folders(path: str | os.PathLike[str], findings: Findings) -> dict[str,
 
 def images_under(path: str | os.PathLike[str], deep: bool = True) -> list[Path]:
     """The image files in a folder, sorted; with those in its own folders if ``deep``."""
+    return list(filter(_is_image, _files_under(path, deep)))
+
+
+def _is_image(file: Path) -> bool:
+    return file.suffix.lower() in IMAGE_ENDINGS
+
+
+def _files_under(path: str | os.PathLike[str], deep: bool = True) -> list[Path]:
+    """All files but those of the system, sorted."""
     found = Path(path).rglob("*") if deep else Path(path).glob("*")
     return sorted(
         file
         for file in found
-        if file.suffix.lower() in IMAGE_ENDINGS and not file.name.startswith(".") and file.is_file()
+        if not file.name.startswith(".") and file.name.lower() not in _SYSTEM and file.is_file()
     )

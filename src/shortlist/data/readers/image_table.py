@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,6 +34,8 @@ from shortlist.errors import ShortlistError, ShortlistWarning, nearest
 from shortlist.labels.converters import CHEXPERT_OTHER
 
 _ENDINGS = (".jpg", ".png", *sorted(IMAGE_ENDINGS - {".jpg", ".png"}))
+_ELSEWHERE = re.compile(r"/|[a-zA-Z]:[/\\]|\\\\|[a-z]+://")  # what whole paths and web addresses begin with
+_SOME = 20  # of the missing images, so many are looked for nearby
 _FORMS = ("auto", "index", "name", "list", "columns")
 Form = Literal["auto", "index", "name", "list", "columns"]
 
@@ -135,7 +138,7 @@ def read_image_table(
             others={path_column: "the images' paths"},
             ignored={name: why for name, why in ignored.items() if name not in {path_column, *used}},
         ),
-        notes=answer.notes,
+        notes=(*answer.notes, *_moved(ids, paths)),
     )
 
 
@@ -196,6 +199,13 @@ def _image_paths(
     return names, [place_of(name, _start(path, root)) for name in names]
 
 
+def _moved(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
+    """What to say of images that are elsewhere than the table says."""
+    moved = [(name, place) for name, place in zip(names, paths, strict=True) if _ELSEWHERE.match(name)]
+    moved = [(name, place) for name, place in moved if place != Path(name) and place.is_file()]
+    return [f"{len(moved)} paths are of another place: {moved[0][0]} is read from {moved[0][1]}"] if moved else []
+
+
 def _start(path: PathLike, root: PathLike | None) -> Path:
     """The folder that paths start from."""
     return Path(path).parent if root is None else Path(root)
@@ -213,8 +223,13 @@ def _check_images(names: Sequence[str], path: PathLike, root: Path, findings: Fi
 
 
 def place_of(name: str, root: Path) -> Path:
-    """Where an image is; its name may lack the ending."""
+    """Where an image is; its name may lack the ending. Of a path that begins on another machine, the longest end that
+    is there."""
     place = root / name
+    if _ELSEWHERE.match(name) and not place.is_file():
+        parts = re.split(r"[/\\]+", name)
+        ends = (root.joinpath(*parts[start:]) for start in range(1, len(parts)))
+        return next((end for end in ends if end.is_file()), place)
     if not name or place.suffix.lower() in IMAGE_ENDINGS or place.is_file():
         return place
     others = (place.with_name(f"{place.name}{ending}") for ending in (*_ENDINGS, *map(str.upper, _ENDINGS)))
@@ -227,16 +242,23 @@ def most_are_missing(names: Sequence[str], root: Path) -> str:
     if 2 * len(missing) <= len(names):
         return ""
     told = f"{len(missing)} of the {len(names)} images that it lists are not there, such as {missing[0]}"
-    return f"{told}; looked for in the folder {root}: {_likely_mistake(missing[0], root)}"
+    return f"{told}; looked for in the folder {root}: {_likely_mistake(missing, root)}"
 
 
-def _likely_mistake(name: str, root: Path) -> str:
-    """Why there is no image of this name in this folder."""
+def _likely_mistake(names: Sequence[str], root: Path) -> str:
+    """Why there are no images of these names in this folder."""
+    name, some = names[0], names[:: max(1, len(names) // _SOME)]
+    if "://" in name:
+        return f"images are not fetched from the web: download them, and give their folder, {_root('FOLDER')}"
     if root.is_dir():
         near = [root.parent, *sorted(folder for folder in root.iterdir() if folder.is_dir())]
         for folder in near:
-            if place_of(name, folder).is_file():
+            there = [place_of(name, folder).is_file() for name in some]
+            if all(there):
                 return f"they are in {folder}, so give {_root(folder)}"
+            if any(there):
+                found = folder.name + "/" + some[there.index(True)]
+                return f"some are in {folder}, but not all: write the names with their folders, such as {found}"
         if (root / Path(name).name).is_file():
             return f"{root / Path(name).name} is there: write the names without their folders"
     what = "give the folder that they are in" if root.is_dir() else "there is no such folder: give that of the images"
