@@ -334,6 +334,17 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ("a,kind\n1,New York\n2,New Jersey\n3,New York\n4,New Jersey\n", {"labels_key": "kind"}),
         ("genres,a,b\n\"['x', 'y']\",1,0.5\n['x'],2,1.5\n['y'],3,2.5\n", {"labels_key": "genres"}),
         ("Unnamed: 0,a,kind\n7,1,x\n5,2,y\n2,3,x\n", {"labels_key": "kind", "ids_key": "Unnamed: 0"}),
+        ("a,labels\n1,0\n2,2\n3,0 2\n4,2 0\n", {"labels_key": "labels", "separator": " "}),
+        ("label_id,b,a\n1,0.5,5\n0,1.5,6\n1,2.5,7\n", {"labels_key": "label_id"}),
+        (
+            "label1,label2,a,n\ncat,dog,1,0\ndog,,2,1\ncat,dog,3,1\ndog,cat,3,1\n",
+            {"label_columns": ["label1", "label2"]},
+        ),
+        (
+            "type1,type2,a,rater 1,rater 2\nu,x,1,cat,dog\nv,y,2,dog,\nu,x,3,dog,dog\nv,y,4,cat,dog\n",
+            {"label_columns": ["rater 1", "rater 2"]},
+        ),
+        ("a,colour1,size2\n1,red,S\n2,blue,M\n3,red,S\n", {"labels_key": "size2"}),
         (
             "X_place,depth,kind\n1,5,u\n2,6,v\n3,7,u\n",
             {"labels_key": "kind", "input_columns": ["X_place", "depth"]},
@@ -357,6 +368,33 @@ def test_text_is_read_however_excel_wrote_it(encoding: str, options: dict[str, A
     data = sl.data.read(**guess.source)
     assert (data.vocabulary, data.columns.features) == (("Föhre", "Ulme"), ("Länge",))
     assert any("read as cp1252" in note for note in guess.notes) == bool(options)
+
+
+@pytest.mark.parametrize(
+    ("written", "mark", "encoding", "options"),
+    [
+        ("t.tsv", ",", "utf-8", []),
+        ("t.tsv", ",", "utf-8", ["delimiter=,"]),
+        ("t.csv", " ", "utf-8", ["delimiter= "]),
+        ("t.csv", ",", "shift_jis", ["encoding=shift_jis"]),
+        ("t.csv", ":", "utf-8", ["delimiter=:", "decimal=,"]),
+    ],
+)
+def test_how_a_table_is_written_may_be_given_before_anything_is_guessed(
+    written: str, mark: str, encoding: str, options: list[str]
+) -> None:
+    table = "長さ,幅,種類\n1,2,松\n3,4,杉\n5,6,松\n".replace(",", mark)
+    Path(written).write_text(table.replace("1:", "1,5:"), encoding=encoding)
+    plan = Plan.of(written, overrides=options)
+    data = sl.data.read(**plan.reading().data.train.model_dump())
+    assert (data.vocabulary, data.inputs[0, 0].item()) == (("杉", "松"), 1.5 if mark == ":" else 1.0)
+    assert not any("cp1252" in note for note in plan.notes)
+
+
+def test_text_in_an_encoding_that_is_not_found_asks_for_its_name() -> None:
+    Path("t.csv").write_text("長さ,種類\n1,松\n", encoding="shift_jis")
+    with pytest.raises(ShortlistError, match=r"or name its encoding, such as .* encoding=shift_jis"):
+        guess_source("t.csv")
 
 
 def test_new_data_is_read_however_it_is_written_and_only_new_columns_are_told_of() -> None:
@@ -542,6 +580,8 @@ def test_arrays_are_found_by_the_names_that_others_give_them() -> None:
     np.savez("keras.npz", x_train=X, y_train=y, x_test=X, y_test=y)
     keys = guess_source("keras.npz").source
     assert (keys["inputs_key"], keys["labels_key"]) == ("x_train", "y_train")
+    np.savez("sklearn.npz", data=X, target=y, target_names=["a", "b", "c"])
+    assert guess_source("sklearn.npz").source["vocabulary_key"] == "target_names"
     np.savez("mine.npz", features=X, labels=y)
     guess = guess_source("mine.npz")
     assert guess.source == {"reader": "features", "path": "mine.npz", "inputs_key": "features", "labels_key": "labels"}
@@ -551,6 +591,21 @@ def test_arrays_are_found_by_the_names_that_others_give_them() -> None:
     scipy.sparse.save_npz("alone.npz", scipy.sparse.csr_matrix(X))
     with pytest.raises(ShortlistError, match=r"it holds one array: give the file of the labels"):
         Plan.of("alone.npz")
+
+
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_the_arrays_of_a_test_part_in_the_same_file_judge(one_hot: bool) -> None:
+    X, y = np.random.default_rng(0).normal(size=(90, 2)), np.arange(90) % 3
+    X[:, 0] += 9 * y
+    labels = np.eye(3, dtype=int)[y] if one_hot else y
+    np.savez("t.npz", x_train=X[:60], y_train=labels[:60], x_test=X[60:], y_test=labels[60:])
+    plan = Plan.of("t.npz")
+    config = plan.decide(sl.data.read(**plan.reading().data.train.model_dump()))
+    assert [len(part) for part in read_parts(config).values()] == [48, 12, 30]
+    assert "test: the array 'x_test' of the file (a share of the other rows: data.test=0.2)" in plan.notes
+    plan = Plan.of("t.npz", overrides=["data.test=10"])
+    assert plan.decide(sl.data.read(**plan.reading().data.train.model_dump())).data.test == 10
+    assert not any("x_test" in note for note in plan.notes)
 
 
 def test_columns_that_are_given_another_use_are_neither_labels_nor_texts() -> None:
@@ -632,6 +687,9 @@ def test_a_folder_of_tables_or_of_images_in_one_folder_is_told_what_to_give() ->
     for part in ("test", "train"):
         Path(f"parts/{part}.csv").write_text("a,kind\n1,cat\n")
     with pytest.raises(ShortlistError, match=r"give a table: parts/train\.csv data\.test=parts/test\.csv"):
+        guess_source("parts")
+    Path("parts/test.csv").write_text("a\n1\n")  # as Kaggle has it
+    with pytest.raises(ShortlistError, match=r"give a table: parts/train\.csv$"):
         guess_source("parts")
 
 

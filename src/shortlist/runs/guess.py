@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -37,6 +37,7 @@ _LABELS = ("label", "labels", "class", "classes", "target", "targets", "category
 # of the tables that people try first
 _LIKELY = ("species", "genre", "genres", "sentiment", "emotion", "emotions", "topic", "topics", "diagnosis", "outcome",
            "survived", "churn", "intent")  # fmt: skip
+_LABEL_IDS = ("label_id", "class_id", "target_id")
 _LAST_WORD = re.compile(r"(.*[_\-. ])?(labels?|target)", re.IGNORECASE)  # Finding Labels, emotion_label
 _TEXTS = ("text", "texts", "sentence", "review", "tweet", "headline", "abstract", "utterance", "document")
 _REMARKS = ("comment", "comments", "message", "post", "question", "content", "body")
@@ -45,24 +46,29 @@ _PARTS = {"train": "train", "training": "train", "val": "calibration", "valid": 
           "validation": "calibration", "dev": "calibration", "test": "test", "testing": "test"}  # fmt: skip
 # what the arrays of an .npz are called: as the reader has it, and as others have it
 _KEYS = {"inputs_key": ("X", "features", "x", "data", "embeddings", "x_train", "train_x"),
-         "labels_key": ("y", "labels", "label", "target", "targets", "y_train", "train_y")}  # fmt: skip
+         "labels_key": ("y", "labels", "label", "target", "targets", "y_train", "train_y"),
+         "vocabulary_key": ("names", "target_names", "label_names", "class_names")}  # fmt: skip
+_HELD_OUT = {"test": ("test",), "calibration": ("val", "valid", "calibration")}  # x_test, y_test; test_x, test_y
 _ARRAYS = (".npz", ".npy", *SPARSE_TEXT)
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _ID = re.compile("[a-z]I[dD]$")
 _LOOKED_AT = 1000  # cells of a column
 _MOST_CLASSES = 50  # of a last column that is called nothing in particular
+_NUMBERED = re.compile(r"(.*?[^\W\d_])[_\-. ]?\d+")  # label1, tag_2
 _FIRST_WORD = re.compile(r"([^_\-.:/ ]+)[_\-.:/ ]")  # of a name of several
 _ANSWERS = YES | NO | {"1", "0", "-1", "1.0", "0.0", "-1.0"}  # cells of a label's column
 
 
 @dataclass
 class Guess:
-    """A reader with its options, whether it reads images or texts, and what was guessed, to be told."""
+    """A reader with its options, whether it reads images or texts, and what was guessed, to be told; of the parts that
+    are in the same file (``x_test``), the options that are others."""
 
     source: dict[str, Any]
     images: bool = False
     texts: bool = False
     notes: list[str] = field(default_factory=list)
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def guess_source(
@@ -74,13 +80,14 @@ def guess_source(
     text: str | None = None,
     column_names: Sequence[str] | None = None,
     taken: Sequence[str] = (),
+    written: Mapping[str, Any] | None = None,
 ) -> Guess:
     """The reader for a table, a folder of images or a file of arrays.
 
     ``images`` is the folder that the paths in a table of images start from; ``labels`` are the columns of the labels,
     and so are those of a table that ``options`` of its reader name. ``reader`` and ``text``, the column of texts, are
     given where the user has chosen; ``column_names`` where the first line of the table does not name them; columns
-    that are ``taken`` have another use already.
+    that are ``taken`` have another use already; ``written`` are the options that say how a table of text is written.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -113,7 +120,7 @@ def guess_source(
             f"({', '.join(TABLE_ENDINGS)}) or arrays ({', '.join(_ARRAYS)}); if it is a table of text, rename it, so "
             f"that its name ends in .csv"
         )
-    return _Table(place, images, labels, options, reader, text, column_names, taken).guess()
+    return _Table(place, images, labels, options, reader, text, column_names, taken, written).guess()
 
 
 def _is_sparse_text(path: Path) -> bool:
@@ -143,9 +150,16 @@ def _tables_in(path: Path, images: Path | None) -> str:
     if not tables:
         return " that lists them"
     first = tables.pop("train") if "train" in tables else next(iter(tables.values()))
-    given = [f"data.{part}={as_option(str(file))}" for part, file in tables.items() if part and file != first]
+    labelled = {part: file for part, file in tables.items() if part and file != first and _alike(file, first)}
+    given = [f"data.{part}={as_option(str(file))}" for part, file in labelled.items()]
     more = given if images is None else ["--images", shlex.quote(str(images))]
     return f": {' '.join([shlex.quote(str(first)), *more])}"
+
+
+def _alike(*paths: Path) -> bool:
+    """Whether tables have the same columns: a test table without labels cannot judge."""
+    tables = [open_table(path, Findings(), **(how_written(path) if is_text_table(path) else {})) for path in paths]
+    return len({None if table is None else frozenset(table.names) for table in tables}) == 1
 
 
 def _check_labels(path: Path) -> None:
@@ -190,8 +204,16 @@ def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
         found = next((name for name in there if name.lower() in names), None)
         if option not in source and found is not None and not {names[0], f"{names[0]}_data"} & set(there):
             source[option] = found
-            notes.append(f"{names[1]}: the array {found!r} (another one: data.train.{option}=NAME)")
-    return Guess(source, notes=notes)
+            what = "names of the labels" if option == "vocabulary_key" else names[1]
+            notes.append(f"{what}: the array {found!r} (another one: data.train.{option}=NAME)")
+    parts: dict[str, dict[str, str]] = {}
+    keys = [str(source.get(option, "")) for option in ("inputs_key", "labels_key")]
+    for part, words in _HELD_OUT.items():
+        for word in words:
+            found = [key.replace("train", word) for key in keys]
+            if all("train" in key and name in there for key, name in zip(keys, found, strict=True)):
+                parts[part] = dict(zip(("inputs_key", "labels_key"), found, strict=True))
+    return Guess(source, notes=notes, parts=parts)
 
 
 class _Table:
@@ -205,11 +227,12 @@ class _Table:
         text: str | None = None,
         column_names: Sequence[str] | None = None,
         taken: Sequence[str] = (),
+        written: Mapping[str, Any] | None = None,
     ) -> None:
         self.path, self.images, self.reader, self.text = path, images, reader, text
         self.notes: list[str] = []
         self._cells: dict[str, list[Any]] = {}
-        self.written = how_written(path) if is_text_table(path) else {}
+        self.written = {**how_written(path, written), **(written or {})} if is_text_table(path) else {}
         if "encoding" in self.written:
             self.notes.append(f"text: it is not UTF-8, and read as {ENCODING} (another one: data.train.encoding=NAME)")
         findings = Findings()
@@ -313,6 +336,13 @@ class _Table:
             unsure = "; blanks and -1 are unknown" if any(map(self._leaves_open, answers)) else ""
             self.notes.append(f"labels: the columns of yes or no, {shown}{unsure} (others: --labels COLUMN,COLUMN)")
             return None, {"label_columns": answers}
+        slots = [] if called else self._slots(names)
+        if slots:
+            shown = listed([repr(name) for name in slots])
+            self.notes.append(
+                f"labels: the names that a row has in any of the columns {shown} (another one: --labels COLUMN)"
+            )
+            return None, {"label_columns": slots}
         key = self.labels[0] if self.labels else self._label_column(names)
         cells = self.cells(key) if self.table.is_flat(key) else []
         mark = _separator(cells) or (" " if _has_spaces_between(cells) else None)
@@ -328,6 +358,20 @@ class _Table:
                     f"""(unknown ones: data.train.unknown_names='[""]')"""
                 )
         return key, {} if mark is None else {"separator": mark}
+
+    def _slots(self, names: Sequence[str]) -> list[str]:
+        """Several columns for the names of labels: label1, label2, or the last ones, where they are numbered, too, and
+        hold the same names."""
+        numbered = [(name, match.group(1).lower()) for name in names if (match := _NUMBERED.fullmatch(name))]
+        words = [*_LABELS, *(word for name, word in numbered if name == names[-1])]
+        for word in words:
+            found = [name for name, stem in numbered if stem == word]
+            cells = [list(map(str, self._written_cells(name))) for name in found]
+            kinds = len({cell for column in cells for cell in column})
+            shared = kinds < sum(len(set(column)) for column in cells) and 2 * kinds <= sum(map(len, cells))
+            if len(found) > 1 and all(cells) and shared:
+                return found
+        return []
 
     def _mulan_names(self) -> Path | None:
         """The .xml beside Mulan's .arff: scene.xml for scene.arff and for scene-train.arff."""
@@ -386,7 +430,7 @@ class _Table:
                 self.notes.append(f"labels: the column {called[word]!r}, by its name (another one: --labels COLUMN)")
                 return called[word]
         likely = [called[word] for word in _LIKELY if word in called]
-        likely += [name for name in names if _LAST_WORD.fullmatch(name)]
+        likely += [name for name in names if _LAST_WORD.fullmatch(name) or name.lower() in _LABEL_IDS]
         for name in filter(self._are_classes, likely):
             if name == names[-1]:
                 break
@@ -575,6 +619,8 @@ class _Table:
 def _is_called_id(name: str) -> bool:
     """Whether it is called an id, or as pandas calls the numbers of rows that it wrote."""
     lower = name.lower()
+    if lower in _LABEL_IDS:
+        return False
     return lower in ("id", "index", "unnamed: 0") or lower.endswith(("_id", " id")) or _ID.search(name) is not None
 
 
@@ -604,8 +650,9 @@ def _separator(cells: Sequence[Any]) -> str | None:
 
 
 def _has_spaces_between(cells: Sequence[Any]) -> bool:
-    """Whether cells hold several names with spaces between (haze primary): words are few beside the cells that differ,
-    and some are cells of their own."""
+    """Whether cells hold several names with spaces between (haze primary), or class numbers (0 3): words are few beside
+    the cells that differ, and some are cells of their own."""
     texts = {cell.strip() for cell in cells if isinstance(cell, str) and written_list(cell) is None}
     words = {word for text in texts for word in text.split(" ")}
-    return 2 < 2 * len(words) <= len(texts) and bool(words & texts) and not any(map(is_number, words))
+    of_one_kind = all(map(str.isdecimal, words)) or not any(map(is_number, words))
+    return 2 < 2 * len(words) <= len(texts) and bool(words & texts) and of_one_kind
