@@ -795,3 +795,27 @@ def test_one_column_of_labels_may_be_a_text() -> None:
     leaves(60).to_csv("t.csv", index=False)
     runs.fit("t.csv", "run", labels="shore", overrides=["epochs=1"])
     assert runs.Run("run").facts["vocabulary"] == ["north", "south"]
+
+
+def test_commas_between_thousands_are_read_in_new_tables_that_do_not_tell() -> None:
+    """1,234,567 says that 1,500 is fifteen hundred; the new table has no such cell."""
+    random = np.random.default_rng(0)
+    people = random.integers(1000, 3_000_000, 120)
+    kinds = np.where(people > 10**6, "city", "town")
+    write("old.csv", pd.DataFrame({"people": [f"{n:,}" for n in people], "kind": kinds}))
+    runs.fit("old.csv", "run")
+    Path("new.csv").write_text('people\n"1,500"\n"950"\n')
+    first = runs.predict("run", "new.csv", rule="top-k:k=1")["first"]
+    assert [one["labels"] for one in first] == [["town"], ["town"]]
+    assert runs.Run("run").config.data.train.options["decimal"] == "."
+
+
+def test_names_of_several_words_that_are_many_are_texts() -> None:
+    words = [[f"{letter}{place}" for place in range(9)] for letter in "abc"]
+    cells = [f"{a} {b} {c}" for a in words[0] for b in words[1] for c in words[2]]  # 729 different ones
+    frame = pd.DataFrame({"name": cells * 3, "length": np.arange(2187) % 7, "kind": [cell[:2] for cell in cells * 3]})
+    write("t.csv", frame)
+    assert any(note.startswith("texts: 'name'") for note in guess_source("t.csv").notes)
+    frame["name"] = [f"kind {row % 200}" for row in range(2187)]
+    write("t.csv", frame)
+    assert not any(note.startswith("texts:") for note in guess_source("t.csv").notes)

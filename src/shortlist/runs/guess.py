@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
-from unicodedata import category
 
 import numpy as np
 
-from shortlist.data.cells import DATE, LONG, NA_VALUES, NO, UNKNOWN, YES, has_words, is_number
+from shortlist.data.cells import DATE, LONG, NA_VALUES, NO, UNKNOWN, YES, has_words, is_number, unit_of
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under, label_folders
@@ -293,6 +292,8 @@ class _Table:
                 f"data.train.other_columns={as_option(texts[:1])})"
             )
         self._embedding(source, others)
+        if "decimal" not in source and self._has_thousands(others):
+            source["decimal"] = "."  # for new files, in which 1,500 may stand alone
         some = [name for name in (*others, *texts) if name.startswith("X_")]  # which else would be all features
         if some and len(some) < len(others) + len(texts):
             left_out = {*used, source.get("ids_key")}
@@ -554,6 +555,12 @@ class _Table:
             source["inputs_key"] = names[0]
             self.notes.append(f"features: the numbers in the lists of {names[0]!r}")
 
+    def _has_thousands(self, names: Sequence[str]) -> bool:
+        """Whether numbers have commas between thousands, for certain."""
+        for name in names:
+            self.table.values(name)
+        return bool(getattr(self.table, "has_thousands", False))
+
     def _counts(self, name: str) -> bool:
         """Whether these are the whole numbers from the first one on, one after the other."""
         cells = self.cells(name) if self.table.is_flat(name) and self.table.has_numbers(name) else []
@@ -571,9 +578,8 @@ class _Table:
             return False
         words = {str(cell).strip() for cell in cells}
         return len(words) == rows and not any(
-            " " in word or len(word) > LONG or is_number(word) or DATE.fullmatch(word) or _is_amount(word)
-            for word in words
-        )
+            " " in word or len(word) > LONG or is_number(word) or DATE.fullmatch(word) for word in words
+        ) and unit_of(words) is None
 
     def _texts(self) -> list[str]:
         """The columns of texts: the one that is named, or all whose cells are of several words; of long ones that come
@@ -602,7 +608,8 @@ class _Table:
         cells = [str(cell) for cell in self._written_cells(name)]
         called = name.lower() in (*_LABELS, *_LIKELY) and (name.lower() in _LABELS or self._are_classes(name))
         of_labels = not self.labels and (called or _separator(cells) is not None)
-        return has_words(cells) and not of_labels and 2 * sum(map(_is_date, cells)) <= len(cells)
+        are_dates = 2 * sum(map(_is_date, cells)) > len(cells)
+        return has_words(cells) and not of_labels and not are_dates and unit_of(cells) is None
 
     def _has_long_texts(self, name: str) -> bool:
         cells = self._written_cells(name)
@@ -622,11 +629,6 @@ def _is_called_id(name: str) -> bool:
     if lower in _LABEL_IDS:
         return False
     return lower in ("id", "index", "unnamed: 0") or lower.endswith(("_id", " id")) or _ID.search(name) is not None
-
-
-def _is_amount(word: str) -> bool:
-    """Whether it has the sign of a currency, or per cent."""
-    return any(letter == "%" or category(letter) == "Sc" for letter in word)
 
 
 def _is_date(cell: str) -> bool:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from shortlist.data.cells import DECIMAL_COMMA, NUMBER, THOUSANDS
+from shortlist.data.cells import DECIMAL_COMMA, NUMBER, THOUSANDS, without_unit
 from shortlist.data.readers.tables import delimiter_of, encoding_of, is_packed, mark_named
 
 ENCODING = "cp1252"  # what Excel writes as CSV in Western Europe, if not asked for UTF-8
@@ -35,13 +35,13 @@ def how_written(path: Path, trained: Mapping[str, Any] | None = None) -> dict[st
             lines = [file.readline(1 << 16) for _ in range(_SHOWN + (said is not None))][said is not None :]
     others = [";", "\t", "|", *([] if usual in lines[0] else [","])]
     mark = said or max([known, usual, *others], key=lines[0].count)  # the first of equals
-    cells = [cell.strip() for line in lines[1:] for cell in line.split(mark)]
+    cells = [without_unit(cell.strip()) for line in lines[1:] for cell in line.split(mark)]
     decimal = like.get("decimal") if mark == known else None
     if mark != "," and any(DECIMAL_COMMA.fullmatch(cell) or THOUSANDS[","].fullmatch(cell) for cell in cells):
         decimal = ","
     elif any("." in cell and NUMBER.fullmatch(cell) and not THOUSANDS[","].fullmatch(cell) for cell in cells):
-        decimal = None
-    return found | ({"delimiter": mark} if mark != usual else {}) | ({"decimal": decimal} if decimal == "," else {})
+        decimal = "." if decimal == "." else None
+    return found | ({"delimiter": mark} if mark != usual else {}) | ({"decimal": decimal} if decimal else {})
 
 
 def as_written(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:

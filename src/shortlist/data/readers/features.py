@@ -64,7 +64,7 @@ def read_features(
     separator: str | None = None,
     rest: Literal["absent", "unknown"] = "absent",
     unknown_names: Sequence[str] = (),
-    decimal: Literal[".", ","] = ".",
+    decimal: Literal[".", ","] | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     column_names: Sequence[str] | None = None,
@@ -130,8 +130,9 @@ def read_features(
         unknown_names: of a column of names, those that mean that the label is unknown, as blank does. In a list, or
             between separators, such a name says that all labels that are not beside it are unknown; "" says so of blank
             cells, which otherwise are examples without labels.
-        decimal: of .csv and .tsv, what stands before the digits of a fraction. The other mark may stand between
-            thousands: with "," 1.234,5 is a number.
+        decimal: of .csv and .tsv, what stands before the digits of a fraction; the point, if nothing is given. The
+            other mark may stand between thousands: with "," 1.234,5 is a number, and with "." 1,500 is fifteen hundred,
+            which otherwise needs a cell that tells, such as 1,234.5.
         delimiter: of .csv and .tsv, what stands between cells, if it is neither the comma or the tab nor named by a
             first line for Excel, ``sep=;``.
         encoding: of .csv and .tsv, how text is written that is neither UTF-8 nor UTF-16 with its mark: "cp1252" is what
@@ -259,7 +260,7 @@ def read_features(
         encoder=_encoder_in(inputs_file),
         name=name_of(path),
         columns=use_of(inputs_file, features, given | {"label_columns": label_columns}),
-        notes=answer.notes,
+        notes=(*answer.notes, *_units_in(inputs_file)),
         pictures=_pictures_in(inputs_file, inputs.shape[0]),
     )
 
@@ -277,7 +278,7 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     """
     findings = Findings()
     options = resolved(options, needed=False)
-    how = options.get("decimal", "."), *(options.get(key) for key in ("delimiter", "encoding", "column_names"))
+    how = (options.get(key) for key in ("decimal", "delimiter", "encoding", "column_names"))
     file = open_arrays(path, findings, bool(options.get("memory_map")), *how)
     labels_key = options.get("labels_key", "y")
     options["label_columns"] = label_columns_of(file, options.get("label_columns"), labels_key)
@@ -294,6 +295,13 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     findings.stop_if_any()
     ids = file.get(options["ids_key"], as_text=True) if options.get("ids_key") in file.keys else None
     return inputs, None if ids is None else tuple(map(str, ids.tolist())), use_of(file, features, options)
+
+
+def _units_in(file: ArrayFile) -> list[str]:
+    """Which features of a table are numbers that had a sign or unit beside them."""
+    units = getattr(file.table, "units", {})
+    found = listed([f"{name!r} ({unit})" for name, unit in units.items()])
+    return [f"numbers with a sign or unit, which is left out: {found}"] if units else []
 
 
 def _pictures_in(file: ArrayFile, rows: int) -> Images | None:
