@@ -221,6 +221,16 @@ def test_where_no_label_is_known_to_be_absent_unknown_ones_are() -> None:
     parts = runs.Run("run").parts()
     assert not bool(((parts["train"].target == -1) & (parts["train"].target == 1).any(1, keepdim=True)).any())
     assert bool((parts["test"].target == -1).any())
+    share = (frame[["sweet", "ripe"]] == 1).sum(axis=1)
+    assert config.rules[0].options["k"] == round(share[share > 0].mean(), 2) < 2  # not all labels
+    found = runs.evaluate("run", "test")
+    assert found["warnings"][0].startswith("No label is known to be absent here, so that nothing counts as wrong")
+    assert not any("balance" in wish["wish"] for wish in found["advice"])
+    assert "so that nothing counts as wrong" in Path("run/report/index.html").read_text("utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the advice is enough
+        marks = Plan.of("fruit.csv", labels=["sweet", "ripe"], overrides=["coding=marks"])
+        assert marks.decide(read_parts(marks.reading())["train"]).data.unknown == "unknown"
 
 
 def test_a_table_of_images_is_trained_on_their_features(capsys: pytest.CaptureFixture[str]) -> None:
@@ -343,6 +353,10 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         (
             "type1,type2,a,rater 1,rater 2\nu,x,1,cat,dog\nv,y,2,dog,\nu,x,3,dog,dog\nv,y,4,cat,dog\n",
             {"label_columns": ["rater 1", "rater 2"]},
+        ),
+        (
+            "a,red,blue\n1,x,\n2,,X\n3,x,x\n4,,\n",
+            {"label_columns": ["red", "blue"], "coding": "marks"},
         ),
         ("a,colour1,size2\n1,red,S\n2,blue,M\n3,red,S\n", {"labels_key": "size2"}),
         (

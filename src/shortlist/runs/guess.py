@@ -52,6 +52,7 @@ _ARRAYS = (".npz", ".npy", *SPARSE_TEXT)
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _ID = re.compile("[a-z]I[dD]$")
 _LOOKED_AT = 1000  # cells of a column
+_MARK = 2  # letters, at most
 _MOST_CLASSES = 50  # of a last column that is called nothing in particular
 _NUMBERED = re.compile(r"(.*?[^\W\d_])[_\-. ]?\d+")  # label1, tag_2
 _FIRST_WORD = re.compile(r"([^_\-.:/ ]+)[_\-.:/ ]")  # of a name of several
@@ -335,8 +336,18 @@ class _Table:
         if len(answers) > 1:
             shown = listed([repr(name) for name in answers])
             unsure = "; blanks and -1 are unknown" if any(map(self._leaves_open, answers)) else ""
+            if unsure and all(self._kinds(name) <= YES | {"1", "1.0"} for name in answers):
+                self.notes.append("no label is ever absent: if a blank means that, data.train.coding=marks says so")
             self.notes.append(f"labels: the columns of yes or no, {shown}{unsure} (others: --labels COLUMN,COLUMN)")
             return None, {"label_columns": answers}
+        marked = [] if called else self._marked(names)
+        if marked:
+            shown, mark = listed([repr(name) for name in marked]), self.cells(marked[0])[0]
+            self.notes.append(
+                f"labels: the columns that hold {mark!r} or nothing, {shown}; blanks are absent (unknown ones: write 1 "
+                f"in place of {mark!r}; others: --labels COLUMN,COLUMN)"
+            )
+            return None, {"label_columns": marked, "coding": "marks"}
         slots = [] if called else self._slots(names)
         if slots:
             shown = listed([repr(name) for name in slots])
@@ -359,6 +370,17 @@ class _Table:
                     f"""(unknown ones: data.train.unknown_names='[""]')"""
                 )
         return key, {} if mark is None else {"separator": mark}
+
+    def _kinds(self, name: str) -> set[str]:
+        return {str(cell).strip().lower() for cell in self.cells(name)}
+
+    def _marked(self, names: Sequence[str]) -> list[str]:
+        """The last columns, where they hold one and the same mark, such as x, or nothing."""
+        kinds = self._kinds(names[-1]) if names and self.table.is_flat(names[-1]) else set()
+        if len(kinds) != 1 or len(min(kinds)) > _MARK or kinds & _ANSWERS or self.table.has_numbers(names[-1]):
+            return []
+        found = list(takewhile(lambda name: self.table.is_flat(name) and self._kinds(name) == kinds, reversed(names)))
+        return found[::-1] if len(found) > 1 and all(map(self._leaves_open, found)) else []
 
     def _slots(self, names: Sequence[str]) -> list[str]:
         """Several columns for the names of labels: label1, label2, or the last ones, where they are numbered, too, and
@@ -414,7 +436,7 @@ class _Table:
     def _leaves_open(self, name: str, blank: bool = True) -> bool:
         """Whether some cells of a column of answers say that nothing is known, be it by a ``blank``."""
         open_answers = UNKNOWN | {"-1", "-1.0"}
-        cells = {str(cell).strip().lower() for cell in self.cells(name)}
+        cells = self._kinds(name)
         rows = min(_LOOKED_AT, len(self.table.array(name)))
         return bool(cells & open_answers) or (blank and len(self.cells(name)) < rows)
 

@@ -122,8 +122,9 @@ def read_features(
         num_labels: how many labels there are, where neither names nor a label matrix tell and not all occur.
         num_features: of svmlight, how many features there are, where the last do not occur.
         coding: what the numbers of a label matrix mean: "label-matrix" (1 present, 0 absent, -1 unknown), "signed"
-            (1 present, -1 absent, 0 unknown), "nan" (1 present, 0 absent, NaN unknown), "chexpert" (1 present,
-            0 absent, -1 uncertain, blank unknown) or "one-hot" (a single 1 in each row: the target is class indices).
+            (1 present, -1 absent, 0 unknown), "nan" (1 present, 0 absent, NaN unknown), "marks" (of a table, any mark
+            such as 1 or x present, blank absent), "chexpert" (1 present, 0 absent, -1 uncertain, blank unknown) or
+            "one-hot" (a single 1 in each row: the target is class indices).
         uncertain: in CheXpert's coding, what -1 becomes: "unknown", "present" or "absent"; or for each label by name.
         separator: of a column of names, what stands between several labels of one example.
         rest: of lists and names with a separator, what the labels are that are not listed: "absent" or "unknown".
