@@ -833,3 +833,19 @@ def test_names_of_several_words_that_are_many_are_texts() -> None:
     frame["name"] = [f"kind {row % 200}" for row in range(2187)]
     write("t.csv", frame)
     assert not any(note.startswith("texts:") for note in guess_source("t.csv").notes)
+
+
+def test_data_that_judges_may_have_an_example_twice_but_no_word_among_numbers() -> None:
+    write("old.csv", leaves(90))
+    runs.fit("old.csv", "run", overrides=["backbone=identity"])
+    write("twice.csv", pd.concat([leaves(30)] * 2))
+    assert runs.evaluate("run", "twice.csv")["examples"] == 60
+    assert runs.predict("run", "twice.csv")["examples"] == 60
+    several = leaves(90).assign(oak=lambda t: t["species"] == "oak", north=lambda t: t["shore"] == "north")
+    write("several.csv", several.drop(columns="species"))
+    runs.fit("several.csv", "several", labels=["oak", "north"], overrides=["backbone=identity"])
+    write("twice.csv", pd.concat([several] * 2))
+    assert runs.evaluate("several", "twice.csv")["examples"] == 180
+    write("total.csv", pd.concat([leaves(30).astype({"length": str}), pd.DataFrame({"length": ["Total"]})]))
+    with pytest.raises(ShortlistError, match=r"fitted with numbers, now it holds 'Total': .* leave them blank"):
+        runs.predict("run", "total.csv")

@@ -332,3 +332,15 @@ def test_objects_in_lists_are_called_by_their_names(read: Read) -> None:
     lists = [[{"id": 7, "name": "joy"}], [{"id": 7, "name": "joy"}, {"id": 8, "name": "love"}]]
     data = read({"kind": lists}, "parquet")
     assert (data.vocabulary, data.target.tolist()) == (("joy", "love"), [[1, 0], [1, 1]])
+
+
+def test_classes_may_be_a_matrix_of_one_column(tmp_path: Path) -> None:
+    np.savez(tmp_path / "all.npz", X=np.eye(3), y=[[2], [0], [1]])
+    assert read_features(tmp_path / "all.npz").target.tolist() == [2, 0, 1]
+    np.savez(tmp_path / "one.npz", X=np.eye(3), y=[[1], [0], [-1]])
+    assert read_features(tmp_path / "one.npz").target.tolist() == [[1], [0], [-1]]
+
+
+def test_columns_found_by_their_key_are_told_once(tmp_path: Path) -> None:
+    text(tmp_path / "t.csv", "a,y_cat,y_dog\n1,1,0\n2,0,1\n")
+    assert read_features(tmp_path / "t.csv").columns.labels == ("y_cat", "y_dog")

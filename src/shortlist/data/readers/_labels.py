@@ -99,6 +99,8 @@ def labels_of(written: Any, given: Given, file: PathLike, findings: Findings) ->
 
 
 def _labels_of(written: Any, given: Given, file: PathLike, findings: Findings) -> Labels | None:
+    if written.ndim == 2 and written.shape[1] == 1 and written.dtype.kind in "iu" and bool((written > 1).any()):
+        written = written[:, 0]  # as Keras has classes
     if written.ndim == 2:
         return _matrix(written, given, file, findings)
     if written.ndim != 1:

@@ -30,7 +30,7 @@ from shortlist.data.readers._labels import (
 from shortlist.data.readers._table_use import label_columns_of, named_columns, names_of, no_features, resolved, use_of
 from shortlist.data.readers._targets import dataset_of, side_of, truth_of
 from shortlist.data.readers.arrays import ArrayFile, get_array, open_arrays, widened
-from shortlist.data.readers.findings import BY_NAME, Findings, PathLike
+from shortlist.data.readers.findings import BY_NAME, REPEATED, Findings, PathLike
 from shortlist.data.readers.tables import name_of
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import parse_json
@@ -241,7 +241,8 @@ def read_features(
     if found["unknown"] is not None and found["unknown"].shape != written.shape:
         shapes = f"shape {found['unknown'].shape}, the label matrix {written.shape}"
         findings.add(labels_file.path, f"{unknown_key!r} has {shapes}")
-    _check_ids(found["ids"], labels_file, findings)
+    if not REPEATED.get():
+        _check_ids(found["ids"], labels_file, findings)
     side = None if found["side"] is None else side_of(found["side"], labels_file.path, findings)
     truth = None
     if found["truth"] is not None and answer is not None:
