@@ -347,12 +347,17 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ("a,labels\n1,0\n2,2\n3,0 2\n4,2 0\n", {"labels_key": "labels", "separator": " "}),
         ("label_id,b,a\n1,0.5,5\n0,1.5,6\n1,2.5,7\n", {"labels_key": "label_id"}),
         (
-            "label1,label2,a,n\ncat,dog,1,0\ndog,,2,1\ncat,dog,3,1\ndog,cat,3,1\n",
+            "label1,label2,a,n\ncat,dog,1,0\ndog,,2,1\ncat,owl,3,1\nowl,cat,3,1\n",
             {"label_columns": ["label1", "label2"]},
         ),
         (
-            "type1,type2,a,rater 1,rater 2\nu,x,1,cat,dog\nv,y,2,dog,\nu,x,3,dog,dog\nv,y,4,cat,dog\n",
+            "type1,type2,a,rater 1,rater 2\nu,x,1,cat,dog\nv,y,2,owl,\nu,x,3,dog,dog\nv,y,4,cat,dog\n",
             {"label_columns": ["rater 1", "rater 2"]},
+        ),
+        ("a,visit1,visit2\n1,home,shop\n2,shop,shop\n3,home,home\n", {"labels_key": "visit2"}),
+        (
+            "a,Q1_Part_1,Q1_Part_2,Q1_Part_3\n1,R,SQL,\n2,,SQL,C\n3,R,,C\n",
+            {"label_columns": ["Q1_Part_1", "Q1_Part_2", "Q1_Part_3"]},
         ),
         (
             "a,red,blue\n1,x,\n2,,X\n3,x,x\n4,,\n",
@@ -369,6 +374,7 @@ def test_columns_are_guessed(content: str, options: dict[str, Any]) -> None:
     Path("t.csv").write_text(content)
     assert guess_source("t.csv").source == {"reader": "features", "path": "t.csv", **options}
     assert guess_source("t.csv").notes
+    assert len(sl.data.read(**guess_source("t.csv").source, as_table=True)) > 1
 
 
 @pytest.mark.parametrize(
@@ -523,6 +529,9 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
     assert "ids: the column 'Ticket No', which differs in every row (none: data.train.ids_key=null)" in guess.notes
     write("few.csv", frame[["Ticket No", "length", "species"]].replace("leaf ", "T-", regex=True)[:20])
     assert "ids_key" not in guess_source("few.csv").source
+    people = [f"{10_000 + 7 * row:,}" for row in range(60)]
+    write("people.csv", pd.DataFrame({"people": people, "kind": ["u", "v"] * 30}))
+    assert "ids_key" not in guess_source("people.csv").source  # a quantity, though no cell tells how it is meant
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.data.cells import DATE, LONG, NA_VALUES, NO, UNKNOWN, YES, has_words, is_number, unit_of
+from shortlist.data.cells import DATE, LONG, NA_VALUES, NO, THOUSANDS, UNKNOWN, YES, has_words, is_number, unit_of
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under, label_folders
@@ -210,9 +210,9 @@ def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
     keys = [str(source.get(option, "")) for option in ("inputs_key", "labels_key")]
     for part, words in _HELD_OUT.items():
         for word in words:
-            found = [key.replace("train", word) for key in keys]
-            if all("train" in key and name in there for key, name in zip(keys, found, strict=True)):
-                parts[part] = dict(zip(("inputs_key", "labels_key"), found, strict=True))
+            both = [key.replace("train", word) for key in keys]
+            if all("train" in key and name in there for key, name in zip(keys, both, strict=True)):
+                parts[part] = dict(zip(("inputs_key", "labels_key"), both, strict=True))
     return Guess(source, notes=notes, parts=parts)
 
 
@@ -384,16 +384,16 @@ class _Table:
 
     def _slots(self, names: Sequence[str]) -> list[str]:
         """Several columns for the names of labels: label1, label2, or the last ones, where they are numbered, too, and
-        hold the same names."""
+        hold the same names, or one name each."""
         numbered = [(name, match.group(1).lower()) for name in names if (match := _NUMBERED.fullmatch(name))]
         words = [*_LABELS, *(word for name, word in numbered if name == names[-1])]
         for word in words:
             found = [name for name, stem in numbered if stem == word]
             cells = [list(map(str, self._written_cells(name))) for name in found]
             kinds = len({cell for column in cells for cell in column})
-            shared = kinds < sum(len(set(column)) for column in cells) and 2 * kinds <= sum(map(len, cells))
-            if len(found) > 1 and all(cells) and shared:
-                return found
+            shared = kinds < sum(len(set(column)) for column in cells) or kinds == len(found)
+            if len(found) > 1 and all(cells) and shared and 2 * kinds <= sum(map(len, cells)):
+                return [] if names_in_columns(self.table, found) is None else found
         return []
 
     def _mulan_names(self) -> Path | None:
@@ -600,7 +600,8 @@ class _Table:
             return False
         words = {str(cell).strip() for cell in cells}
         return len(words) == rows and not any(
-            " " in word or len(word) > LONG or is_number(word) or DATE.fullmatch(word) for word in words
+            " " in word or len(word) > LONG or is_number(word) or DATE.fullmatch(word) or THOUSANDS["."].fullmatch(word)
+            for word in words
         ) and unit_of(words) is None
 
     def _texts(self) -> list[str]:
