@@ -547,6 +547,7 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
         ("t.doc", {}, "is not told by its ending. Give a folder of images, a table .*csv.* or arrays"),
         ("nameless.csv", {}, "the first line must name the columns, and holds only numbers"),
         ("t.xlsx", {}, "workbooks are not read: in Excel or LibreOffice, save the sheet as CSV UTF-8"),
+        ("t.csv.zip", {}, "it is packed: unpack it, and give what is in it"),
         ("t.json", {}, r"t\.json: cannot be read: a \.json must hold a list of objects"),
         ("bars.txt", {}, r"if it is a table, rename it, so that its name ends in \.csv"),
         ("two.csv", {}, r"Name them with --labels, such as --labels shape; the columns are 'kind', 'shape', 'a'"),
@@ -557,6 +558,7 @@ def test_what_cannot_be_guessed_is_an_error_that_says_what_to_give(source: str, 
     Path("t.doc").write_text("text")
     Path("nameless.csv").write_text("1.5,2,0\n1,3,1\n2,4,0\n")
     Path("t.xlsx").write_text("text")
+    Path("t.csv.zip").write_text("text")
     Path("t.json").write_text('["a", "kind"]')
     Path("bars.txt").write_text("a|kind\n1|x\n")
     Path("two.csv").write_text("kind,shape,a\nx,o,0.1\ny,u,0.2\nx,o,0.3\n")

@@ -49,6 +49,7 @@ _KEYS = {"inputs_key": ("X", "features", "x", "data", "embeddings", "x_train", "
          "vocabulary_key": ("names", "target_names", "label_names", "class_names")}  # fmt: skip
 _HELD_OUT = {"test": ("test",), "calibration": ("val", "valid", "calibration")}  # x_test, y_test; test_x, test_y
 _ARRAYS = (".npz", ".npy", *SPARSE_TEXT)
+_PACKED = (".zip", ".bz2", ".xz", ".zst", ".7z", ".tar", ".tgz", ".rar")
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _ID = re.compile("[a-z]I[dD]$")
 _LOOKED_AT = 1000  # cells of a column
@@ -114,6 +115,8 @@ def guess_source(
         return _arrays(place, images, labels)
     if place.suffix.lower() in _SHEETS:
         raise ShortlistError(f"{place}: workbooks are not read: in Excel or LibreOffice, save the sheet as CSV UTF-8")
+    if place.suffix.lower() in _PACKED:
+        raise ShortlistError(f"{place}: it is packed: unpack it, and give what is in it; .csv.gz and .jsonl.gz are read")
     if not names_table(place):
         raise ShortlistError(
             f"{place}: what it holds is not told by its ending. Give a folder of images, a table "
