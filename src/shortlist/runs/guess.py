@@ -116,7 +116,7 @@ def guess_source(
     if place.suffix.lower() in _SHEETS:
         raise ShortlistError(f"{place}: workbooks are not read: in Excel or LibreOffice, save the sheet as CSV UTF-8")
     if place.suffix.lower() in _PACKED:
-        raise ShortlistError(f"{place}: it is packed: unpack it, and give what is in it; .csv.gz and .jsonl.gz are read")
+        raise ShortlistError(f"{place}: it is packed: unpack it, and give what is in it; .csv.gz is read as it is")
     if not names_table(place):
         raise ShortlistError(
             f"{place}: what it holds is not told by its ending. Give a folder of images, a table "
