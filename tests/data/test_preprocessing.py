@@ -315,3 +315,8 @@ def test_durations_are_left_out_as_what_they_are() -> None:
     frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "took": pd.to_timedelta([1, 2, 5], unit="s")})
     with pytest.warns(UserWarning, match=r"columns left out: 'took' \(durations: give them as numbers"):
         Preprocessor.fit(frame)
+
+
+def test_a_name_of_several_lines_is_described_in_one() -> None:
+    frame = pd.DataFrame({"note": ["one\ntwo", "three"] * 20, "size": range(40)})
+    assert "categories (1): note (one\\ntwo, three)" in Preprocessor.fit(frame).describe().splitlines()

@@ -98,10 +98,16 @@ def rows(line: Any, count: int = 60) -> str:
 @pytest.mark.parametrize(
     ("cell", "concern", "remedy"),
     [
-        (lambda row: f"{row % 9}%", "the column 'b' holds numbers with a sign or unit", {"other_columns": ["b"]}),
-        (lambda row: f"$ {row % 9}.50", "the column 'b' holds numbers with a sign or unit", {"other_columns": ["b"]}),
-        (lambda r: f'"$1,23{r % 9}.50"', "the column 'b' holds numbers with a sign or unit", {"other_columns": ["b"]}),
-        (lambda r: f'"-$1,23{r % 9}"', "the column 'b' holds numbers with a sign or unit", {"other_columns": ["b"]}),
+        (
+            lambda row: f"{row % 9} {'kg' if row % 2 else 'g'}",
+            "the column 'b' holds numbers with a sign or unit",
+            {"other_columns": ["b"]},
+        ),
+        (
+            lambda row: f'"{row % 9 + 1},500 kg"',
+            "the column 'b' holds numbers with a sign or unit",
+            {"decimal": "."},
+        ),
         (
             lambda row: f'"{row % 9},5"',
             "holds numbers with decimal commas, taken as names: give decimal=','",
@@ -109,8 +115,8 @@ def rows(line: Any, count: int = 60) -> str:
         ),
         (
             lambda row: f'"{row % 9 + 1},500"',
-            "numbers with commas: give decimal=',' if 1,500 is",
-            {"other_columns": ["b"]},
+            "numbers with commas: give decimal=',' if 1,500 is one and a half, decimal='.' if it is fifteen hundred",
+            {"decimal": "."},
         ),
     ],
 )

@@ -113,6 +113,7 @@ def test_a_promise_that_is_not_kept_and_one_that_cannot_be_are_told() -> None:
 
 def test_few_rows_and_rows_with_another_use_are_warned_of() -> None:
     assert cautions(100, {}) == []
+    assert cautions(100, {}, knows_absent=False)[0].startswith("No label is known to be absent here")
     assert cautions(99, {})[0].startswith("Only 99 examples judge")
     assert "chose the epoch" in cautions(500, {}, ["choosing the epoch"])[0]
     assert "trained on" in cautions(500, {}, ["training"])[0]

@@ -222,6 +222,16 @@ def test_where_no_label_is_known_to_be_absent_unknown_ones_are() -> None:
     parts = runs.Run("run").parts()
     assert not bool(((parts["train"].target == -1) & (parts["train"].target == 1).any(1, keepdim=True)).any())
     assert bool((parts["test"].target == -1).any())
+    share = (frame[["sweet", "ripe"]] == 1).sum(axis=1)
+    assert config.rules[0].options["k"] == round(share[share > 0].mean(), 2) < 2  # not all labels
+    found = runs.evaluate("run", "test")
+    assert found["warnings"][0].startswith("No label is known to be absent here, so that nothing counts as wrong")
+    assert not any("balance" in wish["wish"] for wish in found["advice"])
+    assert "so that nothing counts as wrong" in Path("run/report/index.html").read_text("utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the advice is enough
+        marks = Plan.of("fruit.csv", labels=["sweet", "ripe"], overrides=["coding=marks"])
+        assert marks.decide(read_parts(marks.reading())["train"]).data.unknown == "unknown"
 
 
 def test_a_table_of_images_is_trained_on_their_features(capsys: pytest.CaptureFixture[str]) -> None:
@@ -336,6 +346,26 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ("a,kind\n1,New York\n2,New Jersey\n3,New York\n4,New Jersey\n", {"labels_key": "kind"}),
         ("genres,a,b\n\"['x', 'y']\",1,0.5\n['x'],2,1.5\n['y'],3,2.5\n", {"labels_key": "genres"}),
         ("Unnamed: 0,a,kind\n7,1,x\n5,2,y\n2,3,x\n", {"labels_key": "kind", "ids_key": "Unnamed: 0"}),
+        ("a,labels\n1,0\n2,2\n3,0 2\n4,2 0\n", {"labels_key": "labels", "separator": " "}),
+        ("label_id,b,a\n1,0.5,5\n0,1.5,6\n1,2.5,7\n", {"labels_key": "label_id"}),
+        (
+            "label1,label2,a,n\ncat,dog,1,0\ndog,,2,1\ncat,owl,3,1\nowl,cat,3,1\n",
+            {"label_columns": ["label1", "label2"]},
+        ),
+        (
+            "type1,type2,a,rater 1,rater 2\nu,x,1,cat,dog\nv,y,2,owl,\nu,x,3,dog,dog\nv,y,4,cat,dog\n",
+            {"label_columns": ["rater 1", "rater 2"]},
+        ),
+        ("a,visit1,visit2\n1,home,shop\n2,shop,shop\n3,home,home\n", {"labels_key": "visit2"}),
+        (
+            "a,Q1_Part_1,Q1_Part_2,Q1_Part_3\n1,R,SQL,\n2,,SQL,C\n3,R,,C\n",
+            {"label_columns": ["Q1_Part_1", "Q1_Part_2", "Q1_Part_3"]},
+        ),
+        (
+            "a,red,blue\n1,x,\n2,,X\n3,x,x\n4,,\n",
+            {"label_columns": ["red", "blue"], "coding": "marks"},
+        ),
+        ("a,colour1,size2\n1,red,S\n2,blue,M\n3,red,S\n", {"labels_key": "size2"}),
         (
             "X_place,depth,kind\n1,5,u\n2,6,v\n3,7,u\n",
             {"labels_key": "kind", "input_columns": ["X_place", "depth"]},
@@ -346,6 +376,7 @@ def test_columns_are_guessed(content: str, options: dict[str, Any]) -> None:
     Path("t.csv").write_text(content)
     assert guess_source("t.csv").source == {"reader": "features", "path": "t.csv", **options}
     assert guess_source("t.csv").notes
+    assert len(sl.data.read(**guess_source("t.csv").source, as_table=True)) > 1
 
 
 @pytest.mark.parametrize(
@@ -359,6 +390,33 @@ def test_text_is_read_however_excel_wrote_it(encoding: str, options: dict[str, A
     data = sl.data.read(**guess.source)
     assert (data.vocabulary, data.columns.features) == (("Föhre", "Ulme"), ("Länge",))
     assert any("read as cp1252" in note for note in guess.notes) == bool(options)
+
+
+@pytest.mark.parametrize(
+    ("written", "mark", "encoding", "options"),
+    [
+        ("t.tsv", ",", "utf-8", []),
+        ("t.tsv", ",", "utf-8", ["delimiter=,"]),
+        ("t.csv", " ", "utf-8", ["delimiter= "]),
+        ("t.csv", ",", "shift_jis", ["encoding=shift_jis"]),
+        ("t.csv", ":", "utf-8", ["delimiter=:", "decimal=,"]),
+    ],
+)
+def test_how_a_table_is_written_may_be_given_before_anything_is_guessed(
+    written: str, mark: str, encoding: str, options: list[str]
+) -> None:
+    table = "長さ,幅,種類\n1,2,松\n3,4,杉\n5,6,松\n".replace(",", mark)
+    Path(written).write_text(table.replace("1:", "1,5:"), encoding=encoding)
+    plan = Plan.of(written, overrides=options)
+    data = sl.data.read(**plan.reading().data.train.model_dump())
+    assert (data.vocabulary, data.inputs[0, 0].item()) == (("杉", "松"), 1.5 if mark == ":" else 1.0)
+    assert not any("cp1252" in note for note in plan.notes)
+
+
+def test_text_in_an_encoding_that_is_not_found_asks_for_its_name() -> None:
+    Path("t.csv").write_text("長さ,種類\n1,松\n", encoding="shift_jis")
+    with pytest.raises(ShortlistError, match=r"or name its encoding, such as .* encoding=shift_jis"):
+        guess_source("t.csv")
 
 
 def test_new_data_is_read_however_it_is_written_and_only_new_columns_are_told_of() -> None:
@@ -473,6 +531,9 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
     assert "ids: the column 'Ticket No', which differs in every row (none: data.train.ids_key=null)" in guess.notes
     write("few.csv", frame[["Ticket No", "length", "species"]].replace("leaf ", "T-", regex=True)[:20])
     assert "ids_key" not in guess_source("few.csv").source
+    people = [f"{10_000 + 7 * row:,}" for row in range(60)]
+    write("people.csv", pd.DataFrame({"people": people, "kind": ["u", "v"] * 30}))
+    assert "ids_key" not in guess_source("people.csv").source  # a quantity, though no cell tells how it is meant
 
 
 @pytest.mark.parametrize(
@@ -489,6 +550,7 @@ def test_words_that_differ_in_every_row_are_ids_whatever_their_column_is_called(
         ("t.doc", {}, "is not told by its ending. Give a folder of images, a table .*csv.* or arrays"),
         ("nameless.csv", {}, "the first line must name the columns, and holds only numbers"),
         ("t.xlsx", {}, "workbooks are not read: in Excel or LibreOffice, save the sheet as CSV UTF-8"),
+        ("t.csv.zip", {}, "it is packed: unpack it, and give what is in it"),
         ("t.json", {}, r"t\.json: cannot be read: a \.json must hold a list of objects"),
         ("bars.txt", {}, r"if it is a table, rename it, so that its name ends in \.csv"),
         ("two.csv", {}, r"Name them with --labels, such as --labels shape; the columns are 'kind', 'shape', 'a'"),
@@ -499,6 +561,7 @@ def test_what_cannot_be_guessed_is_an_error_that_says_what_to_give(source: str, 
     Path("t.doc").write_text("text")
     Path("nameless.csv").write_text("1.5,2,0\n1,3,1\n2,4,0\n")
     Path("t.xlsx").write_text("text")
+    Path("t.csv.zip").write_text("text")
     Path("t.json").write_text('["a", "kind"]')
     Path("bars.txt").write_text("a|kind\n1|x\n")
     Path("two.csv").write_text("kind,shape,a\nx,o,0.1\ny,u,0.2\nx,o,0.3\n")
@@ -547,6 +610,8 @@ def test_arrays_are_found_by_the_names_that_others_give_them() -> None:
     np.savez("keras.npz", x_train=X, y_train=y, x_test=X, y_test=y)
     keys = guess_source("keras.npz").source
     assert (keys["inputs_key"], keys["labels_key"]) == ("x_train", "y_train")
+    np.savez("sklearn.npz", data=X, target=y, target_names=["a", "b", "c"])
+    assert guess_source("sklearn.npz").source["vocabulary_key"] == "target_names"
     np.savez("mine.npz", features=X, labels=y)
     guess = guess_source("mine.npz")
     assert guess.source == {"reader": "features", "path": "mine.npz", "inputs_key": "features", "labels_key": "labels"}
@@ -556,6 +621,21 @@ def test_arrays_are_found_by_the_names_that_others_give_them() -> None:
     scipy.sparse.save_npz("alone.npz", scipy.sparse.csr_matrix(X))
     with pytest.raises(ShortlistError, match=r"it holds one array: give the file of the labels"):
         Plan.of("alone.npz")
+
+
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_the_arrays_of_a_test_part_in_the_same_file_judge(one_hot: bool) -> None:
+    X, y = np.random.default_rng(0).normal(size=(90, 2)), np.arange(90) % 3
+    X[:, 0] += 9 * y
+    labels = np.eye(3, dtype=int)[y] if one_hot else y
+    np.savez("t.npz", x_train=X[:60], y_train=labels[:60], x_test=X[60:], y_test=labels[60:])
+    plan = Plan.of("t.npz")
+    config = plan.decide(sl.data.read(**plan.reading().data.train.model_dump()))
+    assert [len(part) for part in read_parts(config).values()] == [48, 12, 30]
+    assert "test: the array 'x_test' of the file (a share of the other rows: data.test=0.2)" in plan.notes
+    plan = Plan.of("t.npz", overrides=["data.test=10"])
+    assert plan.decide(sl.data.read(**plan.reading().data.train.model_dump())).data.test == 10
+    assert not any("x_test" in note for note in plan.notes)
 
 
 def test_columns_that_are_given_another_use_are_neither_labels_nor_texts() -> None:
@@ -638,6 +718,9 @@ def test_a_folder_of_tables_or_of_images_in_one_folder_is_told_what_to_give() ->
     for part in ("test", "train"):
         Path(f"parts/{part}.csv").write_text("a,kind\n1,cat\n")
     with pytest.raises(ShortlistError, match=r"give a table: parts/train\.csv data\.test=parts/test\.csv"):
+        guess_source("parts")
+    Path("parts/test.csv").write_text("a\n1\n")  # as Kaggle has it
+    with pytest.raises(ShortlistError, match=r"give a table: parts/train\.csv$"):
         guess_source("parts")
 
 
@@ -751,3 +834,43 @@ def test_one_column_of_labels_may_be_a_text() -> None:
     leaves(60).to_csv("t.csv", index=False)
     runs.fit("t.csv", "run", labels="shore", overrides=["epochs=1"])
     assert runs.Run("run").facts["vocabulary"] == ["north", "south"]
+
+
+def test_commas_between_thousands_are_read_in_new_tables_that_do_not_tell() -> None:
+    """1,234,567 says that 1,500 is fifteen hundred; the new table has no such cell."""
+    random = np.random.default_rng(0)
+    people = random.integers(1000, 3_000_000, 120)
+    kinds = np.where(people > 10**6, "city", "town")
+    write("old.csv", pd.DataFrame({"people": [f"{n:,}" for n in people], "kind": kinds}))
+    runs.fit("old.csv", "run")
+    Path("new.csv").write_text('people\n"1,500"\n"950"\n')
+    first = runs.predict("run", "new.csv", rule="top-k:k=1")["first"]
+    assert [one["labels"] for one in first] == [["town"], ["town"]]
+    assert runs.Run("run").config.data.train.options["decimal"] == "."
+
+
+def test_names_of_several_words_that_are_many_are_texts() -> None:
+    words = [[f"{letter}{place}" for place in range(9)] for letter in "abc"]
+    cells = [f"{a} {b} {c}" for a in words[0] for b in words[1] for c in words[2]]  # 729 different ones
+    frame = pd.DataFrame({"name": cells * 3, "length": np.arange(2187) % 7, "kind": [cell[:2] for cell in cells * 3]})
+    write("t.csv", frame)
+    assert any(note.startswith("texts: 'name'") for note in guess_source("t.csv").notes)
+    frame["name"] = [f"kind {row % 200}" for row in range(2187)]
+    write("t.csv", frame)
+    assert not any(note.startswith("texts:") for note in guess_source("t.csv").notes)
+
+
+def test_data_that_judges_may_have_an_example_twice_but_no_word_among_numbers() -> None:
+    write("old.csv", leaves(90))
+    runs.fit("old.csv", "run", overrides=["backbone=identity"])
+    write("twice.csv", pd.concat([leaves(30)] * 2))
+    assert runs.evaluate("run", "twice.csv")["examples"] == 60
+    assert runs.predict("run", "twice.csv")["examples"] == 60
+    several = leaves(90).assign(oak=lambda t: t["species"] == "oak", north=lambda t: t["shore"] == "north")
+    write("several.csv", several.drop(columns="species"))
+    runs.fit("several.csv", "several", labels=["oak", "north"], overrides=["backbone=identity"])
+    write("twice.csv", pd.concat([several] * 2))
+    assert runs.evaluate("several", "twice.csv")["examples"] == 180
+    write("total.csv", pd.concat([leaves(30).astype({"length": str}), pd.DataFrame({"length": ["Total"]})]))
+    with pytest.raises(ShortlistError, match=r"fitted with numbers, now it holds 'Total': .* leave them blank"):
+        runs.predict("run", "total.csv")

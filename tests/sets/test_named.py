@@ -72,7 +72,7 @@ def test_results_hold_what_can_be_counted_by_hand() -> None:
     assert found["examples"] == 4
     assert found["metrics"] == {"topk-accuracy@1": pytest.approx(1 / 3)}
     # sets {0,1}, {1,2}, {0,2}, {1,2}: hold 0 and 2, not 1; all of the truth in rows 0, 1, 2; exactly it in 1 and 2
-    assert found["judged"] == {"rows": 3, "labels": 9, "unknown": 3}
+    assert found["judged"] == {"rows": 3, "labels": 9, "absent": 6, "unknown": 3}
     assert found["rules"]["top"] == {
         "size": 2.0, "coverage": pytest.approx(2 / 3), "exact": 0.0,
         "precision": pytest.approx(2 / 6), "recall": pytest.approx(2 / 3), "f1": pytest.approx(4 / 9),
@@ -92,4 +92,4 @@ def test_a_threshold_of_one_half_on_a_label_matrix_is_measured() -> None:
     assert set(found["metrics"]) == {"mean-average-precision", "mean-average-precision-sample"}
     counted = {"precision": 1.0, "recall": pytest.approx(2 / 3), "f1": 0.8}  # the unknown label counts in the size only
     assert found["rules"]["half"] == {"size": 1.5, "coverage": 0.75, "exact": 0.5, **counted}
-    assert found["judged"] == {"rows": 2, "labels": 5, "unknown": 1}
+    assert found["judged"] == {"rows": 2, "labels": 5, "absent": 2, "unknown": 1}

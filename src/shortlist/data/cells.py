@@ -1,15 +1,27 @@
 """What the cells of a table hold."""
 
 import re
+from collections import Counter
 from collections.abc import Collection
 
 # texts that mean that nothing is known
-NA_VALUES = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "?", "-", "#N/A")
+NA_VALUES = (
+    "", "NA", "N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "?", "-", "#N/A", "<NA>", "NaT",
+    "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!",
+)  # fmt: skip
+MOST_NAMES = 255  # that a column of categories keeps apart; the rest, the rarest ones, share one
 LONG = 40  # letters: text, if most cells are longer
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 # with points or commas between thousands: of the two, the other one stands before the digits of a fraction
 THOUSANDS = {",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?"), ".": re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")}
+CURRENCIES = "$\u00a2-\u00a5\u20a0-\u20bf\ufdfc\uff04\uffe0\uffe1\uffe5\u5186\u5143\uc6d0"  # signs
+SPACES = " '\u00a0\u202f"  # that may stand between thousands, beside a unit
+# a number with a currency before it, or a unit behind: US$ 1,234.50, CHF 5, 12 €, 7 %, 3kg
+_AMOUNT = re.compile(
+    rf"[+-]?\s?((?:[A-Za-z]{{0,3}}[{CURRENCIES}]|[A-Z]{{3}}(?=\s))?)\s?[+-]?[.,]?(?:[1-9][\d.,{SPACES}]*\d|\d|0[.,]\d+)\s?"
+    rf"([%\u2030\u00b0]?(?:[^\W\d_]{{0,3}}[{CURRENCIES}]?))"
+)
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([T ].*)?")
 
 # letters of scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese
@@ -37,7 +49,8 @@ def are_codes(cells: Collection[str]) -> bool:
 
 
 def has_words(cells: Collection[str]) -> bool:
-    """Whether most cells are of several words, or long, and few come twice: texts, no names.
+    """Whether most cells are of several words, or long, and few come twice, or they are more than categories hold and
+    one in ten is new: texts, no names.
 
     >>> has_words(["what a day", "so sad"]), has_words(["a b", "a b"]), has_words(["a17", "b2"])
     (True, False, False)
@@ -45,7 +58,29 @@ def has_words(cells: Collection[str]) -> bool:
     (True, False)
     """
     several = sum(" " in cell.strip() or len(cell) > LONG or _SENTENCE.search(cell) is not None for cell in cells)
-    return 2 * several > len(cells) and 2 * len(set(cells)) > len(cells)
+    kinds = len(set(cells))
+    return 2 * several > len(cells) and (2 * kinds > len(cells) or (kinds > MOST_NAMES and 10 * kinds > len(cells)))
+
+
+def unit_of(cells: Collection[str]) -> tuple[str, str] | None:
+    """What stands before and behind the numbers in most cells, if it is the same: a currency, per cent or a unit.
+
+    >>> unit_of(["$1,234.50", "$7", "NA"]), unit_of(["7 %", "-12,5 %"]), unit_of(["5 kg", "300 g"]), unit_of(["7", "8"])
+    (('$', ''), ('', '%'), None, None)
+    """
+    found = Counter(match.groups() for cell in cells if (match := _AMOUNT.fullmatch(cell)))
+    (unit, times), *_ = found.most_common(1) or [(("", ""), 0)]
+    return (unit[0], unit[1]) if any(unit) and 2 * times > len(cells) else None
+
+
+def without_unit(cell: str) -> str:
+    """An amount without its sign or unit and the spaces between thousands; another cell as it is.
+
+    >>> without_unit("-1 234,50 €"), without_unit("1 234")
+    ('-1234,50', '1 234')
+    """
+    before, behind = unit_of([cell]) or ("", "")
+    return re.sub(f"[{SPACES}]", "", cell.replace(before, "").removesuffix(behind)) if before or behind else cell
 
 
 def is_number(cell: str) -> bool:

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import is_number
+from shortlist.data.cells import MOST_NAMES, is_number
 from shortlist.data.column_use import listed
 from shortlist.data.frame_columns import MISSING
 
 CONSTANT = "always the same"
-_MOST_CATEGORIES = 256  # of one column; the rest, the rarest ones, share one
 _FAR, _CUT = 20, 3  # times the width of a column's middle nine tenths: what is far beyond them, and where it is cut
 _ENOUGH, _SAMPLE = 20, 10_000  # rows that are needed to know what is far, and rows that are looked at
 _REACH = 10  # standard deviations beyond what training saw: what is farther is no number like those
@@ -214,7 +213,7 @@ def fit_categories(values: NDArray[Any], column: int) -> Categories | str:
         return f"{len(distinct)} different values in {len(values)} rows: text or an id"
     rare_below = max(2, math.ceil(len(values) / 1000))
     encoder = OneHotEncoder(
-        min_frequency=rare_below, max_categories=_MOST_CATEGORIES, handle_unknown="infrequent_if_exist"
+        min_frequency=rare_below, max_categories=MOST_NAMES + 1, handle_unknown="infrequent_if_exist"
     ).fit(values[:, None])
     rare = encoder.infrequent_categories_[0]
     hidden = set() if rare is None else set(rare.tolist())

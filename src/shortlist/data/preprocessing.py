@@ -300,7 +300,10 @@ class Preprocessor:
             cells = series.dropna().unique().tolist()
             wrong = [cell for cell in cells if not is_number(str(cell))] or cells
             shown = listed([repr(cell) for cell in wrong[:3]])
-            raise ShortlistError(f"the column {self._names[column]!r} was fitted with numbers, now it holds {shown}")
+            raise ShortlistError(
+                f"the column {self._names[column]!r} was fitted with numbers, now it holds {shown}: mend such cells, "
+                f"leave them blank, or name them in data.na_values when training"
+            )
         return values
 
     @property
@@ -352,7 +355,8 @@ class Preprocessor:
             found["numbers far from all others cut off"] = [f"{names[p]} ({a:.3g} to {b:.3g})" for p, (a, b) in cut]
         if left_out:
             found["left out"] = [f"{name(column)} ({why})" for column, why in sorted(self.left_out.items())]
-        return "\n".join(f"{what} ({len(shown)}): {listed(shown)}" for what, shown in found.items() if shown)
+        lines = (f"{what} ({len(shown)}): {listed(shown)}" for what, shown in found.items() if shown)
+        return "\n".join(line.replace("\n", "\\n") for line in lines)  # names may have several
 
     def to_json(self) -> dict[str, Any]:
         """Everything learnt, as numbers, texts, lists and dicts."""

@@ -23,7 +23,7 @@ _WITH_THOUSANDS = "|".join(pattern.pattern for pattern in THOUSANDS.values())
 _LOOKS = {
     "numbers with commas": (
         THOUSANDS["."],
-        "give decimal=',' if 1,500 is one and a half; if it is a thousand and more, write it without the comma",
+        "give decimal=',' if 1,500 is one and a half, decimal='.' if it is fifteen hundred",
     ),
     "numbers with decimal commas, taken as names": (DECIMAL_COMMA, "give decimal=','"),
     "numbers with a sign or unit": (

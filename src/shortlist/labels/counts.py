@@ -49,7 +49,7 @@ class LabelCounts:
     """
 
     def __init__(self, ndim: int) -> None:
-        self.ndim, self.several, self._rows = ndim, False, 0
+        self.ndim, self.several, self._rows, self.judged = ndim, False, 0, 0  # the last: rows that know a label
         self.present: Tensor | int = 0
         self.known: Tensor | int = 0
 
@@ -59,22 +59,31 @@ class LabelCounts:
             self.several = self.several or bool(((target == 1).sum(1) > 1).any())
             self.present = self.present + (target == 1).sum(0)
             self.known = self.known + (target >= 0).sum(0)
+            self.judged += int((target >= 0).any(1).sum())
 
     def merge(self, other: "LabelCounts") -> None:
         self._rows += len(other)
         self.several = self.several or other.several
         self.present, self.known = self.present + other.present, self.known + other.known
+        self.judged += other.judged
 
     def __len__(self) -> int:
         return self._rows
 
 
 def cardinality(target: Tensor | SparseLabels | LabelCounts) -> float:
-    """The mean number of present labels per example, each label's share taken over the rows that know it."""
+    """The mean number of present labels per example, each label's share taken over the rows that know it. Where no
+    label is known to be absent, these shares are all 1 and say nothing: then it is that of the rows that know any.
+
+    >>> cardinality(torch.tensor([[1, 0, -1], [1, 1, 0]])), cardinality(torch.tensor([[1, -1, -1], [1, 1, -1]]))
+    (1.5, 1.5)
+    """
     if not isinstance(target, LabelCounts):
         counts = LabelCounts(2)
-        counts.present, counts.known = (target == 1).sum(0), (target >= 0).sum(0)
+        counts.see(target)
         return cardinality(counts)
     if isinstance(target.present, int) or isinstance(target.known, int):
         return 0.0  # nothing was seen
+    if target.judged and bool((target.present == target.known).all()):
+        return float(target.present.sum()) / target.judged
     return float((target.present / target.known.clamp(min=1)).sum())

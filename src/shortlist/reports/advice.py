@@ -36,9 +36,11 @@ class Wish(NamedTuple):
     why: str
 
 
-def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth], rows: int) -> list[Wish]:
+def advise(
+    rules: Mapping[str, SetRule], worth: Mapping[str, Worth], rows: int, knows_absent: bool = True
+) -> list[Wish]:
     """A rule for each wish that one of the rules serves, with its figures, which so many rows judge; nothing where no
-    label is known."""
+    label is known. ``knows_absent``: whether any is known to be absent, so that sets can hold wrong ones."""
     known = {name: found for name, found in worth.items() if math.isfinite(found["recall"].value)}
     found: list[Wish] = []
 
@@ -59,7 +61,7 @@ def advise(rules: Mapping[str, SetRule], worth: Mapping[str, Worth], rows: int) 
             why = f"{_gives(known[better])}, more than {promise}: {why}"
         found.append(Wish("to miss few right labels", better or promise, why))
     balanced = best(SetRule, "f1")
-    if balanced is not None and len(known) > 1:
+    if balanced is not None and len(known) > 1 and knows_absent:
         scores = known[balanced]
         right, held = percent(scores["precision"].value), percent(scores["recall"].value)
         why = (
@@ -76,11 +78,17 @@ def cautions(
     used_for: Sequence[Use] = (),
     on: str | None = None,
     empty: Mapping[str, int] | None = None,
+    knows_absent: bool = True,
 ) -> list[str]:
-    """What keeps the figures from being those of new examples: few rows, rows that had another use, and rules that
-    answer with everything; or with nothing. ``on``: what the judging data is called, as ``SetRule.fitted_on`` calls it;
-    ``empty``: how many sets of a rule hold no label."""
+    """What keeps the figures from being those of new examples: few rows, rows that had another use, no label that is
+    known to be absent, and rules that answer with everything; or with nothing. ``on``: what the judging data is called,
+    as ``SetRule.fitted_on`` calls it; ``empty``: how many sets of a rule hold no label."""
     found = []
+    if rows and not knows_absent:
+        found.append(
+            "No label is known to be absent here, so that nothing counts as wrong: precision, F1 and average precision "
+            "say nothing, and larger sets look better. If a blank cell of a table means absent, coding=marks says so."
+        )
     if rows < FEW_ROWS:
         examples = f"Only {rows} examples judge" if rows != 1 else "Only 1 example judges"
         found.append(f"{examples}: look at the intervals, not at the figures; {FEW_ROWS} or more are needed.")

@@ -125,7 +125,7 @@ def _cautions(data: ReportData, examples: Examples) -> list[str]:
     rows, found = int(examples.known.sum()), []
     for run in data.runs:
         empty = {rule: int((run.sets_by(rule).sizes == 0).sum()) for rule in run.rules}
-        found += cautions(rows, run.rules, run.used_for, run.on, empty)
+        found += cautions(rows, run.rules, run.used_for, run.on, empty, examples.knows_absent)
         backbone = run.config.get("backbone", {}).get("name")
         found += said_of_first(_first(run, data), run.config.get("imbalance"), backbone)
     return list(dict.fromkeys(found))

@@ -53,7 +53,7 @@ def _headline_rows(
         worth[rule] = {key: Estimate(float(mean[key]), *mean[f"{key}_interval"].tolist()) for key in _ESTIMATES}
     ranking = _cell(*over_seeds([_ranking(run) for run in runs]), "top")
     rules = {rule: of for run in reversed(runs) for rule, of in run.rules.items()}
-    wishes = [wish._asdict() for wish in advise(rules, worth, int(examples.known.sum()))]
+    wishes = [wish._asdict() for wish in advise(rules, worth, int(examples.known.sum()), examples.knows_absent)]
     return {"name": name, "seeds": len(runs), "first": ranking, "rows": rows, "wishes": wishes}
 
 

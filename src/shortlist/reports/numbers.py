@@ -39,6 +39,7 @@ class Examples:
         self.unknown = np.zeros_like(present) if data.is_single else np.asarray(target < 0)  # of rows known in part
         if data.is_single:
             self.unknown[~self.known] = True
+        self.knows_absent = bool((~self.unknown & ~present).any())
         self.truth = data.truth
         if self.truth is None and not data.is_single and not (target < 0).any():
             self.truth = self.present  # a label matrix without gaps is the whole truth

@@ -247,7 +247,7 @@ def in_todays_words(content: Any) -> dict[str, Any]:
     return changed
 
 
-_SIGNS = re.compile(r"[|,;:/\\&#*!%@>+-]+ ?")
+_SIGNS = re.compile(r"[|,;:/\\&#*!%@>+-]+ ?| ")
 
 
 def apply_override(content: dict[str, Any], override: str) -> None:

@@ -77,8 +77,9 @@ def evaluate(
             for rule, values in found["rules"].items()
         }
         uses = [] if given.run is None else _uses(given.run, data, overrides)
-        found["advice"] = [wish._asdict() for wish in advise(given.fitted, worth, found["judged"]["rows"])]
-        found["warnings"] = cautions(found["judged"]["rows"], given.fitted, uses, given.name, found["empty"])
+        judged, absent = found["judged"]["rows"], found["judged"]["absent"] > 0
+        found["advice"] = [wish._asdict() for wish in advise(given.fitted, worth, judged, absent)]
+        found["warnings"] = cautions(judged, given.fitted, uses, given.name, found["empty"], absent)
         tried = () if given.run is None else (given.run.config.imbalance, given.run.config.backbone.name)
         found["warnings"] += said_of_first(found, *tried)
     result = {"objective": given.objective, "data": given.name, "link": given.link, **found}

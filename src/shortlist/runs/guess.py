@@ -5,17 +5,16 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
-from unicodedata import category
 
 import numpy as np
 
-from shortlist.data.cells import DATE, LONG, NA_VALUES, NO, UNKNOWN, YES, has_words, is_number
+from shortlist.data.cells import DATE, LONG, NA_VALUES, NO, THOUSANDS, UNKNOWN, YES, has_words, is_number, unit_of
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under, label_folders
@@ -37,6 +36,7 @@ _LABELS = ("label", "labels", "class", "classes", "target", "targets", "category
 # of the tables that people try first
 _LIKELY = ("species", "genre", "genres", "sentiment", "emotion", "emotions", "topic", "topics", "diagnosis", "outcome",
            "survived", "churn", "intent")  # fmt: skip
+_LABEL_IDS = ("label_id", "class_id", "target_id")
 _LAST_WORD = re.compile(r"(.*[_\-. ])?(labels?|target)", re.IGNORECASE)  # Finding Labels, emotion_label
 _TEXTS = ("text", "texts", "sentence", "review", "tweet", "headline", "abstract", "utterance", "document")
 _REMARKS = ("comment", "comments", "message", "post", "question", "content", "body")
@@ -45,24 +45,31 @@ _PARTS = {"train": "train", "training": "train", "val": "calibration", "valid": 
           "validation": "calibration", "dev": "calibration", "test": "test", "testing": "test"}  # fmt: skip
 # what the arrays of an .npz are called: as the reader has it, and as others have it
 _KEYS = {"inputs_key": ("X", "features", "x", "data", "embeddings", "x_train", "train_x"),
-         "labels_key": ("y", "labels", "label", "target", "targets", "y_train", "train_y")}  # fmt: skip
+         "labels_key": ("y", "labels", "label", "target", "targets", "y_train", "train_y"),
+         "vocabulary_key": ("names", "target_names", "label_names", "class_names")}  # fmt: skip
+_HELD_OUT = {"test": ("test",), "calibration": ("val", "valid", "calibration")}  # x_test, y_test; test_x, test_y
 _ARRAYS = (".npz", ".npy", *SPARSE_TEXT)
+_PACKED = (".zip", ".bz2", ".xz", ".zst", ".7z", ".tar", ".tgz", ".rar")
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _ID = re.compile("[a-z]I[dD]$")
 _LOOKED_AT = 1000  # cells of a column
+_MARK = 2  # letters, at most
 _MOST_CLASSES = 50  # of a last column that is called nothing in particular
+_NUMBERED = re.compile(r"(.*?[^\W\d_])[_\-. ]?\d+")  # label1, tag_2
 _FIRST_WORD = re.compile(r"([^_\-.:/ ]+)[_\-.:/ ]")  # of a name of several
 _ANSWERS = YES | NO | {"1", "0", "-1", "1.0", "0.0", "-1.0"}  # cells of a label's column
 
 
 @dataclass
 class Guess:
-    """A reader with its options, whether it reads images or texts, and what was guessed, to be told."""
+    """A reader with its options, whether it reads images or texts, and what was guessed, to be told; of the parts that
+    are in the same file (``x_test``), the options that are others."""
 
     source: dict[str, Any]
     images: bool = False
     texts: bool = False
     notes: list[str] = field(default_factory=list)
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def guess_source(
@@ -74,13 +81,14 @@ def guess_source(
     text: str | None = None,
     column_names: Sequence[str] | None = None,
     taken: Sequence[str] = (),
+    written: Mapping[str, Any] | None = None,
 ) -> Guess:
     """The reader for a table, a folder of images or a file of arrays.
 
     ``images`` is the folder that the paths in a table of images start from; ``labels`` are the columns of the labels,
     and so are those of a table that ``options`` of its reader name. ``reader`` and ``text``, the column of texts, are
     given where the user has chosen; ``column_names`` where the first line of the table does not name them; columns
-    that are ``taken`` have another use already.
+    that are ``taken`` have another use already; ``written`` are the options that say how a table of text is written.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -107,13 +115,15 @@ def guess_source(
         return _arrays(place, images, labels)
     if place.suffix.lower() in _SHEETS:
         raise ShortlistError(f"{place}: workbooks are not read: in Excel or LibreOffice, save the sheet as CSV UTF-8")
+    if place.suffix.lower() in _PACKED:
+        raise ShortlistError(f"{place}: it is packed: unpack it, and give what is in it; .csv.gz is read as it is")
     if not names_table(place):
         raise ShortlistError(
             f"{place}: what it holds is not told by its ending. Give a folder of images, a table "
             f"({', '.join(TABLE_ENDINGS)}) or arrays ({', '.join(_ARRAYS)}); if it is a table of text, rename it, so "
             f"that its name ends in .csv"
         )
-    return _Table(place, images, labels, options, reader, text, column_names, taken).guess()
+    return _Table(place, images, labels, options, reader, text, column_names, taken, written).guess()
 
 
 def _is_sparse_text(path: Path) -> bool:
@@ -146,9 +156,16 @@ def _tables_in(path: Path, images: Path | None) -> str:
     if not tables:
         return " that lists them"
     first = tables.pop("train") if "train" in tables else next(iter(tables.values()))
-    given = [f"data.{part}={as_option(str(file))}" for part, file in tables.items() if part and file != first]
+    labelled = {part: file for part, file in tables.items() if part and file != first and _alike(file, first)}
+    given = [f"data.{part}={as_option(str(file))}" for part, file in labelled.items()]
     more = given if images is None else ["--images", shlex.quote(str(images))]
     return f": {' '.join([shlex.quote(str(first)), *more])}"
+
+
+def _alike(*paths: Path) -> bool:
+    """Whether tables have the same columns: a test table without labels cannot judge."""
+    tables = [open_table(path, Findings(), **(how_written(path) if is_text_table(path) else {})) for path in paths]
+    return len({None if table is None else frozenset(table.names) for table in tables}) == 1
 
 
 def _check_labels(path: Path) -> None:
@@ -198,8 +215,16 @@ def _arrays(path: Path, images: PathLike | None, labels: Sequence[str]) -> Guess
         found = next((name for name in there if name.lower() in names), None)
         if option not in source and found is not None and not {names[0], f"{names[0]}_data"} & set(there):
             source[option] = found
-            notes.append(f"{names[1]}: the array {found!r} (another one: data.train.{option}=NAME)")
-    return Guess(source, notes=notes)
+            what = "names of the labels" if option == "vocabulary_key" else names[1]
+            notes.append(f"{what}: the array {found!r} (another one: data.train.{option}=NAME)")
+    parts: dict[str, dict[str, str]] = {}
+    keys = [str(source.get(option, "")) for option in ("inputs_key", "labels_key")]
+    for part, words in _HELD_OUT.items():
+        for word in words:
+            both = [key.replace("train", word) for key in keys]
+            if all("train" in key and name in there for key, name in zip(keys, both, strict=True)):
+                parts[part] = dict(zip(("inputs_key", "labels_key"), both, strict=True))
+    return Guess(source, notes=notes, parts=parts)
 
 
 class _Table:
@@ -213,11 +238,12 @@ class _Table:
         text: str | None = None,
         column_names: Sequence[str] | None = None,
         taken: Sequence[str] = (),
+        written: Mapping[str, Any] | None = None,
     ) -> None:
         self.path, self.images, self.reader, self.text = path, images, reader, text
         self.notes: list[str] = []
         self._cells: dict[str, list[Any]] = {}
-        self.written = how_written(path) if is_text_table(path) else {}
+        self.written = {**how_written(path, written), **(written or {})} if is_text_table(path) else {}
         if "encoding" in self.written:
             self.notes.append(f"text: it is not UTF-8, and read as {ENCODING} (another one: data.train.encoding=NAME)")
         findings = Findings()
@@ -278,6 +304,8 @@ class _Table:
                 f"data.train.other_columns={as_option(texts[:1])})"
             )
         self._embedding(source, others)
+        if "decimal" not in source and self._has_thousands(others):
+            source["decimal"] = "."  # for new files, in which 1,500 may stand alone
         some = [name for name in (*others, *texts) if name.startswith("X_")]  # which else would be all features
         if some and len(some) < len(others) + len(texts):
             left_out = {*used, source.get("ids_key")}
@@ -319,8 +347,25 @@ class _Table:
         if len(answers) > 1:
             shown = listed([repr(name) for name in answers])
             unsure = "; blanks and -1 are unknown" if any(map(self._leaves_open, answers)) else ""
+            if unsure and all(self._kinds(name) <= YES | {"1", "1.0"} for name in answers):
+                self.notes.append("no label is ever absent: if a blank means that, data.train.coding=marks says so")
             self.notes.append(f"labels: the columns of yes or no, {shown}{unsure} (others: --labels COLUMN,COLUMN)")
             return None, {"label_columns": answers}
+        marked = [] if called else self._marked(names)
+        if marked:
+            shown, mark = listed([repr(name) for name in marked]), self.cells(marked[0])[0]
+            self.notes.append(
+                f"labels: the columns that hold {mark!r} or nothing, {shown}; blanks are absent (unknown ones: write 1 "
+                f"in place of {mark!r}; others: --labels COLUMN,COLUMN)"
+            )
+            return None, {"label_columns": marked, "coding": "marks"}
+        slots = [] if called else self._slots(names)
+        if slots:
+            shown = listed([repr(name) for name in slots])
+            self.notes.append(
+                f"labels: the names that a row has in any of the columns {shown} (another one: --labels COLUMN)"
+            )
+            return None, {"label_columns": slots}
         key = self.labels[0] if self.labels else self._label_column(names)
         cells = self.cells(key) if self.table.is_flat(key) else []
         mark = _separator(cells) or (" " if _has_spaces_between(cells) else None)
@@ -336,6 +381,31 @@ class _Table:
                     f"""(unknown ones: data.train.unknown_names='[""]')"""
                 )
         return key, {} if mark is None else {"separator": mark}
+
+    def _kinds(self, name: str) -> set[str]:
+        return {str(cell).strip().lower() for cell in self.cells(name)}
+
+    def _marked(self, names: Sequence[str]) -> list[str]:
+        """The last columns, where they hold one and the same mark, such as x, or nothing."""
+        kinds = self._kinds(names[-1]) if names and self.table.is_flat(names[-1]) else set()
+        if len(kinds) != 1 or len(min(kinds)) > _MARK or kinds & _ANSWERS or self.table.has_numbers(names[-1]):
+            return []
+        found = list(takewhile(lambda name: self.table.is_flat(name) and self._kinds(name) == kinds, reversed(names)))
+        return found[::-1] if len(found) > 1 and all(map(self._leaves_open, found)) else []
+
+    def _slots(self, names: Sequence[str]) -> list[str]:
+        """Several columns for the names of labels: label1, label2, or the last ones, where they are numbered, too, and
+        hold the same names, or one name each."""
+        numbered = [(name, match.group(1).lower()) for name in names if (match := _NUMBERED.fullmatch(name))]
+        words = [*_LABELS, *(word for name, word in numbered if name == names[-1])]
+        for word in words:
+            found = [name for name, stem in numbered if stem == word]
+            cells = [list(map(str, self._written_cells(name))) for name in found]
+            kinds = len({cell for column in cells for cell in column})
+            shared = kinds < sum(len(set(column)) for column in cells) or kinds == len(found)
+            if len(found) > 1 and all(cells) and shared and 2 * kinds <= sum(map(len, cells)):
+                return [] if names_in_columns(self.table, found) is None else found
+        return []
 
     def _mulan_names(self) -> Path | None:
         """The .xml beside Mulan's .arff: scene.xml for scene.arff and for scene-train.arff."""
@@ -377,7 +447,7 @@ class _Table:
     def _leaves_open(self, name: str, blank: bool = True) -> bool:
         """Whether some cells of a column of answers say that nothing is known, be it by a ``blank``."""
         open_answers = UNKNOWN | {"-1", "-1.0"}
-        cells = {str(cell).strip().lower() for cell in self.cells(name)}
+        cells = self._kinds(name)
         rows = min(_LOOKED_AT, len(self.table.array(name)))
         return bool(cells & open_answers) or (blank and len(self.cells(name)) < rows)
 
@@ -394,7 +464,7 @@ class _Table:
                 self.notes.append(f"labels: the column {called[word]!r}, by its name (another one: --labels COLUMN)")
                 return called[word]
         likely = [called[word] for word in _LIKELY if word in called]
-        likely += [name for name in names if _LAST_WORD.fullmatch(name)]
+        likely += [name for name in names if _LAST_WORD.fullmatch(name) or name.lower() in _LABEL_IDS]
         for name in filter(self._are_classes, likely):
             if name == names[-1]:
                 break
@@ -526,6 +596,12 @@ class _Table:
             source["inputs_key"] = names[0]
             self.notes.append(f"features: the numbers in the lists of {names[0]!r}")
 
+    def _has_thousands(self, names: Sequence[str]) -> bool:
+        """Whether numbers have commas between thousands, for certain."""
+        for name in names:
+            self.table.values(name)
+        return bool(getattr(self.table, "has_thousands", False))
+
     def _counts(self, name: str) -> bool:
         """Whether these are the whole numbers from the first one on, one after the other."""
         cells = self.cells(name) if self.table.is_flat(name) and self.table.has_numbers(name) else []
@@ -543,9 +619,9 @@ class _Table:
             return False
         words = {str(cell).strip() for cell in cells}
         return len(words) == rows and not any(
-            " " in word or len(word) > LONG or is_number(word) or DATE.fullmatch(word) or _is_amount(word)
+            " " in word or len(word) > LONG or is_number(word) or DATE.fullmatch(word) or THOUSANDS["."].fullmatch(word)
             for word in words
-        )
+        ) and unit_of(words) is None
 
     def _texts(self) -> list[str]:
         """The columns of texts: the one that is named, or all whose cells are of several words; of long ones that come
@@ -574,7 +650,8 @@ class _Table:
         cells = [str(cell) for cell in self._written_cells(name)]
         called = name.lower() in (*_LABELS, *_LIKELY) and (name.lower() in _LABELS or self._are_classes(name))
         of_labels = not self.labels and (called or _separator(cells) is not None)
-        return has_words(cells) and not of_labels and 2 * sum(map(_is_date, cells)) <= len(cells)
+        are_dates = 2 * sum(map(_is_date, cells)) > len(cells)
+        return has_words(cells) and not of_labels and not are_dates and unit_of(cells) is None
 
     def _has_long_texts(self, name: str) -> bool:
         cells = self._written_cells(name)
@@ -591,12 +668,9 @@ class _Table:
 def _is_called_id(name: str) -> bool:
     """Whether it is called an id, or as pandas calls the numbers of rows that it wrote."""
     lower = name.lower()
+    if lower in _LABEL_IDS:
+        return False
     return lower in ("id", "index", "unnamed: 0") or lower.endswith(("_id", " id")) or _ID.search(name) is not None
-
-
-def _is_amount(word: str) -> bool:
-    """Whether it has the sign of a currency, or per cent."""
-    return any(letter == "%" or category(letter) == "Sc" for letter in word)
 
 
 def _is_date(cell: str) -> bool:
@@ -621,8 +695,9 @@ def _separator(cells: Sequence[Any]) -> str | None:
 
 
 def _has_spaces_between(cells: Sequence[Any]) -> bool:
-    """Whether cells hold several names with spaces between (haze primary): words are few beside the cells that differ,
-    and some are cells of their own."""
+    """Whether cells hold several names with spaces between (haze primary), or class numbers (0 3): words are few beside
+    the cells that differ, and some are cells of their own."""
     texts = {cell.strip() for cell in cells if isinstance(cell, str) and written_list(cell) is None}
     words = {word for text in texts for word in text.split(" ")}
-    return 2 < 2 * len(words) <= len(texts) and bool(words & texts) and not any(map(is_number, words))
+    of_one_kind = all(map(str.isdecimal, words)) or not any(map(is_number, words))
+    return 2 < 2 * len(words) <= len(texts) and bool(words & texts) and of_one_kind

@@ -33,7 +33,7 @@ class Judge:
         self.by_label, self.of_labels = by_label, LabelOutcomes()
         self.first = FirstLabels()
         self.examples = 0
-        self.judged = {"rows": 0, "labels": 0, "unknown": 0}
+        self.judged = {"rows": 0, "labels": 0, "absent": 0, "unknown": 0}
         self.values: dict[str, float] = {}
 
     def see(

@@ -25,6 +25,7 @@ from shortlist.runs.backbone_choice import may_have_similarities
 from shortlist.runs.config import PARTS, RunConfig, apply_override, check_config
 from shortlist.runs.guess import Guess, guess_source
 from shortlist.runs.setup import resolve
+from shortlist.runs.written import OPTIONS
 from shortlist.sets.named import usual_rules
 from shortlist.training.linear_head import FULL_BATCH, fits_full_batch
 
@@ -63,7 +64,7 @@ class Plan:
         for override in overrides:
             apply_override(self.given, override)
         decided = [f"data.train.{option}=" for option in self.given.get("data", {}).get("train", {})]
-        self.images = guess.images
+        self.images, self.parts = guess.images, guess.parts
         self.notes = [note for note in guess.notes if not any(option in note for option in decided)]
         self.content: dict[str, Any] = {"data": {"train": guess.source}}
         if guess.images:
@@ -107,6 +108,7 @@ class Plan:
         guess = guess_source(
             path, images, labels, list(map(str, columns)), **chosen, column_names=source.get("column_names"),
             taken=[name for name in taken if isinstance(name, str)],
+            written={option: source[option] for option in OPTIONS if source.get(option) is not None},
         )  # fmt: skip
         return cls(guess, whole, allow_import)
 
@@ -153,8 +155,14 @@ class Plan:
             found = f"all labels that are known are {occur[0]!r}" if occur else "no label is ever present"
             raise ShortlistError(f"{found}: there is nothing to tell apart. Name other columns with --labels")
         share = 0.2 if len(whole) < _FEW else 0.1
-        held = {**_ALONE, "calibration": share, "test": share}  # the rate ends at zero: the last epoch is best
+        apart = {part: {**content["data"]["train"], **keys} for part, keys in self.parts.items()}
+        held = {**_ALONE, "calibration": share, "test": share, **apart}  # the rate ends at zero: the last epoch is best
         content["data"] |= {part: value for part, value in held.items() if part not in given.get("data", {})}
+        self.notes += [
+            f"{part}: the array {keys['inputs_key']!r} of the file (a share of the other rows: data.{part}={share})"
+            for part, keys in self.parts.items()
+            if content["data"].get(part) == apart[part]
+        ]
         name, unknown_is_absent = ("", False) if _name(given.get("objective")) else usual_objective(whole.target)
         if name:
             content["objective"] = {"name": name}

@@ -15,7 +15,7 @@ from shortlist.data import CORRUPTIONS, Dataset, Images, corrupt, read_beside, s
 from shortlist.data.cells import NA_VALUES
 from shortlist.data.column_use import as_option
 from shortlist.data.preprocessing import Preprocessor
-from shortlist.data.readers.findings import labels_by_name
+from shortlist.data.readers.findings import ids_may_repeat, labels_by_name
 from shortlist.data.readers.registry import find_reader
 from shortlist.data.readers.tables import names_table
 from shortlist.data.table_rows import TableRows
@@ -256,10 +256,11 @@ def same_names(source: Source, vocabulary: Sequence[str]) -> Iterator[Source]:
     says = {"vocabulary", "vocabulary_key", "num_labels"} & source.options.keys()
     says |= set(source.options.get("label_columns") or ()) & set(vocabulary)  # or these columns hold names
     if source.reader not in ("features", "image-table", "text-table") or says:
-        yield source
+        with ids_may_repeat():
+            yield source
         return
     file = source.options.get("labels") or source.options.get("path", "")
-    with labels_by_name() if names_table(file) else nullcontext():
+    with ids_may_repeat(), labels_by_name() if names_table(file) else nullcontext():
         yield source.model_copy(update={"vocabulary": list(vocabulary)})
 
 

@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from shortlist.data.cells import DECIMAL_COMMA, NUMBER, THOUSANDS
+from shortlist.data.cells import DECIMAL_COMMA, NUMBER, THOUSANDS, without_unit
 from shortlist.data.readers.tables import delimiter_of, encoding_of, is_packed, mark_named
 
 ENCODING = "cp1252"  # what Excel writes as CSV in Western Europe, if not asked for UTF-8
 DAMAGED = (ValueError, EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile)  # which the reader then tells
-_OPTIONS = ("delimiter", "decimal", "encoding")
+OPTIONS = ("delimiter", "decimal", "encoding")
 _SHOWN = 20  # lines
 
 
@@ -33,14 +33,15 @@ def how_written(path: Path, trained: Mapping[str, Any] | None = None) -> dict[st
         said = mark_named(path, written)
         with (gzip.open if is_packed(path) else open)(path, "rt", encoding=written) as file:
             lines = [file.readline(1 << 16) for _ in range(_SHOWN + (said is not None))][said is not None :]
-    mark = said or max([known, usual, ";", "\t", "|"], key=lines[0].count)  # the first of equals
-    cells = [cell.strip() for line in lines[1:] for cell in line.split(mark)]
+    others = [";", "\t", "|", *([] if usual in lines[0] else [","])]
+    mark = said or max([known, usual, *others], key=lines[0].count)  # the first of equals
+    cells = [without_unit(cell.strip()) for line in lines[1:] for cell in line.split(mark)]
     decimal = like.get("decimal") if mark == known else None
     if mark != "," and any(DECIMAL_COMMA.fullmatch(cell) or THOUSANDS[","].fullmatch(cell) for cell in cells):
         decimal = ","
     elif any("." in cell and NUMBER.fullmatch(cell) and not THOUSANDS[","].fullmatch(cell) for cell in cells):
-        decimal = None
-    return found | ({"delimiter": mark} if mark != usual else {}) | ({"decimal": decimal} if decimal == "," else {})
+        decimal = "." if decimal == "." else None
+    return found | ({"delimiter": mark} if mark != usual else {}) | ({"decimal": decimal} if decimal else {})
 
 
 def as_written(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,8 +62,8 @@ def as_written(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def like(options: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """These options, for text that is written as the other ones say."""
-    kept = {key: value for key, value in options.items() if key not in _OPTIONS}
-    return kept | {key: other[key] for key in _OPTIONS if key in other}
+    kept = {key: value for key, value in options.items() if key not in OPTIONS}
+    return kept | {key: other[key] for key in OPTIONS if key in other}
 
 
 def is_text_table(path: Path) -> bool:

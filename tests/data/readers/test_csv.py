@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from shortlist.data import Dataset, read_beside, read_features
+from shortlist.data.cells import NA_VALUES
+from shortlist.data.frame_columns import read_column
 from shortlist.data.readers import _csv, _table_cache
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.tables import open_table
@@ -275,9 +277,48 @@ def test_marks_between_thousands_are_read(read: Read, cells: list[str], decimal:
     assert data.inputs[:, 0].tolist() == pytest.approx(numbers)
 
 
+@pytest.mark.parametrize(
+    ("cells", "decimal", "numbers", "unit"),
+    [
+        (["$1,234.50", "-$7", "$-8.25", ""], None, [1234.5, -7, -8.25, None], "$"),
+        (["$1,500", "$12,000"], None, [1500, 12000], "$"),  # money has no thousandths
+        (["12 €", "NA", "7.5 €", "0 €"], None, [12, None, 7.5, 0], "€"),
+        (["1.234,50 €", "12 €"], ",", [1234.5, 12], "€"),
+        (["1 234,50 €", "12\u202f000\u00a0€"], ",", [1234.5, 12000], "€"),
+        (["7%", "12.5%", "-3%"], None, [7, 12.5, -3], "%"),
+        (["CHF 5.20", "CHF 1,005.00"], None, [5.2, 1005], "CHF"),
+        (["3kg", "12kg", ".5kg"], None, [3, 12, 0.5], "kg"),
+        (["3 kg", "500 g"], None, None, ""),
+        (["1,500 kg", "2,500 kg"], None, None, ""),
+        (["1,500 kg", "2,500 kg"], ".", [1500, 2500], "kg"),
+        (["A12", "A7"], None, None, ""),
+        (["Typ 12", "Typ 7"], None, None, ""),
+        (["007 m", "008 m"], None, None, ""),
+        (["5-10 %", "10-20 %"], None, None, ""),
+        (["1,234,567", "NA", "12,000"], None, [1234567, None, 12000], ""),
+        (["1,5", "?", "2,25"], ",", [1.5, None, 2.25], ""),
+    ],
+)
+def test_a_sign_or_unit_that_is_the_same_beside_all_numbers_is_left_out_of_features(
+    read: Read, cells: list[str], decimal: str | None, numbers: list[float | None] | None, unit: str
+) -> None:
+    rows = "\n".join(f'"{cell}";{"u" if place % 2 else "v"};5 %' for place, cell in enumerate(cells))
+    data = read(f"a;y;z\n{rows}", delimiter=";", decimal=decimal, as_table=True, other_columns=["z"])
+    found, why_not = read_column(data.inputs.frame["a"], NA_VALUES)
+    assert not why_not
+    if numbers is None:
+        assert found.tolist() == cells
+    else:
+        np.testing.assert_array_equal(found, np.array(numbers, dtype=float))
+    told = f"numbers with a sign or unit, which is left out: 'a' ({unit})"
+    assert [note for note in data.notes if "sign" in note] == ([told] if unit else [])
+    assert read(f"a;y;z\n{rows}", delimiter=";", decimal=decimal, labels_key="z", as_table=True).vocabulary == ("5 %",)
+
+
 def test_one_comma_alone_may_be_of_a_fraction_and_is_no_number(read: Read) -> None:
     with pytest.raises(ValueError, match="give decimal=','"):
         read('a,y\n"1,500",x\n"2,500",x\n', input_columns=["a"])
+    assert read('a,y\n"1,500",x\n"2,500",x\n', decimal=".").inputs[:, 0].tolist() == [1500, 2500]
 
 
 def test_text_that_is_not_utf8_is_told_with_the_option_that_reads_it(tmp_path: Path) -> None:

@@ -112,6 +112,13 @@ def test_a_column_per_label_takes_what_json_and_parquet_know(read: Read, ending:
     assert read(columns, ending, label_columns=["cat", "dog"]).target.tolist() == [[1, 1], [0, -1], [-1, -1]]
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_marks_are_present_and_blanks_absent(read: Read, ending: str) -> None:
+    columns = {"cat": ["x", None, "X", "no"], "dog": [1.0, None, 0.0, -1.0], "owl": [None, "\u2713", "0", "unknown"]}
+    data = read(columns, ending, label_columns=["cat", "dog", "owl"], coding="marks")
+    assert data.target.tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 0], [0, -1, -1]]
+
+
 def test_words_mean_the_same_in_every_coding(read: Read) -> None:
     columns = {"cat": ["yes", "no", ""], "dog": ["1", "-1", "0"]}
     assert read(columns, label_columns=["cat", "dog"], coding="signed").target.tolist() == [[1, 1], [0, 0], [-1, -1]]
@@ -191,7 +198,7 @@ def test_negative_numbers_are_one_problem_with_a_count_and_three_of_them(read: R
 def test_options_that_would_be_ignored_are_refused(read: Read) -> None:
     with pytest.raises(ValueError, match="uncertain says what -1 means in coding='chexpert'"):
         read({"kind": ["a", "b"]}, uncertain="present")
-    with pytest.raises(ValueError, match="coding must be one of 'label-matrix', 'signed', 'nan', 'chexpert'"):
+    with pytest.raises(ValueError, match="coding must be one of 'label-matrix', 'signed', 'nan', 'marks', 'chexpert'"):
         read({"kind": ["a", "b"]}, coding="chexprt")
 
 
@@ -325,3 +332,15 @@ def test_objects_in_lists_are_called_by_their_names(read: Read) -> None:
     lists = [[{"id": 7, "name": "joy"}], [{"id": 7, "name": "joy"}, {"id": 8, "name": "love"}]]
     data = read({"kind": lists}, "parquet")
     assert (data.vocabulary, data.target.tolist()) == (("joy", "love"), [[1, 0], [1, 1]])
+
+
+def test_classes_may_be_a_matrix_of_one_column(tmp_path: Path) -> None:
+    np.savez(tmp_path / "all.npz", X=np.eye(3), y=[[2], [0], [1]])
+    assert read_features(tmp_path / "all.npz").target.tolist() == [2, 0, 1]
+    np.savez(tmp_path / "one.npz", X=np.eye(3), y=[[1], [0], [-1]])
+    assert read_features(tmp_path / "one.npz").target.tolist() == [[1], [0], [-1]]
+
+
+def test_columns_found_by_their_key_are_told_once(tmp_path: Path) -> None:
+    text(tmp_path / "t.csv", "a,y_cat,y_dog\n1,1,0\n2,0,1\n")
+    assert read_features(tmp_path / "t.csv").columns.labels == ("y_cat", "y_dog")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import DECIMAL_COMMA, NUMBER, THOUSANDS
+from shortlist.data.cells import CURRENCIES, DECIMAL_COMMA, NUMBER, SPACES, THOUSANDS, unit_of
 from shortlist.data.readers.findings import Findings
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
@@ -131,13 +131,17 @@ def _lists(lists: Any, name: str) -> NDArray[Any]:
 
 
 class TextColumns:
-    """The columns of a .csv or .tsv file; a cell that should be a number and is none is noted with its line."""
+    """The columns of a .csv or .tsv file; a cell that should be a number and is none is noted with its line.
+    ``has_thousands``: whether some, of what was read, had commas there; ``units``: of features, what stood beside the
+    numbers and was left out."""
 
     label_names: Sequence[str] | None = None
 
-    def __init__(self, path: Path, names: Sequence[str], table: Any, findings: Findings, decimal: str = ".") -> None:
-        self.names = names
-        self._path, self._findings, self._decimal = path, findings, decimal
+    def __init__(
+        self, path: Path, names: Sequence[str], table: Any, findings: Findings, decimal: str | None = None
+    ) -> None:
+        self.names, self.has_thousands, self.units = names, False, dict[str, str]()
+        self._path, self._findings, self._decimal, self._is_sure = path, findings, decimal or ".", decimal == "."
         self._columns = {name: table.column(place) for place, name in reversed(list(enumerate(names)))}
         self._parsed: dict[str, NDArray[np.float64] | None] = {}
         for name in self._columns:
@@ -154,25 +158,24 @@ class TextColumns:
         return self._parsed[name]
 
     def _parse(self, name: str) -> NDArray[np.float64] | None:
-        pyarrow, compute = require("pyarrow"), require("pyarrow.compute")
         cells = self._columns[name]
-        if self._decimal == ".":
-            with suppress(pyarrow.ArrowInvalid):
-                return np.asarray(cells.cast(pyarrow.float64()).to_numpy())
-        if _begin_with_names(cells):
-            return None
-        cells = self._without_thousands(self._cells(name))
-        if self._decimal == ",":
-            commas = compute.match_substring_regex(cells, _DECIMAL_COMMA)
-            cells = compute.if_else(commas, compute.replace_substring(cells, ",", "."), cells)
-        try:
-            return np.asarray(cells.cast(pyarrow.float64()).to_numpy())
-        except pyarrow.ArrowInvalid:
-            return None
+        found = _as_numbers(cells) if self._decimal == "." else None
+        if found is not None:
+            return found
+        return None if _begin_with_names(cells) else _as_numbers(self._plain(self._cells(name), self._is_sure))
 
-    def _without_thousands(self, cells: Any) -> Any:
+    def _plain(self, cells: Any, is_sure: bool) -> Any:
+        """Numbers as they are usually written, and other cells as they are."""
+        compute = require("pyarrow.compute")
+        cells = self._without_thousands(cells, is_sure)
+        if self._decimal == ".":
+            return cells
+        commas = compute.match_substring_regex(cells, _DECIMAL_COMMA)
+        return compute.if_else(commas, compute.replace_substring(cells, ",", "."), cells)
+
+    def _without_thousands(self, cells: Any, is_sure: bool) -> Any:
         """Without the points or commas between thousands, where all cells that have some have them there. One comma,
-        1,500, may stand before a fraction: it needs another cell that tells."""
+        1,500, may stand before a fraction: unless one ``is_sure``, it needs another cell that tells."""
         compute, mark = require("pyarrow.compute"), "." if self._decimal == "," else ","
         has = compute.match_substring(cells, mark)
         if not compute.any(has).as_py():
@@ -180,9 +183,22 @@ class TextColumns:
         thousands = compute.match_substring_regex(cells, f"^({THOUSANDS[self._decimal].pattern})$")
         if not compute.all(compute.or_(compute.invert(has), thousands)).as_py():
             return cells
-        if mark == "," and not _any(cells, r",.*[,.]"):
+        if mark == "," and not is_sure and not _any(cells, r",.*[,.]"):
             return cells
+        self.has_thousands = self.has_thousands or mark == ","
         return compute.replace_substring(cells, mark, "")
+
+    def _without_unit(self, cells: Any) -> tuple[Any, str]:
+        """The cells without what stands beside their numbers and the spaces between thousands, and what it was."""
+        compute = require("pyarrow.compute")
+        unit = unit_of(cells.slice(0, 1000).drop_null().to_pylist())
+        if unit is None:
+            return cells, ""
+        before, behind = map(re.escape, unit)
+        pattern = rf"^([+-]?)[{SPACES}]?{before}[{SPACES}]?([+-]?[\d.,{SPACES}]*\d)[{SPACES}]?{behind}$"
+        bare = compute.replace_substring_regex(cells, pattern, r"\1\2")
+        spaced = compute.match_substring_regex(bare, rf"^[+-]?\d{{1,3}}([{SPACES}]\d{{3}})+([.,]\d+)?$")
+        return compute.if_else(spaced, compute.replace_substring_regex(bare, f"[{SPACES}]", ""), bare), "".join(unit)
 
     def array(self, name: str) -> NDArray[Any]:
         found = self._numbers(name)
@@ -216,7 +232,16 @@ class TextColumns:
 
     def values(self, name: str) -> Any:
         found = self._numbers(name)
-        return self._cells(name).to_pandas() if found is None or self._are_codes(name, found) else found
+        if found is not None:
+            return self._cells(name).to_pandas() if self._are_codes(name, found) else found
+        cells, unit = self._without_unit(self._cells(name))
+        is_money = re.search(f"[{CURRENCIES}]", unit) is not None  # which has no thousandths
+        plain = self._plain(cells, self._is_sure or is_money)
+        if not _mostly(plain, _NUMBER):
+            return self._cells(name).to_pandas()
+        self.units |= {name: unit} if unit else {}
+        found = _as_numbers(plain)
+        return plain.to_pandas() if found is None else found
 
     def _are_codes(self, name: str, found: NDArray[np.float64]) -> bool:
         """As `shortlist.data.cells.are_codes` says of the cells, whose numbers these are."""
@@ -234,6 +259,14 @@ class TextColumns:
 
     def has_decimal_commas(self, name: str) -> bool:
         return self._numbers(name) is None and _mostly(self._cells(name), _DECIMAL_COMMA)
+
+
+def _as_numbers(cells: Any) -> NDArray[np.float64] | None:
+    pyarrow = require("pyarrow")
+    try:
+        return np.asarray(cells.cast(pyarrow.float64()).to_numpy())
+    except pyarrow.ArrowInvalid:
+        return None
 
 
 def _trimmed(cells: Any) -> Any:

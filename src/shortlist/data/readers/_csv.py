@@ -157,8 +157,8 @@ def csv_rows(
                     message = f"has {len(row)} cells, but there are {len(header)} columns"
                     findings.add(path, message, above + cells.line_num, "line")
     except UnicodeDecodeError as error:
-        other = "" if encoding != "utf-8-sig" else ", or name its encoding, such as encoding=cp1252"
-        findings.add(path, f"is not a CSV file: it must be text in UTF-8 (in Excel: CSV UTF-8){other}: {error}")
+        other = "name its encoding, such as encoding=cp1252 or encoding=shift_jis"
+        findings.add(path, f"is not a CSV file: it must be text in UTF-8 (in Excel: CSV UTF-8), or {other}: {error}")
     except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error, ShortlistError) as error:
         findings.add(path, f"is not a CSV file: {error}")
 

@@ -29,7 +29,7 @@ from shortlist.labels.counts import LARGE_MATRIX
 from shortlist.labels.sparse_labels import SparseLabels
 from shortlist.optional import require
 
-Coding = Literal["label-matrix", "signed", "nan", "chexpert", "one-hot"]
+Coding = Literal["label-matrix", "signed", "nan", "marks", "chexpert", "one-hot"]
 Known = Literal["present", "absent", "unknown"]
 Uncertain = Known | Mapping[str, Known]
 _QUANTITY = "; of a quantity, make classes first, such as low and high"
@@ -37,6 +37,7 @@ _CODINGS: Mapping[str, str] = {
     "label-matrix": "1 (present), 0 (absent), -1 (unknown)",
     "signed": "1 (present), -1 (absent), 0 (unknown)",
     "nan": "1 (present), 0 (absent), blank (unknown)",
+    "marks": "any mark (present), blank or 0 (absent), -1 (unknown)",
     "chexpert": "1 (present), 0 (absent), -1 (uncertain), blank (unknown)",
     "one-hot": "1 (the label of the example), 0 (the others), -1 (unknown)",
 }
@@ -98,6 +99,8 @@ def labels_of(written: Any, given: Given, file: PathLike, findings: Findings) ->
 
 
 def _labels_of(written: Any, given: Given, file: PathLike, findings: Findings) -> Labels | None:
+    if written.ndim == 2 and written.shape[1] == 1 and written.dtype.kind in "iu" and bool((written > 1).any()):
+        written = written[:, 0]  # as Keras has classes
     if written.ndim == 2:
         return _matrix(written, given, file, findings)
     if written.ndim != 1:
@@ -201,6 +204,9 @@ def _column_as_numbers(
         return cells.astype(np.float64)
     meaning = {cell: _number_of(cell, absent) for cell in set(map(_hashable, cells.tolist()))}
     found = np.array([meaning[_hashable(cell)] for cell in cells.tolist()])
+    if coding == "marks":
+        found = np.where(np.isinf(found), 1.0, found)
+        found[[str(cell).strip().lower() in UNKNOWN for cell in cells.tolist()]] = -1.0
     bad = np.flatnonzero(np.isinf(found)).tolist()
     words = "true/false, yes/no, ja/nein, oui/non, blank, unknown"
     allowed = f"{_CODINGS[coding]}, {words}; label_columns names the columns that are labels"
@@ -287,6 +293,8 @@ def _recoded(dense: NDArray[Any], names: tuple[str, ...], given: Given) -> NDArr
 
 def blanks_are_unknown(found: Any, coding: str, vocabulary: Sequence[str] | None) -> Any:
     """Labels of a table, where blanks are NaN, in the numbers of their coding."""
+    if found.ndim == 2 and coding == "marks":
+        return np.where(np.isnan(found), 0.0, found)
     if found.dtype.kind != "f" or (found.ndim == 2 and coding in ("nan", "chexpert")):
         return found
     if found.ndim == 1 and has_negatives(vocabulary):

@@ -59,7 +59,7 @@ def use_of(file: ArrayFile, features: Sequence[str] | None, options: Mapping[str
     key, chosen = options.get("inputs_key", "X"), options.get("input_columns") is not None
     return ColumnUse(
         tuple(features),
-        tuple(name for name in labels if name in there and not apart),
+        tuple(name for name in dict.fromkeys(labels) if name in there and not apart),
         tuple(name for name in ids if name in there),
         {name: what for name, what in others.items() if name in there},
         {name: file.why_no_feature(name, key, chosen) for name in file.keys if name not in used},

@@ -215,7 +215,7 @@ def open_arrays(
     path: str | os.PathLike[str],
     findings: Findings,
     memory_map: bool = False,
-    decimal: str = ".",
+    decimal: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     column_names: Sequence[str] | None = None,

@@ -30,7 +30,7 @@ from shortlist.data.readers._labels import (
 from shortlist.data.readers._table_use import label_columns_of, named_columns, names_of, no_features, resolved, use_of
 from shortlist.data.readers._targets import dataset_of, side_of, truth_of
 from shortlist.data.readers.arrays import ArrayFile, get_array, open_arrays, widened
-from shortlist.data.readers.findings import BY_NAME, Findings, PathLike
+from shortlist.data.readers.findings import BY_NAME, REPEATED, Findings, PathLike
 from shortlist.data.readers.tables import name_of
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import parse_json
@@ -64,7 +64,7 @@ def read_features(
     separator: str | None = None,
     rest: Literal["absent", "unknown"] = "absent",
     unknown_names: Sequence[str] = (),
-    decimal: Literal[".", ","] = ".",
+    decimal: Literal[".", ","] | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     column_names: Sequence[str] | None = None,
@@ -122,16 +122,18 @@ def read_features(
         num_labels: how many labels there are, where neither names nor a label matrix tell and not all occur.
         num_features: of svmlight, how many features there are, where the last do not occur.
         coding: what the numbers of a label matrix mean: "label-matrix" (1 present, 0 absent, -1 unknown), "signed"
-            (1 present, -1 absent, 0 unknown), "nan" (1 present, 0 absent, NaN unknown), "chexpert" (1 present,
-            0 absent, -1 uncertain, blank unknown) or "one-hot" (a single 1 in each row: the target is class indices).
+            (1 present, -1 absent, 0 unknown), "nan" (1 present, 0 absent, NaN unknown), "marks" (of a table, any mark
+            such as 1 or x present, blank absent), "chexpert" (1 present, 0 absent, -1 uncertain, blank unknown) or
+            "one-hot" (a single 1 in each row: the target is class indices).
         uncertain: in CheXpert's coding, what -1 becomes: "unknown", "present" or "absent"; or for each label by name.
         separator: of a column of names, what stands between several labels of one example.
         rest: of lists and names with a separator, what the labels are that are not listed: "absent" or "unknown".
         unknown_names: of a column of names, those that mean that the label is unknown, as blank does. In a list, or
             between separators, such a name says that all labels that are not beside it are unknown; "" says so of blank
             cells, which otherwise are examples without labels.
-        decimal: of .csv and .tsv, what stands before the digits of a fraction. The other mark may stand between
-            thousands: with "," 1.234,5 is a number.
+        decimal: of .csv and .tsv, what stands before the digits of a fraction; the point, if nothing is given. The
+            other mark may stand between thousands: with "," 1.234,5 is a number, and with "." 1,500 is fifteen hundred,
+            which otherwise needs a cell that tells, such as 1,234.5.
         delimiter: of .csv and .tsv, what stands between cells, if it is neither the comma or the tab nor named by a
             first line for Excel, ``sep=;``.
         encoding: of .csv and .tsv, how text is written that is neither UTF-8 nor UTF-16 with its mark: "cp1252" is what
@@ -239,7 +241,8 @@ def read_features(
     if found["unknown"] is not None and found["unknown"].shape != written.shape:
         shapes = f"shape {found['unknown'].shape}, the label matrix {written.shape}"
         findings.add(labels_file.path, f"{unknown_key!r} has {shapes}")
-    _check_ids(found["ids"], labels_file, findings)
+    if not REPEATED.get():
+        _check_ids(found["ids"], labels_file, findings)
     side = None if found["side"] is None else side_of(found["side"], labels_file.path, findings)
     truth = None
     if found["truth"] is not None and answer is not None:
@@ -259,7 +262,7 @@ def read_features(
         encoder=_encoder_in(inputs_file),
         name=name_of(path),
         columns=use_of(inputs_file, features, given | {"label_columns": label_columns}),
-        notes=answer.notes,
+        notes=(*answer.notes, *_units_in(inputs_file)),
         pictures=_pictures_in(inputs_file, inputs.shape[0]),
     )
 
@@ -277,7 +280,7 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     """
     findings = Findings()
     options = resolved(options, needed=False)
-    how = options.get("decimal", "."), *(options.get(key) for key in ("delimiter", "encoding", "column_names"))
+    how = (options.get(key) for key in ("decimal", "delimiter", "encoding", "column_names"))
     file = open_arrays(path, findings, bool(options.get("memory_map")), *how)
     labels_key = options.get("labels_key", "y")
     options["label_columns"] = label_columns_of(file, options.get("label_columns"), labels_key)
@@ -294,6 +297,13 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     findings.stop_if_any()
     ids = file.get(options["ids_key"], as_text=True) if options.get("ids_key") in file.keys else None
     return inputs, None if ids is None else tuple(map(str, ids.tolist())), use_of(file, features, options)
+
+
+def _units_in(file: ArrayFile) -> list[str]:
+    """Which features of a table are numbers that had a sign or unit beside them."""
+    units = getattr(file.table, "units", {})
+    found = listed([f"{name!r} ({unit})" for name, unit in units.items()])
+    return [f"numbers with a sign or unit, which is left out: {found}"] if units else []
 
 
 def _pictures_in(file: ArrayFile, rows: int) -> Images | None:

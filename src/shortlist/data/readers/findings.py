@@ -27,6 +27,8 @@ Unit = Literal["row", "line"]  # what a position in a file counts
 _THOROUGH: ContextVar[bool] = ContextVar("thorough", default=False)
 # set by ``labels_by_name``
 BY_NAME: ContextVar[bool] = ContextVar("by name", default=False)
+# set by ``ids_may_repeat``
+REPEATED: ContextVar[bool] = ContextVar("repeated", default=False)
 # set by ``may_be_empty``
 EMPTY: ContextVar[bool] = ContextVar("empty", default=False)
 
@@ -239,6 +241,16 @@ def labels_by_name() -> Iterator[None]:
         yield
     finally:
         BY_NAME.reset(token)
+
+
+@contextmanager
+def ids_may_repeat() -> Iterator[None]:
+    """Within this block, several examples may have one id: data that only judges may have an example twice."""
+    token = REPEATED.set(True)
+    try:
+        yield
+    finally:
+        REPEATED.reset(token)
 
 
 @contextmanager

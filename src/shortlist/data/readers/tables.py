@@ -79,10 +79,10 @@ def open_table(
     if not names_table(file):
         findings.add(file, f"a table must be one of {', '.join(TABLE_ENDINGS)}, by its name")
     elif _kind(file) in (".csv", ".tsv"):
-        hint = "" if decimal is None else " (and decimal=',' if numbers are written 1,5)"
+        hint = " (and decimal=',' if numbers are written 1,5)"
         found = csv_table(file, findings, delimiter, hint, encoding, column_names)
         if found is not None:
-            return TextColumns(file, *found, findings, decimal or ".")
+            return TextColumns(file, *found, findings, decimal)
     elif _kind(file) == ".arff":
         return read_arff(file, findings)
     else:

@@ -210,14 +210,15 @@ def share_interval(share: float, rows: float) -> tuple[float, float]:
 
 def judged(target: Any, shape: tuple[int, int]) -> dict[str, int]:
     """By how much the target can judge predictions of this shape: rows of which something is known, labels (entries of
-    the label matrix) that are known, and that are not.
+    the label matrix) that are known, those of them that are absent, and labels that are not known.
 
     >>> judged(torch.tensor([[1, -1, 0], [-1, -1, -1]]), (2, 3))
-    {'rows': 1, 'labels': 2, 'unknown': 4}
+    {'rows': 1, 'labels': 2, 'absent': 1, 'unknown': 4}
     """
-    known = Truth.of(target, shape).known_per_row
-    labels = int(known.sum())
-    return {"rows": int((known > 0).sum()), "labels": labels, "unknown": shape[0] * shape[1] - labels}
+    truth = Truth.of(target, shape)
+    rows, labels = int((truth.known_per_row > 0).sum()), int(truth.known_per_row.sum())
+    absent = labels - len(truth.present)
+    return {"rows": rows, "labels": labels, "absent": absent, "unknown": shape[0] * shape[1] - labels}
 
 
 def _ratio(part: Values, whole: Values, most: Values, times: Values) -> Estimate:
