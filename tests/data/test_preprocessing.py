@@ -320,3 +320,10 @@ def test_durations_are_left_out_as_what_they_are() -> None:
 def test_a_name_of_several_lines_is_described_in_one() -> None:
     frame = pd.DataFrame({"note": ["one\ntwo", "three"] * 20, "size": range(40)})
     assert "categories (1): note (one\\ntwo, three)" in Preprocessor.fit(frame).describe().splitlines()
+
+
+def test_numbers_whose_squares_overflow_are_refused_by_column() -> None:
+    values = np.random.default_rng(0).normal(size=(30, 2)) * [1, 1e200]
+    with pytest.raises(ShortlistError, match="column 2 holds numbers from -.*e.200 .* beyond double precision"):
+        Preprocessor.fit(values)
+    assert np.isfinite(Preprocessor.fit(values / [1, 1e100]).transform(values / [1, 1e100])).all()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from shortlist.data.cells import MOST_NAMES, is_number
 from shortlist.data.column_use import listed
 from shortlist.data.frame_columns import MISSING
+from shortlist.errors import ShortlistError
 
 CONSTANT = "always the same"
 _FAR, _CUT = 20, 3  # times the width of a column's middle nine tenths: what is far beyond them, and where it is cut
@@ -128,7 +129,14 @@ def fit_numbers(values: NDArray[Any], at: tuple[int, ...]) -> tuple[Numbers, dic
         filled = filled.copy()
         for column, between in cut.items():
             filled[:, column] = filled[:, column].clip(*between)
-    scaler = StandardScaler().fit(filled)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaler = StandardScaler().fit(filled)
+    if not np.isfinite(scaler.scale_).all():
+        column = int(np.flatnonzero(~np.isfinite(scaler.scale_))[0])
+        raise ShortlistError(
+            f"column {at[column] + 1} holds numbers from {low[column]:.3g} to {high[column]:.3g}, whose squares are beyond "
+            "double precision: divide them, take their logarithm, or leave the column out"
+        )
     constant = high <= low
     marked = has_blanks & ~empty
     kept = np.flatnonzero(~constant | marked)
