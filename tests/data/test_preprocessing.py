@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from shortlist.data.preprocessing import Preprocessor
-from shortlist.errors import ShortlistWarning
+from shortlist.errors import ShortlistError, ShortlistWarning
 
 RANDOM = np.random.default_rng(0)
 TABLE = pd.DataFrame({
@@ -324,6 +324,6 @@ def test_a_name_of_several_lines_is_described_in_one() -> None:
 
 def test_numbers_whose_squares_overflow_are_refused_by_column() -> None:
     values = np.random.default_rng(0).normal(size=(30, 2)) * [1, 1e200]
-    with pytest.raises(ShortlistError, match="column 2 holds numbers from -.*e.200 .* beyond double precision"):
+    with pytest.raises(ShortlistError, match=r"column 2 holds numbers from -.*e.200.* beyond double precision"):
         Preprocessor.fit(values)
     assert np.isfinite(Preprocessor.fit(values / [1, 1e100]).transform(values / [1, 1e100])).all()

@@ -134,8 +134,8 @@ def fit_numbers(values: NDArray[Any], at: tuple[int, ...]) -> tuple[Numbers, dic
     if not np.isfinite(scaler.scale_).all():
         column = int(np.flatnonzero(~np.isfinite(scaler.scale_))[0])
         raise ShortlistError(
-            f"column {at[column] + 1} holds numbers from {low[column]:.3g} to {high[column]:.3g}, whose squares are beyond "
-            "double precision: divide them, take their logarithm, or leave the column out"
+            f"column {at[column] + 1} holds numbers from {low[column]:.3g} to {high[column]:.3g}, whose squares are "
+            "beyond double precision: divide them, take their logarithm, or leave the column out"
         )
     constant = high <= low
     marked = has_blanks & ~empty
