@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -224,40 +224,29 @@ def is_thorough() -> bool:
 
 
 @contextmanager
-def thorough() -> Iterator[None]:
+def _set(flag: ContextVar[bool]) -> Iterator[None]:
+    token = flag.set(True)
+    try:
+        yield
+    finally:
+        flag.reset(token)
+
+
+def thorough() -> AbstractContextManager[None]:
     """Within this block, readers look inside every image too."""
-    token = _THOROUGH.set(True)
-    try:
-        yield
-    finally:
-        _THOROUGH.reset(token)
+    return _set(_THOROUGH)
 
 
-@contextmanager
-def labels_by_name() -> Iterator[None]:
+def labels_by_name() -> AbstractContextManager[None]:
     """Within this block, whole numbers are names of labels: 0 is no place among given names such as 'fraud', 'ok'."""
-    token = BY_NAME.set(True)
-    try:
-        yield
-    finally:
-        BY_NAME.reset(token)
+    return _set(BY_NAME)
 
 
-@contextmanager
-def ids_may_repeat() -> Iterator[None]:
+def ids_may_repeat() -> AbstractContextManager[None]:
     """Within this block, several examples may have one id: data that only judges may have an example twice."""
-    token = REPEATED.set(True)
-    try:
-        yield
-    finally:
-        REPEATED.reset(token)
+    return _set(REPEATED)
 
 
-@contextmanager
-def may_be_empty() -> Iterator[None]:
+def may_be_empty() -> AbstractContextManager[None]:
     """Within this block, a table may have no rows: of new data there may be none today."""
-    token = EMPTY.set(True)
-    try:
-        yield
-    finally:
-        EMPTY.reset(token)
+    return _set(EMPTY)
