@@ -51,9 +51,9 @@ def huge(scores: Tensor) -> float:
     return torch.finfo(scores.dtype).max / 4
 
 
-def softplus(x: Tensor, out: Tensor | None = None) -> Tensor:
-    """log(1 + e^x) to the last digit at any x: beyond 40, where PyTorch is told to stop, it is x."""
-    found: Tensor = torch.ops.aten.softplus(x, 1, 40.0, **({} if out is None else {"out": out}))
+def softplus(x: Tensor, sign: int = 1, out: Tensor | None = None) -> Tensor:
+    """``sign`` log(1 + e^(sign x)) to the last digit at any x: beyond 40, where PyTorch is told to stop, it is x."""
+    found: Tensor = torch.ops.aten.softplus(x, sign, 40.0, **({} if out is None else {"out": out}))
     return found
 
 
@@ -70,6 +70,16 @@ def where_above(x: Tensor, other: Tensor, bar: float, out: Tensor | None = None)
 def where_positive(times: Tensor, factor: float, x: Tensor, out: Tensor | None = None) -> Tensor:
     """``factor`` ``times`` where x is above 0 (or NaN), else 0: the slope of an ELU whose alpha is 0."""
     return _slope(torch.ops.aten.elu_backward, out, times, 0, factor, 1, False, x)
+
+
+def signed(x: Tensor, target: Tensor, out: Tensor | None = None) -> Tensor:
+    """x where a label is present, -x where it is absent, and 0 x where it is unknown: the slope of an ELU."""
+    return _slope(torch.ops.aten.elu_backward, out, x, 1, 1, -1, True, target)
+
+
+def selector(target: Tensor, scores: Tensor) -> Tensor:
+    """The target as that which slopes choose by: MPS mixes no types there."""
+    return target.to(scores.dtype) if scores.device.type == "mps" else target
 
 
 def _slope(operation: Any, out: Tensor | None, *given: Any) -> Tensor:

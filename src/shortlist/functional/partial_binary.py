@@ -7,8 +7,9 @@ from torch import Tensor
 
 from shortlist.checks import check_positive
 from shortlist.functional import _targets
+from shortlist.functional._frame import BARELY, huge, selector, signed, slope, softplus, where_above
 from shortlist.functional._row_loss import RowLoss
-from shortlist.functional.binary import _binary_entries, binary_lean
+from shortlist.functional.binary import _binary_entries
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
 
@@ -28,15 +29,32 @@ def _times(known: Tensor, num_labels: int | Tensor, boost: float) -> Tensor:
 
 
 def _partial_binary_lean(
-    scores: Tensor, target: Tensor, boost: float
+    scores: Tensor, target: Tensor, boost: float, mean: bool = False
 ) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
-    entries, _, gradient = binary_lean(scores, target)
-    both, n = entries.sum(-1), scores.shape[-1]
-    losses, known = both
-    times = torch.rsub(known, (boost - (1.0 - boost) / 9.0) / n, alpha=(boost - 1.0) / (0.9 * n * n))  # `_times`
+    """The same, with the gradient: of all rows, or of their mean."""
+    n, target, planes = scores.shape[-1], selector(target, scores), scores.new_empty(3, *scores.shape)
+    logs, _, right = planes
+    signed(scores, target, out=right).clamp_(min=-huge(scores))
+    softplus(right, -1, out=logs)  # of the probability of what was seen
+    where_above(planes[::2], target, -0.5, out=planes[::2])  # an ignored NaN stays ignored
+    torch.ge(target, 0, out=planes[1])
+    rows, ends = planes[:2].sum(-1), scores.new_empty(len(scores) + 2)
+    losses, known = rows
+    offset = torch.tensor((boost - (1.0 - boost) / 9.0) / -n, dtype=scores.dtype)
+    times = torch.add(offset, known, alpha=(boost - 1.0) / (0.9 * n * n), out=ends[:-2])  # `_times`, less than 0
     losses.mul_(times)
-    known.clamp_(max=1)
-    return both, 1, lambda factor: gradient(factor * times.unsqueeze(-1))
+    known.clamp_(BARELY, 1)
+
+    def gradient(factor: Tensor) -> Tensor:
+        each = signed((factor * times).unsqueeze(-1).expand_as(scores), target, out=logs)
+        return slope(each, right, -1)
+
+    if not mean:
+        return rows, 1, gradient
+    torch.sum(rows, -1, out=ends[-2:])
+    ends = ends / ends[-1]  # the weights of rows, and their loss
+    times = ends[:-2]
+    return ends[-2].detach(), 1, gradient
 
 
 _LOSS = RowLoss(
@@ -46,6 +64,7 @@ _LOSS = RowLoss(
     spreads_nan=False,
     minds_mask=True,
     lean=_partial_binary_lean,
+    lean_means=True,
 )
 
 
