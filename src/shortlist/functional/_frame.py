@@ -78,8 +78,8 @@ def signed(x: Tensor, target: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 def selector(target: Tensor, scores: Tensor) -> Tensor:
-    """The target as that which slopes choose by: MPS mixes no types there."""
-    return target.to(scores.dtype) if scores.device.type == "mps" else target
+    """The target in a type that gives way to that of the scores; MPS wants the same."""
+    return target.to(scores.dtype) if target.is_floating_point() or scores.device.type == "mps" else target
 
 
 def _slope(operation: Any, out: Tensor | None, *given: Any) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from shortlist.checks import check_not_negative, check_number
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge, slope, softplus, where_above
+from shortlist.functional._frame import bounded, huge, observed, selector, slope, softplus, where_above
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import largest_members
 from shortlist.kernels import ops
@@ -79,37 +79,65 @@ def _asymmetric_lean(
     detach_focus: bool,
     unknown_rule: int,
     likelihood_topk: int,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each row the sum of its losses; which entries count; and the gradient.
+) -> tuple[Tensor, int, Tensor]:
+    """Of entries, or of rows, the losses and what counts, and the gradient.
 
     With v the probability of the wrong answer and c = -log(1 - v) the loss is v^gamma c, and its slope in the logit of
-    v is v^gamma (v + gamma (1 - v) c).
+    v is v^gamma (v + gamma (1 - v) c): from gamma times the loss to v^gamma, v of the way.
     """
-    absent, ignores = target == 0, unknown_rule == IGNORE
-    logit = scores.clamp(-huge(scores), huge(scores))
-    unknown, out = _kinds(logit, target, frequent, unknown_rule, likelihood_topk)
-    present = target if ignores else target == 1  # what is out costs nothing, whatever it is multiplied by
-    logit.addcmul_(logit, present, value=-2).masked_fill_(out, float("-inf"))
-    clipped = None if clip == 0 else absent if ignores else absent | unknown
-    if clipped is not None:  # of an absent label max(p - clip, 0), from here on by its logit
-        logit = torch.where(clipped, F.softshrink(logit.sigmoid(), clip).logit_(), logit)
-    v, loss = logit.sigmoid(), softplus(logit)
-    del logit
-    power = torch.full_like(v, gamma_pos).masked_fill_(absent, gamma_neg)
-    if not ignores:
+    target, ignores, rows = selector(target, scores), unknown_rule == IGNORE, scores.new_empty(2, len(scores))
+    logit, start = scores.clamp(-huge(scores), huge(scores)), torch.tensor(gamma_neg, dtype=scores.dtype)
+    kinds = _kinds(logit, target, frequent, unknown_rule, likelihood_topk) if not ignores or clip == 0 else None
+    logit.addcmul_(logit, _present(target, ignores), value=-2)
+    power = torch.add(start, target, alpha=gamma_pos - gamma_neg)
+    if kinds is not None:
+        unknown, out = kinds
         power.masked_fill_(unknown, gamma_unknown)
-    loss.mul_(torch.pow(v, power, out=power))
-    losses, slopes = loss.sum(-1), power.mul_(v)
-    if not detach_focus:
-        loss.addcmul_(loss, v, value=-1)
-        for gamma, of in ((gamma_pos, present), (gamma_neg, absent), (0 if ignores else gamma_unknown, unknown)):
-            if gamma > 0:
-                slopes.addcmul_(loss, of, value=gamma)
-    if clipped is not None:  # p (1 - p) / (v (1 - v)) is what the logit of v rises by
-        rise = torch.ops.aten.logit_backward(slopes, v, grad_input=loss)
+        logit.masked_fill_(out, float("-inf"))  # an ignored NaN stays ignored
+        if not ignores:
+            torch.sum(observed(out, out=torch.empty_like(logit)), -1, out=rows[1])
+        del kinds, unknown, out
+    elif gamma_pos > 2 * gamma_neg:  # of unknown labels it is less than 0
+        power.clamp_(min=0)
+    least = -0.5 if ignores else -1.5  # a target above it may count
+    if clip > 0:  # of an absent label max(p - clip, 0), from here on by its logit
+        p = F.softshrink(logit.sigmoid(), clip)
+        where_above(p, target, least, out=p).logit_()
+        logit = torch.where(target > 0, logit, p, out=p)
+        del p
+    both = scores.new_empty(2, *scores.shape)
+    loss, room = softplus(logit, out=both[0]), both[1]
+    v = logit.sigmoid_()
+    del logit
+    loss.mul_(torch.pow(v, power, out=room))
+    if detach_focus:
+        slopes = torch.mul(room, v, out=power)
+    else:
+        slopes = power.mul_(loss)
+        if max(gamma_pos, gamma_neg, gamma_unknown) > 4:  # what is huge stays a number
+            slopes.clamp_(max=torch.finfo(v.dtype).max)
+        slopes.lerp_(room, v)
+    if clip == 0:
+        del v
+        slopes.addcmul_(slopes, _present(target, ignores), value=-2)
+    else:  # p (1 - p) / (v (1 - v)) is what the logit of v rises by
+        rise = torch.ops.aten.logit_backward(slopes, v, torch.finfo(v.dtype).tiny, grad_input=room)
         slope(slope(rise, scores, out=rise), scores, -1, out=rise)
-        torch.where(clipped, where_above(rise, v, 0.0, out=rise), slopes, out=slopes)
-    return losses, out.logical_not_(), slopes.addcmul_(slopes, present, value=-2)
+        if not ignores:
+            where_above(rise, v, 0.0, out=rise)
+        torch.ops.aten.hardtanh_backward(rise, target, least, 0.5, grad_input=rise)  # of absent ones
+        torch.addcmul(rise, slopes, _present(target, ignores), value=-1, out=slopes)
+        del v
+    if ignores:
+        observed(target < 0, out=room)
+        return both, 1, slopes
+    torch.sum(loss, -1, out=rows[0])
+    return rows, 1, slopes
+
+
+def _present(target: Tensor, ignores: bool) -> Tensor:
+    """1 where a label is present, 0 where one counts as absent."""
+    return target if ignores else target > 0
 
 
 _LOSS = RowLoss(

@@ -69,9 +69,10 @@ def largest_members(x: Tensor, member: Tensor, k: int) -> Tensor:
     if k == 0:
         return torch.zeros_like(member)
     low, most = torch.finfo(x.dtype).min, float("inf")
-    x = x.detach().nan_to_num(nan=low, posinf=most, neginf=low).masked_fill_(~member, -most)  # a NaN is the last
+    x = x.detach().nan_to_num(nan=low, posinf=most, neginf=low)  # a NaN is the last
+    x = torch.where(member, x, torch.tensor(-most, dtype=x.dtype))
     values = x.topk(k).values
     cut = values[..., -1:].clamp(min=low)
     above, tied, missing = x > cut, x == cut, (values == cut).sum(-1, keepdim=True)
     del x
-    return above | (tied & (tied.cumsum(-1, dtype=torch.int32) <= missing))
+    return torch.where(tied, tied.cumsum(-1, dtype=torch.int32) <= missing, above)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from shortlist.checks import check_positive
 from shortlist.functional import _targets
-from shortlist.functional._frame import BARELY, huge, selector, signed, slope, softplus, where_above
+from shortlist.functional._frame import huge, selector, signed, slope, softplus, where_above
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.binary import _binary_entries
 from shortlist.kernels import ops
@@ -38,12 +38,13 @@ def _partial_binary_lean(
     softplus(right, -1, out=logs)  # of the probability of what was seen
     where_above(planes[::2], target, -0.5, out=planes[::2])  # an ignored NaN stays ignored
     torch.ge(target, 0, out=planes[1])
-    rows, ends = planes[:2].sum(-1), scores.new_empty(len(scores) + 2)
-    losses, known = rows
-    offset = torch.tensor((boost - (1.0 - boost) / 9.0) / -n, dtype=scores.dtype)
-    times = torch.add(offset, known, alpha=(boost - 1.0) / (0.9 * n * n), out=ends[:-2])  # `_times`, less than 0
+    flat = scores.new_empty(2 * len(scores) + 2)
+    losses, known = rows = torch.sum(planes[:2], -1, out=flat[:-2].view(2, -1))
+    # `_times`, less than 0, and room for two sums
+    ends = torch.rsub(flat[len(scores) :], (boost - (1.0 - boost) / 9.0) / -n, alpha=(1.0 - boost) / (0.9 * n * n))
+    times = ends[:-2]
     losses.mul_(times)
-    known.clamp_(BARELY, 1)
+    known.clamp_(2.0**-100, 1)  # no mean is divided by 0
 
     def gradient(factor: Tensor) -> Tensor:
         each = signed((factor * times).unsqueeze(-1).expand_as(scores), target, out=logs)
