@@ -259,6 +259,8 @@ class RowLoss:
         scores = scores.contiguous()  # the same bits whatever the strides
         if self.of == "batch":
             loss, gradient, total = self.lean(scores, target[0], weight, reduction, *args)
+            if kept and callable(gradient):
+                gradient = gradient(scores.new_ones(()))
             return loss, gradient, loss.new_ones(()) if total is None and kept else total
         if self.lean_means and weight is None and type(given[own]) is str and reduction == "mean" and not kept:
             loss, _, gradient = self.lean(scores, target[0], *args, mean=True)

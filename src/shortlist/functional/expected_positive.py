@@ -1,5 +1,8 @@
 """Expected positive regularisation: push up the observed label, and hold the expected number of labels at k."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -7,7 +10,7 @@ from torch import Tensor
 from shortlist.checks import LARGEST, check_not_negative, check_number, check_scores
 from shortlist.distributed import sum_over_processes
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge, place
+from shortlist.functional._frame import bounded, huge, place, selector, slope, softplus, where_above
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import check_couples_batch
 from shortlist.functional.reduction import reduce_over_processes
@@ -27,7 +30,7 @@ def expected_positive_rows(scores: Tensor, index: Tensor, mask: Tensor | None) -
 def _expected_positive_twin(
     scores: Tensor,
     index: Tensor,
-    counts: Tensor,
+    weight: Tensor | None,
     reduction: str,
     k: float,
     beta: float,
@@ -35,7 +38,7 @@ def _expected_positive_twin(
     mask: Tensor | None = None,
     world: int = 1,
 ) -> Tensor:
-    num_labels = scores.shape[-1]
+    num_labels, counts = scores.shape[-1], _counts(scores, index, weight)
     positive, expected = expected_positive_rows(scores, index, mask)
     total = sum_over_processes(counts.sum().detach(), world)
     mean_expected = sum_over_processes((counts * expected).sum(), world) / torch.where(total > 0, total, 1.0)
@@ -45,10 +48,19 @@ def _expected_positive_twin(
     return loss if reduction == "mean" else loss * total
 
 
+def _counts(scores: Tensor, index: Tensor, weight: Tensor | None) -> Tensor:
+    """What each row counts."""
+    observed = (index >= 0).to(scores.dtype)
+    return observed if weight is None else observed * weight
+
+
 def _expected_positive_lean(
-    scores: Tensor, index: Tensor, counts: Tensor, reduction: str, k: float, beta: float, normalize: bool
-) -> tuple[Tensor, Tensor, Tensor | None]:
+    scores: Tensor, index: Tensor, weight: Tensor | None, reduction: str, k: float, beta: float, normalize: bool
+) -> tuple[Tensor, Any, Tensor | None]:
     """The same, with the gradient."""
+    if weight is None:
+        return _unweighted_lean(scores, index, reduction, k, beta, normalize)
+    counts = _counts(scores, index, weight)
     label, norm = place(index, scores), scores.shape[-1] if normalize else 1
     p, rows = scores.clamp(-huge(scores), huge(scores)), scores.new_empty(2, len(scores))
     p.masked_fill_((counts == 0).unsqueeze(-1), 0.0)
@@ -65,10 +77,34 @@ def _expected_positive_lean(
     return (loss * total, gradient, total.reciprocal()) if reduction == "sum" else (loss, gradient, None)
 
 
+def _unweighted_lean(
+    scores: Tensor, index: Tensor, reduction: str, k: float, beta: float, normalize: bool
+) -> tuple[Tensor, Callable[[Tensor], Tensor], Tensor | None]:
+    """By the sums of all rows, which count alike."""
+    n, most, planes = scores.shape[-1], huge(scores), scores.new_empty(2, *scores.shape)
+    label, sums, total = index.clamp(-1, n - 1), scores.new_empty(2), scores.new_empty(())
+    z, p = torch.clamp(scores, -most, most, out=planes[0]), planes[1]
+    torch.ops.aten.nll_loss_forward(softplus(z, -1, out=p), label, None, 2, -1, output=sums[0], total_weight=total)
+    torch.sigmoid(z, out=p)
+    where_above(planes, selector(label, scores).unsqueeze(-1), -0.5, out=planes)  # an ignored row stays ignored
+    torch.sub(p.sum(), total, alpha=k, out=sums[1])
+    divisor = total.clamp(min=1)
+    if normalize:
+        divisor.mul_(n)
+    own, excess = sums / divisor
+
+    def gradient(factor: Tensor) -> Tensor:
+        found = torch.ops.aten.nll_loss_backward(factor, z, label, None, 1, -1, divisor)
+        return slope(found.addcmul_(p, factor * excess / divisor, value=2 * beta), z, -1, out=found)
+
+    loss = torch.addcmul(own, excess, excess, value=beta)
+    return (loss * total, gradient, total.clamp(min=1).reciprocal_()) if reduction == "sum" else (loss, gradient, None)
+
+
 _LOSS = RowLoss(
     ops.expected_positive,
     _expected_positive_twin,
-    _targets.single_positive,
+    _targets.single_positive_rows,
     of="batch",
     minds_mask=True,
     lean=_expected_positive_lean,
