@@ -130,3 +130,14 @@ def test_a_nan_makes_its_row_nan_even_where_no_rival_is_left(target: torch.Tenso
     losses, gradient = value_and_gradient(F.truncated_entropy_loss, scores, target, 4, reduction="none")
     assert losses.isnan().tolist() == [True, False]
     assert gradient.isnan().any(-1).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_a_label_at_minus_infinity_is_without_end_below_any_rival(k: int, kernel: str) -> None:
+    scores = torch.tensor([[-torch.inf, 2.0, 1.0, 0.0], [-torch.inf] * 4, [torch.nan] + [-torch.inf] * 3])
+    loss, gradient = value_and_gradient(F.truncated_entropy_loss, scores, torch.tensor([0, 0, 0]), k, reduction="none")
+    assert loss[:2].tolist() == [torch.inf, 0]
+    assert loss[2].isnan()
+    assert gradient[0, 0] == -1
+    assert gradient[0].sum().abs() < 1e-6
+    assert not gradient[1].any()

@@ -42,7 +42,7 @@ def _truncated_entropy_lean(scores: Tensor, target: Tensor, k: int) -> tuple[Ten
     """The same, with the gradient: what each present label is pulled up by, its rivals are pushed down by."""
     n, low = scores.shape[-1], -4 * huge(scores)
     if target.ndim < scores.ndim:
-        return _one_label_lean(scores, target, k, low)
+        return _one_label_lean(scores, target, k)
     present = target == 1
     count = present.sum(-1, keepdim=True)
     unseen = count == 0
@@ -63,22 +63,26 @@ def _truncated_entropy_lean(scores: Tensor, target: Tensor, k: int) -> tuple[Ten
     return losses.sum(-1), ~unseen.squeeze(-1), z.mul_(slopes.sum(-1, keepdim=True) / total).sub_(slopes)
 
 
-def _one_label_lean(
-    scores: Tensor, target: Tensor, k: int, low: float
-) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
-    """Of class indices. What is ``low`` is out of its row."""
-    label, unseen, both = place(target, scores), target < 0, scores.new_empty(2, len(scores))
-    z = scores.clamp(max=huge(scores)).masked_fill_(unseen.unsqueeze(-1), low)
+def _one_label_lean(scores: Tensor, target: Tensor, k: int) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
+    """Of class indices. What ``low`` is added to is out of its row, but for a NaN."""
+    label, unseen, both, low = place(target, scores), target < 0, scores.new_empty(2, len(scores)), -2 * huge(scores)
+    z = scores.clamp(low, huge(scores)).masked_fill_(unseen.unsqueeze(-1), low)
     own = z.gather(-1, label)
-    strongest, at = z.scatter_(-1, label, own.clamp(low, low)).topk(k, dim=-1)  # where it is NaN it stays
-    z.scatter_(-1, at[:, :-1], low)
-    peak = torch.minimum(strongest[:, :1], strongest[:, -1:])  # a NaN is the first of all, and the smaller of any two
-    p = z.softmax(-1)
+    strongest, at = z.scatter_(-1, label, low, reduce="add").topk(k, dim=-1)
+    z.scatter_(-1, at[:, :-1], low, reduce="add")
+    logs, peak = z.log_softmax(-1), F.threshold(strongest[:, -1:], low / 2, _MINUS_INF)  # no rival
     del z
-    gap = (peak - own).sub_(p.gather(-1, at[:, -1:]).log_()).masked_fill_(peak <= low, _MINUS_INF)  # no rival
+    added, _ = torch.ops.aten.nll_loss_forward(logs, at[:, -1], None, 0, -1)  # by the rivals beside the strongest one
+    gap = torch.addcdiv(added.unsqueeze(-1), peak - own, own > low)  # without end for a label that is out of its row
     softplus(gap.squeeze(-1), out=both[0])
     observed(unseen, out=both[1])
-    return both, 1, lambda factor: p.scatter_(-1, label, -1.0).mul_(slope(factor, gap))
+
+    def gradient(factor: Tensor) -> Tensor:
+        slopes, label_of = slope(factor, gap).squeeze(-1), label.squeeze(-1)
+        pull = torch.ops.aten.nll_loss_backward(slopes, logs, label_of, None, 0, -1, factor)  # minus that, at the label
+        return torch.ops.aten._log_softmax_backward_data(pull, logs, -1, logs.dtype)
+
+    return both, 1, gradient
 
 
 _LOSS = RowLoss(
