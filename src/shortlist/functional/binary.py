@@ -36,7 +36,7 @@ def _binary_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> t
     return _binary_entries(scores, target == 1, target == 0, pos_weight), target != -1
 
 
-def binary_lean(
+def _binary_lean(
     scores: Tensor, target: Tensor, pos_weight: Tensor | None = None
 ) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
     """The losses of entries and which of them are known, in one tensor, and the gradient."""
@@ -73,7 +73,7 @@ _LOSS = RowLoss(
     of="entries",
     spreads_nan=False,
     per_label=True,
-    lean=binary_lean,
+    lean=_binary_lean,
 )
 
 
