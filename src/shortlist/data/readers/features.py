@@ -16,17 +16,10 @@ from shortlist.data.dataset import Dataset
 from shortlist.data.encoder import Encoder, TextEncoder, read_encoder
 from shortlist.data.images import Images
 from shortlist.data.readers._checked_inputs import checked_inputs
-from shortlist.data.readers._labels import (
-    Coding,
-    Given,
-    Uncertain,
-    blanks_are_unknown,
-    column_of_labels,
-    columns_as_numbers,
-    in_order,
-    labels_of,
-    names_in_columns,
-)
+from shortlist.data.readers._label_lists import column_of_labels, names_in_columns
+from shortlist.data.readers._label_matrix import blanks_are_unknown, columns_as_numbers, in_order
+from shortlist.data.readers._label_options import Coding, Given, Uncertain
+from shortlist.data.readers._labels import labels_of
 from shortlist.data.readers._table_use import label_columns_of, named_columns, names_of, no_features, resolved, use_of
 from shortlist.data.readers._targets import dataset_of, side_of, truth_of
 from shortlist.data.readers.arrays import ArrayFile, get_array, open_arrays, widened

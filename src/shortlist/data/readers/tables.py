@@ -16,7 +16,7 @@ from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import read_arff
 from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns
 from shortlist.data.readers._csv import content_of, csv_table, delimiter_of, encoding_of, is_packed, mark_named
-from shortlist.data.readers._labels import names_in_columns, written_list
+from shortlist.data.readers._label_lists import names_in_columns, written_list
 from shortlist.data.readers.findings import EMPTY, Findings, PathLike
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
