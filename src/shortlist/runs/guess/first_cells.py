@@ -38,6 +38,10 @@ class FirstCells:
         """Whether some cell of the whole column is a number."""
         return bool(self.table.has_numbers(name))
 
+    def is_number(self, name: str) -> bool:
+        """Whether all cells that were looked at are numbers."""
+        return all(isinstance(cell, int | float) for cell in self.flat(name)) and self.has_numbers(name)
+
     def rows(self, name: str) -> int:
         """How many cells were looked at, blank or not."""
         return min(_LOOKED_AT, len(self.table.array(name)))

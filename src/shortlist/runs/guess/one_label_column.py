@@ -7,7 +7,15 @@ from shortlist.data.column_use import listed
 from shortlist.errors import ShortlistError
 from shortlist.runs.guess.first_cells import FirstCells
 from shortlist.runs.guess.ids import is_called_id
-from shortlist.runs.guess.label_signs import LABELS, LIKELY, MOST_CLASSES, are_classes, comes_again, may_be_called
+from shortlist.runs.guess.label_signs import (
+    LABELS,
+    LIKELY,
+    MOST_CLASSES,
+    are_classes,
+    comes_again,
+    is_answer,
+    may_be_called,
+)
 
 
 def one_column(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str:
@@ -25,6 +33,12 @@ def one_column(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str
             break
         notes.append(f"labels: the column {name!r}, by its name (another one: --labels COLUMN)")
         return name
+    if _is_first_alone(cells, names):
+        notes.append(
+            f"labels: the first column, {names[0]!r}, as only it holds names, and the last, {names[-1]!r}, is a number "
+            f"like the others (another one: --labels COLUMN)"
+        )
+        return names[0]
     if names and are_classes(cells, names[-1]):
         notes.append(f"labels: the last column, {names[-1]!r} (another one: --labels COLUMN)")
         return names[-1]
@@ -47,6 +61,17 @@ def one_column(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str
         f"{cells.path}: which columns are labels? Name them with --labels{such}; the columns are "
         f"{listed([repr(name) for name in names])}{last}"
     )
+
+
+def _is_first_alone(cells: FirstCells, names: Sequence[str]) -> bool:
+    """Whether the first column holds a few names, and all others, at least three, are numbers, of which the last is no
+    more a label than any other: it is no yes or no, and has half as many different values as they, or more."""
+    first, others = names[:1], names[1:]
+    if len(others) < 3 or not all(map(cells.is_number, others)) or cells.is_number(first[0]):
+        return False
+    kinds = [len(cells.kinds(name)) for name in others]
+    alike = not is_answer(cells, others[-1]) and 2 * kinds[-1] >= max(kinds)
+    return alike and are_classes(cells, first[0]) and comes_again(cells, first[0])
 
 
 def _why_no_label(cells: FirstCells, last: str) -> str:
