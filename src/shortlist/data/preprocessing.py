@@ -90,21 +90,24 @@ class Preprocessor:
     # ---- learning
 
     @classmethod
-    def fit(cls, X: Any, *, na_values: Sequence[str] = NA_VALUES) -> Preprocessor:
-        """Learn from these rows. ``na_values``: texts of a frame's cells that mean that nothing is known."""
+    def fit(
+        cls, X: Any, *, na_values: Sequence[str] = NA_VALUES, weights: NDArray[Any] | None = None
+    ) -> Preprocessor:
+        """Learn from these rows. ``na_values``: texts of a frame's cells that mean that nothing is known. ``weights``:
+        how often each row counts for the mean and spread of numbers; for all else it is once."""
         if hasattr(X, "tocsr"):
-            return cls("sparse", int(X.shape[1]), None, sparse_scale=fit_sparse_scale(X))
+            return cls("sparse", int(X.shape[1]), None, sparse_scale=fit_sparse_scale(X, weights))
         if hasattr(X, "columns") and hasattr(X, "iloc"):
-            return cls._fit_frame(X, tuple(na_values))
+            return cls._fit_frame(X, tuple(na_values), weights)
         values = np.asarray(X)
-        numbers, left_out = fit_numbers(values, tuple(range(values.shape[1])))
+        numbers, left_out = fit_numbers(values, tuple(range(values.shape[1])), weights)
         found = cls("dense", values.shape[1], None, numbers, left_out=left_out)
         if numbers.cut:
             found._warn_of_cuts(values[:, list(numbers.columns)])
         return found
 
     @classmethod
-    def _fit_frame(cls, frame: Any, na_values: tuple[str, ...]) -> Preprocessor:
+    def _fit_frame(cls, frame: Any, na_values: tuple[str, ...], weights: NDArray[Any] | None) -> Preprocessor:
         names = column_names(frame)
         at, numbers, categories, left_out = [], [], [], {}
         of_names: dict[int, NDArray[Any]] = {}
@@ -130,7 +133,7 @@ class Preprocessor:
         fitted, stacked = None, np.empty((len(frame), 0))
         if numbers:
             stacked = np.stack(numbers, axis=1)
-            fitted, constant = fit_numbers(stacked, tuple(at))
+            fitted, constant = fit_numbers(stacked, tuple(at), weights)
             left_out |= constant
         dropped = [f"{names[column]!r} ({why})" for column, why in sorted(left_out.items()) if why != CONSTANT]
         if dropped:

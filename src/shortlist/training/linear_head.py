@@ -46,7 +46,7 @@ def loss_of(objective: Objective) -> Loss:
         return binary_columns
     if objective.name == "cross-entropy" and objective.config.label_smoothing == 0 and objective.weight is None:
         return softmax_rows
-    score_loss: Callable[[Tensor, Tensor], Tensor] = objective.score_loss  # type: ignore[assignment]
+    score_loss: Callable[..., Tensor] = objective.score_loss  # type: ignore[assignment]
     return whole(score_loss)
 
 
@@ -78,12 +78,13 @@ class Choice:
     beside: tuple[dict[str, float], dict[str, float]] | None = None
     tolerance: float = _TOLERANCE
     seconds: float = 0.0  # that it took to decide, where that was before training
+    weights: Tensor | None = None  # of rows
 
     def fit(self) -> Fitted:
         found, columns = self.found, self.columns
         data = columns.columns, self.target
         solution = fit_linear(
-            *data, found.start, self.loss, found.strength, columns.variances, tolerance=self.tolerance
+            *data, found.start, self.loss, found.strength, columns.variances, self.weights, tolerance=self.tolerance
         )
         weights = found.stretch * solution.weights[:-1]
         biases = stretched(solution.weights[-1], found.centre, found.stretch)
@@ -94,25 +95,25 @@ class Choice:
 
 def choose_head(
     loss: Loss, inputs: Any, target: Tensor, names: tuple[str, ...], weight_decay: float | str, *,
-    scales: Scales, landmarks: int | Similarities = 0, single: bool, seed: int,
+    scales: Scales, landmarks: int | Similarities = 0, single: bool, seed: int, weights: Tensor | None = None,
 ) -> Choice:  # fmt: skip
     """A ``weight_decay`` of "auto" is chosen by folds, where there are rows enough. With scales of both kinds, so is
     whether columns have each their own or one for all; with a number of ``landmarks``, so is whether similarities to so
     many rows take the place of the columns, for which they have to do better in every fold. A layer of similarities
-    takes it in any case."""
+    takes it in any case. Rows with ``weights`` count so many times."""
     layer, count = (landmarks, 0) if isinstance(landmarks, Similarities) else (None, landmarks)
     forms = _scaled(inputs, scales) if layer is None else {_SIMILARITIES: HeadColumns.similar(inputs, layer)}
     if weight_decay != "auto" or len(target) < 2 * FOLDS:
         form = _OWN_SCALE if layer is None else _SIMILARITIES
         strength = USUAL if weight_decay == "auto" else float(weight_decay)
-        given = Chosen.given(form, strength, zero_weights((forms[form].columns, target), len(names)))
-        return Choice(forms[form], target, loss, given, [])
-    search = StrengthSearch(target, names, loss, single, seed)
+        given = Chosen.given(form, strength, zero_weights((forms[form].columns, target), len(names), weights))
+        return Choice(forms[form], target, loss, given, [], weights=weights)
+    search = StrengthSearch(target, names, loss, single, seed, weights)
     if layer is not None and single:
         found = search.quick(_SIMILARITIES, forms[_SIMILARITIES])
-        return Choice(forms[_SIMILARITIES], target, loss, found, search.tried, tolerance=_QUICK)
+        return Choice(forms[_SIMILARITIES], target, loss, found, search.tried, tolerance=_QUICK, weights=weights)
     found = search.best(forms)
-    choice = Choice(forms[found.form], target, loss, found, search.tried)
+    choice = Choice(forms[found.form], target, loss, found, search.tried, weights=weights)
     if not count:
         return choice
     scale = scales.one if found.form == _ONE_SCALE else scales.own

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, split
-from shortlist.training.full_batch import Loss, binary_columns, fit_linear, log_odds, take, times
+from shortlist.training.full_batch import Loss, binary_columns, fit_linear, log_odds, take, times, total_weight
 from shortlist.training.head_columns import HeadColumns
 
 FOLDS = 3
@@ -69,12 +69,15 @@ class Chosen:
 
 
 class StrengthSearch:
-    """Strengths, tried on held-out rows over three folds; ``tried`` is what each of them reached."""
+    """Strengths, tried on held-out rows over three folds; ``tried`` is what each of them reached. Rows with ``weights``
+    count so many times, where they train and where they judge."""
 
-    def __init__(self, target: Tensor, names: tuple[str, ...], loss: Loss, single: bool, seed: int) -> None:
-        self.target, self.loss, self.single = target, loss, single
+    def __init__(
+        self, target: Tensor, names: tuple[str, ...], loss: Loss, single: bool, seed: int, weights: Tensor | None = None
+    ) -> None:
+        self.target, self.loss, self.single, self.weights = target, loss, single, weights
         self.folds = _folds(target, names, seed)
-        self.base, self.stretches = log_odds(target, len(names)), single or loss is binary_columns
+        self.base, self.stretches = log_odds(target, len(names), weights), single or loss is binary_columns
         self.tried: list[dict[str, Any]] = []
 
     def best(self, forms: dict[str, HeadColumns]) -> Chosen:
@@ -103,18 +106,20 @@ class StrengthSearch:
         weights, scores = [], torch.zeros(len(self.target), len(self.base))
         folds = self.folds[: len(starts)]
         for (rest, held), start in zip(folds, starts, strict=True):
-            here = take(columns.columns, rest), self.target[rest]
-            start = zero_weights(here, len(self.base)) if start is None else start
-            found = fit_linear(*here, start, self.loss, strength, columns.variances, tolerance=_TOLERANCE).weights
+            here, weigh = (take(columns.columns, rest), self.target[rest]), self._weights(rest)
+            start = zero_weights(here, len(self.base), weigh) if start is None else start
+            found = fit_linear(
+                *here, start, self.loss, strength, columns.variances, weigh, tolerance=_TOLERANCE
+            ).weights
             scores[held] = times(take(columns.columns, held), found)
             weights.append(found)
         judged = torch.cat([held for _, held in folds]).sort().values
-        target = self.target[judged]
-        stretch, lost = best_stretch(scores[judged], self.base, target, self.loss, self.stretches)
-        scores = stretched(scores, self.base, stretch)
-        right = _right(scores[judged], target)
-        cost = lost * len(target) - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + doubt
-        reached = {"loss": lost, "precision_at_1": right / len(target), "folds": len(folds)}
+        target, weigh = self.target[judged], self._weights(judged)
+        stretch, lost = best_stretch(scores[judged], self.base, target, self.loss, self.stretches, weigh)
+        scores, total = stretched(scores, self.base, stretch), total_weight(target, weigh)
+        right = _right(scores[judged], target, weigh)
+        cost = lost * total - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + doubt
+        reached = {"loss": lost, "precision_at_1": right / total, "folds": len(folds)}
         self.tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, **reached})
         return Chosen(form, strength, stretch, self.base, cost, scores, weights, folds)
 
@@ -142,23 +147,29 @@ class StrengthSearch:
             lost, right = self._judged(chosen, held)
             return lost - right
 
-        return all(cost(one, held) < cost(other, held) + margin * len(held) for _, held in one.folds)
+        return all(cost(one, held) < cost(other, held) + margin * self._total(held) for _, held in one.folds)
 
     def reached(self, chosen: Chosen, folds: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
         """The mean loss, and how often the highest score was right, of the rows that these folds held out."""
         held = torch.cat([held for _, held in folds])
         lost, right = self._judged(chosen, held)
-        return {"loss": lost / len(held), "precision_at_1": right / len(held)}
+        return {"loss": lost / self._total(held), "precision_at_1": right / self._total(held)}
 
-    def _judged(self, chosen: Chosen, rows: Tensor) -> tuple[float, int]:
-        scores, target = chosen.scores[rows], self.target[rows]
-        return float(self.loss(scores, target)[0].sum()), _right(scores, target)
+    def _judged(self, chosen: Chosen, rows: Tensor) -> tuple[float, float]:
+        scores, target, weigh = chosen.scores[rows], self.target[rows], self._weights(rows)
+        return float(self.loss(scores, target, weigh)[0].sum()), _right(scores, target, weigh)
+
+    def _weights(self, rows: Tensor) -> Tensor | None:
+        return None if self.weights is None else self.weights[rows]
+
+    def _total(self, rows: Tensor) -> float:
+        return total_weight(rows, self._weights(rows))
 
     def _settled(self, best: Chosen) -> Chosen:
         """Too large scores of single labels divided."""
         if self.single and best.stretch < 1:
             unstretched, best.centre = stretched(best.scores, self.base, 1 / best.stretch), torch.zeros_like(self.base)
-            best.stretch = best_stretch(unstretched, best.centre, self.target, self.loss)[0]
+            best.stretch = best_stretch(unstretched, best.centre, self.target, self.loss, weights=self.weights)[0]
             best.scores = stretched(unstretched, best.centre, best.stretch)
         return best
 
@@ -167,11 +178,11 @@ def _cost(chosen: Chosen) -> float:
     return chosen.cost
 
 
-def _right(scores: Tensor, target: Tensor) -> int:
+def _right(scores: Tensor, target: Tensor, weights: Tensor | None) -> float:
     """In how many rows the highest score is that of a present label."""
     highest = scores.argmax(1)
     present = highest == target if target.ndim == 1 else target.gather(1, highest[:, None]) == 1
-    return int(present.sum())
+    return float(present.sum() if weights is None else weights[present.flatten()].sum())
 
 
 def stretched(scores: Tensor, centre: Tensor, stretch: float) -> Tensor:
@@ -180,34 +191,43 @@ def stretched(scores: Tensor, centre: Tensor, stretch: float) -> Tensor:
 
 
 def best_stretch(
-    scores: Tensor, centre: Tensor, target: Tensor, loss: Loss, stretches: bool = True
+    scores: Tensor,
+    centre: Tensor,
+    target: Tensor,
+    loss: Loss,
+    stretches: bool = True,
+    weights: Tensor | None = None,
 ) -> tuple[float, float]:
     """The stretch with the smallest loss, by halving where its slope changes sign, and the mean loss it leaves; unless
     something ``stretches``, it is 1. Of single labels one more row counts, which is as sure as the others and wrong:
     otherwise rows that are all right would make every score as large as it may be."""
 
+    total = total_weight(target, weights)
+
     def mean_loss(stretch: float) -> float:
-        return float(loss(stretched(scores, centre, stretch), target)[0].sum()) / len(target)
+        return float(loss(stretched(scores, centre, stretch), target, weights)[0].sum()) / total
 
     if not stretches:
         return 1.0, mean_loss(1.0)
     apart, low, high, wrong = scores - centre, _LEAST_DOUBLINGS, _MOST_DOUBLINGS, 0.0
     if target.ndim == 1:  # from the highest score of a row to the others, on average
         labels = apart.shape[1]
-        wrong = float((apart.amax(1) - apart.mean(1)).mean()) * labels / max(1, labels - 1)
+        each = apart.amax(1) - apart.mean(1)
+        mean = each.mean() if weights is None else (each * weights).sum() / total
+        wrong = float(mean) * labels / max(1, labels - 1)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        slope = (loss(stretched(scores, centre, 2**middle), target)[1] * apart).sum() + wrong
+        slope = (loss(stretched(scores, centre, 2**middle), target, weights)[1] * apart).sum() + wrong
         low, high = (middle, high) if slope < 0 else (low, middle)
     both = [(stretch, mean_loss(stretch)) for stretch in (1.0, 2 ** ((low + high) / 2))]
-    return min(both, key=lambda one: one[1] + one[0] * wrong / len(target))
+    return min(both, key=lambda one: one[1] + one[0] * wrong / total)
 
 
-def zero_weights(data: tuple[Any, Tensor], num_labels: int) -> Tensor:
+def zero_weights(data: tuple[Any, Tensor], num_labels: int, weights: Tensor | None = None) -> Tensor:
     """Weights of zero, and the biases that fit them best."""
     inputs, target = data
     start = torch.zeros(inputs.shape[1] + 1, num_labels)
-    start[-1] = log_odds(target, num_labels)
+    start[-1] = log_odds(target, num_labels, weights)
     return start
 
 
