@@ -499,6 +499,20 @@ def test_a_column_that_counts_the_rows_is_their_id() -> None:
     assert guess_source("t.csv").source["ids_key"] == "No"
 
 
+def test_a_run_learns_each_of_several_choices_in_a_cell_and_knows_them_in_new_mixtures() -> None:
+    random = np.random.default_rng(0)
+    cells = [random.choice(["R", "SQL", "C", "Go", "Ada"], random.integers(1, 4), replace=False) for _ in range(200)]
+    table = pd.DataFrame({"skills": [";".join(cell) for cell in cells], "role": ["R" in cell for cell in cells]})
+    write("people.csv", table)
+    told: list[str] = []
+    run = runs.fit("people.csv", out="run", say=told.append)["run"]
+    assert any("several choices in a cell (1): skills (Ada, C, Go, R, SQL, with ';' between)" in line for line in told)
+    new = pd.DataFrame({"skills": ["Ada;C;Go;R;SQL", "Ada;C;Go;SQL"]})
+    assert sl.load_run(run).predict(new) == ["true", "false"]
+    with pytest.raises(ShortlistError, match=r"'skills' holds several choices .*name_columns='\[\"skills\"\]'"):
+        runs.export(run, out="model.onnx", rule="top-k:k=1")
+
+
 def test_a_run_on_mulans_arff_predicts_without_its_xml() -> None:
     Path("scene.xml").write_text('<labels xmlns="http://mulan.sourceforge.net/labels"><label name="sea"/></labels>')
     rows = "".join(f"{row % 2},{row % 2 + row / 100}\n" for row in range(40))

@@ -137,8 +137,9 @@ def read_features(
             included: inputs are ``TableRows``, of which ``Dataset.preprocessed`` makes numbers. Runs read tables so,
             unless ``data.preprocess`` is none.
         name_columns: with ``as_table``, features that are names (categories) also where every cell is a number, such as
-            zip codes. 01001 is a name in any case, and so are pandas' categories and parquet's dictionaries. Runs add
-            those whose names they have learnt.
+            zip codes, or holds several choices, ``Python;R;SQL``, each of which is a feature otherwise. 01001 is a name
+            in any case, and so are pandas' categories and parquet's dictionaries. Runs add those whose names they have
+            learnt.
         memory_map: leave the features of a .npy on disk and read only the rows asked for.
 
     >>> import pathlib, tempfile, numpy as np
