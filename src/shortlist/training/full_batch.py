@@ -156,7 +156,7 @@ def fit_linear(
     have ``weights``, too: one of 2 counts like two rows.
 
     The ``variances`` of columns that are `Turned` save most of the steps. It ends when no problem's gradient is larger
-    than ``tolerance`` times what it is at zero weights, or after ``most`` evaluations.
+    than ``tolerance`` times what it is at zero weights (`_Memory.size`), or after ``most`` evaluations.
 
     >>> x, y = torch.tensor([[-1.0], [1.0], [2.0], [-2.0]]), torch.tensor([[0], [1], [0], [0]])
     >>> fit_linear(x, y, torch.zeros(2, 1), binary_columns, 1.0).weights.T
@@ -169,10 +169,10 @@ def fit_linear(
     value, gradient = _evaluate(inputs, goal, here, loss, decay, weights)
     problems = len(value)
     odds = log_odds(target, start.shape[1], weights)
-    limit = tolerance * _size_at_zero(inputs, target, odds, here, loss, problems, weights)
     likely = odds.sigmoid()
     variance = (total_weight(target, weights) * likely * (1 - likely)).numpy()
     memory = _Memory(None if variances is None else _bends(variances.numpy(), variance, decay), here, problems)
+    limit = tolerance * memory.size(_at_zero(inputs, target, odds, here, loss, weights))
     direction = memory.direction(gradient)
     step, done = np.ones(problems), np.zeros(problems, dtype=bool)
     evaluations = 1
@@ -195,7 +195,7 @@ def fit_linear(
             here, gradient = np.where(accepted, trial, here), np.where(accepted, new_gradient, gradient)
             value = np.where(accepted, new_value, value)
         standstill = accepted & (gain <= _SMALLEST_GAIN * np.abs(value))
-        done |= standstill | (_norm(gradient, len(step)) <= limit) | (~accepted & (shorter < _SMALLEST_STEP))
+        done |= standstill | (memory.size(gradient) <= limit) | (~accepted & (shorter < _SMALLEST_STEP))
         if done.all():
             break
         fresh = memory.direction(gradient)
@@ -226,14 +226,11 @@ def _evaluate(
     return value.numpy() + 0.5 * _dot(head[:-1], decayed, len(value)), gradient
 
 
-def _size_at_zero(
-    inputs: Any, target: Tensor, odds: Tensor, like: Array, loss: Loss, problems: int, weights: Tensor | None
-) -> Array:
-    """How large the gradient is for weights of zero and the biases that fit them best."""
+def _at_zero(inputs: Any, target: Tensor, odds: Tensor, like: Array, loss: Loss, weights: Tensor | None) -> Array:
+    """The gradient for weights of zero and the biases that fit them best."""
     origin = np.zeros_like(like)
     origin[-1] = odds
-    gradient = _evaluate(inputs, target, origin, loss, np.zeros(1, like.dtype), weights)[1]
-    return np.maximum(_norm(gradient, problems), 1e-6)
+    return _evaluate(inputs, target, origin, loss, np.zeros(1, like.dtype), weights)[1]
 
 
 def _dot(left: Array, right: Array, problems: int) -> Array:
@@ -292,6 +289,11 @@ class _Memory:
         left = triangle.diagonal(0, 1, 2) * shares - self._dots(changes, found)
         shares = np.linalg.solve(triangle.transpose(0, 2, 1), left[..., None])[..., 0]
         return -(found + self._mixed(steps, shares))
+
+    def size(self, gradient: Array) -> Array:
+        """How large the gradient of each problem is; where it is nearly known how the loss bends, by what a step could
+        still gain. Along axes on which rows hardly differ a small gradient is a long way from its end."""
+        return np.maximum(np.sqrt(_dot(gradient, self._divided(gradient), len(self.scale))), 1e-6)
 
     def _divided(self, gradient: Array) -> Array:
         return gradient if self.bends is None else gradient / self.bends

@@ -5,8 +5,8 @@ held-out rows; each step starts from the weights of the one before. Every row is
 leaves a score for each row from a model that has not seen it: what rules and thresholds are calibrated on.
 
 What counts is the held-out loss, summed over rows, less one for every row whose highest score is right: the loss alone
-is ruled by a few rows that are far off. A little is added for a strength far from a middling one, and for the less
-likely form of the columns: these decide on very few rows, where chance speaks loudest.
+is ruled by a few rows that are far off. A little is added for a strength far from a middling one, and for any form of
+the columns but the first: these decide on very few rows, where chance speaks loudest.
 
 Strong decay ranks well but makes scores too small, which the loss would punish. So the scores are first stretched away
 from the base rates, all by the one factor that suits the held-out rows best; the weights that stay are stretched alike.
@@ -35,6 +35,7 @@ from shortlist.training.head_columns import HeadColumns
 FOLDS = 3
 _FIRST, _FACTOR, _MOST = 10**1.5, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
 _MIDDLING, _DOUBT = 10**0.5, 1.0  # a strength ten times as strong or as weak costs so many rows
+_OTHERS, _CLOSE = 0.5, 1.0  # rows that each further form of the columns costs, and that it may be behind to be searched
 _TOLERANCE = 3e-3  # to compare strengths; the weights that stay are fitted more closely
 _LEAST_DOUBLINGS, _MOST_DOUBLINGS, _HALVINGS = -2.0, 4.0, 9  # of the stretch, and how closely it is found
 _MARGIN = 0.02  # per row: by how much similarities may be worse with the first strength
@@ -81,13 +82,16 @@ class StrengthSearch:
         self.tried: list[dict[str, Any]] = []
 
     def best(self, forms: dict[str, HeadColumns]) -> Chosen:
-        """The strength that does best, of the form of the inputs that does better with the first strength. The form
-        that is likely to suit is the first one: it may want a weaker strength, so it is searched even if it does worse.
-        """
-        likely = next(iter(forms))
-        firsts = [self._attempt(form, one, _FIRST, [None] * FOLDS, form != likely) for form, one in forms.items()]
-        searched = {first.form: first for first in (firsts[0], min(firsts, key=_cost))}
-        found = [self._walk(one, forms[form], _FACTOR, _MOST, form != likely) for form, one in searched.items()]
+        """The form and the strength that do best. The first form is searched; the others start from what it found, and
+        are searched on where they are about as good with that strength."""
+        (first, columns), *others = forms.items()
+        best = self._walk(self._attempt(first, columns, _FIRST, [None] * FOLDS), columns)
+        found, heads = [best], [columns.head(each[:-1], each[-1]) for each in best.weights]
+        for number, (form, columns) in enumerate(others, 1):
+            starts, doubt = [columns.of_head(*head) for head in heads], _OTHERS * number
+            there = self._attempt(form, columns, best.strength, starts, doubt)
+            if there.cost < best.cost + _CLOSE:
+                found.append(self._walk(there, columns, doubt))
         return self._settled(min(found, key=_cost))
 
     def quick(self, form: str, columns: HeadColumns, other: Chosen | None = None) -> Chosen:
@@ -96,7 +100,7 @@ class StrengthSearch:
         first = self._attempt(form, columns, _FIRST_QUICK, [None])
         if other is not None and not self.does_better(first, other, _MARGIN):
             return first
-        best = self._walk(first, columns, _FACTOR**2, _MOST_QUICK)
+        best = self._walk(first, columns, weaker=_FACTOR**2, most=_MOST_QUICK)
         return self._settled(self._attempt(form, columns, best.strength, [best.weights[0], None, None]))
 
     def _attempt(
@@ -123,7 +127,9 @@ class StrengthSearch:
         self.tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, **reached})
         return Chosen(form, strength, stretch, self.base, cost, scores, weights, folds)
 
-    def _walk(self, first: Chosen, columns: HeadColumns, weaker: float, most: int, doubt: float = 0) -> Chosen:
+    def _walk(
+        self, first: Chosen, columns: HeadColumns, doubt: float = 0, weaker: float = _FACTOR, most: int = _MOST
+    ) -> Chosen:
         """The best of the first and what lies on both sides of it, for as long as things get better."""
         attempts = [first]
         for factor in (weaker, 1 / weaker):
