@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import sklearn
 import torch
 from scipy.sparse import csr_array, csr_matrix
 from scipy.special import softmax
@@ -56,13 +57,96 @@ def classifier(objective: str = "cross-entropy", **params: Any) -> SetClassifier
         SetClassifier("binary", rule="threshold", solver="lbfgs", weight_decay=0.1, random_state=0),
     ],
     expected_failed_checks=lambda _: {
-        "check_methods_subset_invariance": "BLAS adds up float32 in an order that depends on the number of rows: 1e-6"
+        "check_methods_subset_invariance": "BLAS adds up float32 in an order that depends on the number of rows: 1e-6",
+        "check_sample_weight_equivalence_on_dense_data": "rows are drawn for folds and batches; float32 rounds",
+        "check_sample_weight_equivalence_on_sparse_data": "rows are drawn for folds and batches; float32 rounds",
     },
 )
 def test_scikit_learns_own_checks(estimator: SetClassifier, check: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+# ---- rows that count more than others
+
+WEIGHTS = np.random.default_rng(0).integers(0, 4, 300)
+
+
+@pytest.mark.parametrize("preprocess", ["auto", None])
+@pytest.mark.parametrize(
+    ("objective", "several"),
+    [("cross-entropy", False), ("smooth-topk", False), ("lml", False), ("binary", True), ("lsep", True)],
+)
+@pytest.mark.parametrize("settings", [
+    {"solver": "lbfgs", "weight_decay": 1.0},
+    {"solver": "adamw", "weight_decay": 0.1, "epochs": 30, "lr": 0.05, "batch_size": 1000},
+])  # fmt: skip
+def test_whole_weights_are_as_good_as_rows_that_are_repeated(
+    objective: str, several: bool, settings: dict[str, Any], preprocess: str | None
+) -> None:
+    model = SetClassifier(objective, k=2, preprocess=preprocess, calibration=0, random_state=0, **settings)
+    inputs, labels = (MX, MY) if several else (X, Y)
+    weighted = clone(model).fit(inputs, labels, sample_weight=WEIGHTS).decision_function(inputs)
+    repeated = clone(model).fit(inputs.repeat(WEIGHTS, 0), labels.repeat(WEIGHTS, 0)).decision_function(inputs)
+    np.testing.assert_allclose(weighted, repeated, atol=0.02 * np.abs(repeated).max())
+    assert np.abs(weighted - clone(model).fit(inputs, labels).decision_function(inputs)).max() > 0.1
+
+
+def test_the_strength_that_folds_choose_is_that_of_weighted_rows() -> None:
+    weights = np.where(Y < 4, 1.0, 1e-3)  # half of the classes hardly count
+    model = SetClassifier(hidden=(), random_state=0).fit(X, Y, weights)
+    right = model.predict(X) == Y
+    assert right[Y < 4].mean() > SetClassifier(hidden=(), random_state=0).fit(X, Y).score(X[Y < 4], Y[Y < 4])
+    assert model.selection_[0]["precision_at_1"] > 0.8 > right.mean()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix, pd.DataFrame, lambda x: pa.table(pd.DataFrame(x))])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_row_of_weight_0_is_as_if_it_were_not_there(kind: Any, several: bool) -> None:
+    there = np.arange(300) % 3 > 0
+    labels: Any = LabelSets.from_lists([np.flatnonzero(row).tolist() for row in MY], 5) if several else NAMES[Y]
+    if not several:
+        labels[~there] = "zebra"
+    inputs = np.where(there[:, None], MX, 1e9)
+    names = [f"x{place}" for place in range(MX.shape[1])]
+    made, kept = (kind(rows) for rows in (inputs, MX[there]))
+    if isinstance(made, pd.DataFrame):
+        made.columns = kept.columns = names
+    weighted = SetClassifier(random_state=0).fit(made, labels, sample_weight=there.astype(float))
+    alone = SetClassifier(random_state=0).fit(kept, labels[there], sample_weight=np.ones(200))
+    np.testing.assert_allclose(weighted.decision_function(kept), alone.decision_function(kept), atol=1e-4)
+    assert weighted.classes_.tolist() == alone.classes_.tolist()
+
+
+@pytest.mark.parametrize(
+    ("weights", "told"),
+    [
+        (np.ones(299), "sample_weight holds 299 weights, and X has 300 rows"),
+        (np.ones((300, 1)), r"one number per row, shape \(300,\), got shape \(300, 1\)"),
+        (-np.ones(300), r"sample_weight\[0\] is -1: weights are finite numbers from 0"),
+        (np.r_[np.ones(299), np.nan], r"sample_weight\[299\] is nan"),
+        (np.r_[1.0, np.inf, np.ones(298)], r"sample_weight\[1\] is inf"),
+        (np.zeros(300), "sample_weight is zero in every row"),
+        (["a"] * 300, "sample_weight must hold numbers, one per row"),
+    ],
+)
+def test_weights_that_cannot_be_are_told(weights: Any, told: str) -> None:
+    with pytest.raises(ShortlistError, match=told):
+        SetClassifier().fit(X, Y, sample_weight=weights)
+
+
+def test_an_objective_that_knows_no_weights_of_rows_refuses_them() -> None:
+    with pytest.raises(ShortlistError, match="objective 'average-k' takes no sample_weight"):
+        classifier("average-k", k=2).fit(X, Y, sample_weight=np.ones(300))
+
+
+def test_a_search_hands_each_fold_the_weights_of_its_rows() -> None:
+    search = GridSearchCV(classifier(), {"lr": [0.01, 0.1]}, cv=2, error_score="raise")
+    assert search.fit(X, Y, sample_weight=WEIGHTS).best_estimator_.score(X, Y) > 0.5
+    with sklearn.config_context(enable_metadata_routing=True):
+        asking = SetClassifier().set_fit_request(sample_weight=True)
+        assert asking.get_metadata_routing().fit.requests == {"sample_weight": True}
 
 
 # ---- labels in, in any form
@@ -222,29 +306,34 @@ def test_where_no_label_is_known_to_be_absent_that_is_said_and_unknown_ones_are_
         assert SetClassifier(k=2).fit(MX, single).objective_ == "assume-negative"
 
 
-def best_tried(model: SetClassifier, rows: int, likely: str) -> dict[str, Any]:
+SCALES = "between the two", "one for all columns", "each column's own"  # as they are tried on columns of one kind
+
+
+def best_tried(model: SetClassifier, rows: int) -> dict[str, Any]:
     """What has the smallest held-out loss less one per right row, plus doubts about strength and scale; of what was
     tried on all three folds."""
 
     def cost(one: dict[str, Any]) -> float:
-        doubt = 0.3 * np.log10(one["weight_decay"] / 10) ** 2 + (one["scale"] != likely)
+        doubt = np.log10(one["weight_decay"] / 10**0.5) ** 2
+        doubt += 0.5 * SCALES.index(one["scale"]) if one["scale"] in SCALES else 0
         return float(rows * (one["loss"] - one["precision_at_1"]) + doubt)
 
     return min((one for one in model.selection_ if one["folds"] == 3), key=cost)
 
 
-def of_one_scale(x: Any) -> Any:
+def scaled(x: Any, scale: str) -> Any:
     standard = StandardScaler().fit(x)
-    return (x - standard.mean_) / np.sqrt(np.mean(standard.scale_**2))
+    kept = standard.scale_ ** dict(zip(SCALES, (0.5, 1, 0), strict=True))[scale]  # of the spread of columns
+    return standard.transform(x) * kept / np.sqrt(np.mean(kept**2))
 
 
 def test_the_default_is_the_logistic_regression_of_the_chosen_strength_stretched_away_from_the_base_rates() -> None:
     model = SetClassifier(k=2, hidden=(), random_state=0).fit(MX, MY)
-    best = best_tried(model, len(MY), "one for all columns")
+    best = best_tried(model, len(MY))
     assert model.weight_decay_ == best["weight_decay"]
     assert len(model.selection_) >= 4
     peer = OneVsRestClassifier(LogisticRegression(C=1 / model.weight_decay_, tol=1e-6, max_iter=1000))
-    x = of_one_scale(MX) if best["scale"] == "one for all columns" else StandardScaler().fit_transform(MX)
+    x = scaled(MX, best["scale"])
     base = np.log((MY.sum(0) + 0.5) / ((1 - MY).sum(0) + 0.5))
     scores = base + best["stretch"] * (peer.fit(x, MY).decision_function(x) - base)
     np.testing.assert_allclose(model.decision_function(MX), scores, atol=0.03)
@@ -258,13 +347,14 @@ def test_columns_of_one_kind_keep_their_common_scale_where_held_out_rows_say_so(
     x = rng.normal(size=(200, 153)) * scales
     x[:, :3] += 6 * rng.normal(size=(4, 3))[y]
     model = SetClassifier(k=1, random_state=0).fit(x, y)
-    best = best_tried(model, 200, "one for all columns")
+    best = best_tried(model, 200)
     assert best["scale"] == "one for all columns"
     assert model.weight_decay_ == best["weight_decay"]
     peer = LogisticRegression(C=1 / model.weight_decay_, tol=1e-6, max_iter=5000)
-    common = of_one_scale(x)
-    base = np.log((np.bincount(y) + 0.5) / 202)
-    scores = base + best["stretch"] * (peer.fit(common, y).decision_function(common) - base)
+    common = scaled(x, best["scale"])
+    stretch = model.history_[0]["stretch"]
+    centre = np.log((np.bincount(y) + 0.5) / 202) if stretch >= 1 else 0  # too large scores are divided
+    scores = centre + stretch * (peer.fit(common, y).decision_function(common) - centre)
     np.testing.assert_allclose(model.predict_proba(x), softmax(scores, axis=1), atol=0.02)
 
 
@@ -278,6 +368,20 @@ def test_columns_on_scales_of_their_own_are_tried_with_less_decay_where_the_firs
     peer = LogisticRegression(C=1, max_iter=1000).fit(StandardScaler().fit_transform(x[:1000]), y[:1000])
     scaled = (x[1000:] - x[:1000].mean(0)) / x[:1000].std(0)
     assert model.score(x[1000:], y[1000:]) >= peer.score(scaled, y[1000:]) - 0.01
+
+
+def test_columns_of_two_values_beside_numbers_of_any_unit_count_like_the_categories_of_a_table() -> None:
+    """On scales of their own, the rarest of forty kinds would count most."""
+    rng = np.random.default_rng(0)
+    kind, chance = rng.choice(40, 2300, p=rng.dirichlet(np.full(40, 0.5))), rng.normal(size=(2300, 6))
+    scores = chance @ rng.normal(size=(6, 5)) + rng.normal(size=(40, 5))[kind] + rng.gumbel(size=(2300, 5))
+    x, y = np.column_stack([3000 + 500 * chance, np.eye(40)[kind]]), scores.argmax(1)
+    model = SetClassifier(k=1, random_state=0).fit(x[:300], y[:300])
+    assert model.selection_[0]["scale"] == "between the two"
+    grid = GridSearchCV(LogisticRegression(max_iter=1000), {"C": [0.01, 0.1, 1, 10]}, cv=3)
+    standard = StandardScaler().fit(x[:300])
+    peer = grid.fit(standard.transform(x[:300]), y[:300])
+    assert model.score(x[300:], y[300:]) > peer.score(standard.transform(x[300:]), y[300:]) + 0.02
 
 
 def test_too_large_scores_of_single_labels_are_divided_so_that_no_row_changes_its_class() -> None:
@@ -299,7 +403,7 @@ def test_columns_of_very_different_units_are_standardised() -> None:
     y = rng.integers(3, size=200)
     x = rng.normal(size=(200, 6)) + 2 * np.eye(3)[y].repeat(2, axis=1)
     model = SetClassifier(k=1, random_state=0).fit(x * 10.0 ** np.arange(-3, 3), y)
-    assert best_tried(model, 200, "each column's own")["scale"] == "each column's own"
+    assert best_tried(model, 200)["scale"] == "each column's own"
     assert model.score(x * 10.0 ** np.arange(-3, 3), y) > 0.85
 
 
@@ -350,7 +454,7 @@ def test_similarities_to_rows_are_chosen_where_no_linear_model_will_do_and_are_a
     assert model.hidden_ == (120,)
     scale = "of similarities, each column's own"
     assert {one["scale"] for one in model.selection_} == {"each column's own", scale}
-    best = best_tried(model, 120, "each column's own")
+    best = best_tried(model, 120)
     assert (best["scale"], best["weight_decay"]) == (scale, model.weight_decay_)
     space = kernel_space(x)
     peer = OneVsRestClassifier(LogisticRegression(C=1 / model.weight_decay_, tol=1e-6, max_iter=1000)).fit(space, y)

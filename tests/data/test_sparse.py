@@ -158,7 +158,8 @@ def test_what_is_wrong_with_a_text_is_told(tmp_path: Path, text: str, words: str
 
 
 def test_a_large_sparse_label_matrix_stays_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shortlist.data.readers._labels.LARGE_MATRIX", 4)
+    monkeypatch.setattr("shortlist.data.readers._label_matrix.LARGE_MATRIX", 4)
+    monkeypatch.setattr("shortlist.data.readers._label_lists.LARGE_MATRIX", 4)
     (tmp_path / "train.txt").write_text(XMC)
     data = read("features", path=str(tmp_path / "train.txt"))
     assert isinstance(data.target, SparseLabels)

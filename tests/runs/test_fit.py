@@ -379,6 +379,43 @@ def test_columns_are_guessed(content: str, options: dict[str, Any]) -> None:
     assert len(sl.data.read(**guess_source("t.csv").source, as_table=True)) > 1
 
 
+def numbers_with(first: str, cells: list[str], last: list[Any]) -> None:
+    rows = [
+        f"{cell},{place % 7},{place % 5},{value}" for place, (cell, value) in enumerate(zip(cells, last, strict=True))
+    ]
+    Path("t.csv").write_text("\n".join([f"{first},x-box,y-box,yegvx", *rows]))
+
+
+def test_the_first_column_is_the_label_where_it_alone_holds_names_and_the_last_is_a_number_like_the_others() -> None:
+    numbers_with("lettr", list("TIDN") * 10, [place % 6 for place in range(40)])
+    guess = guess_source("t.csv")
+    assert guess.source == {"reader": "features", "path": "t.csv", "labels_key": "lettr"}
+    assert guess.notes == [
+        "labels: the first column, 'lettr', as only it holds names, and the last, 'yegvx', is a number like the others "
+        "(another one: --labels COLUMN)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "last"),
+    [
+        (list("MFMF") * 10, [place % 2 for place in range(40)]),  # bought or not, of men and women
+        (list("MFMF") * 10, [place % 3 for place in range(40)]),  # a grade: it has fewer values than others
+        ([f"n{place}" for place in range(40)], [place % 6 for place in range(40)]),  # names that differ
+        (["3", "4"] * 20, [place % 6 for place in range(40)]),
+    ],
+)
+def test_the_last_column_stays_the_label_where_it_looks_like_one(cells: list[str], last: list[int]) -> None:
+    numbers_with("sex", cells, last)
+    assert guess_source("t.csv").source["labels_key"] == "yegvx"
+
+
+def test_a_table_below_blank_lines_is_guessed_as_it_is_written() -> None:
+    Path("t.csv").write_text("\n;;\nlength;kind\n1,5;oak\n2,5;elm\n0,5;oak\n")
+    how = {"delimiter": ";", "decimal": ","}
+    assert guess_source("t.csv").source == {"reader": "features", "path": "t.csv", "labels_key": "kind", **how}
+
+
 @pytest.mark.parametrize(
     ("encoding", "options"), [("cp1252", {"encoding": "cp1252"}), ("utf-16", {}), ("utf-8-sig", {}), ("utf-8", {})]
 )
@@ -460,6 +497,20 @@ def test_lists_of_numbers_alone_are_the_features() -> None:
 def test_a_column_that_counts_the_rows_is_their_id() -> None:
     write("t.csv", leaves().assign(leaf_id=range(100, 250)).rename(columns={"leaf_id": "No"}))
     assert guess_source("t.csv").source["ids_key"] == "No"
+
+
+def test_a_run_learns_each_of_several_choices_in_a_cell_and_knows_them_in_new_mixtures() -> None:
+    random = np.random.default_rng(0)
+    cells = [random.choice(["R", "SQL", "C", "Go", "Ada"], random.integers(1, 4), replace=False) for _ in range(200)]
+    table = pd.DataFrame({"skills": [";".join(cell) for cell in cells], "role": ["R" in cell for cell in cells]})
+    write("people.csv", table)
+    told: list[str] = []
+    run = runs.fit("people.csv", out="run", say=told.append)["run"]
+    assert any("several choices in a cell (1): skills (Ada, C, Go, R, SQL, with ';' between)" in line for line in told)
+    new = pd.DataFrame({"skills": ["Ada;C;Go;R;SQL", "Ada;C;Go;SQL"]})
+    assert sl.load_run(run).predict(new) == ["true", "false"]
+    with pytest.raises(ShortlistError, match=r"'skills' holds several choices .*name_columns='\[\"skills\"\]'"):
+        runs.export(run, out="model.onnx", rule="top-k:k=1")
 
 
 def test_a_run_on_mulans_arff_predicts_without_its_xml() -> None:

@@ -26,7 +26,7 @@ def test_labels_and_features_stay_sparse_from_the_text_to_the_sets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("shortlist.data.readers._labels.LARGE_MATRIX", 1)
+    monkeypatch.setattr("shortlist.data.readers._label_matrix.LARGE_MATRIX", 1)
     write(Path("train.txt"), 150, 0)
     write(Path("test.txt"), 40, 1)
     assert isinstance(read("features", path="train.txt").target, SparseLabels)

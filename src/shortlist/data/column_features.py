@@ -112,8 +112,11 @@ class Categories:
         return np.eye(len(self.names) + 1, dtype=np.float32)[at][:, : self.width]
 
 
-def fit_numbers(values: NDArray[Any], at: tuple[int, ...]) -> tuple[Numbers, dict[int, str]]:
-    """The columns that change, and why the others are left out; where none changes, the first one stays."""
+def fit_numbers(
+    values: NDArray[Any], at: tuple[int, ...], weights: NDArray[Any] | None = None
+) -> tuple[Numbers, dict[int, str]]:
+    """The columns that change, and why the others are left out; where none changes, the first one stays. ``weights``
+    of rows: for mean and spread."""
     from sklearn.preprocessing import StandardScaler
 
     blank = np.isnan(values)
@@ -130,7 +133,7 @@ def fit_numbers(values: NDArray[Any], at: tuple[int, ...]) -> tuple[Numbers, dic
         for column, between in cut.items():
             filled[:, column] = filled[:, column].clip(*between)
     with np.errstate(over="ignore", invalid="ignore"):
-        scaler = StandardScaler().fit(filled)
+        scaler = StandardScaler().fit(filled, sample_weight=weights)
     if not np.isfinite(scaler.scale_).all():
         column = int(np.flatnonzero(~np.isfinite(scaler.scale_))[0])
         raise ShortlistError(
@@ -232,7 +235,7 @@ def fit_categories(values: NDArray[Any], column: int) -> Categories | str:
     return Categories(column, names, bool(hidden), share)
 
 
-def fit_sparse_scale(X: Any) -> NDArray[np.float64] | None:
+def fit_sparse_scale(X: Any, weights: NDArray[Any] | None = None) -> NDArray[np.float64] | None:
     """Between each column's largest absolute value and its standard deviation; None where rows have length 1."""
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
@@ -241,5 +244,5 @@ def fit_sparse_scale(X: Any) -> NDArray[np.float64] | None:
     if bool((squares > 0).any()) and bool(np.allclose(squares[squares > 0], 1, atol=1e-3)):
         return None
     largest = np.asarray(MaxAbsScaler().fit(X).scale_, dtype=np.float64)
-    spread = np.asarray(StandardScaler(with_mean=False).fit(X).scale_, dtype=np.float64)
+    spread = np.asarray(StandardScaler(with_mean=False).fit(X, sample_weight=weights).scale_, dtype=np.float64)
     return np.sqrt(largest * spread)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.cells import NA_VALUES, is_number
+from shortlist.data.choices import Choices, fit_choices
 from shortlist.data.column_features import (
     CONSTANT,
     Categories,
@@ -46,8 +47,10 @@ class Preprocessor:
       a column held in 20 training rows or more.
     - A pandas frame has its columns read by type: numbers as above, names as categories (rare ones together, unseen
       ones with them; a blank is a category of its own). Of the dtype "category", and of texts of digits such as 01001,
-      numbers are names too. The words of texts are counted (`TfIdf`), each column's and those of all texts together;
-      features are then sparse. Ids and dates are left out, with a warning. Columns are found by name.
+      numbers are names too. Where cells hold several choices, ``Python;R;SQL``, each choice is a feature (not of the
+      dtype "category": there a cell is one name). The words of texts are counted (`TfIdf`), each column's and those of
+      all texts together; features are then sparse. Ids and dates are left out, with a warning. Columns are found by
+      name.
     - A scipy sparse matrix stays sparse: a column is divided by the geometric mean of its largest absolute value and
       its standard deviation, halfway between MaxAbsScaler and StandardScaler, so that rare columns count for more, but
       not for much more. Rows of length 1, as tf-idf has them, are weighted already and left alone.
@@ -90,39 +93,44 @@ class Preprocessor:
     # ---- learning
 
     @classmethod
-    def fit(cls, X: Any, *, na_values: Sequence[str] = NA_VALUES) -> Preprocessor:
-        """Learn from these rows. ``na_values``: texts of a frame's cells that mean that nothing is known."""
+    def fit(cls, X: Any, *, na_values: Sequence[str] = NA_VALUES, weights: NDArray[Any] | None = None) -> Preprocessor:
+        """Learn from these rows. ``na_values``: texts of a frame's cells that mean that nothing is known. ``weights``:
+        how often each row counts for the mean and spread of numbers; for all else it is once."""
         if hasattr(X, "tocsr"):
-            return cls("sparse", int(X.shape[1]), None, sparse_scale=fit_sparse_scale(X))
+            return cls("sparse", int(X.shape[1]), None, sparse_scale=fit_sparse_scale(X, weights))
         if hasattr(X, "columns") and hasattr(X, "iloc"):
-            return cls._fit_frame(X, tuple(na_values))
+            return cls._fit_frame(X, tuple(na_values), weights)
         values = np.asarray(X)
-        numbers, left_out = fit_numbers(values, tuple(range(values.shape[1])))
+        numbers, left_out = fit_numbers(values, tuple(range(values.shape[1])), weights)
         found = cls("dense", values.shape[1], None, numbers, left_out=left_out)
         if numbers.cut:
             found._warn_of_cuts(values[:, list(numbers.columns)])
         return found
 
     @classmethod
-    def _fit_frame(cls, frame: Any, na_values: tuple[str, ...]) -> Preprocessor:
+    def _fit_frame(cls, frame: Any, na_values: tuple[str, ...], weights: NDArray[Any] | None) -> Preprocessor:
         names = column_names(frame)
         at, numbers, categories, left_out = [], [], [], {}
         of_names: dict[int, NDArray[Any]] = {}
+        choices: dict[int, Choices] = {}
         for column in range(len(names)):
             values, why_not = read_column(frame.iloc[:, column], na_values)
             if why_not:
                 left_out[column] = why_not
             elif values.dtype == object:
                 of_names[column] = values
+                is_one_name = frame.dtypes.iloc[column] == "category"
+                several = None if is_one_name else fit_choices(values, column)
+                choices |= {} if several is None else {column: several}
             else:
                 at.append(column)
                 numbers.append(values)
-        texts = fit_texts(of_names)
+        texts = fit_texts({column: values for column, values in of_names.items() if column not in choices})
         counted = {column for one in texts for column in one.columns}
         for column, values in of_names.items():
             if column in counted:
                 continue
-            found = fit_categories(values, column)
+            found = choices[column] if column in choices else fit_categories(values, column)
             if isinstance(found, str):
                 left_out[column] = found
             else:
@@ -130,7 +138,7 @@ class Preprocessor:
         fitted, stacked = None, np.empty((len(frame), 0))
         if numbers:
             stacked = np.stack(numbers, axis=1)
-            fitted, constant = fit_numbers(stacked, tuple(at))
+            fitted, constant = fit_numbers(stacked, tuple(at), weights)
             left_out |= constant
         dropped = [f"{names[column]!r} ({why})" for column, why in sorted(left_out.items()) if why != CONSTANT]
         if dropped:
@@ -339,13 +347,19 @@ class Preprocessor:
         def name(column: int) -> str:
             return str(self._called(column))
 
+        def shown(one: Categories) -> str:
+            rest = " and rare or unseen ones" if one.has_rare else ""
+            return f"{name(one.column)} ({listed(one.names, 5)}{rest})"
+
         if self.kind == "sparse":
             how = "as they are" if self.sparse_scale is None else "each divided by a scale of its own"
             return f"sparse columns ({self.num_columns}): {how}"
-        rest = {True: " and rare or unseen ones", False: ""}
         found = {
             "standardised numbers": [],
-            "categories": [f"{name(c.column)} ({listed(c.names, 5)}{rest[c.has_rare]})" for c in self.categories],
+            "categories": [shown(c) for c in self.categories if not isinstance(c, Choices)],
+            "several choices in a cell": [
+                f"{shown(c)[:-1]}, with {c.separator!r} between)" for c in self.categories if isinstance(c, Choices)
+            ],
             "texts, by tf-idf": [f"{' + '.join(map(name, c.columns))} ({c.width} terms)" for c in self.texts],
         }
         if self.numbers is not None:

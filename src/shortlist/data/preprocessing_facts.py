@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.data.choices import Choices
 from shortlist.data.column_features import Categories, Numbers
 from shortlist.data.column_use import listed
 from shortlist.data.text_columns import CountedTexts
@@ -37,6 +38,7 @@ def facts_of(prepared: Preprocessor) -> dict[str, Any]:
         },
         "categories": [
             {"column": one.column, "names": list(one.names), "has_rare": one.has_rare, "rare_share": one.rare_share}
+            | ({"separator": one.separator} if isinstance(one, Choices) else {})
             for one in prepared.categories
         ],
         "texts": [{"columns": list(one.columns), "counted": one.counted.to_json()} for one in prepared.texts],
@@ -76,18 +78,9 @@ def _checked(facts: Any) -> dict[str, Any]:
             raise ShortlistError("every scale of the preprocessing must be above 0")
     elif facts["kind"] == "dense":
         raise ShortlistError("the preprocessing of dense numbers lacks them")
-    categories = [
-        Categories(
-            _places([one["column"]], total)[0],
-            tuple(_texts(one["names"])),
-            bool(one["has_rare"]),
-            float(_reals([one.get("rare_share", float(one["has_rare"]))], 1)[0]),  # files of earlier versions have none
-        )
-        for one in facts["categories"]
-    ]
+    categories = [_categories(one, total) for one in facts["categories"]]
     texts = [  # files of earlier versions have none
-        CountedTexts(_places(one["columns"], total), TfIdf.from_json(one["counted"]))
-        for one in facts.get("texts", ())
+        CountedTexts(_places(one["columns"], total), TfIdf.from_json(one["counted"])) for one in facts.get("texts", ())
     ]
     sparse_scale = None if facts["sparse_scale"] is None else _reals(facts["sparse_scale"], total)
     if sparse_scale is not None and not (sparse_scale > 0).all():
@@ -105,6 +98,17 @@ def _checked(facts: Any) -> dict[str, Any]:
         "left_out": left_out,
         "na_values": na_values,
     }
+
+
+def _categories(facts: Any, total: int) -> Categories:
+    share = facts.get("rare_share", float(facts["has_rare"]))  # files of earlier versions have none
+    names, has_rare = tuple(_texts(facts["names"])), bool(facts["has_rare"])
+    known = _places([facts["column"]], total)[0], names, has_rare, float(_reals([share], 1)[0])
+    if facts.get("separator") is None:
+        return Categories(*known)
+    if not _texts([facts["separator"]])[0]:
+        raise ShortlistError("the preprocessing's separator of choices must be a text")
+    return Choices(*known, facts["separator"])
 
 
 def _count(value: Any) -> int:

@@ -4,15 +4,19 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from sklearn.utils import _safe_indexing
 from torch import Tensor
 
 from shortlist.data import Dataset, split
 from shortlist.errors import ShortlistError, ShortlistWarning
+from shortlist.labels import LabelSets
 from shortlist.labels.counts import present_pairs
 from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 from shortlist.objectives import count_labels
 
+_HEAVIEST = 1e15  # that the losses take
 _LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
 
 
@@ -25,6 +29,32 @@ def check_rows(X: Any, y: Any) -> None:
     if len(X) == len(y) and X.index.is_unique and X.index.sort_values().equals(y.index.sort_values()):
         said = "y has the index of X in another order, and rows are matched by their place: if that is not meant, give"
         warnings.warn(f"{said} y.loc[X.index]", ShortlistWarning, stacklevel=4)
+
+
+def read_weights(sample_weight: Any, rows: int) -> Tensor:
+    """One weight per row, float32 (N,), some of them above 0."""
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ShortlistError(f"sample_weight must hold numbers, one per row: {error}") from None
+    if weights.ndim != 1:
+        raise ShortlistError(f"sample_weight must hold one number per row, shape ({rows},), got shape {weights.shape}")
+    if len(weights) != rows:
+        raise ShortlistError(f"sample_weight holds {len(weights)} weights, and X has {rows} rows: give one per row")
+    bad = np.flatnonzero(~((weights >= 0) & (weights <= _HEAVIEST)))
+    if len(bad):
+        allowed = f"weights are finite numbers from 0 to {_HEAVIEST:g}"
+        raise ShortlistError(f"sample_weight[{bad[0]}] is {weights[bad[0]]:g}: {allowed}")
+    if not weights.any():
+        raise ShortlistError("sample_weight is zero in every row: there is nothing to learn from")
+    return torch.from_numpy(weights.astype(np.float32))
+
+
+def chosen_rows(values: Any, rows: Tensor) -> Any:
+    """These rows of ``X`` or ``y`` in any of their forms."""
+    if isinstance(values, SparseLabels | LabelSets | Tensor):
+        return values[rows.numpy()]
+    return _safe_indexing(values, rows.numpy())
 
 
 def held_out(target: Tensor | SparseLabels, count: int, names: tuple[str, ...], seed: int) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,13 @@ from pydantic import ValidationError
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _num_samples,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 from torch import Tensor
 
 from shortlist.data import Dataset
@@ -25,7 +31,7 @@ from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import files
 from shortlist.estimators.decisions import best_decision, log_odds
 from shortlist.estimators.learner import new_learner
-from shortlist.estimators.rows import check_rows, held_out, joined, joined_targets, latest
+from shortlist.estimators.rows import check_rows, chosen_rows, held_out, joined, joined_targets, latest, read_weights
 from shortlist.estimators.solvers import choose_training
 from shortlist.estimators.targets import read_target, warn_of_unknown
 from shortlist.labels import LabelSets, from_indices
@@ -169,21 +175,38 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- learning
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train from the beginning and calibrate the rule."""
-        inputs, self.classes_, target = self._read(X, y, None, reset=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train from the beginning and calibrate the rule.
+
+        ``sample_weight``: one number of at least 0 per row. A row of weight 2 counts like two rows, where the columns
+        are standardised, where the model is fitted and, with "lbfgs", where folds judge; a row of weight 0 is as if it
+        were not there. What is learnt of held-out rows (the set rule, the threshold of ``predict``, the choices of
+        "adamw") and ``k=None`` count each row once.
+        """
+        weights = None
+        if sample_weight is not None:
+            weights = read_weights(sample_weight, _num_samples(X))
+            if not weights.all() and y is not None:
+                rows = weights.nonzero()[:, 0]
+                check_consistent_length(X, y)
+                X, y, weights = chosen_rows(X, rows), chosen_rows(y, rows), weights[rows]
+        inputs, self.classes_, target = self._read(X, y, None, reset=True, weights=weights)
         self._start(inputs, target)
+        if weights is not None and not OBJECTIVES.find(self.objective_).takes_weights:
+            raise ShortlistError(
+                f"objective {self.objective_!r} takes no sample_weight: use another one, or fit without"
+            )
         target = self._known(target)
         train_rows, held_rows = self._hold_out(target)
         own = self._train_full_batch if self.solver_ == "lbfgs" else self._train_in_batches
-        scores = own(take(inputs, train_rows), target[train_rows])
+        scores = own(take(inputs, train_rows), target[train_rows], None if weights is None else weights[train_rows])
         if len(held_rows) or scores is None:
             rows = held_rows if len(held_rows) else train_rows
             scores, target = self._scores_tensor(take(inputs, rows)), target[rows]
         self._calibrate(scores, target)
         return self
 
-    def _train_full_batch(self, inputs: Any, target: Tensor) -> Tensor | None:
+    def _train_full_batch(self, inputs: Any, target: Tensor, weights: Tensor | None) -> Tensor | None:
         """Choose the strength by folds and fit to all these rows; the rows' scores from when they were held out."""
         target = dense_labels(target)  # no larger than the scores, all of which are made here
         self._build(target)
@@ -195,7 +218,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted = choose_head(
             loss_of(self.learner_.objective), inputs, self._for_objective(target), self._names, self.weight_decay,
             scales=Scales(one=None if common is None else torch.from_numpy(common)), landmarks=compared,
-            single=single, seed=self._seed,
+            single=single, seed=self._seed, weights=weights,
         ).fit()  # fmt: skip
         if fitted.similarities is not None:
             self._model |= {"hidden": [fitted.similarities.out_features], "similarities": True}
@@ -209,19 +232,22 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return fitted.held_out_scores
 
-    def _train_in_batches(self, inputs: Any, target: Tensor) -> None:
+    def _train_in_batches(self, inputs: Any, target: Tensor, weights: Tensor | None) -> None:
         """Choose learning rate and epochs on held-out rows, where they are left open, and train on all these rows."""
         choices = self._choices(len(target))
         if len(choices) > 1:
-            choices, self.selection_ = choose_training(self._attempt, inputs, target, self._names, choices, self._seed)
+            data = inputs, target, weights
+            choices, self.selection_ = choose_training(self._attempt, *data, self._names, choices, self._seed)
         self.lr_, self.epochs_ = choices[0]
         self._build(target)
-        self._train(inputs, target, self.lr_, self.epochs_, "cosine")
+        self._train(inputs, target, self.lr_, self.epochs_, "cosine", weights)
 
-    def _attempt(self, inputs: Any, target: Tensor, held: Any, lr: float, epochs: int) -> Tensor:
+    def _attempt(
+        self, inputs: Any, target: Tensor, weights: Tensor | None, held: Any, lr: float, epochs: int
+    ) -> Tensor:
         """Scores of held-out rows by a model trained on the others."""
         self._build(target)
-        self._train(inputs, target, lr, epochs, "cosine")
+        self._train(inputs, target, lr, epochs, "cosine", weights)
         self.history_ = []
         return self._scores_tensor(held)
 
@@ -273,11 +299,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._calibrate(self._scores_tensor(inputs), target)
         return self
 
-    def _read(self, X: Any, y: Any, classes: Any, reset: bool) -> tuple[Any, NDArray[Any], Tensor]:
+    def _read(
+        self, X: Any, y: Any, classes: Any, reset: bool, weights: Tensor | None = None
+    ) -> tuple[Any, NDArray[Any], Tensor]:
         if y is None:
             raise ShortlistError("SetClassifier requires y to be passed, but the target y is None")
         check_rows(X, y)
-        inputs = self._inputs(X, reset)
+        inputs = self._inputs(X, reset, weights)
         found, target = read_target(y, classes)
         check_consistent_length(inputs, target)
         if reset:
@@ -286,7 +314,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ShortlistError(f"SetClassifier needs at least 2 classes, y has one class or none: {found.tolist()}")
         return inputs, found, target
 
-    def _inputs(self, X: Any, reset: bool) -> Any:
+    def _inputs(self, X: Any, reset: bool, weights: Tensor | None = None) -> Any:
         """Prepared features as a float32 tensor that shares memory with ``X`` where it can, or a CSR matrix."""
         if reset and self.preprocess not in ("auto", None):
             raise ShortlistError(f'preprocess must be "auto" or None, got {self.preprocess!r}')
@@ -295,10 +323,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not prepared:
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
         else:
-            X = self._prepared(X, reset)
+            X = self._prepared(X, reset, weights)
         return X if hasattr(X, "tocsr") else torch.from_numpy(np.require(X, requirements=["C", "W"]))
 
-    def _prepared(self, X: Any, reset: bool) -> Any:
+    def _prepared(self, X: Any, reset: bool, weights: Tensor | None) -> Any:
         frame = frame_of(X)
         X = X if frame is None else frame
         if frame is not None and (reset or self.preprocessor_.kind == "frame"):
@@ -310,7 +338,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             finite = True if hasattr(X, "tocsr") else "allow-nan"
             X = validate_data(self, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=finite)
         if reset:
-            self.preprocessor_ = Preprocessor.fit(X)
+            self.preprocessor_ = Preprocessor.fit(X, weights=None if weights is None else weights.numpy())
         return self.preprocessor_.transform(X)
 
     def _is_valid_array(self, X: Any) -> bool:
@@ -457,11 +485,15 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return everything, everything[:0]
         return held_out(target, held_count, self._names, self._seed)
 
-    def _train(self, inputs: Any, target: Tensor, lr: Any, epochs: Any, schedule: str) -> None:
+    def _train(
+        self, inputs: Any, target: Tensor, lr: Any, epochs: Any, schedule: str, weights: Tensor | None = None
+    ) -> None:
         data = Dataset(inputs, self._for_objective(target), self._names)
         learner = self.learner_
         settings = self._settings(len(target), lr, epochs, schedule)
+        learner.objective.row_weights = None if weights is None else weights / weights.mean()
         self.history_ += train(learner.backbone, learner.objective, data, None, settings).records
+        learner.objective.row_weights = None
         self.weight_decay_ = settings.optimizer.weight_decay or 0.0
         learner.cpu().eval()
 

@@ -17,6 +17,7 @@ def choose_training(
     attempt: Callable[..., Tensor],
     inputs: Any,
     target: Tensor,
+    weights: Tensor | None,
     names: tuple[str, ...],
     choices: list[tuple[Any, Any]],
     seed: int,
@@ -29,7 +30,8 @@ def choose_training(
     held, rest = (part.inputs[:, 0] for part in split(numbered, (1 / 6, 5 / 6), seed=seed, stratify=True))
     reached = []
     for lr, epochs in choices:
-        scores = attempt(take(inputs, rest), target[rest], take(inputs, held), lr, epochs)
+        weigh = None if weights is None else weights[rest]
+        scores = attempt(take(inputs, rest), target[rest], weigh, take(inputs, held), lr, epochs)
         reached.append(_quality(scores, target[held]))
     best = max(range(len(choices)), key=reached.__getitem__)
     table = [{"lr": lr, "epochs": epochs, "score": score} for (lr, epochs), score in zip(choices, reached, strict=True)]

@@ -51,6 +51,7 @@ class Objective(nn.Module):
     plain: ClassVar[str] = "cross-entropy"  # of a vertical room's objective: the one for features that does the same
     takes_sparse: ClassVar[bool] = False  # features and labels as they are; else whole rows are made of them
     renamed: ClassVar[Mapping[str, str]] = {}  # options that were called otherwise: old name -> name
+    takes_weights: ClassVar[bool] = False  # of rows
     training_only: ClassVar[tuple[str, ...]] = ()  # parts that prediction does without: memories of the training set
 
     @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Objective(nn.Module):
     encode: Callable[[Tensor], Tensor] | None = None
     shift: Tensor | None  # added to the scores in training
     weight: Tensor | None  # of classes, or of the presence of labels
+    row_weights: Tensor | None = None  # of the training examples, 1 on average: while it trains, where they have some
 
     def __init__(
         self,

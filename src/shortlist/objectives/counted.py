@@ -53,8 +53,9 @@ class NoisedTopK(TopKObjective):
         cosines = F.linear(F.normalize(whole), F.normalize(self.head.weight))
         return (self.config.scale or 1.0) * cosines
 
-    def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
-        return super().score_loss(scores / (self.config.scale or 1.0) if self.config.normalised else scores, target)
+    def score_loss(self, scores: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
+        scores = scores / (self.config.scale or 1.0) if self.config.normalised else scores
+        return super().score_loss(scores, target, weights)
 
     def by_blocks(self, rows: int) -> bool:
         return not self.config.normalised and super().by_blocks(rows)

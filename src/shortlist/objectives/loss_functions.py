@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist import functional as losses
-from shortlist.checks import check_indices, check_number, check_scores, check_shares
+from shortlist.checks import check_indices, check_number, check_sample_weight, check_scores, check_shares
 from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.links import Link
@@ -56,6 +56,8 @@ class LossFunctionObjective(LinearObjective):
     balances = ("class-weights", "logit-adjustment")
 
     def __init_subclass__(cls) -> None:
+        if "function" in vars(cls):
+            cls.takes_weights = "sample_weight" in inspect.signature(cls.function).parameters
         if "function" in vars(cls) and "Config" not in vars(cls):
             cls.Config = config_of(cls.function, cls.__module__, cls.__qualname__)  # type: ignore[misc]
         super().__init_subclass__()
@@ -68,15 +70,19 @@ class LossFunctionObjective(LinearObjective):
     def keep_counts(self) -> None:
         """Keep, as buffers, what the loss needs to know of the training set."""
 
-    def score_loss(self, scores: Tensor, target: Tensor) -> Tensor:
+    def score_loss(self, scores: Tensor, target: Tensor, weights: Tensor | None = None) -> Tensor:
         self.check_options()
-        return type(self).function(scores, target, **self.options() | self.weighing(target))
+        options = self.options() | self.weighing(target) | ({} if weights is None else {"sample_weight": weights})
+        return type(self).function(scores, target, **options)
 
     def by_blocks(self, rows: int) -> bool:
-        large = rows * self.num_labels > LARGE_SCORES
+        large = rows * self.num_labels > LARGE_SCORES and self.row_weights is None
         return large and {"reduction", "sync"} <= inspect.signature(type(self).function).parameters.keys()
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
+        if self.row_weights is not None and index is not None:
+            weights = self.row_weights[index.cpu()].to(features.device)
+            return self.score_loss(self.shifted(self(features)), target, weights) * weights.mean()
         if not self.by_blocks(len(features)):
             return super().loss(features, target, index)
         self.check_options()
@@ -126,6 +132,7 @@ def cross_entropy_loss(
     *,
     label_smoothing: float = 0.0,
     weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
     sync: bool | None = None,
 ) -> Tensor:
     """Softmax cross-entropy, a mean over the rows with a known label (of all processes); 0 where there is none.
@@ -139,15 +146,16 @@ def cross_entropy_loss(
         shares = check_shares(scores, target)
         known = shares[..., 0] >= 0
         rows = F.cross_entropy(scores, shares.clamp(min=0), weight, label_smoothing=label_smoothing, reduction="none")
-        total = torch.where(known, rows, 0.0).sum()
+        rows = torch.where(known, rows, 0.0)
     else:
         target = check_indices(scores, target)
-        known = target >= 0
-        total = F.cross_entropy(
-            scores, target, weight, ignore_index=-1, label_smoothing=label_smoothing, reduction="sum"
-        )
-    world = world_size(sync)
-    return world * total / sum_over_processes(known.sum(), world).clamp(min=1)
+        known, how = target >= 0, "sum" if sample_weight is None else "none"
+        rows = F.cross_entropy(scores, target, weight, ignore_index=-1, label_smoothing=label_smoothing, reduction=how)
+    world, counted, least = world_size(sync), known, 1.0
+    each = check_sample_weight(scores, sample_weight)
+    if each is not None:
+        rows, counted, least = rows * each, known * each, 1e-30
+    return world * rows.sum() / sum_over_processes(counted.sum(), world).clamp(min=least)
 
 
 class TopKObjective(LossFunctionObjective):
@@ -190,7 +198,8 @@ class CrossEntropy(TopKObjective):
     name, function = "cross-entropy", staticmethod(cross_entropy_loss)
 
     def by_blocks(self, rows: int) -> bool:
-        return rows * self.num_labels > LARGE_SCORES and not self.config.label_smoothing
+        large = rows * self.num_labels > LARGE_SCORES and self.row_weights is None
+        return large and not self.config.label_smoothing
 
     def loss(self, features: Tensor, target: Tensor, index: Tensor | None = None) -> Tensor:
         if not self.by_blocks(len(features)):

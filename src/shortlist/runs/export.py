@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from shortlist.data.choices import Choices
+from shortlist.data.column_use import as_option
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.exporting.columns import inputs_of
@@ -70,6 +72,13 @@ def export(
     inputs = opened.inputs
     network, shape, pixels = _network(predictor, inputs)
     preprocessor = inputs.preprocessor if isinstance(inputs.preprocessor, Preprocessor) else None  # texts were refused
+    several = [] if preprocessor is None else [one for one in preprocessor.categories if isinstance(one, Choices)]
+    if several and preprocessor is not None:
+        name = (preprocessor.column_names or ())[several[0].column]
+        raise ShortlistError(
+            f"the column {name!r} holds several choices in a cell, and ONNX does not cut texts: train with "
+            f"data.train.name_columns={as_option([name])}, which takes each cell as one name, or serve the run"
+        )
     model = make_model(
         network,
         shape,

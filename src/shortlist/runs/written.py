@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist.data.cells import DECIMAL_COMMA, NUMBER, THOUSANDS, without_unit
-from shortlist.data.readers.tables import delimiter_of, encoding_of, is_packed, mark_named
+from shortlist.data.readers.tables import above_names, delimiter_of, encoding_of, is_packed
 
 ENCODING = "cp1252"  # what Excel writes as CSV in Western Europe, if not asked for UTF-8
 DAMAGED = (ValueError, EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile)  # which the reader then tells
@@ -30,12 +30,13 @@ def how_written(path: Path, trained: Mapping[str, Any] | None = None) -> dict[st
     with suppress(OSError, *DAMAGED):
         written = encoding_of(path, encoding)
         found |= {"encoding": encoding} if written == encoding else {}
-        said = mark_named(path, written)
+        above, said = above_names(path, written)
         with (gzip.open if is_packed(path) else open)(path, "rt", encoding=written) as file:
-            lines = [file.readline(1 << 16) for _ in range(_SHOWN + (said is not None))][said is not None :]
+            lines = [file.readline(1 << 16) for _ in range(_SHOWN + above)][above:]
     others = [";", "\t", "|", *([] if usual in lines[0] else [","])]
     mark = said or max([known, usual, *others], key=lines[0].count)  # the first of equals
-    cells = [without_unit(cell.strip()) for line in lines[1:] for cell in line.split(mark)]
+    cells = [cell.strip().removeprefix("(").removesuffix(")") for line in lines[1:] for cell in line.split(mark)]
+    cells = list(map(without_unit, cells))
     decimal = like.get("decimal") if mark == known else None
     if mark != "," and any(DECIMAL_COMMA.fullmatch(cell) or THOUSANDS[","].fullmatch(cell) for cell in cells):
         decimal = ","

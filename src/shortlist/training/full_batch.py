@@ -1,9 +1,10 @@
 """A linear model fitted to all rows at once by L-BFGS: no learning rate, no epochs, the same weights every time.
 
-What is minimised is the sum of the rows' losses plus half the strength times the squared weights; biases are free. So
-the strength is scikit-learn's ``1 / C``. A loss that is a sum over labels (binary cross-entropy) falls apart into one
-small problem per label: these are solved side by side, each with its own curvature and step, and leave when done.
-Dense columns are first `Turned` to their principal axes, which saves most of its steps.
+What is minimised is the sum of the rows' losses, each times the row's weight where rows have some, plus half the
+strength times the squared weights; biases are free. So the strength is scikit-learn's ``1 / C``. A loss that is a sum
+over labels (binary cross-entropy) falls apart into one small problem per label: these are solved side by side, each
+with its own curvature and step, and leave when done. Dense columns are first `Turned` to their principal axes, which
+saves most of its steps.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _MOST_COLUMNS = 2048  # that are worth the time it takes to turn them
 _SMALLEST_AXIS = 1e-6  # beside the largest: below, it is rounding
 _SMALLEST_STEP, _SMALLEST_GAIN = 1e-6, 1e-8  # what float32 can still tell from nothing
 
-# scores and target -> the loss of each problem, (L,) or (1,), and its gradient by the scores
 Array = NDArray[Any]
-Loss = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+# scores, target, weights of rows or None -> the loss of each problem, (L,) or (1,), and its gradient by the scores
+Loss = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
 
 @dataclass
@@ -35,17 +36,19 @@ class Solution:
     evaluations: int
 
 
-def binary_columns(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def binary_columns(scores: Tensor, target: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Binary cross-entropy, summed over the rows that know the label: one problem per label."""
     present, known = target == 1, target != -1
     losses = torch.nn.functional.softplus(torch.where(present, -scores, scores))
     gradient = torch.sigmoid(scores) - present.to(scores.dtype)
     if not bool(known.all()):
         losses, gradient = losses * known, gradient * known
+    if weights is not None:
+        losses, gradient = losses * weights[:, None], gradient * weights[:, None]
     return losses.sum(0, dtype=torch.float64), gradient
 
 
-def softmax_rows(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def softmax_rows(scores: Tensor, target: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Softmax cross-entropy of class indices as one problem: the mean over rows with a known label, times all rows."""
     unknown = len(target) > 0 and int(target.min()) < 0
     at = (target.clamp(min=0) if unknown else target)[:, None]
@@ -53,24 +56,30 @@ def softmax_rows(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     right = shares.gather(1, at)
     total = shares.exp_().sum(1, keepdim=True)
     losses, gradient = (total.log() - right)[:, 0], shares.div_(total).scatter_add_(1, at, torch.full_like(total, -1))
-    if unknown:
-        known = target >= 0
-        share = known * (len(target) / max(1, int(known.sum())))
+    if unknown or weights is not None:
+        share = (target >= 0) * (torch.ones(len(target)) if weights is None else weights)
+        share = share * (total_weight(target, weights) / max(float(share.sum()), 1e-30)) if unknown else share
         losses, gradient = losses * share, gradient * share[:, None]
     return losses.sum(dtype=torch.float64)[None], gradient
 
 
-def whole(loss: Callable[[Tensor, Tensor], Tensor]) -> Loss:
+def whole(loss: Callable[..., Tensor]) -> Loss:
     """Any mean loss of scores as one problem: times the number of rows, with autograd's gradient."""
 
-    def evaluate(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(scores: Tensor, target: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
         with torch.enable_grad():
             scores = scores.detach().requires_grad_()
-            value = loss(scores, target) * len(scores)
+            mean = loss(scores, target) if weights is None else loss(scores, target, weights)
+            value = mean * total_weight(target, weights)
             (gradient,) = torch.autograd.grad(value, scores)
         return value.detach().double()[None], gradient
 
     return evaluate
+
+
+def total_weight(target: Tensor, weights: Tensor | None) -> float:
+    """Of all rows; each weighs 1 where nothing else is said."""
+    return float(len(target)) if weights is None else float(weights.sum())
 
 
 def take(inputs: Any, rows: Tensor) -> Any:
@@ -138,14 +147,16 @@ def fit_linear(
     loss: Loss,
     strength: Tensor | float,
     variances: Tensor | None = None,
+    weights: Tensor | None = None,
     *,
     tolerance: float = 1e-3,
     most: int = 200,
 ) -> Solution:
-    """Weights that minimise the loss with this strength of decay (one, or one per label), from ``start`` on.
+    """Weights that minimise the loss with this strength of decay (one, or one per label), from ``start`` on; rows may
+    have ``weights``, too: one of 2 counts like two rows.
 
     The ``variances`` of columns that are `Turned` save most of the steps. It ends when no problem's gradient is larger
-    than ``tolerance`` times what it is at zero weights, or after ``most`` evaluations.
+    than ``tolerance`` times what it is at zero weights (`_Memory.size`), or after ``most`` evaluations.
 
     >>> x, y = torch.tensor([[-1.0], [1.0], [2.0], [-2.0]]), torch.tensor([[0], [1], [0], [0]])
     >>> fit_linear(x, y, torch.zeros(2, 1), binary_columns, 1.0).weights.T
@@ -155,20 +166,20 @@ def fit_linear(
     found = start.numpy().copy()
     here, active = found.copy(), np.arange(start.shape[1])
     decay = np.full(start.shape[1], strength, found.dtype)
-    value, gradient = _evaluate(inputs, goal, here, loss, decay)
+    value, gradient = _evaluate(inputs, goal, here, loss, decay, weights)
     problems = len(value)
-    odds = log_odds(target, start.shape[1])
-    limit = tolerance * _size_at_zero(inputs, target, odds, here, loss, problems)
+    odds = log_odds(target, start.shape[1], weights)
     likely = odds.sigmoid()
-    variance = (target.shape[0] * likely * (1 - likely)).numpy()
+    variance = (total_weight(target, weights) * likely * (1 - likely)).numpy()
     memory = _Memory(None if variances is None else _bends(variances.numpy(), variance, decay), here, problems)
+    limit = tolerance * memory.size(_at_zero(inputs, target, odds, here, loss, weights))
     direction = memory.direction(gradient)
     step, done = np.ones(problems), np.zeros(problems, dtype=bool)
     evaluations = 1
     while evaluations < most:
         slope = _dot(direction, gradient, len(step))
         trial = here + step.astype(here.dtype) * direction
-        new_value, new_gradient = _evaluate(inputs, goal, trial, loss, decay)
+        new_value, new_gradient = _evaluate(inputs, goal, trial, loss, decay, weights)
         evaluations += 1
         accepted = (new_value <= value + 1e-4 * step * slope) & ~done
         everywhere = bool(accepted.all())
@@ -184,7 +195,7 @@ def fit_linear(
             here, gradient = np.where(accepted, trial, here), np.where(accepted, new_gradient, gradient)
             value = np.where(accepted, new_value, value)
         standstill = accepted & (gain <= _SMALLEST_GAIN * np.abs(value))
-        done |= standstill | (_norm(gradient, len(step)) <= limit) | (~accepted & (shorter < _SMALLEST_STEP))
+        done |= standstill | (memory.size(gradient) <= limit) | (~accepted & (shorter < _SMALLEST_STEP))
         if done.all():
             break
         fresh = memory.direction(gradient)
@@ -201,24 +212,25 @@ def fit_linear(
     return Solution(torch.from_numpy(found), evaluations)
 
 
-def _evaluate(inputs: Any, target: Tensor, weights: Array, loss: Loss, decay: Array) -> tuple[Array, Array]:
+def _evaluate(
+    inputs: Any, target: Tensor, head: Array, loss: Loss, decay: Array, weights: Tensor | None
+) -> tuple[Array, Array]:
     # column by column, in which softmax takes half the time
-    scores = (weights[:-1].T @ inputs.T).T if isinstance(inputs, np.ndarray) else np.asarray(inputs @ weights[:-1])
-    scores += weights[-1]
-    value, by_scores = loss(torch.from_numpy(scores), target)
-    gradient, decayed = np.empty_like(weights), weights[:-1] * decay
+    scores = (head[:-1].T @ inputs.T).T if isinstance(inputs, np.ndarray) else np.asarray(inputs @ head[:-1])
+    scores += head[-1]
+    value, by_scores = loss(torch.from_numpy(scores), target, weights)
+    gradient, decayed = np.empty_like(head), head[:-1] * decay
     gradient[:-1] = inputs.T @ by_scores.numpy()
     gradient[:-1] += decayed
     gradient[-1] = by_scores.sum(0)
-    return value.numpy() + 0.5 * _dot(weights[:-1], decayed, len(value)), gradient
+    return value.numpy() + 0.5 * _dot(head[:-1], decayed, len(value)), gradient
 
 
-def _size_at_zero(inputs: Any, target: Tensor, odds: Tensor, like: Array, loss: Loss, problems: int) -> Array:
-    """How large the gradient is for weights of zero and the biases that fit them best."""
+def _at_zero(inputs: Any, target: Tensor, odds: Tensor, like: Array, loss: Loss, weights: Tensor | None) -> Array:
+    """The gradient for weights of zero and the biases that fit them best."""
     origin = np.zeros_like(like)
     origin[-1] = odds
-    gradient = _evaluate(inputs, target, origin, loss, np.zeros(1, like.dtype))[1]
-    return np.maximum(_norm(gradient, problems), 1e-6)
+    return _evaluate(inputs, target, origin, loss, np.zeros(1, like.dtype), weights)[1]
 
 
 def _dot(left: Array, right: Array, problems: int) -> Array:
@@ -278,6 +290,11 @@ class _Memory:
         shares = np.linalg.solve(triangle.transpose(0, 2, 1), left[..., None])[..., 0]
         return -(found + self._mixed(steps, shares))
 
+    def size(self, gradient: Array) -> Array:
+        """How large the gradient of each problem is; where it is nearly known how the loss bends, by what a step could
+        still gain. Along axes on which rows hardly differ a small gradient is a long way from its end."""
+        return np.maximum(np.sqrt(_dot(gradient, self._divided(gradient), len(self.scale))), 1e-6)
+
     def _divided(self, gradient: Array) -> Array:
         return gradient if self.bends is None else gradient / self.bends
 
@@ -300,10 +317,13 @@ class _Memory:
         self.triangle, self.scale = self.triangle[left], self.scale[left]
 
 
-def log_odds(target: Tensor, num_labels: int) -> Tensor:
+def log_odds(target: Tensor, num_labels: int, weights: Tensor | None = None) -> Tensor:
     """Biases to start from: how often each label is present, as a score."""
     if target.ndim == 1:
-        counts = torch.bincount(target[target >= 0], minlength=num_labels).double() + 0.5
+        known = target >= 0
+        each = None if weights is None else weights[known].double()
+        counts = torch.bincount(target[known], each, minlength=num_labels).double() + 0.5
         return (counts / counts.sum()).log().float()
-    present, known = (target == 1).sum(0).double(), (target != -1).sum(0).double()
+    present, known = ((told if weights is None else told * weights[:, None]).sum(0).double() for told in
+                      (target == 1, target != -1))  # fmt: skip
     return ((present + 0.5) / (known - present + 0.5)).log().float()

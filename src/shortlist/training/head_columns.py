@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +16,9 @@ from shortlist.training.full_batch import Turned
 
 _SMALLEST_AXIS = 1e-4  # beside the largest: what is along smaller ones is hardly ever worth its weight
 _ALIKE = 1.1  # times as wide a column may spread as another one for their own scales to be one scale
+_ONE_KIND = 100  # times as wide a column may spread as another one of the same unit
 _BATCH = 1024
+OWN_SCALE, ONE_SCALE, BETWEEN = "each column's own", "one for all columns", "between the two"
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,35 @@ class Scales:
         alike = bool(spread.max() < _ALIKE * spread.min())
         one = None if alike else torch.full_like(spread, float(1 / spread.square().mean().sqrt()))
         return cls(mean, 1 / spread, one)
+
+    def tried(self, inputs: Any) -> dict[str, Tensor | None]:
+        """What to multiply columns by, the form that is searched first before the others.
+
+        Columns of one kind, such as a network's features or principal components, say by their spread how much they
+        matter: what is between that and scales of their own is seldom far off. Of columns in different units spreads
+        say little, but those of two values (0 and 1) are of one kind, and on scales of their own the rarest would
+        count most: between the two, they are from 0 to 1, as the categories of a table are.
+
+        >>> table = torch.tensor([[0.0, 1.0], [0.0, 3.0], [1.0, 5.0], [0.0, 7.0]])
+        >>> list(Scales.standard(table).tried(table))
+        ['between the two', 'one for all columns', "each column's own"]
+        >>> table[:, 1] *= 1e6  # another unit
+        >>> Scales.standard(table).tried(table)["between the two"]
+        tensor([1.0000e+00, 4.4721e-07])
+        """
+        if self.one is None:
+            return {OWN_SCALE: self.own}
+        own = torch.ones_like(self.one) if self.own is None else self.own
+        ratios = self.one / own
+        small, large = np.quantile(ratios.numpy(), [0.01, 0.99])
+        if large <= _ONE_KIND * small:
+            between = own * (ratios / ratios.mean()).sqrt()  # all together they vary as much as on their own scales
+            return {BETWEEN: between, ONE_SCALE: self.one, OWN_SCALE: self.own}
+        low, high = inputs.aminmax(dim=0)
+        of_two = ((inputs == low) | (inputs == high)).all(0) & (low < high)
+        if not of_two.any():
+            return {OWN_SCALE: self.own, ONE_SCALE: self.one}
+        return {BETWEEN: torch.where(of_two, 1 / (high - low), own), OWN_SCALE: self.own, ONE_SCALE: self.one}
 
 
 @dataclass(frozen=True)
@@ -83,6 +115,17 @@ class HeadColumns:
         if self.scale is not None:
             weights = self.scale @ weights if self.scale.ndim == 2 else weights * self.scale[:, None]
         return weights, biases if self.centre is None else biases - self.centre @ weights
+
+
+    def of_head(self, weights: Tensor, biases: Tensor) -> Tensor:
+        """The other way: weights (biases in the last row) that give the rows these were made of the same scores."""
+        if self.centre is not None:
+            biases = biases + self.centre @ weights
+        if self.scale is not None:
+            weights = weights / self.scale[:, None]
+        if self.turned is not None:
+            biases, weights = biases + self.turned.centre @ weights, self.turned.axes.T @ weights
+        return torch.cat([weights, biases[None]])
 
 
 def landmarks_for(rows: int, columns: int, num_labels: int, single: bool) -> int:

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from shortlist.models.similarities import Similarities
 from shortlist.objectives import Objective
 from shortlist.training.full_batch import Loss, binary_columns, fit_linear, softmax_rows, whole
-from shortlist.training.head_columns import HeadColumns, Scales
+from shortlist.training.head_columns import BETWEEN, ONE_SCALE, OWN_SCALE, HeadColumns, Scales
 from shortlist.training.strengths import FOLDS, USUAL, Chosen, StrengthSearch, stretched, zero_weights
 
 # one linear head and a smooth loss of its scores
@@ -24,8 +23,7 @@ FULL_BATCH = (
 )  # fmt: skip
 _MOST_SCORES, _MOST_WEIGHTS, _MOST_PRODUCTS = 10**8, 10**7, 4 * 10**9  # a gigabyte, and minutes on two cores
 _TOLERANCE, _QUICK = 1e-4, 1e-3  # of the weights that stay, and of those that were chosen quickly
-_ONE_KIND = 100  # times as wide a column may spread as another one of the same unit
-_OWN_SCALE, _ONE_SCALE, _SIMILARITIES = "each column's own", "one for all columns", "of similarities"
+_SIMILARITIES = "of similarities"
 
 
 def fits_full_batch(inputs: Any, num_labels: int) -> bool:
@@ -46,7 +44,7 @@ def loss_of(objective: Objective) -> Loss:
         return binary_columns
     if objective.name == "cross-entropy" and objective.config.label_smoothing == 0 and objective.weight is None:
         return softmax_rows
-    score_loss: Callable[[Tensor, Tensor], Tensor] = objective.score_loss  # type: ignore[assignment]
+    score_loss: Callable[..., Tensor] = objective.score_loss  # type: ignore[assignment]
     return whole(score_loss)
 
 
@@ -78,12 +76,13 @@ class Choice:
     beside: tuple[dict[str, float], dict[str, float]] | None = None
     tolerance: float = _TOLERANCE
     seconds: float = 0.0  # that it took to decide, where that was before training
+    weights: Tensor | None = None  # of rows
 
     def fit(self) -> Fitted:
         found, columns = self.found, self.columns
         data = columns.columns, self.target
         solution = fit_linear(
-            *data, found.start, self.loss, found.strength, columns.variances, tolerance=self.tolerance
+            *data, found.start, self.loss, found.strength, columns.variances, self.weights, tolerance=self.tolerance
         )
         weights = found.stretch * solution.weights[:-1]
         biases = stretched(solution.weights[-1], found.centre, found.stretch)
@@ -94,33 +93,36 @@ class Choice:
 
 def choose_head(
     loss: Loss, inputs: Any, target: Tensor, names: tuple[str, ...], weight_decay: float | str, *,
-    scales: Scales, landmarks: int | Similarities = 0, single: bool, seed: int,
+    scales: Scales, landmarks: int | Similarities = 0, single: bool, seed: int, weights: Tensor | None = None,
 ) -> Choice:  # fmt: skip
     """A ``weight_decay`` of "auto" is chosen by folds, where there are rows enough. With scales of both kinds, so is
-    whether columns have each their own or one for all; with a number of ``landmarks``, so is whether similarities to so
-    many rows take the place of the columns, for which they have to do better in every fold. A layer of similarities
-    takes it in any case."""
+    whether columns have each their own, one for all or what is between; with a number of ``landmarks``, so is whether
+    similarities to so many rows take the place of the columns, for which they have to do better in every fold. A layer
+    of similarities takes it in any case. Rows with ``weights`` count so many times."""
     layer, count = (landmarks, 0) if isinstance(landmarks, Similarities) else (None, landmarks)
     forms = _scaled(inputs, scales) if layer is None else {_SIMILARITIES: HeadColumns.similar(inputs, layer)}
     if weight_decay != "auto" or len(target) < 2 * FOLDS:
-        form = _OWN_SCALE if layer is None else _SIMILARITIES
+        form = OWN_SCALE if layer is None else _SIMILARITIES
         strength = USUAL if weight_decay == "auto" else float(weight_decay)
-        given = Chosen.given(form, strength, zero_weights((forms[form].columns, target), len(names)))
-        return Choice(forms[form], target, loss, given, [])
-    search = StrengthSearch(target, names, loss, single, seed)
+        given = Chosen.given(form, strength, zero_weights((forms[form].columns, target), len(names), weights))
+        return Choice(forms[form], target, loss, given, [], weights=weights)
+    search = StrengthSearch(target, names, loss, single, seed, weights)
     if layer is not None and single:
         found = search.quick(_SIMILARITIES, forms[_SIMILARITIES])
-        return Choice(forms[_SIMILARITIES], target, loss, found, search.tried, tolerance=_QUICK)
+        return Choice(forms[_SIMILARITIES], target, loss, found, search.tried, tolerance=_QUICK, weights=weights)
     found = search.best(forms)
-    choice = Choice(forms[found.form], target, loss, found, search.tried)
+    choice = Choice(forms[found.form], target, loss, found, search.tried, weights=weights)
     if not count:
         return choice
-    scale = scales.one if found.form == _ONE_SCALE else scales.own
+    # distances are those of one scale, or of each column's own, whichever did better
+    scaled = [one for one in search.tried if one["scale"] != BETWEEN]
+    likely = min(scaled, key=lambda one: one["loss"] - one["precision_at_1"])["scale"]
+    scale = forms[likely].scale
     layer = Similarities.to_some(inputs, count, torch.ones(inputs.shape[1]) if scale is None else scale, seed)
     if layer is None:
         return choice
-    layer.one_scale = found.form == _ONE_SCALE
-    similar, form = HeadColumns.similar(inputs, layer), f"{_SIMILARITIES}, {found.form}"
+    layer.one_scale = likely == ONE_SCALE
+    similar, form = HeadColumns.similar(inputs, layer), f"{_SIMILARITIES}, {likely}"
     other = search.quick(form, similar, found) if single else search.best({form: similar})
     choice = replace(choice, beside=(search.reached(found, other.folds), search.reached(other, other.folds)))
     if search.does_better(other, found):
@@ -129,11 +131,4 @@ def choose_head(
 
 
 def _scaled(inputs: Any, scales: Scales) -> dict[str, HeadColumns]:
-    """The columns on scales of their own and, where that is worth a try, on one for all; the likely form is first."""
-    own: dict[str, HeadColumns] = {_OWN_SCALE: HeadColumns.scaled(inputs, scales.centre, scales.own)}
-    if scales.one is None:
-        return own
-    one: dict[str, HeadColumns] = {_ONE_SCALE: HeadColumns.scaled(inputs, scales.centre, scales.one)}
-    ratios = scales.one if scales.own is None else scales.one / scales.own
-    small, large = np.quantile(ratios.numpy(), [0.01, 0.99])
-    return one | own if large <= _ONE_KIND * small else own | one
+    return {form: HeadColumns.scaled(inputs, scales.centre, each) for form, each in scales.tried(inputs).items()}

@@ -5,8 +5,8 @@ held-out rows; each step starts from the weights of the one before. Every row is
 leaves a score for each row from a model that has not seen it: what rules and thresholds are calibrated on.
 
 What counts is the held-out loss, summed over rows, less one for every row whose highest score is right: the loss alone
-is ruled by a few rows that are far off. A little is added for a strength far from a middling one, and for the less
-likely form of the columns: these decide on very few rows, where chance speaks loudest.
+is ruled by a few rows that are far off. A little is added for a strength far from a middling one, and for any form of
+the columns but the first: these decide on very few rows, where chance speaks loudest.
 
 Strong decay ranks well but makes scores too small, which the loss would punish. So the scores are first stretched away
 from the base rates, all by the one factor that suits the held-out rows best; the weights that stay are stretched alike.
@@ -29,12 +29,13 @@ import torch
 from torch import Tensor
 
 from shortlist.data import Dataset, split
-from shortlist.training.full_batch import Loss, binary_columns, fit_linear, log_odds, take, times
+from shortlist.training.full_batch import Loss, binary_columns, fit_linear, log_odds, take, times, total_weight
 from shortlist.training.head_columns import HeadColumns
 
 FOLDS = 3
 _FIRST, _FACTOR, _MOST = 10**1.5, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
 _MIDDLING, _DOUBT = 10**0.5, 1.0  # a strength ten times as strong or as weak costs so many rows
+_OTHERS, _CLOSE = 0.5, 1.0  # rows that each further form of the columns costs, and that it may be behind to be searched
 _TOLERANCE = 3e-3  # to compare strengths; the weights that stay are fitted more closely
 _LEAST_DOUBLINGS, _MOST_DOUBLINGS, _HALVINGS = -2.0, 4.0, 9  # of the stretch, and how closely it is found
 _MARGIN = 0.02  # per row: by how much similarities may be worse with the first strength
@@ -69,22 +70,28 @@ class Chosen:
 
 
 class StrengthSearch:
-    """Strengths, tried on held-out rows over three folds; ``tried`` is what each of them reached."""
+    """Strengths, tried on held-out rows over three folds; ``tried`` is what each of them reached. Rows with ``weights``
+    count so many times, where they train and where they judge."""
 
-    def __init__(self, target: Tensor, names: tuple[str, ...], loss: Loss, single: bool, seed: int) -> None:
-        self.target, self.loss, self.single = target, loss, single
+    def __init__(
+        self, target: Tensor, names: tuple[str, ...], loss: Loss, single: bool, seed: int, weights: Tensor | None = None
+    ) -> None:
+        self.target, self.loss, self.single, self.weights = target, loss, single, weights
         self.folds = _folds(target, names, seed)
-        self.base, self.stretches = log_odds(target, len(names)), single or loss is binary_columns
+        self.base, self.stretches = log_odds(target, len(names), weights), single or loss is binary_columns
         self.tried: list[dict[str, Any]] = []
 
     def best(self, forms: dict[str, HeadColumns]) -> Chosen:
-        """The strength that does best, of the form of the inputs that does better with the first strength. The form
-        that is likely to suit is the first one: it may want a weaker strength, so it is searched even if it does worse.
-        """
-        likely = next(iter(forms))
-        firsts = [self._attempt(form, one, _FIRST, [None] * FOLDS, form != likely) for form, one in forms.items()]
-        searched = {first.form: first for first in (firsts[0], min(firsts, key=_cost))}
-        found = [self._walk(one, forms[form], _FACTOR, _MOST, form != likely) for form, one in searched.items()]
+        """The form and the strength that do best. The first form is searched; the others start from what it found, and
+        are searched on where they are about as good with that strength."""
+        (first, columns), *others = forms.items()
+        best = self._walk(self._attempt(first, columns, _FIRST, [None] * FOLDS), columns)
+        found, heads = [best], [columns.head(each[:-1], each[-1]) for each in best.weights]
+        for number, (form, columns) in enumerate(others, 1):
+            starts, doubt = [columns.of_head(*head) for head in heads], _OTHERS * number
+            there = self._attempt(form, columns, best.strength, starts, doubt)
+            if there.cost < best.cost + _CLOSE:
+                found.append(self._walk(there, columns, doubt))
         return self._settled(min(found, key=_cost))
 
     def quick(self, form: str, columns: HeadColumns, other: Chosen | None = None) -> Chosen:
@@ -93,7 +100,7 @@ class StrengthSearch:
         first = self._attempt(form, columns, _FIRST_QUICK, [None])
         if other is not None and not self.does_better(first, other, _MARGIN):
             return first
-        best = self._walk(first, columns, _FACTOR**2, _MOST_QUICK)
+        best = self._walk(first, columns, weaker=_FACTOR**2, most=_MOST_QUICK)
         return self._settled(self._attempt(form, columns, best.strength, [best.weights[0], None, None]))
 
     def _attempt(
@@ -103,22 +110,26 @@ class StrengthSearch:
         weights, scores = [], torch.zeros(len(self.target), len(self.base))
         folds = self.folds[: len(starts)]
         for (rest, held), start in zip(folds, starts, strict=True):
-            here = take(columns.columns, rest), self.target[rest]
-            start = zero_weights(here, len(self.base)) if start is None else start
-            found = fit_linear(*here, start, self.loss, strength, columns.variances, tolerance=_TOLERANCE).weights
+            here, weigh = (take(columns.columns, rest), self.target[rest]), self._weights(rest)
+            start = zero_weights(here, len(self.base), weigh) if start is None else start
+            found = fit_linear(
+                *here, start, self.loss, strength, columns.variances, weigh, tolerance=_TOLERANCE
+            ).weights
             scores[held] = times(take(columns.columns, held), found)
             weights.append(found)
         judged = torch.cat([held for _, held in folds]).sort().values
-        target = self.target[judged]
-        stretch, lost = best_stretch(scores[judged], self.base, target, self.loss, self.stretches)
-        scores = stretched(scores, self.base, stretch)
-        right = _right(scores[judged], target)
-        cost = lost * len(target) - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + doubt
-        reached = {"loss": lost, "precision_at_1": right / len(target), "folds": len(folds)}
+        target, weigh = self.target[judged], self._weights(judged)
+        stretch, lost = best_stretch(scores[judged], self.base, target, self.loss, self.stretches, weigh)
+        scores, total = stretched(scores, self.base, stretch), total_weight(target, weigh)
+        right = _right(scores[judged], target, weigh)
+        cost = lost * total - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + doubt
+        reached = {"loss": lost, "precision_at_1": right / total, "folds": len(folds)}
         self.tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, **reached})
         return Chosen(form, strength, stretch, self.base, cost, scores, weights, folds)
 
-    def _walk(self, first: Chosen, columns: HeadColumns, weaker: float, most: int, doubt: float = 0) -> Chosen:
+    def _walk(
+        self, first: Chosen, columns: HeadColumns, doubt: float = 0, weaker: float = _FACTOR, most: int = _MOST
+    ) -> Chosen:
         """The best of the first and what lies on both sides of it, for as long as things get better."""
         attempts = [first]
         for factor in (weaker, 1 / weaker):
@@ -142,23 +153,29 @@ class StrengthSearch:
             lost, right = self._judged(chosen, held)
             return lost - right
 
-        return all(cost(one, held) < cost(other, held) + margin * len(held) for _, held in one.folds)
+        return all(cost(one, held) < cost(other, held) + margin * self._total(held) for _, held in one.folds)
 
     def reached(self, chosen: Chosen, folds: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
         """The mean loss, and how often the highest score was right, of the rows that these folds held out."""
         held = torch.cat([held for _, held in folds])
         lost, right = self._judged(chosen, held)
-        return {"loss": lost / len(held), "precision_at_1": right / len(held)}
+        return {"loss": lost / self._total(held), "precision_at_1": right / self._total(held)}
 
-    def _judged(self, chosen: Chosen, rows: Tensor) -> tuple[float, int]:
-        scores, target = chosen.scores[rows], self.target[rows]
-        return float(self.loss(scores, target)[0].sum()), _right(scores, target)
+    def _judged(self, chosen: Chosen, rows: Tensor) -> tuple[float, float]:
+        scores, target, weigh = chosen.scores[rows], self.target[rows], self._weights(rows)
+        return float(self.loss(scores, target, weigh)[0].sum()), _right(scores, target, weigh)
+
+    def _weights(self, rows: Tensor) -> Tensor | None:
+        return None if self.weights is None else self.weights[rows]
+
+    def _total(self, rows: Tensor) -> float:
+        return total_weight(rows, self._weights(rows))
 
     def _settled(self, best: Chosen) -> Chosen:
         """Too large scores of single labels divided."""
         if self.single and best.stretch < 1:
             unstretched, best.centre = stretched(best.scores, self.base, 1 / best.stretch), torch.zeros_like(self.base)
-            best.stretch = best_stretch(unstretched, best.centre, self.target, self.loss)[0]
+            best.stretch = best_stretch(unstretched, best.centre, self.target, self.loss, weights=self.weights)[0]
             best.scores = stretched(unstretched, best.centre, best.stretch)
         return best
 
@@ -167,11 +184,11 @@ def _cost(chosen: Chosen) -> float:
     return chosen.cost
 
 
-def _right(scores: Tensor, target: Tensor) -> int:
+def _right(scores: Tensor, target: Tensor, weights: Tensor | None) -> float:
     """In how many rows the highest score is that of a present label."""
     highest = scores.argmax(1)
     present = highest == target if target.ndim == 1 else target.gather(1, highest[:, None]) == 1
-    return int(present.sum())
+    return float(present.sum() if weights is None else weights[present.flatten()].sum())
 
 
 def stretched(scores: Tensor, centre: Tensor, stretch: float) -> Tensor:
@@ -180,34 +197,43 @@ def stretched(scores: Tensor, centre: Tensor, stretch: float) -> Tensor:
 
 
 def best_stretch(
-    scores: Tensor, centre: Tensor, target: Tensor, loss: Loss, stretches: bool = True
+    scores: Tensor,
+    centre: Tensor,
+    target: Tensor,
+    loss: Loss,
+    stretches: bool = True,
+    weights: Tensor | None = None,
 ) -> tuple[float, float]:
     """The stretch with the smallest loss, by halving where its slope changes sign, and the mean loss it leaves; unless
     something ``stretches``, it is 1. Of single labels one more row counts, which is as sure as the others and wrong:
     otherwise rows that are all right would make every score as large as it may be."""
 
+    total = total_weight(target, weights)
+
     def mean_loss(stretch: float) -> float:
-        return float(loss(stretched(scores, centre, stretch), target)[0].sum()) / len(target)
+        return float(loss(stretched(scores, centre, stretch), target, weights)[0].sum()) / total
 
     if not stretches:
         return 1.0, mean_loss(1.0)
     apart, low, high, wrong = scores - centre, _LEAST_DOUBLINGS, _MOST_DOUBLINGS, 0.0
     if target.ndim == 1:  # from the highest score of a row to the others, on average
         labels = apart.shape[1]
-        wrong = float((apart.amax(1) - apart.mean(1)).mean()) * labels / max(1, labels - 1)
+        each = apart.amax(1) - apart.mean(1)
+        mean = each.mean() if weights is None else (each * weights).sum() / total
+        wrong = float(mean) * labels / max(1, labels - 1)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        slope = (loss(stretched(scores, centre, 2**middle), target)[1] * apart).sum() + wrong
+        slope = (loss(stretched(scores, centre, 2**middle), target, weights)[1] * apart).sum() + wrong
         low, high = (middle, high) if slope < 0 else (low, middle)
     both = [(stretch, mean_loss(stretch)) for stretch in (1.0, 2 ** ((low + high) / 2))]
-    return min(both, key=lambda one: one[1] + one[0] * wrong / len(target))
+    return min(both, key=lambda one: one[1] + one[0] * wrong / total)
 
 
-def zero_weights(data: tuple[Any, Tensor], num_labels: int) -> Tensor:
+def zero_weights(data: tuple[Any, Tensor], num_labels: int, weights: Tensor | None = None) -> Tensor:
     """Weights of zero, and the biases that fit them best."""
     inputs, target = data
     start = torch.zeros(inputs.shape[1] + 1, num_labels)
-    start[-1] = log_odds(target, num_labels)
+    start[-1] = log_odds(target, num_labels, weights)
     return start
 
 

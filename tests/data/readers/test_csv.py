@@ -115,6 +115,25 @@ def test_below_excels_first_line_lines_are_counted_on_and_another_delimiter_can_
     assert shown(read("sep=;\n1.5;owl\n", column_names=["a", "y"])) == ([[1.5]], ["owl"])
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(("above", "count"), [([""], "a blank line"), (["", " ", ",,", '""'], "4 blank lines")])
+def test_blank_lines_above_the_names_are_skipped_with_a_note(
+    read: Read, above: list[str], count: str, end: str, encoding: str
+) -> None:
+    data = read(end.join([*above, '"a\nb",y', "1.5,owl", "", "2,cat", ""]).encode(encoding))
+    assert shown(data) == ([[1.5], [2.0]], ["owl", "cat"])
+    assert data.notes == (f"{count} above the names of the columns, skipped",)
+
+
+def test_below_blank_lines_lines_are_counted_on_and_a_row_of_blanks_without_names_stays_one(read: Read) -> None:
+    with pytest.raises(ValueError, match="line 5: the column 'a' is 'x', not a number"):
+        read("\n,\na,y\n1.5,owl\nx,cat\n")
+    assert shown(read("\nsep=;\n\na;y\n1.5;owl\n")) == ([[1.5]], ["owl"])
+    data = read(",,\n1.5,2,owl\n", column_names=["a", "b", "y"], as_table=True)
+    assert len(data) == 2
+
+
 def _zipped(name: str) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -313,6 +332,39 @@ def test_a_sign_or_unit_that_is_the_same_beside_all_numbers_is_left_out_of_featu
     told = f"numbers with a sign or unit, which is left out: 'a' ({unit})"
     assert [note for note in data.notes if "sign" in note] == ([told] if unit else [])
     assert read(f"a;y;z\n{rows}", delimiter=";", decimal=decimal, labels_key="z", as_table=True).vocabulary == ("5 %",)
+
+
+@pytest.mark.parametrize(
+    ("cells", "decimal", "numbers"),
+    [
+        (["(1,234)", "12", "1,000,000"], None, [-1234, 12, 1000000]),
+        (["(12.5)", "", "( 3 )", "7"], None, [-12.5, None, -3, 7]),
+        (["(1.234,50)", "2,5"], ",", [-1234.5, 2.5]),
+        (["($1,234.50)", "$7"], None, [-1234.5, 7]),
+        (["(5 %)", "7 %", "NA"], None, [-5, 7, None]),
+        (["(5)", "(7)"], None, [-5, -7]),  # as a new table may have them alone
+        (["(5)", "low", "high"], None, None),
+        (["(5", "7"], None, None),
+        (["(a)", "(b)"], None, None),
+    ],
+)
+def test_numbers_in_brackets_are_below_zero(
+    read: Read, cells: list[str], decimal: str | None, numbers: list[float | None] | None
+) -> None:
+    rows = "\n".join(f'"{cell}";{"u" if place % 2 else "v"}' for place, cell in enumerate(cells))
+    data = read(f"a;y\n{rows}", delimiter=";", decimal=decimal, as_table=True)
+    found = read_column(data.inputs.frame["a"], NA_VALUES)[0]
+    told = [note for note in data.notes if "brackets" in note]
+    if numbers is None:
+        assert not told
+        assert found.dtype == object or np.isnan(found).any()
+    else:
+        np.testing.assert_array_equal(found, np.array(numbers, dtype=float))
+        assert told == ["numbers in brackets, (5), are below zero, -5: 'a'"]
+
+
+def test_labels_that_are_all_in_brackets_are_names(read: Read) -> None:
+    assert read("a,y\n1,(5)\n2,(7)\n").vocabulary == ("(5)", "(7)")
 
 
 def test_one_comma_alone_may_be_of_a_fraction_and_is_no_number(read: Read) -> None:

@@ -60,6 +60,7 @@ def test_rows_of_a_csv_are_cut_where_they_begin(seed: int, tmp_path: Path, monke
         ("all.csv", b"a,b\r1,2\r", {}),
         ("all.csv", "a,b\n1,2\n".encode("utf-16"), {}),
         ("all.csv", b"sep=;\na;b\n1;2\n", {}),
+        ("all.csv", b"\n,\na,b\n1,2\n", {}),
         ("all.csv", b"a,b\n1,2\n", {"encoding": "cp1252"}),
         ("all.csv", b"a,b\n1,2\n", {"labels": "other.csv"}),
         ("all.jsonl", b'{"a": 1}\n', {}),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist.data.cells import CURRENCIES, DECIMAL_COMMA, NUMBER, SPACES, THOUSANDS, unit_of
+from shortlist.data.column_use import listed
 from shortlist.data.readers.findings import Findings
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
@@ -18,6 +19,7 @@ from shortlist.optional import require
 _NUMBER, _DECIMAL_COMMA = (f"^({pattern.pattern})$" for pattern in (NUMBER, DECIMAL_COMMA))
 _AS_IT_IS = "; data.preprocess=auto takes such columns as they are"
 _LEADING_ZERO = r"^[+-]?0\d"
+_BRACKETS = rf"^\(\s?([{CURRENCIES}]?\s?[\d.,]*\d\s?[%{CURRENCIES}]?)\s?\)$"  # as accountants write -5: (5)
 _EXACT = 2.0**53  # beyond it numbers that differ may be one float: they are names
 
 
@@ -133,20 +135,41 @@ def _lists(lists: Any, name: str) -> NDArray[Any]:
 class TextColumns:
     """The columns of a .csv or .tsv file; a cell that should be a number and is none is noted with its line.
     ``has_thousands``: whether some, of what was read, had commas there; ``units``: of features, what stood beside the
-    numbers and was left out."""
+    numbers and was left out; ``blank_lines``: how many were skipped above the names."""
 
     label_names: Sequence[str] | None = None
 
     def __init__(
-        self, path: Path, names: Sequence[str], table: Any, findings: Findings, decimal: str | None = None
+        self,
+        path: Path,
+        names: Sequence[str],
+        table: Any,
+        findings: Findings,
+        decimal: str | None = None,
+        blank_lines: int = 0,
     ) -> None:
         self.names, self.has_thousands, self.units = names, False, dict[str, str]()
+        self.blank_lines, self._in_brackets = blank_lines, list[str]()
         self._path, self._findings, self._decimal, self._is_sure = path, findings, decimal or ".", decimal == "."
         self._columns = {name: table.column(place) for place, name in reversed(list(enumerate(names)))}
         self._parsed: dict[str, NDArray[np.float64] | None] = {}
         for name in self._columns:
             if name and names.count(name) > 1:
                 findings.add(path, f"{names.count(name)} columns are called {name!r}: {_rename(names)}")
+
+    def notes(self) -> list[str]:
+        """What was decided of the cells that were read, to be told."""
+        found = []
+        if self.blank_lines:
+            number = "a blank line" if self.blank_lines == 1 else f"{self.blank_lines} blank lines"
+            found.append(f"{number} above the names of the columns, skipped")
+        if self.units:
+            units = listed([f"{name!r} ({unit})" for name, unit in self.units.items()])
+            found.append(f"numbers with a sign or unit, which is left out: {units}")
+        if self._in_brackets:
+            columns = listed([repr(name) for name in dict.fromkeys(self._in_brackets)])
+            found.append(f"numbers in brackets, (5), are below zero, -5: {columns}")
+        return found
 
     def _cells(self, name: str) -> Any:
         return _trimmed(self._columns[name])
@@ -162,7 +185,14 @@ class TextColumns:
         found = _as_numbers(cells) if self._decimal == "." else None
         if found is not None:
             return found
-        return None if _begin_with_names(cells) else _as_numbers(self._plain(self._cells(name), self._is_sure))
+        if _begin_with_names(cells):
+            return None
+        cells = self._cells(name)
+        signed = _with_signs(cells)
+        found = _as_numbers(self._plain(signed, self._is_sure))
+        if found is not None and signed is not cells:
+            self._in_brackets.append(name)
+        return found
 
     def _plain(self, cells: Any, is_sure: bool) -> Any:
         """Numbers as they are usually written, and other cells as they are."""
@@ -234,12 +264,13 @@ class TextColumns:
         found = self._numbers(name)
         if found is not None:
             return self._cells(name).to_pandas() if self._are_codes(name, found) else found
-        cells, unit = self._without_unit(self._cells(name))
+        cells, unit = self._without_unit(_with_signs(self._cells(name), alone=True))
         is_money = re.search(f"[{CURRENCIES}]", unit) is not None  # which has no thousandths
         plain = self._plain(cells, self._is_sure or is_money)
         if not _mostly(plain, _NUMBER):
             return self._cells(name).to_pandas()
         self.units |= {name: unit} if unit else {}
+        self._in_brackets += [name] if _any(self._cells(name), _BRACKETS) else []
         found = _as_numbers(plain)
         return plain.to_pandas() if found is None else found
 
@@ -269,6 +300,23 @@ def _as_numbers(cells: Any) -> NDArray[np.float64] | None:
         return None
 
 
+def _with_signs(cells: Any, alone: bool = False) -> Any:
+    """(5) as -5; the cells as they are where none is like that or, unless they may stand ``alone``, all are: these may
+    be names."""
+    compute = require("pyarrow.compute")
+    if not compute.any(compute.starts_with(cells, "(")).as_py():
+        return cells
+    there = compute.sum(compute.match_substring_regex(cells, _BRACKETS)).as_py() or 0
+    if not there or (there == len(cells) - cells.null_count and not alone):
+        return cells
+    return compute.replace_substring_regex(cells, _BRACKETS, r"-\1")
+
+
+def notes_of(table: Any) -> list[str]:
+    """What is to be told of a table of text; nothing of other ones."""
+    return table.notes() if isinstance(table, TextColumns) else []
+
+
 def _trimmed(cells: Any) -> Any:
     """Texts without blanks around them, null where nothing is left."""
     compute = require("pyarrow.compute")
@@ -280,7 +328,7 @@ def _begin_with_names(cells: Any) -> bool:
     """Whether one of the first cells is no number, however points and commas are meant: then the others, of which
     there may be millions, need not be looked at."""
     pyarrow, compute = require("pyarrow"), require("pyarrow.compute")
-    first = _trimmed(cells.slice(0, 1000))
+    first = _with_signs(_trimmed(cells.slice(0, 1000)), alone=True)
     try:
         first.filter(compute.invert(compute.match_substring_regex(first, "[.,]"))).cast(pyarrow.float64())
     except pyarrow.ArrowInvalid:

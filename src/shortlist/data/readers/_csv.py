@@ -36,6 +36,7 @@ _SHOWN = 40  # letters of a cell
 _BLOCK = 1 << 22  # bytes that are parsed at once: a row must fit in
 _PIECE = 1 << 20  # bytes that are looked at at once
 _QUOTE, _LINE_ENDS = ord('"'), (ord("\n"), ord("\r"))
+_NOTHING = ' \t\r\n,;|"'  # what a line without any cell may hold
 _MARK_LINE = re.compile('"?sep=([ -~\t])"?', re.IGNORECASE)
 
 
@@ -67,16 +68,24 @@ def encoding_of(path: PathLike, other: str | None) -> str:
     return "utf-8-sig"
 
 
-def mark_named(path: PathLike, encoding: str = "utf-8-sig") -> str | None:
-    """What stands between cells, where the first line says so for Excel, ``sep=;``; it is no part of the table."""
-    with _opened(path) as file:
-        return names_mark(file.read(32), encoding)
+def above_names(path: PathLike, encoding: str = "utf-8-sig", named: bool = True) -> tuple[int, str | None]:
+    """How many lines stand above the names of the columns, or the first row, and are no part of the table; and what
+    stands between cells, where one of these says so for Excel, ``sep=;``. The others are blank, or hold commas alone,
+    which without names would be a row."""
+    with io.TextIOWrapper(_opened(path), encoding=encoding, errors="replace", newline="") as file:
+        return lines_above(file, named)
 
 
-def names_mark(start: bytes, encoding: str = "utf-8-sig") -> str | None:
-    first = start.decode(encoding, "ignore").splitlines()[:1]
-    said = _MARK_LINE.fullmatch(first[0]) if first else None
-    return None if said is None else said.group(1)
+def lines_above(file: IO[str], named: bool) -> tuple[int, str | None]:
+    """As `above_names`, of an open file."""
+    count, said = 0, None
+    while line := file.readline(_BLOCK):
+        if said is None and (found := _MARK_LINE.fullmatch(line.rstrip("\r\n"))):
+            said = found.group(1)
+        elif line.strip(_NOTHING if named else None):
+            break
+        count += 1
+    return count, said
 
 
 def csv_table(
@@ -86,13 +95,14 @@ def csv_table(
     hint: str = "",
     encoding: str | None = None,
     columns: Sequence[str] | None = None,
-) -> tuple[list[str], Any] | None:
-    """The column names, and a pyarrow table of texts (null where blank) whose columns are called "0", "1", ...; None,
-    and noted with the line, where there is something wrong. ``hint``: what else to say where cells are separated by
-    semicolons. ``encoding``: of a text that is not UTF-8. ``columns``: their names, where the first line is a row."""
+) -> tuple[list[str], Any, int] | None:
+    """The column names, a pyarrow table of texts (null where blank) whose columns are called "0", "1", ..., and how
+    many blank lines above were skipped; None, and noted with the line, where there is something wrong. ``hint``: what
+    else to say where cells are separated by semicolons. ``encoding``: of a text that is not UTF-8. ``columns``: their
+    names, where the first line is a row."""
     try:
         encoding = encoding_of(path, encoding)
-        said, other = mark_named(path, encoding), _other_format(path)
+        (above, said), other = above_names(path, encoding, columns is None), _other_format(path)
     except (OSError, EOFError, zlib.error, ShortlistError) as error:
         findings.add(path, f"is not a CSV file: {error}")
         return None
@@ -111,7 +121,7 @@ def csv_table(
     try:
         how = mark if encoding == "utf-8-sig" else f"{mark} {encoding}"
         how = how if columns is None else f"{how} without names"
-        table = cached(path, how, lambda: _parsed(path, mark, encoding, header, columns, said, findings), is_right)
+        table = cached(path, how, lambda: _parsed(path, mark, encoding, header, columns, above, findings), is_right)
     except (require("pyarrow").ArrowException, OSError, EOFError, UnicodeError, zlib.error, ShortlistError) as error:
         _note_all(path, mark, encoding, columns, findings)
         if len(findings.problems) == noted:
@@ -130,7 +140,7 @@ def csv_table(
     findings.number_lines(path, lambda: [line for line, _ in rows()][1:])
     again = _rows_of_names(header, table) if columns is None else []
     findings.rows(path, again, lambda row: "it names the columns again, as files that were joined do: delete it")
-    return header, table
+    return header, table, above - (said is not None)
 
 
 def csv_rows(
@@ -142,10 +152,10 @@ def csv_rows(
 ) -> Iterator[tuple[int, list[str]]]:
     """The column names (``columns``, for a file without a header line) and then the rows, with their lines."""
     try:
-        said = mark_named(path, encoding)
-        mark, above = delimiter or said or delimiter_of(path), 0 if said is None else 1  # lines
+        above, said = above_names(path, encoding, columns is None)
+        mark = delimiter or said or delimiter_of(path)
         with io.TextIOWrapper(_opened(path), encoding=encoding, newline="") as file:
-            if above:
+            for _ in range(above):
                 file.readline()
             cells = csv.reader(file, delimiter=mark, strict=True)
             header = [name.strip() for name in next(cells, [])] if columns is None else list(columns)
@@ -290,7 +300,7 @@ def _parsed(
     encoding: str,
     header: Sequence[str],
     columns: Sequence[str] | None,
-    said: str | None,
+    above: int,
     findings: Findings,
 ) -> Any:
     """The cells as pyarrow finds them; where quotes are not as they should be, Python's stricter reader has a look."""
@@ -304,7 +314,7 @@ def _parsed(
             if len(findings.problems) > noted:
                 return pyarrow.table({})
         names = [str(place) for place in range(len(header))]
-        above = {"skip_rows": int(said is not None), "skip_rows_after_names": int(columns is None)}
+        skipped = {"skip_rows": above, "skip_rows_after_names": int(columns is None)}
         wrong = []
 
         def skip(row: Any) -> str:
@@ -313,7 +323,7 @@ def _parsed(
 
         table = reader.read_csv(
             _Counted(content, str(path), 0.5 if is_packed(path) else 0.0),
-            read_options=reader.ReadOptions(column_names=names, block_size=_BLOCK, **above),
+            read_options=reader.ReadOptions(column_names=names, block_size=_BLOCK, **skipped),
             # a cell of several lines keeps two cores from sharing the work
             parse_options=reader.ParseOptions(
                 delimiter=mark, newlines_in_values=has_long_cells is not False, invalid_row_handler=skip

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data.dataset import Dataset
-from shortlist.data.readers._labels import indices_of_names
+from shortlist.data.readers._label_names import indices_of_names
 from shortlist.data.readers.findings import DataError, Findings, PathLike, Problem
 from shortlist.labels.label_sets import LabelSets
 from shortlist.labels.sparse_labels import SparseLabels

@@ -16,17 +16,11 @@ from shortlist.data.dataset import Dataset
 from shortlist.data.encoder import Encoder, TextEncoder, read_encoder
 from shortlist.data.images import Images
 from shortlist.data.readers._checked_inputs import checked_inputs
-from shortlist.data.readers._labels import (
-    Coding,
-    Given,
-    Uncertain,
-    blanks_are_unknown,
-    column_of_labels,
-    columns_as_numbers,
-    in_order,
-    labels_of,
-    names_in_columns,
-)
+from shortlist.data.readers._columns import notes_of
+from shortlist.data.readers._label_lists import column_of_labels, names_in_columns
+from shortlist.data.readers._label_matrix import blanks_are_unknown, columns_as_numbers, in_order
+from shortlist.data.readers._label_options import Coding, Given, Uncertain
+from shortlist.data.readers._labels import labels_of
 from shortlist.data.readers._table_use import label_columns_of, named_columns, names_of, no_features, resolved, use_of
 from shortlist.data.readers._targets import dataset_of, side_of, truth_of
 from shortlist.data.readers.arrays import ArrayFile, get_array, open_arrays, widened
@@ -143,8 +137,9 @@ def read_features(
             included: inputs are ``TableRows``, of which ``Dataset.preprocessed`` makes numbers. Runs read tables so,
             unless ``data.preprocess`` is none.
         name_columns: with ``as_table``, features that are names (categories) also where every cell is a number, such as
-            zip codes. 01001 is a name in any case, and so are pandas' categories and parquet's dictionaries. Runs add
-            those whose names they have learnt.
+            zip codes, or holds several choices, ``Python;R;SQL``, each of which is a feature otherwise. 01001 is a name
+            in any case, and so are pandas' categories and parquet's dictionaries. Runs add those whose names they have
+            learnt.
         memory_map: leave the features of a .npy on disk and read only the rows asked for.
 
     >>> import pathlib, tempfile, numpy as np
@@ -262,7 +257,7 @@ def read_features(
         encoder=_encoder_in(inputs_file),
         name=name_of(path),
         columns=use_of(inputs_file, features, given | {"label_columns": label_columns}),
-        notes=(*answer.notes, *_units_in(inputs_file)),
+        notes=(*answer.notes, *notes_of(inputs_file.table)),
         pictures=_pictures_in(inputs_file, inputs.shape[0]),
     )
 
@@ -297,13 +292,6 @@ def read_inputs(path: PathLike, options: Mapping[str, Any]) -> tuple[Any, tuple[
     findings.stop_if_any()
     ids = file.get(options["ids_key"], as_text=True) if options.get("ids_key") in file.keys else None
     return inputs, None if ids is None else tuple(map(str, ids.tolist())), use_of(file, features, options)
-
-
-def _units_in(file: ArrayFile) -> list[str]:
-    """Which features of a table are numbers that had a sign or unit beside them."""
-    units = getattr(file.table, "units", {})
-    found = listed([f"{name!r} ({unit})" for name, unit in units.items()])
-    return [f"numbers with a sign or unit, which is left out: {found}"] if units else []
 
 
 def _pictures_in(file: ArrayFile, rows: int) -> Images | None:

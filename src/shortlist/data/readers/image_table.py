@@ -15,18 +15,11 @@ from numpy.typing import NDArray
 from shortlist.data.column_use import ColumnUse, listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
-from shortlist.data.readers._columns import Columns
-from shortlist.data.readers._labels import (
-    Coding,
-    Given,
-    Uncertain,
-    blanks_are_unknown,
-    column_of_labels,
-    columns_as_numbers,
-    in_order,
-    labels_of,
-    names_in_columns,
-)
+from shortlist.data.readers._columns import Columns, notes_of
+from shortlist.data.readers._label_lists import column_of_labels, names_in_columns
+from shortlist.data.readers._label_matrix import blanks_are_unknown, columns_as_numbers, in_order
+from shortlist.data.readers._label_options import Coding, Given, Uncertain
+from shortlist.data.readers._labels import labels_of
 from shortlist.data.readers.findings import DataError, Findings, PathLike, is_thorough
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS
 from shortlist.data.readers.tables import name_of, open_table
@@ -138,7 +131,7 @@ def read_image_table(
             others={path_column: "the images' paths"},
             ignored={name: why for name, why in ignored.items() if name not in {path_column, *used}},
         ),
-        notes=(*answer.notes, *_moved(ids, paths)),
+        notes=(*answer.notes, *_moved(ids, paths), *notes_of(table)),
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images, Pixels, decode
-from shortlist.data.readers._labels import Coding, Given, labels_of
+from shortlist.data.readers._label_options import Coding, Given
+from shortlist.data.readers._labels import labels_of
 from shortlist.data.readers._targets import dataset_of
 from shortlist.data.readers.arrays import get_array, open_arrays
 from shortlist.data.readers.findings import Findings

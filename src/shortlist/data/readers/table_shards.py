@@ -2,7 +2,7 @@
 
 Parquet, .csv, .tsv and lines of text (.txt), in one file or a folder of them, here or wherever fsspec finds them
 (``s3://...``). What cannot be cut without doubt is not: text that is packed, in UTF-16, with quotes inside of
-cells, or with Excel's first line ``sep=;``.
+cells, or with lines above the names (blank ones, or Excel's ``sep=;``).
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.readers._csv import delimiter_of, names_mark
+from shortlist.data.readers._csv import delimiter_of, lines_above
 from shortlist.data.readers.findings import DataError, Problem
 from shortlist.data.readers.tables import checked_parquet, table_given
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
 _BLOCK = 1 << 24  # bytes that are looked at together
+_START = 1 << 10  # bytes, in which a first line is blank, or ``sep=;``, or neither
 _QUOTE, _END, _RETURN = ord('"'), ord("\n"), ord("\r")
 Kind = Literal["parquet", "csv", "txt"]
 _KINDS: dict[str, Kind] = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "txt"}
@@ -243,7 +244,8 @@ def _cut_csv(path: str, every: int, named: bool, mark: int) -> CutFile | None:
     row_begin, last, header_end = 0, _END, None if named else 0
     with opened(path) as file:
         block = file.read(_BLOCK)
-        if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or names_mark(block[:32]) is not None:
+        start = io.StringIO(block[:_START].decode("utf-8-sig", "ignore"), newline="")
+        if block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or lines_above(start, named)[0]:
             return None
         while block:
             following = file.read(_BLOCK)

@@ -15,14 +15,14 @@ from typing import Any
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import read_arff
 from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns
-from shortlist.data.readers._csv import content_of, csv_table, delimiter_of, encoding_of, is_packed, mark_named
-from shortlist.data.readers._labels import names_in_columns, written_list
+from shortlist.data.readers._csv import above_names, content_of, csv_table, delimiter_of, encoding_of, is_packed
+from shortlist.data.readers._label_lists import names_in_columns, written_list
 from shortlist.data.readers.findings import EMPTY, Findings, PathLike
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
 __all__ = [
-    "SPARSE_TEXT", "TABLE_ENDINGS", "delimiter_of", "encoding_of", "is_packed", "mark_named", "name_of",
+    "SPARSE_TEXT", "TABLE_ENDINGS", "above_names", "delimiter_of", "encoding_of", "is_packed", "name_of",
     "names_in_columns", "names_table", "open_table", "parquet_table", "written_list",
 ]  # fmt: skip
 
@@ -82,7 +82,8 @@ def open_table(
         hint = " (and decimal=',' if numbers are written 1,5)"
         found = csv_table(file, findings, delimiter, hint, encoding, column_names)
         if found is not None:
-            return TextColumns(file, *found, findings, decimal)
+            names, cells, blank = found
+            return TextColumns(file, names, cells, findings, decimal, blank)
     elif _kind(file) == ".arff":
         return read_arff(file, findings)
     else:

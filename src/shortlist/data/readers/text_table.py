@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from shortlist.data.column_use import ColumnUse
 from shortlist.data.dataset import Dataset
-from shortlist.data.readers._labels import Coding, Uncertain
+from shortlist.data.readers._label_options import Coding, Uncertain
 from shortlist.data.readers.features import read_features, read_inputs
 from shortlist.data.readers.findings import DataError, Findings, PathLike, Problem
 from shortlist.data.readers.tables import TABLE_ENDINGS, names_table, open_table

@@ -1,0 +1,157 @@
+"""Any number of labels for each example: lists of names, in a column or written in its cells, or names in several
+columns."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from shortlist import labels
+from shortlist.data.cells import NA_VALUES
+from shortlist.data.dataset import default_names
+from shortlist.data.readers._columns import Columns
+from shortlist.data.readers._label_matrix import number_of
+from shortlist.data.readers._label_names import are_numbers, by_index, may_be_left_out
+from shortlist.data.readers._label_options import Given, Labels
+from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.labels.counts import LARGE_MATRIX
+from shortlist.labels.sparse_labels import SparseLabels
+
+_FEWEST_NAMES = 3  # in several columns that hold names
+_TAG, _TAGS = re.compile("<([^<>]+)>"), re.compile("(<[^<>]+>)+")
+_QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
+_WITHOUT_COMMAS = re.compile(rf"\[\s*(?:{_QUOTED.pattern})(?:\s+(?:{_QUOTED.pattern}))+\s*\]")
+
+
+def split(cells: Sequence[Any], given: Given, file: PathLike, findings: Findings) -> list[list[str]]:
+    """The names in each cell; of a blank one, where that is an unknown name, a list of it."""
+    separator, unknown = given.separator or "", given.unknown_names
+    lists = next((row for row, cell in enumerate(cells) if isinstance(cell, list)), None)
+    if lists is not None:
+        findings.add(file, f"separator={separator!r} is for names in a text, but the cell is a list", lists)
+        return [[] for _ in cells]
+    found = [[name.strip() for name in (cell or "").split(separator) if name.strip()] for cell in cells]
+    return [names or [""] for names in found] if "" in unknown else found
+
+
+def as_lists(
+    cells: Sequence[Any], unknown: Sequence[str], file: PathLike, findings: Findings
+) -> list[list[Any]] | None:
+    """The lists that the cells hold, or that are written in them, empty where blank; None where they are none. A cell
+    that is an unknown name is a list of it."""
+    blank: list[Any] = [""] if "" in unknown else []
+    if list in set(map(type, cells)):
+        return [blank if cell is None else cell for cell in cells]
+    there = set(cells) - {None, *unknown}
+    written = [found for cell in there if (found := written_list(cell)) is not None]
+    if 2 * len(written) <= len(there) or not any(written):
+        return None
+    lists = [blank if cell is None else [cell] if cell in unknown else written_list(cell) for cell in cells]
+    bad = [row for row, found in enumerate(lists) if found is None]
+    findings.rows(file, bad, lambda row: f"the label is {cells[row]!r}: most others are lists, ['joy', 'love']")
+    return [found or [] for found in lists]
+
+
+def written_list(text: str) -> list[Any] | None:
+    """A list as JSON writes it, Python, numpy, or as tags stand in one another's row, ``<python><c#>``; None of other
+    texts.
+
+    >>> written_list('["joy", "love"]'), written_list("['joy' 'love']"), written_list("<c#><.net>"), written_list("joy")
+    (['joy', 'love'], ['joy', 'love'], ['c#', '.net'], None)
+    """
+    if text[:1] + text[-1:] not in ("[]", "<>"):
+        return None
+    if text[0] == "<":
+        return _TAG.findall(text) if _TAGS.fullmatch(text) else None
+    if _WITHOUT_COMMAS.fullmatch(text):  # Python would take these as one text
+        return [inner[1:-1] for inner in _QUOTED.findall(text)]
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        try:
+            found = ast.literal_eval(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return None
+    return found if isinstance(found, list) else None
+
+
+def from_lists(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findings: Findings) -> Labels | None:
+    """A label matrix of lists of names or of class numbers. An unknown name in a list says that the labels that are not
+    in it are unknown."""
+    names = given.vocabulary
+    if names is None and given.num_labels is not None:
+        names = default_names(given.num_labels)
+    are_places = names is not None and by_index(names, given)
+    rows: list[list[str]] = []
+    for row, objects in enumerate(lists):
+        # {"id": 18, "name": "Drama"} is Drama
+        found = [name.get("name", name) if isinstance(name, dict) else name for name in objects]
+        if not all(isinstance(name, str | int) and not isinstance(name, bool) for name in found):
+            findings.add(file, f"the labels are {list(found)!r}: allowed in a list are names and whole numbers", row)
+            rows.append([])
+            continue
+        texts = [str(name).strip() for name in found]
+        if are_places and names is not None:
+            texts = [names[int(text)] if text.isdecimal() and int(text) < len(names) else text for text in texts]
+        rows.append(texts)
+    unknown = set(given.unknown_names)
+    unsure = [row for row, written in enumerate(rows) if unknown.intersection(written)]
+    rows = [[name for name in row if name not in unknown] for row in rows] if unsure else rows
+    occur = {name for row in rows for name in row}
+    order = (lambda name: (int(name), name)) if are_numbers(occur) else None
+    known = tuple(sorted(occur, key=order)) if names is None else tuple(names)
+    number = {name: label for label, name in enumerate(known)}
+    outside: dict[str, list[int]] = {}
+    for row, written in enumerate(rows):
+        for name in written:
+            if name not in number:
+                outside.setdefault(name, []).append(row)
+    if may_be_left_out(outside, known, sum(map(bool, rows)), file):
+        rows = [[name for name in row if name in number] for row in rows]
+    else:
+        findings.outside(file, outside, known, "row")
+    if findings.problems:
+        return None
+    present = labels.LabelSets.from_lists([[number[name] for name in row] for row in rows], len(known))
+    rest: Literal[0, -1] = 0 if given.rest == "absent" else -1
+    if len(rows) * len(known) >= LARGE_MATRIX and not unsure:
+        sparse = SparseLabels.of(present)
+        sparse.values[-1] = rest
+        return Labels(sparse, known)
+    matrix = labels.from_sets(present, rest=rest)
+    matrix[unsure] = np.where(matrix[unsure] == 1, 1, -1)
+    return Labels(torch.from_numpy(matrix), known)
+
+
+def names_in_columns(table: Columns, columns: Sequence[str], vocabulary: Sequence[str] | None = None) -> Any:
+    """The names that several columns hold, ``primary`` and ``secondary``, say: a list for each row (N,), None where all
+    are blank. None where the columns say yes or no of one label each, or hold fewer than three names, none of
+    which is known: these may be words for yes and no, or a mark for yes."""
+    if len(columns) < 2 or not all(table.is_flat(name) and not table.has_numbers(name) for name in columns):
+        return None
+    cells = [table.texts(name).tolist() for name in columns]
+    found = {cell for column in cells for cell in column if cell is not None and cell not in NA_VALUES}
+    if any(not isinstance(cell, str) or math.isfinite(number_of(cell, 0.0)) for cell in found):
+        return None
+    if len({cell.casefold() for cell in found}) < _FEWEST_NAMES and not found & set(vocabulary or ()):
+        return None
+    lists = np.empty(len(cells[0]), dtype=object)
+    lists[:] = [[name for name in row if name in found] or None for row in zip(*cells, strict=True)]
+    return lists
+
+
+def column_of_labels(table: Columns, name: str) -> Any:
+    """The labels of one column; lists of class numbers, though all are of one length, are no label matrix."""
+    found = table.array(name)
+    if found.ndim == 2 and found.dtype.kind in "iu" and not np.isin(found, (-1, 0, 1)).all():
+        lists = np.empty(len(found), dtype=object)
+        lists[:] = found.tolist()
+        return lists
+    return found

@@ -1,0 +1,55 @@
+"""What a reader is told about labels, and what it makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from shortlist.errors import ShortlistError
+from shortlist.labels.sparse_labels import SparseLabels
+
+Coding = Literal["label-matrix", "signed", "nan", "marks", "chexpert", "one-hot"]
+Known = Literal["present", "absent", "unknown"]
+Uncertain = Known | Mapping[str, Known]
+CODINGS: Mapping[str, str] = {
+    "label-matrix": "1 (present), 0 (absent), -1 (unknown)",
+    "signed": "1 (present), -1 (absent), 0 (unknown)",
+    "nan": "1 (present), 0 (absent), blank (unknown)",
+    "marks": "any mark (present), blank or 0 (absent), -1 (unknown)",
+    "chexpert": "1 (present), 0 (absent), -1 (uncertain), blank (unknown)",
+    "one-hot": "1 (the label of the example), 0 (the others), -1 (unknown)",
+}
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the options of a reader say about its labels (see ``read_features``)."""
+
+    vocabulary: Sequence[str] | None = None
+    num_labels: int | None = None
+    coding: Coding = "label-matrix"
+    uncertain: Uncertain = "unknown"
+    separator: str | None = None
+    rest: Literal["absent", "unknown"] = "absent"
+    unknown_names: Sequence[str] = ()
+    numbers_are_indices: bool = False  # whatever the labels are called; otherwise 7 means the label '7' if there is one
+
+    def __post_init__(self) -> None:
+        if self.coding not in CODINGS:
+            raise ShortlistError(f"coding must be one of {', '.join(map(repr, CODINGS))}, got {self.coding!r}")
+        if self.rest not in ("absent", "unknown"):
+            raise ShortlistError(f"rest must be 'absent' or 'unknown', got {self.rest!r}")
+        if self.uncertain != "unknown" and self.coding != "chexpert":
+            raise ShortlistError("uncertain says what -1 means in coding='chexpert': give both of them")
+        if self.separator == "":
+            raise ShortlistError("separator must be a text that stands between names, such as '|'")
+
+
+@dataclass(frozen=True)
+class Labels:
+    target: Tensor | SparseLabels
+    vocabulary: tuple[str, ...]
+    notes: tuple[str, ...] = ()  # what was decided that the file does not say

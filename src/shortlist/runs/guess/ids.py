@@ -1,0 +1,72 @@
+"""Which column of a table has the ids of its rows."""
+
+import re
+from collections.abc import Sequence
+
+from shortlist.data.cells import DATE, LONG, THOUSANDS, is_number, unit_of
+from shortlist.data.column_use import as_option
+from shortlist.runs.guess.first_cells import FirstCells
+from shortlist.runs.guess.label_signs import LABEL_IDS
+
+_ID = re.compile("[a-z]I[dD]$")
+_FEW = 50  # rows, in which all cells may differ by chance
+
+
+def find_ids(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str | None:
+    """The first column that is called an id and differs in every row, or else one of words that all differ, or the
+    first one, where it counts the rows."""
+    for name in filter(is_called_id, names):
+        if cells.flat(name) and _is_unique(cells, name):
+            notes.append(f"ids: the column {name!r} (none: data.train.ids_key=null)")
+            return name
+        notes.append(
+            f"the column {name!r} is called an id and repeats: if its rows belong together, "
+            f"data.groups={as_option(name)} data.train.other_columns={as_option([name])}"
+        )
+    codes = [name for name in names if _are_codes(cells, name)] or [name for name in names[:1] if _counts(cells, name)]
+    if codes and _is_unique(cells, codes[0]):
+        notes.append(f"ids: the column {codes[0]!r}, which differs in every row (none: data.train.ids_key=null)")
+        return codes[0]
+    return None
+
+
+def are_ids(cells: FirstCells, name: str) -> bool:
+    """Whether a column has other cells in every row, such as ids have, as far as its first ones show."""
+    return _counts(cells, name) or _are_codes(cells, name)
+
+
+def is_called_id(name: str) -> bool:
+    """Whether it is called an id, or as pandas calls the numbers of rows that it wrote."""
+    lower = name.lower()
+    if lower in LABEL_IDS:
+        return False
+    return lower in ("id", "index", "unnamed: 0") or lower.endswith(("_id", " id")) or _ID.search(name) is not None
+
+
+def _is_unique(cells: FirstCells, name: str) -> bool:
+    """Whether each row has a cell, and none comes twice."""
+    found = cells.table.array(name).tolist()
+    return len(set(found) - {None, ""}) == len(found)
+
+
+def _counts(cells: FirstCells, name: str) -> bool:
+    """Whether these are the whole numbers from the first one on, one after the other."""
+    found = cells.flat(name) if cells.has_numbers(name) else []
+    return (
+        _FEW < cells.rows(name) == len(found)
+        and all(cell == found[0] + place for place, cell in enumerate(found) if isinstance(cell, int | float))
+        and not isinstance(found[0], str)
+    )
+
+
+def _are_codes(cells: FirstCells, name: str) -> bool:
+    """Whether these are words, no numbers and no dates, of which none comes twice."""
+    words = {str(cell).strip() for cell in cells.written(name)}
+    return (
+        _FEW < len(words) == cells.rows(name)
+        and not any(
+            " " in word or len(word) > LONG or is_number(word) or DATE.fullmatch(word) or THOUSANDS["."].fullmatch(word)
+            for word in words
+        )
+        and unit_of(words) is None
+    )

@@ -1,0 +1,38 @@
+"""Which column of a table names images."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from shortlist.data.column_use import listed
+from shortlist.data.readers.image_folder import IMAGE_ENDINGS
+from shortlist.data.readers.image_table import most_are_missing, place_of
+from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
+from shortlist.runs.guess.first_cells import FirstCells
+
+_TRIED = 10  # cells of each column, where a folder of images is given
+
+
+def find_images(cells: FirstCells, labels: Sequence[str], images: PathLike | None) -> str | None:
+    """The column with the paths of images, which start from the folder ``images``, or else from that of the table."""
+    root, missing = cells.path.parent if images is None else Path(images), ""
+    for name in cells.names:
+        found = cells.written(name)
+        named = [str(cell) for cell in found if Path(str(cell)).suffix.lower() in IMAGE_ENDINGS]
+        if name in labels or not found or 10 * len(named) < 9 * len(found):
+            continue
+        if any(place_of(cell, root).is_file() for cell in named):
+            return name
+        missing = missing or f"the column {name!r} names images: {most_are_missing(named, root)}"
+    if missing:
+        raise ShortlistError(f"{cells.path}: {missing}")
+    if images is None:
+        return None
+    for name in cells.names:  # a name without its ending is none of an image's
+        texts = map(str, cells.table.texts(name)[:_TRIED]) if cells.table.is_flat(name) else ()
+        if any(place_of(cell, root).is_file() for cell in texts):
+            return name
+    raise ShortlistError(
+        f"{cells.path}: no column names images (endings: {', '.join(sorted(IMAGE_ENDINGS))}), "
+        f"the columns are {listed([repr(name) for name in cells.names])}"
+    )

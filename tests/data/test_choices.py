@@ -1,0 +1,71 @@
+"""Cells with several choices: one feature for each choice, and what is left alone."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shortlist.data.choices import mark_between
+from shortlist.data.preprocessing import Preprocessor
+from shortlist.errors import ShortlistError, ShortlistWarning
+
+SKILLS = ["Python;R;SQL", "R", "SQL;R", "Python", "", "SQL;Python", "R;Python", "SQL", "R; SQL", "Perl;R"]
+
+
+def frame(cells: list[str]) -> pd.DataFrame:
+    return pd.DataFrame({"skills": cells, "years": range(len(cells))})
+
+
+def test_each_choice_of_a_cell_is_a_feature_and_rare_ones_share_one() -> None:
+    fitted = Preprocessor.fit(frame(SKILLS))
+    assert "several choices in a cell (1): skills (Python, R, SQL and rare or unseen ones, with ';' between)" in (
+        fitted.describe()
+    )
+    found = fitted.transform(frame(["SQL;R", "Perl", "", "R ;Cobol;R"]))
+    assert found[:, 1:].tolist() == [[0, 1, 1, 0], [0, 0, 0, 1], [0, 0, 0, 1], [0, 1, 0, 1]]
+
+
+def test_what_was_learnt_of_choices_goes_through_json() -> None:
+    fitted = Preprocessor.fit(frame(SKILLS))
+    facts = json.loads(json.dumps(fitted.to_json()))
+    again = Preprocessor.from_json(facts)
+    assert again == fitted
+    np.testing.assert_array_equal(again.transform(frame(SKILLS)), fitted.transform(frame(SKILLS)))
+    facts["categories"][0]["separator"] = 5
+    with pytest.raises(ShortlistError, match="names must be texts"):
+        Preprocessor.from_json(facts)
+
+
+def test_new_cells_without_any_choice_that_was_learnt_are_told() -> None:
+    fitted = Preprocessor.fit(frame(SKILLS * 5))
+    assert fitted.unseen(frame(["Python;Cobol", "R"])) == {"skills": ["Cobol"]}
+    with pytest.warns(ShortlistWarning, match="columns that say nothing: no value of 'skills'"):
+        fitted.transform(frame(["Ada;Cobol"] * 30))
+
+
+@pytest.mark.parametrize("mark", ["|", ";", ",", ", "])
+def test_the_mark_between_choices_is_found(mark: str) -> None:
+    assert mark_between(np.array([cell.replace(";", mark) for cell in SKILLS], dtype=object)) == mark.strip()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["Paris, France", "Lyon, France", "Rome, Italy", "Turin, Italy", "Oslo"],  # most parts are in one cell alone
+        ["red, big", "red, small", "blue, big", "blue, small", "grey, big", "grey, small"],  # always two
+        ["Smith, Anna", "Doe, John", "Roe, Jane", "Poe, Edgar", "Poe"],
+        ["1,5", "2,5", "1,2", "5,2", "1"],  # numbers
+        ["a", "b", "c", "a;b", "d"],  # few cells have several
+        ["oak", "elm", "ash"],
+        ["so sad, really", "what a day, I was glad", "no, never", "yes, why not", "never"],
+    ],
+)
+def test_names_that_hold_a_comma_stay_names(cells: list[str]) -> None:
+    assert mark_between(np.array(cells * 3, dtype=object)) is None
+
+
+def test_cells_of_categories_are_one_name_each() -> None:
+    table = frame(SKILLS)
+    table["skills"] = table["skills"].astype("category")
+    assert "several choices" not in Preprocessor.fit(table.loc[table.index.repeat(2)]).describe()
