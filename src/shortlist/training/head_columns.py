@@ -62,7 +62,7 @@ class Scales:
             return {OWN_SCALE: self.own}
         own = torch.ones_like(self.one) if self.own is None else self.own
         ratios = self.one / own
-        small, large = np.quantile(ratios.numpy(), [0.01, 0.99])
+        small, large = np.quantile(ratios.numpy(), [0.01, 0.99], method="nearest")
         if large <= _ONE_KIND * small:
             between = own * (ratios / ratios.mean()).sqrt()  # all together they vary as much as on their own scales
             return {BETWEEN: between, ONE_SCALE: self.one, OWN_SCALE: self.own}
