@@ -44,7 +44,8 @@ def _section(name: str, command: Any) -> str:
     arguments = [p for p in shown if p.param_type_name == "argument"]
     options = [p for p in shown if p.param_type_name == "option" and p.name != "help"]
     usage = " ".join(["shortlist", name, *(_metavar(p) for p in arguments), *(["[OPTIONS]"] if options else [])])
-    parts = [f"## shortlist {name}\n", f"```text\n{usage}\n```\n", inspect.cleandoc(command.help or "") + "\n"]
+    text = inspect.cleandoc(command.help or "").replace("\\[", "[")
+    parts = [f"## shortlist {name}\n", f"```text\n{usage}\n```\n", text + "\n"]
     if arguments:
         parts.append(table(["argument", ""], [[f"`{_metavar(p)}`", flat(p.help or "")] for p in arguments]))
     if options:

@@ -299,7 +299,7 @@ def test_wrong_input_to_a_runs_commands_is_refused(cli, trained: Path) -> None: 
     )
     refused(cli("predict", trained, "test", "-o", "sets.txt"), ".csv, .parquet or .jsonl")
     refused(cli("predict", trained, "test", "-o", "missing/sets.parquet"), "there is no folder")
-    refused(cli("predict", trained, "test", "--rule", "average-k:k=3"), "is not fitted")
+    refused(cli("predict", trained, "test", "--rule", "average-k:k=3"), "is not fitted: fit it with")
     refused(cli("evaluate", trained, "test", "size=3"), "cannot change it")
     refused(cli("evaluate", trained, "test", "--metric", "acuracy@3"), "there is no metric")
 

@@ -57,3 +57,7 @@ def test_a_command_of_another_room_that_is_missing_says_so(
     result = run_here(capsys, "dance")
     assert (result.code, result.out) == (2, "")
     assert result.err == "error: shortlist dance is not part of this installation (shortlist.cli.dance is missing)\n"
+
+
+def test_the_help_of_fit_names_the_extra_that_images_need(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "shortlist[backbone]" in run_here(capsys, "fit", "--help").out.replace("\n", "")

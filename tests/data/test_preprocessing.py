@@ -94,7 +94,7 @@ def test_columns_are_found_by_name_missing_ones_refused_and_others_ignored_aloud
         assert np.array_equal(prepared.transform(TABLE.assign(height=1)), expected)
     with pytest.raises(ValueError, match="missing: 'age', 'size'"):
         prepared.transform(TABLE[["open", "city"]])
-    with pytest.raises(ValueError, match="'size' was fitted with numbers, now it holds 'large'"):
+    with pytest.raises(ValueError, match="'size' was fitted with numbers, now it holds 'large', first in row"):
         prepared.transform(TABLE.assign(size="large"))
 
 

@@ -184,3 +184,26 @@ def test_a_number_far_from_all_others_that_comes_often_may_stand_for_blank(read:
         f"it in data.na_values, as in '[NA, -999]'"
     ])  # fmt: skip
     assert not table_concerns(data, na_values=["", code])
+
+
+def test_a_row_for_each_label_of_an_example_is_a_warning_that_one_cell_ends(read: Any) -> None:
+    codes = [("I10", "E11", "J45")[: 1 + visit % 3] for visit in range(20)]
+    visits = [f"{(7 * visit % 20) / 4},{'mf'[visit % 2]}" for visit in range(20)]
+    table = [f"{visit},{code}" for visit, found in zip(visits, codes, strict=True) for code in found]
+    (concern,) = table_concerns(read("\n".join(["age,sex,y", *table]), as_table=True))
+    assert concern.startswith("19 of 39 rows have the features of an earlier row, and another label")
+    gathered = [f"{visit},{'|'.join(found)}" for visit, found in zip(visits, codes, strict=True)]
+    found = table_concerns(read("\n".join(["age,sex,y", *gathered]), as_table=True, separator="|"))
+    assert not any("earlier row" in concern for concern in found)
+
+
+def test_rows_that_come_again_with_the_same_label_are_no_labels_of_one_example(read: Any) -> None:
+    rows = "\n".join(f"{place % 3},{'yes' if place % 5 else 'no'}" for place in range(60))
+    assert table_concerns(read(f"a,y\n{rows}", as_table=True)) == []
+
+
+def test_a_number_that_rises_from_row_to_row_may_be_a_time(read: Any) -> None:
+    rows = "\n".join(f"{place / 50},{place % 7},{'ab'[place % 2]}" for place in range(60))
+    (concern,) = table_concerns(read(f"seconds,a,y\n{rows}", as_table=True))
+    assert "'seconds' rises from row to row: if it is a time, data.time=seconds other_columns" in concern
+    assert table_concerns(read(f"seconds,a,y\n{rows}", as_table=True, other_columns=["seconds"])) == []

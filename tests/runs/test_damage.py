@@ -58,6 +58,21 @@ def state_of(run: Path) -> Path:
 # ---- damage
 
 
+def test_a_table_s_run_without_its_preprocessing_is_refused(tmp_path: Path) -> None:
+    rows = "\n".join(f"{place % 7 * 1000},{place % 3},{'ab'[place % 2]}" for place in range(60))
+    (tmp_path / "table.csv").write_text(f"length,width,y\n{rows}\n")
+    run = Path(sl.runs.fit(tmp_path / "table.csv", tmp_path / "run")["run"])
+    (run / "preprocessing.json").unlink()
+    with pytest.raises(ShortlistError, match=r"there is no file .*preprocessing.json: is the run complete"):
+        sl.runs.predict(run, tmp_path / "table.csv")
+
+
+def test_a_run_cannot_be_made_below_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ShortlistError, match=r"cannot be made: .*file is a file"):
+        sl.runs.train(CONFIG, tmp_path / "file" / "new" / "run")
+
+
 @pytest.mark.parametrize("damage", [cut, lambda file: flip(file, 0.99), lambda file: flip(file, 0.001)])
 def test_damaged_weights_are_named(run: Path, damage: Callable[[Path], None]) -> None:
     for file in weights_of(run):

@@ -1,6 +1,7 @@
 """The data that a command names, where it is a table: its columns are found by name."""
 
 import json
+import os
 import random
 import warnings
 from pathlib import Path
@@ -173,3 +174,9 @@ def test_options_that_are_given_say_how_a_new_table_is_written(run: runs.Run) ->
     Path("new.csv").write_text("a;b;c;kind\n-1,5;0;0;left\n")
     data, _ = find_data(run, "new.csv", ["decimal=."], labelled=False)
     assert data.inputs.frame["a"].tolist() == ["-1,5"]
+
+
+def test_a_pipe_is_told_as_one(run: runs.Run) -> None:
+    os.mkfifo("new.csv")
+    with pytest.raises(ShortlistError, match="is a pipe or a device"):
+        find_data(run, "new.csv")

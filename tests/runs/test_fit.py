@@ -923,5 +923,5 @@ def test_data_that_judges_may_have_an_example_twice_but_no_word_among_numbers() 
     write("twice.csv", pd.concat([several] * 2))
     assert runs.evaluate("several", "twice.csv")["examples"] == 180
     write("total.csv", pd.concat([leaves(30).astype({"length": str}), pd.DataFrame({"length": ["Total"]})]))
-    with pytest.raises(ShortlistError, match=r"fitted with numbers, now it holds 'Total': .* leave them blank"):
+    with pytest.raises(ShortlistError, match=r"fitted with numbers, now it holds 'Total', first in row 30: .* blank"):
         runs.predict("run", "total.csv")

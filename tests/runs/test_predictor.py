@@ -313,6 +313,7 @@ def test_what_cannot_be_calibrated_is_refused() -> None:
         (nn.Linear(3, 3), scores, {}, r"give data=\(inputs, labels\)"),
         (scores, labels, {"label_names": ["a"]}, "1 label_names for 3 scores"),
         (scores, labels, {"link": "probit"}, "link must be one of"),
+        (sl.SetClassifier(), (scores, labels), {}, r"a SetClassifier is an estimator.*np\.log\(model\.predict_proba"),
         (lambda inputs: (inputs, inputs), (scores, labels), {}, r"the model gave tuple, wanted are scores"),
     ):
         with pytest.raises(ShortlistError, match=message):

@@ -72,8 +72,9 @@ def make_app(typer: Any, chosen: str | None) -> Any:
 
 
 def _unwrapped(text: str | None) -> str:
-    """Each paragraph on one line, for the terminal to wrap."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in (text or "").split("\n\n"))
+    """Each paragraph on one line, for the terminal to wrap; brackets are no markup."""
+    paragraphs = (text or "").replace("[", "\\[").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _options(typer: Any) -> Any:

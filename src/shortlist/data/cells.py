@@ -16,7 +16,8 @@ DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 # with points or commas between thousands: of the two, the other one stands before the digits of a fraction
 THOUSANDS = {",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?"), ".": re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")}
 CURRENCIES = "$\u00a2-\u00a5\u20a0-\u20bf\ufdfc\uff04\uffe0\uffe1\uffe5\u5186\u5143\uc6d0"  # signs
-SPACES = " '\u00a0\u202f"  # that may stand between thousands, beside a unit
+SPACES = " '\u00a0\u202f"  # that may stand between thousands
+SPACED = re.compile(rf"[+-]?\d{{1,3}}([{SPACES}]\d{{3}})+([.,]\d+)?")
 # a number with a currency before it, or a unit behind: US$ 1,234.50, CHF 5, 12 €, 7 %, 3kg
 _AMOUNT = re.compile(
     rf"[+-]?\s?((?:[A-Za-z]{{0,3}}[{CURRENCIES}]|[A-Z]{{3}}(?=\s))?)\s?[+-]?[.,]?(?:[1-9][\d.,{SPACES}]*\d|\d|0[.,]\d+)\s?"

@@ -25,6 +25,7 @@ from shortlist.labels import check_label_matrix
 from shortlist.labels.label_set_inputs import as_positions, check_vocabulary
 from shortlist.labels.label_sets import LabelSets
 from shortlist.labels.sparse_labels import SparseLabels, is_sparse
+from shortlist.options import errors_at
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -241,7 +242,8 @@ class Dataset:
         columns = self.columns
         if columns is not None:
             columns = columns.without(preprocessor.columns_left_out)
-        inputs = preprocessor.transform(self.inputs.frame)
+        with errors_at(self.name):
+            inputs = preprocessor.transform(self.inputs.frame)
         inputs = inputs if preprocessor.texts else torch.from_numpy(inputs)
         common = preprocessor.common_scale()
         common = np.ones(preprocessor.width, dtype=np.float32) if common is None else common

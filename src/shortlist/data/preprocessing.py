@@ -307,10 +307,10 @@ class Preprocessor:
         if why_not or values.dtype == object:
             cells = series.dropna().unique().tolist()
             wrong = [cell for cell in cells if not is_number(str(cell))] or cells
-            shown = listed([repr(cell) for cell in wrong[:3]])
+            shown, first = listed([repr(cell) for cell in wrong[:3]]), int(np.argmax(series.isin(wrong)))
             raise ShortlistError(
-                f"the column {self._names[column]!r} was fitted with numbers, now it holds {shown}: mend such cells, "
-                f"leave them blank, or name them in data.na_values when training"
+                f"the column {self._names[column]!r} was fitted with numbers, now it holds {shown}, first in row "
+                f"{first}: mend such cells, leave them blank, or name them in data.na_values when training"
             )
         return values
 

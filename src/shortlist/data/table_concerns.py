@@ -69,7 +69,7 @@ def table_concerns(
             )
     ids = _ids(dataset, use.features, not use.ids)
     found += _names(dataset, use.features, na_values) + _codes_for_blank(dataset, use.features, na_values) + ids
-    found += leak_concerns(dataset, use.features)
+    found += leak_concerns(dataset, use.features) + _rows_of_one_example(dataset, use.features)
     return found + label_concerns(dataset, use.labels, counts)
 
 
@@ -138,7 +138,7 @@ def _codes_for_blank(dataset: Dataset, features: tuple[str, ...], na_values: Seq
 
 
 def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool) -> list[str]:
-    """Features that are a different whole number in every row."""
+    """Features that are a different whole number in every row, or a larger number in every row than before."""
     inputs, total = dataset.inputs, len(dataset)
     if total < _ROWS or not isinstance(inputs, Tensor | TableRows):
         return []
@@ -154,4 +154,26 @@ def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool) -> list[str]
             other = f"other_columns={as_option([name])}"
             remedy = f"ids_key={as_option(name)} or {other}" if no_ids else other
             found.append(f"the feature {name!r} is another whole number in every row: if it is an id, give {remedy}")
+        elif bool((values[1:] > values[:-1]).all()):
+            time = f"data.time={as_option(name)} other_columns={as_option([name])}"
+            found.append(
+                f"the feature {name!r} rises from row to row: if it is a time, {time} judges on the latest rows"
+            )
     return found
+
+
+def _rows_of_one_example(dataset: Dataset, features: tuple[str, ...]) -> list[str]:
+    """Rows that have the features of another one, and each time another label: a row for each label of an example."""
+    if not dataset.is_single or not isinstance(dataset.inputs, TableRows) or not features:
+        return []
+    from pandas.util import hash_pandas_object
+
+    marks = hash_pandas_object(dataset.inputs.frame[list(features)], index=False)
+    again = int(marks.duplicated().sum())
+    copies = int((marks * 31 + dataset.target.numpy().astype("u8")).duplicated().sum())
+    if len(marks) < _ROWS or 10 * again < len(marks) or 20 * copies > again:
+        return []
+    return [
+        f"{again} of {len(marks)} rows have the features of an earlier row, and another label: if a row is one of "
+        f"several labels of an example, write one row for each example, with all its labels in one cell (a|b)"
+    ]

@@ -55,6 +55,11 @@ def calibrate(
     """
     made: Predictor | None = model if isinstance(model, Predictor) else None
     names = label_names
+    if hasattr(model, "predict") and not callable(model):
+        raise ShortlistError(
+            f"a {type(model).__name__} is an estimator, and no function of inputs: give the logarithms of its "
+            f"probabilities and the labels, sl.calibrate(np.log(model.predict_proba(X)), y)"
+        )
     if isinstance(data, Dataset):
         inputs, target = data, data.target
         names = data.vocabulary if names is None else names

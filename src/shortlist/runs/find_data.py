@@ -89,6 +89,8 @@ def described(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
         raise ShortlistError(
             f"there is no {data!r}: DATA is one of {', '.join(PARTS)}, or the path of a file or folder"
         )
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ShortlistError(f"{data}: is a pipe or a device, and data is read more than once: save it as a file first")
     options = config.data.train.options
     is_yaml = path.suffix in (".yaml", ".yml") and not is_url(data)
     if is_yaml:

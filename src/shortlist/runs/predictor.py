@@ -283,7 +283,12 @@ class Predictor(nn.Module):
             raise ShortlistError(f"there is no fitted rule {wanted!r}; {there}")
         named = parse_named(wanted)
         made = make_rule("--rule", named, self.link, self.single, self._allow_import)
-        return file_name(named, self._allow_import), made
+        name = file_name(named, self._allow_import)
+        if not made.is_fitted:
+            there = f"; fitted are {', '.join(fitted)}" if fitted else ""
+            fit = f"fit it with shortlist calibrate RUN --rule {wanted}"
+            raise ShortlistError(f"the rule {wanted!r} is not fitted: {fit}{there}")
+        return name, made
 
     @property
     def usual_rule(self) -> str | None:

@@ -97,7 +97,7 @@ class Run(SavedEpochs):
         for part in ("checkpoints", "rules", "predictions"):
             (folder / part).mkdir(parents=True, exist_ok=True)
         write_json(folder / ENVIRONMENT, {**environment(), "config": config.model_dump(mode="json")})
-        write_json(folder / FACTS, facts)
+        write_json(folder / FACTS, {**facts, **({"preprocessed": True} if preprocessor else {})})
         if preprocessor is not None:
             write_json(folder / PREPROCESSING, preprocessor.to_json())
         for name, content in (network or {}).items():
@@ -123,6 +123,8 @@ class Run(SavedEpochs):
             )
         if folder.exists() and (not folder.is_dir() or any(not _is_leftover(file) for file in folder.iterdir())):
             raise ShortlistError(f"{folder} exists and is not an empty directory: choose another --out")
+        if not (above := next(one for one in folder.absolute().parents if one.exists())).is_dir():
+            raise ShortlistError(f"{folder} cannot be made: {above} is a file; choose another --out")
 
     @cached_property
     def config(self) -> RunConfig:
@@ -140,6 +142,8 @@ class Run(SavedEpochs):
         """What makes numbers of a table's columns, or counts the words of texts; None where nothing does."""
         file = self.path / PREPROCESSING
         if not file.exists():
+            if self.facts.get("preprocessed"):
+                raise MissingFileError(f"there is no file {file}: is the run complete?")
             return None
         with errors_name(file):
             return read_preprocessing(parse_json(file.read_bytes()))

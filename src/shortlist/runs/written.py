@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from shortlist.data.cells import DECIMAL_COMMA, NUMBER, THOUSANDS, without_unit
+from shortlist.data.cells import DECIMAL_COMMA, NUMBER, SPACED, THOUSANDS, without_unit
 from shortlist.data.readers.tables import above_names, delimiter_of, encoding_of, is_packed
 
 ENCODING = "cp1252"  # what Excel writes as CSV in Western Europe, if not asked for UTF-8
@@ -38,11 +38,18 @@ def how_written(path: Path, trained: Mapping[str, Any] | None = None) -> dict[st
     cells = [cell.strip().removeprefix("(").removesuffix(")") for line in lines[1:] for cell in line.split(mark)]
     cells = list(map(without_unit, cells))
     decimal = like.get("decimal") if mark == known else None
-    if mark != "," and any(DECIMAL_COMMA.fullmatch(cell) or THOUSANDS[","].fullmatch(cell) for cell in cells):
+    if mark != "," and any(_has_comma(cell) for cell in cells):
         decimal = ","
     elif any("." in cell and NUMBER.fullmatch(cell) and not THOUSANDS[","].fullmatch(cell) for cell in cells):
         decimal = "." if decimal == "." else None
     return found | ({"delimiter": mark} if mark != usual else {}) | ({"decimal": decimal} if decimal else {})
+
+
+def _has_comma(cell: str) -> bool:
+    """Whether it is a number with a comma before its fraction, or points between thousands."""
+    return any(pattern.fullmatch(cell) for pattern in (DECIMAL_COMMA, THOUSANDS[","])) or (
+        "," in cell and SPACED.fullmatch(cell) is not None
+    )
 
 
 def as_written(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -288,6 +288,9 @@ def test_without_a_home_nothing_is_kept(read: Read, monkeypatch: pytest.MonkeyPa
         (["1.5", "2.25"], ",", [1.5, 2.25]),  # points before fractions all the same
         (["1.234", "12.500"], ",", [1234, 12500]),
         (["1.234", "12.500"], ".", [1.234, 12.5]),
+        (["1\u202f234,5", "12\u00a0000", "7,25"], ",", [1234.5, 12000, 7.25]),
+        (["1'234.5", "12'000", "7"], ".", [1234.5, 12000, 7]),
+        (["1 234,50", "12 000", "-1 000 000"], ",", [1234.5, 12000, -1000000]),
     ],
 )
 def test_marks_between_thousands_are_read(read: Read, cells: list[str], decimal: str, numbers: list[float]) -> None:
@@ -365,6 +368,11 @@ def test_numbers_in_brackets_are_below_zero(
 
 def test_labels_that_are_all_in_brackets_are_names(read: Read) -> None:
     assert read("a,y\n1,(5)\n2,(7)\n").vocabulary == ("(5)", "(7)")
+
+
+def test_a_blank_between_digits_may_stand_between_two_numbers(read: Read) -> None:
+    data = read("a,y\n555 123,u\n555 987,v\n", as_table=True)
+    assert data.inputs.frame["a"].tolist() == ["555 123", "555 987"]
 
 
 def test_one_comma_alone_may_be_of_a_fraction_and_is_no_number(read: Read) -> None:

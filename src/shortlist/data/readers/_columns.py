@@ -10,13 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import CURRENCIES, DECIMAL_COMMA, NUMBER, SPACES, THOUSANDS, unit_of
+from shortlist.data.cells import CURRENCIES, DECIMAL_COMMA, NUMBER, SPACED, SPACES, THOUSANDS, unit_of
 from shortlist.data.column_use import listed
 from shortlist.data.readers.findings import Findings
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
-_NUMBER, _DECIMAL_COMMA = (f"^({pattern.pattern})$" for pattern in (NUMBER, DECIMAL_COMMA))
+_NUMBER, _DECIMAL_COMMA, _SPACED = (f"^({pattern.pattern})$" for pattern in (NUMBER, DECIMAL_COMMA, SPACED))
 _AS_IT_IS = "; data.preprocess=auto takes such columns as they are"
 _LEADING_ZERO = r"^[+-]?0\d"
 _BRACKETS = rf"^\(\s?([{CURRENCIES}]?\s?[\d.,]*\d\s?[%{CURRENCIES}]?)\s?\)$"  # as accountants write -5: (5)
@@ -197,7 +197,7 @@ class TextColumns:
     def _plain(self, cells: Any, is_sure: bool) -> Any:
         """Numbers as they are usually written, and other cells as they are."""
         compute = require("pyarrow.compute")
-        cells = self._without_thousands(cells, is_sure)
+        cells = self._without_thousands(_without_spaces(cells), is_sure)
         if self._decimal == ".":
             return cells
         commas = compute.match_substring_regex(cells, _DECIMAL_COMMA)
@@ -227,8 +227,7 @@ class TextColumns:
         before, behind = map(re.escape, unit)
         pattern = rf"^([+-]?)[{SPACES}]?{before}[{SPACES}]?([+-]?[\d.,{SPACES}]*\d)[{SPACES}]?{behind}$"
         bare = compute.replace_substring_regex(cells, pattern, r"\1\2")
-        spaced = compute.match_substring_regex(bare, rf"^[+-]?\d{{1,3}}([{SPACES}]\d{{3}})+([.,]\d+)?$")
-        return compute.if_else(spaced, compute.replace_substring_regex(bare, f"[{SPACES}]", ""), bare), "".join(unit)
+        return _without_spaces(bare, is_sure=True), "".join(unit)
 
     def array(self, name: str) -> NDArray[Any]:
         found = self._numbers(name)
@@ -324,13 +323,25 @@ def _trimmed(cells: Any) -> Any:
     return compute.if_else(compute.equal(cells, ""), None, cells)
 
 
+def _without_spaces(cells: Any, is_sure: bool = False) -> Any:
+    """Without the spaces between thousands, 1 234,5 or 1'234.5. A plain one, 555 123, may stand between two numbers:
+    unless one ``is_sure``, it needs another cell with a fraction behind."""
+    compute = require("pyarrow.compute")
+    spaced = compute.match_substring_regex(cells, _SPACED)
+    if not compute.any(spaced).as_py():
+        return cells
+    if not is_sure and _any(cells, r"\d \d") and not _any(cells, r"^[+-]?\d{1,3}( \d{3})+[.,]\d+$"):
+        return cells
+    return compute.if_else(spaced, compute.replace_substring_regex(cells, f"[{SPACES}]", ""), cells)
+
+
 def _begin_with_names(cells: Any) -> bool:
     """Whether one of the first cells is no number, however points and commas are meant: then the others, of which
     there may be millions, need not be looked at."""
     pyarrow, compute = require("pyarrow"), require("pyarrow.compute")
     first = _with_signs(_trimmed(cells.slice(0, 1000)), alone=True)
     try:
-        first.filter(compute.invert(compute.match_substring_regex(first, "[.,]"))).cast(pyarrow.float64())
+        first.filter(compute.invert(compute.match_substring_regex(first, f"[.,]|{_SPACED}"))).cast(pyarrow.float64())
     except pyarrow.ArrowInvalid:
         return True
     return False
