@@ -15,7 +15,7 @@ from shortlist.models.similarities import MOST_LANDMARKS, Similarities
 from shortlist.training.full_batch import Turned
 
 _SMALLEST_AXIS = 1e-4  # beside the largest: what is along smaller ones is hardly ever worth its weight
-_ALIKE = 1.1  # times as wide a column may spread as another one for their own scales to be one scale
+_ALIKE = 1.4  # times as wide a column may spread as another one for all scales to be nearly the same
 _ONE_KIND = 100  # times as wide a column may spread as another one of the same unit
 _BATCH = 1024
 OWN_SCALE, ONE_SCALE, BETWEEN = "each column's own", "one for all columns", "between the two"
@@ -32,16 +32,14 @@ class Scales:
 
     @classmethod
     def standard(cls, inputs: Tensor) -> Scales:
-        """Of columns as they come: standardised, or only centred, where their spreads are not alike.
+        """Of columns as they come: standardised, or only centred.
 
         >>> Scales.standard(torch.tensor([[0.0, 0.0], [2.0, 4.0]])).own
         tensor([1.0000, 0.5000])
         """
         mean, spread = inputs.mean(0), inputs.std(0, correction=0)
         spread = torch.where(spread > 0, spread, 1.0)
-        alike = bool(spread.max() < _ALIKE * spread.min())
-        one = None if alike else torch.full_like(spread, float(1 / spread.square().mean().sqrt()))
-        return cls(mean, 1 / spread, one)
+        return cls(mean, 1 / spread, torch.full_like(spread, float(1 / spread.square().mean().sqrt())))
 
     def tried(self, inputs: Any) -> dict[str, Tensor | None]:
         """What to multiply columns by, the form that is searched first before the others.
@@ -63,6 +61,8 @@ class Scales:
         own = torch.ones_like(self.one) if self.own is None else self.own
         ratios = self.one / own
         small, large = np.quantile(ratios.numpy(), [0.01, 0.99], method="nearest")
+        if large <= _ALIKE * small:
+            return {OWN_SCALE: self.own}
         if large <= _ONE_KIND * small:
             between = own * (ratios / ratios.mean()).sqrt()  # all together they vary as much as on their own scales
             return {BETWEEN: between, ONE_SCALE: self.one, OWN_SCALE: self.own}
