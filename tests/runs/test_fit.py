@@ -780,7 +780,7 @@ def test_of_texts_and_one_more_column_of_many_names_that_is_the_labels() -> None
     Path("t.csv").write_text("said,kind\n" + rows)
     guess = guess_source("t.csv")
     assert guess.source["labels_key"] == "kind"
-    assert "labels: the only other column, 'kind'" in guess.notes
+    assert guess.notes[0].startswith("labels: the only column of names, 'kind'")
 
 
 def test_names_of_images_may_lack_their_ending_and_another_column_may_be_right() -> None:
@@ -925,3 +925,20 @@ def test_data_that_judges_may_have_an_example_twice_but_no_word_among_numbers() 
     write("total.csv", pd.concat([leaves(30).astype({"length": str}), pd.DataFrame({"length": ["Total"]})]))
     with pytest.raises(ShortlistError, match=r"fitted with numbers, now it holds 'Total', first in row 30: .* blank"):
         runs.predict("run", "total.csv")
+
+
+def test_labels_of_many_classes_are_known_by_their_name_or_as_the_only_names(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for column, ending in (("species", "plant {}"), ("what", "plant{}")):
+        rows = [f"{a:.3f},{b:.3f},{ending.format(kind % 80)}" for kind, (a, b) in enumerate(rng.normal(size=(240, 2)))]
+        (tmp_path / "t.csv").write_text(f"wide,high,{column}\n" + "\n".join(rows))
+        assert guess_source(tmp_path / "t.csv").source["labels_key"] == column
+
+
+def test_a_reader_of_features_does_without_the_images_that_a_column_names(tmp_path: Path) -> None:
+    rows = "\n".join(f"{row}.png,{row % 7},{'ab'[row % 2]}" for row in range(60))
+    (tmp_path / "t.csv").write_text(f"image,size,kind\n{rows}")
+    with pytest.raises(ShortlistError, match=r"not there.*data\.train\.reader=features"):
+        guess_source(tmp_path / "t.csv")
+    found = guess_source(tmp_path / "t.csv", reader="features").source
+    assert (found["reader"], found["labels_key"], found["ids_key"]) == ("features", "kind", "image")

@@ -65,7 +65,7 @@ def _are_codes(cells: FirstCells, name: str) -> bool:
     return (
         _FEW < len(words) == cells.rows(name)
         and not any(
-            " " in word or len(word) > LONG or is_number(word) or DATE.fullmatch(word) or THOUSANDS["."].fullmatch(word)
+            len(word.split()) > 1 or len(word) > LONG or is_number(word) or DATE.fullmatch(word) or THOUSANDS["."].fullmatch(word)
             for word in words
         )
         and unit_of(words) is None

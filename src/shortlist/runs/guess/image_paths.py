@@ -23,7 +23,10 @@ def find_images(cells: FirstCells, labels: Sequence[str], images: PathLike | Non
             continue
         if any(place_of(cell, root).is_file() for cell in named):
             return name
-        missing = missing or f"the column {name!r} names images: {most_are_missing(named, root)}"
+        missing = missing or (
+            f"the column {name!r} names images (its first {len(found)} cells were looked at): {most_are_missing(named, root)}; to do "
+            f"without images: data.train.reader=features"
+        )
     if missing:
         raise ShortlistError(f"{cells.path}: {missing}")
     if images is None:

@@ -28,8 +28,8 @@ def one_column(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str
             return called[word]
     likely = [called[word] for word in LIKELY if word in called]
     likely += [name for name in names if may_be_called(name)]
-    for name in (name for name in likely if are_classes(cells, name)):
-        if name == names[-1]:
+    for name in (name for name in likely if are_classes(cells, name) or comes_again(cells, name)):
+        if name == names[-1] and are_classes(cells, name):
             break
         notes.append(f"labels: the column {name!r}, by its name (another one: --labels COLUMN)")
         return name
@@ -42,7 +42,10 @@ def one_column(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str
     if names and are_classes(cells, names[-1]):
         notes.append(f"labels: the last column, {names[-1]!r} (another one: --labels COLUMN)")
         return names[-1]
-    likely = [name for name in names if are_classes(cells, name) and not cells.has_numbers(name)]
+    of_names = [name for name in names if not cells.has_numbers(name)]
+    likely = [name for name in of_names if are_classes(cells, name)]
+    if not likely and len(of_names) == 1 and comes_again(cells, of_names[0]):  # of many classes
+        likely = of_names
     if len(likely) == 1:
         last = _why_no_label(cells, names[-1])
         notes.append(f"labels: the only column of names, {likely[0]!r} (another one: --labels COLUMN){last}")
@@ -52,9 +55,6 @@ def one_column(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str
             f"{cells.path}: there is one column alone, {cells.names[0]!r}, and labels need others to be told by; if "
             f"something else stands between its cells, give delimiter"
         )
-    if len(names) == 1 and comes_again(cells, names[0]):
-        notes.append(f"labels: the only other column, {names[0]!r}")
-        return names[0]
     such = f", such as --labels {shlex.quote(likely[-1])}" if likely else ""
     last = _why_no_label(cells, names[-1]) if names else ""
     raise ShortlistError(

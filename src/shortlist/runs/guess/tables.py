@@ -41,7 +41,8 @@ def guess_table(
     assert table is not None, "a table that cannot be read is a problem, and was raised"
     cells = FirstCells(path, table, [name for name in table.names if name and name not in taken])
     labels = _existing(cells, labels or [name for name in options if name in cells.names], text)
-    pictures = find_images(cells, labels, images)
+    may_show = images is not None or reader in (None, "image-table")
+    pictures = find_images(cells, labels, images) if may_show else None
     texts = [] if pictures is not None else [text] if text is not None else find_texts(cells, labels, reader)
     rest = [name for name in cells.names if name not in (pictures, *texts)]
     parts = [] if labels else [name for name in rest if _names_parts(cells, name)]

@@ -7,7 +7,7 @@ from shortlist.data.column_use import listed
 from shortlist.errors import ShortlistError
 from shortlist.runs.guess.first_cells import FirstCells
 from shortlist.runs.guess.ids import are_ids, is_called_id
-from shortlist.runs.guess.label_signs import LABELS, LIKELY, are_classes, is_answer, separator
+from shortlist.runs.guess.label_signs import LABELS, LIKELY, are_classes, comes_again, is_answer, separator
 
 # what the one column of texts may be called, best first
 _CALLED = ("text", "texts", "sentence", "review", "tweet", "headline", "abstract", "utterance", "document",
@@ -39,7 +39,7 @@ def _has_words(cells: FirstCells, name: str, labels_are_named: bool) -> bool:
     """Whether most cells are of several words, and few come twice; not those of several labels."""
     found = [str(cell) for cell in cells.written(name)]
     lower = name.lower()
-    called = lower in LABELS or (lower in LIKELY and are_classes(cells, name))
+    called = lower in LABELS or (lower in LIKELY and (are_classes(cells, name) or comes_again(cells, name)))
     of_labels = not labels_are_named and (called or separator(found) is not None)
     are_dates = 2 * sum(DATE.fullmatch(cell.strip()) is not None for cell in found) > len(found)
     return has_words(found) and not of_labels and not are_dates and unit_of(found) is None
