@@ -61,12 +61,10 @@ def _counts(cells: FirstCells, name: str) -> bool:
 
 def _are_codes(cells: FirstCells, name: str) -> bool:
     """Whether these are words, no numbers and no dates, of which none comes twice."""
+
+    def is_other(word: str) -> bool:
+        of_digits = is_number(word) or DATE.fullmatch(word) or THOUSANDS["."].fullmatch(word)
+        return len(word.split()) > 1 or len(word) > LONG or bool(of_digits)
+
     words = {str(cell).strip() for cell in cells.written(name)}
-    return (
-        _FEW < len(words) == cells.rows(name)
-        and not any(
-            len(word.split()) > 1 or len(word) > LONG or is_number(word) or DATE.fullmatch(word) or THOUSANDS["."].fullmatch(word)
-            for word in words
-        )
-        and unit_of(words) is None
-    )
+    return _FEW < len(words) == cells.rows(name) and not any(map(is_other, words)) and unit_of(words) is None

@@ -24,8 +24,8 @@ def find_images(cells: FirstCells, labels: Sequence[str], images: PathLike | Non
         if any(place_of(cell, root).is_file() for cell in named):
             return name
         missing = missing or (
-            f"the column {name!r} names images (its first {len(found)} cells were looked at): {most_are_missing(named, root)}; to do "
-            f"without images: data.train.reader=features"
+            f"the column {name!r} names images (its first {len(found)} cells were looked at): "
+            f"{most_are_missing(named, root)}; to do without images: data.train.reader=features"
         )
     if missing:
         raise ShortlistError(f"{cells.path}: {missing}")
