@@ -53,6 +53,18 @@ def _one_hot(seed: int, rows: int, columns: int, levels: int) -> Made:
     return np.concatenate([np.eye(levels)[picked[:, column]] for column in range(columns)], axis=1), labels
 
 
+def _units(seed: int, rows: int) -> Made:
+    """Ten numbers in units of their own beside 44 columns of 0 and 1, as covtype has them; seven classes, some rare."""
+    chance = np.random.default_rng(seed)
+    numbers = chance.normal(size=(rows, 10))
+    soil, area = chance.choice(40, rows, p=chance.dirichlet(np.full(40, 0.5))), chance.integers(4, size=rows)
+    scores = numbers @ chance.normal(size=(10, 7)) + chance.normal(size=(40, 7))[soil]
+    scores += chance.normal(size=(4, 7))[area] + np.log(chance.dirichlet(np.ones(7)))
+    labels = np.unique((scores + chance.gumbel(size=(rows, 7))).argmax(1), return_inverse=True)[1]
+    numbers = numbers * 10 ** chance.uniform(0, 3.5, 10) + 1000
+    return np.concatenate([numbers, np.eye(4)[area], np.eye(40)[soil]], axis=1), labels
+
+
 def _topics(seed: int, rows: int, words: int, classes: int, length: int, tf_idf: bool) -> Made:
     """Short texts as sparse counts of words, or as tf-idf with rows of length 1; one class each."""
     chance = np.random.default_rng(seed)
@@ -127,6 +139,7 @@ STRESS: dict[str, Callable[[], Made]] = {
     "one-hot": partial(_one_hot, 27, 800, 10, 8),
     "words": partial(_topics, 28, 800, 1500, 8, 20, False),
     "tf-idf": partial(_topics, 29, 1000, 1500, 10, 15, True),
+    "units": partial(_units, 38, 1000),
     "labels-few-rows": partial(_labels, 30, 200, 30, 6, 5, 0.3),
     "labels-many": partial(_labels, 31, 1000, 60, 60, 8, 0.06),
     "labels-wide": partial(_labels, 32, 400, 500, 10, 6, 0.2, noise=2.0),
