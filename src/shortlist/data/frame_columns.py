@@ -74,7 +74,7 @@ def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True) -> 
     if blank:
         found = np.where(np.isin(found, blank), np.nan, found)
     if np.isinf(found).any():
-        row = int(np.isinf(found).argmax())
+        row = series.index[np.isinf(found).argmax()]
         raise ShortlistError(f"the column {series.name!r} holds infinity, first in row {row}: leave such cells blank")
     return found, ""
 

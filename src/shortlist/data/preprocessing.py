@@ -307,7 +307,7 @@ class Preprocessor:
         if why_not or values.dtype == object:
             cells = series.dropna().unique().tolist()
             wrong = [cell for cell in cells if not is_number(str(cell))] or cells
-            shown, first = listed([repr(cell) for cell in wrong[:3]]), int(np.argmax(series.isin(wrong)))
+            shown, first = listed([repr(cell) for cell in wrong[:3]]), series.isin(wrong).idxmax()
             raise ShortlistError(
                 f"the column {self._names[column]!r} was fitted with numbers, now it holds {shown}, first in row "
                 f"{first}: mend such cells, leave them blank, or name them in data.na_values when training"

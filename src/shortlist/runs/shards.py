@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
 from shortlist.data import Dataset
 from shortlist.data.readers.table_shards import CutFile, cut_table, is_url
+from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.runs.config import PARTS
 from shortlist.runs.find_data import Described, described, described_part
@@ -66,7 +67,11 @@ class CutTable:
         firsts = self.firsts
         with_rows = (at for at, begin in enumerate(firsts[:-1]) if begin <= first and self.files[at].rows)
         number = max(with_rows, default=0)
-        return self._read(run, self.files[number], first - firsts[number], count)
+        found = self._read(run, self.files[number], first - firsts[number], count)
+        if isinstance(found.inputs, TableRows):
+            named = found.inputs.frame.set_axis(range(first, first + count))  # errors name rows by it
+            return replace(found, inputs=TableRows(named))
+        return found
 
 
 def cut(run: Run, data: Any, overrides: Sequence[str], labelled: bool, every: int) -> CutTable | None:
