@@ -77,6 +77,13 @@ def signed(x: Tensor, target: Tensor, out: Tensor | None = None) -> Tensor:
     return _slope(torch.ops.aten.elu_backward, out, x, 1, 1, -1, True, target)
 
 
+def turned(x: Tensor, target: Tensor, out: Tensor | None = None) -> Tensor:
+    """-x where a label is present, x where it is absent or unknown: the same, with a bend so far off that 0 and -1 are
+    one place. What is smaller than 1e-30 (in float32) keeps fewer digits."""
+    far = 2.0**26 if x.dtype == torch.float32 else 2.0**55
+    return _slope(torch.ops.aten.elu_backward, out, x, far, -1, -1 / far, True, target)
+
+
 def selector(target: Tensor, scores: Tensor) -> Tensor:
     """The target in a type that gives way to that of the scores; MPS wants the same."""
     return target.to(scores.dtype) if target.is_floating_point() or scores.device.type == "mps" else target

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from shortlist.checks import check_not_negative, check_number
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge, observed, selector, slope, softplus, where_above
+from shortlist.functional._frame import bounded, huge, observed, selector, slope, softplus, turned, where_above
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import largest_members
 from shortlist.kernels import ops
@@ -85,23 +85,19 @@ def _asymmetric_lean(
     With v the probability of the wrong answer and c = -log(1 - v) the loss is v^gamma c, and its slope in the logit of
     v is v^gamma (v + gamma (1 - v) c): from gamma times the loss to v^gamma, v of the way.
     """
-    target, ignores, rows = selector(target, scores), unknown_rule == IGNORE, scores.new_empty(2, len(scores))
-    logit, start = scores.clamp(-huge(scores), huge(scores)), torch.tensor(gamma_neg, dtype=scores.dtype)
-    kinds = _kinds(logit, target, frequent, unknown_rule, likelihood_topk) if not ignores or clip == 0 else None
-    logit.addcmul_(logit, _present(target, ignores), value=-2)
-    power = torch.add(start, target, alpha=gamma_pos - gamma_neg)
-    if kinds is not None:
-        unknown, out = kinds
-        power.masked_fill_(unknown, gamma_unknown)
-        logit.masked_fill_(out, float("-inf"))  # an ignored NaN stays ignored
-        if not ignores:
-            torch.sum(observed(out, out=torch.empty_like(logit)), -1, out=rows[1])
-        del kinds, unknown, out
+    target, ignores = selector(target, scores), unknown_rule == IGNORE
+    logit = _wrong_logits(scores, target, frequent, unknown_rule, likelihood_topk, clip)
+    power = torch.add(torch.tensor(gamma_neg, dtype=scores.dtype), target, alpha=gamma_pos - gamma_neg)
+    if not ignores and gamma_unknown != 2 * gamma_neg - gamma_pos:
+        power.masked_fill_(target < 0, gamma_unknown)
     elif gamma_pos > 2 * gamma_neg:  # of unknown labels it is less than 0
         power.clamp_(min=0)
-    least = -0.5 if ignores else -1.5  # a target above it may count
+    rows, least = scores.new_empty(2, len(scores)), -0.5 if ignores else -1.5  # a target above it may count
     if clip > 0:  # of an absent label max(p - clip, 0), from here on by its logit
-        p = F.softshrink(logit.sigmoid(), clip)
+        p = logit.sigmoid()
+        if not ignores:
+            torch.sum(observed(p == 0, out=torch.empty_like(p)), -1, out=rows[1])
+        torch.ops.aten.softshrink.out(p, clip, out=p)
         where_above(p, target, least, out=p).logit_()
         logit = torch.where(target > 0, logit, p, out=p)
         del p
@@ -118,16 +114,19 @@ def _asymmetric_lean(
             slopes.clamp_(max=torch.finfo(v.dtype).max)
         slopes.lerp_(room, v)
     if clip == 0:
-        del v
-        slopes.addcmul_(slopes, _present(target, ignores), value=-2)
-    else:  # p (1 - p) / (v (1 - v)) is what the logit of v rises by
-        rise = torch.ops.aten.logit_backward(slopes, v, torch.finfo(v.dtype).tiny, grad_input=room)
-        slope(slope(rise, scores, out=rise), scores, -1, out=rise)
-        if not ignores:
-            where_above(rise, v, 0.0, out=rise)
-        torch.ops.aten.hardtanh_backward(rise, target, least, 0.5, grad_input=rise)  # of absent ones
-        torch.addcmul(rise, slopes, _present(target, ignores), value=-1, out=slopes)
-        del v
+        if not ignores and frequent is None and likelihood_topk < scores.shape[-1]:  # no row is left out
+            torch.ne(v, 0, out=room)
+        else:
+            observed(v == 0, out=room)
+        return both, 1, turned(slopes, target, out=slopes)
+    # p (1 - p) / (v (1 - v)) is what the logit of v rises by
+    rise = torch.ops.aten.logit_backward(slopes, v, torch.finfo(v.dtype).tiny, grad_input=room)
+    slope(slope(rise, scores, out=rise), scores, -1, out=rise)
+    if not ignores:
+        where_above(rise, v, 0.0, out=rise)
+    torch.ops.aten.hardtanh_backward(rise, target, least, 0.5, grad_input=rise)  # of absent ones
+    torch.addcmul(rise, slopes, target if ignores else target > 0, value=-1, out=slopes)
+    del v
     if ignores:
         observed(target < 0, out=room)
         return both, 1, slopes
@@ -135,9 +134,37 @@ def _asymmetric_lean(
     return rows, 1, slopes
 
 
-def _present(target: Tensor, ignores: bool) -> Tensor:
-    """1 where a label is present, 0 where one counts as absent."""
-    return target if ignores else target > 0
+def _wrong_logits(
+    scores: Tensor, target: Tensor, frequent: Tensor | None, rule: int, likelihood_topk: int, clip: float
+) -> Tensor:
+    """The logit of the wrong answer, -inf where a label is left out, and where it counts so much that its chance is
+    above 0. Labels that are out as unknown are left to the clip, if there is one."""
+    out, topk = float("-inf"), likelihood_topk if rule == SELECTIVE else 0
+    ends = math.log(torch.finfo(scores.dtype).tiny) + 1, huge(scores)
+    if torch.compiler.is_compiling():  # which does not write into parts of rows, and counts no launches
+        kinds = _kinds(scores.clamp(-huge(scores), huge(scores)), target, frequent, rule, likelihood_topk)
+        return turned(scores, target).clamp_(*ends).masked_fill_(kinds[1], out)
+    places = _places_of_likeliest(scores, target, topk) if topk else None
+    room = scores.new_empty(len(scores), topk + scores.shape[-1])
+    logit = turned(scores, target, out=room[:, topk:]).clamp_(*ends)
+    if places is not None:
+        room.scatter_(-1, places, out)  # an ignored NaN stays ignored
+    if rule == SELECTIVE and frequent is not None:
+        logit.masked_fill_((target == -1) & (frequent != 0), out)
+    if rule == IGNORE and clip == 0:
+        logit.masked_fill_(target == -1, out)
+    return logit
+
+
+def _places_of_likeliest(scores: Tensor, target: Tensor, k: int) -> Tensor:
+    """Where the k largest unknown labels are (ties: the lower ones) in rows that begin with k more places, which a row
+    with fewer has instead. By few operations, one of them a sort: for where launches count."""
+    out, low = float("-inf"), torch.finfo(scores.dtype).min
+    keys = scores.new_empty(len(scores), k + scores.shape[-1])
+    keys[:, :k].fill_(out)
+    torch.ops.aten.nan_to_num.out(scores, low, None, low, out=keys[:, k:])  # a NaN is the last
+    keys[:, k:].masked_fill_(target >= 0, out)
+    return keys.sort(dim=-1, descending=True, stable=True).indices[:, :k]
 
 
 _LOSS = RowLoss(
