@@ -43,6 +43,21 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def renamed(missing: Iterable[str], there: Iterable[str]) -> str:
+    """"; rename ... to ...", of names that differ only in capitals, spaces or marks from one that is there; or nothing.
+
+    >>> renamed(["Age", "fare"], ["age_", "name"])
+    "; rename 'age_' to 'Age'"
+    """
+
+    def plain(name: str) -> str:
+        return "".join(filter(str.isalnum, name)).casefold() or name
+
+    known = {plain(name): name for name in there}
+    pairs = [f"{known[plain(name)]!r} to {name!r}" for name in missing if plain(name) in known]
+    return f"; rename {', '.join(pairs[:5])}{', ...' * (len(pairs) > 5)}" if pairs else ""
+
+
 @contextmanager
 def errors_name(path: str | os.PathLike[str]) -> Iterator[None]:
     """Errors about the content of a file begin with its name."""

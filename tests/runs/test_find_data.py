@@ -43,6 +43,9 @@ def test_missing_columns_are_refused_by_name(run: runs.Run, labelled: bool) -> N
     Path("short.csv").write_text("b,kind\n0,left\n")
     with pytest.raises(ShortlistError, match=r"short\.csv: there is no column 'a', 'c': the columns are 'b', 'kind'"):
         find_data(run, "short.csv", labelled=labelled)
+    Path("written.csv").write_text("b, A ,C,kind\n0,1,2,left\n")
+    with pytest.raises(ShortlistError, match=r"there is no column 'a', 'c': .*; rename 'A' to 'a', 'C' to 'c'"):
+        find_data(run, "written.csv", labelled=labelled)
 
 
 @pytest.mark.parametrize("labelled", [True, False])

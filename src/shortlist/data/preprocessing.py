@@ -30,7 +30,7 @@ from shortlist.data.frame_columns import MISSING, as_names, column_names, read_c
 from shortlist.data.preprocessing_facts import facts_of, fields_of
 from shortlist.data.text_columns import CountedTexts, fit_texts
 from shortlist.data.tf_idf import TfIdf
-from shortlist.errors import ShortlistError, ShortlistWarning
+from shortlist.errors import ShortlistError, ShortlistWarning, renamed
 
 _ENOUGH = 20  # rows: of fewer ones all may be blank, or rare, by chance
 _FEW = 5  # rows: that all of fewer ones are blank says nothing of the column, be it never blank in training
@@ -282,7 +282,8 @@ class Preprocessor:
         needed = [name for column, name in enumerate(names) if column not in self.left_out]
         missing = [name for name in needed if name not in here]
         if missing:
-            raise ShortlistError(f"columns that it was fitted with are missing: {listed(list(map(repr, missing)))}")
+            absent = listed(list(map(repr, missing))) + renamed(missing, here)
+            raise ShortlistError(f"columns that it was fitted with are missing: {absent}")
         known = set(names)
         extra = [name for name in here if name not in known]
         if extra:

@@ -24,7 +24,7 @@ from shortlist.data.readers.tables import name_of, names_table
 from shortlist.data.readers.text_table import read_texts
 from shortlist.data.table_rows import TableRows
 from shortlist.data.tf_idf import TfIdf
-from shortlist.errors import ShortlistError, ShortlistWarning
+from shortlist.errors import ShortlistError, ShortlistWarning, renamed
 from shortlist.optional import require
 from shortlist.runs.written import as_written
 
@@ -166,7 +166,7 @@ class Inputs:
         if columns is not None:
             missing = [name for name in columns if name not in names]
             if missing:
-                there = f"the columns are {listed([repr(name) for name in names])}"
+                there = f"the columns are {listed([repr(name) for name in names])}{renamed(missing, names)}"
                 raise ShortlistError(f"there is no column {listed([repr(name) for name in missing])}: {there}")
             known = {*columns, *_other_columns(self.options)}
             self.mention_ignored([name for name in names if name not in known], "the frame")

@@ -34,6 +34,7 @@ _LOOKED_AT = 1000  # rows
 _SENTENCE = 4  # blanks
 _SHOWN = 40  # letters of a cell
 _BLOCK = 1 << 22  # bytes that are parsed at once: a row must fit in
+_SHORT = 1 << 16  # bytes that are read at once
 _PIECE = 1 << 20  # bytes that are looked at at once
 _QUOTE, _LINE_ENDS = ord('"'), (ord("\n"), ord("\r"))
 _NOTHING = ' \t\r\n,;|"'  # what a line without any cell may hold
@@ -322,7 +323,7 @@ def _parsed(
             return "skip"
 
         table = reader.read_csv(
-            _Counted(content, str(path), 0.5 if is_packed(path) else 0.0),
+            _counted(content, str(path), 0.5 if is_packed(path) else 0.0),
             read_options=reader.ReadOptions(column_names=names, block_size=_BLOCK, **skipped),
             # a cell of several lines keeps two cores from sharing the work
             parse_options=reader.ParseOptions(
@@ -384,6 +385,18 @@ def _has_long_cells(content: Any, mark: str) -> bool | None:
             has_any = has_any or has_some[count % 2]
             count += quotes
     return has_any if count % 2 == 0 else None
+
+
+def _counted(content: Any, name: str, start: float) -> Any:
+    """Bytes for pyarrow to read, which say how far they are read. Short ones are in memory of its own: what is Python's
+    one of its threads may still give back when a short program has ended, which aborts it."""
+    file = _Counted(content, name, start)
+    if len(content) >= _SHORT:
+        return file
+    pyarrow = require("pyarrow")
+    stream = pyarrow.BufferOutputStream()
+    stream.write(file.read())
+    return pyarrow.BufferReader(stream.getvalue())
 
 
 class _Counted(io.RawIOBase):

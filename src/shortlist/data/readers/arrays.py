@@ -22,7 +22,7 @@ from shortlist.data.readers._sparse_text import read_sparse_text
 from shortlist.data.readers.findings import Findings, missing
 from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, names_table, open_table
 from shortlist.data.table_rows import TableRows
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, renamed
 from shortlist.optional import require
 
 # what numpy, scipy and zipfile raise about files that are damaged
@@ -142,7 +142,7 @@ class ArrayFile:
         there = set(self.keys)
         absent = [name for name in columns if name not in there]
         if absent:
-            have = f"the columns are {listed([repr(name) for name in self.keys])}"
+            have = f"the columns are {listed([repr(name) for name in self.keys])}{renamed(absent, self.keys)}"
             raise ShortlistError(f"there is no column {listed([repr(name) for name in absent])}: {have}")
         if not columns:
             raise ShortlistError(_NO_COLUMN)
