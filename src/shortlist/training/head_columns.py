@@ -45,8 +45,9 @@ class Scales:
         """What to multiply columns by, the form that is searched first before the others.
 
         Columns of one kind, such as a network's features or principal components, say by their spread how much they
-        matter: what is between that and scales of their own is seldom far off. Of columns in different units spreads
-        say little, but those of two values (0 and 1) are of one kind, and on scales of their own the rarest would
+        matter: what is between that and scales of their own is seldom far off, and where there are more of them than
+        rows, so that most are noise, their spread is the best first guess. Of columns in different units spreads say
+        little, but those of two values (0 and 1) are of one kind, and on scales of their own the rarest would
         count most: between the two, they are from 0 to 1, as the categories of a table are.
 
         >>> table = torch.tensor([[0.0, 1.0], [0.0, 3.0], [1.0, 5.0], [0.0, 7.0]])
@@ -65,7 +66,9 @@ class Scales:
             return {OWN_SCALE: self.own}
         if large <= _ONE_KIND * small:
             between = own * (ratios / ratios.mean()).sqrt()  # all together they vary as much as on their own scales
-            return {BETWEEN: between, ONE_SCALE: self.one, OWN_SCALE: self.own}
+            forms = {BETWEEN: between, ONE_SCALE: self.one, OWN_SCALE: self.own}
+            first = ONE_SCALE if inputs.shape[1] > inputs.shape[0] else BETWEEN
+            return {first: forms.pop(first), **forms}
         low, high = inputs.aminmax(dim=0)
         of_two = ((inputs == low) | (inputs == high)).all(0) & (low < high)
         if not of_two.any():

@@ -110,7 +110,7 @@ def choose_head(
     if layer is not None and single:
         found = search.quick(_SIMILARITIES, forms[_SIMILARITIES])
         return Choice(forms[_SIMILARITIES], target, loss, found, search.tried, tolerance=_QUICK, weights=weights)
-    found = search.best(forms)
+    found = search.best(forms, wide=inputs.shape[1] > inputs.shape[0])
     choice = Choice(forms[found.form], target, loss, found, search.tried, weights=weights)
     if not count:
         return choice

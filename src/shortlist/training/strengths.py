@@ -36,6 +36,7 @@ FOLDS = 3
 _FIRST, _FACTOR, _MOST = 10**1.5, 10**-0.5, 9  # a strength of 10 is C = 0.1; at most so many steps one way
 _MIDDLING, _DOUBT = 10**0.5, 1.0  # a strength ten times as strong or as weak costs so many rows
 _OTHERS, _CLOSE = 0.5, 1.0  # rows that each further form of the columns costs, and that it may be behind to be searched
+_OTHERS_WIDE = 1.5  # the same where there are more columns than rows
 _TOLERANCE = 3e-3  # to compare strengths; the weights that stay are fitted more closely
 _LEAST_DOUBLINGS, _MOST_DOUBLINGS, _HALVINGS = -2.0, 4.0, 9  # of the stretch, and how closely it is found
 _MARGIN = 0.02  # per row: by how much similarities may be worse with the first strength
@@ -81,14 +82,16 @@ class StrengthSearch:
         self.base, self.stretches = log_odds(target, len(names), weights), single or loss is binary_columns
         self.tried: list[dict[str, Any]] = []
 
-    def best(self, forms: dict[str, HeadColumns]) -> Chosen:
+    def best(self, forms: dict[str, HeadColumns], wide: bool = False) -> Chosen:
         """The form and the strength that do best. The first form is searched; the others start from what it found, and
-        are searched on where they are about as good with that strength."""
+        are searched on where they are about as good with that strength. Where the columns are ``wide``, more of them
+        than rows, a form fits by chance more easily."""
         (first, columns), *others = forms.items()
         best = self._walk(self._attempt(first, columns, _FIRST, [None] * FOLDS), columns)
         found, heads = [best], [columns.head(each[:-1], each[-1]) for each in best.weights]
         for number, (form, columns) in enumerate(others, 1):
-            starts, doubt = [columns.of_head(*head) for head in heads], _OTHERS * number
+            starts = [columns.of_head(*head) for head in heads]
+            doubt = (_OTHERS_WIDE if wide else _OTHERS) * number
             there = self._attempt(form, columns, best.strength, starts, doubt)
             if there.cost < best.cost + _CLOSE:
                 found.append(self._walk(there, columns, doubt))
