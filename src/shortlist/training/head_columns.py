@@ -53,6 +53,8 @@ class Scales:
         >>> table = torch.tensor([[0.0, 1.0], [0.0, 3.0], [1.0, 5.0], [0.0, 7.0]])
         >>> list(Scales.standard(table).tried(table))
         ['between the two', 'one for all columns', "each column's own"]
+        >>> list(Scales.standard(table.T).tried(table.T))  # more columns than rows
+        ['one for all columns', 'between the two', "each column's own"]
         >>> table[:, 1] *= 1e6  # another unit
         >>> Scales.standard(table).tried(table)["between the two"]
         tensor([1.0000e+00, 4.4721e-07])
