@@ -1,7 +1,10 @@
 """ASL: its options, its identity with binary cross-entropy, and the two gradients."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 
 import shortlist.functional as F
 from tests.functional import oracles_multilabel as oracles
@@ -50,3 +53,12 @@ def test_saturated_and_infinite_scores_have_finite_gradients(gamma: float, clip:
 def test_options_out_of_range_are_refused(option: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{option} must be"):
         F.asymmetric_loss(SCORES, TARGET, **{option: value})
+
+
+@pytest.mark.parametrize("clip", [1e-9, 1e-6, 1e-4, 1e-3])
+@pytest.mark.parametrize("loss", [F.asymmetric_loss, F.partial_selective_loss])
+def test_a_small_clip_costs_no_digits(loss: Callable[..., Tensor], clip: float, path: str) -> None:
+    scores, target = torch.tensor([[-3.0, 4.0, 10.0, 16.0, 18.0, 40.0]]), torch.zeros(1, 6, dtype=torch.int8)
+    found = value_and_gradient(loss, scores, target, clip=clip)
+    exact = value_and_gradient(loss, scores.double(), target, clip=clip)
+    torch.testing.assert_close(found, (exact[0].float(), exact[1].float()), rtol=2e-5, atol=1e-7)

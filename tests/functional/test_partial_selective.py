@@ -35,6 +35,16 @@ def test_equal_scores_are_ignored_from_the_lowest_label_on(score: float, path: s
     torch.testing.assert_close(mean, known.shape[1] / 3 * torch.tensor(2.0).log())
 
 
+def test_a_nan_is_less_likely_than_any_score(path: str) -> None:
+    scores, target = torch.tensor([[float("nan"), -float("inf"), 1.0]]), torch.full((1, 3), -1)
+    loss, gradient = value_and_gradient(F.partial_selective_loss, scores, target, likelihood_topk=2)
+    assert loss.isnan()
+    assert gradient.isnan().tolist() == [[True, False, False]]
+    loss, gradient = value_and_gradient(F.partial_selective_loss, scores, target, likelihood_topk=3)
+    assert loss == 0
+    assert not gradient.any()
+
+
 def test_ignoring_unknown_labels_is_the_asymmetric_loss(path: str) -> None:
     focus = {"gamma_neg": 1.0, "gamma_pos": 0.0, "clip": 0.0}
     ignoring = F.partial_selective_loss(SCORES, TARGET, mode="ignore", **focus)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.func import grad, jacrev, vmap
 
 import shortlist.functional as F
+from shortlist import kernels
 from tests.functional.harness import _noised, random_scores
 
 ROWS, LABELS, K = 4, 6, 2
@@ -145,6 +146,18 @@ def test_compiles_once_for_batches_of_any_size() -> None:
     for rows in (4, 7, 12):
         s, t = random_scores(rows, LABELS), torch.arange(rows) % LABELS
         torch.testing.assert_close(compiled(s.requires_grad_(), t), F.smooth_topk_loss(s, t, K))
+
+
+@pytest.mark.parametrize("loss", [F.asymmetric_loss, partial(F.partial_selective_loss, clip=0.05)])
+def test_a_twin_compiles_for_batches_of_another_size(loss: Callable[..., Tensor]) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    with kernels.use("torch"):
+        for rows in (4, 2):
+            s, t = random_scores(rows, LABELS).requires_grad_(), MATRIX[:rows]
+            value = compiled(s, t)
+            torch.testing.assert_close(value, loss(s, t))
+            torch.testing.assert_close(*(torch.autograd.grad(one, s)[0] for one in (value, loss(s, t))))
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "_loss" in name and "," not in name])

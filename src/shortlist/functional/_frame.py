@@ -94,6 +94,12 @@ def _slope(operation: Any, out: Tensor | None, *given: Any) -> Tensor:
     return found
 
 
+def logit_slope(times: Tensor, p: Tensor, out: Tensor) -> Tensor:
+    """``times`` / (p (1 - p)), 0 where p is 0 or 1: the slope of a logit."""
+    room = None if torch.compiler.is_compiling() else out  # which does not write there where sizes may change
+    return _slope(torch.ops.aten.logit_backward, room, times, p, torch.finfo(p.dtype).tiny)
+
+
 def observed(unseen: Tensor, out: Tensor) -> Tensor:
     """1, or `BARELY` where something is ``unseen``: by one operation where launches count, which a CPU is slow at."""
     if torch.compiler.is_compiling() or not device_flags.waits(unseen):

@@ -280,8 +280,11 @@ class RowLoss:
             if weight is None and reduction == "mean":
                 loss, total = losses.flatten(1).sum(-1)
                 return loss / total, gradient, total
-            gradient = gradient(scores.new_full((), 1 / counts)) if callable(gradient) else gradient.div_(counts)
-            losses, counts = losses / counts
+            times, (losses, counts) = counts, losses if counts == 1 else losses / counts
+            if callable(gradient):
+                gradient = gradient(scores.new_full((), 1 / times))
+            elif times != 1:
+                gradient.div_(times)
         if weight is not None:
             losses, counts = (part if part.ndim == 1 else part.sum(-1) for part in (losses, counts))
             out, counts = weight == 0, counts * weight

@@ -9,7 +9,17 @@ from torch import Tensor
 
 from shortlist.checks import check_not_negative, check_number
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded, huge, observed, selector, slope, softplus, turned, where_above
+from shortlist.functional._frame import (
+    bounded,
+    huge,
+    logit_slope,
+    observed,
+    selector,
+    slope,
+    softplus,
+    turned,
+    where_above,
+)
 from shortlist.functional._row_loss import RowLoss
 from shortlist.functional.label_matrix import largest_members
 from shortlist.kernels import ops
@@ -43,7 +53,8 @@ def _asymmetric_twin(
     focus = (gamma * log_wrong).exp()
     if clip > 0:
         wrong = F.relu(right.neg().sigmoid() - clip)  # pm, of an absent label
-        log_right = torch.where(present, log_right, torch.log1p(-wrong))
+        kept = torch.where(wrong > 0, right.sigmoid() + clip, 1.0)  # 1 - pm, to its last digit
+        log_right = torch.where(present, log_right, kept.log())
         # 0 ** gamma has an infinite slope for gamma < 1; log(1 - pm) is 0 there, so any finite focus will do
         powered = torch.where(wrong > 0, wrong, 1.0) ** gamma
         focus = torch.where(present, focus, torch.where(wrong > 0, powered, 0.0))
@@ -120,7 +131,7 @@ def _asymmetric_lean(
             observed(v == 0, out=room)
         return both, 1, turned(slopes, target, out=slopes)
     # p (1 - p) / (v (1 - v)) is what the logit of v rises by
-    rise = torch.ops.aten.logit_backward(slopes, v, torch.finfo(v.dtype).tiny, grad_input=room)
+    rise = logit_slope(slopes, v, out=room)
     slope(slope(rise, scores, out=rise), scores, -1, out=rise)
     if not ignores:
         where_above(rise, v, 0.0, out=rise)
@@ -128,6 +139,7 @@ def _asymmetric_lean(
     torch.addcmul(rise, slopes, target if ignores else target > 0, value=-1, out=slopes)
     del v
     if ignores:
+        del rise
         observed(target < 0, out=room)
         return both, 1, slopes
     torch.sum(loss, -1, out=rows[0])
@@ -162,7 +174,8 @@ def _places_of_likeliest(scores: Tensor, target: Tensor, k: int) -> Tensor:
     out, low = float("-inf"), torch.finfo(scores.dtype).min
     keys = scores.new_empty(len(scores), k + scores.shape[-1])
     keys[:, :k].fill_(out)
-    torch.ops.aten.nan_to_num.out(scores, low, None, low, out=keys[:, k:])  # a NaN is the last
+    # a NaN is the last; finite scores beyond what an infinite one counts as are in their own order
+    torch.ops.aten.nan_to_num.out(scores, low, huge(scores), -huge(scores), out=keys[:, k:])
     keys[:, k:].masked_fill_(target >= 0, out)
     return keys.sort(dim=-1, descending=True, stable=True).indices[:, :k]
 
@@ -171,6 +184,7 @@ _LOSS = RowLoss(
     ops.asymmetric, _asymmetric_twin, _targets.label_matrix, of="entries", spreads_nan=False, lean=_asymmetric_lean
 )
 SELECTIVE_LOSS = replace(_LOSS, per_label=True, minds_mask=True)
+_EXACT_CLIP = 0.01  # the gradient in closed form loses the digits that a smaller clip asks for
 
 
 def asymmetric_loss(
@@ -220,7 +234,11 @@ def asymmetric_loss(
     check_focus(gamma_pos=gamma_pos, gamma_neg=gamma_neg)
     check_clip(clip)
     args = (None, gamma_pos, gamma_neg, 0.0, clip, detach_focus, IGNORE, 0)
-    return _LOSS(scores, target, args, mask, None, sample_weight, reduction, sync)
+    return for_clip(_LOSS, clip)(scores, target, args, mask, None, sample_weight, reduction, sync)
+
+
+def for_clip(loss: RowLoss, clip: float) -> RowLoss:
+    return replace(loss, lean=None) if 0 < clip < _EXACT_CLIP else loss
 
 
 def check_focus(**gammas: float) -> None:

@@ -5,7 +5,15 @@ from torch import Tensor
 
 from shortlist.checks import check_finite, check_scores, check_tensor, whole
 from shortlist.errors import ShortlistError
-from shortlist.functional.asymmetric import IGNORE, NEGATIVE, SELECTIVE, SELECTIVE_LOSS, check_clip, check_focus
+from shortlist.functional.asymmetric import (
+    IGNORE,
+    NEGATIVE,
+    SELECTIVE,
+    SELECTIVE_LOSS,
+    check_clip,
+    check_focus,
+    for_clip,
+)
 from shortlist.labels.sparse_labels import Target
 
 _RULES = {"selective": SELECTIVE, "ignore": IGNORE, "negative": NEGATIVE}
@@ -83,4 +91,4 @@ def partial_selective_loss(
             )
         frequent = (prior > prior_threshold).to(torch.uint8)
     args = (frequent, gamma_pos, gamma_neg, gamma_unknown, clip, detach_focus, _RULES[mode], likelihood_topk)
-    return SELECTIVE_LOSS(scores, target, args, mask, None, sample_weight, reduction, sync)
+    return for_clip(SELECTIVE_LOSS, clip)(scores, target, args, mask, None, sample_weight, reduction, sync)
