@@ -373,12 +373,12 @@ def check_weight_values(scores: Tensor, weight: Tensor, name: str) -> None:
         value = weight.flatten()[flat].item()
         return ShortlistError(f"{name}{_position(weight, flat)} is {value}: weights are numbers from 0 to 1e15")
 
-    refuse(~((weight >= 0) & (weight <= LARGEST_WEIGHT)), device_flags.WEIGHT, told)
+    refuse(weight.clamp(0, LARGEST_WEIGHT) != weight, device_flags.WEIGHT, told)
 
 
 def without_denormals(weight: Tensor) -> Tensor:
-    """A weight below the smallest normal number counts as 0: its inverse, a mean's divisor, would not be finite."""
-    return torch.where(weight < torch.finfo(weight.dtype).tiny, 0.0, weight)
+    """A weight up to the smallest normal number counts as 0: its inverse, a mean's divisor, would not be finite."""
+    return torch.nn.functional.threshold(weight, torch.finfo(weight.dtype).tiny, 0.0)
 
 
 def _position(tensor: Tensor, flat: int) -> str:

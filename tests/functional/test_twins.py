@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -25,6 +26,13 @@ def test_few_launches_and_little_memory(name: str) -> None:
     assert launches <= BEFORE[name] * SHARES.get(name, 0.25)
     assert memory <= MEMORY.get(name, 4.05)
     assert measured(losses(MORE)[name], MORE)[1] <= 4.05
+
+
+@pytest.mark.parametrize("options", [{"reduction": "sum"}, {"sample_weight": torch.rand(256)}], ids=["sum", "weighted"])
+@pytest.mark.parametrize("loss", [F.binary_loss, F.partial_binary_loss, F.partial_selective_loss, F.asymmetric_loss])
+def test_sums_and_weights_take_no_more_memory(loss: Callable[..., Tensor], options: dict[str, Any]) -> None:
+    target = (torch.rand(256, LABELS, generator=torch.Generator().manual_seed(0)) < 0.005).to(torch.int8)
+    assert measured(lambda scores: loss(scores, target, **options), LABELS)[1] <= 4.05
 
 
 @pytest.mark.parametrize("loss", [F.warp_loss, partial(F.warp_loss, exact=True), F.rml_loss])

@@ -280,6 +280,10 @@ class RowLoss:
             if weight is None and reduction == "mean":
                 loss, total = losses.flatten(1).sum(-1)
                 return loss / total, gradient, total
+            if weight is None and reduction == "sum":
+                losses = losses.flatten(1).sum(-1)
+            elif losses.ndim == 3:
+                losses = losses.sum(-1)
             times, (losses, counts) = counts, losses if counts == 1 else losses / counts
             if callable(gradient):
                 gradient = gradient(scores.new_full((), 1 / times))
@@ -293,7 +297,7 @@ class RowLoss:
         if reduction == "none":
             return losses, gradient, counts
         if reduction == "sum":
-            return losses.sum(), gradient, losses.new_ones(()) if kept else None
+            return losses.sum() if losses.ndim else losses, gradient, losses.new_ones(()) if kept else None
         total = counts.sum(dtype=losses.dtype).clamp_(min=torch.finfo(losses.dtype).tiny)
         return losses.sum() / total, gradient, total
 
