@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -153,9 +154,9 @@ class TextColumns:
         self._path, self._findings, self._decimal, self._is_sure = path, findings, decimal or ".", decimal == "."
         self._columns = {name: table.column(place) for place, name in reversed(list(enumerate(names)))}
         self._parsed: dict[str, NDArray[np.float64] | None] = {}
-        for name in self._columns:
-            if name and names.count(name) > 1:
-                findings.add(path, f"{names.count(name)} columns are called {name!r}: {_rename(names)}")
+        for name, times in Counter(names).items() if len(self._columns) < len(names) else ():
+            if name and times > 1:
+                findings.add(path, f"{times} columns are called {name!r}: {_rename(names)}")
 
     def notes(self) -> list[str]:
         """What was decided of the cells that were read, to be told."""

@@ -30,6 +30,7 @@ _DAMAGE = (OSError, ValueError, EOFError, KeyError, TypeError, OverflowError, No
            SyntaxError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)  # fmt: skip
 _NAME_BYTES = 100  # about what the name of a label takes, and a column that is nowhere present takes nothing else
 _PIECES = ("data", "indices", "indptr", "shape")
+_MANY, _CELLS = 200, 1 << 24  # columns are copied side by side, up to so many cells: pandas is slow if they lie apart
 _NO_COLUMN = "at least one column must be named"
 _KINDS = (".npy", ".npz", *TABLE_ENDINGS, *SPARSE_TEXT)
 _INPUTS = "X"  # the key that stands for all other columns of numbers, where a table has none of this name
@@ -134,8 +135,9 @@ class ArrayFile:
             return as_categories(table.texts(name) if isinstance(table, TextColumns) else table.values(name))
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # pyarrow parses without the interpreter's lock
-            values = pool.map(values_of, columns)
-            return TableRows(pandas.DataFrame(dict(zip(columns, values, strict=True)), copy=False))
+            values = dict(zip(columns, pool.map(values_of, columns), strict=True))
+        together = len(columns) > _MANY and len(columns) * len(next(iter(values.values()))) < _CELLS
+        return TableRows(pandas.DataFrame(values, copy=together))
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise a ShortlistError where there is none, or one that the table does not have."""
