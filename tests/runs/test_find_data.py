@@ -183,3 +183,19 @@ def test_a_pipe_is_told_as_one(run: runs.Run) -> None:
     os.mkfifo("new.csv")
     with pytest.raises(ShortlistError, match="is a pipe or a device"):
         find_data(run, "new.csv")
+
+
+def test_units_that_are_not_those_of_training_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{5 * i}%,${1000 + i},{i}kg,{'left' if i < 10 else 'right'}" for i in range(20)]
+    Path("table.csv").write_text("share,price,weight,kind\n" + "\n".join([*rows, "7%,$1,500,left"]) + "\n")
+    config = {"data": {"train": {"reader": "features", "path": "table.csv", "labels_key": "kind"}}, "epochs": 1}
+    with pytest.warns(ShortlistWarning, match=r"'kg' stands beside most numbers of 'weight', .* \(1 of 21, as '500'\)"):
+        run = runs.Run(runs.train(config, "run")["run"])
+    Path("new.csv").write_text("share,price,weight\n.05,1000,3kg\n.5,1010,4kg\n")
+    with pytest.warns(ShortlistWarning, match="units beside .*: 'share' .in training %, now none.: write them as in"):
+        run.predictor().scores("new.csv")
+    Path("same.csv").write_text("share,price,weight\n5%,$1000,3kg\n50%,$1010,4kg\n7%,1010,4kg\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.predictor().scores("same.csv")

@@ -6,6 +6,7 @@ model's file can hold it as JSON and nothing has to be unpickled.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import NA_VALUES, is_number
+from shortlist.data.cells import CURRENCIES, NA_VALUES, is_number
 from shortlist.data.choices import Choices, fit_choices
 from shortlist.data.column_features import (
     CONSTANT,
@@ -78,6 +79,7 @@ class Preprocessor:
     sparse_scale: NDArray[np.float64] | None = None
     left_out: dict[int, str] = field(default_factory=dict)
     na_values: tuple[str, ...] = NA_VALUES
+    units: dict[str, str] | None = None  # what stood beside the numbers of a column, where they were read from a text
 
     @property
     def columns_left_out(self) -> dict[str, str]:
@@ -144,12 +146,19 @@ class Preprocessor:
         if dropped:
             remedy = "make numbers of what is in them, or leave them out yourself (of a table: other_columns)"
             warnings.warn(f"columns left out: {listed(dropped)}: {remedy}", ShortlistWarning, stacklevel=4)
+        units = frame.attrs.get("units")
+        for name, which in frame.attrs.get("bare", {}).items():
+            said = f"{units[name]!r} stands beside most numbers of {name!r}, and not beside all ({which})"
+            remedy = "write all in one unit, or leave it out (other_columns)"
+            warnings.warn(f"{said}: {remedy}", ShortlistWarning, stacklevel=4)
         if not categories and not texts and (fitted is None or all(map(is_constant, numbers))):
             if fitted is not None:
                 left_out |= dict.fromkeys(fitted.columns, CONSTANT)
             why_each = listed([f"{names[column]!r} ({why})" for column, why in left_out.items()])
             raise ShortlistError(f"no column is left to learn from: {why_each}")
-        prepared = cls("frame", len(names), names, fitted, categories, texts, left_out=left_out, na_values=na_values)
+        prepared = cls(
+            "frame", len(names), names, fitted, categories, texts, left_out=left_out, na_values=na_values, units=units
+        )
         if fitted is not None and fitted.cut:
             prepared._warn_of_cuts(stacked[:, [at.index(column) for column in fitted.columns]])
         return prepared
@@ -230,6 +239,7 @@ class Preprocessor:
 
             dense = frame.toarray() if hasattr(frame, "tocsr") else np.asarray(frame)
             frame = pd.DataFrame(dense, columns=list(self._names))
+        self._warn_of_units(frame)
         frame = self.aligned(frame)
         parts, few, enough = [], len(frame) < _FEW, len(frame) >= _ENOUGH
         # columns of which nothing is known, those that hold only names that were not learnt, and those that hold many
@@ -290,6 +300,21 @@ class Preprocessor:
             warnings.warn(f"columns it was not fitted with are ignored: {listed(list(map(repr, extra)))}", stacklevel=2)
         frame = frame.set_axis(list(here), axis=1)
         return frame.reindex(columns=list(names))
+
+    def _warn_of_units(self, frame: Any) -> None:
+        """Say which numbers have another unit beside them than in training."""
+        here = frame.attrs.get("units")
+        if here is None or self.units is None or self.numbers is None or not len(frame):
+            return
+        names = [name for name in (self._names[column] for column in self.numbers.columns) if name in set(frame)]
+        shown = [
+            f"{name!r} (in training {self.units.get(name) or 'none'}, now {here.get(name) or 'none'})"
+            for name in names
+            if _differ(self.units.get(name, ""), here.get(name, "")) and frame[name].notna().any()
+        ]
+        if shown:
+            said = f"units beside numbers that are not those of training: {listed(shown, 3)}"
+            warnings.warn(f"{said}: write them as in training", ShortlistWarning, stacklevel=5)
 
     def _read_numbers(self, frame: Any) -> NDArray[np.float64]:
         """The columns of numbers side by side; those that are numbers already at once."""
@@ -390,3 +415,8 @@ def read_preprocessing(facts: Any) -> Preprocessor | TfIdf:
     """What ``to_json`` of either wrote."""
     kind = facts.get("kind") if isinstance(facts, dict) else None
     return TfIdf.from_json(facts) if kind == TfIdf.kind else Preprocessor.from_json(facts)
+
+
+def _differ(unit: str, other: str) -> bool:
+    """Whether numbers mean something else by these units; an amount of money may lack its sign."""
+    return unit != other and not ("" in (unit, other) and re.fullmatch(f"[{CURRENCIES}]", unit + other))

@@ -44,6 +44,7 @@ def facts_of(prepared: Preprocessor) -> dict[str, Any]:
         "texts": [{"columns": list(one.columns), "counted": one.counted.to_json()} for one in prepared.texts],
         "sparse_scale": None if prepared.sparse_scale is None else prepared.sparse_scale.tolist(),
         "left_out": {str(column): why for column, why in prepared.left_out.items()},
+        "units": prepared.units,
     }  # fmt: skip
 
 
@@ -87,6 +88,8 @@ def _checked(facts: Any) -> dict[str, Any]:
         raise ShortlistError("every scale of the preprocessing must be above 0")
     left_out = {_places([int(column)], total)[0]: str(why) for column, why in facts["left_out"].items()}
     na_values = tuple(_texts(facts["na_values"]))
+    units = facts.get("units")  # files of earlier versions have none
+    units = None if units is None else dict(zip(_texts(list(units)), _texts(list(units.values())), strict=True))
     return {
         "kind": facts["kind"],
         "num_columns": total,
@@ -97,6 +100,7 @@ def _checked(facts: Any) -> dict[str, Any]:
         "sparse_scale": sparse_scale,
         "left_out": left_out,
         "na_values": na_values,
+        "units": units,
     }
 
 

@@ -136,7 +136,8 @@ def _lists(lists: Any, name: str) -> NDArray[Any]:
 class TextColumns:
     """The columns of a .csv or .tsv file; a cell that should be a number and is none is noted with its line.
     ``has_thousands``: whether some, of what was read, had commas there; ``units``: of features, what stood beside the
-    numbers and was left out; ``blank_lines``: how many were skipped above the names."""
+    numbers and was left out; ``bare``: and the numbers that it did not stand beside; ``blank_lines``: how many were
+    skipped above the names."""
 
     label_names: Sequence[str] | None = None
 
@@ -149,7 +150,8 @@ class TextColumns:
         decimal: str | None = None,
         blank_lines: int = 0,
     ) -> None:
-        self.names, self.has_thousands, self.units = names, False, dict[str, str]()
+        self.names, self.has_thousands = names, False
+        self.units, self.bare = dict[str, str](), dict[str, str]()
         self.blank_lines, self._in_brackets = blank_lines, list[str]()
         self._path, self._findings, self._decimal, self._is_sure = path, findings, decimal or ".", decimal == "."
         self._columns = {name: table.column(place) for place, name in reversed(list(enumerate(names)))}
@@ -270,6 +272,9 @@ class TextColumns:
         if not _mostly(plain, _NUMBER):
             return self._cells(name).to_pandas()
         self.units |= {name: unit} if unit else {}
+        if unit and not is_money:  # an amount of money may lack its sign
+            bare = [cell for cell in self._cells(name).drop_null().to_pylist() if re.fullmatch(r"[+-]?[\d.,]*\d", cell)]
+            self.bare |= {name: f"{len(bare)} of {len(cells)}, as {bare[0]!r}"} if bare else {}
         self._in_brackets += [name] if _any(self._cells(name), _BRACKETS) else []
         found = _as_numbers(plain)
         return plain.to_pandas() if found is None else found

@@ -137,7 +137,9 @@ class ArrayFile:
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # pyarrow parses without the interpreter's lock
             values = dict(zip(columns, pool.map(values_of, columns), strict=True))
         together = len(columns) > _MANY and len(columns) * len(next(iter(values.values()))) < _CELLS
-        return TableRows(pandas.DataFrame(values, copy=together))
+        frame = pandas.DataFrame(values, copy=together)
+        frame.attrs |= {"units": dict(table.units), "bare": dict(table.bare)} if isinstance(table, TextColumns) else {}
+        return TableRows(frame)
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise a ShortlistError where there is none, or one that the table does not have."""
