@@ -1,6 +1,7 @@
 """The benchmark for GPUs, without one: what it measures can be called, and is all that has a kernel."""
 
 import torch
+
 from benchmarks import gpu
 
 KERNELS = {
