@@ -5,10 +5,10 @@ usage: python docs/tools/gpu_kernels.py [--check] [--few] [--only NAME] [--targe
   --few     each call once, with the largest k; targets and lengths in turn: what the tests compile
 
 No GPU is needed: triton brings the compilers. Every kernel is compiled as it is launched, for class indices, label
-matrices and stored labels. Rows are in registers (the most labels that are), with every k, or streamed (32,768), with a
-k of 5 and 8. There are two ways: a number of labels that 16 divides, no weights and int32 stored labels; or one label
-less (so that scores are not read in pieces of 16 bytes), weights and int64 stored labels. The largest k with so many
-warps, what is streamed, and kernels without a k are compiled in both; of the other k, even ones in the first way, odd
+matrices and stored labels, with every k; rows are in registers (the most labels that are) or streamed (32,768). There
+are two ways: a number of labels that 16 divides, no weights and int32 stored labels; or one label less (so that scores
+are not read in pieces of 16 bytes), weights and int64 stored labels. In registers the largest k with so many warps,
+streamed a k of 5 and 8, and kernels without a k are compiled in both; of the other k, even ones in the first way, odd
 ones in the second.
 """
 
@@ -120,7 +120,7 @@ def lengths(name: str, special: str) -> tuple[int, ...]:
     """The numbers of labels with which a call is compiled."""
     call = CALLS[name, special]
     registers = (call.most, call.most - 1) if call.worst else (call.most - call.k % 2,)
-    return (*registers, *((STREAMED, STREAMED - 1) if call.k in (0, *FEW_K) else ()))
+    return (*registers, *((STREAMED, STREAMED - 1) if call.k in (0, *FEW_K) else (STREAMED - call.k % 2,)))
 
 
 Row = tuple[str, str, int, str]  # operator, what is special, labels, target
