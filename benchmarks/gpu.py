@@ -20,10 +20,10 @@ from shortlist import kernels
 LABELS = (1000, 8192, 32768, 131072)
 
 
-def losses(k: int, rows: int, labels: int) -> dict[str, Callable[[Tensor], Tensor]]:
-    device = "cuda"
+def losses(k: int, rows: int, labels: int, device: str = "cuda") -> dict[str, Callable[[Tensor], Tensor]]:
     index = torch.randint(labels, (rows,), device=device)
     matrix = (torch.rand(rows, labels, device=device) < 5 / labels).to(torch.int8)
+    partial = torch.where(torch.rand(rows, labels, device=device) < 0.5, matrix, -1)
     upstream = torch.randn(rows, labels, device=device)
     return {
         "cross-entropy (PyTorch)": lambda s: torch.nn.functional.cross_entropy(s, index),
@@ -37,11 +37,17 @@ def losses(k: int, rows: int, labels: int) -> dict[str, Callable[[Tensor], Tenso
         f"lml_loss, k={k}": lambda s: F.lml_loss(s, index, k),
         f"lml, k={k}": lambda s: (F.lml(s, k) * upstream).sum(),
         f"log_subset_sum, k={k}": lambda s: F.log_subset_sum(s, k).sum(),
+        f"subset_marginals, k={k}": lambda s: (F.subset_marginals(s, k) * upstream).sum(),
         "binary_loss": lambda s: F.binary_loss(s, matrix),
+        "partial_binary_loss": lambda s: F.partial_binary_loss(s, partial),
         "asymmetric_loss": lambda s: F.asymmetric_loss(s, matrix),
+        "partial_selective_loss": lambda s: F.partial_selective_loss(s, partial, likelihood_topk=k),
         "two_way_loss": lambda s: F.two_way_loss(s, matrix),
         "lsep_loss": lambda s: F.lsep_loss(s, matrix),
         "multilabel_softmax_loss": lambda s: F.multilabel_softmax_loss(s, matrix),
+        "assume_negative_loss": lambda s: F.assume_negative_loss(s, index),
+        "expected_positive_loss": lambda s: F.expected_positive_loss(s, index, 2.0),
+        "average_k_loss": lambda s: F.average_k_loss(s, s, index, float(k)),
     }
 
 

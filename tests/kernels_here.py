@@ -3,4 +3,4 @@
 from shortlist import kernels
 
 PATHS = ["native", "torch"] if kernels.info()["native module"] else ["torch"]
-KERNELS: list[str] = list(kernels.info()["available"])
+KERNELS: list[str] = [name for name in kernels.info()["available"] if name != "triton"]

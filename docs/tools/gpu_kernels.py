@@ -1,28 +1,35 @@
-"""Compile every Triton kernel for every GPU target, and write docs/gpu-kernels.md: registers, spills, shared memory.
+"""Compile every Triton kernel for every GPU target, and write docs/gpu-kernels.md: registers of a thread, and spills.
 
 usage: python docs/tools/gpu_kernels.py [--check] [--few] [--only NAME] [--target NAME] [--processes N]
-  --check   write nothing; fail where a kernel spills, or where the page's table has other lines
-  --few     each call once, targets and lengths in turn: what the tests compile
+  --check   write nothing; fail where a kernel spills, or where the page's table says something else
+  --few     each call once, with the largest k; targets and lengths in turn: what the tests compile
 
-No GPU is needed: triton brings the compilers. Every kernel is compiled as it is launched, for rows in registers
-(8,192 labels, the most) and streamed (32,768), with the k of most registers.
+No GPU is needed: triton brings the compilers. Every kernel is compiled as it is launched, for class indices, label
+matrices and stored labels, with every k; rows are in registers (the most labels that are) or streamed (32,768). There
+are two ways: a number of labels that 16 divides, no weights and int32 stored labels; or one label less (so that scores
+are not read in pieces of 16 bytes), weights and int64 stored labels. In registers the largest k with so many warps,
+streamed a k of 5 and 8, and kernels without a k are compiled in both; of the other k, even ones in the first way, odd
+ones in the second.
 """
 
 import argparse
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 PAGE = Path(__file__).parents[1] / "gpu-kernels.md"
 BEGIN, END = "<!-- the table, written by docs/tools/gpu_kernels.py -->\n", "<!-- end of the table -->"
-LABELS = (8192, 32768)
+STREAMED = 32768
 ROWS = 4
 TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
+EVERY_K = range(1, 9)
+FEW_K = (5, 8)
 
 
 def _scores(labels: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -33,66 +40,87 @@ def _index(labels: int) -> list[Tensor]:
     return [torch.zeros(ROWS, dtype=torch.int64)]
 
 
-def _matrix(labels: int) -> list[Tensor]:
-    return [torch.zeros(ROWS, labels, dtype=torch.int8)]
+def _matrix(labels: int, dtype: torch.dtype = torch.int8) -> list[Tensor]:
+    return [torch.zeros(ROWS, labels, dtype=dtype)]
+
+
+def _int64_matrix(labels: int) -> list[Tensor]:
+    return _matrix(labels, torch.int64)
 
 
 def _stored(labels: int) -> list[Tensor]:
-    offsets, indices = torch.zeros(ROWS + 1, dtype=torch.int64), torch.zeros(0, dtype=torch.int32)
-    return [offsets, indices, torch.zeros(1, dtype=torch.int8)]
+    indices = torch.zeros(0, dtype=torch.int64 if labels % 2 else torch.int32)
+    return [torch.zeros(ROWS + 1, dtype=torch.int64), indices, torch.zeros(1, dtype=torch.int8)]
 
 
-def _loss(target: Callable[[int], list[Tensor]], *numbers: Any, own: int = 0) -> Callable[[int], tuple[Any, ...]]:
-    """Arguments of a loss operator, with a gradient."""
-    return lambda labels: (_scores(labels), target(labels), None, *[None] * own, "mean", 0, True, *numbers)
+Arguments = Callable[[int], tuple[Any, ...]]  # of an operator, for rows of so many labels
 
 
-# operator, what is special about this call -> its arguments for rows of so many labels
-CALLS: dict[tuple[str, str], Callable[[int], tuple[Any, ...]]] = {
-    ("smooth_topk", "k=5"): _loss(_index, 5, 1.0, 1.0),
-    ("smooth_topk", "k=8"): _loss(_index, 8, 1.0, 1.0),
-    ("smooth_topk", "k=5, hinge"): _loss(_index, 5, 0.0, 1.0),
-    ("truncated_entropy", "k=5"): _loss(_index, 5),
-    ("truncated_entropy", "k=8, label matrix"): _loss(_matrix, 8),
-    ("truncated_entropy", "k=8, stored labels"): _loss(_stored, 8),
-    ("subset_sums", "k=5"): lambda labels: (_scores(labels), 5, True),
-    ("subset_sums", "k=8"): lambda labels: (_scores(labels), 8, True),
-    ("lml", "k=5"): lambda labels: (_scores(labels), None, 5),
-    ("lml", "k=8"): lambda labels: (_scores(labels), None, 8),
-    ("lml", "k=5, bfloat16"): lambda labels: (_scores(labels, torch.bfloat16), None, 5),
-    ("lml_backward", ""): lambda labels: (
-        _scores(labels), _scores(labels), torch.zeros(ROWS, 3, dtype=torch.float64), _scores(labels),
-    ),
-    ("lml_loss", "k=5"): _loss(_index, 5, own=1),
-    ("lml_loss", "k=8, label matrix"): _loss(_matrix, 8, own=1),
-    ("lml_loss", "k=8, stored labels"): _loss(_stored, 8, own=1),
-    ("binary", "label matrix"): _loss(_matrix, own=1),
-    ("binary", "stored labels"): _loss(_stored, own=1),
-    ("partial_binary", "label matrix"): _loss(_matrix, 5.0),
-    ("asymmetric", "label matrix"): _loss(_matrix, 1.0, 4.0, 0.0, 0.05, False, 0, 0, own=1),
-    ("asymmetric", "label matrix, selective"): _loss(_matrix, 0.0, 1.5, 2.0, 0.05, False, 2, 8, own=1),
-    ("asymmetric", "stored labels, selective"): _loss(_stored, 0.0, 1.5, 2.0, 0.05, False, 2, 8, own=1),
-    ("pair_rows", "label matrix"): _loss(_matrix, 4.0, 1.0, 0.0),
-    ("multilabel_softmax", "label matrix"): _loss(_matrix),
-    ("two_way", "label matrix"): _loss(_matrix, 4.0, 1.0, 0.0, True),
-    ("two_way", "stored labels"): _loss(_stored, 4.0, 1.0, 0.0, True),
-    ("assume_negative", ""): _loss(_index, True, 0.1),
-    ("expected_positive", ""): _loss(_index, 2.0, 0.1, False),
-    ("average_k", ""): lambda labels: (
-        _scores(labels), _scores(labels), _index(labels)[0], torch.ones(ROWS), 2.0, 1.0, True, 1,
-    ),
-    ("finish_gradient", ""): lambda labels: (_scores(labels), torch.ones(())),
-}  # fmt: skip
+class Call(NamedTuple):
+    arguments: Arguments
+    k: int = 0  # 0: there is none
+    most: int = 8192  # labels of a row that is held in registers
+    worst: bool = True  # no other k of the same operator and warps takes more registers
 
-FEWER = {  # calls that hold 4,096 labels in registers, not 8,192
-    ("smooth_topk", "k=8"),
-    ("asymmetric", "label matrix, selective"),
-    ("asymmetric", "stored labels, selective"),
-}
+
+def _loss(target: Callable[[int], list[Tensor]], *numbers: Any, own: int = 0, dtype: Any = torch.float32) -> Arguments:
+    """Arguments of a loss operator, with a gradient; weights where the number of labels is odd."""
+
+    def arguments(labels: int) -> tuple[Any, ...]:
+        weight = torch.ones(ROWS) if labels % 2 else None
+        return _scores(labels, dtype), target(labels), weight, *[None] * own, "mean", 0, True, *numbers
+
+    return arguments
+
+
+KINDS = {"label matrix": _matrix, "stored labels": _stored}
+MORE_KINDS = KINDS | {"int64 label matrix": _int64_matrix}
+
+
+def _calls() -> Iterator[tuple[tuple[str, str], Call]]:
+    """(operator, what is special about the call), and the call."""
+    for k in EVERY_K:
+        polynomial = k in (5, 7, 8)  # the last with 16 warps, with 8, and with 4,096 labels
+        yield ("smooth_topk", f"k={k}"), Call(_loss(_index, k, 1.0, 1.0), k, 8192 if k < 8 else 4096, polynomial)
+        yield ("smooth_topk", f"k={k}, hinge"), Call(_loss(_index, k, 0.0, 1.0), k, worst=k == 8)
+        yield ("truncated_entropy", f"k={k}"), Call(_loss(_index, k), k, worst=k == 8)
+        for kind, target in KINDS.items():
+            yield ("truncated_entropy", f"k={k}, {kind}"), Call(_loss(target, k), k, worst=k == 8)
+        yield ("subset_sums", f"k={k}"), Call(lambda n, k=k: (_scores(n), k, True), k, worst=polynomial)
+        yield ("lml", f"k={k}"), Call(lambda n, k=k: (_scores(n), None, k), k, worst=k == 8)
+        yield ("lml_loss", f"k={k}"), Call(_loss(_index, k, own=1), k, worst=k == 8)
+        for kind, target in KINDS.items():
+            yield ("lml_loss", f"k={k}, {kind}"), Call(_loss(target, k, own=1), k, 4096, k == 8)
+            numbers = 0.0, 1.5, 2.0, 0.05, False, 2, k
+            yield ("asymmetric", f"selective, k={k}, {kind}"), Call(_loss(target, *numbers, own=1), k, 4096, k == 8)
+    half = torch.bfloat16
+    yield ("smooth_topk", "k=7, bfloat16"), Call(_loss(_index, 7, 1.0, 1.0, dtype=half), 7)
+    yield ("subset_sums", "k=8, bfloat16"), Call(lambda n: (_scores(n, half), 8, True), 8)
+    yield ("lml", "k=8, bfloat16"), Call(lambda n: (_scores(n, half), None, 8), 8)
+    frame = torch.zeros(ROWS, 3, dtype=torch.float64)
+    yield ("lml_backward", ""), Call(lambda n: (_scores(n), _scores(n), frame, _scores(n)))
+    for kind, target in MORE_KINDS.items():
+        yield ("binary", kind), Call(_loss(target, own=1))
+        yield ("partial_binary", kind), Call(_loss(target, 5.0))
+        yield ("asymmetric", kind), Call(_loss(target, 1.0, 4.0, 0.0, 0.05, False, 0, 0, own=1))
+        yield ("pair_rows", kind), Call(_loss(target, 4.0, 1.0, 0.0))
+        yield ("multilabel_softmax", kind), Call(_loss(target))
+        yield ("two_way", kind), Call(_loss(target, 4.0, 1.0, 0.0, True), most=4096)
+    yield ("assume_negative", ""), Call(_loss(_index, True, 0.1))
+    yield ("expected_positive", ""), Call(_loss(_index, 2.0, 0.1, False))
+    heads = _index(0)[0], torch.ones(ROWS), 2.0, 1.0, True, 1
+    yield ("average_k", ""), Call(lambda n: (_scores(n), _scores(n), *heads))
+    yield ("finish_gradient", ""), Call(lambda n: (_scores(n), torch.ones(())))
+
+
+CALLS = dict(_calls())
 
 
 def lengths(name: str, special: str) -> tuple[int, ...]:
-    return (4096 if (name, special) in FEWER else LABELS[0], *LABELS[1:])
+    """The numbers of labels with which a call is compiled."""
+    call = CALLS[name, special]
+    registers = (call.most, call.most - 1) if call.worst else (call.most - call.k % 2,)
+    return (*registers, *((STREAMED, STREAMED - 1) if call.k in (0, *FEW_K) else (STREAMED - call.k % 2,)))
 
 
 Row = tuple[str, str, int, str]  # operator, what is special, labels, target
@@ -106,9 +134,11 @@ def rows(only: str | None = None, target: str | None = None, few: bool = False) 
     missing = {*OFFERS} - {name for name, _ in CALLS}
     if missing:
         sys.exit(f"no call in {Path(__file__).name} compiles {', '.join(sorted(missing))}")
-    for i, (name, special) in enumerate(CALLS):
-        for labels in lengths(name, special)[i % 2 :][:1] if few else lengths(name, special):
-            for one in (TARGETS[i // 2 % len(TARGETS)],) if few else TARGETS:
+    calls = [name for name, call in CALLS.items() if not few or (call.worst and call.k in (0, *FEW_K))]
+    for i, (name, special) in enumerate(calls):
+        several = lengths(name, special)
+        for labels in (several[i % len(several)],) if few else several:
+            for one in (TARGETS[(i + i // 4) % len(TARGETS)],) if few else TARGETS:
                 if only in (None, name) and target in (None, one):
                     yield name, special, labels, one
 
@@ -120,12 +150,12 @@ def launches_of(name: str, special: str, labels: int) -> list[Any]:
     from shortlist.kernels.triton.launch import recording
 
     with recording() as launches:
-        OFFERS[name].run(*CALLS[name, special](labels))
+        OFFERS[name].run(*CALLS[name, special].arguments(labels))
     out: dict[tuple[str, str], Any] = {}
     for launch in launches:
         kernel = launch.kernel.fn.__name__
         everywhere = kernel in ("index_shares_kernel", "reduce_rows_kernel")
-        if not everywhere or (name, special, labels) == ("smooth_topk", "k=5", LABELS[0]):
+        if not everywhere or (name, special, labels) == ("smooth_topk", "k=5", 8192):
             out.setdefault((kernel, f"{launch.constants}"), launch)
     return [*out.values()]
 
@@ -161,18 +191,37 @@ def wanted_lines() -> list[str]:
     return [*dict.fromkeys(made)]
 
 
+def cells_of(lines: str) -> dict[tuple[str, ...], list[str]]:
+    """The first four cells of each line of a table, and the others."""
+    split = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines.splitlines() if line[:1] == "|"]
+    return {tuple(cells[:4]): cells[4:] for cells in split[2:]}
+
+
+def stale(old: str, new: str) -> str | None:
+    """What the page's block says otherwise than what was compiled now; registers are compared where both were compiled
+    by the same triton."""
+    there, found = cells_of(old), cells_of(new)
+    wanted = [*cells_of("|\n|\n" + "\n".join(wanted_lines()))]
+    if [*there] != wanted:
+        return f"{next(iter({*there} ^ {*wanted}), 'the order of the lines')}"
+    for begin, taken in found.items() if old.splitlines()[0] == new.splitlines()[0] else ():
+        if any(one not in ("-", known) for one, known in zip(taken, there[begin], strict=True)):
+            return f"{begin}: {taken}"
+    return None
+
+
 def table(found: list[Line]) -> str:
     """One line for each kernel, call and length; registers by target, of several ways to launch it the most."""
-    targets = [one for one in TARGETS if any(line[3] == one for line in found)]
     lines: dict[tuple[str, str, int, int], dict[str, tuple[Any, int]]] = {}
     for kernel, special, labels, target, warps, used in found:
         cells = lines.setdefault((kernel, special, labels, warps), {})
         registers, spilled = cells.get(target, (0, 0))
         cells[target] = (max(registers, used.registers), max(spilled, used.spilled))
-    text = [f"| kernel | call | labels | warps | {' | '.join(targets)} |", "|---" * (4 + len(targets)) + "|"]
+    text = [f"Compiled by triton {metadata.version('triton')}.", ""]
+    text += [f"| kernel | call | labels | warps | {' | '.join(TARGETS)} |", "|---" * (4 + len(TARGETS)) + "|"]
     for (kernel, special, labels, warps), cells in lines.items():
         taken = []
-        for one in targets:  # with --few not every line is compiled for every target
+        for one in TARGETS:  # with --few not every line is compiled for every target
             registers, spilled = cells.get(one, ("-", 0))
             taken.append(f"{registers}" + (f" (**spills {spilled}**)" if spilled else ""))
         text.append(f"{begins(kernel, special, labels, warps)} {' | '.join(taken)} |")
@@ -190,18 +239,19 @@ def main() -> None:
     chosen = rows(given.only, given.target, given.few)
     with ProcessPoolExecutor(given.processes) as pool:
         found = [one for many in pool.map(compiled_row, chosen) for one in many]
-    print(table(found))
+    new = table(found)
+    print(new)
     spilled = [one for one in found if one[-1].spilled]
     if spilled:
         sys.exit(f"{len(spilled)} of {len(found)} spill")
     before, _, rest = PAGE.read_text().partition(BEGIN)
     old, _, after = rest.partition(END)
     if given.check:
-        there, wanted = old.splitlines()[2:], wanted_lines()
-        if len(there) != len(wanted) or not all(map(str.startswith, there, wanted)):
-            sys.exit(f"{PAGE.name} has other lines: run python docs/tools/{Path(__file__).name}")
-    if not (given.few or given.only or given.target):
-        PAGE.write_text(f"{before}{BEGIN}{table(found)}\n{END}{after}")
+        wrong = stale(old, new)
+        if wrong:
+            sys.exit(f"{PAGE.name} says something else, {wrong}: run python docs/tools/{Path(__file__).name}")
+    elif not (given.few or given.only or given.target):
+        PAGE.write_text(f"{before}{BEGIN}{new}\n{END}{after}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -44,6 +45,53 @@ def test_kernels_serve_cpu_float32_and_float64_only() -> None:
         assert sl.kernels.native_serves(torch.zeros(1, dtype=torch.float64))
         assert not sl.kernels.native_serves(torch.zeros(1, dtype=torch.float16))
         assert not sl.kernels.native_serves(torch.zeros(1, device="meta"))
+
+
+OTHER_TRITON = """
+import sys
+from importlib import metadata
+version = metadata.version
+metadata.version = lambda name: sys.argv[1] if name == "triton" else version(name)
+import shortlist as sl, torch
+info = sl.kernels.info()
+print(info["on a GPU"], info["triton"], "triton" in info["available"], sep="\\n")
+try:
+    with sl.kernels.use("triton"):
+        print(sl.kernels.dispatch.triton_takes(torch.zeros(2, 3)))
+except sl.ShortlistError as error:
+    print(error)
+"""
+
+
+def with_triton(version: str) -> list[str]:
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "SHORTLIST_KERNELS": "native"}
+    command = [sys.executable, "-c", OTHER_TRITON, version]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.splitlines()
+
+
+def test_a_triton_that_is_too_old_is_not_used_and_info_says_why() -> None:
+    for version in ("3.2.0", "3.7.0+git123", "2.1"):
+        lack = f"triton {version} is older than 3.7.1: pip install 'shortlist[gpu]'"
+        assert with_triton(version) == [f"torch: {lack}", lack, "False", f"there are no kernels 'triton': {lack}"]
+
+
+def test_a_triton_that_is_new_enough_is_available() -> None:
+    for version in ("3.7.1", "3.10.0", "4.0"):
+        assert with_triton(version) == [
+            f"triton {version}; torch for float64 and k above 8", version, "True", "True"
+        ]  # fmt: skip
+
+
+@needs_native
+def test_half_precision_on_a_cpu_is_computed_by_the_native_kernels_and_info_says_so() -> None:
+    with sl.kernels.use("native"):
+        assert sl.kernels.info()["on a CPU"].endswith("half precision is computed in float32")
+        seen: list[torch.dtype] = []
+        serves = sl.kernels.dispatch.native_serves
+        with patch("shortlist.functional._row_loss.native_serves", lambda x: seen.append(x.dtype) or serves(x)):
+            for half in (torch.float16, torch.bfloat16):
+                sl.functional.smooth_topk_loss(torch.zeros(2, 9, dtype=half), torch.tensor([0, 3]), 2)
+        assert seen == [torch.float32] * 2
 
 
 @needs_native

@@ -120,7 +120,7 @@ def binary_loss(
         tensor(0.2990)
     """
     check_scores(scores)
-    weight = _pos_weight(in_compute_type(scores), pos_weight)
+    weight = None if pos_weight is None else _pos_weight(in_compute_type(scores), pos_weight)
     check_number(label_smoothing, 0, 1, "label_smoothing must be between 0 and 1")
     if label_smoothing > 0:
         target = _smoothed(scores, target, label_smoothing)
@@ -144,9 +144,7 @@ def _smoothed(scores: Tensor, given: Target, label_smoothing: float) -> Tensor:
     return torch.where(chance == -1, -1.0, torch.lerp(chance, torch.full_like(chance, 0.5), label_smoothing))
 
 
-def _pos_weight(scores: Tensor, pos_weight: Tensor | float | None) -> Tensor | None:
-    if pos_weight is None:
-        return None
+def _pos_weight(scores: Tensor, pos_weight: Tensor | float) -> Tensor:
     weight = pos_weight if isinstance(pos_weight, Tensor) else number_tensor(pos_weight, "pos_weight", scores)
     if weight.shape not in ((), scores.shape[-1:]):
         raise ShortlistError(

@@ -2,8 +2,8 @@
 
 ``SHORTLIST_KERNELS`` in the environment chooses once, for every thread: ``torch`` forces the twins, ``native`` (the
 default) the best instruction set of this machine, ``avx512``, ``avx2`` or ``baseline`` that one. All but ``torch`` use
-Triton's kernels for tensors on a GPU, where triton is installed. ``triton`` asks for them: an error where triton is not
-installed; with ``TRITON_INTERPRET=1`` they are interpreted and serve tensors on the CPU, too (for tests: that is slow).
+Triton's kernels for tensors on a GPU, where triton is installed (and not too old). ``triton`` asks for them: an error
+where it is not; with ``TRITON_INTERPRET=1`` they are interpreted and serve tensors on the CPU, too (for tests: slow).
 `use` chooses for the thread that calls it, and for no other.
 
 A backward pass goes the way of its forward pass, native or twin. Its instruction set is that of the thread it runs in:
@@ -11,6 +11,7 @@ on CPU the one that calls ``backward``; what one instruction set has saved, ever
 """
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +42,19 @@ def _triton_version() -> str | None:
         return None
 
 
+def _triton_lack(version: str | None) -> str | None:
+    """Why a triton of this version cannot serve, or None."""
+    if version is None:
+        return "triton is not installed: pip install 'shortlist[gpu]'"
+    if tuple(int(number) for number in re.findall(r"\d+", version)[:3]) < _LEAST_TRITON:
+        least = ".".join(map(str, _LEAST_TRITON))
+        return f"triton {version} is older than {least}: pip install 'shortlist[gpu]'"
+    return None
+
+
+_LEAST_TRITON = (3, 7, 1)  # as the extra `gpu` says; torch may bring an older one
 TRITON = _triton_version()
+TRITON_LACK = _triton_lack(TRITON)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
@@ -51,8 +64,8 @@ def _available(name: str) -> str:
     if name == "native":
         return isas[0] if isas else "torch"
     if name == "triton":
-        if TRITON is None:
-            raise ShortlistError("kernels 'triton' need the package triton: pip install 'shortlist[gpu]'")
+        if TRITON_LACK is not None:
+            raise ShortlistError(f"there are no kernels 'triton': {TRITON_LACK}")
         return name
     if name != "torch" and name not in isas:
         allowed = ", ".join(["native", "triton", "torch", *isas])
@@ -94,7 +107,7 @@ def native_serves(scores: Tensor) -> bool:
 
 def triton_takes(scores: Tensor) -> bool:
     """Whether tensors of this device and type are Triton's business, whatever kernels it has."""
-    if TRITON is None or _choice.name == "torch" or scores.dtype not in _SERVED_BY_TRITON:
+    if TRITON_LACK is not None or _choice.name == "torch" or scores.dtype not in _SERVED_BY_TRITON:
         return False
     return scores.is_cuda or (INTERPRETED and scores.is_cpu and _choice.name == "triton")
 
@@ -155,11 +168,16 @@ def info() -> dict[str, Any]:
         "in use": _choice.name,
         "on a CPU": _on_cpu(),
         "on a GPU": _on_gpu(),
-        "available": [*(native.isas() if native is not None else []), "torch"],
+        "available": [*(native.isas() if native is not None else []), *(["triton"] if _triton_can() else []), "torch"],
         "native module": native is not None,
-        "triton": TRITON or "not installed",
+        "triton": TRITON_LACK or TRITON,
         "threads": torch.get_num_threads(),
     }
+
+
+def _triton_can() -> bool:
+    """Whether Triton's kernels can serve any tensor of this machine."""
+    return TRITON_LACK is None and (INTERPRETED or torch.cuda.is_available())
 
 
 def _on_cpu() -> str:
@@ -169,12 +187,12 @@ def _on_cpu() -> str:
         return "triton, interpreted (TRITON_INTERPRET=1): slow; torch for float64 and k above 8"
     if native is None:
         return "torch: the native module was not built"
-    return f"native: {native.isa()}; torch for half precision"
+    return f"native: {native.isa()}; half precision is computed in float32"
 
 
 def _on_gpu() -> str:
     if _choice.name == "torch":
         return "torch: the twins were chosen"
-    if TRITON is None:
-        return "torch: triton is not installed"
+    if TRITON_LACK is not None:
+        return f"torch: {TRITON_LACK}"
     return f"triton {TRITON}; torch for float64 and k above 8"

@@ -1,19 +1,57 @@
 """Kernels for GPUs, compiled for GPUs that are not there.
 
-Here each call of each operator is compiled once, for one target and one length, in turn; and the table of
-docs/gpu-kernels.md has a line for everything that is launched. Without ``--few`` the same command compiles everything
-for every target: that is for whoever changes a kernel.
+Here each call of each operator is compiled once, with its largest k, for one target and one length, in turn; and the
+table of docs/gpu-kernels.md has a line for everything that is launched, with the numbers found here. Without ``--few``
+the same command compiles everything for every target: that is for whoever changes a kernel.
 """
 
+import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("triton", reason="triton is not installed")
 COMMAND = [sys.executable, "docs/tools/gpu_kernels.py", "--check", "--few", "--processes", "1"]
+
+
+@pytest.fixture
+def tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """docs/tools/gpu_kernels.py with a page of its own, which compiles nothing."""
+    path = Path(__file__).parents[3] / "docs" / "tools" / "gpu_kernels.py"
+    spec = importlib.util.spec_from_file_location("gpu_kernels", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = tmp_path / "page.md"
+    page.write_text(module.PAGE.read_text())
+    monkeypatch.setattr(module, "PAGE", page)
+    monkeypatch.setattr(module, "rows", lambda *_: ())
+    return module
+
+
+@pytest.mark.parametrize("option", ["--check", "--few"])
+def test_a_check_writes_nothing(tool: Any, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = tool.PAGE.read_text()
+    monkeypatch.setattr(sys, "argv", ["gpu_kernels.py", option])
+    tool.main()
+    assert tool.PAGE.read_text() == before
+
+
+def test_the_page_s_table_is_compared_number_by_number(tool: Any) -> None:
+    block = tool.PAGE.read_text().partition(tool.BEGIN)[2].partition(tool.END)[0]
+    lines = block.splitlines()
+    assert tool.stale(block, block) is None
+    begin, number, end = lines[-1].rsplit(" | ", 2)[0], *lines[-1].rsplit(" | ", 2)[1:]
+    other = "\n".join([*lines[:-1], f"{begin} | {int(number) + 1} | {end}"])
+    assert tool.stale(other, block) is not None
+    assert tool.stale("\n".join(lines[:-1]), block) is not None
+    not_compiled = "\n".join([*lines[:-1], f"{begin} | - | {end}"])
+    assert tool.stale(block, not_compiled) is None
 
 
 def test_kernels_compile_and_nothing_is_spilled(tmp_path: Path) -> None:

@@ -140,6 +140,40 @@ def test_extreme_rows(name: str, kind: str) -> None:
     check(name, scores(kind), EXTREMES[kind])
 
 
+FEW: dict[str, Callable[..., Tensor]] = {
+    "smooth": lambda s, k, y, mask: F.smooth_topk_loss(s, y.argmax(1), k, mask=mask),
+    "hinge": lambda s, k, y, mask: F.topk_hinge_loss(s, y.argmax(1), k, mask=mask),
+    "truncated": lambda s, k, y, mask: F.truncated_entropy_loss(s, y.argmax(1), k, mask=mask),
+    "truncated, matrix": lambda s, k, y, mask: F.truncated_entropy_loss(s, y, k, mask=mask),
+    "truncated, stored": lambda s, k, y, mask: F.truncated_entropy_loss(
+        s, sl.labels.SparseLabels.of(y.to_sparse_csr()), k, mask=mask
+    ),
+    "log sum": lambda s, k, y, mask: F.log_subset_sum(s, k, mask=mask),
+    "marginals": lambda s, k, y, mask: F.subset_marginals(s, k, mask=mask) * s.detach().clamp(min=-1),
+    "lml": lambda s, k, y, mask: F.lml(s, k, mask=mask) * s.detach().clamp(min=-1),
+    "lml loss": lambda s, k, y, mask: F.lml_loss(s, y.argmax(1), k, mask=mask),
+    "lml loss, matrix": lambda s, k, y, mask: F.lml_loss(s, y, k, mask=mask),
+}
+
+
+@pytest.mark.parametrize("k", [3, 4])
+@pytest.mark.parametrize("name", FEW)
+def test_rows_with_fewer_usable_labels_than_k(name: str, k: int) -> None:
+    """By infinite scores, by present labels (which are no rivals) and by a mask; each gradient in its place."""
+    nothing = -torch.inf
+    s = torch.tensor(
+        [[3.0, 2.0, 0.0, 0.5, 1.0], [3.0, nothing, 0.0, nothing, nothing], [nothing, 1.0, 0.5, nothing, 2.0]],
+        device=DEVICE,
+    )
+    y = torch.tensor([[0, 0, 1, 1, 1], [0, 0, 1, 0, 0], [0, 0, 1, 0, 1]], device=DEVICE)
+    for mask in (None, torch.tensor([True, True, True, False, False], device=DEVICE)):
+        value, slope = value_and_gradient(lambda x, k, mask=mask: FEW[name](x, k, y, mask), s, k)
+        with kernels.use("torch"):
+            exact, slopes = value_and_gradient(lambda x, k, mask=mask: FEW[name](x, k, y, mask), s.double(), k)
+        torch.testing.assert_close(value, exact, rtol=1e-5, atol=1e-6, equal_nan=True)
+        torch.testing.assert_close(slope, slopes, rtol=1e-5, atol=1e-6)
+
+
 MASKED: dict[str, Callable[..., Tensor]] = {
     "smooth": lambda s, mask: F.smooth_topk_loss(s, INDEX, 2, mask=mask),
     "hinge": lambda s, mask: F.topk_hinge_loss(s, INDEX, 2, mask=mask),

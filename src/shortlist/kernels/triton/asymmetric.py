@@ -206,7 +206,7 @@ def _asymmetric(
     if not (shape.streamed and likely):
         assumes = unknown_rule != _IGNORE
         return launch_in_parts(asymmetric_kernel, call, *numbers, whole=likely > 0, **constants, ASSUMES=assumes)
-    return call.launched(selective_long_kernel, shape, stored_of(call), *numbers, **constants)
+    return call.launched(selective_long_kernel, shape, stored_of(call), *numbers, **constants, registers=255)
 
 
 def _serves(labels: int, *args: Any) -> bool:

@@ -20,7 +20,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from shortlist.errors import ShortlistError
-from shortlist.kernels.triton.launch import Launch
+from shortlist.kernels.triton.launch import Launch, options_of
 
 TARGETS = {
     "sm_80": GPUTarget("cuda", 80, 32),
@@ -66,11 +66,12 @@ def compiled(launch: Launch, target: str) -> Resources:
                 attributes[(i,)] = [["tt.divisibility", 16]]
     for name, value in launch.constants.items():
         signature[name], constants[(names.index(name),)] = "constexpr", value
+    hip = target.startswith("gfx")
     source = ASTSource(fn=launch.kernel, signature=signature, constexprs=constants, attrs=attributes)
     with knobs.nvidia.scope(), redirect_stdout(io.StringIO()) as printed:
         knobs.nvidia.dump_ptxas_log = True
-        made = triton.compile(source, target=TARGETS[target], options={"num_warps": launch.warps})
-    return _of_amd(made) if target.startswith("gfx") else _of_nvidia(made, printed.getvalue())
+        made = triton.compile(source, target=TARGETS[target], options=options_of(launch.warps, launch.registers, hip))
+    return _of_amd(made) if hip else _of_nvidia(made, printed.getvalue())
 
 
 def _of_amd(made: Any) -> Resources:

@@ -140,7 +140,7 @@ def _binary(
     groups: int, with_grad: bool,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
-    return launch_in_parts(binary_kernel, call, None if pos_weight is None else pos_weight.contiguous())
+    return launch_in_parts(binary_kernel, call, None if pos_weight is None else pos_weight.contiguous(), registers=128)
 
 
 def _partial_binary(
@@ -148,8 +148,8 @@ def _partial_binary(
     boost: float,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
-    shape = shape_of(scores.shape[1], streamed_block=2048)
-    return call.launched(partial_binary_kernel, shape, stored_of(call), float(boost))
+    shape = shape_of(scores.shape[1], streamed_block=2048, most_labels=2048)  # scores are read once in any case
+    return call.launched(partial_binary_kernel, shape, stored_of(call), float(boost), registers=128)
 
 
 def _assume_negative(

@@ -34,6 +34,7 @@ class Launch:
     kernel: Any
     arguments: tuple[Any, ...]
     warps: int
+    registers: int | None = None
     constants: dict[str, Any] = field(default_factory=dict)
 
 
@@ -51,11 +52,19 @@ def recording() -> Iterator[list[Launch]]:
         _recorded = before
 
 
-def launch(kernel: Any, programs: int, *arguments: Any, warps: int = 4, **constants: Any) -> None:
+def options_of(warps: int, registers: int | None, hip: bool = torch.version.hip is not None) -> dict[str, int]:
+    """What a kernel is compiled with. NVIDIA's assembler may be told how many registers a thread can have: left alone
+    it stops at 32, 40, 48 ... of them for the sake of more programs at a time, and some kernels then spill a few."""
+    return {"num_warps": warps} if hip or registers is None else {"num_warps": warps, "maxnreg": registers}
+
+
+def launch(
+    kernel: Any, programs: int, *arguments: Any, warps: int = 4, registers: int | None = None, **constants: Any
+) -> None:
     if _recorded is not None:
-        _recorded.append(Launch(kernel, arguments, warps, constants))
+        _recorded.append(Launch(kernel, arguments, warps, registers, constants))
     elif programs:
-        kernel[(programs,)](*arguments, num_warps=warps, **constants)
+        kernel[(programs,)](*arguments, **options_of(warps, registers), **constants)
 
 
 class Shape(NamedTuple):
@@ -174,7 +183,8 @@ class LossCall:
         )
 
     def launched(self, kernel: Any, shape: Shape, *more: Any, **constants: Any) -> tuple[Tensor, Tensor | None, Tensor]:
-        """The results of a kernel that is launched for each row, with more arguments than the usual ones."""
+        """The results of a kernel that is launched for each row, with more arguments than the usual ones (and, among
+        the constants, what `launch` takes)."""
         with on_device(self.scores):
             launch(
                 kernel, len(self.scores), *self.arguments, *more, BLOCK=shape.block, warps=shape.warps, **constants

@@ -20,7 +20,17 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from shortlist.kernels.triton.launch import MOST_K, LossCall, Offer, launch, on_device, rows_of, shape_of
+from shortlist.kernels.triton.launch import (
+    IN_REGISTERS,
+    INDEX,
+    MOST_K,
+    LossCall,
+    Offer,
+    launch,
+    on_device,
+    rows_of,
+    shape_of,
+)
 from shortlist.kernels.triton.polynomials import at_scale, constant, merge_top, stream_top, take_top
 from shortlist.kernels.triton.rows import (
     MOST,
@@ -418,8 +428,12 @@ def _lml_loss(
     groups: int, with_grad: bool, k: int,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
-    shape = shape_of(scores.shape[1], streamed_warps=8 if k > 5 else 4)
-    return call.launched(lml_loss_kernel, shape, K=k, KIND=call.target.kind, STREAMED=shape.streamed)
+    most = IN_REGISTERS if call.target.kind == INDEX else 4096  # with several labels per row, 8,192 spill on sm_100
+    shape = shape_of(scores.shape[1], streamed_warps=8 if k > 5 else 4, most_labels=most)
+    registers = 255 if shape.streamed else None
+    return call.launched(
+        lml_loss_kernel, shape, K=k, KIND=call.target.kind, STREAMED=shape.streamed, registers=registers
+    )
 
 
 def _serves(labels: int, k_rows: Tensor | None, k: int) -> bool:

@@ -222,7 +222,8 @@ def _multilabel_softmax(
 
 def _launch_rows(kernel: Any, call: LossCall, *numbers: float) -> Any:
     shape = shape_of(call.scores.shape[1], streamed_block=1024)
-    return call.launched(kernel, shape, stored_of(call), *numbers, STREAMED=shape.streamed)
+    registers = 128 if shape.streamed else None
+    return call.launched(kernel, shape, stored_of(call), *numbers, STREAMED=shape.streamed, registers=registers)
 
 
 OFFERS = {

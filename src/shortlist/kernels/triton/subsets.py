@@ -83,7 +83,7 @@ def _subset_sums(scores: Tensor, k: int, with_marginals: bool) -> Any:
     rows, labels = scores.shape
     total = scores.new_empty(rows, dtype=torch.float64)
     marginals = scores.new_empty((rows, labels if with_marginals else 0), dtype=kept_type(scores.dtype))
-    block, warps, streamed = shape_of(labels, 16 if k < 7 else 8)
+    block, warps, streamed = shape_of(labels, 16 if k < 6 else 8)
     with on_device(scores):
         launch(
             subset_sums_kernel, rows, scores, total, marginals if with_marginals else None, labels, scores.stride(0),

@@ -141,10 +141,11 @@ def _smooth_topk(
     k: int, tau: float, alpha: float,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
-    most = IN_REGISTERS if k < 8 else 4096  # with k = 8, 8,192 labels spill on sm_100
-    shape = shape_of(scores.shape[1], 16 if k < 7 else 8, most_labels=most)
+    hinge = tau == 0  # which has no polynomials: it takes few registers
+    most = IN_REGISTERS if k < 8 or hinge else 4096  # with k = 8, 8,192 labels spill on sm_100
+    shape = shape_of(scores.shape[1], 16 if k < 6 or hinge else 8, most_labels=most)
     numbers = float(tau), float(alpha)
-    return call.launched(smooth_topk_kernel, shape, *numbers, K=k, STREAMED=shape.streamed, HINGE=tau == 0)
+    return call.launched(smooth_topk_kernel, shape, *numbers, K=k, STREAMED=shape.streamed, HINGE=hinge)
 
 
 OFFERS = {"smooth_topk": Offer(_smooth_topk, lambda labels, k, tau, alpha: k <= MOST_K)}

@@ -77,6 +77,7 @@ def truncated_entropy_kernel(
         top = ()
         for i in tl.static_range(K):
             m, at = tl.max(rest, 0, return_indices=True)
+            at = tl.where(m > NINF, at, BLOCK)  # where nothing is left, nothing is chosen
             rank = tl.where(lanes == at, i, rank)
             rest = tl.where(lanes == at, NINF, rest)
             top = top + (m,)

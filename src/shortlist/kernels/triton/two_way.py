@@ -214,12 +214,12 @@ def _two_way(
     seen = torch.zeros(rows, dtype=torch.int8, device=scores.device)
     read = call.scores, call.target.labels, call.target.offsets, call.target.values, call.weight
     layout = labels, call.scores.stride(0), call.target.stride, size
-    block, warps, streamed = shape_of(labels, streamed_block=1024)
+    block, warps, streamed = shape_of(labels, streamed_block=1024, most_labels=4096)  # 8,192 spill
     with on_device(scores):
         launch(
             column_sums_kernel, batches * chunks * triton.cdiv(labels, TILE_LABELS),
             *read, sums, seen, call.flag, call.flag_base, *layout, stored_of(call), chunks, *temperatures,
-            ROWS=TILE_ROWS, LABELS=TILE_LABELS, CHUNK=CHUNK,
+            ROWS=TILE_ROWS, LABELS=TILE_LABELS, CHUNK=CHUNK, registers=168,
         )  # fmt: skip
         launch(
             columns_kernel, batches * blocks, sums, columns, losses, counts, labels, chunks, *temperatures,
@@ -233,7 +233,7 @@ def _two_way(
             launch(
                 two_way_rows_kernel, rows, *read, call.row_loss, call.grad, columns, shares, call.flag_base, *layout,
                 stored_of(call), *temperatures, float(margin),
-                BLOCK=block, STREAMED=streamed, SAMPLE_WAY=sample_way, warps=warps,
+                BLOCK=block, STREAMED=streamed, SAMPLE_WAY=sample_way, warps=warps, registers=128,
             )  # fmt: skip
     loss = shares[:, 2]
     if sample_way:
