@@ -14,7 +14,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module, metadata
 from typing import Any
 
@@ -35,11 +35,11 @@ _SERVED_BY_TRITON = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def _triton_version() -> str | None:
-    """Of the package, which is not imported for it."""
-    try:
-        return metadata.version("triton")
-    except metadata.PackageNotFoundError:
-        return None
+    """Of the package, which is not imported for it; with torch for AMD it comes by other names."""
+    for name in ("triton", "triton-rocm", "pytorch-triton-rocm", "pytorch-triton"):
+        with suppress(metadata.PackageNotFoundError):
+            return metadata.version(name)
+    return None
 
 
 def _triton_lack(version: str | None) -> str | None:
