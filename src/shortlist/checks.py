@@ -373,7 +373,8 @@ def check_weight_values(scores: Tensor, weight: Tensor, name: str) -> None:
         value = weight.flatten()[flat].item()
         return ShortlistError(f"{name}{_position(weight, flat)} is {value}: weights are numbers from 0 to 1e15")
 
-    refuse(weight.clamp(0, LARGEST_WEIGHT) != weight, device_flags.WEIGHT, told)
+    most = min(LARGEST_WEIGHT, torch.finfo(weight.dtype).max)
+    refuse(weight.clamp(0, most) != weight, device_flags.WEIGHT, told)
 
 
 def without_denormals(weight: Tensor) -> Tensor:
