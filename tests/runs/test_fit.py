@@ -345,6 +345,8 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ("a,tags\n1,joy\n2,sad\n3,joy sad\n4,sad joy\n", {"labels_key": "tags", "separator": " "}),
         ("a,kind\n1,New York\n2,New Jersey\n3,New York\n4,New Jersey\n", {"labels_key": "kind"}),
         ("genres,a,b\n\"['x', 'y']\",1,0.5\n['x'],2,1.5\n['y'],3,2.5\n", {"labels_key": "genres"}),
+        ('a,b,mood\n1,0.5,"{x,y}"\n2,1.5,{x}\n3,2.5,{y}\n', {"labels_key": "mood"}),
+        ("a,b,mood\n1,0.5,\"('x', 'y')\"\n2,1.5,\"('x',)\"\n3,2.5,\"('y',)\"\n", {"labels_key": "mood"}),
         ("Unnamed: 0,a,kind\n7,1,x\n5,2,y\n2,3,x\n", {"labels_key": "kind", "ids_key": "Unnamed: 0"}),
         ("a,labels\n1,0\n2,2\n3,0 2\n4,2 0\n", {"labels_key": "labels", "separator": " "}),
         ("label_id,b,a\n1,0.5,5\n0,1.5,6\n1,2.5,7\n", {"labels_key": "label_id"}),

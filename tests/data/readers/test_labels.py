@@ -13,6 +13,7 @@ import pytest
 
 from shortlist.data import DataError, Dataset, read_features, read_image_table
 from shortlist.data.column_use import as_option
+from shortlist.data.readers._label_lists import written_list
 from tests.data.readers.made_files import assert_found, image, text
 
 Read = Callable[..., Dataset]
@@ -321,11 +322,29 @@ def test_true_and_false_are_spelt_alike_whichever_file_they_are_in(read: Read, e
         ["<joy><c#>", "<joy>", None],  # as Stack Overflow writes tags
         ["['joy' 'c#']", "['joy']", None],  # as numpy writes arrays
         ['[{"id": 7, "name": "joy"}, {"id": 8, "name": "c#"}]', "[{'id': 7, 'name': 'joy'}]", None],
+        ["[np.str_('joy'), 'c#']", "[np.str_('joy')]", None],  # as NumPy 2 writes lists of its texts
+        ["{joy,c#}", '{"joy",NULL}', "{}"],  # as PostgreSQL writes arrays
+        ["{'joy', 'c#'}", "{'joy'}", None],  # sets of Python's
+        ["('joy', 'c#')", "('joy',)", "()"],
+        ['{"choices": ["joy", "c#"]}', '{"choices": ["joy"]}', '{"choices": []}'],  # as Label Studio writes choices
+        ['{"choices": ["joy", "c#"]}', "joy", None],  # and one alone
     ],
 )
-def test_lists_are_read_as_people_write_them(read: Read, cells: list[Any], ending: str) -> None:
+def test_lists_are_read_as_people_and_tools_write_them(read: Read, cells: list[Any], ending: str) -> None:
     data = read({"kind": cells}, ending)
     assert (data.vocabulary, data.target.tolist()) == (("c#", "joy"), [[1, 1], [0, 1], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ['{"a": 1}', "{a:1,b:2}", "{6F9619FF-8B86-D011-B42D-00C04FC964FF}", "(1, 2)", "(joy)", "{a}}", "{a,}"],
+)
+def test_objects_ids_and_other_brackets_are_no_lists(cell: str) -> None:
+    assert written_list(cell) is None
+
+
+def test_names_in_arrays_may_be_quoted() -> None:
+    assert written_list(r'{"true \"love\"","a,b", joy ,"NULL",01}') == ['true "love"', "a,b", "joy", "NULL", "01"]
 
 
 def test_objects_in_lists_are_called_by_their_names(read: Read) -> None:
