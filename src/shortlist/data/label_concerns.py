@@ -36,9 +36,9 @@ def label_concerns(dataset: Dataset, columns: tuple[str, ...], counts: Tensor | 
 
 
 def _in_brackets(dataset: Dataset) -> list[str]:
-    """Names that are lists in a form that no reader knows."""
+    """Names that may be lists in a form that no reader knows: most are in brackets, or one holds a comma there."""
     names = [name for name in dataset.vocabulary if name[:1] + name[-1:] in ("[]", "{}")]
-    if not names:
+    if 2 * len(names) <= dataset.num_labels and not any("," in name for name in names):
         return []
     are = "is a name" if len(names) == 1 else "are names"
     return [
