@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from shortlist.data import DataError, Dataset, read_features, read_image_table
 from shortlist.data.column_use import as_option
 from shortlist.data.readers._label_lists import written_list
+from shortlist.errors import ShortlistWarning
 from tests.data.readers.made_files import assert_found, image, text
 
 Read = Callable[..., Dataset]
@@ -345,6 +347,20 @@ def test_objects_ids_and_other_brackets_are_no_lists(cell: str) -> None:
 
 def test_names_in_arrays_may_be_quoted() -> None:
     assert written_list(r'{"true \"love\"","a,b", joy ,"NULL",01}') == ['true "love"', "a,b", "joy", "NULL", "01"]
+
+
+@pytest.mark.parametrize("name", ["Total", "grand total", "SUMME:"])
+@pytest.mark.parametrize("separator", [None, "|"])
+def test_a_row_of_totals_is_a_warning(read: Read, name: str, separator: str | None) -> None:
+    with pytest.warns(ShortlistWarning, match=rf"table.csv, line 4: .* label '{name}': delete it if it holds totals"):
+        read({"kind": ["joy", "love", name, None]}, separator=separator)
+
+
+@pytest.mark.parametrize("cells", [["Total", "joy", "love"], ["Total", "joy", "Total"], ["joy", "love", "total war"]])
+def test_labels_called_total_elsewhere_are_no_totals(read: Read, cells: list[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ShortlistWarning)
+        read({"kind": cells})
 
 
 def test_objects_in_lists_are_called_by_their_names(read: Read) -> None:
