@@ -355,6 +355,10 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
             {"label_columns": ["label1", "label2"]},
         ),
         (
+            "a,label_1,label_2,label_3\n1,cat,wet,\n2,dog,,\n3,cat,wet,\n4,dog,,\n5,owl,,\n6,owl,wet,\n",
+            {"label_columns": ["label_1", "label_2", "label_3"]},
+        ),
+        (
             "type1,type2,a,rater 1,rater 2\nu,x,1,cat,dog\nv,y,2,owl,\nu,x,3,dog,dog\nv,y,4,cat,dog\n",
             {"label_columns": ["rater 1", "rater 2"]},
         ),
@@ -379,6 +383,13 @@ def test_columns_are_guessed(content: str, options: dict[str, Any]) -> None:
     assert guess_source("t.csv").source == {"reader": "features", "path": "t.csv", **options}
     assert guess_source("t.csv").notes
     assert len(sl.data.read(**guess_source("t.csv").source, as_table=True)) > 1
+
+
+def test_numbered_labels_that_are_features_are_told() -> None:
+    Path("t.csv").write_text("a,label_1,label_2\n" + "1,cat,wet\n2,dog,dry\n3,cat,dry\n" * 3)
+    guess = guess_source("t.csv")
+    assert guess.source["labels_key"] == "label_2"
+    assert "features: 'label_1'; if they are labels, name all: --labels label_1,label_2" in guess.notes
 
 
 def numbers_with(first: str, cells: list[str], last: list[Any]) -> None:
