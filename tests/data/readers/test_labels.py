@@ -300,6 +300,14 @@ def test_several_columns_of_names_are_the_names_of_a_row_in_any_of_them(read: Re
     assert data.notes[0].startswith("1 of 4 lists is blank")
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_one_of_several_columns_of_names_may_be_blank(read: Read, ending: str) -> None:
+    blank = [None] * 3 if ending != "parquet" else pa.array([None] * 3, pa.float64())  # as pandas writes it
+    columns = {"first": ["art", "bio", "art"], "second": ["bio", None, "chem"], "third": blank}
+    data = read(columns, ending, label_columns=[*columns])
+    assert (data.vocabulary, data.target.tolist()) == (("art", "bio", "chem"), [[1, 1, 0], [0, 1, 0], [1, 0, 1]])
+
+
 @pytest.mark.parametrize("mark", ["x", "positive"])
 def test_columns_of_one_mark_or_two_words_are_no_names(read: Read, mark: str) -> None:
     columns = {"first": [mark, None, "negative"], "second": [None, mark, "Negative"]}

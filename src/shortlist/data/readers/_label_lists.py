@@ -165,9 +165,11 @@ def names_in_columns(table: Columns, columns: Sequence[str], vocabulary: Sequenc
     """The names that several columns hold, ``primary`` and ``secondary``, say: a list for each row (N,), None where all
     are blank. None where the columns say yes or no of one label each, or hold fewer than three names, none of
     which is known: these may be words for yes and no, or a mark for yes."""
-    if len(columns) < 2 or not all(table.is_flat(name) and not table.has_numbers(name) for name in columns):
+    filled = [name for name in columns if not table.is_blank(name)]
+    flat = all(table.is_flat(name) and not table.has_numbers(name) for name in filled)
+    if len(columns) < 2 or not filled or not flat:
         return None
-    cells = [table.texts(name).tolist() for name in columns]
+    cells = [table.texts(name).tolist() for name in filled]
     found = {cell for column in cells for cell in column if cell is not None and cell not in NA_VALUES}
     if any(not isinstance(cell, str) or math.isfinite(number_of(cell, 0.0)) for cell in found):
         return None
