@@ -280,6 +280,24 @@ def test_minus_one_is_unknown_beside_0_and_1_where_the_number_of_labels_says_so(
     assert read({"kind": [-1, 0, 1]}, num_labels=2).target.tolist() == [-1, 0, 1]
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_blank_beside_0_and_1_is_unknown(read: Read, ending: str) -> None:
+    data = read({"kind": [None, 1.0, 0.0, 1.0]}, ending)
+    assert (data.vocabulary, data.target.tolist()) == (("0", "1"), [-1, 1, 0, 1])
+    assert "1 of 4 examples has no known label" in data.notes
+    with pytest.raises(ValueError, match=r'the labels are -1, 0 and 1: give vocabulary=.*"-1", "0", "1"'):
+        read({"kind": [None, 1.0, 0.0, -1.0]}, ending)
+    with pytest.raises(ValueError, match=r'give vocabulary=.*"-2", "3"'):  # and no -1
+        read({"kind": [None, -2.0, 3.0]}, ending)
+    assert read({"kind": [None, 1.0, 2.0]}, ending, separator="|").target.tolist() == [[0, 0], [1, 0], [0, 1]]
+
+
+def test_a_blank_beside_1_alone_is_refused_and_the_advice_works(read: Read) -> None:
+    with pytest.raises(ValueError, match=r"the labels are 1 and blank, .* give coding='marks'"):
+        read({"kind": [1.0, None, 1.0]})
+    assert read({"kind": [1.0, None, 1.0]}, label_columns=["kind"], coding="marks").target.tolist() == [[1], [0], [1]]
+
+
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_blank_lists_are_counted_and_may_be_unknown(read: Read, ending: str) -> None:
     lists = [["joy"], None, ["love"], ["joy", "love"], None]
