@@ -19,6 +19,14 @@ def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
     return lambda *arguments: run_here(capsys, *arguments)
 
 
+def test_what_a_reader_warns_of_is_counted(cli: Cli) -> None:
+    Path("t.csv").write_text("a,label\n" + "".join(f"{row % 7},{'xy'[row % 2]}\n" for row in range(30)) + "9,Total\n")
+    checked = cli("data", "check", "t.csv")
+    assert "warning: t.csv, line 32: the last row is the only one with the label 'Total'" in checked.err
+    assert checked.err.endswith("no problems, 1 warning\n")
+    assert len(cli("data", "check", "t.csv", "--json").json["warnings"]) == 1
+
+
 def test_a_table_with_blanks_is_described(cli: Cli) -> None:
     Path("labels.csv").write_text("id,a,b,cat,dog\nx,1,2,1,\ny,3,4,,0\n")
     options = ("features", "path=labels.csv", "label_columns=[cat,dog]", "ids_key=id")

@@ -54,6 +54,13 @@ def test_labels_with_a_separator_are_a_warning_that_separator_ends(read: Any) ->
     assert table_concerns(mended) == []
 
 
+def test_labels_in_brackets_that_are_no_known_lists_are_a_warning_that_lists_end(read: Any) -> None:
+    (concern,) = table_concerns(read('a,y\n1,"[joy, love]"\n2,[joy]\n3,love\n'))
+    assert concern.startswith("2 of 3 labels are names in brackets: '[joy, love]', '[joy]': if these are lists")
+    assert table_concerns(read("a,y\n1,[other]\n2,joy\n3,love\n")) == []
+    assert table_concerns(read('a,y\n1,"{joy, love}"\n2,{joy}\n3,{love}\n')) == []
+
+
 def test_an_id_among_the_features_is_a_warning_that_ids_key_ends(read: Any) -> None:
     table = "key,a,y\n" + "".join(f"{900 - row},{row % 7},{'owl' if row % 2 else 'cat'}\n" for row in range(30))
     (concern,) = table_concerns(read(table))

@@ -345,12 +345,18 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ("a,tags\n1,joy\n2,sad\n3,joy sad\n4,sad joy\n", {"labels_key": "tags", "separator": " "}),
         ("a,kind\n1,New York\n2,New Jersey\n3,New York\n4,New Jersey\n", {"labels_key": "kind"}),
         ("genres,a,b\n\"['x', 'y']\",1,0.5\n['x'],2,1.5\n['y'],3,2.5\n", {"labels_key": "genres"}),
+        ('a,b,mood\n1,0.5,"{x,y}"\n2,1.5,{x}\n3,2.5,{y}\n', {"labels_key": "mood"}),
+        ("a,b,mood\n1,0.5,\"('x', 'y')\"\n2,1.5,\"('x',)\"\n3,2.5,\"('y',)\"\n", {"labels_key": "mood"}),
         ("Unnamed: 0,a,kind\n7,1,x\n5,2,y\n2,3,x\n", {"labels_key": "kind", "ids_key": "Unnamed: 0"}),
         ("a,labels\n1,0\n2,2\n3,0 2\n4,2 0\n", {"labels_key": "labels", "separator": " "}),
         ("label_id,b,a\n1,0.5,5\n0,1.5,6\n1,2.5,7\n", {"labels_key": "label_id"}),
         (
             "label1,label2,a,n\ncat,dog,1,0\ndog,,2,1\ncat,owl,3,1\nowl,cat,3,1\n",
             {"label_columns": ["label1", "label2"]},
+        ),
+        (
+            "a,label_1,label_2,label_3\n1,cat,wet,\n2,dog,,\n3,cat,wet,\n4,dog,,\n5,owl,,\n6,owl,wet,\n",
+            {"label_columns": ["label_1", "label_2", "label_3"]},
         ),
         (
             "type1,type2,a,rater 1,rater 2\nu,x,1,cat,dog\nv,y,2,owl,\nu,x,3,dog,dog\nv,y,4,cat,dog\n",
@@ -377,6 +383,13 @@ def test_columns_are_guessed(content: str, options: dict[str, Any]) -> None:
     assert guess_source("t.csv").source == {"reader": "features", "path": "t.csv", **options}
     assert guess_source("t.csv").notes
     assert len(sl.data.read(**guess_source("t.csv").source, as_table=True)) > 1
+
+
+def test_numbered_labels_that_are_features_are_told() -> None:
+    Path("t.csv").write_text("a,label_1,label_2\n" + "1,cat,wet\n2,dog,dry\n3,cat,dry\n" * 3)
+    guess = guess_source("t.csv")
+    assert guess.source["labels_key"] == "label_2"
+    assert "features: 'label_1'; if they are labels, name all: --labels label_1,label_2" in guess.notes
 
 
 def numbers_with(first: str, cells: list[str], last: list[Any]) -> None:

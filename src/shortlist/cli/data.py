@@ -1,7 +1,8 @@
 """``shortlist data``: check files before training, describe them, and run a backbone over them once."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,19 +42,21 @@ def check(
 
     allowed, plan = allow_import or (), None
     blanks: Sequence[str] = ()
+    told: list[str] = []  # what the reader warns of, and what stops fit
     try:
         source, blanks, plan = _source(reader, options, labels, images)
         checked = check_source("SOURCE", source, allowed)
-        dataset, found = check_files(source.reader, allow_import=allowed, **checked)
+        with _told(told):
+            dataset, found = check_files(source.reader, allow_import=allowed, **checked)
     except DataError as error:  # the table could not even be looked at
         dataset, found = None, error.problems
     planned = None if plan is None else _planned(plan, dataset)
     refused = planned["refused"] if dataset is not None and planned is not None else None
-    stops = [f"shortlist fit stops: {refused}"] if refused else []
+    told += [f"shortlist fit stops: {refused}"] if refused else []
     if as_json:
         fields = ("file", "row", "unit", "message")
         use = None if dataset is None or dataset.columns is None else dataset.columns.as_json()
-        warned = stops if dataset is None else [*_prepared(dataset, blanks)[1], *stops]
+        warned = told if dataset is None else [*_prepared(dataset, blanks)[1], *told]
         listed = [{name: getattr(problem, name) for name in fields} for problem in found]
         notes = [] if dataset is None else list(dataset.notes)
         counts = None if dataset is None else dataset.describe()["label_counts"]
@@ -63,9 +66,9 @@ def check(
         _tell_notes(plan)
         for line in grouped(found):
             print_line(line)
-        concerns = _show_columns(dataset, blanks, labels=True) + len(stops)
-        for reason in stops:
-            say(f"warning: {reason}")
+        concerns = _show_columns(dataset, blanks, labels=True) + len(told)
+        for message in told:
+            say(f"warning: {message}")
         if planned is not None and planned["config"]:
             _tell_plan(planned)
         known = f"{len(found)} problem{'s' * (len(found) != 1)}" if found else "no problems"
@@ -154,6 +157,19 @@ def features(
         print_table(backbone, ["", ""], list(result.items()))
         say("read it with: " + command("features", f"path={out}", *(f"{key}={name}" for key, name in keys.items())))
     tell_skipped(left_out, quiet=as_json)
+
+
+@contextmanager
+def _told(messages: list[str]) -> Iterator[None]:
+    """Within this block, warnings meant for the user are added to these; others are given afterwards."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ShortlistWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, ShortlistWarning):
+            messages.append(str(warning.message))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def _prepared(dataset: Any, blanks: Sequence[str]) -> tuple[list[str], list[str]]:

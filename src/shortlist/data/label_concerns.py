@@ -31,7 +31,20 @@ def label_concerns(dataset: Dataset, columns: tuple[str, ...], counts: Tensor | 
     if not dataset.is_single:
         of_lists = len(columns) != dataset.num_labels
         return found + (_blanks(dataset) if of_lists else _never_absent(dataset))
-    return _several(dataset) or found + _once(dataset, columns[0], counts) + _blanks(dataset) + _only_one(dataset)
+    several = _in_brackets(dataset) or _several(dataset)
+    return several or found + _once(dataset, columns[0], counts) + _blanks(dataset) + _only_one(dataset)
+
+
+def _in_brackets(dataset: Dataset) -> list[str]:
+    """Names that may be lists in a form that no reader knows: most are in brackets, or one holds a comma there."""
+    names = [name for name in dataset.vocabulary if name[:1] + name[-1:] in ("[]", "{}")]
+    if 2 * len(names) <= dataset.num_labels and not any("," in name for name in names):
+        return []
+    are = "is a name" if len(names) == 1 else "are names"
+    return [
+        f"{len(names)} of {dataset.num_labels} labels {are} in brackets: {listed(list(map(repr, names)), 3)}: if these "
+        f"are lists of labels, write all cells as lists, [\"joy\", \"love\"], or with a mark between, joy|love"
+    ]
 
 
 def _several(dataset: Dataset) -> list[str]:

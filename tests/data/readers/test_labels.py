@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 
 from shortlist.data import DataError, Dataset, read_features, read_image_table
 from shortlist.data.column_use import as_option
+from shortlist.data.readers._label_lists import written_list
+from shortlist.errors import ShortlistWarning
 from tests.data.readers.made_files import assert_found, image, text
 
 Read = Callable[..., Dataset]
@@ -277,6 +280,24 @@ def test_minus_one_is_unknown_beside_0_and_1_where_the_number_of_labels_says_so(
     assert read({"kind": [-1, 0, 1]}, num_labels=2).target.tolist() == [-1, 0, 1]
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_blank_beside_0_and_1_is_unknown(read: Read, ending: str) -> None:
+    data = read({"kind": [None, 1.0, 0.0, 1.0]}, ending)
+    assert (data.vocabulary, data.target.tolist()) == (("0", "1"), [-1, 1, 0, 1])
+    assert "1 of 4 examples has no known label" in data.notes
+    with pytest.raises(ValueError, match=r'the labels are -1, 0 and 1: give vocabulary=.*"-1", "0", "1"'):
+        read({"kind": [None, 1.0, 0.0, -1.0]}, ending)
+    with pytest.raises(ValueError, match=r'give vocabulary=.*"-2", "3"'):  # and no -1
+        read({"kind": [None, -2.0, 3.0]}, ending)
+    assert read({"kind": [None, 1.0, 2.0]}, ending, separator="|").target.tolist() == [[0, 0], [1, 0], [0, 1]]
+
+
+def test_a_blank_beside_1_alone_is_refused_and_the_advice_works(read: Read) -> None:
+    with pytest.raises(ValueError, match=r"the labels are 1 and blank, .* give coding='marks'"):
+        read({"kind": [1.0, None, 1.0]})
+    assert read({"kind": [1.0, None, 1.0]}, label_columns=["kind"], coding="marks").target.tolist() == [[1], [0], [1]]
+
+
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_blank_lists_are_counted_and_may_be_unknown(read: Read, ending: str) -> None:
     lists = [["joy"], None, ["love"], ["joy", "love"], None]
@@ -295,6 +316,14 @@ def test_several_columns_of_names_are_the_names_of_a_row_in_any_of_them(read: Re
     assert data.vocabulary == ("art", "bio", "chem")
     assert data.target.tolist() == [[1, 1, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0]]
     assert data.notes[0].startswith("1 of 4 lists is blank")
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_one_of_several_columns_of_names_may_be_blank(read: Read, ending: str) -> None:
+    blank = [None] * 3 if ending != "parquet" else pa.array([None] * 3, pa.float64())  # as pandas writes it
+    columns = {"first": ["art", "bio", "art"], "second": ["bio", None, "chem"], "third": blank}
+    data = read(columns, ending, label_columns=[*columns])
+    assert (data.vocabulary, data.target.tolist()) == (("art", "bio", "chem"), [[1, 1, 0], [0, 1, 0], [1, 0, 1]])
 
 
 @pytest.mark.parametrize("mark", ["x", "positive"])
@@ -321,11 +350,43 @@ def test_true_and_false_are_spelt_alike_whichever_file_they_are_in(read: Read, e
         ["<joy><c#>", "<joy>", None],  # as Stack Overflow writes tags
         ["['joy' 'c#']", "['joy']", None],  # as numpy writes arrays
         ['[{"id": 7, "name": "joy"}, {"id": 8, "name": "c#"}]', "[{'id': 7, 'name': 'joy'}]", None],
+        ["[np.str_('joy'), 'c#']", "[np.str_('joy')]", None],  # as NumPy 2 writes lists of its texts
+        ["{joy,c#}", '{"joy",NULL}', "{}"],  # as PostgreSQL writes arrays
+        ["{'joy', 'c#'}", "{'joy'}", None],  # sets of Python's
+        ["('joy', 'c#')", "('joy',)", "()"],
+        ['{"choices": ["joy", "c#"]}', '{"choices": ["joy"]}', '{"choices": []}'],  # as Label Studio writes choices
+        ['{"choices": ["joy", "c#"]}', "joy", None],  # and one alone
     ],
 )
-def test_lists_are_read_as_people_write_them(read: Read, cells: list[Any], ending: str) -> None:
+def test_lists_are_read_as_people_and_tools_write_them(read: Read, cells: list[Any], ending: str) -> None:
     data = read({"kind": cells}, ending)
     assert (data.vocabulary, data.target.tolist()) == (("c#", "joy"), [[1, 1], [0, 1], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ['{"a": 1}', "{a:1,b:2}", "{6F9619FF-8B86-D011-B42D-00C04FC964FF}", "(1, 2)", "(joy)", "{a}}", "{a,}"],
+)
+def test_objects_ids_and_other_brackets_are_no_lists(cell: str) -> None:
+    assert written_list(cell) is None
+
+
+def test_names_in_arrays_may_be_quoted() -> None:
+    assert written_list(r'{"true \"love\"","a,b", joy ,"NULL",01}') == ['true "love"', "a,b", "joy", "NULL", "01"]
+
+
+@pytest.mark.parametrize("name", ["Total", "grand total", "SUMME:"])
+@pytest.mark.parametrize("separator", [None, "|"])
+def test_a_row_of_totals_is_a_warning(read: Read, name: str, separator: str | None) -> None:
+    with pytest.warns(ShortlistWarning, match=rf"table.csv, line 4: .* label '{name}': delete it if it holds totals"):
+        read({"kind": ["joy", "love", name, None]}, separator=separator)
+
+
+@pytest.mark.parametrize("cells", [["Total", "joy", "love"], ["Total", "joy", "Total"], ["joy", "love", "total war"]])
+def test_labels_called_total_elsewhere_are_no_totals(read: Read, cells: list[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ShortlistWarning)
+        read({"kind": cells})
 
 
 def test_objects_in_lists_are_called_by_their_names(read: Read) -> None:

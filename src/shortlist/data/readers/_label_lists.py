@@ -28,6 +28,11 @@ _FEWEST_NAMES = 3  # in several columns that hold names
 _TAG, _TAGS = re.compile("<([^<>]+)>"), re.compile("(<[^<>]+>)+")
 _QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
 _WITHOUT_COMMAS = re.compile(rf"\[\s*(?:{_QUOTED.pattern})(?:\s+(?:{_QUOTED.pattern}))+\s*\]")
+_NUMPY = re.compile(rf"\b(?:np|numpy)\.\w+\(({_QUOTED.pattern}|-?\d+)\)")  # np.str_('joy'), as NumPy 2 writes
+_IN_BRACES = r'\s*"(?:[^"\\]|\\.)*"\s*|[^{},"\\:=]+'  # of an array of PostgreSQL's: objects have : or =
+_ARRAY, _ITEM = re.compile(rf"\{{(?:{_IN_BRACES})(?:,(?:{_IN_BRACES}))*\}}"), re.compile(_IN_BRACES)
+_GUID = re.compile(r"\{[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\}", re.IGNORECASE)
+_CHOICES = re.compile(r'\{\s*"choices"\s*:')  # Label Studio's, which writes one choice as its name alone
 
 
 def split(cells: Sequence[Any], given: Given, file: PathLike, findings: Findings) -> list[list[str]]:
@@ -50,36 +55,62 @@ def as_lists(
     if list in set(map(type, cells)):
         return [blank if cell is None else cell for cell in cells]
     there = set(cells) - {None, *unknown}
-    written = [found for cell in there if (found := written_list(cell)) is not None]
+    found_in = {cell: written_list(cell) for cell in there}
+    if any(found is not None and _CHOICES.match(cell) for cell, found in found_in.items()):
+        found_in = {cell: [cell] if found is None and cell[0] != "{" else found for cell, found in found_in.items()}
+    written = [found for found in found_in.values() if found is not None]
     if 2 * len(written) <= len(there) or not any(written):
         return None
-    lists = [blank if cell is None else [cell] if cell in unknown else written_list(cell) for cell in cells]
+    lists = [blank if cell is None else [cell] if cell in unknown else found_in[cell] for cell in cells]
     bad = [row for row, found in enumerate(lists) if found is None]
     findings.rows(file, bad, lambda row: f"the label is {cells[row]!r}: most others are lists, ['joy', 'love']")
     return [found or [] for found in lists]
 
 
 def written_list(text: str) -> list[Any] | None:
-    """A list as JSON writes it, Python, numpy, or as tags stand in one another's row, ``<python><c#>``; None of other
-    texts.
+    """A list as JSON writes it, Python (sets and tuples of texts, too), numpy, PostgreSQL, Label Studio, or as tags
+    stand in one another's row, ``<python><c#>``; None of other texts.
 
     >>> written_list('["joy", "love"]'), written_list("['joy' 'love']"), written_list("<c#><.net>"), written_list("joy")
     (['joy', 'love'], ['joy', 'love'], ['c#', '.net'], None)
+    >>> written_list('{joy,"true love"}'), written_list('{"choices": ["joy"]}'), written_list("[np.str_('joy')]")
+    (['joy', 'true love'], ['joy'], ['joy'])
     """
-    if text[:1] + text[-1:] not in ("[]", "<>"):
-        return None
-    if text[0] == "<":
+    ends = text[:1] + text[-1:]
+    if ends == "<>":
         return _TAG.findall(text) if _TAGS.fullmatch(text) else None
+    if ends not in ("[]", "{}", "()"):
+        return None
     if _WITHOUT_COMMAS.fullmatch(text):  # Python would take these as one text
         return [inner[1:-1] for inner in _QUOTED.findall(text)]
+    found = _parsed(text)
+    if isinstance(found, dict):
+        found = found.get("choices") if len(found) == 1 else None if found else []
+    elif isinstance(found, set):
+        found = sorted(found, key=str)
+    elif isinstance(found, tuple):
+        found = list(found) if all(isinstance(name, str) for name in found) else None
+    return found if isinstance(found, list) else None
+
+
+def _parsed(text: str) -> Any:
+    """What is written in brackets; None where it is of no known form."""
+    if text[1:2] != "'" and _ARRAY.fullmatch(text):
+        return None if _GUID.fullmatch(text) else _of_array(text)
     try:
-        found = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         try:
-            found = ast.literal_eval(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return ast.literal_eval(_NUMPY.sub(r"\1", text))
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
             return None
-    return found if isinstance(found, list) else None
+
+
+def _of_array(text: str) -> list[str]:
+    """The names in an array of PostgreSQL's, without its NULLs."""
+    items = [item.strip() for item in _ITEM.findall(text[1:-1])]
+    names = [item for item in items if item and item.upper() != "NULL"]
+    return [re.sub(r"\\(.)", r"\1", name[1:-1]) if name[0] == '"' else name for name in names]
 
 
 def from_lists(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, findings: Findings) -> Labels | None:
@@ -134,9 +165,11 @@ def names_in_columns(table: Columns, columns: Sequence[str], vocabulary: Sequenc
     """The names that several columns hold, ``primary`` and ``secondary``, say: a list for each row (N,), None where all
     are blank. None where the columns say yes or no of one label each, or hold fewer than three names, none of
     which is known: these may be words for yes and no, or a mark for yes."""
-    if len(columns) < 2 or not all(table.is_flat(name) and not table.has_numbers(name) for name in columns):
+    filled = [name for name in columns if not table.is_blank(name)]
+    flat = all(table.is_flat(name) and not table.has_numbers(name) for name in filled)
+    if len(columns) < 2 or not filled or not flat:
         return None
-    cells = [table.texts(name).tolist() for name in columns]
+    cells = [table.texts(name).tolist() for name in filled]
     found = {cell for column in cells for cell in column if cell is not None and cell not in NA_VALUES}
     if any(not isinstance(cell, str) or math.isfinite(number_of(cell, 0.0)) for cell in found):
         return None

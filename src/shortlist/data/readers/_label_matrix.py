@@ -17,7 +17,6 @@ from shortlist.data.cells import NA_VALUES, NO, UNKNOWN, YES
 from shortlist.data.dataset import default_names
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns
-from shortlist.data.readers._label_names import has_negatives
 from shortlist.data.readers._label_options import CODINGS, Given, Labels
 from shortlist.data.readers.findings import Findings, PathLike
 from shortlist.errors import ShortlistError
@@ -88,16 +87,12 @@ def in_order(columns: Sequence[str], names: Sequence[str], vocabulary: Sequence[
     return [column[name] for name in vocabulary]
 
 
-def blanks_are_unknown(found: Any, coding: str, vocabulary: Sequence[str] | None) -> Any:
-    """Labels of a table, where blanks are NaN, in the numbers of their coding."""
+def blanks_are_unknown(found: Any, coding: str) -> Any:
+    """Labels of a table, where blanks are NaN, in the numbers of their coding; classes (N,) as they are."""
     if found.ndim == 2 and coding == "marks":
         return np.where(np.isnan(found), 0.0, found)
-    if found.dtype.kind != "f" or (found.ndim == 2 and coding in ("nan", "chexpert")):
+    if found.dtype.kind != "f" or found.ndim == 1 or coding in ("nan", "chexpert"):
         return found
-    if found.ndim == 1 and has_negatives(vocabulary):
-        return found  # -1 is a label
-    if found.ndim == 1:
-        return np.where(np.isnan(found), -1, found)
     return np.where(np.isnan(found), 0.0 if coding == "signed" else -1.0, found)
 
 

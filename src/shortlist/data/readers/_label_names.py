@@ -24,8 +24,11 @@ def from_classes(found: Any, given: Given, file: PathLike, findings: Findings) -
     """Whole numbers; -1 and blank are unknown."""
     if found.dtype.kind == "b":
         return from_names([str(value).lower() for value in found.tolist()], given, file, findings)
+    is_blank = np.zeros(len(found), dtype=bool)
     if found.dtype.kind == "f":
-        found = np.where(np.isnan(found), -1, found) if given.coding == "nan" else found
+        if given.of_table or given.coding == "nan":
+            is_blank = np.isnan(found)
+            found = np.where(is_blank, -1, found)
         broken = np.flatnonzero(found % 1 != 0).tolist()
         blank = "; coding='nan' takes NaN as unknown" if np.isnan(found).any() else ""
         allowed = f"allowed are whole numbers, names and lists{blank}"
@@ -46,7 +49,14 @@ def from_classes(found: Any, given: Given, file: PathLike, findings: Findings) -
         allowed = f"allowed are 0..{len(names) - 1}, -1 or blank (unknown)"
         findings.rows(file, bad, lambda row: f"label {found[row]} is outside the vocabulary: {allowed}")
         return None if bad else Labels(torch.from_numpy(found), tuple(names))
-    occur = np.unique(found).tolist()
+    occur = np.unique(found[~is_blank]).tolist()
+    if names is None and occur == [1] and is_blank.any() and given.of_table:
+        findings.add(
+            file,
+            "the labels are 1 and blank, and blank means unknown: for one label that is present (1) or absent (blank) "
+            "name its column in label_columns and give coding='marks'",
+        )
+        return None
     classes = f"give vocabulary={as_option(list(map(str, occur)))} if these are the classes"
     if names is None and occur == [-1, 1]:
         findings.add(
@@ -66,7 +76,7 @@ def from_classes(found: Any, given: Given, file: PathLike, findings: Findings) -
         findings.together(file, negative, found, "the label is negative", allowed)
         return None
     known = tuple(str(value) for value in occur if value >= 0) if names is None else tuple(names)
-    if BY_NAME.get() and not {str(value) for value in occur if value >= 0} & set(known) and occur != [-1]:
+    if BY_NAME.get() and not {str(value) for value in occur if value >= 0} & set(known) and occur not in ([], [-1]):
         option = f"vocabulary={as_option(list(known))}" if len(known) <= 5 else "all names in vocabulary"
         findings.add(
             file,

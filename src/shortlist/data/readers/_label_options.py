@@ -36,6 +36,7 @@ class Given:
     rest: Literal["absent", "unknown"] = "absent"
     unknown_names: Sequence[str] = ()
     numbers_are_indices: bool = False  # whatever the labels are called; otherwise 7 means the label '7' if there is one
+    of_table: bool = False  # where NaN is a blank, which is an unknown class
 
     def __post_init__(self) -> None:
         if self.coding not in CODINGS:

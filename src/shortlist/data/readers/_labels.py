@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +12,11 @@ from shortlist.data.readers._label_matrix import from_matrix, one_each
 from shortlist.data.readers._label_names import digits, from_classes, from_names, has_negatives
 from shortlist.data.readers._label_options import Given, Labels
 from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.errors import ShortlistWarning
+
+# what spreadsheets call their last row, in small letters
+_TOTALS = {"total", "totals", "grand total", "subtotal", "sum", "average", "mean", "gesamt", "gesamtsumme", "insgesamt",
+           "summe", "mittelwert", "durchschnitt", "somme", "total général", "moyenne", "totale", "suma"}  # fmt: skip
 
 
 def labels_of(written: Any, given: Given, file: PathLike, findings: Findings) -> Labels | None:
@@ -52,6 +59,8 @@ def _labels_of(written: Any, given: Given, file: PathLike, findings: Findings) -
             other = next(cell for cell in cells if not isinstance(cell, str | list | None))
             findings.add(file, f"labels must be whole numbers, names or lists, got {other!r}")
             return None
+        if given.vocabulary is None:
+            _tell_totals(cells, file, findings)
         if given.separator is not None:
             return from_lists(split(cells, given, file, findings), given, file, findings)
         lists = as_lists(cells, given.unknown_names, file, findings)
@@ -73,3 +82,17 @@ def _labels_of(written: Any, given: Given, file: PathLike, findings: Findings) -
         cells = [None if number != number else digits(number) for number in written.tolist()]
         return from_lists(split(cells, given, file, findings), given, file, findings)
     return from_classes(written, given, file, findings)
+
+
+def _tell_totals(cells: Sequence[Any], file: PathLike, findings: Findings) -> None:
+    """Warn where the last label is that of a row of totals."""
+    row = next((row for row in reversed(range(len(cells))) if cells[row] is not None), None)
+    last = "" if row is None else cells[row]
+    if row is None or not isinstance(last, str) or last.strip(" :").casefold() not in _TOTALS or cells.count(last) > 1:
+        return
+    warnings.warn(
+        f"{file}, {findings.place(file, row)}: the last row is the only one with the label {last!r}: delete it if it "
+        f"holds totals, it is learnt like an example",
+        ShortlistWarning,
+        stacklevel=2,
+    )

@@ -225,7 +225,8 @@ def read_features(
         vocabulary = names_of(labels_key, label_columns or ()) if one_each else None
         vocabulary = vocabulary if found["names"] is None else tuple(map(str, found["names"].tolist()))
     in_file = found["names"] is not None
-    said = Given(vocabulary, num_labels, coding, uncertain, separator, rest, unknown_names, in_file)
+    of_table = labels_file.table is not None
+    said = Given(vocabulary, num_labels, coding, uncertain, separator, rest, unknown_names, in_file, of_table)
     answer = labels_of(written, said, labels_file.path, findings)
     per_example = {labels_key or "labels": written}
     per_example |= {keys[what] or what: found[what] for what in ("unknown", "ids", "side", "truth")}
@@ -333,10 +334,10 @@ def _labels(
             if names is not None:
                 return names
             return blanks_are_unknown(
-                columns_as_numbers(file.table, columns, coding, file.path, findings), coding, None
+                columns_as_numbers(file.table, columns, coding, file.path, findings), coding
             )
         if key in file.keys:
-            return blanks_are_unknown(column_of_labels(file.table, key), coding, vocabulary)
+            return blanks_are_unknown(column_of_labels(file.table, key), coding)
     except ShortlistError as error:
         findings.add(file.path, str(error))
         return None

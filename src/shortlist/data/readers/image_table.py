@@ -114,8 +114,8 @@ def read_image_table(
             separator = "|"
     if labels == "index" and (written.ndim != 1 or written.dtype.kind not in "iuf"):
         written = _indices(written, path, findings)
-    given = Given(vocabulary, num_labels, coding, uncertain, separator, rest, unknown_names)
-    answer = labels_of(blanks_are_unknown(written, coding, vocabulary), given, path, findings)
+    given = Given(vocabulary, num_labels, coding, uncertain, separator, rest, unknown_names, of_table=True)
+    answer = labels_of(blanks_are_unknown(written, coding), given, path, findings)
     findings.stop_if_any()
     assert answer is not None, "labels that cannot be used are a problem, and were raised"
     ignored = {name: "it is neither the images' path nor a label" for name in table.names}

@@ -62,7 +62,7 @@ def separator(cells: Sequence[Any]) -> str | None:
     are cells of their own; of the marks that hardly stand in a name, some pieces come again."""
     texts = {cell for cell in cells if isinstance(cell, str)}
     for mark in ("|", ";#", ";", ",", "\n"):  # ;# is SharePoint's
-        several = [text for text in texts if mark in text and not text.startswith(("[", "{", "<"))]
+        several = [text for text in texts if mark in text and not text.startswith(("[", "{", "<", "('", '("'))]
         pieces = Counter(piece.strip() for text in several for piece in text.split(mark))
         again = mark in "|;#" and len(pieces) < pieces.total()
         if several and (again or any(piece in texts for piece in pieces) or len(pieces) < len(several)):

@@ -1,6 +1,7 @@
 """Which columns of a table hold its labels, and how: those that the user or the file names, or what is guessed."""
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from shortlist.data.readers.tables import names_in_columns
 from shortlist.runs.guess.first_cells import FirstCells
 from shortlist.runs.guess.label_signs import LABELS, has_spaces_between, is_answer, separator
 from shortlist.runs.guess.one_label_column import one_column
-from shortlist.runs.guess.several_label_columns import several_columns
+from shortlist.runs.guess.several_label_columns import numbered_alike, several_columns
 
 
 def find_labels(
@@ -47,6 +48,10 @@ def find_labels(
     if several is not None:
         return None, several
     key = one_column(cells, names, notes)
+    alike = numbered_alike(names, key)
+    if alike:
+        shown = listed([repr(name) for name in alike if name != key])
+        notes.append(f"features: {shown}; if they are labels, name all: --labels {shlex.quote(','.join(alike))}")
     return key, _separated(cells, key, notes)
 
 

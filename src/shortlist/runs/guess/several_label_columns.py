@@ -81,16 +81,29 @@ def _marked(cells: FirstCells, names: Sequence[str]) -> list[str]:
     return found[::-1] if len(found) > 1 and all(leaves_open(cells, name) for name in found) else []
 
 
+def numbered_alike(names: Sequence[str], key: str) -> list[str]:
+    """The columns that are numbered as labels are, label_1, label_2, where this is one of them."""
+    match = _NUMBERED.fullmatch(key)
+    word = match.group(1).lower() if match else ""
+    found = [name for name in names if (one := _NUMBERED.fullmatch(name)) and one.group(1).lower() == word]
+    return found if word in LABELS and len(found) > 1 else []
+
+
 def _slots(cells: FirstCells, names: Sequence[str]) -> list[str]:
     """Several columns for the names of labels: label1, label2, or the last ones, where they are numbered, too, and
-    hold the same names, or one name each."""
+    hold the same names, or one name each; those called labels also where fewer and fewer are filled. Some may be
+    blank throughout."""
     numbered = [(name, match.group(1).lower()) for name in names if (match := _NUMBERED.fullmatch(name))]
     words = [*LABELS, *(word for name, word in numbered if name == names[-1])]
     for word in words:
         found = [name for name, stem in numbered if stem == word]
-        columns = [list(map(str, cells.written(name))) for name in found]
+        columns = [column for name in found if (column := list(map(str, cells.written(name))))]
+        if len(columns) < 2 or not all(cells.written(name) or not cells.of(name) for name in found):
+            continue
         kinds = len({cell for column in columns for cell in column})
-        shared = kinds < sum(len(set(column)) for column in columns) or kinds == len(found)
-        if len(found) > 1 and all(columns) and shared and 2 * kinds <= sum(map(len, columns)):
+        shared = kinds < sum(len(set(column)) for column in columns) or kinds == len(columns)
+        filled = list(map(len, columns))
+        fewer = word in LABELS and filled == sorted(filled, reverse=True) and filled[-1] < filled[0]
+        if (shared or fewer) and 2 * kinds <= sum(filled):
             return [] if names_in_columns(cells.table, found) is None else found
     return []
