@@ -27,6 +27,12 @@ def test_what_a_reader_warns_of_is_counted(cli: Cli) -> None:
     assert len(cli("data", "check", "t.csv", "--json").json["warnings"]) == 1
 
 
+def test_what_a_reader_warns_of_is_told_once_by_fit(cli: Cli) -> None:
+    Path("t.csv").write_text("a,label\n" + "".join(f"{row % 7},{'xy'[row % 2]}\n" for row in range(60)) + "9,Total\n")
+    for run in ("one", "two"):
+        assert cli("fit", "t.csv", "--out", run).err.count("delete it if it holds totals") == 1
+
+
 def test_a_table_with_blanks_is_described(cli: Cli) -> None:
     Path("labels.csv").write_text("id,a,b,cat,dog\nx,1,2,1,\ny,3,4,,0\n")
     options = ("features", "path=labels.csv", "label_columns=[cat,dog]", "ids_key=id")

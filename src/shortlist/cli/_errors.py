@@ -11,11 +11,13 @@ from shortlist.cli._output import say
 from shortlist.errors import ShortlistError, ShortlistWarning
 
 INTERRUPTED = 130
+_TOLD: set[str] = set()  # warnings meant for the user, in this command
 
 
 @contextmanager
 def errors_as_messages() -> Iterator[None]:
     """Within it, what is meant for the user is one line; a defect keeps its traceback."""
+    _TOLD.clear()
     warnings.showwarning = _show_warning
     try:
         yield
@@ -47,8 +49,12 @@ def interruptions_told() -> Iterator[None]:
 def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
 ) -> None:
-    """A warning meant for the user is one line; of others it also matters where they come from."""
+    """A warning meant for the user is one line, and said once, though a file is read several times; of others it also
+    matters where they come from."""
     own = issubclass(category, ShortlistWarning)
+    if own and str(message) in _TOLD:
+        return
+    _TOLD.update([str(message)] if own else [])
     say(f"warning: {message}" if own else warnings.formatwarning(message, category, filename, lineno, line).rstrip())
 
 
