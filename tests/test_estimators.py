@@ -93,6 +93,19 @@ def test_whole_weights_are_as_good_as_rows_that_are_repeated(
     assert np.abs(weighted - clone(model).fit(inputs, labels).decision_function(inputs)).max() > 0.1
 
 
+
+def test_a_column_that_numbers_the_rows_is_told() -> None:
+    rows, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    frame = pd.DataFrame({"a": rows[:, 0], "id": range(60), "far": np.arange(60) * 7})[::2]
+    with pytest.warns(ShortlistWarning, match=r"numbers the rows: 'id': .* X\.drop\(columns=\['id'\]\)"):
+        SetClassifier(epochs=1, lr=0.1).fit(frame, (y + rows[:, 1] > 0)[::2])
+
+
+def test_names_that_look_like_several_labels_are_told() -> None:
+    y = ["joy|love", "joy", "love", "joy|love"] * 5
+    with pytest.warns(ShortlistWarning, match=r"joy\|love.* in y is taken as one class: .*name\.split\('\|'\)"):
+        SetClassifier(epochs=1, lr=0.1).fit(np.eye(4).repeat(5, 0), y)
+
 def test_the_strength_that_folds_choose_is_that_of_weighted_rows() -> None:
     weights = np.where(Y < 4, 1.0, 1e-3)  # half of the classes hardly count
     model = SetClassifier(hidden=(), random_state=0).fit(X, Y, weights)

@@ -20,7 +20,7 @@ def read(tmp_path: Path) -> Any:
 
 
 def test_every_column_has_a_use_or_a_reason(read: Any) -> None:
-    data = read("id,a,city,day,y,\n1,2,Oslo,3,owl,9\n", ids_key="id", other_columns=["day"])
+    data = read("id,a,city,day,y,\n1,2,Oslo,3,owl,9\n2,4,Rome,4,owl,7\n", ids_key="id", other_columns=["day"])
     assert data.columns.lines() == [
         "features (1): a",
         "labels (1): y",
@@ -28,6 +28,15 @@ def test_every_column_has_a_use_or_a_reason(read: Any) -> None:
         "others (1): day (named in other_columns)",
         "ignored (2): city (it holds no numbers), (no name) (it has no name)",
     ]
+    told = "a column without a name is left out: name it in the first line, if it tells something"
+    assert told in table_concerns(data)
+
+
+@pytest.mark.parametrize("cells", [("0", "1", "2"), ("", "", "")])
+def test_a_column_without_a_name_that_tells_nothing_is_no_warning(read: Any, cells: tuple[str, ...]) -> None:
+    data = read("a,y,\n" + "".join(f"{n},{'ox' if n % 2 else 'cow'},{cell}\n" for n, cell in enumerate(cells)))
+    assert data.columns.lines()[-1] == "ignored (1): (no name) (it has no name, and is blank or counts the rows)"
+    assert not [concern for concern in table_concerns(data) if "name" in concern]
 
 
 def test_a_text_column_is_a_warning_that_other_columns_ends(read: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 # why columns are ignored that perhaps should not be
 LISTS = "it holds lists"
 NO_NUMBERS, DECIMAL_COMMAS = "it holds no numbers", "it holds numbers with decimal commas"
-ALWAYS_BLANK = "it is always blank"
+ALWAYS_BLANK, NO_NAME = "it is always blank", "it has no name"
 
 _PLAIN = re.compile(r"[^\W\d](?:[\w .()/-]*[\w)])?")  # what YAML takes as text without quotes, but for the next
 _NO_TEXTS = {"yes", "no", "true", "false", "on", "off", "null"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from torch import Tensor
 
@@ -49,17 +50,27 @@ def _in_brackets(dataset: Dataset) -> list[str]:
 
 def _several(dataset: Dataset) -> list[str]:
     """Names that are several ones."""
-    names = set(dataset.vocabulary)
+    mark, several = joined_names(dataset.vocabulary)
+    if not several:
+        return []
+    hold = f"{len(several)} of {len(set(dataset.vocabulary))} labels hold{'s' * (len(several) == 1)} {mark!r}"
+    shown = listed([repr(name) for name in several], 3)
+    return [f"{hold}: {shown}: give separator={mark!r} if these are several labels in one cell"]
+
+
+def joined_names(names: Sequence[str]) -> tuple[str, list[str]]:
+    """A mark, and the names that look like several ones with it between them: pieces are names, too, or come again.
+
+    >>> joined_names(["joy", "joy|love", "R&D, IT"])
+    ('|', ['joy|love'])
+    """
+    known = set(names)
     for mark in _SEPARATORS:
-        several = [name for name in dataset.vocabulary if mark in name]
+        several = [name for name in names if mark in name]
         pieces = Counter(piece.strip() for name in several for piece in name.split(mark))
-        if any(piece in names for piece in pieces) or (len(several) > 2 and len(pieces) < len(several)):
-            return [
-                f"{len(several)} of {len(names)} labels hold{'s' * (len(several) == 1)} {mark!r}: "
-                f"{listed([repr(name) for name in several], 3)}: give separator={mark!r} if these are several labels "
-                f"in one cell"
-            ]
-    return []
+        if any(piece in known for piece in pieces) or (len(several) > 2 and len(pieces) < len(several)):
+            return mark, several
+    return "", []
 
 
 def untrained_labels(train: Dataset, counts: Tensor) -> list[str]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from shortlist.data.cells import DECIMAL_COMMA, NA_VALUES, NUMBER, THOUSANDS, is_number
-from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NUMBERS, as_option, listed
+from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NAME, NO_NUMBERS, as_option, listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.label_concerns import label_concerns
 from shortlist.data.leaks import leak_concerns
@@ -67,6 +67,8 @@ def table_concerns(
                 f"{len(names)} column{'' if one else 's'} {'is' if one else 'are'} left out, because {reason}: "
                 f"{listed([repr(name) for name in names], 3)}: {remedies.get(why, '')}name {them} in other_columns"
             )
+    if use.ignored.get("") == NO_NAME:
+        found.append("a column without a name is left out: name it in the first line, if it tells something")
     ids = _ids(dataset, use.features, not use.ids)
     found += _names(dataset, use.features, na_values) + _codes_for_blank(dataset, use.features, na_values) + ids
     found += leak_concerns(dataset, use.features) + _rows_of_one_example(dataset, use.features)

@@ -17,6 +17,7 @@ from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 from shortlist.objectives import count_labels
 
 _HEAVIEST = 1e15  # that the losses take
+_ROWS = 20  # with fewer, whole numbers differ by chance
 _LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
 
 
@@ -29,6 +30,16 @@ def check_rows(X: Any, y: Any) -> None:
     if len(X) == len(y) and X.index.is_unique and X.index.sort_values().equals(y.index.sort_values()):
         said = "y has the index of X in another order, and rows are matched by their place: if that is not meant, give"
         warnings.warn(f"{said} y.loc[X.index]", ShortlistWarning, stacklevel=4)
+
+
+def warn_of_ids(frame: Any) -> None:
+    """Of columns that number the rows, or some of those that there were before a split."""
+    rows = len(frame)
+    whole = [name for name, kind in frame.dtypes.items() if getattr(kind, "kind", "") in "iu"] if rows >= _ROWS else []
+    found = [name for name in whole if frame[name].nunique() == rows > (frame[name].max() - frame[name].min()) / 2]
+    if found:
+        said = f"a feature numbers the rows: {', '.join(map(repr, found))}: if it is an id, leave it out"
+        warnings.warn(f"{said}, X.drop(columns={found!r})", ShortlistWarning, stacklevel=5)
 
 
 def read_weights(sample_weight: Any, rows: int) -> Tensor:

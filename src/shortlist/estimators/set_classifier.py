@@ -31,7 +31,16 @@ from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import files
 from shortlist.estimators.decisions import best_decision, log_odds
 from shortlist.estimators.learner import new_learner
-from shortlist.estimators.rows import check_rows, chosen_rows, held_out, joined, joined_targets, latest, read_weights
+from shortlist.estimators.rows import (
+    check_rows,
+    chosen_rows,
+    held_out,
+    joined,
+    joined_targets,
+    latest,
+    read_weights,
+    warn_of_ids,
+)
 from shortlist.estimators.solvers import choose_training
 from shortlist.estimators.targets import read_target, warn_of_unknown
 from shortlist.labels import LabelSets, from_indices
@@ -332,6 +341,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if frame is not None and (reset or self.preprocessor_.kind == "frame"):
             if reset:
                 validate_data(self, X, reset=True, skip_check_array=True)
+                warn_of_ids(X)
             check_array(X.isna().to_numpy(), dtype=None)  # some rows and columns; dates and numbers make no array
         elif reset or not self._is_valid_array(X):
             types = [np.float64, np.float32]

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from shortlist.data.cells import UNKNOWN
 from shortlist.data.frame_columns import frame_of
+from shortlist.data.label_concerns import joined_names
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels import LabelSets, SparseLabels, check_label_matrix
 from shortlist.labels.counts import LARGE_MATRIX
@@ -172,6 +173,10 @@ def warn_of_unknown(labels: NDArray[Any], target: Any) -> None:
         names = labels.tolist()
         wrong = [x for x in names if (x == -1 and 0 in names) or (isinstance(x, str) and x.lower() in _NO_CLASS)]
         said = "is taken as a class of its own: if it stands for an unknown one, leave its rows out of X and y"
+        mark, joined = joined_names([name for name in names if isinstance(name, str)])
+        if joined:
+            remedy = f"if these are several labels, give lists: [name.split({mark!r}) for name in y]"
+            warnings.warn(f"{_listed(joined)} in y is taken as one class: {remedy}", ShortlistWarning, stacklevel=5)
     else:
         wrong = [] if isinstance(target, SparseLabels) else labels[(target == -1).all(0).numpy()].tolist()
         said = "is a label of which nothing is known in any row (-1), and which is not learnt: leave its column out"

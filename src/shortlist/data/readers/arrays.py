@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NUMBERS, listed
+from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NAME, NO_NUMBERS, listed
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import SparseColumns
 from shortlist.data.readers._columns import Columns, TextColumns, as_categories
@@ -169,7 +169,7 @@ class ArrayFile:
     def why_no_feature(self, name: str, key: str, chosen: bool) -> str:
         """Why a column that nothing else is made of is no feature; ``key`` stands for them, unless they were chosen."""
         if not name:
-            return "it has no name"
+            return NO_NAME if self._says_something(name) else f"{NO_NAME}, and is blank or counts the rows"
         if chosen:
             return "it is not among the features that were named"
         if self.table is not None and self.table.has_numbers(name):
@@ -179,6 +179,13 @@ class ArrayFile:
         if self.table is not None and self.table.is_blank(name):
             return ALWAYS_BLANK
         return DECIMAL_COMMAS if self.table is not None and self.table.has_decimal_commas(name) else NO_NUMBERS
+
+    def _says_something(self, name: str) -> bool:
+        """Whether a column is neither blank nor the numbers of the rows."""
+        if self.table is None or self.table.is_blank(name):
+            return False
+        values = self.table.array(name) if self.table.is_flat(name) else np.empty(0, object)
+        return values.dtype.kind not in "if" or bool((np.diff(values) != 1).any())
 
     def _member(self, key: str) -> Any:
         """An array of an .npz, once its size is known to be right."""
