@@ -44,7 +44,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def renamed(missing: Iterable[str], there: Iterable[str]) -> str:
-    """"; rename ... to ...", of names that differ only in capitals, spaces or marks from one that is there; or nothing.
+    """ "; rename ... to ...", of names that differ only in capitals, spaces or marks from one that is there.
 
     >>> renamed(["Age", "fare"], ["age_", "name"])
     "; rename 'age_' to 'Age'"

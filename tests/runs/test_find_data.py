@@ -6,6 +6,8 @@ import random
 import warnings
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -195,6 +197,9 @@ def test_units_that_are_not_those_of_training_are_told(tmp_path: Path, monkeypat
     Path("new.csv").write_text("share,price,weight\n.05,1000,3kg\n.5,1010,4kg\n")
     with pytest.warns(ShortlistWarning, match="units beside .*: 'share' .in training %, now none.: write them as in"):
         run.predictor().scores("new.csv")
+    pq.write_table(pa.table({"share": [0.05], "price": [1000.0], "weight": [3.0]}), "new.parquet")
+    with pytest.warns(ShortlistWarning, match="'share' .in training %, now none.*'weight' .in training kg, now none"):
+        run.predictor().scores("new.parquet")
     Path("same.csv").write_text("share,price,weight\n5%,$1000,3kg\n50%,$1010,4kg\n7%,1010,4kg\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -306,11 +306,11 @@ class Preprocessor:
         here = frame.attrs.get("units")
         if here is None or self.units is None or self.numbers is None or not len(frame):
             return
-        names = [name for name in (self._names[column] for column in self.numbers.columns) if name in set(frame)]
+        numbers = {self._names[column] for column in self.numbers.columns}
         shown = [
             f"{name!r} (in training {self.units.get(name) or 'none'}, now {here.get(name) or 'none'})"
-            for name in names
-            if _differ(self.units.get(name, ""), here.get(name, "")) and frame[name].notna().any()
+            for name in frame
+            if name in numbers and _differ(self.units.get(name, ""), here.get(name, "")) and frame[name].notna().any()
         ]
         if shown:
             said = f"units beside numbers that are not those of training: {listed(shown, 3)}"

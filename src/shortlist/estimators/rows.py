@@ -34,9 +34,11 @@ def check_rows(X: Any, y: Any) -> None:
 
 def warn_of_ids(frame: Any) -> None:
     """Of columns that number the rows, or some of those that there were before a split."""
-    rows = len(frame)
-    whole = [name for name, kind in frame.dtypes.items() if getattr(kind, "kind", "") in "iu"] if rows >= _ROWS else []
-    found = [name for name in whole if frame[name].nunique() == rows > (frame[name].max() - frame[name].min()) / 2]
+    rows, found = len(frame), []
+    for place, kind in enumerate(frame.dtypes) if rows >= _ROWS else ():
+        values = frame.iloc[:, place]
+        if isinstance(kind, np.dtype) and kind.kind in "iu" and values.nunique() == rows > np.ptp(values) / 2:
+            found.append(frame.columns[place])
     if found:
         said = f"a feature numbers the rows: {', '.join(map(repr, found))}: if it is an id, leave it out"
         warnings.warn(f"{said}, X.drop(columns={found!r})", ShortlistWarning, stacklevel=5)

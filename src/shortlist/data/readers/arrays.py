@@ -138,7 +138,8 @@ class ArrayFile:
             values = dict(zip(columns, pool.map(values_of, columns), strict=True))
         together = len(columns) > _MANY and len(columns) * len(next(iter(values.values()))) < _CELLS
         frame = pandas.DataFrame(values, copy=together)
-        frame.attrs |= {"units": dict(table.units), "bare": dict(table.bare)} if isinstance(table, TextColumns) else {}
+        frame.attrs["units"] = dict(table.units) if isinstance(table, TextColumns) else {}
+        frame.attrs["bare"] = dict(table.bare) if isinstance(table, TextColumns) else {}
         return TableRows(frame)
 
     def check_columns(self, columns: Sequence[str]) -> None:
