@@ -2,7 +2,7 @@
 
 usage: python docs/tools/gpu_kernels.py [--check] [--few] [--only NAME] [--target NAME] [--processes N]
   --check   write nothing; fail where a kernel spills, or where the page's table says something else
-  --few     each call once, with the largest k; targets and lengths in turn: what the tests compile
+  --few     each call with its largest k, every operator in registers and streamed: what the tests compile
 
 No GPU is needed: triton brings the compilers. Every kernel is compiled as it is launched, for class indices, label
 matrices and stored labels, with every k; rows are in registers (the most labels that are) or streamed (32,768). There
@@ -128,7 +128,8 @@ Line = tuple[str, str, int, str, int, Any]  # kernel, what is special, labels, t
 
 
 def rows(only: str | None = None, target: str | None = None, few: bool = False) -> Iterator[Row]:
-    """All that is compiled; few: each call once, in registers and streamed and for each target in turn."""
+    """All that is compiled, for every target; few: calls with the largest k, of each operator in registers and streamed
+    in turn."""
     from shortlist.kernels.triton import OFFERS
 
     missing = {*OFFERS} - {name for name, _ in CALLS}
@@ -137,8 +138,12 @@ def rows(only: str | None = None, target: str | None = None, few: bool = False) 
     calls = [name for name, call in CALLS.items() if not few or (call.worst and call.k in (0, *FEW_K))]
     for i, (name, special) in enumerate(calls):
         several = lengths(name, special)
-        for labels in (several[i % len(several)],) if few else several:
-            for one in (TARGETS[(i + i // 4) % len(TARGETS)],) if few else TARGETS:
+        if few:  # (in registers, in registers, streamed, streamed); an operator with one call has both
+            before = sum(known == name for known, _ in calls[:i])
+            alone = before == 0 and sum(known == name for known, _ in calls) == 1
+            several = several[(0, 3, 1, 2)[before % 4]], *(several[3:] if alone else ())
+        for labels in several:
+            for one in TARGETS:
                 if only in (None, name) and target in (None, one):
                     yield name, special, labels, one
 

@@ -1,8 +1,8 @@
 """Kernels for GPUs, compiled for GPUs that are not there.
 
-Here each call of each operator is compiled once, with its largest k, for one target and one length, in turn; and the
-table of docs/gpu-kernels.md has a line for everything that is launched, with the numbers found here. Without ``--few``
-the same command compiles everything for every target: that is for whoever changes a kernel.
+Here every operator is compiled for every target, in registers and streamed: each of its calls, with its largest k, with
+one length in turn; and the table of docs/gpu-kernels.md has a line for everything that is launched, with the numbers
+found here. Without ``--few`` the same command compiles every k and every length: that is for whoever changes a kernel.
 """
 
 import importlib.util
@@ -19,14 +19,21 @@ COMMAND = [sys.executable, "docs/tools/gpu_kernels.py", "--check", "--few", "--p
 
 
 @pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """docs/tools/gpu_kernels.py with a page of its own, which compiles nothing."""
+def tool_itself() -> Any:
+    """docs/tools/gpu_kernels.py."""
     path = Path(__file__).parents[3] / "docs" / "tools" / "gpu_kernels.py"
     spec = importlib.util.spec_from_file_location("gpu_kernels", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def tool(tool_itself: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """The same with a page of its own, which compiles nothing."""
+    module = tool_itself
     page = tmp_path / "page.md"
     page.write_text(module.PAGE.read_text())
     monkeypatch.setattr(module, "PAGE", page)
@@ -54,9 +61,22 @@ def test_the_page_s_table_is_compared_number_by_number(tool: Any) -> None:
     assert tool.stale(block, not_compiled) is None
 
 
-def test_kernels_compile_and_nothing_is_spilled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100", "gfx942"])
+def test_every_kernel_compiles_and_nothing_is_spilled(target: str, tmp_path: Path) -> None:
     environment = os.environ | {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(COMMAND, cwd=Path(__file__).parents[3], env=environment, capture_output=True, text=True)
+    command = [*COMMAND, "--target", target]
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    for target in ("sm_80", "sm_90", "sm_100", "gfx942"):
-        assert target in done.stdout
+
+
+def test_a_few_calls_reach_every_kernel_in_registers_and_streamed(tool_itself: Any) -> None:
+    def reached(few: bool) -> set[tuple[str, str, bool]]:
+        chosen = tool_itself.rows(few=few)
+        return {
+            (tool_itself.kernel_name(launch), target, labels > 8192)
+            for name, special, labels, target in chosen
+            for launch in tool_itself.launches_of(name, special, labels)
+            if tool_itself.kernel_name(launch) not in ("index_shares", "reduce_rows")  # the same everywhere
+        }
+
+    assert reached(few=True) == reached(few=False)
