@@ -80,3 +80,15 @@ def test_a_few_calls_reach_every_kernel_in_registers_and_streamed(tool_itself: A
         }
 
     assert reached(few=True) == reached(few=False)
+
+
+def test_no_launch_asks_for_more_registers_than_there_are(tool_itself: Any) -> None:
+    asked = [
+        32 * launch.warps * launch.registers
+        for name, special in tool_itself.CALLS
+        for labels in tool_itself.lengths(name, special)
+        for launch in tool_itself.launches_of(name, special, labels)
+        if launch.registers is not None
+    ]
+    assert asked
+    assert max(asked) <= 65536

@@ -142,10 +142,12 @@ def _smooth_topk(
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
     hinge = tau == 0  # which has no polynomials: it takes few registers
-    most = IN_REGISTERS if k < 8 or hinge else 4096  # with k = 8, 8,192 labels spill on sm_100
-    shape = shape_of(scores.shape[1], 16 if k < 6 or hinge else 8, most_labels=most)
+    shape = shape_of(scores.shape[1], 16 if k < 6 or hinge else 8)
+    registers = 255 if k == 8 and not hinge and shape.block == IN_REGISTERS else None  # left alone, sm_100 spills
     numbers = float(tau), float(alpha)
-    return call.launched(smooth_topk_kernel, shape, *numbers, K=k, STREAMED=shape.streamed, HINGE=hinge)
+    return call.launched(
+        smooth_topk_kernel, shape, *numbers, K=k, STREAMED=shape.streamed, HINGE=hinge, registers=registers
+    )
 
 
 OFFERS = {"smooth_topk": Offer(_smooth_topk, lambda labels, k, tau, alpha: k <= MOST_K)}
