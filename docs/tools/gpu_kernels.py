@@ -87,6 +87,8 @@ def _calls() -> Iterator[tuple[tuple[str, str], Call]]:
         for kind, target in KINDS.items():
             yield ("truncated_entropy", f"k={k}, {kind}"), Call(_loss(target, k), k, worst=k == 8)
         yield ("subset_sums", f"k={k}"), Call(lambda n, k=k: (_scores(n), k, True), k, worst=polynomial)
+        slopes = Call(lambda n, k=k: (_scores(n), _scores(n), k), k, worst=k in (3, 8))
+        yield ("subset_slopes", f"k={k}"), slopes
         yield ("lml", f"k={k}"), Call(lambda n, k=k: (_scores(n), None, k), k, worst=k == 8)
         yield ("lml_loss", f"k={k}"), Call(_loss(_index, k, own=1), k, worst=k == 8)
         for kind, target in KINDS.items():
@@ -96,6 +98,9 @@ def _calls() -> Iterator[tuple[tuple[str, str], Call]]:
     half = torch.bfloat16
     yield ("smooth_topk", "k=7, bfloat16"), Call(_loss(_index, 7, 1.0, 1.0, dtype=half), 7)
     yield ("subset_sums", "k=8, bfloat16"), Call(lambda n: (_scores(n, half), 8, True), 8)
+    yield ("subset_slopes", "k=8, bfloat16"), Call(lambda n: (_scores(n, half), _scores(n, half), 8), 8)
+    summed = torch.zeros(ROWS, 1)  # upstream of a sum: one direction for all labels
+    yield ("subset_slopes", "k=8, summed"), Call(lambda n: (_scores(n), summed.expand(ROWS, n), 8), 8)
     yield ("lml", "k=8, bfloat16"), Call(lambda n: (_scores(n, half), None, 8), 8)
     frame = torch.zeros(ROWS, 3, dtype=torch.float64)
     yield ("lml_backward", ""), Call(lambda n: (_scores(n), _scores(n), frame, _scores(n)))

@@ -115,7 +115,8 @@ class _Marginals(Native):
         return (_sums_and_marginals(scores, self.k)[1],)
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor) -> tuple[Tensor]:
-        if self.k <= ops.SLOPE_DEGREE and native_serves(scores):
+        by_native = self.k <= ops.SLOPE_DEGREE and native_serves(scores)
+        if by_native or triton_serves("subset_slopes", scores, self.k):
             return (ops.subset_slopes(scores, upstream, self.k),)
         if not can_be_lean(scores, True):
             return self.formula(upstream, scores)

@@ -324,7 +324,8 @@ subset_sums = _define_rows(
 )
 SLOPE_DEGREE = 8  # the largest k that subset_slopes takes
 subset_slopes = _define_rows(
-    "subset_slopes(Tensor scores, Tensor direction, int k) -> Tensor", lambda scores, direction, k: _like(scores)
+    "subset_slopes(Tensor scores, Tensor direction, int k) -> Tensor",
+    lambda scores, direction, k: torch.empty_like(scores, memory_format=torch.contiguous_format),  # nothing follows it
 )
 kth_largest = _define_rows(
     "kth_largest(Tensor scores, Tensor? noise, float epsilon, int k) -> (Tensor, Tensor)",

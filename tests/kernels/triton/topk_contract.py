@@ -5,6 +5,8 @@ not set, they run there. Oracle: the PyTorch twin in float64. Rows are in regist
 streamed: 16 labels at a time, with a shape that the kernels are told.
 """
 
+import itertools
+import math
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +19,9 @@ from torch import Tensor
 import shortlist as sl
 from shortlist import device_flags, kernels
 from shortlist.errors import ShortlistError
-from shortlist.kernels.triton import FAMILIES, launch
+from shortlist.functional.subsets import _Marginals
+from shortlist.kernels import ops
+from shortlist.kernels.triton import FAMILIES, launch, subset_slopes
 from shortlist.kernels.triton.launch import Shape
 from tests.kernels.triton.no_waiting import NoWaiting
 
@@ -97,7 +101,8 @@ def check(name: str, s: Tensor, k: int, tolerance: float = 1e-5) -> None:
     if name.startswith(("hinge", "truncated")):
         slope, slopes = slope.sort(-1).values, slopes.sort(-1).values
     largest = slopes.abs().amax(-1, keepdim=True)
-    assert ((slope - slopes).abs() <= tolerance * largest + 1e-37).all(), (slope - slopes).abs().max()
+    least = 1e-15 if name == "marginals" else 1e-37  # of the marginals' slopes the twin has no smaller ones
+    assert ((slope - slopes).abs() <= tolerance * largest + least).all(), (slope - slopes).abs().max()
 
 
 @pytest.fixture(autouse=True)
@@ -135,7 +140,7 @@ def test_rows_in_registers(name: str, served: list[str]) -> None:
 
 
 @pytest.mark.parametrize("kind", EXTREMES)
-@pytest.mark.parametrize("name", [name for name in CALLS if "stored" not in name and name != "marginals"])
+@pytest.mark.parametrize("name", [name for name in CALLS if "stored" not in name])
 def test_extreme_rows(name: str, kind: str) -> None:
     check(name, scores(kind), EXTREMES[kind])
 
@@ -197,7 +202,7 @@ def test_masks_leave_labels_out(name: str) -> None:
 
 
 @pytest.mark.usefixtures("streamed")
-@pytest.mark.parametrize("name", [name for name in CALLS if name != "marginals"])
+@pytest.mark.parametrize("name", CALLS)
 def test_streamed_rows(name: str) -> None:
     check(name, scores("ties"), 2)
 
@@ -216,6 +221,7 @@ BY_ROW: dict[str, Callable[[Tensor], Tensor]] = {
     "lml": lambda s: F.lml(s, 2),
     "lml loss": lambda s: F.lml_loss(s, INDEX, 2, reduction="none"),
     "log sum": lambda s: F.log_subset_sum(s, 2),
+    "marginals": lambda s: F.subset_marginals(s, 2) * UPSTREAM,
 }
 
 
@@ -282,6 +288,120 @@ def test_vmap_and_second_derivatives() -> None:
         (first,) = torch.autograd.grad(call(z, 2), z, create_graph=True)
         (exact,) = torch.autograd.grad(first.square().sum(), z)
     torch.testing.assert_close(second.double(), exact, rtol=1e-4, atol=1e-6)
+
+
+# ---- the slopes of the subset marginals
+
+
+def changes(s: Tensor, d: Tensor, k: int) -> Tensor:
+    """How the marginals of a row change, by all pairs of subsets: half the mean of what a pair differs in, times the
+    difference of its directions. Nothing cancels."""
+    members = torch.zeros(math.comb(len(s), k), len(s), dtype=torch.float64)
+    members.scatter_(1, torch.tensor([*itertools.combinations(range(len(s)), k)]), 1.0)
+    chance = (members @ s.double().cpu()).softmax(0)
+    between = members.unsqueeze(1) - members
+    return torch.einsum("a,b,abj,ab->j", chance, chance, between, between @ d.double().cpu()) / 2
+
+
+def moves(labels: int, rows: int = 1) -> Tensor:
+    return torch.randn(rows, labels, generator=torch.Generator().manual_seed(5)).to(DEVICE)
+
+
+WAYS = pytest.mark.parametrize("way", ["registers", "streamed"])
+
+
+def take(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way == "streamed":
+        monkeypatch.setattr(subset_slopes, "shape_of", lambda labels, *_, **__: Shape(8, 1, True))
+
+
+@WAYS
+def test_slopes_are_those_of_all_subsets(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal scores are in the top and out of it, each with a direction of its own; and slopes may be very small."""
+    take(way, monkeypatch)
+    s, d = torch.tensor([1.0, -0.5, 1.0, 0.0, 3.0, 1.0, 0.0, 1.0, -0.5], device=DEVICE), moves(9)[0]
+    gap = s + torch.tensor([0, 60, 0, 0, 60, 60, 0, 0, 0], device=DEVICE)
+    for k in range(1, 9) if way == "registers" else (1, 3, 8):
+        found = ops.subset_slopes(torch.stack([s, gap]), d.expand(2, 9), k).double().cpu()
+        for row, scores_ in zip(found, (s, gap), strict=True):
+            exact = changes(scores_, d, k)
+            assert (row - exact).abs().max() <= 1e-5 * exact.abs().max(), k
+
+
+@WAYS
+def test_what_is_common_to_all_directions_is_not_felt(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(way, monkeypatch)
+    s = scores("ties")
+    d = moves(LABELS, ROWS).mul(64).round() / 64
+    torch.testing.assert_close(ops.subset_slopes(s, d + 2.0**17, 3), ops.subset_slopes(s, d, 3), rtol=1e-5, atol=1e-6)
+    assert (ops.subset_slopes(s, torch.tensor(1e30, device=DEVICE).expand(ROWS, LABELS), 3) == 0).all()
+
+
+@WAYS
+def test_one_huge_direction_costs_the_others_no_digits(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a label which is certainly in, and of one which is certainly out."""
+    take(way, monkeypatch)
+    s, d = scores("plain"), moves(LABELS, ROWS)
+    s[:, 4], s[:, 9] = 90.0, -90.0
+    d[:, 4] = d[:, 9] = 1e9
+    with kernels.use("torch"):
+        exact = _Marginals(3).backward(d.double(), (), False, s.double())[0]
+    largest = exact.abs().amax(-1, keepdim=True)
+    assert (ops.subset_slopes(s, d, 3) - exact).abs().le(1e-5 * largest).all()
+
+
+@WAYS
+def test_directions_that_are_not_finite_stay_in_their_row_and_do_not_count_without_a_score(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take(way, monkeypatch)
+    s, d = scores("plain"), moves(LABELS, ROWS)
+    s[:, 4], wrong = -torch.inf, d.clone()
+    wrong[0, 4], wrong[1, 4], wrong[2, 5] = torch.nan, torch.inf, torch.inf
+    found, exact = ops.subset_slopes(s, wrong, 2), ops.subset_slopes(s, d, 2)
+    assert torch.equal(found[:2], exact[:2])
+    assert not found[2].isfinite().any()
+    few = torch.full_like(s, -torch.inf).index_fill(1, torch.tensor([5, 7], device=DEVICE), 1.0)
+    assert (ops.subset_slopes(few, wrong, 2) == 0).all()  # nothing to choose
+
+
+def test_slopes_of_scores_and_directions_wherever_they_lie() -> None:
+    both = moves(2 * LABELS, ROWS)
+    exact = ops.subset_slopes(both[:, ::2].contiguous(), both[:, 1::2].contiguous(), 3)
+    assert torch.equal(ops.subset_slopes(both[:, ::2], both[:, 1::2], 3), exact)
+    assert torch.equal(ops.subset_slopes(both[:, ::2], both[:, 1::2].T.contiguous().T, 3), exact)
+    exact = ops.subset_slopes(both[:, :LABELS], both[:1, LABELS:].repeat(ROWS, 1), 3)
+    assert torch.equal(ops.subset_slopes(both[:, :LABELS], both[:1, LABELS:].expand(ROWS, LABELS), 3), exact)
+    assert ops.subset_slopes(both[:0], both[:0], 3).shape == (0, 2 * LABELS)
+    assert (ops.subset_slopes(both[:, :1], both[:, 1:2], 1) == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_slopes_of_half_precision_are_written_as_such(dtype: torch.dtype, served: list[str]) -> None:
+    s, d = scores("plain").to(dtype), moves(LABELS, ROWS)
+    found, exact = ops.subset_slopes(s, d, 2), ops.subset_slopes(s.float(), d, 2)
+    assert served == ["subset_slopes_kernel"] * 2
+    assert found.dtype == dtype
+    assert (found - exact).abs().max() <= 2 ** (-7 if dtype == torch.bfloat16 else -10) * exact.abs().max()
+
+
+def test_slopes_compile_whole_batch_and_differentiate_again(served: list[str]) -> None:
+    s = scores("plain")
+
+    def gradient(call: Callable[..., Tensor], x: Tensor, **more: Any) -> Tensor:
+        x = x if x.requires_grad else x.clone().requires_grad_()  # inside another one, or not
+        return torch.autograd.grad(call(x, 2).sum(), x, **more)[0]
+
+    exact = gradient(CALLS["marginals"], s)
+    compiled = torch.compile(CALLS["marginals"], backend="aot_eager", fullgraph=True)
+    assert torch.equal(gradient(compiled, s), exact)
+    batched = torch.func.vmap(lambda d: ops.subset_slopes(s, d, 2))(torch.stack([UPSTREAM.flip(0), UPSTREAM]))
+    assert torch.equal(batched[1], exact)
+    assert served.count("subset_slopes_kernel") == 3
+    twice = gradient(lambda z, k: gradient(CALLS["marginals"], z, create_graph=True).square(), s)
+    with kernels.use("torch"):
+        wanted = gradient(lambda z, k: gradient(CALLS["marginals"], z, create_graph=True).square(), s.double())
+    torch.testing.assert_close(twice.double(), wanted, rtol=1e-4, atol=1e-6)
 
 
 # ---- nothing waits
@@ -356,6 +476,26 @@ def test_a_row_is_read_once_or_twice_and_written_once(name: str, monkeypatch: py
         for family in FAMILIES:
             if hasattr(family, "shape_of"):
                 monkeypatch.setattr(family, "shape_of", lambda labels, *_, **__: Shape(16, 1, True))
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="the interpreter counts")
+def test_slopes_read_scores_and_direction_once_or_twice_and_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    s, d = moves(64), moves(64).flip(1)
+    for way, expected in {"registers": 12, "streamed": 20}.items():
+        take(way, monkeypatch)
+        with counted() as bytes_:
+            ops.subset_slopes(s, d, 2)
+        few = expected * s.numel() - bytes_.read - bytes_.written  # the top's, one at a time
+        assert 0 <= few <= 2 * s.element_size()
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="counted by operations, as on a GPU")
+def test_memory_of_slopes_is_their_own() -> None:
+    s, d = moves(64, 2), moves(64, 2).flip(1)
+    for direction in (d, d[:1].expand(2, 64), d[:, :1].expand(2, 64)):
+        with Launches(s, d) as seen:
+            ops.subset_slopes(s, direction, 2)
+        assert seen.peak <= 1.1 * s.numel() * s.element_size()
 
 
 @pytest.mark.skipif(not INTERPRETED, reason="counted by operations, as on a GPU")
