@@ -269,8 +269,10 @@ def average_k_loss(
     heads = (scores.reshape(-1, labels), proposals.reshape(-1, labels))
     of_shape = isinstance(target, Tensor) and target.is_floating_point() and target.shape == scores.shape
     told_later = of_shape and isinstance(target, Tensor) and device_flags.waits(target) and holds_shares(target)
-    if not scores.is_cpu and values_visible(scores):
+    later = not scores.is_cpu and values_visible(scores)  # are wrong values told
+    if later:
         device_flags.begin("average_k", scores.device)
+    loss = own = weights = None
     try:
         if told_later:  # no error of another target will come in this call
             raise ShortlistError("shares")
@@ -278,15 +280,19 @@ def average_k_loss(
         assert counts is not None
         if world == 1 and mask is None and scores.dtype == proposals.dtype and not counts.requires_grad:
             loss = call(*heads, index.reshape(-1), counts.reshape(-1)).squeeze(0)
-            return loss if loss.dtype == set_scores.dtype else loss.to(set_scores.dtype)
-        own = is_label(index, labels).to(counts.dtype)
-        weights = own * counts.unsqueeze(-1)
+        else:
+            own = is_label(index, labels).to(counts.dtype)
+            weights = own * counts.unsqueeze(-1)
     except ShortlistError:
         if not isinstance(target, Tensor) or target.shape != scores.shape or not holds_shares(target):
             raise
         own, weights = _targets.shares(in_compute_type(scores), target, (mask, weight, sample_weight))
-    heads = (in_compute_type(heads[0]), in_compute_type(heads[1]))
-    mask = None if mask is None else mask.expand(scores.shape).reshape(-1, labels)
-    rows = (own.reshape(-1, labels), weights.reshape(-1, labels))
-    loss = _average_k_twin(*heads, *rows, call.k, call.alpha, call.mean, mask, world)  # one choice over all processes
+    if own is not None and weights is not None:
+        heads = (in_compute_type(heads[0]), in_compute_type(heads[1]))
+        mask = None if mask is None else mask.expand(scores.shape).reshape(-1, labels)
+        rows = (own.reshape(-1, labels), weights.reshape(-1, labels))
+        loss = _average_k_twin(*heads, *rows, call.k, call.alpha, call.mean, mask, world)  # one choice for all
+    assert loss is not None
+    if later:
+        device_flags.end(scores.device)
     return loss if loss.dtype == set_scores.dtype else loss.to(set_scores.dtype)
