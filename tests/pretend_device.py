@@ -4,7 +4,8 @@ A tensor on it is a `Pretended`; inside `pretending` tensors are made there, mov
 strict as a GPU is: an operator does not take a tensor of it together with one of the CPU (numbers excepted), and the
 memory of its tensors is not numpy's. And it is stricter: a copy of more than ``most`` fractions to the host is an
 error, or of more int64 than `ScoreCounts` counts (sets, their membership and label matrices have smaller types); and
-any copy where ``waits`` is False.
+any copy where ``waits`` is False, but for one that does not block: it arrives when the device has got that far
+(`finish`), as an event behind it (`Event`) tells.
 """
 
 from collections.abc import Iterator
@@ -47,6 +48,18 @@ class _Mode(TorchDispatchMode):
     def __init__(self, most: int, waits: bool) -> None:
         super().__init__()
         self.most, self.waits = most, waits
+        self.sent: list[tuple[Tensor, Tensor]] = []  # copies that do not block: where to, and what
+        self.finished = 0  # so many of them have arrived
+
+    def finish(self, copies: int | None = None) -> None:
+        """The device does what it was asked for, or only so many copies more."""
+        end = len(self.sent) if copies is None else self.finished + copies
+        for host, value in self.sent[self.finished : end]:
+            host.copy_(value)
+        self.finished = end
+
+    def event(self) -> "Event":
+        return Event(self)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -62,6 +75,9 @@ class _Mode(TorchDispatchMode):
         if name == "_local_scalar_dense":
             stays = False
         elif name == "copy_" and here and not isinstance(args[0], Pretended):
+            if len(args) > 2 and args[2]:
+                self.sent.append((args[0], args[1].held.clone()))
+                return args[0]
             self._travels(args[1])
             stays = False
         elif here and not stays:
@@ -81,6 +97,19 @@ class _Mode(TorchDispatchMode):
         most = self.most if given.is_floating_point() else COUNTS
         is_of_sets = given.dtype in (torch.bool, torch.int8, torch.int32)
         assert is_of_sets or given.numel() <= most, f"a copy of {given.numel()} numbers of {given.dtype} to the host"
+
+
+class Event:
+    """What `torch.Event` is on a device: whether all that was asked for before it was recorded is done."""
+
+    def __init__(self, mode: _Mode) -> None:
+        self.mode, self.place = mode, 0
+
+    def record(self, stream: Any = None) -> None:
+        self.place = len(self.mode.sent)
+
+    def query(self) -> bool:
+        return self.mode.finished >= self.place
 
 
 def _held(one: Any) -> Any:

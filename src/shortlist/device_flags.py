@@ -1,9 +1,10 @@
 """Values that are not allowed, found on a device without waiting for it.
 
 On a CPU a wrong target raises in the call that is given it. To look at a value that is on a GPU, the host would have to
-wait for all the work before it, in every step. There, a wrong value sets a flag on the device, and the next call that
-finds the flag set raises, naming the loss, its call and the place (or the value). `check` waits and raises what there
-is. With ``SHORTLIST_CHECKS=1`` in the environment every call waits and raises its own error.
+wait for all the work before it, in every step. There, a wrong value sets a flag on the device. A call ends by sending
+the flag to the host behind its work, and the next call raises if it has arrived, naming the loss, its call and the
+place (or the value): nothing is waited for, and a flag that is still on its way is found by a later call. `check` waits
+and raises what there is. With ``SHORTLIST_CHECKS=1`` in the environment every call waits and raises its own error.
 
 The flag is one int64 per device: 0 where nothing is wrong, else the smallest of (call, what, position), packed, less
 2^63: below 0, so that the smallest of all is the first. Of a target of integers the least and the largest are kept
@@ -13,7 +14,7 @@ beside it, by one operation, and the host compares them when they have arrived.
 import os
 import threading
 from collections import Counter, deque
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ _POSITIONS = 40  # bits of a flat position
 _KINDS = 3
 _CALLS = 63 - _POSITIONS - _KINDS
 _RANGES = 32  # so many targets may be on their way to the host
+_COPIES = 8  # and so many copies of the flag: a host that is further ahead of its device sends none for some calls
 REASONS = (
     "a target value that is not allowed: class indices are 0..L-1, or -1 (or -100) for an unknown row; "
     "a label matrix holds 1 (present), 0 (absent) and -1 (unknown)",
@@ -62,50 +64,86 @@ class _Range(NamedTuple):
     version: int
 
 
+class _Copy:
+    """The state of a device on its way to the host, and the event behind it."""
+
+    event_of: ClassVar[Any] = torch.Event  # the same for CUDA, ROCm, XPU and MPS
+
+    def __init__(self, state: Tensor) -> None:
+        pinned = state.device.type in ("cuda", "xpu")  # else their copies wait; MPS writes into any memory
+        self.host = torch.empty(state.shape, dtype=state.dtype, pin_memory=pinned)
+        self.event = self.event_of(state.device)
+        self.noted = self.told = 0  # of the device, when it was sent
+
+    def send(self, state: Tensor, noted: int, told: int) -> None:
+        self.host.copy_(state, non_blocking=True)
+        self.event.record(torch.accelerator.current_stream(state.device))
+        self.noted, self.told = noted, told
+
+
 class _Device:
-    """The flag of one device and the ranges of targets, the copy of them that is on its way to the host, and the names
+    """The flag of one device and the ranges of targets, copies of them that are on their way to the host, and the names
     of the latest calls."""
 
     def __init__(self, device: torch.device) -> None:
         size = 1 + 2 * _RANGES
         self.state = torch.full((size,), NOTHING, dtype=torch.int64, device=device)
-        self.host = torch.full((size,), NOTHING, dtype=torch.int64, pin_memory=device.type == "cuda")
         self.flag = self.state[:1]
         self.ranges: deque[_Range] = deque()
-        self.noted = self.sent = 0  # how many ranges there were, how many of them are in the copy
-        self.copied: Any = None  # the event after which `host` holds what was copied
+        self.noted = self.told = 0  # how many ranges there were, and how many flags were raised
+        self.sent: deque[_Copy] = deque()
+        self.idle: list[_Copy] = []
+        module = getattr(torch, device.type, None)
+        self.silent = getattr(module, "is_current_stream_capturing", bool)  # into a graph: nothing is sent or asked
         self.number = 0  # of the call under way
         self.calls: deque[tuple[int, str, int]] = deque(maxlen=1 << 16)
         self.counts: Counter[str] = Counter()
 
+    def send(self) -> None:
+        """Let a copy of the flag follow the work so far. One that is under way is not taken again: were every call to
+        overtake the one before, a host ahead of its device would never see any arrive."""
+        if self.flag.is_cpu or len(self.sent) == _COPIES or self.silent():
+            return
+        try:
+            copy = self.idle.pop() if self.idle else _Copy(self.state)
+            copy.send(self.state, self.noted, self.told)
+        except RuntimeError:  # a backend without events: only `check` tells
+            self.silent = lambda: True
+            return
+        self.sent.append(copy)
+
+    def arrived(self) -> _Copy | None:
+        """The latest copy that has arrived, if nothing was raised since it was sent: the flag in it is then told."""
+        latest = None
+        while self.sent and self.sent[0].event.query():
+            latest = self.sent.popleft()
+            self.idle.append(latest)
+        return latest if latest is not None and latest.told == self.told else None
+
     def look(self, wait: bool) -> None:
-        """Raise if a flag has arrived; start its next copy. Without ``wait`` nothing waits."""
+        """Raise if a flag has arrived. Without ``wait`` nothing waits."""
         if wait or self.flag.is_cpu:
-            self.copied, self.sent = None, self.noted
-            self.host.copy_(self.state)
-        elif self.copied is None:
-            if self.flag.device.type != "cuda":
-                return  # no event to ask: `check` tells
-            self.host.copy_(self.state, non_blocking=True)
-            self.copied, self.sent = torch.cuda.current_stream(self.flag.device).record_event(), self.noted
-            return
-        elif not self.copied.query():
-            return
-        self.copied = None
-        wrong = self.wrong_ranges()  # which may set the flag
-        found = int((self.flag.cpu() if wait else self.host).numpy()[0])
+            host, noted = self.state.cpu(), self.noted
+        else:
+            copy = None if self.silent() else self.arrived()
+            if copy is None:
+                return
+            host, noted = copy.host, copy.noted
+        wrong = self.wrong_ranges(host, noted)  # which may set the flag
+        found = int((self.flag.cpu() if wait else host).numpy()[0])
         if found != NOTHING:
+            self.told += 1
             self.flag.fill_(NOTHING)
-            raise ShortlistError(self.told(found))
+            raise ShortlistError(self.named(found))
         if wrong:
             raise ShortlistError(wrong[0])
 
-    def wrong_ranges(self) -> list[str]:
-        """What is wrong with the targets whose ranges have arrived."""
+    def wrong_ranges(self, host: Tensor, noted: int) -> list[str]:
+        """What is wrong with the targets whose ranges have arrived: the first so many."""
         wrong = []
-        while self.ranges and self.ranges[0].at < self.sent:
+        while self.ranges and self.ranges[0].at < noted:
             kept = self.ranges.popleft()
-            least, most = (int(end) for end in _ends(self.host, kept.at, kept.dtype))
+            least, most = (int(end) for end in _ends(host, kept.at, kept.dtype))
             if least == kept.besides:
                 self.look_besides(kept)
             if most > kept.high or (least < kept.low and least != kept.besides):
@@ -129,7 +167,7 @@ class _Device:
         if kept.target is not None and kept.target._version == kept.version:
             note((kept.target < kept.low) & (kept.target != kept.besides), TARGET, kept.call)
 
-    def told(self, found: int) -> str:
+    def named(self, found: int) -> str:
         found += _BELOW
         position = found & ((1 << _POSITIONS) - 1)
         kind = (found >> _POSITIONS) & ((1 << _KINDS) - 1)
@@ -172,9 +210,11 @@ def begin(name: str, device: torch.device) -> None:
 
 
 def end(device: torch.device) -> None:
-    """The call ends: where errors are wanted at once, wait for them."""
+    """The call ends: send what it may have found, or wait for it where errors are wanted at once."""
     if at_once():
         _devices[device].look(wait=True)
+    else:
+        _devices[device].send()
 
 
 def check(device: torch.device | str | None = None) -> None:

@@ -322,14 +322,15 @@ class RowLoss:
         divides = kernel.run == self._lean_kernel
         try:
             traces = world > 1 or torch.compiler.is_compiling()
+            half = scores.dtype == torch.float16  # by Triton: no other kernel reads it
+            made = _Again if half else _Drawn if self.by_chance else _Call
             if transforms_active() or (learns and traces):
-                call = _Call(self, kernel.op, reduction, own, numbers, scores.dtype, divides, groups=1)
-                loss, _, scale = Traced.apply(call, *tensors)
+                call = made(self, kernel.op, reduction, own, numbers, scores.dtype, divides, groups=1)
+                loss, *_, scale = Traced.apply(call, *tensors)
                 if reduction == "none":
                     return loss
                 loss, scale = loss.squeeze(0), scale.squeeze(0)
             elif learns:
-                made = _Drawn if self.by_chance else _Call
                 return eager(made(self, kernel.run, reduction, own, numbers, scores.dtype, divides), *tensors)
             else:
                 run = kernel.op if traces else kernel.run
@@ -390,7 +391,7 @@ class _Call(Native):
             return (grad,)
         if scale is not None:
             upstream = upstream / scale if self.divides else upstream * scale
-        return (ops.finish_gradient(grad, upstream, self.dtype) if in_place else (grad * upstream).to(self.dtype),)
+        return (ops.finish_gradient(grad, upstream) if in_place else (grad * upstream).to(self.dtype),)
 
     def formula(self, upstream: Tensor, scores: Tensor, weight: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
         own, labels = rest[: self.own], rest[self.own :]
@@ -412,6 +413,33 @@ class _Drawn(_Call):
 
     __slots__ = ()
     gives_away: ClassVar[bool] = False
+
+
+class _Again(_Call):
+    """The same of float16 scores: no gradient is kept, since a float16 has no room for one that is yet to be
+    multiplied. Backward computes it again, times all there is to multiply by, and rounds it once."""
+
+    __slots__ = ()
+    gives_away: ClassVar[bool] = False
+    linear: ClassVar[bool] = False  # type: ignore[misc]  # the operator has no derivative: the formula has
+
+    def forward(self, scores: Tensor, weight: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
+        own, target = rest[: self.own], rest[self.own :]
+        call = (self.reduction, self.groups, False, *self.numbers)
+        loss, _, scale = self.kernel(scores, target, weight, *own, *call)
+        if isinstance(self.reduction, NotedMean):
+            self.reduction.observed = _observed(loss, scale, target, weight, False)
+        return loss, scale
+
+    def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
+        scores, weight, *rest = tensors
+        own, target = rest[: self.own], rest[self.own :]
+        factor = upstream if self.reduction == "none" else (upstream * kept[0]).reshape(-1)
+        assert self.loss.kernel is not None
+        assert self.loss.kernel.gradient is not None
+        return (
+            self.loss.kernel.gradient(scores, target, weight, *own, self.reduction, self.groups, factor, *self.numbers),
+        )
 
 
 def piecewise_linear(

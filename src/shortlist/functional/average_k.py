@@ -152,7 +152,7 @@ class _AverageK(Native):
     k: float
     alpha: float
     mean: bool
-    dtypes: tuple[torch.dtype, torch.dtype]  # of both heads' scores
+    dtype: torch.dtype  # of both heads' scores
     gives_away: ClassVar[bool] = True
     lean: ClassVar[bool] = True
     operator: ClassVar[str] = "average_k"
@@ -167,10 +167,9 @@ class _AverageK(Native):
         return _average_k_lean(scores, proposals, index, counts, self.k, self.alpha, self.mean)
 
     def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
-        pairs = zip(kept, self.dtypes, strict=True)
         if in_place:
-            return tuple(ops.finish_gradient(gradient, upstream, dtype) for gradient, dtype in pairs)
-        return tuple((gradient * upstream).to(dtype) for gradient, dtype in pairs)
+            return tuple(ops.finish_gradient(gradient, upstream) for gradient in kept)
+        return tuple((gradient * upstream).to(self.dtype) for gradient in kept)
 
     def formula(self, upstream: Tensor, *tensors: Any) -> tuple[Tensor, ...]:
         scores, proposals, *rows = tensors
@@ -181,6 +180,20 @@ class _AverageK(Native):
         own = is_label(index, scores.shape[-1]).to(scores.dtype)
         weight = own * counts.unsqueeze(-1)
         return _average_k_twin(scores, proposals, own, weight, self.k, self.alpha, self.mean).unsqueeze(0)
+
+
+class _Again(_AverageK):
+    """The same of float16 scores, which have no room for small gradients: backward computes them, times `upstream`."""
+
+    __slots__ = ()
+    gives_away: ClassVar[bool] = False
+
+    def forward(self, *tensors: Any) -> tuple[Tensor, ...]:
+        return (ops.average_k_value(*tensors, *self.options()),)
+
+    def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
+        gradients: tuple[Tensor, ...] = ops.average_k_gradient(*tensors, *self.options(), upstream)
+        return gradients
 
 
 def average_k_loss(
@@ -249,15 +262,17 @@ def average_k_loss(
     check_not_negative(alpha, "alpha")
     world = world_size(sync)
     scores, proposals = set_scores, proposal_scores
-    call = _AverageK(float(k), float(alpha), reduction == "mean", (scores.dtype, proposals.dtype))
-    if not (world == 1 and mask is None and triton_serves(call.operator, scores, *call.options())):
+    numbers = float(k), float(alpha), reduction == "mean"
+    if not (world == 1 and mask is None and triton_serves("average_k", scores, *numbers, 1)):
         scores, proposals = in_compute_type(set_scores), in_compute_type(proposal_scores)
-        call.dtypes = (scores.dtype, proposals.dtype)
+    call = (_Again if scores.dtype == torch.float16 else _AverageK)(*numbers, scores.dtype)
     heads = (scores.reshape(-1, labels), proposals.reshape(-1, labels))
     of_shape = isinstance(target, Tensor) and target.is_floating_point() and target.shape == scores.shape
     told_later = of_shape and isinstance(target, Tensor) and device_flags.waits(target) and holds_shares(target)
-    if not scores.is_cpu and values_visible(scores):
+    later = not scores.is_cpu and values_visible(scores)  # are wrong values told
+    if later:
         device_flags.begin("average_k", scores.device)
+    loss = own = weights = None
     try:
         if told_later:  # no error of another target will come in this call
             raise ShortlistError("shares")
@@ -265,15 +280,19 @@ def average_k_loss(
         assert counts is not None
         if world == 1 and mask is None and scores.dtype == proposals.dtype and not counts.requires_grad:
             loss = call(*heads, index.reshape(-1), counts.reshape(-1)).squeeze(0)
-            return loss if loss.dtype == set_scores.dtype else loss.to(set_scores.dtype)
-        own = is_label(index, labels).to(counts.dtype)
-        weights = own * counts.unsqueeze(-1)
+        else:
+            own = is_label(index, labels).to(counts.dtype)
+            weights = own * counts.unsqueeze(-1)
     except ShortlistError:
         if not isinstance(target, Tensor) or target.shape != scores.shape or not holds_shares(target):
             raise
         own, weights = _targets.shares(in_compute_type(scores), target, (mask, weight, sample_weight))
-    heads = (in_compute_type(heads[0]), in_compute_type(heads[1]))
-    mask = None if mask is None else mask.expand(scores.shape).reshape(-1, labels)
-    rows = (own.reshape(-1, labels), weights.reshape(-1, labels))
-    loss = _average_k_twin(*heads, *rows, call.k, call.alpha, call.mean, mask, world)  # one choice over all processes
+    if own is not None and weights is not None:
+        heads = (in_compute_type(heads[0]), in_compute_type(heads[1]))
+        mask = None if mask is None else mask.expand(scores.shape).reshape(-1, labels)
+        rows = (own.reshape(-1, labels), weights.reshape(-1, labels))
+        loss = _average_k_twin(*heads, *rows, call.k, call.alpha, call.mean, mask, world)  # one choice for all
+    assert loss is not None
+    if later:
+        device_flags.end(scores.device)
     return loss if loss.dtype == set_scores.dtype else loss.to(set_scores.dtype)

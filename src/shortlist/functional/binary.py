@@ -11,7 +11,7 @@ from shortlist.checks import (
     check_number,
     check_scores,
     check_weight_values,
-    in_compute_type,
+    compute_type,
     number_tensor,
     values_visible,
 )
@@ -120,7 +120,7 @@ def binary_loss(
         tensor(0.2990)
     """
     check_scores(scores)
-    weight = None if pos_weight is None else _pos_weight(in_compute_type(scores), pos_weight)
+    weight = None if pos_weight is None else _pos_weight(scores, pos_weight)
     check_number(label_smoothing, 0, 1, "label_smoothing must be between 0 and 1")
     if label_smoothing > 0:
         target = _smoothed(scores, target, label_smoothing)
@@ -140,16 +140,17 @@ def _smoothed(scores: Tensor, given: Target, label_smoothing: float) -> Tensor:
     """Known labels moved towards 1/2."""
     target = dense_labels(_targets.at_the_door(scores, given))
     _targets.check_chances(scores, target)
-    chance = target.to(torch.int16 if target.dtype == torch.uint8 else target.dtype).to(in_compute_type(scores).dtype)
+    chance = target.to(torch.int16 if target.dtype == torch.uint8 else target.dtype).to(compute_type(scores.dtype))
     return torch.where(chance == -1, -1.0, torch.lerp(chance, torch.full_like(chance, 0.5), label_smoothing))
 
 
 def _pos_weight(scores: Tensor, pos_weight: Tensor | float) -> Tensor:
-    weight = pos_weight if isinstance(pos_weight, Tensor) else number_tensor(pos_weight, "pos_weight", scores)
+    like = scores.new_empty((), dtype=compute_type(scores.dtype))  # of scores in half precision no copy is made
+    weight = pos_weight if isinstance(pos_weight, Tensor) else number_tensor(pos_weight, "pos_weight", like)
     if weight.shape not in ((), scores.shape[-1:]):
         raise ShortlistError(
             f"pos_weight must be a number or one weight per label, shape {tuple(scores.shape[-1:])}; "
             f"got shape {tuple(weight.shape)}"
         )
     check_weight_values(scores, weight, "pos_weight")
-    return weight.to(scores.dtype).expand(scores.shape[-1:])
+    return weight.to(like.dtype).expand(scores.shape[-1:])

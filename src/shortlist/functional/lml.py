@@ -101,8 +101,7 @@ class _Projection(Native):
     def backward(
         self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, scores: Tensor, k_rows: Tensor | None
     ) -> tuple[Tensor, ...]:
-        gradient: Tensor = ops.lml_backward(scores, *kept, upstream)
-        return (gradient if gradient.dtype == scores.dtype else gradient.to(scores.dtype),)
+        return (ops.lml_backward(scores, *kept, upstream),)
 
     def formula(self, upstream: Tensor, scores: Tensor, k_rows: Tensor | None) -> tuple[Tensor, ...]:
         t, log_h = _Shift.apply(in_compute_type(scores), self.k if k_rows is None else k_rows)

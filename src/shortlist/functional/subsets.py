@@ -92,7 +92,8 @@ class _LogSubsetSum(Native):
         return (marginals.mul_(upstream) if in_place else marginals * upstream,)
 
     def formula(self, upstream: Tensor, scores: Tensor) -> tuple[Tensor]:
-        return self.backward(upstream, (_Marginals(self.k)(scores), self.forward(scores)[2]), False)
+        kept = _Marginals(self.k)(in_compute_type(scores)), self.forward(scores)[-1]
+        return _LogSubsetSum.backward(self, upstream, kept, False)
 
     def twin(self, scores: Tensor) -> Tensor:
         """-inf for rows with fewer than k usable labels."""
@@ -100,6 +101,20 @@ class _LogSubsetSum(Native):
         out = wide(parts.top).sum(-1) + swap(parts, self.k).log_sum()
         out = torch.where(parts.spare.squeeze(-1) < 0, float("-inf"), out)
         return torch.where(scores.isnan().any(-1), torch.nan, out)
+
+
+class _Again(_LogSubsetSum):
+    """The same of float16 scores, which have no room for small marginals: backward computes them, times `upstream`."""
+
+    __slots__ = ()
+    gives_away: ClassVar[bool] = False
+
+    def forward(self, scores: Tensor) -> tuple[Tensor, ...]:
+        log_sum, _ = ops.subset_sums(scores, self.k, False)
+        return log_sum, log_sum == float("-inf")
+
+    def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Tensor) -> tuple[Tensor]:
+        return (ops.subset_gradient(tensors[0], torch.where(kept[0], 0.0, upstream).float(), self.k),)
 
 
 @dataclass(eq=False, slots=True)
@@ -162,7 +177,8 @@ def log_subset_sum(scores: Tensor, k: int, *, mask: Tensor | None = None) -> Ten
         tensor(11.0000)
     """
     flat, k = _rows(scores, k, mask)
-    return _LogSubsetSum(k)(flat).to(scores.dtype).reshape(scores.shape[:-1])
+    made = _Again if flat.dtype == torch.float16 and triton_serves("subset_sums", flat, k) else _LogSubsetSum
+    return made(k)(flat).to(scores.dtype).reshape(scores.shape[:-1])
 
 
 def subset_marginals(scores: Tensor, k: int, *, mask: Tensor | None = None) -> Tensor:

@@ -9,7 +9,8 @@ that are reduced apart; it is what ``vmap`` adds to. 0 groups: all rows are one,
 direct call of a native kernel has the scale as a float, of a Triton kernel as a tensor: nothing waits for a device.
 
 Scores in half precision, which only Triton's kernels read, have losses in float32, and results as large as they are in
-`kept_type`.
+their own type. A float16 has no room for a small gradient that is yet to be multiplied: a loss of such scores is asked
+for without one, and backward has its ``gradient``, computed from the start and rounded when it is finished.
 """
 
 import threading
@@ -49,6 +50,7 @@ class Kernel(NamedTuple):
     name: str
     own: int = 0  # of a loss: how many of its arguments are tensors of its own
     native: bool = True  # there is one for CPUs; every kernel is there for GPUs, or not yet
+    gradient: "Kernel | None" = None  # of a loss, by Triton: a tensor of factors in ``with_grad``'s place, and no loss
 
     def __call__(self, *args: Any) -> Any:
         return self.op(*args) if traced() else self.run(*args)
@@ -69,11 +71,6 @@ def in_kernel_type(target: Tensor) -> Tensor:
     return target.float() if target.is_floating_point() else target.to(torch.int32)
 
 
-def kept_type(dtype: torch.dtype) -> torch.dtype:
-    """Of a gradient or of probabilities: the scores' own, but float16 has no room for small ones."""
-    return torch.float32 if dtype == torch.float16 else dtype
-
-
 def number_type(dtype: torch.dtype) -> torch.dtype:
     """Of a loss: half precision is computed in float32."""
     return torch.float64 if dtype == torch.float64 else torch.float32
@@ -81,7 +78,7 @@ def number_type(dtype: torch.dtype) -> torch.dtype:
 
 def _like(tensor: Tensor) -> Tensor:
     """Memory for a result of this shape: contiguous, as the kernels write it, whatever the input's strides."""
-    return torch.empty_like(tensor, dtype=kept_type(tensor.dtype), memory_format=torch.contiguous_format)
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
 class _Lent(threading.local):
@@ -159,6 +156,7 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
     extra = 1 if tensor else 0
     arguments = ["Tensor scores", "Tensor[] target", "Tensor? weight"] + [f"Tensor? {tensor}"] * extra
     arguments += ["str reduction", "int groups", "bool with_grad", *([numbers] if numbers else [])]
+    factors = ", ".join(arguments).replace("bool with_grad", "Tensor factor")
     kernel = getattr(native, name, None)
 
     def run(
@@ -219,17 +217,20 @@ def _define_loss(name: str, numbers: str = "", tensor: str = "") -> Kernel:
         return loss, scores.new_empty((groups, 0)) if grad is None else grad, scale
 
     schema = f"{name}({', '.join(arguments)}) -> (Tensor, Tensor, Tensor)"
-    return _define(schema, traceable, outputs)._replace(run=run, own=extra)
+    gradient = _define(
+        f"{name}_gradient({factors}) -> Tensor",
+        lambda *args: triton_kernel(name)(*args)[1],
+        lambda scores, *_: _like(scores),
+    )
+    return _define(schema, traceable, outputs)._replace(run=run, own=extra, gradient=gradient)
 
 
 def _scale(scores: Tensor, groups: int) -> Tensor:
     return scores.new_empty((groups,) if groups else (), dtype=number_type(scores.dtype))
 
 
-def finish_gradient(grad: Tensor, factor: Tensor, dtype: torch.dtype) -> Tensor:
-    """A gradient that nobody else holds times a number on its device, in ``dtype``; nothing waits for the number."""
-    if grad.dtype != dtype:
-        return (grad * factor).to(dtype)
+def finish_gradient(grad: Tensor, factor: Tensor) -> Tensor:
+    """A gradient that nobody else holds times a number on its device; nothing waits for the number."""
     if triton_takes(grad):
         triton_kernel("finish_gradient")(grad, factor)
         return grad
@@ -322,6 +323,11 @@ subset_sums = _define_rows(
         _like(scores) if with_marginals else scores.new_empty((scores.shape[0], 0)),
     ),
 )
+subset_gradient = _define(  # the marginals, each row times its factor: by Triton
+    "subset_gradient(Tensor scores, Tensor factor, int k) -> Tensor",
+    lambda scores, factor, k: triton_kernel("subset_sums")(scores, k, factor)[1],
+    lambda scores, factor, k: _like(scores),
+)
 SLOPE_DEGREE = 8  # the largest k that subset_slopes takes
 subset_slopes = _define_rows(
     "subset_slopes(Tensor scores, Tensor direction, int k) -> Tensor",
@@ -334,14 +340,27 @@ kth_largest = _define_rows(
         scores.new_empty(scores.shape[0], dtype=torch.int64),
     ),
 )
+_AVERAGE_K = (
+    "Tensor set_scores, Tensor proposal_scores, Tensor index, Tensor weight, float k, float alpha, bool mean, "
+    "int groups"
+)
 average_k = _define_rows(
-    "average_k(Tensor set_scores, Tensor proposal_scores, Tensor index, Tensor weight, float k, float alpha, "
-    "bool mean, int groups) -> (Tensor, Tensor, Tensor)",
+    f"average_k({_AVERAGE_K}) -> (Tensor, Tensor, Tensor)",
     lambda sets, proposals, index, weight, k, alpha, mean, groups: (
         sets.new_empty(groups, dtype=number_type(sets.dtype)),
         _like(sets),
         _like(proposals),
     ),
+)
+average_k_value = _define(  # and nothing else: by Triton
+    f"average_k_value({_AVERAGE_K}) -> Tensor",
+    lambda *args: triton_kernel("average_k")(*args, False)[0],
+    lambda sets, *rest: sets.new_empty(rest[-1], dtype=number_type(sets.dtype)),
+)
+average_k_gradient = _define(  # of both heads, times a factor for each group: by Triton
+    f"average_k_gradient({_AVERAGE_K}, Tensor factor) -> (Tensor, Tensor)",
+    lambda *args: triton_kernel("average_k")(*args)[1:],
+    lambda sets, proposals, *_: (_like(sets), _like(proposals)),
 )
 
 

@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from shortlist import device_flags
 from shortlist.data import Dataset
 from shortlist.distributed import gathered
 from shortlist.errors import ShortlistError, ShortlistWarning
@@ -248,7 +249,8 @@ def train_epoch(
 
 
 def mean_of(fabric: Engine, total: Tensor, seen: int, epoch: int, lr: float) -> float:
-    """The mean loss over all processes, or an error where it is not finite."""
+    """The mean loss over all processes, or an error: it is not finite, or a device was given wrong values."""
+    device_flags.check(total.device)  # which is waited for here in any case
     mean: Any = fabric.all_reduce(total / seen, reduce_op="mean")
     if not math.isfinite(mean):
         raise ShortlistError(

@@ -300,9 +300,7 @@ def test_a_wrong_value_is_told_by_the_next_call(name: str) -> None:
     y[1, 4] = 3
     LOSSES[name](s, y)
     if not INTERPRETED:
-        torch.cuda.synchronize()
-        LOSSES[name](s, matrix())  # the flag is on its way to the host
-        torch.cuda.synchronize()
+        torch.cuda.synchronize()  # the flag has followed the call to the host
     with pytest.raises(ShortlistError, match=f"at flat position {LABELS + 4}"):
         LOSSES[name](s, matrix())
     LOSSES[name](s, matrix())
@@ -402,15 +400,14 @@ def test_a_linear_loss_by_blocks_is_computed_by_the_kernels(loss: Any, monkeypat
 
 
 @pytest.mark.skipif(not INTERPRETED, reason="counted by operations, as on a GPU")
-@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1.1), (torch.bfloat16, 1.1), (torch.float16, 5.1)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", ["binary", "asymmetric", "lsep", "assume-negative", "expected-positive"])
 def test_memory_beyond_the_scores_is_that_of_the_gradient(
-    name: str, dtype: torch.dtype, most: float, monkeypatch: pytest.MonkeyPatch
+    name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In float16 backward holds it in float32, times what came from above, and in float16."""
     monkeypatch.setattr("shortlist.device_flags.waits", lambda _: True)
     s = torch.randn(8, 1024).to(dtype).requires_grad_()
     y = (s.detach() > 2).to(torch.int8) if name in MATRIX_LOSSES else torch.arange(8)
     with Launches(s, y) as seen:
         LOSSES[name](s, y).backward()
-    assert seen.peak <= most * s.numel() * s.element_size()
+    assert seen.peak <= 1.1 * s.numel() * s.element_size()

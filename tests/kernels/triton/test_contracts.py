@@ -10,7 +10,7 @@ import pytest
 import torch
 
 pytest.importorskip("triton", reason="triton is not installed")
-CONTRACTS = pytest.mark.parametrize("contract", ["topk_contract.py", "labels_contract.py"])
+CONTRACTS = pytest.mark.parametrize("contract", ["topk_contract.py", "labels_contract.py", "half_contract.py"])
 
 
 def run(contract: str, **environment: str) -> None:

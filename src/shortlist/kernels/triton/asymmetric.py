@@ -13,9 +13,9 @@ from torch import Tensor
 
 from shortlist.kernels.triton.codes import label_codes, stored_of, weight_of
 from shortlist.kernels.triton.entries import launch_in_parts, store_entries
-from shortlist.kernels.triton.launch import MOST_K, LossCall, Offer, shape_of
+from shortlist.kernels.triton.launch import MOST_K, LossCall, Offer, WithGrad, shape_of
 from shortlist.kernels.triton.logistic import TINY, known_scores, log1p, logistic
-from shortlist.kernels.triton.rows import MOST, NINF
+from shortlist.kernels.triton.rows import MOST, NINF, row_share
 
 _IGNORE, _SELECTIVE = 0, 2  # of the operator's unknown_rule
 _SELECTIVE_LABELS = 4096  # of a row in which the likeliest are found in registers; 8,192 spill
@@ -127,7 +127,8 @@ def asymmetric_kernel(
     )
     if GRAD is not None:
         GRAD += row * n
-    store_entries(LOSS + program, WEIGHT + program, GRAD, cols, n, loss, slope, counts, weight_of(W, row))
+    share = row_share(SHARE, row, size)
+    store_entries(LOSS + program, WEIGHT + program, GRAD, cols, n, loss, slope, counts, weight_of(W, row), share)
 
 
 @triton.jit
@@ -179,7 +180,7 @@ def selective_long_kernel(
         total += tl.where(counts, loss * TINY, 0.0)
         count += counts.to(tl.float32)
         if GRAD is not None:
-            slope = tl.where(counts, slope * weight, 0.0)
+            slope = tl.where(counts, slope * (weight * row_share(SHARE, row, size)), 0.0)
             tl.store(GRAD + row * n + cols, tl.where(weight > 0, slope, 0.0), mask=cols < n)
     counted = tl.sum(count, 0)
     tl.store(LOSS + row, tl.sum(total, 0) / (tl.maximum(counted, 1.0) * TINY))
@@ -188,7 +189,7 @@ def selective_long_kernel(
 
 def _asymmetric(
     scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, frequent: Tensor | None, reduction: str,
-    groups: int, with_grad: bool, gamma_pos: float, gamma_neg: float, gamma_unknown: float, clip: float,
+    groups: int, with_grad: WithGrad, gamma_pos: float, gamma_neg: float, gamma_unknown: float, clip: float,
     detach_focus: bool, unknown_rule: int, likelihood_topk: int,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from shortlist.kernels.triton.launch import Offer, launch, on_device, rows_of
+from shortlist.kernels.triton.launch import Offer, WithGrad, launch, on_device, rows_of
 from shortlist.kernels.triton.logistic import known_scores, log1p, logistic
 from shortlist.kernels.triton.pairs import finite
 from shortlist.kernels.triton.rows import NINF
@@ -225,23 +225,25 @@ def average_k_kernel(
         wrong = tl.where(up, -x, x)
         each = tl.where(mine, of_own, tl.where(up, of_candidates, of_negatives))
         losses += tl.where(inside, (tl.where(wrong > 0, wrong, 0.0) + log) * each, 0.0)
-        slope = tl.where(wrong >= 0, large, small) * tl.where(up, -each, each)
-        tl.store(SET_GRAD + row * n + cols, tl.where(inside, slope, 0.0), mask=cols < n)
-        push = tl.where(mine, -others, tl.exp(share)) * of_own
-        tl.store(PROPOSAL_GRAD + row * n + cols, tl.where(inside, push, 0.0), mask=cols < n)
+        if SET_GRAD is not None:
+            slope = tl.where(wrong >= 0, large, small) * tl.where(up, -each, each)
+            tl.store(SET_GRAD + row * n + cols, tl.where(inside, slope, 0.0), mask=cols < n)
+            push = tl.where(mine, -others, tl.exp(share)) * of_own
+            tl.store(PROPOSAL_GRAD + row * n + cols, tl.where(inside, push, 0.0), mask=cols < n)
     total = tl.sum(losses, 0) + of_own * tl.load(ROWS + row * 4 + 2)
     tl.store(LOSS + row, tl.where(weight > 0, total, 0.0))
 
 
 def _average_k(
-    sets: Tensor, proposals: Tensor, index: Tensor, weight: Tensor, k: float, alpha: float, mean: bool, groups: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    from shortlist.kernels.ops import kept_type  # which looks this folder up
-
+    sets: Tensor, proposals: Tensor, index: Tensor, weight: Tensor, k: float, alpha: float, mean: bool, groups: int,
+    with_grad: WithGrad = True,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     sets, proposals, index, weight = rows_of(sets), rows_of(proposals), index.contiguous(), weight.contiguous()
     rows, labels = sets.shape
     size, device = rows // max(1, groups), sets.device
-    gradients = [torch.empty(s.shape, dtype=kept_type(s.dtype), device=device) for s in (sets, proposals)]
+    gradients: tuple[Tensor | None, Tensor | None] = (None, None)
+    if with_grad is not False:
+        gradients = torch.empty(sets.shape, dtype=sets.dtype, device=device), torch.empty_like(proposals)
     of_rows, row_loss = (torch.empty(shape, dtype=torch.float32, device=device) for shape in ((rows, 4), rows))
     tied, taken = (torch.empty(shape, dtype=torch.int32, device=device) for shape in ((rows, 2), rows))
     shares = torch.empty((groups, 3), dtype=torch.float32, device=device)
@@ -263,11 +265,13 @@ def _average_k(
             totals_kernel, groups, weight, state, tied, taken, shares, size, labels, float(alpha),
             MEAN=bool(mean), BLOCK=_TOTALS_BLOCK,
         )  # fmt: skip
+        if isinstance(with_grad, Tensor):
+            shares *= with_grad.unsqueeze(1)
         launch(
             average_k_kernel, rows, sets, *proposed, state, tied, taken, shares, row_loss, *gradients,
             size, labels, sets.stride(0), proposals.stride(0), BLOCK=block, warps=warps,
         )  # fmt: skip
-    return row_loss.view(groups, size).sum(1), gradients[0], gradients[1]
+    return row_loss.view(groups, size).sum(1), *gradients
 
 
 OFFERS = {"average_k": Offer(_average_k)}

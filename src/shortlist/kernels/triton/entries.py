@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from shortlist.kernels.triton.codes import label_codes, stored_of, weight_of
-from shortlist.kernels.triton.launch import LossCall, Offer, launch, on_device, shape_of
+from shortlist.kernels.triton.launch import LossCall, Offer, WithGrad, launch, on_device, shape_of
 from shortlist.kernels.triton.logistic import TINY, known_scores, logistic
 from shortlist.kernels.triton.rows import class_index, row_share
 
@@ -29,14 +29,14 @@ def binary_term(x, present):
 
 
 @triton.jit
-def store_entries(LOSS, WEIGHT, GRAD, cols, n, loss, slope, counts, weight):
+def store_entries(LOSS, WEIGHT, GRAD, cols, n, loss, slope, counts, weight, share):
     """The mean loss of a block, how much it counts, and the slopes."""
     count = tl.sum(counts.to(tl.float32), 0)
     total = tl.sum(tl.where(counts, loss * TINY, 0.0), 0)
     tl.store(LOSS, total / (tl.maximum(count, 1.0) * TINY))
     tl.store(WEIGHT, count * weight)
     if GRAD is not None:
-        slope = tl.where(counts, slope * weight, 0.0)
+        slope = tl.where(counts, slope * (weight * share), 0.0)
         tl.store(GRAD + cols, tl.where(weight > 0, slope, 0.0), mask=cols < n)
 
 
@@ -58,7 +58,8 @@ def binary_kernel(
         slope = slope * of_present
     if GRAD is not None:
         GRAD += row * n
-    store_entries(LOSS + program, WEIGHT + program, GRAD, cols, n, loss, slope, code >= 0, weight_of(W, row))
+    share = row_share(SHARE, row, size)
+    store_entries(LOSS + program, WEIGHT + program, GRAD, cols, n, loss, slope, code >= 0, weight_of(W, row), share)
 
 
 @triton.jit
@@ -77,6 +78,7 @@ def partial_binary_kernel(
     known = tl.sum(labels, 0)
     factor = (boost + (1.0 - boost) * (known / n - 0.1) / 0.9) / n
     weight = tl.where(known > 0, weight_of(W, row), 0.0)
+    each = weight * factor * row_share(SHARE, row, size)
     total = tl.zeros((BLOCK,), tl.float32)
     for begin in range(0, n, BLOCK):
         cols = begin + tl.arange(0, BLOCK)
@@ -85,7 +87,7 @@ def partial_binary_kernel(
         loss, slope = binary_term(known_scores(S, cols, counts), code > 0)
         total += tl.where(counts, loss * TINY, 0.0)
         if GRAD is not None:
-            tl.store(GRAD + row * n + cols, tl.where(counts, slope * (weight * factor), 0.0), mask=cols < n)
+            tl.store(GRAD + row * n + cols, tl.where(counts, slope * each, 0.0), mask=cols < n)
     tl.store(LOSS + row, tl.sum(total, 0) * (factor / TINY))
     tl.store(WEIGHT + row, weight)
 
@@ -137,14 +139,14 @@ def launch_in_parts(kernel: Any, call: LossCall, *more: Any, whole: bool = False
 
 def _binary(
     scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, pos_weight: Tensor | None, reduction: str,
-    groups: int, with_grad: bool,
+    groups: int, with_grad: WithGrad,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
     return launch_in_parts(binary_kernel, call, None if pos_weight is None else pos_weight.contiguous(), registers=128)
 
 
 def _partial_binary(
-    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: bool,
+    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: WithGrad,
     boost: float,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
@@ -153,7 +155,7 @@ def _partial_binary(
 
 
 def _assume_negative(
-    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: bool,
+    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: WithGrad,
     weighted: bool, label_smoothing: float,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from shortlist.kernels.triton.codes import weight_of
-from shortlist.kernels.triton.launch import LossCall, Offer, launch, on_device
+from shortlist.kernels.triton.launch import LossCall, Offer, WithGrad, launch, on_device
 from shortlist.kernels.triton.logistic import known_scores, logistic, softplus_and_sigmoid
 from shortlist.kernels.triton.rows import class_index
 
@@ -88,7 +88,7 @@ def expected_positive_kernel(S, T, W, SLOPES, GRAD, n, stride, size, parts, BLOC
 
 
 def _expected_positive(
-    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: bool,
+    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: WithGrad,
     k: float, beta: float, normalize: bool,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, "sum", groups, with_grad)  # "sum": what the mean divides by is ours
@@ -110,7 +110,9 @@ def _expected_positive(
             batch_kernel, batches, *read, chances, loss, slopes, *shape, float(k), float(beta),
             float(labels if normalize else 1), MEAN=reduction == "mean", BLOCK=_TOTALS_BLOCK,
         )  # fmt: skip
-        if with_grad:
+        if call.factor is not None:
+            slopes *= call.factor.unsqueeze(1)
+        if call.grad is not None:
             launch(
                 expected_positive_kernel, rows * parts, *read, slopes, call.grad, *shape, BLOCK=block, warps=warps
             )

@@ -17,6 +17,7 @@ from shortlist import device_flags
 
 IN_REGISTERS = 8192  # labels of a row that is held in registers; a longer one is streamed
 MOST_K = 8
+WithGrad = bool | Tensor  # whether a gradient is written; a tensor: nothing but it, times these numbers
 
 
 class Offer(NamedTuple):
@@ -135,28 +136,31 @@ class LossCall:
     grad: Tensor | None
     row_loss: Tensor
     row_weight: Tensor
-    share: Tensor | None  # of class indices: 1 / what a group's rows count, known before the rows are computed
-    flag: Tensor
+    share: Tensor | None  # what gradients are multiplied by: the factor, or of class indices 1 / what a group counts
+    factor: Tensor | None  # all there is to multiply by, of groups or (reduction "none") rows: no loss is asked for
+    flag: Tensor | None
     flag_base: int
 
     @staticmethod
     def of(
-        scores: Tensor, parts: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: bool
+        scores: Tensor, parts: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: WithGrad
     ) -> "LossCall":
-        from shortlist.kernels.ops import kept_type  # which looks this folder up
         from shortlist.kernels.triton.finish import index_shares
 
         scores, target = rows_of(scores), Target.of(parts)
         rows = scores.shape[0]
-        grad = torch.empty(scores.shape, dtype=kept_type(scores.dtype), device=scores.device) if with_grad else None
+        factor = with_grad.contiguous() if isinstance(with_grad, Tensor) else None
+        wanted = factor is not None or with_grad is True
+        grad = torch.empty(scores.shape, dtype=scores.dtype, device=scores.device) if wanted else None
         row_loss, row_weight = (scores.new_empty(rows, dtype=torch.float32) for _ in range(2))
-        flag, base = device_flags.flag(scores.device)
+        # what is wrong with the target was told when the loss was computed, and by the thread of that call
+        flag, base = device_flags.flag(scores.device) if factor is None else (None, 0)
         weight = None if weight is None else weight.contiguous()
-        share = None
-        if target.kind == INDEX and reduction == "mean" and with_grad:
+        share = factor
+        if target.kind == INDEX and reduction == "mean" and with_grad is True:
             share = index_shares(target.labels, weight, groups, scores.shape[1])
         return LossCall(
-            scores, target, weight, reduction, groups, grad, row_loss, row_weight, share, flag, base
+            scores, target, weight, reduction, groups, grad, row_loss, row_weight, share, factor, flag, base
         )
 
     @property
@@ -179,7 +183,7 @@ class LossCall:
             labels,
             self.scores.stride(0),
             self.target.stride,
-            max(1, rows // max(1, self.groups)),
+            1 if self.factor is not None and self.reduction == "none" else max(1, rows // max(1, self.groups)),
         )
 
     def launched(self, kernel: Any, shape: Shape, *more: Any, **constants: Any) -> tuple[Tensor, Tensor | None, Tensor]:
@@ -195,5 +199,7 @@ class LossCall:
         """(loss, grad, scale) as the operator returns them."""
         from shortlist.kernels.triton.finish import reduce_rows
 
+        if self.factor is not None:
+            return self.row_loss, self.grad, self.factor
         loss, scale = reduce_rows(self.row_loss, self.row_weight, self.reduction, self.groups, self.share is not None)
         return loss, self.grad, scale

@@ -26,6 +26,7 @@ from shortlist.kernels.triton.launch import (
     MOST_K,
     LossCall,
     Offer,
+    WithGrad,
     launch,
     on_device,
     rows_of,
@@ -395,11 +396,9 @@ def lml_loss_kernel(
 
 
 def _lml(scores: Tensor, k_rows: Tensor | None, k: int) -> Any:
-    from shortlist.kernels.ops import kept_type  # which looks this folder up
-
     scores = rows_of(scores)
     rows, labels = scores.shape
-    p = torch.empty(scores.shape, dtype=kept_type(scores.dtype), device=scores.device)
+    p = torch.empty(scores.shape, dtype=scores.dtype, device=scores.device)
     frame = scores.new_empty((rows, 3), dtype=torch.float64)
     block, warps, streamed = shape_of(labels, streamed_warps=8)
     with on_device(scores):
@@ -425,7 +424,7 @@ def _lml_backward(scores: Tensor, p: Tensor, frame: Tensor, upstream: Tensor) ->
 
 def _lml_loss(
     scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, k_rows: Tensor | None, reduction: str,
-    groups: int, with_grad: bool, k: int,
+    groups: int, with_grad: WithGrad, k: int,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
     most = IN_REGISTERS if call.target.kind == INDEX else 4096  # with several labels per row, 8,192 spill on sm_100

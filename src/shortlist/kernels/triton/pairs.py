@@ -12,9 +12,9 @@ import triton.language as tl
 from torch import Tensor
 
 from shortlist.kernels.triton.codes import label_codes, stored_of, weight_of
-from shortlist.kernels.triton.launch import LossCall, Offer, shape_of
+from shortlist.kernels.triton.launch import LossCall, Offer, WithGrad, shape_of
 from shortlist.kernels.triton.logistic import known_scores, softplus_and_sigmoid
-from shortlist.kernels.triton.rows import NAN, NINF
+from shortlist.kernels.triton.rows import NAN, NINF, row_share
 
 
 @triton.jit
@@ -136,6 +136,7 @@ def pair_rows_kernel(
     tl.store(LOSS + row, tl.where(broken, NAN, tl.where(counts, loss, 0.0)))
     tl.store(WEIGHT + row, tl.where(counts, weight, 0.0))
     if GRAD is not None:
+        weight = weight * row_share(SHARE, row, size)
         down = tl.where(broken, NAN, tl.where(counts, down * weight, 0.0))
         up = tl.where(broken, NAN, tl.where(counts, -up * weight, 0.0))
         for begin in range(0, n if STREAMED else 1, BLOCK):
@@ -192,6 +193,7 @@ def multilabel_softmax_kernel(
     tl.store(LOSS + row, tl.where(broken, NAN, tl.where(counts, loss, 0.0)))
     tl.store(WEIGHT + row, tl.where(counts, weight, 0.0))
     if GRAD is not None:
+        weight = weight * row_share(SHARE, row, size)
         down = tl.where(broken, NAN, tl.where(counts, weight / tl.where(total > 0, total, 1.0), 0.0))
         up = tl.where(counts, weight * each, 0.0)
         for begin in range(0, n if STREAMED else 1, BLOCK):
@@ -204,7 +206,7 @@ def multilabel_softmax_kernel(
 
 
 def _pair_rows(
-    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: bool,
+    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: WithGrad,
     positive_temperature: float, negative_temperature: float, margin: float,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
@@ -214,7 +216,7 @@ def _pair_rows(
 
 
 def _multilabel_softmax(
-    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: bool
+    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: WithGrad
 ) -> Any:
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
     return _launch_rows(multilabel_softmax_kernel, call, 1.0 / triton.next_power_of_2(max(1, scores.shape[1])))

@@ -61,11 +61,13 @@ def row_share(SHARE, row, size):
 
 @triton.jit
 def class_index(Y, row, n, FLAG, base):
-    """The row's class, -1 where it is unknown; a value that is not allowed sets the flag and counts as unknown."""
+    """The row's class, -1 where it is unknown; a value that is not allowed sets the flag (None: it was set before) and
+    counts as unknown."""
     y = tl.load(Y + row).to(tl.int64)
     unknown = (y == -1) | (y == -100)
     bad = ((y < 0) | (y >= n)) & (unknown == 0)
-    tl.atomic_min(FLAG, base + row, mask=bad)
+    if FLAG is not None:
+        tl.atomic_min(FLAG, base + row, mask=bad)
     return tl.where(unknown | bad, -1, y)
 
 
@@ -76,8 +78,9 @@ def label_values(T, cols, n, row, stride, FLAG, base):
     y = tl.load(T + row * stride + cols, mask=inside, other=-1).to(tl.float32)
     allowed = (y == 1) | (y == 0) | (y == -1)
     bad = inside & (allowed == 0)
-    first = tl.min(tl.where(bad, cols, 2147483647), 0)
-    tl.atomic_min(FLAG, base + row * n + first, mask=first < 2147483647)
+    if FLAG is not None:
+        first = tl.min(tl.where(bad, cols, 2147483647), 0)
+        tl.atomic_min(FLAG, base + row * n + first, mask=first < 2147483647)
     return tl.where(bad, -1.0, y)
 
 

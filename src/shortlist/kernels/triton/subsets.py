@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from shortlist.kernels.triton.launch import MOST_K, Offer, launch, on_device, rows_of, shape_of
+from shortlist.kernels.triton.launch import MOST_K, Offer, WithGrad, launch, on_device, rows_of, shape_of
 from shortlist.kernels.triton.polynomials import (
     at_scale,
     constant,
@@ -28,8 +28,9 @@ from shortlist.kernels.triton.rows import MOST, NAN, NINF, holds_nan, scores_at
 
 @triton.jit
 def subset_sums_kernel(
-    S, SUM, P, n, stride, K: tl.constexpr, BLOCK: tl.constexpr, STREAMED: tl.constexpr
+    S, SUM, P, FACTOR, n, stride, K: tl.constexpr, BLOCK: tl.constexpr, STREAMED: tl.constexpr
 ):  # fmt: skip
+    """SUM: log sigma_k of the row. P: its marginals, times FACTOR[row] if there is one."""
     row = tl.program_id(0).to(tl.int64)
     S += row * stride
     lanes = tl.arange(0, BLOCK)
@@ -73,20 +74,22 @@ def subset_sums_kernel(
                 x = r
             p = with_top(rest_slopes(x * (1.0 / c), w, R, K), s, top, g_top, K)
             p = tl.where(enough, p, tl.where(s > NINF, 1.0, 0.0))  # no k-subset: every usable label is certainly in
+            if FACTOR is not None:
+                p *= tl.load(FACTOR + row)
             tl.store(P + cols, tl.where(nan, NAN, p), mask=cols < n)
 
 
-def _subset_sums(scores: Tensor, k: int, with_marginals: bool) -> Any:
-    from shortlist.kernels.ops import kept_type  # which looks this folder up
-
+def _subset_sums(scores: Tensor, k: int, with_marginals: WithGrad) -> Any:
     scores = rows_of(scores)
     rows, labels = scores.shape
+    factor = with_marginals.contiguous() if isinstance(with_marginals, Tensor) else None
+    wanted = factor is not None or with_marginals is True
     total = scores.new_empty(rows, dtype=torch.float64)
-    marginals = scores.new_empty((rows, labels if with_marginals else 0), dtype=kept_type(scores.dtype))
+    marginals = scores.new_empty((rows, labels if wanted else 0))
     block, warps, streamed = shape_of(labels, 16 if k < 6 else 8)
     with on_device(scores):
         launch(
-            subset_sums_kernel, rows, scores, total, marginals if with_marginals else None, labels, scores.stride(0),
+            subset_sums_kernel, rows, scores, total, marginals if wanted else None, factor, labels, scores.stride(0),
             K=k, BLOCK=block, STREAMED=streamed, warps=warps,
         )  # fmt: skip
     return total, marginals

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from shortlist.kernels.triton.launch import IN_REGISTERS, MOST_K, LossCall, Offer, shape_of
+from shortlist.kernels.triton.launch import IN_REGISTERS, MOST_K, LossCall, Offer, WithGrad, shape_of
 from shortlist.kernels.triton.polynomials import (
     at_scale,
     constant,
@@ -137,7 +137,7 @@ def smooth_topk_kernel(
 
 
 def _smooth_topk(
-    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: bool,
+    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: WithGrad,
     k: int, tau: float, alpha: float,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from shortlist.kernels.triton.launch import MOST_K, LossCall, Offer, shape_of
+from shortlist.kernels.triton.launch import MOST_K, LossCall, Offer, WithGrad, shape_of
 from shortlist.kernels.triton.polynomials import constant, merge_top, stream_top
 from shortlist.kernels.triton.rows import (
     MOST,
@@ -151,7 +151,7 @@ def truncated_entropy_kernel(
 
 
 def _truncated_entropy(
-    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: bool,
+    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: WithGrad,
     k: int,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)

@@ -17,7 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from shortlist.kernels.triton.codes import label_codes, stored_of, weight_of
-from shortlist.kernels.triton.launch import LossCall, Offer, launch, on_device, shape_of
+from shortlist.kernels.triton.launch import LossCall, Offer, WithGrad, launch, on_device, shape_of
 from shortlist.kernels.triton.logistic import known_scores
 from shortlist.kernels.triton.pairs import finite, folded, pair, side_sums, sides_joined, sides_of_short, terms_of
 from shortlist.kernels.triton.rows import NAN, NINF
@@ -198,7 +198,7 @@ def two_way_rows_kernel(
 
 
 def _two_way(
-    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: bool,
+    scores: Tensor, target: Sequence[Tensor], weight: Tensor | None, reduction: str, groups: int, with_grad: WithGrad,
     positive_temperature: float, negative_temperature: float, margin: float, sample_way: bool,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
@@ -229,7 +229,9 @@ def _two_way(
             shares_kernel, batches, call.weight, seen, losses, counts, shares, size, blocks,
             MEAN=reduction == "mean", SAMPLE_WAY=sample_way, BLOCK=SHARES_BLOCK,
         )  # fmt: skip
-        if sample_way or with_grad:
+        if call.factor is not None:
+            shares *= call.factor.unsqueeze(1)
+        if sample_way or call.grad is not None:
             launch(
                 two_way_rows_kernel, rows, *read, call.row_loss, call.grad, columns, shares, call.flag_base, *layout,
                 stored_of(call), *temperatures, float(margin),
