@@ -125,9 +125,10 @@ def read_features(
         unknown_names: of a column of names, those that mean that the label is unknown, as blank does. In a list, or
             between separators, such a name says that all labels that are not beside it are unknown; "" says so of blank
             cells, which otherwise are examples without labels.
-        decimal: of .csv and .tsv, what stands before the digits of a fraction; the point, if nothing is given. The
-            other mark may stand between thousands: with "," 1.234,5 is a number, and with "." 1,500 is fifteen hundred,
-            which otherwise needs a cell that tells, such as 1,234.5.
+        decimal: of numbers in texts, what stands before the digits of a fraction; if nothing is given, the point in
+            .csv and .tsv, and in columns of texts in other tables what their cells tell. The other mark may stand
+            between thousands: with "," 1.234,5 is a number, and with "." 1,500 is fifteen hundred, which otherwise
+            needs a cell that tells, such as 1,234.5.
         delimiter: of .csv and .tsv, what stands between cells, if it is neither the comma or the tab nor named by a
             first line for Excel, ``sep=;``.
         encoding: of .csv and .tsv, how text is written that is neither UTF-8 nor UTF-16 with its mark: "cp1252" is what

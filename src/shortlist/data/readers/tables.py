@@ -85,14 +85,14 @@ def open_table(
             names, cells, blank = found
             return TextColumns(file, names, cells, findings, decimal, blank)
     elif _kind(file) == ".arff":
-        return read_arff(file, findings)
+        return read_arff(file, findings, decimal)
     else:
         try:
             table = _GIVEN.get().get(str(file))
             if table is None:
                 table = _TYPED[_kind(file)](file)
             if table.num_rows or EMPTY.get():
-                return TypedColumns(_flat(table))
+                return TypedColumns(_flat(table), decimal=decimal)
             findings.add(file, f"no rows: the file only names the columns {', '.join(map(repr, table.column_names))}")
         except ShortlistError as error:
             findings.add(file, f"cannot be read: {error}")

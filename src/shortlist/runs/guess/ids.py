@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from shortlist.data.cells import DATE, LONG, THOUSANDS, is_number, unit_of
+from shortlist.data.cells import DATE, LONG, is_number, unit_of
 from shortlist.data.column_use import as_option
+from shortlist.data.written_numbers import may_be_number
 from shortlist.runs.guess.first_cells import FirstCells
 from shortlist.runs.guess.label_signs import LABEL_IDS
 
@@ -63,7 +64,7 @@ def _are_codes(cells: FirstCells, name: str) -> bool:
     """Whether these are words, no numbers and no dates, of which none comes twice."""
 
     def is_other(word: str) -> bool:
-        of_digits = is_number(word) or DATE.fullmatch(word) or THOUSANDS["."].fullmatch(word)
+        of_digits = is_number(word) or DATE.fullmatch(word) or may_be_number(word)
         return len(word.split()) > 1 or len(word) > LONG or bool(of_digits)
 
     words = {str(cell).strip() for cell in cells.written(name)}
