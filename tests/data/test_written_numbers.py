@@ -109,3 +109,9 @@ def test_a_mark_before_fractions_that_cannot_be_is_refused() -> None:
     facts = Preprocessor.fit(pd.DataFrame({"x": WRITTEN["dollars"]})).to_json()
     with pytest.raises(ShortlistError, match="decimal must be"):
         Preprocessor.from_json({**facts, "decimal": "x"})
+
+
+def test_a_first_row_of_units_in_a_frame_is_refused() -> None:
+    frame = pd.DataFrame({"x": ["kg", *map(str, AMOUNTS)], "z": [None, *AMOUNTS.tolist()]})
+    with pytest.raises(ShortlistError, match=r"first row of the frame is no example.*'x' \(kg\): leave it out, X.iloc"):
+        Preprocessor.fit(frame)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shortlist.data.cells import DATE, are_codes, is_number
 from shortlist.data.column_use import listed
+from shortlist.data.unit_rows import LOOKED_AT, units_in
 from shortlist.data.written_numbers import READ, WrittenNumbers, decimal_in, trimmed
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
@@ -62,6 +63,12 @@ def with_numbers(frame: Any, decimal: str | None = None, columns: Collection[str
         for place, (name, kind) in enumerate(zip(frame.columns, frame.dtypes, strict=True))
         if is_string_dtype(kind) and (columns is None or str(name) in columns)
     }
+    units = units_in({str(frame.columns[place]): column[:LOOKED_AT] for place, column in cells.items()})
+    if units:
+        raise ShortlistError(
+            f"the first row of the frame is no example, but names the units of its columns: {units}: leave it out, "
+            f"X.iloc[1:] and y[1:]"
+        )
     written = WrittenNumbers(decimal_in(cells.values(), decimal))
     found = frame.copy(deep=False)
     for place, column in cells.items():

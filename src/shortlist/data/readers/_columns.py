@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import NUMBER
+from shortlist.data.cells import NUMBER, is_number
 from shortlist.data.readers.findings import Findings
+from shortlist.data.unit_rows import LOOKED_AT, units_in
 from shortlist.data.written_numbers import PLAIN, WITH_COMMA, WrittenNumbers, decimal_in, has_any, mostly, trimmed
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
@@ -66,6 +67,10 @@ class TypedColumns:
     def notes(self) -> list[str]:
         """What was decided of the cells that were read, to be told."""
         return self.written.notes()
+
+    def units_in_first_row(self) -> str:
+        """What is in the first row, where these are units, to be shown."""
+        return self._texts.units_in_first_row()
 
     def array(self, name: str) -> NDArray[Any]:
         column = self._table.column(name)
@@ -221,6 +226,13 @@ class TextColumns:
     def is_blank(self, name: str) -> bool:
         cells = self._cells(name)
         return bool(cells.null_count == len(cells))
+
+    def units_in_first_row(self) -> str:
+        """What is in the first row, where these are units, to be shown."""
+        first = {name: column.slice(0, 1).to_pylist() for name, column in self._columns.items()}
+        if not any(cell and not is_number(cell) for cells in first.values() for cell in cells):
+            return ""  # found soon
+        return units_in({name: self._columns[name].slice(0, LOOKED_AT).to_pylist() for name in self.names})
 
     def has_decimal_commas(self, name: str) -> bool:
         return self._numbers(name) is None and mostly(self._cells(name), WITH_COMMA)
