@@ -81,8 +81,8 @@ def read_features(
       otherwise the numbers that occur are the labels' names, and it is said which these are;
     - names with a ``separator`` between, ``joy|love``: a label matrix. Blank is an example without labels;
     - lists of names or of class numbers, in parquet and JSON lines, or written in a cell, ``["joy", "love"]``,
-      ``['joy' 'love']`` or ``<joy><love>``: a label matrix. Of objects it is what they hold as ``name``. Blank is an
-      example without labels;
+      ``[joy, love]``, ``['joy' 'love']`` or ``<joy><love>``: a label matrix. Of objects it is what they hold as
+      ``name``. Blank is an example without labels;
     - one column per label (``label_columns``), or a matrix: a label matrix; ``coding`` says what its numbers mean.
       true, yes, t, y, ja, oui and si are present; false, no, f, n, nein and non absent; blank, NA, ? and the like
       unknown. A sparse one of more than 67 million entries stays sparse;
