@@ -93,7 +93,6 @@ def test_whole_weights_are_as_good_as_rows_that_are_repeated(
     assert np.abs(weighted - clone(model).fit(inputs, labels).decision_function(inputs)).max() > 0.1
 
 
-
 def test_a_column_that_numbers_the_rows_is_told() -> None:
     rows, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
     frame = pd.DataFrame({"a": rows[:, 0], "id": range(60), "far": np.arange(60) * 7})[::2]
@@ -105,6 +104,7 @@ def test_names_that_look_like_several_labels_are_told() -> None:
     y = ["joy|love", "joy", "love", "joy|love"] * 5
     with pytest.warns(ShortlistWarning, match=r"joy\|love.* in y is taken as one class: .*name\.split\('\|'\)"):
         SetClassifier(epochs=1, lr=0.1).fit(np.eye(4).repeat(5, 0), y)
+
 
 def test_the_strength_that_folds_choose_is_that_of_weighted_rows() -> None:
     weights = np.where(Y < 4, 1.0, 1e-3)  # half of the classes hardly count
@@ -598,6 +598,22 @@ def test_a_grid_search_over_k_scores_the_sets() -> None:
     assert search.best_params_ == {"setclassifier__k": 1}
     search = GridSearchCV(SetClassifier(), {"k": [0.5, 1, 4]}, scoring=set_scorer("coverage", largest=1.5), cv=2)
     assert search.fit(X, Y).best_params_ == {"k": 1}
+
+
+@pytest.mark.parametrize("tried", [{"k": [1, 2]}, {"rule": ["top-k", "average-k"]}])
+def test_a_search_that_does_not_see_the_sets_is_told(tried: dict[str, Any]) -> None:
+    with pytest.warns(ShortlistWarning, match=f"a search over {min(tried)} needs scoring=.*set_scorer"):
+        GridSearchCV(SetClassifier(random_state=0), tried, cv=2).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("options", "tried"),
+    [({}, {"weight_decay": [0.1, 1.0]}), ({"objective": "topk-hinge", "epochs": 1}, {"k": [1, 2]})],
+)
+def test_a_search_over_what_changes_scores_is_not_warned_of(options: dict[str, Any], tried: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ShortlistWarning)
+        GridSearchCV(SetClassifier(random_state=0, **options), tried, cv=2, error_score="raise").fit(X, Y)
 
 
 def test_a_grid_search_over_rules_scores_the_sets_of_each() -> None:

@@ -30,6 +30,8 @@ def test_every_column_has_a_use_or_a_reason(read: Any) -> None:
     ]
     told = "a column without a name is left out: name it in the first line, if it tells something"
     assert told in table_concerns(data)
+    rows = "id,a,city,y,\n1,2,Oslo,owl,9\n2,4,Rome,owl,7\n"
+    assert any("give ids_key='\"\"' if it names the rows, or name" in concern for concern in table_concerns(read(rows)))
 
 
 @pytest.mark.parametrize("cells", [("0", "1", "2"), ("", "", "")])

@@ -955,3 +955,27 @@ def test_a_reader_of_features_does_without_the_images_that_a_column_names(tmp_pa
         guess_source(tmp_path / "t.csv")
     found = guess_source(tmp_path / "t.csv", reader="features").source
     assert (found["reader"], found["labels_key"], found["ids_key"]) == ("features", "kind", "image")
+
+
+@pytest.mark.parametrize("names", ["counts", "words"])
+def test_a_first_column_without_a_name_holds_ids_as_r_and_pandas_write_them(names: str) -> None:
+    frame = leaves().drop(columns=["leaf_id", "note"])
+    frame.index = pd.Index([f"leaf {row}" for row in range(len(frame))] if names == "words" else range(1, 151))
+    frame.to_csv("leaves.csv")
+    guess = guess_source("leaves.csv")
+    assert guess.source["ids_key"] == ""
+    assert "ids: the first column, which has no name (none: data.train.ids_key=null)" in guess.notes
+
+
+def test_what_pandas_calls_an_index_in_parquet_is_ids() -> None:
+    leaves().drop(columns=["leaf_id", "note"]).sample(frac=0.9, random_state=0).to_parquet("leaves.parquet")
+    guess = guess_source("leaves.parquet")
+    assert (guess.source["labels_key"], guess.source["ids_key"]) == ("species", "__index_level_0__")
+
+
+def test_units_below_the_names_are_refused_with_their_line() -> None:
+    frame = leaves().drop(columns=["leaf_id", "note"]).astype(object)
+    frame = pd.concat([pd.DataFrame([{"length": "cm"}]), frame])
+    write("leaves.csv", frame[["length", "shore", "species"]])
+    with pytest.raises(ShortlistError, match=r"leaves.csv, line 2: this is no example, .*'length' \(cm\): delete it"):
+        runs.fit("leaves.csv")

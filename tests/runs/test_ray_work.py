@@ -194,6 +194,29 @@ def test_what_lies_behind_urls_is_read_and_sets_are_written_there(
             runs.predict(run, f"{address}/other.csv", rule=rule, out=tmp_path / "no.parquet", engine="ray")
 
 
+@pytest.mark.parametrize("kind", ["written", "lists", "columns"])
+def test_the_whole_table_decides_whether_labels_are_lists(kind: str, shards: list[int], tmp_path: Path) -> None:
+    """Shards whose labels are all blank are of examples without labels, as in one process."""
+    names = {"train": 300, "new": 700}
+    for name, rows in names.items():
+        table = made_table(rows, rows)
+        several = [cell.split("|") for cell in table["several"].to_pylist()]
+        blank = range(100, 400) if name == "new" else ()
+        several = [None if row in blank else names for row, names in enumerate(several)]
+        columns: dict[str, Any] = {"labels": pa.array(several, pa.list_(pa.string()))}
+        if kind == "written":
+            columns = {"labels": [None if names is None else f"[{', '.join(names)}]" for names in several]}
+        elif kind == "columns":
+            columns = {f"tag {at}": [[*(names or ()), None, None][at] for names in several] for at in (0, 1)}
+        table = pa.table({"f0": table["f0"], "f1": table["f1"], **{key: pa.array(x) for key, x in columns.items()}})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    labels = {"label_columns": list(columns)} if kind == "columns" else {"labels_key": "labels"}
+    source = {"reader": "features", "path": str(tmp_path / "train.parquet"), "input_columns": ["f0", "f1"], **labels}
+    runs.train({"data": {"train": source}, "objective": "binary", "epochs": 2, "backbone": "mlp"}, tmp_path / "run")
+    same(*(runs.evaluate(tmp_path / "run", tmp_path / "new.parquet", engine=engine) for engine in (None, "ray")))
+    assert max(shards) > 2
+
+
 # ---- texts, images, data sets
 
 

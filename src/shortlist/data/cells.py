@@ -4,9 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Collection
 
+BLANK = ("", r"\N")  # what a text file holds where there is nothing: MySQL and Hive write \N
 # texts that mean that nothing is known
 NA_VALUES = (
-    "", "NA", "N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "?", "-", "#N/A", "<NA>", "NaT",
+    *BLANK, "NA", "N/A", "na", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "?", "-", "#N/A", "<NA>", "NaT",
     "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!",
 )  # fmt: skip
 MOST_NAMES = 255  # that a column of categories keeps apart; the rest, the rarest ones, share one

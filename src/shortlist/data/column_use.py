@@ -49,7 +49,7 @@ class ColumnUse:
         found = {
             "features": list(self.features),
             "labels": list(self.labels),
-            "ids": list(self.ids),
+            "ids": [name or "(no name)" for name in self.ids],
             "others": [f"{name} ({what})" for name, what in self.others.items()],
             "ignored": [f"{name or '(no name)'} ({why})" for name, why in self.ignored.items()],
         }

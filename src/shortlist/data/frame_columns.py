@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 
 from shortlist.data.cells import DATE, are_codes, is_number
 from shortlist.data.column_use import listed
+from shortlist.data.unit_rows import LOOKED_AT, units_in
+from shortlist.data.written_numbers import READ, WrittenNumbers, decimal_in, trimmed
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
@@ -40,6 +43,59 @@ def column_names(frame: Any) -> tuple[str, ...]:
         shown = listed([repr(name) for name in twice])
         raise ShortlistError(f"columns must have different names, there are several called {shown}")
     return names
+
+
+def with_numbers(frame: Any, decimal: str | None = None, columns: Collection[str] | None = None) -> Any:
+    """The frame with numbers in place of the texts in which they are written, $4,843 or 1.234,5, by the rules of a file
+    of text; what was found is in its ``attrs``. A frame that was read from a table is as it is. ``decimal``: what
+    stands before fractions where this frame does not tell; ``columns``: those that may hold numbers, otherwise all.
+
+    >>> import pandas as pd
+    >>> with_numbers(pd.DataFrame({"price": ["$4,843", "$12"], "share": ["31,6 %", "7 %"]})).to_numpy().tolist()
+    [[4843.0, 31.6], [12.0, 7.0]]
+    """
+    if READ in frame.attrs:
+        return frame
+    from pandas.api.types import is_string_dtype
+
+    cells = {
+        place: _cells(frame.iloc[:, place])
+        for place, (name, kind) in enumerate(zip(frame.columns, frame.dtypes, strict=True))
+        if is_string_dtype(kind) and (columns is None or str(name) in columns)
+    }
+    units = units_in({str(frame.columns[place]): column[:LOOKED_AT] for place, column in cells.items()})
+    if units:
+        raise ShortlistError(
+            f"the first row of the frame is no example, but names the units of its columns: {units}: leave it out, "
+            f"X.iloc[1:] and y[1:]"
+        )
+    written = WrittenNumbers(decimal_in(cells.values(), decimal))
+    found = frame.copy(deep=False)
+    for place, column in cells.items():
+        texts = _as_texts(column, written.has_points)
+        if texts is not None:
+            name = str(frame.columns[place])
+            values = written.feature(name, texts, written.numbers(name, texts))
+            found.isetitem(place, np.asarray(values))
+    found.attrs = {**frame.attrs, READ: written.facts()}
+    return found
+
+
+def _cells(series: Any) -> list[Any]:
+    """What a column holds, None where blank."""
+    return [None if blank else cell for cell, blank in zip(series.tolist(), series.isna().tolist(), strict=True)]
+
+
+def _as_texts(cells: list[Any], has_points: bool) -> Any:
+    """Cells as pyarrow's texts; None where one is neither a text nor a number."""
+    kinds = set(map(type, cells)) - {type(None), str}
+    if not all(issubclass(kind, int | float | np.number) and kind is not bool for kind in kinds):
+        return None
+    pyarrow = require("pyarrow")
+    if kinds:  # numbers as this column would write them
+        mark = "." if has_points else ","
+        cells = [cell if cell is None or isinstance(cell, str) else str(cell).replace(".", mark) for cell in cells]
+    return trimmed(pyarrow.chunked_array([pyarrow.array(cells, pyarrow.string())]))
 
 
 def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True) -> tuple[NDArray[Any], str]:

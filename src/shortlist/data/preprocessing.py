@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,10 +27,11 @@ from shortlist.data.column_features import (
     is_constant,
 )
 from shortlist.data.column_use import listed
-from shortlist.data.frame_columns import MISSING, as_names, column_names, read_column
+from shortlist.data.frame_columns import MISSING, as_names, column_names, read_column, with_numbers
 from shortlist.data.preprocessing_facts import facts_of, fields_of
 from shortlist.data.text_columns import CountedTexts, fit_texts
 from shortlist.data.tf_idf import TfIdf
+from shortlist.data.written_numbers import READ, may_be_number
 from shortlist.errors import ShortlistError, ShortlistWarning, renamed
 
 _ENOUGH = 20  # rows: of fewer ones all may be blank, or rare, by chance
@@ -46,7 +47,8 @@ class Preprocessor:
       tenths of their column than twenty times these are wide (a slip, or -9999 for blank), what is beyond three times
       is cut off, with a warning; and so is, of new rows, what lies more than ten standard deviations beyond all that
       a column held in 20 training rows or more.
-    - A pandas frame has its columns read by type: numbers as above, names as categories (rare ones together, unseen
+    - A pandas frame has its columns read by type: numbers as above (also those that are written in texts, $4,843 or
+      31.6%, as in a file of text), names as categories (rare ones together, unseen
       ones with them; a blank is a category of its own). Of the dtype "category", and of texts of digits such as 01001,
       numbers are names too. Where cells hold several choices, ``Python;R;SQL``, each choice is a feature (not of the
       dtype "category": there a cell is one name). The words of texts are counted (`TfIdf`), each column's and those of
@@ -80,6 +82,7 @@ class Preprocessor:
     left_out: dict[int, str] = field(default_factory=dict)
     na_values: tuple[str, ...] = NA_VALUES
     units: dict[str, str] | None = None  # what stood beside the numbers of a column, where they were read from a text
+    decimal: str | None = None  # what stood before the digits of fractions in texts, where they told
 
     @property
     def columns_left_out(self) -> dict[str, str]:
@@ -112,6 +115,9 @@ class Preprocessor:
     @classmethod
     def _fit_frame(cls, frame: Any, na_values: tuple[str, ...], weights: NDArray[Any] | None) -> Preprocessor:
         names = column_names(frame)
+        was_read = READ in frame.attrs
+        frame = with_numbers(frame)
+        written = frame.attrs[READ]
         at, numbers, categories, left_out = [], [], [], {}
         of_names: dict[int, NDArray[Any]] = {}
         choices: dict[int, Choices] = {}
@@ -146,8 +152,10 @@ class Preprocessor:
         if dropped:
             remedy = "make numbers of what is in them, or leave them out yourself (of a table: other_columns)"
             warnings.warn(f"columns left out: {listed(dropped)}: {remedy}", ShortlistWarning, stacklevel=4)
-        units = frame.attrs.get("units")
-        for name, which in frame.attrs.get("bare", {}).items():
+        if not was_read:  # from a table, whose readers tell it
+            _warn_of_texts({names[column]: values for column, values in of_names.items()})
+        units = written.get("units")
+        for name, which in written.get("bare", {}).items():
             said = f"{units[name]!r} stands beside most numbers of {name!r}, and not beside all ({which})"
             remedy = "write all in one unit, or leave it out (other_columns)"
             warnings.warn(f"{said}: {remedy}", ShortlistWarning, stacklevel=4)
@@ -157,8 +165,9 @@ class Preprocessor:
             why_each = listed([f"{names[column]!r} ({why})" for column, why in left_out.items()])
             raise ShortlistError(f"no column is left to learn from: {why_each}")
         prepared = cls(
-            "frame", len(names), names, fitted, categories, texts, left_out=left_out, na_values=na_values, units=units
-        )
+            "frame", len(names), names, fitted, categories, texts,
+            left_out=left_out, na_values=na_values, units=units, decimal=written.get("decimal"),
+        )  # fmt: skip
         if fitted is not None and fitted.cut:
             prepared._warn_of_cuts(stacked[:, [at.index(column) for column in fitted.columns]])
         return prepared
@@ -239,6 +248,7 @@ class Preprocessor:
 
             dense = frame.toarray() if hasattr(frame, "tocsr") else np.asarray(frame)
             frame = pd.DataFrame(dense, columns=list(self._names))
+        frame = self._with_numbers(frame)
         self._warn_of_units(frame)
         frame = self.aligned(frame)
         parts, few, enough = [], len(frame) < _FEW, len(frame) >= _ENOUGH
@@ -301,9 +311,15 @@ class Preprocessor:
         frame = frame.set_axis(list(here), axis=1)
         return frame.reindex(columns=list(names))
 
+    def _with_numbers(self, frame: Any) -> Any:
+        """With the numbers that are written in texts, in the columns that were fitted with numbers."""
+        numbers = () if self.numbers is None else {self._names[column] for column in self.numbers.columns}
+        plain = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in frame.dtypes)
+        return frame if plain and not self.units else with_numbers(frame, self.decimal, numbers)
+
     def _warn_of_units(self, frame: Any) -> None:
         """Say which numbers have another unit beside them than in training."""
-        here = frame.attrs.get("units")
+        here = frame.attrs.get(READ, {}).get("units")
         if here is None or self.units is None or self.numbers is None or not len(frame):
             return
         numbers = {self._names[column] for column in self.numbers.columns}
@@ -415,6 +431,20 @@ def read_preprocessing(facts: Any) -> Preprocessor | TfIdf:
     """What ``to_json`` of either wrote."""
     kind = facts.get("kind") if isinstance(facts, dict) else None
     return TfIdf.from_json(facts) if kind == TfIdf.kind else Preprocessor.from_json(facts)
+
+
+def _warn_of_texts(columns: Mapping[str, NDArray[Any]]) -> None:
+    """Say which columns of a frame are taken as names, or left out, and hold numbers that may be read in two ways, or
+    in different units."""
+    shown = []
+    for name, values in columns.items():
+        cells = [cell for cell in dict.fromkeys(values.tolist()) if cell != MISSING]
+        like = [cell for cell in cells if may_be_number(cell) and not is_number(cell)]
+        if 2 * len(like) > len(cells):
+            shown.append(f"{name!r} ({listed([repr(cell) for cell in like], 3)})")
+    if shown:
+        said = f"texts that look like numbers are taken as names, as they may mean several ones: {listed(shown, 3)}"
+        warnings.warn(f"{said}: give numbers, without units", ShortlistWarning, stacklevel=5)
 
 
 def _differ(unit: str, other: str) -> bool:

@@ -45,6 +45,7 @@ def facts_of(prepared: Preprocessor) -> dict[str, Any]:
         "sparse_scale": None if prepared.sparse_scale is None else prepared.sparse_scale.tolist(),
         "left_out": {str(column): why for column, why in prepared.left_out.items()},
         "units": prepared.units,
+        "decimal": prepared.decimal,
     }  # fmt: skip
 
 
@@ -90,6 +91,9 @@ def _checked(facts: Any) -> dict[str, Any]:
     na_values = tuple(_texts(facts["na_values"]))
     units = facts.get("units")  # files of earlier versions have none
     units = None if units is None else dict(zip(_texts(list(units)), _texts(list(units.values())), strict=True))
+    decimal = facts.get("decimal")  # likewise
+    if decimal not in (None, ".", ","):
+        raise ShortlistError(f"the preprocessing's decimal must be '.' or ',', got {decimal!r}")
     return {
         "kind": facts["kind"],
         "num_columns": total,
@@ -101,6 +105,7 @@ def _checked(facts: Any) -> dict[str, Any]:
         "left_out": left_out,
         "na_values": na_values,
         "units": units,
+        "decimal": decimal,
     }
 
 

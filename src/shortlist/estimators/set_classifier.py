@@ -141,6 +141,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     k_: float
     _held: list[tuple[Any, Tensor]]  # the latest held-out rows of partial_fit
     _named: tuple[NDArray[Any], tuple[str, ...]] | None = None  # classes_, and their names
+    _set_later: frozenset[str] = frozenset()  # parameters that ``set_params`` set, as searches do
     history_: list[dict[str, Any]]
     selection_: list[dict[str, Any]]
     preprocessor_: Preprocessor
@@ -181,6 +182,12 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.weight_decay = weight_decay
         self.calibration = calibration
         self.random_state = random_state
+
+    def set_params(self, **params: Any) -> Self:
+        """As scikit-learn's: its searches call it, and what they try is kept in mind for ``score``."""
+        super().set_params(**params)
+        self._set_later |= params.keys()
+        return self
 
     # ---- learning
 
@@ -573,8 +580,18 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of ``predict``; with several labels, how well each example's labels are ranked: the mean over
-        examples of average precision, unknown labels left out."""
+        examples of average precision, unknown labels left out. Neither sees the sets: to search for ``k`` or a
+        ``rule``, give ``scoring=set_scorer()``."""
         check_is_fitted(self)
+        unseen = self._set_later & {"k", "rule", "rule_options"} - self._model["options"].keys()
+        if unseen:
+            tried = " and ".join(sorted(unseen))
+            warnings.warn(
+                f"score does not see the sets, which {tried} changed: a search over {tried} needs "
+                "scoring=shortlist.estimators.set_scorer()",
+                ShortlistWarning,
+                stacklevel=2,
+            )
         if not self.is_multilabel_:
             return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
         if sample_weight is not None:

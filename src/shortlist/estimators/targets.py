@@ -27,7 +27,7 @@ FORMS = (
     "one list of names per example; one set of labels per example; or LabelSets"
 )
 
-_NO_CLASS = UNKNOWN | {"", "nan", "none", "null", "na", "n/a", "<na>", "?"}
+_NO_CLASS = UNKNOWN | {"", "nan", "none", "null", "na", "n/a", "<na>", "?", r"\n"}  # in small letters
 
 
 def read_target(y: Any, classes: Any = None, *, new: bool = False) -> tuple[NDArray[Any], Any]:

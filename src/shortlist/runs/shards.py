@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from shortlist.data import Dataset
+from shortlist.data.readers.findings import labels_are_lists
 from shortlist.data.readers.table_shards import CutFile, cut_table, is_url
 from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
@@ -37,6 +38,7 @@ class CutTable:
 
     how: Described
     files: tuple[CutFile, ...]
+    lists: bool | None = None  # whether cells of labels are lists: the first rows decide, and not each shard anew
 
     @property
     def firsts(self) -> list[int]:
@@ -53,7 +55,7 @@ class CutTable:
         return self._read(run, file, 0, min(file.rows, file.every if file.starts is not None else 1024))
 
     def _read(self, run: Run, file: CutFile, first: int, count: int) -> Dataset:
-        with file.rows_at(first, count) as small:
+        with file.rows_at(first, count) as small, labels_are_lists(self.lists):
             found = self.how.read(run, at=small)
         if len(found) != count:
             raise ShortlistError(
@@ -83,7 +85,17 @@ def cut(run: Run, data: Any, overrides: Sequence[str], labelled: bool, every: in
     files = cut_table(how.path, every, how.content, run.inputs.takes_texts) if how is not None and takes else None
     if files is None and is_url(str(data)):
         raise ShortlistError(f"{data}: what is read from a URL is tables, .parquet, .csv, .tsv, or .txt of texts")
-    return None if files is None or how is None else CutTable(how, tuple(files))
+    if files is None or how is None:
+        return None
+    table = CutTable(how, tuple(files))
+    return replace(table, lists=_has_lists(run, table)) if how.labelled else table
+
+
+def _has_lists(run: Run, table: CutTable) -> bool:
+    """As the first rows say, or else as in training."""
+    first = table.sample(run)
+    known = not first.is_single or bool((first.target != -1).any())
+    return not (first.is_single if known else run.facts["single"])
 
 
 def shards_of(rows: int, batch: int, workers: int, table: CutTable | None) -> list[Shard]:

@@ -1,21 +1,30 @@
 """How the text of a table is written: what stands between its cells and before the digits of fractions, and in which
 encoding."""
 
+import csv
 import gzip
+import re
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from shortlist.data.cells import DECIMAL_COMMA, NUMBER, SPACED, THOUSANDS, without_unit
+from shortlist.data.cells import CURRENCIES, DECIMAL_COMMA, NUMBER, SPACED, THOUSANDS, without_unit
 from shortlist.data.readers.tables import above_names, delimiter_of, encoding_of, is_packed
+from shortlist.data.written_numbers import decimal_in
 
 ENCODING = "cp1252"  # what Excel writes as CSV in Western Europe, if not asked for UTF-8
 DAMAGED = (ValueError, EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile)  # which the reader then tells
 OPTIONS = ("delimiter", "decimal", "encoding")
 _SHOWN = 20  # lines
+# money in whole numbers, and with one comma that may stand between thousands
+_WHOLE, _THOUSANDS = (
+    re.compile(rf"[+-]?\s?[{CURRENCIES}]\s?{digits}|[+-]?{digits}\s?[{CURRENCIES}]")
+    for digits in (r"\d+", r"\d+,\d{3}")
+)
 
 
 def how_written(path: Path, trained: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -36,13 +45,20 @@ def how_written(path: Path, trained: Mapping[str, Any] | None = None) -> dict[st
     others = [";", "\t", "|", *([] if usual in lines[0] else [","])]
     mark = said or max([known, usual, *others], key=lines[0].count)  # the first of equals
     cells = [cell.strip().removeprefix("(").removesuffix(")") for line in lines[1:] for cell in line.split(mark)]
-    cells = list(map(without_unit, cells))
+    whole = any(_WHOLE.fullmatch(cell) for cell in cells)  # $843 beside $4,843: no fractions there
+    cells = [without_unit(cell) for cell in cells if not (whole and _THOUSANDS.fullmatch(cell))]
     decimal = like.get("decimal") if mark == known else None
-    if mark != "," and any(_has_comma(cell) for cell in cells):
+    if any(map(_has_comma, cells)) if mark != "," else _in_quotes(lines[1:]) == ",":
         decimal = ","
     elif any("." in cell and NUMBER.fullmatch(cell) and not THOUSANDS[","].fullmatch(cell) for cell in cells):
         decimal = "." if decimal == "." else None
     return found | ({"delimiter": mark} if mark != usual else {}) | ({"decimal": decimal} if decimal else {})
+
+
+def _in_quotes(lines: Sequence[str]) -> str | None:
+    """What stands before fractions where commas stand between cells, too: numbers with commas are then in quotes."""
+    rows = [row for row in csv.reader(line for line in lines if line.strip()) if row]
+    return decimal_in(zip_longest(*rows))
 
 
 def _has_comma(cell: str) -> bool:

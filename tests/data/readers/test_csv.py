@@ -469,3 +469,68 @@ def test_a_column_of_texts_alone_may_hold_commas_in_quotes(tmp_path: Path) -> No
     table = open_table(file, Findings())
     assert table is not None
     assert table.array("text").tolist() == ["well, well", "so, so,\nand so"]
+
+
+@pytest.mark.parametrize(
+    ("below", "units"),
+    [
+        ("kg,cm,", r"'a' \(kg\), 'b' \(cm\)"),
+        ("kg,,species", r"'a' \(kg\)"),
+        ("[m/s],(years),", r"'a' \(\[m/s\]\), 'b' \(\(years\)\)"),
+        ("%,°C,NA", r"'a' \(%\), 'b' \(°C\)"),
+    ],
+)
+def test_units_below_the_names_are_told_as_that_with_their_line(read: Read, below: str, units: str) -> None:
+    rows = f"a,b,y\n{below}\n" + "1.5,3,owl\n2,4,cat\n3,5,cat\n"
+    expected = rf"line 2: this is no example, but names the units of the columns: {units}: delete it"
+    if below.startswith("kg,,"):  # one unit beside a name may be a slip
+        assert read(rows, as_table=True).inputs.frame["a"].tolist()[0] == "kg"
+    else:
+        with pytest.raises(ShortlistError, match=expected):
+            read(rows, as_table=True)
+
+
+def test_units_below_the_names_are_told_in_json_lines_too(read: Read) -> None:
+    rows = ['{"a": "kg", "y": null}', *(f'{{"a": "{number}", "y": "owl"}}' for number in range(4))]
+    with pytest.raises(ShortlistError, match=r"row 0: this is no example.*'a' \(kg\)"):
+        read("\n".join(rows), "table.jsonl", as_table=True)
+
+
+def test_what_mysql_writes_for_nothing_is_blank_in_features_and_labels(read: Read) -> None:
+    data = read("a,y\n1.5,owl\n\\N,cat\n2, \\N\n", as_table=True)
+    assert (data.inputs.frame["a"].isna().tolist(), data.target.tolist()) == ([False, True, False], [1, 0, -1])
+    assert data.vocabulary == ("cat", "owl")
+
+
+@pytest.mark.parametrize(
+    ("content", "ids"),
+    [
+        ('"","a","y"\n"1",1.5,"owl"\n"2",2,"cat"\n', ("1", "2")),  # R's write.csv
+        ('"a","y"\n"Mazda, RX4",1.5,"owl"\n"Fiat",2,"cat"\n', ("Mazda, RX4", "Fiat")),  # R's write.table
+        ("a,y\n7,1.5,owl\n8,2,cat\n", ("7", "8")),
+        ('\n"a","y"\n\n"x",1.5,"owl"\n"z",2,"cat"\n', ("x", "z")),
+    ],
+)
+def test_the_names_of_rows_that_r_writes_are_a_column_without_a_name(
+    read: Read, content: str, ids: tuple[str, ...]
+) -> None:
+    data = read(content, ids_key="")
+    assert (shown(data), data.ids) == (([[1.5], [2.0]], ["owl", "cat"]), ids)
+
+
+@pytest.mark.parametrize("content", ["a,y\n1.5,owl,\n2,cat,\n", "a,y,\n1.5,owl\n2,cat\n", "a,y,\n1.5,owl,\n2,cat,\n"])
+def test_a_mark_at_the_end_of_each_row_or_of_the_names_changes_nothing(read: Read, content: str) -> None:
+    assert shown(read(content)) == ([[1.5], [2.0]], ["owl", "cat"])
+
+
+@pytest.mark.parametrize("rows", ["Fiat,1.5,owl\nVolvo,2,cat\n", "1,500,owl\n4,250,cat\n", '"a",1,x\n"a",2,y\n'])
+def test_rows_with_a_cell_too_many_that_may_be_anything_are_refused(read: Read, rows: str) -> None:
+    with pytest.raises(
+        ShortlistError, match="line 2: has 3 cells, but there are 2 columns, as have most of the first rows"
+    ):
+        read(f"a,y\n{rows}")
+
+
+def test_lines_are_counted_right_where_rows_have_names(read: Read) -> None:
+    with pytest.raises(ShortlistError, match="line 4: has 2 cells, but there are 3 columns"):
+        read('"a","y"\n"x",1.5,"owl"\n"z",2,"cat"\n"u",2\n"v",1,"cat"\n')

@@ -352,6 +352,7 @@ def test_true_and_false_are_spelt_alike_whichever_file_they_are_in(read: Read, e
         ['[{"id": 7, "name": "joy"}, {"id": 8, "name": "c#"}]', "[{'id': 7, 'name': 'joy'}]", None],
         ["[np.str_('joy'), 'c#']", "[np.str_('joy')]", None],  # as NumPy 2 writes lists of its texts
         ["{joy,c#}", '{"joy",NULL}', "{}"],  # as PostgreSQL writes arrays
+        ["[joy, c#]", "[joy]", "[]"],
         ["{'joy', 'c#'}", "{'joy'}", None],  # sets of Python's
         ["('joy', 'c#')", "('joy',)", "()"],
         ['{"choices": ["joy", "c#"]}', '{"choices": ["joy"]}', '{"choices": []}'],  # as Label Studio writes choices
@@ -373,6 +374,20 @@ def test_objects_ids_and_other_brackets_are_no_lists(cell: str) -> None:
 
 def test_names_in_arrays_may_be_quoted() -> None:
     assert written_list(r'{"true \"love\"","a,b", joy ,"NULL",01}') == ['true "love"', "a,b", "joy", "NULL", "01"]
+
+
+def test_names_in_brackets_are_no_lists_where_none_holds_a_comma(read: Read) -> None:
+    assert read({"kind": ["[joy]", "[love]", "[joy]"]}).vocabulary == ("[joy]", "[love]")
+
+
+@pytest.mark.parametrize("cells", [["[0, 1, 0]", "[1, 0, 0]"], ["[0,1]", "[1,1]"], ["[0.0, 1.0, 1.0]", "[]"]])
+def test_lists_of_0_and_1_for_each_label_are_refused(read: Read, cells: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"lists name the labels that are present.*write a column for each"):
+        read({"kind": cells})
+
+
+def test_lists_of_class_numbers_are_read(read: Read) -> None:
+    assert read({"kind": ["[0, 1]", "[1]", "[0]"]}).target.tolist() == [[1, 1], [0, 1], [1, 0]]
 
 
 @pytest.mark.parametrize("name", ["Total", "grand total", "SUMME:"])

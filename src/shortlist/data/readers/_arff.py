@@ -71,7 +71,7 @@ class SparseColumns:
         return False
 
 
-def read_arff(path: Path, findings: Findings) -> Columns | None:
+def read_arff(path: Path, findings: Findings, decimal: str | None = None) -> Columns | None:
     """The columns of the file; None, and noted, where it cannot be read. MEKA's ``-C`` in the relation says which are
     labels."""
     attributes: list[Attribute] = []
@@ -107,8 +107,12 @@ def read_arff(path: Path, findings: Findings) -> Columns | None:
     meka = _MEKA.search(relation)
     count = int(meka[1]) if meka else 0
     labels = (names[:count] if count > 0 else names[count:]) if count else None
-    read = _sparse if rows[0].startswith("{") else _dense
-    columns = read(path, attributes, rows, labels, findings)
+    columns: Columns | None
+    if rows[0].startswith("{"):
+        columns = _sparse(path, attributes, rows, labels, findings)
+    else:
+        table = _dense(path, attributes, rows, findings)
+        columns = None if table is None else TypedColumns(table, labels, decimal)
     return None if len(findings.problems) > noted else columns
 
 
@@ -172,9 +176,8 @@ def _unquoted(text: str) -> str:
     return text
 
 
-def _dense(
-    path: Path, attributes: list[Attribute], rows: list[str], labels: list[str] | None, findings: Findings
-) -> TypedColumns | None:
+def _dense(path: Path, attributes: list[Attribute], rows: list[str], findings: Findings) -> Any:
+    """A pyarrow table; None, and noted, where rows are too long or too short."""
     pyarrow = require("pyarrow")
     split = [_cells(row) for row in rows]
     bad = [row for row, cells in enumerate(split) if len(cells) != len(attributes)]
@@ -195,7 +198,7 @@ def _dense(
             None if cell is None else _number(cell, row, attribute, path, findings) for row, cell in enumerate(cells)
         ]
         columns.append(pyarrow.array(numbers, pyarrow.float64()))
-    return TypedColumns(pyarrow.table(columns, names=[attribute.name for attribute in attributes]), labels)
+    return pyarrow.table(columns, names=[attribute.name for attribute in attributes])
 
 
 def _not_declared(attribute: Attribute, value: str) -> str:

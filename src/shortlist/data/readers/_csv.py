@@ -11,10 +11,12 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,7 +32,7 @@ from shortlist.files import reporter
 from shortlist.optional import require
 
 _NO_HEADER = "is it missing? Then give column_names"
-_LOOKED_AT = 1000  # rows
+_LOOKED_AT, _NAMED = 1000, 100  # rows; those that tell whether rows have names
 _SENTENCE = 4  # blanks
 _SHOWN = 40  # letters of a cell
 _BLOCK = 1 << 22  # bytes that are parsed at once: a row must fit in
@@ -159,19 +161,62 @@ def csv_rows(
             for _ in range(above):
                 file.readline()
             cells = csv.reader(file, delimiter=mark, strict=True)
+            longer = ""
             header = [name.strip() for name in next(cells, [])] if columns is None else list(columns)
+            if columns is None:
+                header, longer = _of_rows(header, _first_rows(path, above, mark, encoding))
             yield above + cells.line_num, header
             for row in cells:
                 if len(row) == len(header):
                     yield above + cells.line_num, [cell.strip() for cell in row]
                 elif row:
-                    message = f"has {len(row)} cells, but there are {len(header)} columns"
+                    message = f"has {len(row)} cells, but there are {len(header)} columns{longer}"
                     findings.add(path, message, above + cells.line_num, "line")
     except UnicodeDecodeError as error:
         other = "name its encoding, such as encoding=cp1252 or encoding=shift_jis"
         findings.add(path, f"is not a CSV file: it must be text in UTF-8 (in Excel: CSV UTF-8), or {other}: {error}")
     except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error, ShortlistError) as error:
         findings.add(path, f"is not a CSV file: {error}")
+
+
+def _first_rows(path: PathLike, above: int, mark: str, encoding: str) -> list[tuple[str, list[str]]]:
+    """The first rows below the names, each with its first line, as far as they can be read."""
+    lines: list[str] = []
+    found: list[tuple[str, list[str]]] = []
+
+    def kept(file: Iterable[str]) -> Iterator[str]:
+        for line in file:
+            lines.append(line)
+            yield line
+
+    with io.TextIOWrapper(_opened(path), encoding=encoding, errors="replace", newline="") as file, suppress(csv.Error):
+        for _ in range(above):
+            file.readline()
+        cells, seen = csv.reader(kept(file), delimiter=mark), 0
+        for row in islice(cells, _NAMED + 1):
+            found.append((lines[seen], row))
+            seen = len(lines)
+    return [(line, row) for line, row in found[1:] if row]
+
+
+def _of_rows(header: list[str], rows: Sequence[tuple[str, list[str]]]) -> tuple[list[str], str]:
+    """The names of the columns, where most of the first rows have a cell more or less than names: R's write.table gives
+    none to the names of its rows, which are in quotes or count the rows, and other programs end each row, or the line
+    of names, with a mark. And what to say of such rows where it is neither."""
+    ((size, times),) = Counter(len(row) for _, row in rows).most_common(1) or [(len(header), 0)]
+    if abs(size - len(header)) != 1 or 2 * times <= len(rows) or sum(map(bool, header)) < 2:
+        return header, ""
+    rows = [(line, row) for line, row in rows if len(row) == size]
+    if size < len(header):
+        return (header if header[-1] else header[:-1]), ""
+    if not any(row[-1].strip() for _, row in rows):
+        return [*header, ""], ""
+    first = [row[0].strip() for _, row in rows]
+    numbers = [int(cell) for cell in first if cell.isdecimal()]
+    count = len(numbers) == len(first) > 1 and set(np.diff(numbers).tolist()) == {1}
+    if len(set(first)) == len(first) and (count or all(line.startswith('"') for line, _ in rows)):
+        return ["", *header], ""
+    return header, ", as have most of the first rows: if the first cell names the row, give its column a name, too"
 
 
 def _other_format(path: Path) -> str:

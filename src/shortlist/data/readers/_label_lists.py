@@ -20,7 +20,7 @@ from shortlist.data.readers._columns import Columns
 from shortlist.data.readers._label_matrix import number_of
 from shortlist.data.readers._label_names import are_numbers, by_index, may_be_left_out
 from shortlist.data.readers._label_options import Given, Labels
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import LISTS, Findings, PathLike
 from shortlist.labels.counts import LARGE_MATRIX
 from shortlist.labels.sparse_labels import SparseLabels
 
@@ -32,6 +32,8 @@ _NUMPY = re.compile(rf"\b(?:np|numpy)\.\w+\(({_QUOTED.pattern}|-?\d+)\)")  # np.
 _IN_BRACES = r'\s*"(?:[^"\\]|\\.)*"\s*|[^{},"\\:=]+'  # of an array of PostgreSQL's: objects have : or =
 _ARRAY, _ITEM = re.compile(rf"\{{(?:{_IN_BRACES})(?:,(?:{_IN_BRACES}))*\}}"), re.compile(_IN_BRACES)
 _GUID = re.compile(r"\{[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\}", re.IGNORECASE)
+_BARE = re.compile(r"\[[^\[\]{}<>\"'=:,]+(,[^\[\]{}<>\"'=:,]+)+\]")  # [joy, love]
+_ONE = re.compile(r"\[([^\[\]{}<>\"'=:,]+)\]")  # beside these a list, alone perhaps a name
 _CHOICES = re.compile(r'\{\s*"choices"\s*:')  # Label Studio's, which writes one choice as its name alone
 
 
@@ -58,13 +60,27 @@ def as_lists(
     found_in = {cell: written_list(cell) for cell in there}
     if any(found is not None and _CHOICES.match(cell) for cell, found in found_in.items()):
         found_in = {cell: [cell] if found is None and cell[0] != "{" else found for cell, found in found_in.items()}
-    written = [found for found in found_in.values() if found is not None]
-    if 2 * len(written) <= len(there) or not any(written):
+    if any(_BARE.fullmatch(cell) for cell in there):
+        one = {cell: found[1].strip() for cell in there if found_in[cell] is None and (found := _ONE.fullmatch(cell))}
+        found_in |= {cell: [name] for cell, name in one.items() if name}
+    written, decided = [found for found in found_in.values() if found is not None], LISTS.get()
+    if not decided and (decided is False or 2 * len(written) <= len(there) or not any(written)):
         return None
     lists = [blank if cell is None else [cell] if cell in unknown else found_in[cell] for cell in cells]
     bad = [row for row, found in enumerate(lists) if found is None]
     findings.rows(file, bad, lambda row: f"the label is {cells[row]!r}: most others are lists, ['joy', 'love']")
+    _check_no_matrix(lists, file, findings)
     return [found or [] for found in lists]
+
+
+def _check_no_matrix(lists: Sequence[list[Any] | None], file: PathLike, findings: Findings) -> None:
+    """Note lists that say 0 or 1 of each label, and do not name those that are present."""
+    sizes = {len(found) for found in lists if found}
+    answers = all(name in (0, 1) and not isinstance(name, str) for found in lists for name in found or ())
+    again = next((row for row, found in enumerate(lists) if answers and len(set(found or ())) < len(found or ())), None)
+    if len(sizes) == 1 and again is not None:
+        what = f"the labels are {lists[again]}, and lists name the labels that are present: if it holds 0 or 1 for each"
+        findings.add(file, f"{what} label, write a column for each", again)
 
 
 def written_list(text: str) -> list[Any] | None:
@@ -75,6 +91,8 @@ def written_list(text: str) -> list[Any] | None:
     (['joy', 'love'], ['joy', 'love'], ['c#', '.net'], None)
     >>> written_list('{joy,"true love"}'), written_list('{"choices": ["joy"]}'), written_list("[np.str_('joy')]")
     (['joy', 'true love'], ['joy'], ['joy'])
+    >>> written_list("[joy, love]")
+    ['joy', 'love']
     """
     ends = text[:1] + text[-1:]
     if ends == "<>":
@@ -103,7 +121,8 @@ def _parsed(text: str) -> Any:
         try:
             return ast.literal_eval(_NUMPY.sub(r"\1", text))
         except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-            return None
+            is_bare = _BARE.fullmatch(text) is not None
+            return [name for piece in text[1:-1].split(",") if (name := piece.strip())] if is_bare else None
 
 
 def _of_array(text: str) -> list[str]:
@@ -167,6 +186,8 @@ def names_in_columns(table: Columns, columns: Sequence[str], vocabulary: Sequenc
     which is known: these may be words for yes and no, or a mark for yes."""
     filled = [name for name in columns if not table.is_blank(name)]
     flat = all(table.is_flat(name) and not table.has_numbers(name) for name in filled)
+    if len(columns) > 1 and not filled and LISTS.get() and not set(columns) & set(vocabulary or ()):
+        return np.full(len(table.texts(columns[0])), None)
     if len(columns) < 2 or not filled or not flat:
         return None
     cells = [table.texts(name).tolist() for name in filled]

@@ -17,11 +17,12 @@ import numpy as np
 from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NAME, NO_NUMBERS, listed
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import SparseColumns
-from shortlist.data.readers._columns import Columns, TextColumns, as_categories
+from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns, as_categories
 from shortlist.data.readers._sparse_text import read_sparse_text
 from shortlist.data.readers.findings import Findings, missing
 from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, names_table, open_table
 from shortlist.data.table_rows import TableRows
+from shortlist.data.written_numbers import READ
 from shortlist.errors import ShortlistError, renamed
 from shortlist.optional import require
 
@@ -138,8 +139,7 @@ class ArrayFile:
             values = dict(zip(columns, pool.map(values_of, columns), strict=True))
         together = len(columns) > _MANY and len(columns) * len(next(iter(values.values()))) < _CELLS
         frame = pandas.DataFrame(values, copy=together)
-        frame.attrs["units"] = dict(table.units) if isinstance(table, TextColumns) else {}
-        frame.attrs["bare"] = dict(table.bare) if isinstance(table, TextColumns) else {}
+        frame.attrs[READ] = table.written.facts() if isinstance(table, TextColumns | TypedColumns) else {}
         return TableRows(frame)
 
     def check_columns(self, columns: Sequence[str]) -> None:

@@ -81,8 +81,8 @@ def read_features(
       otherwise the numbers that occur are the labels' names, and it is said which these are;
     - names with a ``separator`` between, ``joy|love``: a label matrix. Blank is an example without labels;
     - lists of names or of class numbers, in parquet and JSON lines, or written in a cell, ``["joy", "love"]``,
-      ``['joy' 'love']`` or ``<joy><love>``: a label matrix. Of objects it is what they hold as ``name``. Blank is an
-      example without labels;
+      ``[joy, love]``, ``['joy' 'love']`` or ``<joy><love>``: a label matrix. Of objects it is what they hold as
+      ``name``. Blank is an example without labels;
     - one column per label (``label_columns``), or a matrix: a label matrix; ``coding`` says what its numbers mean.
       true, yes, t, y, ja, oui and si are present; false, no, f, n, nein and non absent; blank, NA, ? and the like
       unknown. A sparse one of more than 67 million entries stays sparse;
@@ -125,9 +125,10 @@ def read_features(
         unknown_names: of a column of names, those that mean that the label is unknown, as blank does. In a list, or
             between separators, such a name says that all labels that are not beside it are unknown; "" says so of blank
             cells, which otherwise are examples without labels.
-        decimal: of .csv and .tsv, what stands before the digits of a fraction; the point, if nothing is given. The
-            other mark may stand between thousands: with "," 1.234,5 is a number, and with "." 1,500 is fifteen hundred,
-            which otherwise needs a cell that tells, such as 1,234.5.
+        decimal: of numbers in texts, what stands before the digits of a fraction; if nothing is given, the point in
+            .csv and .tsv, and in columns of texts in other tables what their cells tell. The other mark may stand
+            between thousands: with "," 1.234,5 is a number, and with "." 1,500 is fifteen hundred, which otherwise
+            needs a cell that tells, such as 1,234.5.
         delimiter: of .csv and .tsv, what stands between cells, if it is neither the comma or the tab nor named by a
             first line for Excel, ``sep=;``.
         encoding: of .csv and .tsv, how text is written that is neither UTF-8 nor UTF-16 with its mark: "cp1252" is what

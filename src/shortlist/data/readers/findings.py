@@ -29,6 +29,8 @@ _THOROUGH: ContextVar[bool] = ContextVar("thorough", default=False)
 BY_NAME: ContextVar[bool] = ContextVar("by name", default=False)
 # set by ``ids_may_repeat``
 REPEATED: ContextVar[bool] = ContextVar("repeated", default=False)
+# set by ``labels_are_lists``
+LISTS: ContextVar[bool | None] = ContextVar("lists", default=None)
 # set by ``may_be_empty``
 EMPTY: ContextVar[bool] = ContextVar("empty", default=False)
 
@@ -224,8 +226,8 @@ def is_thorough() -> bool:
 
 
 @contextmanager
-def _set(flag: ContextVar[bool]) -> Iterator[None]:
-    token = flag.set(True)
+def _set(flag: ContextVar[Any], value: bool | None = True) -> Iterator[None]:
+    token = flag.set(value)
     try:
         yield
     finally:
@@ -245,6 +247,12 @@ def labels_by_name() -> AbstractContextManager[None]:
 def ids_may_repeat() -> AbstractContextManager[None]:
     """Within this block, several examples may have one id: data that only judges may have an example twice."""
     return _set(REPEATED)
+
+
+def labels_are_lists(decided: bool | None) -> AbstractContextManager[None]:
+    """Within this block, the cells of labels are lists, or are none, whatever most of them are: they are some of those
+    of a table, which decides as a whole. None: their own cells decide."""
+    return _set(LISTS, decided)
 
 
 def may_be_empty() -> AbstractContextManager[None]:

@@ -83,20 +83,28 @@ def open_table(
         found = csv_table(file, findings, delimiter, hint, encoding, column_names)
         if found is not None:
             names, cells, blank = found
-            return TextColumns(file, names, cells, findings, decimal, blank)
+            return _without_units(TextColumns(file, names, cells, findings, decimal, blank), file, findings)
     elif _kind(file) == ".arff":
-        return read_arff(file, findings)
+        return read_arff(file, findings, decimal)
     else:
         try:
             table = _GIVEN.get().get(str(file))
             if table is None:
                 table = _TYPED[_kind(file)](file)
             if table.num_rows or EMPTY.get():
-                return TypedColumns(_flat(table))
+                return _without_units(TypedColumns(_flat(table), decimal=decimal), file, findings)
             findings.add(file, f"no rows: the file only names the columns {', '.join(map(repr, table.column_names))}")
         except ShortlistError as error:
             findings.add(file, f"cannot be read: {error}")
     return None
+
+
+def _without_units(table: TextColumns | TypedColumns, file: Path, findings: Findings) -> Columns:
+    """The table; noted, where its first row holds the units of the columns."""
+    units = table.units_in_first_row()
+    if units:
+        findings.add(file, f"this is no example, but names the units of the columns: {units}: delete it", 0)
+    return table
 
 
 def _kind(path: Path) -> str:

@@ -3,18 +3,21 @@
 import re
 from collections.abc import Sequence
 
-from shortlist.data.cells import DATE, LONG, THOUSANDS, is_number, unit_of
+from shortlist.data.cells import DATE, LONG, is_number, unit_of
 from shortlist.data.column_use import as_option
+from shortlist.data.written_numbers import may_be_number
 from shortlist.runs.guess.first_cells import FirstCells
 from shortlist.runs.guess.label_signs import LABEL_IDS
 
 _ID = re.compile("[a-z]I[dD]$")
+_CALLED = ("id", "index", "unnamed: 0", "__index_level_0__")
 _FEW = 50  # rows, in which all cells may differ by chance
 
 
 def find_ids(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str | None:
-    """The first column that is called an id and differs in every row, or else one of words that all differ, or the
-    first one, where it counts the rows."""
+    """The first column that is called an id and differs in every row, or the first one of all, where it has no name, as
+    R and pandas write the names of rows; or else one of words that all differ, or the first one, where it counts the
+    rows."""
     for name in filter(is_called_id, names):
         if cells.flat(name) and _is_unique(cells, name):
             notes.append(f"ids: the column {name!r} (none: data.train.ids_key=null)")
@@ -23,6 +26,9 @@ def find_ids(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str |
             f"the column {name!r} is called an id and repeats: if its rows belong together, "
             f"data.groups={as_option(name)} data.train.other_columns={as_option([name])}"
         )
+    if list(cells.table.names[:1]) == [""] and _is_unique(cells, ""):
+        notes.append("ids: the first column, which has no name (none: data.train.ids_key=null)")
+        return ""
     codes = [name for name in names if _are_codes(cells, name)] or [name for name in names[:1] if _counts(cells, name)]
     if codes and _is_unique(cells, codes[0]):
         notes.append(f"ids: the column {codes[0]!r}, which differs in every row (none: data.train.ids_key=null)")
@@ -36,11 +42,11 @@ def are_ids(cells: FirstCells, name: str) -> bool:
 
 
 def is_called_id(name: str) -> bool:
-    """Whether it is called an id, or as pandas calls the numbers of rows that it wrote."""
+    """Whether it is called an id, or as pandas calls the numbers of rows that it wrote, to text or parquet."""
     lower = name.lower()
     if lower in LABEL_IDS:
         return False
-    return lower in ("id", "index", "unnamed: 0") or lower.endswith(("_id", " id")) or _ID.search(name) is not None
+    return lower in _CALLED or lower.endswith(("_id", " id")) or _ID.search(name) is not None
 
 
 def _is_unique(cells: FirstCells, name: str) -> bool:
@@ -63,7 +69,7 @@ def _are_codes(cells: FirstCells, name: str) -> bool:
     """Whether these are words, no numbers and no dates, of which none comes twice."""
 
     def is_other(word: str) -> bool:
-        of_digits = is_number(word) or DATE.fullmatch(word) or THOUSANDS["."].fullmatch(word)
+        of_digits = is_number(word) or DATE.fullmatch(word) or may_be_number(word)
         return len(word.split()) > 1 or len(word) > LONG or bool(of_digits)
 
     words = {str(cell).strip() for cell in cells.written(name)}

@@ -115,8 +115,8 @@ def _of_features(
     if len(names) == 1 and not cells.table.is_flat(names[0]) and cells.table.array(names[0]).ndim == 2:
         found["inputs_key"] = names[0]
         notes.append(f"features: the numbers in the lists of {names[0]!r}")
-    if "decimal" not in how and _has_thousands(cells, names):
-        found["decimal"] = "."  # for new files, in which 1,500 may stand alone
+    if "decimal" not in how and (decimal := _decimal(cells, names)) is not None:
+        found["decimal"] = decimal  # for new files, in which 1,500 may stand alone
     left = {*names, *texts}
     every = [name for name in cells.names if name in left]
     some = [name for name in every if name.startswith("X_")]  # which else would be all features
@@ -126,8 +126,9 @@ def _of_features(
     return found
 
 
-def _has_thousands(cells: FirstCells, names: Sequence[str]) -> bool:
-    """Whether numbers have commas between thousands, for certain."""
+def _decimal(cells: FirstCells, names: Sequence[str]) -> str | None:
+    """What stands before fractions, where numbers that are written in texts tell it for certain."""
     for name in names:
         cells.table.values(name)
-    return bool(getattr(cells.table, "has_thousands", False))
+    written = getattr(cells.table, "written", None)
+    return None if written is None else written.decimal

@@ -1,0 +1,46 @@
+"""A row of units below the names of the columns: kg, cm, years."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shortlist.data.cells import NA_VALUES, UNKNOWN
+from shortlist.data.column_use import listed
+from shortlist.data.written_numbers import may_be_number
+
+LOOKED_AT = 50  # rows
+_FEWEST = 3  # numbers of a column
+_WORD = re.compile(r"[^\W\d_]|[%\u2030\u00b0]")
+_IN_BRACKETS = re.compile(r"\(.*\)|\[.*\]|<.*>")
+
+
+def units_in(columns: Mapping[str, Sequence[Any]]) -> str:
+    """The units in the first of these rows, to be shown; nothing where it is a row like the others. Of each column the
+    first cells are given.
+
+    >>> units_in({"weight": ["kg", "3.5", "4", "5"], "height": ["cm", "30", None, "31", "29"], "kind": [None, *"aba"]})
+    "'weight' (kg), 'height' (cm)"
+    >>> units_in({"weight": ["3o", "3.5", "4", "5"], "height": ["28", "30", "31", "29"], "kind": list("aaba")})
+    ''
+    """
+    units, numbers, others = {}, 0, 0
+    for name, cells in columns.items():
+        first, *rest = map(_known, cells) if cells else [None]
+        below = [cell for cell in rest if cell is not None]
+        if len(below) < _FEWEST or not all(map(may_be_number, below)):
+            others += first is not None
+        elif first is not None and may_be_number(first):
+            numbers += 1
+        elif first is not None and _WORD.search(first):
+            units[name] = first
+    alone = len(units) == 1 and others and not _IN_BRACKETS.fullmatch(*units.values())  # which may be a slip
+    if not units or numbers >= len(units) or alone:
+        return ""
+    return listed([f"{name!r} ({unit})" for name, unit in units.items()], 3)
+
+
+def _known(cell: Any) -> str | None:
+    text = "" if cell is None else str(cell).strip()
+    return None if text in NA_VALUES or text.casefold() in UNKNOWN else text

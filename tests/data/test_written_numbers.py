@@ -1,0 +1,117 @@
+"""Numbers in texts: the same rules in every table and frame."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pytest
+from scipy.sparse import csr_matrix
+
+from shortlist.data import read_features
+from shortlist.data.preprocessing import Preprocessor
+from shortlist.errors import ShortlistError, ShortlistWarning
+from shortlist.estimators import SetClassifier
+from shortlist.runs.written import how_written
+
+AMOUNTS = np.random.default_rng(0).integers(1000, 9000, 60)
+WRITTEN = {
+    "dollars": [f"${x if x % 3 else x // 10:,}" for x in AMOUNTS],
+    "per cent": [f"{x / 100:.1f}%" for x in AMOUNTS],
+    "thousands": [f"{x / 100:.1f}k" for x in AMOUNTS],
+    "brackets": [f"({x})" if x % 2 else str(x) for x in AMOUNTS],
+    "blanks": ["NA" if x % 5 == 0 else f"{x} kg" for x in AMOUNTS],
+    "nulls": [None if x % 5 == 0 else f"€ {x}" for x in AMOUNTS],
+    "MySQL's nulls": [r"\N" if x % 5 == 0 else f"{x}" for x in AMOUNTS],
+    "apostrophes": [f"{x:,}.5".replace(",", "'") for x in AMOUNTS],
+    "decimal commas": [f"{x / 7:.2f}".replace(".", ",") for x in AMOUNTS],
+    "euros, whole or with points": [f"€{x if x % 3 else x // 10:,}".replace(",", ".") for x in AMOUNTS],
+    "commas and points": [f"{x:,}".replace(",", ".") + ",5" for x in AMOUNTS],
+    "names": ["oak" if x % 2 else "elm" for x in AMOUNTS],
+    "codes": [f"{x:05}" for x in AMOUNTS],
+    "one comma, which tells nothing": [f"{x // 10 * 10:,}" for x in AMOUNTS],
+    "some of another unit": [f"{x} kg" if x % 2 else f"{x} g" for x in AMOUNTS],
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", "semicolons", "parquet", "jsonl", "arrow", "polars"])
+@pytest.mark.parametrize("written", WRITTEN)
+@pytest.mark.filterwarnings("ignore::shortlist.ShortlistWarning")
+def test_a_frame_and_a_table_of_the_same_content_give_the_same_features(
+    tmp_path: Path, written: str, kind: str
+) -> None:
+    frame = pd.DataFrame({"x": WRITTEN[written], "other": AMOUNTS % 7})
+    labelled, path = frame.assign(label=np.where(AMOUNTS > 5000, "a", "b")), tmp_path / "all.csv"
+    how: dict[str, Any] = {}
+    if kind in ("csv", "semicolons"):
+        if kind == "semicolons" and "one comma" in written:
+            pytest.skip("where semicolons stand between cells, a comma in a number is taken as that of a fraction")
+        labelled.to_csv(path, sep="," if kind == "csv" else ";", index=False)
+        how = how_written(path)
+    elif kind == "parquet":
+        labelled.to_parquet(path := tmp_path / "all.parquet")
+    elif kind == "jsonl":
+        labelled.to_json(path := tmp_path / "all.jsonl", orient="records", lines=True)
+    else:
+        table = pyarrow.Table.from_pandas(frame)
+        given = table if kind == "arrow" else pytest.importorskip("polars").from_arrow(table)
+        y = labelled["label"].to_numpy()
+        assert SetClassifier(k=1).fit(given, y).preprocessor_ == SetClassifier(k=1).fit(frame, y).preprocessor_
+        return
+    read = read_features(path, labels_key="label", as_table=True, **how).inputs.frame
+    ours, theirs = Preprocessor.fit(frame), Preprocessor.fit(read)
+    expected = csr_matrix(theirs.transform(read)).toarray()
+    for features in (ours.transform(frame), ours.transform(read), theirs.transform(frame)):
+        np.testing.assert_array_equal(csr_matrix(features).toarray(), expected)
+
+
+def test_a_model_of_numbers_takes_them_written_in_texts() -> None:
+    numbers = pd.DataFrame({"price": np.where(AMOUNTS % 3, AMOUNTS, AMOUNTS // 10).astype(float)})
+    model = SetClassifier(k=1, random_state=0).fit(numbers, np.where(AMOUNTS > 5000, "a", "b"))
+    texts = pd.DataFrame({"price": WRITTEN["dollars"]})
+    np.testing.assert_array_equal(model.predict_proba(texts), model.predict_proba(numbers))
+
+
+def test_what_stands_before_fractions_is_known_of_the_training_frame() -> None:
+    prepared = Preprocessor.fit(pd.DataFrame({"x": WRITTEN["commas and points"]}))
+    prepared = Preprocessor.from_json(prepared.to_json())
+    one, same = (prepared.transform(pd.DataFrame({"x": [cell]})) for cell in ("1.500", "1.500,0"))
+    np.testing.assert_array_equal(one, same)
+
+
+def test_texts_that_may_mean_several_numbers_are_told() -> None:
+    with pytest.warns(ShortlistWarning, match=r"look like numbers.*'price' \('1,500'"):
+        Preprocessor.fit(pd.DataFrame({"price": ["1,500", "2,250"] * 20, "size": range(40)}))
+
+
+def test_names_are_no_texts_that_may_be_numbers() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Preprocessor.fit(pd.DataFrame({"kind": ["oak", "elm"] * 20, "size": range(40)}))
+
+
+def test_a_unit_that_numbers_of_a_frame_had_in_training_is_missed() -> None:
+    prepared = Preprocessor.fit(pd.DataFrame({"x": WRITTEN["per cent"]}))
+    with pytest.warns(ShortlistWarning, match="in training %, now none"):
+        prepared.transform(pd.DataFrame({"x": AMOUNTS / 100}))
+
+
+def test_what_a_user_keeps_in_the_attrs_of_a_frame_is_left_alone() -> None:
+    frame = pd.DataFrame({"x": WRITTEN["dollars"]})
+    frame.attrs["units"] = "m"
+    assert Preprocessor.fit(frame).units == {"x": "$"}
+    assert frame.attrs == {"units": "m"}
+
+
+def test_a_mark_before_fractions_that_cannot_be_is_refused() -> None:
+    facts = Preprocessor.fit(pd.DataFrame({"x": WRITTEN["dollars"]})).to_json()
+    with pytest.raises(ShortlistError, match="decimal must be"):
+        Preprocessor.from_json({**facts, "decimal": "x"})
+
+
+def test_a_first_row_of_units_in_a_frame_is_refused() -> None:
+    frame = pd.DataFrame({"x": ["kg", *map(str, AMOUNTS)], "z": [None, *AMOUNTS.tolist()]})
+    with pytest.raises(ShortlistError, match=r"first row of the frame is no example.*'x' \(kg\): leave it out, X.iloc"):
+        Preprocessor.fit(frame)
