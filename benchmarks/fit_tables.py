@@ -66,7 +66,7 @@ def compare(name: str, seeds: int) -> list[str]:
                 found[side].append(timed(model, data))
                 kept += model.run.config.backbone.name == "similarities"
         found[SIDES[2]].append(timed(SetClassifier(random_state=seed), data))
-        peers = [timed(peer(scaled, sparse=False, single=False), data) for scaled in (False, True)]
+        peers = [timed(peer(scaled, sparse=False), data) for scaled in (False, True)]
         found[SIDES[3]].append({key: (min if key == "seconds" else max)(p[key] for p in peers) for key in peers[0]})
     lines = []
     for metric in (*METRICS, "seconds"):

@@ -1,6 +1,7 @@
 """Made-up data of many kinds, for ``python -m benchmarks.defaults --sets stress``: one trouble of real tables each.
 
-Every set is (features, labels): labels are class numbers, or a matrix of 1 and 0.
+Every set is (features, labels): labels are class numbers, or a matrix of 1 and 0. Each can be made with any number of
+``rows``, so that few rows to learn from can be judged on many.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from sklearn.datasets import make_classification, make_multilabel_classification
 Made = tuple[Any, Any]
 
 
-def _classes(seed: int, change: Callable[[Any, np.random.Generator], Any], rows: int = 600, **options: Any) -> Made:
+def _classes(seed: int, change: Callable[[Any, np.random.Generator], Any], rows: int, **options: Any) -> Made:
     """make_classification, its columns changed."""
     options = {"n_features": 20, "n_informative": 8, "n_classes": 3, "flip_y": 0.05, **options}
     features, labels = make_classification(rows, random_state=seed, **options)
@@ -22,7 +23,7 @@ def _classes(seed: int, change: Callable[[Any, np.random.Generator], Any], rows:
 
 
 def _labels(
-    seed: int, rows: int, columns: int, labels: int, rank: int, share: float, kind: str = "dense", noise: float = 1.0
+    seed: int, columns: int, labels: int, rank: int, share: float, kind: str = "dense", noise: float = 1.0, *, rows: int
 ) -> Made:
     """Several labels per row: a few hidden causes make both the columns and the labels, whose shares differ much."""
     chance = np.random.default_rng(seed)
@@ -42,7 +43,7 @@ def _labels(
     return features, present
 
 
-def _one_hot(seed: int, rows: int, columns: int, levels: int) -> Made:
+def _one_hot(seed: int, columns: int, levels: int, *, rows: int) -> Made:
     """Categories, one column per level, of which some are rare."""
     chance = np.random.default_rng(seed)
     weights = chance.dirichlet(np.full(levels, 0.7), size=columns)
@@ -53,7 +54,7 @@ def _one_hot(seed: int, rows: int, columns: int, levels: int) -> Made:
     return np.concatenate([np.eye(levels)[picked[:, column]] for column in range(columns)], axis=1), labels
 
 
-def _units(seed: int, rows: int) -> Made:
+def _units(seed: int, *, rows: int) -> Made:
     """Ten numbers in units of their own beside 44 columns of 0 and 1, as covtype has them; seven classes, some rare."""
     chance = np.random.default_rng(seed)
     numbers = chance.normal(size=(rows, 10))
@@ -65,7 +66,7 @@ def _units(seed: int, rows: int) -> Made:
     return np.concatenate([numbers, np.eye(4)[area], np.eye(40)[soil]], axis=1), labels
 
 
-def _topics(seed: int, rows: int, words: int, classes: int, length: int, tf_idf: bool) -> Made:
+def _topics(seed: int, words: int, classes: int, length: int, tf_idf: bool, *, rows: int) -> Made:
     """Short texts as sparse counts of words, or as tf-idf with rows of length 1; one class each."""
     chance = np.random.default_rng(seed)
     usual = 1 / np.arange(1, words + 1)
@@ -77,6 +78,10 @@ def _topics(seed: int, rows: int, words: int, classes: int, length: int, tf_idf:
         return csr_matrix(counts.astype(np.float64)), labels
     weighted = np.log1p(counts) * (np.log((1 + rows) / (1 + (counts > 0).sum(0))) + 1)
     return csr_matrix(weighted / np.linalg.norm(weighted, axis=1, keepdims=True)), labels
+
+
+def _poisson(seed: int, *, rows: int) -> Made:
+    return make_multilabel_classification(rows, 40, n_classes=8, n_labels=3, random_state=seed)
 
 
 def _same(features: Any, chance: np.random.Generator) -> Any:
@@ -119,33 +124,33 @@ def _unit_rows(features: Any, chance: np.random.Generator) -> Any:
     return features / np.linalg.norm(features, axis=1, keepdims=True)
 
 
-STRESS: dict[str, Callable[[], Made]] = {
-    "plain": partial(_classes, 11, _same),
-    "scales": partial(_classes, 12, _scales),
-    "spectrum": partial(_classes, 13, _spectrum, n_features=60, n_informative=12, n_classes=5),
-    "heavy-tails": partial(_classes, 14, _heavy),
-    "slips": partial(_classes, 15, _slips, n_classes=2),
-    "doubles": partial(_classes, 16, _doubles),
-    "correlated": partial(_classes, 17, _correlated, n_classes=4),
-    "integers": partial(_classes, 18, _integers),
-    "unit-rows": partial(_classes, 19, _unit_rows, n_features=64, n_informative=20, n_classes=6, rows=1200),
+STRESS: dict[str, partial[Made]] = {
+    "plain": partial(_classes, 11, _same, rows=600),
+    "scales": partial(_classes, 12, _scales, rows=600),
+    "spectrum": partial(_classes, 13, _spectrum, rows=600, n_features=60, n_informative=12, n_classes=5),
+    "heavy-tails": partial(_classes, 14, _heavy, rows=600),
+    "slips": partial(_classes, 15, _slips, rows=600, n_classes=2),
+    "doubles": partial(_classes, 16, _doubles, rows=600),
+    "correlated": partial(_classes, 17, _correlated, rows=600, n_classes=4),
+    "integers": partial(_classes, 18, _integers, rows=600),
+    "unit-rows": partial(_classes, 19, _unit_rows, rows=1200, n_features=64, n_informative=20, n_classes=6),
     "tiny": partial(_classes, 20, _same, rows=120, n_classes=2),
     "micro-array": partial(_classes, 21, _same, rows=160, n_features=1000, n_informative=30, n_classes=2),
-    "needles": partial(_classes, 22, _same, n_features=300, n_informative=4, n_redundant=0, n_classes=3),
-    "separable": partial(_classes, 23, _same, class_sep=3.0, flip_y=0.0, n_classes=4),
+    "needles": partial(_classes, 22, _same, rows=600, n_features=300, n_informative=4, n_redundant=0, n_classes=3),
+    "separable": partial(_classes, 23, _same, rows=600, class_sep=3.0, flip_y=0.0, n_classes=4),
     "noisy-2": partial(_classes, 24, _same, rows=400, flip_y=0.4, n_classes=2),
     "rare-classes": partial(_classes, 25, _same, rows=1000, n_classes=4, weights=[0.85, 0.1, 0.03, 0.02]),
     "many-classes": partial(_classes, 26, _same, rows=1500, n_features=40, n_informative=15, n_classes=25),
-    "one-hot": partial(_one_hot, 27, 800, 10, 8),
-    "words": partial(_topics, 28, 800, 1500, 8, 20, False),
-    "tf-idf": partial(_topics, 29, 1000, 1500, 10, 15, True),
-    "units": partial(_units, 38, 1000),
-    "labels-few-rows": partial(_labels, 30, 200, 30, 6, 5, 0.3),
-    "labels-many": partial(_labels, 31, 1000, 60, 60, 8, 0.06),
-    "labels-wide": partial(_labels, 32, 400, 500, 10, 6, 0.2, noise=2.0),
-    "labels-rare-2": partial(_labels, 33, 1200, 40, 15, 6, 0.03),
-    "labels-counts": partial(_labels, 34, 800, 50, 12, 6, 0.15, "counts"),
-    "labels-binary": partial(_labels, 35, 800, 120, 12, 8, 0.15, "binary"),
-    "labels-sparse": partial(_labels, 36, 1000, 800, 20, 8, 0.1, "sparse"),
-    "labels-poisson": partial(make_multilabel_classification, 800, 40, n_classes=8, n_labels=3, random_state=37),
+    "one-hot": partial(_one_hot, 27, 10, 8, rows=800),
+    "words": partial(_topics, 28, 1500, 8, 20, False, rows=800),
+    "tf-idf": partial(_topics, 29, 1500, 10, 15, True, rows=1000),
+    "units": partial(_units, 38, rows=1000),
+    "labels-few-rows": partial(_labels, 30, 30, 6, 5, 0.3, rows=200),
+    "labels-many": partial(_labels, 31, 60, 60, 8, 0.06, rows=1000),
+    "labels-wide": partial(_labels, 32, 500, 10, 6, 0.2, noise=2.0, rows=400),
+    "labels-rare-2": partial(_labels, 33, 40, 15, 6, 0.03, rows=1200),
+    "labels-counts": partial(_labels, 34, 50, 12, 6, 0.15, "counts", rows=800),
+    "labels-binary": partial(_labels, 35, 120, 12, 8, 0.15, "binary", rows=800),
+    "labels-sparse": partial(_labels, 36, 800, 20, 8, 0.1, "sparse", rows=1000),
+    "labels-poisson": partial(_poisson, 37, rows=800),
 }
