@@ -106,6 +106,11 @@ def test_names_that_look_like_several_labels_are_told() -> None:
         SetClassifier(epochs=1, lr=0.1).fit(np.eye(4).repeat(5, 0), y)
 
 
+def test_names_that_look_like_lists_are_told() -> None:
+    with pytest.warns(ShortlistWarning, match=r"is taken as one class: if these are lists of labels, give lists"):
+        classifier(epochs=1).fit(X[:8], ["['a', 'b']", "['a']", "['b']", "['a', 'b']"] * 2)
+
+
 def test_the_strength_that_folds_choose_is_that_of_weighted_rows() -> None:
     weights = np.where(Y < 4, 1.0, 1e-3)  # half of the classes hardly count
     model = SetClassifier(hidden=(), random_state=0).fit(X, Y, weights)

@@ -71,12 +71,12 @@ def test_problems_of_one_cause_are_counted_with_three_examples(cli: Cli) -> None
 
 
 def test_of_a_path_whose_table_cannot_be_opened_all_problems_are_listed(cli: Cli) -> None:
-    Path("table.csv").write_text("a,y\n" + "1,cat,\n" * 10)
+    Path("table.csv").write_text("a,y\n" + "1,cat,2,3\n" * 10)
     checked = cli("data", "check", "table.csv")
     assert checked.code == 1
     assert checked.out.splitlines() == [
         "table.csv: 10 times alike, such as",
-        *(f"  table.csv, line {line}: has 3 cells, but there are 2 columns" for line in (2, 3, 4)),
+        *(f"  table.csv, line {line}: has 4 cells, but there are 2 columns" for line in (2, 3, 4)),
     ]
     assert checked.err.splitlines() == ["10 problems"]
     assert len(cli("data", "check", "table.csv", "--json").json["problems"]) == 10

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shortlist.data.choices import mark_between
+from shortlist.data.choices import fit_choices, mark_between
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, ShortlistWarning
 
@@ -69,3 +69,12 @@ def test_cells_of_categories_are_one_name_each() -> None:
     table = frame(SKILLS)
     table["skills"] = table["skills"].astype("category")
     assert "several choices" not in Preprocessor.fit(table.loc[table.index.repeat(2)]).describe()
+
+
+def test_choices_that_are_written_as_lists_are_those_of_a_text() -> None:
+    choices = [["R"], ["R", "SQL"], ["SQL", "C"], ["C", "R"], ["C", "R", "SQL"], ["SQL", "R"]] * 4
+    lists, texts = (np.array([form(names) for names in choices], object) for form in (str, ",".join))
+    ours, theirs = fit_choices(lists, 0), fit_choices(texts, 0)
+    assert ours is not None
+    assert ours == theirs
+    np.testing.assert_array_equal(ours.transform(lists), ours.transform(texts))

@@ -327,3 +327,11 @@ def test_numbers_whose_squares_overflow_are_refused_by_column() -> None:
     with pytest.raises(ShortlistError, match=r"column 2 holds numbers from -.*e.200.* beyond double precision"):
         Preprocessor.fit(values)
     assert np.isfinite(Preprocessor.fit(values / [1, 1e100]).transform(values / [1, 1e100])).all()
+
+
+@pytest.mark.parametrize("form", [str, lambda row: str(np.array(row)), np.array, list])
+def test_lists_of_numbers_are_left_out_aloud_and_not_counted_as_words(form: Any) -> None:
+    frame = pd.DataFrame({"x": range(30), "e": [form(row) for row in RANDOM.normal(size=(30, 3)).tolist()]})
+    with pytest.warns(ShortlistWarning, match=r"'e' \(lists of numbers: give a column for each number\)"):
+        prepared = Preprocessor.fit(frame)
+    assert prepared.width == 1

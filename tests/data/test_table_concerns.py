@@ -66,8 +66,8 @@ def test_labels_with_a_separator_are_a_warning_that_separator_ends(read: Any) ->
 
 
 def test_labels_in_brackets_that_are_no_known_lists_are_a_warning_that_lists_end(read: Any) -> None:
-    (concern,) = table_concerns(read('a,y\n1,"[joy, love]"\n2,[joy]\n3,love\n'))
-    assert concern.startswith("2 of 3 labels are names in brackets: '[joy, love]', '[joy]': if these are lists")
+    (concern,) = table_concerns(read("a,y\n1,[joy; love]\n2,[joy]\n3,love\n"))
+    assert concern.startswith("2 of 3 labels are names in brackets: '[joy; love]', '[joy]': if these are lists")
     assert table_concerns(read("a,y\n1,[other]\n2,joy\n3,love\n")) == []
     assert table_concerns(read('a,y\n1,"{joy, love}"\n2,{joy}\n3,{love}\n')) == []
 

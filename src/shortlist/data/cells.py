@@ -24,6 +24,7 @@ _AMOUNT = re.compile(
     rf"[+-]?\s?((?:[A-Za-z]{{0,3}}[{CURRENCIES}]|[A-Z]{{3}}(?=\s))?)\s?[+-]?[.,]?(?:[1-9][\d.,{SPACES}]*\d|\d|0[.,]\d+)\s?"
     rf"([%\u2030\u00b0]?(?:[^\W\d_]{{0,3}}[{CURRENCIES}]?))"
 )
+_VECTOR = re.compile(r"(?:array\()?\[\s*[+-]?[\d.][\d.eE+\-,\s]*\]\)?")  # [0.5, -1.2], as Python and numpy write them
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([T ].*)?")
 
 # letters of scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese
@@ -50,6 +51,15 @@ def are_codes(cells: Collection[str]) -> bool:
     return all(map(str.isdecimal, cells)) and any(len(cell) > 1 and cell[0] == "0" for cell in cells)
 
 
+def are_vectors(cells: Collection[str]) -> bool:
+    """Whether most cells are lists of numbers.
+
+    >>> are_vectors(["[0.5, -1.2]", "[1. 2.]"]), are_vectors(["[joy, love]", "5"])
+    (True, False)
+    """
+    return 2 * sum(cell[:1] in "[a" and _VECTOR.fullmatch(cell) is not None for cell in cells) > len(cells)
+
+
 def has_words(cells: Collection[str]) -> bool:
     """Whether most cells are of several words, or long, and few come twice, or they are more than categories hold and
     one in ten is new: texts, no names.
@@ -59,6 +69,8 @@ def has_words(cells: Collection[str]) -> bool:
     >>> has_words(["素晴らしい映画", "時間の無駄でした"]), has_words(["東京", "大阪"])
     (True, False)
     """
+    if are_vectors(cells):
+        return False
     several = sum(" " in cell.strip() or len(cell) > LONG or _SENTENCE.search(cell) is not None for cell in cells)
     kinds = len(set(cells))
     return 2 * several > len(cells) and (2 * kinds > len(cells) or (kinds > MOST_NAMES and 10 * kinds > len(cells)))

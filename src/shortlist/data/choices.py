@@ -67,6 +67,8 @@ def mark_between(values: NDArray[Any]) -> str | None:
 
     >>> mark_between(np.array(["R", "R;SQL", "SQL;C", "C;R", "C;R;SQL"], object))
     ';'
+    >>> mark_between(np.array(["['R']", "['R', 'SQL']", "['SQL', 'C']", "['C', 'R']", "['C', 'R', 'SQL']"], object))
+    ','
     >>> mark_between(np.array(["Paris, France", "Lyon, France", "Rome, Italy", "Turin, Italy", "Oslo"], object))
     """
     cells = set(values[:_LOOKED_AT].tolist()) - {MISSING}
@@ -88,5 +90,7 @@ def mark_between(values: NDArray[Any]) -> str | None:
 
 
 def _parts(cell: str, mark: str) -> list[str]:
-    """The choices in a cell; of a blank one, that it is blank."""
-    return [part for piece in cell.split(mark) if (part := piece.strip())] or [MISSING]
+    """The choices in a cell, which may be a list, ['R', 'SQL']; of a blank one, that it is blank."""
+    inside = cell[1:-1] if cell[:1] + cell[-1:] in ("[]", "{}") else ""
+    pieces = [piece.strip().strip("'\"") for piece in inside.split(mark)] if inside else cell.split(mark)
+    return [part for piece in pieces if (part := piece.strip())] or [MISSING]

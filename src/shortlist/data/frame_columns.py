@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import DATE, are_codes, is_number
+from shortlist.data.cells import DATE, are_codes, are_vectors, is_number
 from shortlist.data.column_use import listed
 from shortlist.data.unit_rows import LOOKED_AT, units_in
 from shortlist.data.written_numbers import READ, WrittenNumbers, decimal_in, trimmed
@@ -16,6 +16,7 @@ from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
 MISSING = "(missing)"  # the category of a blank
+_VECTORS = "lists of numbers: give a column for each number"
 _DATES = "dates: give their year, month or age as numbers"
 
 
@@ -51,7 +52,7 @@ def with_numbers(frame: Any, decimal: str | None = None, columns: Collection[str
     stands before fractions where this frame does not tell; ``columns``: those that may hold numbers, otherwise all.
 
     >>> import pandas as pd
-    >>> with_numbers(pd.DataFrame({"price": ["$4,843", "$12"], "share": ["31,6 %", "7 %"]})).to_numpy().tolist()
+    >>> with_numbers(pd.DataFrame({"price": ["$4,843", "$12"], "share": ["31.6 %", "7 %"]})).to_numpy().tolist()
     [[4843.0, 31.6], [12.0, 7.0]]
     """
     if READ in frame.attrs:
@@ -119,6 +120,8 @@ def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True) -> 
         distinct = set(names[present].tolist())
         if 2 * sum(DATE.fullmatch(name) is not None for name in distinct) > len(distinct):
             return np.empty(0), _DATES  # as names they would be new ones in new data
+        if are_vectors(distinct):
+            return np.empty(0), _VECTORS
         if codes and (isinstance(series.dtype, pd.CategoricalDtype) or are_codes(distinct)):
             return names, ""
         parsed = pd.to_numeric(pd.Series(names[present]), errors="coerce").to_numpy(dtype=np.float64)

@@ -63,6 +63,8 @@ def joined_names(names: Sequence[str]) -> tuple[str, list[str]]:
 
     >>> joined_names(["joy", "joy|love", "R&D, IT"])
     ('|', ['joy|love'])
+    >>> joined_names(["oak big", "oak old", "elm big", "elm old"])[0]
+    ' '
     """
     known = set(names)
     for mark in _SEPARATORS:
@@ -70,6 +72,9 @@ def joined_names(names: Sequence[str]) -> tuple[str, list[str]]:
         pieces = Counter(piece.strip() for name in several for piece in name.split(mark))
         if any(piece in known for piece in pieces) or (len(several) > 2 and len(pieces) < len(several)):
             return mark, several
+    words = Counter(word for name in names for word in set(name.split()))
+    if len(names) > 3 and all(" " in name.strip() for name in names) and min(words.values()) > 1:
+        return " ", list(names)
     return "", []
 
 

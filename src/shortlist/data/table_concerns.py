@@ -68,8 +68,8 @@ def table_concerns(
                 f"{listed([repr(name) for name in names], 3)}: {remedies.get(why, '')}name {them} in other_columns"
             )
     if use.ignored.get("") == NO_NAME:
-        ids = "" if use.ids else f"give ids_key={as_option('')} if it names the rows, or "
-        found.append(f"a column without a name is left out: {ids}name it in the first line, if it tells something")
+        rows = "" if use.ids else f"give ids_key={as_option('')} if it names the rows, or "
+        found.append(f"a column without a name is left out: {rows}name it in the first line, if it tells something")
     ids = _ids(dataset, use.features, not use.ids)
     found += _names(dataset, use.features, na_values) + _codes_for_blank(dataset, use.features, na_values) + ids
     found += leak_concerns(dataset, use.features) + _rows_of_one_example(dataset, use.features)

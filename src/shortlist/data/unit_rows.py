@@ -35,8 +35,8 @@ def units_in(columns: Mapping[str, Sequence[Any]]) -> str:
             numbers += 1
         elif first is not None and _WORD.search(first):
             units[name] = first
-    alone = len(units) == 1 and others and not _IN_BRACKETS.fullmatch(*units.values())  # which may be a slip
-    if not units or numbers >= len(units) or alone:
+    is_slip = len(units) == 1 and others > 0 and not any(map(_IN_BRACKETS.fullmatch, units.values()))
+    if not units or numbers >= len(units) or is_slip:
         return ""
     return listed([f"{name!r} ({unit})" for name, unit in units.items()], 3)
 

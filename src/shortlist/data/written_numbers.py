@@ -144,8 +144,8 @@ def decimal_in(columns: Iterable[Iterable[Any]], known: str | None = None) -> st
         if 10 * len(numbers) >= 9 * len(cells):  # a list of choices, 3,5, may look like a number
             said |= {mark for cell in numbers for mark in ",." if _tells(cell, mark)}
             is_money = any(re.search(f"[{CURRENCIES}]", cell) for cell in given)
-            if is_money and any(map(str.isdecimal, cells)) and any(map(THOUSANDS[","].fullmatch, cells)):
-                said.add(",")  # €843 beside €4.843: no fractions there
+            if is_money and any(map(str.isdecimal, cells)):  # €843 beside €4.843: no fractions there
+                said |= {mark for mark in ",." if any(map(THOUSANDS[mark].fullmatch, cells))}
     if said == {","}:
         return ","
     return known if not said or known == "." else None

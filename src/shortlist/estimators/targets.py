@@ -173,6 +173,11 @@ def warn_of_unknown(labels: NDArray[Any], target: Any) -> None:
         names = labels.tolist()
         wrong = [x for x in names if (x == -1 and 0 in names) or (isinstance(x, str) and x.lower() in _NO_CLASS)]
         said = "is taken as a class of its own: if it stands for an unknown one, leave its rows out of X and y"
+        lists = [name for name in names if isinstance(name, str) and name[:1] + name[-1:] in ("[]", "{}")]
+        if 2 * len(lists) > len(names) and any("," in name for name in lists):
+            remedy = "if these are lists of labels, give lists: [ast.literal_eval(name) for name in y]"
+            warnings.warn(f"{_listed(lists, 3)} in y is taken as one class: {remedy}", ShortlistWarning, stacklevel=5)
+            names = [name for name in names if name not in lists]
         mark, joined = joined_names([name for name in names if isinstance(name, str)])
         if joined:
             remedy = f"if these are several labels, give lists: [name.split({mark!r}) for name in y]"
