@@ -205,8 +205,9 @@ def _asymmetric(
     }
     shape = shape_of(scores.shape[1], most_labels=_SELECTIVE_LABELS)
     if not (shape.streamed and likely):
-        assumes = unknown_rule != _IGNORE
-        return launch_in_parts(asymmetric_kernel, call, *numbers, whole=likely > 0, **constants, ASSUMES=assumes)
+        registers = None if call.factor is None or likely else 255  # else a gradient alone spills on sm_100
+        constants |= {"ASSUMES": unknown_rule != _IGNORE, "registers": registers}
+        return launch_in_parts(asymmetric_kernel, call, *numbers, whole=likely > 0, **constants)
     return call.launched(selective_long_kernel, shape, stored_of(call), *numbers, **constants, registers=255)
 
 
