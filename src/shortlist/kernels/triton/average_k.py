@@ -265,11 +265,13 @@ def _average_k(
             totals_kernel, groups, weight, state, tied, taken, shares, size, labels, float(alpha),
             MEAN=bool(mean), BLOCK=_TOTALS_BLOCK,
         )  # fmt: skip
+        registers = None
         if isinstance(with_grad, Tensor):
             shares *= with_grad.unsqueeze(1)
+            registers = 255  # left alone, float16 spills on sm_90
         launch(
             average_k_kernel, rows, sets, *proposed, state, tied, taken, shares, row_loss, *gradients,
-            size, labels, sets.stride(0), proposals.stride(0), BLOCK=block, warps=warps,
+            size, labels, sets.stride(0), proposals.stride(0), BLOCK=block, warps=warps, registers=registers,
         )  # fmt: skip
     return row_loss.view(groups, size).sum(1), *gradients
 
