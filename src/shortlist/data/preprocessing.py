@@ -116,7 +116,7 @@ class Preprocessor:
     def _fit_frame(cls, frame: Any, na_values: tuple[str, ...], weights: NDArray[Any] | None) -> Preprocessor:
         names = column_names(frame)
         was_read = READ in frame.attrs
-        frame = with_numbers(frame)
+        frame = with_numbers(frame, na_values=na_values)
         written = frame.attrs[READ]
         at, numbers, categories, left_out = [], [], [], {}
         of_names: dict[int, NDArray[Any]] = {}
@@ -315,7 +315,7 @@ class Preprocessor:
         """With the numbers that are written in texts, in the columns that were fitted with numbers."""
         numbers = () if self.numbers is None else {self._names[column] for column in self.numbers.columns}
         plain = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in frame.dtypes)
-        return frame if plain and not self.units else with_numbers(frame, self.decimal, numbers)
+        return frame if plain and not self.units else with_numbers(frame, self.decimal, numbers, self.na_values)
 
     def _warn_of_units(self, frame: Any) -> None:
         """Say which numbers have another unit beside them than in training."""
@@ -349,6 +349,7 @@ class Preprocessor:
         if why_not or values.dtype == object:
             cells = series.dropna().unique().tolist()
             wrong = [cell for cell in cells if not is_number(str(cell))] or cells
+            wrong = [cell for cell in wrong if not may_be_number(str(cell))] or wrong
             shown, first = listed([repr(cell) for cell in wrong[:3]]), series.isin(wrong).idxmax()
             raise ShortlistError(
                 f"the column {self._names[column]!r} was fitted with numbers, now it holds {shown}, first in row "
