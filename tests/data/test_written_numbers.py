@@ -152,3 +152,30 @@ def _kept_as(frame: pd.DataFrame, kind: str, folder: Path, **options: Any) -> pd
     labelled = frame.assign(y="a")
     labelled.to_csv(path, index=False) if kind == "csv" else labelled.to_parquet(path)
     return read_features(path, labels_key="y", as_table=True, **options).inputs.frame
+
+
+@pytest.mark.parametrize("slip", ["n.a.", "<5", "\u22125", "5-", "1o"])
+def test_numbers_of_a_frame_that_a_slip_makes_names_are_told_as_those_of_a_file(slip: str) -> None:
+    cells = [slip if x % 9 == 0 else str(x % 7) for x in range(60)]
+    with pytest.warns(ShortlistWarning, match=f"taken as names.*'x' \\(7 of 60 cells: '{slip}'\\): mend them"):
+        Preprocessor.fit(pd.DataFrame({"x": cells, "size": range(60)}))
+
+
+def test_numbers_that_are_meant_as_names_are_not_told() -> None:
+    cells = ["many" if x % 9 == 0 else str(x % 7) for x in range(60)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Preprocessor.fit(pd.DataFrame({"x": pd.Categorical(cells), "size": range(60)}))
+
+
+def test_digits_of_another_script_are_told() -> None:
+    cells = [chr(0xFF11 + x % 7) for x in range(60)]
+    with pytest.warns(ShortlistWarning, match="look like numbers are taken as names.*'x'"):
+        Preprocessor.fit(pd.DataFrame({"x": cells, "size": range(60)}))
+
+
+def test_a_column_of_yes_and_no_may_have_blanks_in_new_rows() -> None:
+    frame = pd.DataFrame({"is_new": [True, False] * 30, "size": range(60)})
+    prepared = Preprocessor.fit(frame)
+    new = prepared.transform(pd.DataFrame({"is_new": [True, None, False], "size": [0, 1, 1]}))
+    np.testing.assert_array_equal(new[[0, 2]], prepared.transform(frame[:2]))

@@ -154,6 +154,8 @@ class Preprocessor:
             warnings.warn(f"columns left out: {listed(dropped)}: {remedy}", ShortlistWarning, stacklevel=4)
         if not was_read:  # from a table, whose readers tell it
             _warn_of_texts({names[column]: values for column, values in of_names.items()})
+            plain = [at for at in of_names if at not in choices and frame.dtypes.iloc[at] != "category"]
+            _warn_of_slips({names[at]: of_names[at] for at in plain})
         units = written.get("units")
         for name, which in written.get("bare", {}).items():
             said = f"{units[name]!r} stands beside most numbers of {name!r}, and not beside all ({which})"
@@ -343,6 +345,10 @@ class Preprocessor:
         return found
 
     def _read_number(self, series: Any, column: int) -> NDArray[np.float64]:
+        from pandas.api.types import infer_dtype
+
+        if series.dtype == object and infer_dtype(series, skipna=True) == "boolean":
+            series = series.astype("boolean")  # which pandas holds as objects where some are blank
         values, why_not = read_column(series, self.na_values, codes=False)
         if values.dtype == object and (values == MISSING).all():
             return np.full(len(values), np.nan)  # all blank, or no rows
@@ -440,12 +446,26 @@ def _warn_of_texts(columns: Mapping[str, NDArray[Any]]) -> None:
     shown = []
     for name, values in columns.items():
         cells = [cell for cell in dict.fromkeys(values.tolist()) if cell != MISSING]
-        like = [cell for cell in cells if may_be_number(cell) and not is_number(cell)]
+        like = [cell for cell in cells if may_be_number(cell) and not (cell.isascii() and is_number(cell))]
         if 2 * len(like) > len(cells):
             shown.append(f"{name!r} ({listed([repr(cell) for cell in like], 3)})")
     if shown:
         said = f"texts that look like numbers are taken as names, as they may mean several ones: {listed(shown, 3)}"
         warnings.warn(f"{said}: give numbers, without units", ShortlistWarning, stacklevel=5)
+
+
+def _warn_of_slips(columns: Mapping[str, NDArray[Any]]) -> None:
+    """Say which columns of a frame are taken as names, or left out, and hold numbers but for a few cells."""
+    shown = []
+    for name, values in columns.items():
+        cells = [cell for cell in values.tolist() if cell != MISSING]
+        others = [cell for cell in cells if not is_number(cell)]
+        if 0 < 2 * len(others) < len(cells):
+            such = listed([repr(cell) for cell in dict.fromkeys(others)], 3)
+            shown.append(f"{name!r} ({len(others)} of {len(cells)} cells: {such})")
+    if shown:
+        said = f"numbers are taken as names, because some cells beside them are none: {listed(shown, 3)}"
+        warnings.warn(f"{said}: mend them, or leave them blank", ShortlistWarning, stacklevel=5)
 
 
 def _differ(unit: str, other: str) -> bool:
