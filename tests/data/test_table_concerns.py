@@ -127,6 +127,11 @@ def rows(line: Any, count: int = 60) -> str:
             {"decimal": "."},
         ),
         (
+            lambda row: f'"{row % 9},5 kg"',
+            "the column 'b' holds numbers with a sign or unit",
+            {"decimal": ","},
+        ),
+        (
             lambda row: f'"{row % 9},5"',
             "holds numbers with decimal commas, taken as names: give decimal=','",
             {"decimal": ","},
@@ -152,6 +157,13 @@ def test_slips_among_numbers_are_a_warning_whose_advice_names_all_blanks(read: A
     (found,) = table_concerns(read(table, as_table=True))
     assert "3 of 57 cells are no numbers: 'missing': mend them, or give data.na_values='[\"missing\", \"NA\"]'" in found
     assert table_concerns(read(table, as_table=True), ["missing", "NA"]) == []
+
+
+def test_words_among_amounts_are_a_warning_whose_advice_ends_it(read: Any) -> None:
+    table = "a,y\n" + rows(lambda row: "free" if row % 20 == 3 else f"${row % 7}")
+    (found,) = table_concerns(read(table, as_table=True))
+    assert "3 of 60 cells are no numbers: 'free': mend them, or give data.na_values='[\"free\"]'" in found
+    assert table_concerns(read(table, as_table=True), ["free"]) == []
 
 
 def test_cells_that_never_hold_one_label_alone_are_several_labels(read: Any) -> None:

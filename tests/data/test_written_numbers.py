@@ -115,3 +115,67 @@ def test_a_first_row_of_units_in_a_frame_is_refused() -> None:
     frame = pd.DataFrame({"x": ["kg", *map(str, AMOUNTS)], "z": [None, *AMOUNTS.tolist()]})
     with pytest.raises(ShortlistError, match=r"first row of the frame is no example.*'x' \(kg\): leave it out, X.iloc"):
         Preprocessor.fit(frame)
+
+
+PRICES = pd.DataFrame({"price": ["$1,250.50", "$7.00", "$10", "free"] * 15, "size": range(60)})
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "parquet"])
+def test_amounts_beside_a_word_are_names_as_they_are_written_wherever_new_rows_come_from(
+    tmp_path: Path, kind: str
+) -> None:
+    prepared = Preprocessor.fit(_kept_as(PRICES, kind, tmp_path))
+    assert prepared.categories[0].names == ("$1,250.50", "$10", "$7.00", "free")
+    expected = prepared.transform(PRICES)
+    for other in ("frame", "csv", "parquet"):
+        for rows in (PRICES, PRICES[:3], PRICES[:1]):
+            frame = _kept_as(rows, other, tmp_path, name_columns=prepared.name_columns)
+            np.testing.assert_array_equal(prepared.transform(frame), expected[: len(rows)])
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "parquet"])
+def test_amounts_beside_a_word_that_means_blank_are_numbers(tmp_path: Path, kind: str) -> None:
+    frame = _kept_as(PRICES.assign(weight=[f"{size} kg" for size in PRICES["size"]]), kind, tmp_path)
+    prepared = Preprocessor.fit(frame, na_values=["free"])
+    assert prepared.name_columns == ()
+    assert prepared.units == {"price": "$", "weight": "kg"}
+    assert np.isfinite(prepared.transform(frame)).all()
+    with pytest.raises(ShortlistError, match="now it holds 'dear', first in row"):
+        prepared.transform(frame.replace("free", "dear"))
+
+
+def _kept_as(frame: pd.DataFrame, kind: str, folder: Path, **options: Any) -> pd.DataFrame:
+    """The frame as it is read from such a file."""
+    if kind == "frame":
+        return frame
+    path = folder / f"rows.{kind}"
+    labelled = frame.assign(y="a")
+    labelled.to_csv(path, index=False) if kind == "csv" else labelled.to_parquet(path)
+    return read_features(path, labels_key="y", as_table=True, **options).inputs.frame
+
+
+@pytest.mark.parametrize("slip", ["n.a.", "<5", "\u22125", "5-", "1o"])
+def test_numbers_of_a_frame_that_a_slip_makes_names_are_told_as_those_of_a_file(slip: str) -> None:
+    cells = [slip if x % 9 == 0 else str(x % 7) for x in range(60)]
+    with pytest.warns(ShortlistWarning, match=f"taken as names.*'x' \\(7 of 60 cells: '{slip}'\\): mend them"):
+        Preprocessor.fit(pd.DataFrame({"x": cells, "size": range(60)}))
+
+
+def test_numbers_that_are_meant_as_names_are_not_told() -> None:
+    cells = ["many" if x % 9 == 0 else str(x % 7) for x in range(60)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Preprocessor.fit(pd.DataFrame({"x": pd.Categorical(cells), "size": range(60)}))
+
+
+def test_digits_of_another_script_are_told() -> None:
+    cells = [chr(0xFF11 + x % 7) for x in range(60)]
+    with pytest.warns(ShortlistWarning, match="look like numbers are taken as names.*'x'"):
+        Preprocessor.fit(pd.DataFrame({"x": cells, "size": range(60)}))
+
+
+def test_a_column_of_yes_and_no_may_have_blanks_in_new_rows() -> None:
+    frame = pd.DataFrame({"is_new": [True, False] * 30, "size": range(60)})
+    prepared = Preprocessor.fit(frame)
+    new = prepared.transform(pd.DataFrame({"is_new": [True, None, False], "size": [0, 1, 1]}))
+    np.testing.assert_array_equal(new[[0, 2]], prepared.transform(frame[:2]))

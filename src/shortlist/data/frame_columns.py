@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import DATE, are_codes, are_vectors, is_number
+from shortlist.data.cells import DATE, NA_VALUES, are_codes, are_vectors, is_number
 from shortlist.data.column_use import listed
 from shortlist.data.unit_rows import LOOKED_AT, units_in
 from shortlist.data.written_numbers import READ, WrittenNumbers, decimal_in, trimmed
@@ -46,31 +46,41 @@ def column_names(frame: Any) -> tuple[str, ...]:
     return names
 
 
-def with_numbers(frame: Any, decimal: str | None = None, columns: Collection[str] | None = None) -> Any:
+def with_numbers(
+    frame: Any,
+    decimal: str | None = None,
+    columns: Collection[str] | None = None,
+    na_values: Sequence[str] = NA_VALUES,
+) -> Any:
     """The frame with numbers in place of the texts in which they are written, $4,843 or 1.234,5, by the rules of a file
-    of text; what was found is in its ``attrs``. A frame that was read from a table is as it is. ``decimal``: what
-    stands before fractions where this frame does not tell; ``columns``: those that may hold numbers, otherwise all.
+    of text; what was found is in its ``attrs``. A frame that was read from a table is as it is, unless other texts than
+    its reader knew mean blank. ``decimal``: what stands before fractions where this frame does not tell; ``columns``:
+    those that may hold numbers, otherwise all.
 
     >>> import pandas as pd
     >>> with_numbers(pd.DataFrame({"price": ["$4,843", "$12"], "share": ["31.6 %", "7 %"]})).to_numpy().tolist()
     [[4843.0, 31.6], [12.0, 7.0]]
     """
-    if READ in frame.attrs:
+    read = frame.attrs.get(READ)
+    unknown = set(na_values) - set(NA_VALUES)
+    if read is not None and not unknown:
         return frame
     from pandas.api.types import is_string_dtype
 
     cells = {
-        place: _cells(frame.iloc[:, place])
+        place: _cells(frame.iloc[:, place], unknown)
         for place, (name, kind) in enumerate(zip(frame.columns, frame.dtypes, strict=True))
         if is_string_dtype(kind) and (columns is None or str(name) in columns)
     }
     units = units_in({str(frame.columns[place]): column[:LOOKED_AT] for place, column in cells.items()})
-    if units:
+    if units and read is None:
         raise ShortlistError(
             f"the first row of the frame is no example, but names the units of its columns: {units}: leave it out, "
             f"X.iloc[1:] and y[1:]"
         )
-    written = WrittenNumbers(decimal_in(cells.values(), decimal))
+    written = WrittenNumbers(decimal_in(cells.values(), decimal) if read is None else read.get("decimal"))
+    written.units |= (read or {}).get("units", {})
+    written.bare |= (read or {}).get("bare", {})
     found = frame.copy(deep=False)
     for place, column in cells.items():
         texts = _as_texts(column, written.has_points)
@@ -82,9 +92,10 @@ def with_numbers(frame: Any, decimal: str | None = None, columns: Collection[str
     return found
 
 
-def _cells(series: Any) -> list[Any]:
-    """What a column holds, None where blank."""
-    return [None if blank else cell for cell, blank in zip(series.tolist(), series.isna().tolist(), strict=True)]
+def _cells(series: Any, unknown: Collection[str]) -> list[Any]:
+    """What a column holds, None where blank or ``unknown``."""
+    cells = [None if blank else cell for cell, blank in zip(series.tolist(), series.isna().tolist(), strict=True)]
+    return [None if isinstance(c, str) and c.strip() in unknown else c for c in cells] if unknown else cells
 
 
 def _as_texts(cells: list[Any], has_points: bool) -> Any:

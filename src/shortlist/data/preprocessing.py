@@ -116,7 +116,7 @@ class Preprocessor:
     def _fit_frame(cls, frame: Any, na_values: tuple[str, ...], weights: NDArray[Any] | None) -> Preprocessor:
         names = column_names(frame)
         was_read = READ in frame.attrs
-        frame = with_numbers(frame)
+        frame = with_numbers(frame, na_values=na_values)
         written = frame.attrs[READ]
         at, numbers, categories, left_out = [], [], [], {}
         of_names: dict[int, NDArray[Any]] = {}
@@ -154,6 +154,8 @@ class Preprocessor:
             warnings.warn(f"columns left out: {listed(dropped)}: {remedy}", ShortlistWarning, stacklevel=4)
         if not was_read:  # from a table, whose readers tell it
             _warn_of_texts({names[column]: values for column, values in of_names.items()})
+            plain = [at for at in of_names if at not in choices and frame.dtypes.iloc[at] != "category"]
+            _warn_of_slips({names[at]: of_names[at] for at in plain})
         units = written.get("units")
         for name, which in written.get("bare", {}).items():
             said = f"{units[name]!r} stands beside most numbers of {name!r}, and not beside all ({which})"
@@ -315,7 +317,7 @@ class Preprocessor:
         """With the numbers that are written in texts, in the columns that were fitted with numbers."""
         numbers = () if self.numbers is None else {self._names[column] for column in self.numbers.columns}
         plain = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in frame.dtypes)
-        return frame if plain and not self.units else with_numbers(frame, self.decimal, numbers)
+        return frame if plain and not self.units else with_numbers(frame, self.decimal, numbers, self.na_values)
 
     def _warn_of_units(self, frame: Any) -> None:
         """Say which numbers have another unit beside them than in training."""
@@ -343,12 +345,17 @@ class Preprocessor:
         return found
 
     def _read_number(self, series: Any, column: int) -> NDArray[np.float64]:
+        from pandas.api.types import infer_dtype
+
+        if series.dtype == object and infer_dtype(series, skipna=True) == "boolean":
+            series = series.astype("boolean")  # which pandas holds as objects where some are blank
         values, why_not = read_column(series, self.na_values, codes=False)
         if values.dtype == object and (values == MISSING).all():
             return np.full(len(values), np.nan)  # all blank, or no rows
         if why_not or values.dtype == object:
             cells = series.dropna().unique().tolist()
             wrong = [cell for cell in cells if not is_number(str(cell))] or cells
+            wrong = [cell for cell in wrong if not may_be_number(str(cell))] or wrong
             shown, first = listed([repr(cell) for cell in wrong[:3]]), series.isin(wrong).idxmax()
             raise ShortlistError(
                 f"the column {self._names[column]!r} was fitted with numbers, now it holds {shown}, first in row "
@@ -439,12 +446,26 @@ def _warn_of_texts(columns: Mapping[str, NDArray[Any]]) -> None:
     shown = []
     for name, values in columns.items():
         cells = [cell for cell in dict.fromkeys(values.tolist()) if cell != MISSING]
-        like = [cell for cell in cells if may_be_number(cell) and not is_number(cell)]
+        like = [cell for cell in cells if may_be_number(cell) and not (cell.isascii() and is_number(cell))]
         if 2 * len(like) > len(cells):
             shown.append(f"{name!r} ({listed([repr(cell) for cell in like], 3)})")
     if shown:
         said = f"texts that look like numbers are taken as names, as they may mean several ones: {listed(shown, 3)}"
         warnings.warn(f"{said}: give numbers, without units", ShortlistWarning, stacklevel=5)
+
+
+def _warn_of_slips(columns: Mapping[str, NDArray[Any]]) -> None:
+    """Say which columns of a frame are taken as names, or left out, and hold numbers but for a few cells."""
+    shown = []
+    for name, values in columns.items():
+        cells = [cell for cell in values.tolist() if cell != MISSING]
+        others = [cell for cell in cells if not is_number(cell)]
+        if 0 < 2 * len(others) < len(cells):
+            such = listed([repr(cell) for cell in dict.fromkeys(others)], 3)
+            shown.append(f"{name!r} ({len(others)} of {len(cells)} cells: {such})")
+    if shown:
+        said = f"numbers are taken as names, because some cells beside them are none: {listed(shown, 3)}"
+        warnings.warn(f"{said}: mend them, or leave them blank", ShortlistWarning, stacklevel=5)
 
 
 def _differ(unit: str, other: str) -> bool:

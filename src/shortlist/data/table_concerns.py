@@ -12,13 +12,16 @@ from torch import Tensor
 from shortlist.data.cells import DECIMAL_COMMA, NA_VALUES, NUMBER, THOUSANDS, is_number
 from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NAME, NO_NUMBERS, as_option, listed
 from shortlist.data.dataset import Dataset
+from shortlist.data.frame_columns import with_numbers
 from shortlist.data.label_concerns import label_concerns
 from shortlist.data.leaks import leak_concerns
 from shortlist.data.table_rows import TableRows
+from shortlist.data.written_numbers import may_be_number
 
 _ROWS = 20  # with fewer, whole numbers differ by chance
 _OFTEN, _FAR = 3, 5  # rows of one number, and its distance from the others beside that between these
 _WITH_THOUSANDS = "|".join(pattern.pattern for pattern in THOUSANDS.values())
+_WITH_UNIT = "numbers with a sign or unit"
 # what columns of names may look like -> how that is recognised, and what to do
 _LOOKS = {
     "numbers with commas": (
@@ -26,8 +29,10 @@ _LOOKS = {
         "give decimal=',' if 1,500 is one and a half, decimal='.' if it is fifteen hundred",
     ),
     "numbers with decimal commas, taken as names": (DECIMAL_COMMA, "give decimal=','"),
-    "numbers with a sign or unit": (
-        re.compile(rf"[+-]?[^\w\s+-]?\s?({NUMBER.pattern}|{_WITH_THOUSANDS})\s?([^\d\s.,]{{1,3}})?"),
+    _WITH_UNIT: (
+        re.compile(
+            rf"[+-]?[^\w\s+-]?\s?({NUMBER.pattern}|{DECIMAL_COMMA.pattern}|{_WITH_THOUSANDS})\s?([^\d\s.,]{{1,3}})?"
+        ),
         "write the numbers alone, or name them in other_columns",
     ),
 }
@@ -81,10 +86,11 @@ def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]
     if not isinstance(dataset.inputs, TableRows):
         return []
     found, blanks = [], set()
+    frame = with_numbers(dataset.inputs.frame, na_values=na_values)
     alike: dict[str, list[str]] = {kind: [] for kind in _LOOKS}
     counted: dict[str, dict[str, int]] = {}  # column -> cell -> how often
     for name in features:
-        values = dataset.inputs.frame[name]
+        values = frame[name]
         if values.dtype.kind == "O":
             counts = values.map(lambda cell: str(cell).strip(), na_action="ignore").value_counts().to_dict()
             blanks |= counts.keys() & set(na_values)
@@ -93,6 +99,8 @@ def _names(dataset: Dataset, features: tuple[str, ...], na_values: Sequence[str]
         total = sum(cells.values())
         others = [cell for cell in cells if not is_number(cell)]
         look = next((kind for kind, (pattern, _) in _LOOKS.items() if _mostly(cells, pattern)), None)
+        if look == _WITH_UNIT and (strange := [cell for cell in others if not may_be_number(cell)]):
+            look, others = None, strange  # $5 and $7 would be numbers, were it not for these
         if look is not None:
             alike[look].append(name)
         elif others and 2 * (wrong := sum(cells[cell] for cell in others)) < total:

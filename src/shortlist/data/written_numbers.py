@@ -86,21 +86,21 @@ class WrittenNumbers:
 
     def feature(self, name: str, cells: Any, found: NDArray[np.float64] | None) -> Any:
         """A column as a frame takes it: the numbers that were ``found``, unless they are codes, 01001; where some cells
-        are none, numbers without their signs and units; texts of numbers, where most cells are that; else the cells, as
-        a pandas series."""
+        are none, numbers without their signs and units; texts of them, where the others are like ``NA``; else the cells
+        as they are written, because a name is found again by that, as a pandas series."""
         if found is not None:
             return cells.to_pandas() if _are_codes(cells, found) else found
         bare, unit = _without_unit(_with_signs(cells, alone=True))
         is_money = re.search(f"[{CURRENCIES}]", unit) is not None  # which has no thousandths
-        plain = self._plain(bare, self._is_sure or is_money)
-        if not mostly(plain, PLAIN):
+        plain = trimmed(self._plain(bare, self._is_sure or is_money))  # ( 3 ) is "-3 " here
+        found = as_numbers(plain)
+        if not mostly(plain, PLAIN) or (found is None and as_numbers(_without_na(plain)) is None):
             return cells.to_pandas()
         self.units |= {name: unit} if unit else {}
         if unit and not is_money:  # an amount of money may lack its sign
             lacking = [cell for cell in cells.drop_null().to_pylist() if re.fullmatch(r"[+-]?[\d.,]*\d", cell)]
             self.bare |= {name: f"{len(lacking)} of {len(cells)}, as {lacking[0]!r}"} if lacking else {}
         self.in_brackets += [name] if has_any(cells, _BRACKETS) else []
-        found = as_numbers(plain)
         return plain.to_pandas() if found is None else found
 
     def _plain(self, cells: Any, is_sure: bool) -> Any:
@@ -175,6 +175,11 @@ def trimmed(cells: Any) -> Any:
     for blank in BLANK:
         cells = compute.if_else(compute.equal(cells, blank), None, cells)
     return cells
+
+
+def _without_na(cells: Any) -> Any:
+    pyarrow, compute = require("pyarrow"), require("pyarrow.compute")
+    return compute.if_else(compute.is_in(cells, pyarrow.array(NA_VALUES, cells.type)), None, cells)
 
 
 def as_numbers(cells: Any) -> NDArray[np.float64] | None:

@@ -133,7 +133,8 @@ class ArrayFile:
         def values_of(name: str) -> Any:
             if name not in names:
                 return table.values(name)
-            return as_categories(table.texts(name) if isinstance(table, TextColumns) else table.values(name))
+            as_written = isinstance(table, TextColumns | TypedColumns)
+            return as_categories(table.texts(name) if as_written else table.values(name))
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # pyarrow parses without the interpreter's lock
             values = dict(zip(columns, pool.map(values_of, columns), strict=True))
