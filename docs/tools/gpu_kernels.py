@@ -9,7 +9,7 @@ matrices and stored labels, with every k; rows are in registers (the most labels
 are two ways: a number of labels that 16 divides, no weights and int32 stored labels; or one label less (so that scores
 are not read in pieces of 16 bytes), weights and int64 stored labels. In registers the largest k with so many warps,
 streamed a k of 5 and 8, and kernels without a k are compiled in both; of the other k, even ones in the first way, odd
-ones in the second.
+ones in the second. With the largest k also float16 scores, and losses without a gradient.
 """
 
 import argparse
@@ -61,6 +61,7 @@ class Call(NamedTuple):
     k: int = 0  # 0: there is none
     most: int = 8192  # labels of a row that is held in registers
     worst: bool = True  # no other k of the same operator and warps takes more registers
+    varies: bool = False  # another call, in float16 or without a gradient
 
 
 def _loss(target: Callable[[int], list[Tensor]], *numbers: Any, own: int = 0, dtype: Any = torch.float32) -> Arguments:
@@ -113,17 +114,52 @@ def _calls() -> Iterator[tuple[tuple[str, str], Call]]:
         yield ("two_way", kind), Call(_loss(target, 4.0, 1.0, 0.0, True), most=4096)
     yield ("assume_negative", ""), Call(_loss(_index, True, 0.1))
     yield ("expected_positive", ""), Call(_loss(_index, 2.0, 0.1, False))
-    heads = _index(0)[0], torch.ones(ROWS), 2.0, 1.0, True, 1
+    heads = _index(0)[0], torch.ones(ROWS), 2.0, 1.0, 1, 1, True  # the mean, one group, with a gradient
     yield ("average_k", ""), Call(lambda n: (_scores(n), _scores(n), *heads))
     yield ("finish_gradient", ""), Call(lambda n: (_scores(n), torch.ones(())))
 
 
+def _varied(arguments: Arguments, dtype: torch.dtype, grad: Any) -> Arguments:
+    """Arguments with scores of this type and, where a gradient is asked for, ``grad``."""
+
+    def varied(labels: int) -> tuple[Any, ...]:
+        given = list(arguments(labels))
+        for i, value in enumerate(given):
+            if isinstance(value, Tensor) and value.shape == (ROWS, labels) and value.is_floating_point():
+                given[i] = value.to(dtype)
+        asks = [i for i, value in enumerate(given) if value is True][:1]
+        for i in asks:
+            given[i] = grad
+        return tuple(given)
+
+    return varied
+
+
+def _variants(calls: dict[tuple[str, str], Call]) -> Iterator[tuple[tuple[str, str], Call]]:
+    """Calls in float16 (of losses the gradient, which is then computed alone), and losses without a gradient: with the
+    largest k."""
+    for (name, special), call in calls.items():
+        if not call.worst or call.k not in (0, 8) or name == "finish_gradient":
+            continue
+        if special.endswith(("bfloat16", "summed")) or special.startswith("int64"):
+            continue
+        begin = f"{special}, " if special else ""
+        in_half = _varied(call.arguments, torch.float16, torch.ones(1))
+        yield (name, f"{begin}float16"), call._replace(varies=True, arguments=in_half)
+        if any(value is True for value in call.arguments(16)):
+            alone = _varied(call.arguments, torch.float32, False)
+            yield (name, f"{begin}loss alone"), call._replace(varies=True, arguments=alone)
+
+
 CALLS = dict(_calls())
+CALLS |= dict(_variants(CALLS))
 
 
 def lengths(name: str, special: str) -> tuple[int, ...]:
     """The numbers of labels with which a call is compiled."""
     call = CALLS[name, special]
+    if call.varies:
+        return (call.most, STREAMED - 1) if special.endswith("alone") else (call.most - 1, STREAMED)
     registers = (call.most, call.most - 1) if call.worst else (call.most - call.k % 2,)
     return (*registers, *((STREAMED, STREAMED - 1) if call.k in (0, *FEW_K) else (STREAMED - call.k % 2,)))
 
@@ -141,14 +177,16 @@ def rows(only: str | None = None, target: str | None = None, few: bool = False) 
     if missing:
         sys.exit(f"no call in {Path(__file__).name} compiles {', '.join(sorted(missing))}")
     calls = [name for name, call in CALLS.items() if not few or (call.worst and call.k in (0, *FEW_K))]
+    usual = [name for name, special in calls if not CALLS[name, special].varies]
     for i, (name, special) in enumerate(calls):
-        several = lengths(name, special)
-        if few:  # (in registers, in registers, streamed, streamed); an operator with one call has both
-            before = sum(known == name for known, _ in calls[:i])
-            alone = before == 0 and sum(known == name for known, _ in calls) == 1
-            several = several[(0, 3, 1, 2)[before % 4]], *(several[3:] if alone else ())
+        several, targets = lengths(name, special), TARGETS
+        if few and CALLS[name, special].varies:  # one length and one target in turn
+            several, targets = (several[i % 2],), (TARGETS[i // 2 % 4],)
+        elif few:  # (in registers, in registers, streamed, streamed); an operator with one call has both
+            before = usual[:i].count(name)
+            several = several[(0, 3, 1, 2)[before % 4]], *(several[3:] if usual.count(name) == 1 else ())
         for labels in several:
-            for one in TARGETS:
+            for one in targets:
                 if only in (None, name) and target in (None, one):
                     yield name, special, labels, one
 
