@@ -100,6 +100,21 @@ def test_copies_that_were_sent_before_an_error_was_raised_do_not_raise_it_again(
     loss()
 
 
+def test_nor_do_they_where_the_flag_itself_was_set(device: Any) -> None:
+    """A weight sets it: unlike the ranges of targets, it is in every copy until somebody has raised it."""
+    weight = moved(torch.tensor([1.0, -1.0, 1.0]))
+    F.truncated_entropy_loss(moved(torch.zeros(3, 5)), moved(RIGHT), 2, sample_weight=weight)
+    loss()
+    loss()
+    device.finish(copies=1)
+    with pytest.raises(ShortlistError, match="a weight that is not allowed"):
+        loss()
+    device.finish()
+    loss()
+    device.finish()
+    loss()
+
+
 def test_check_tells_of_the_last_call_and_of_nothing_twice(device: Any) -> None:
     loss(WRONG)
     device.waits, device.most = True, 1 << 16

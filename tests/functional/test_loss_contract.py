@@ -284,6 +284,23 @@ def test_weights_of_zero_everywhere_give_0(name: str, kind: str, path: str) -> N
     assert not gradient.any()
 
 
+@every_loss
+def test_a_scaled_loss_of_nothing_has_no_gradient(name: str, kind: str, path: str) -> None:
+    """Whatever it is multiplied by (`torch.amp.GradScaler`: 65,536 and more): what was divided by may not overflow."""
+    case, scores, target = batch(name, kind, torch.float32)
+    more = {"mode": "ignore"} if name == "partial_selective" else {}
+    given: list[tuple[Tensor, dict[str, Tensor]]] = [
+        (torch.full_like(target, -1), {}),
+        (torch.full_like(target, -1), {"sample_weight": torch.ones(len(scores))}),
+        (target, {"sample_weight": torch.zeros(len(scores))}),
+    ]
+    for y, options in given:
+        x = scores.clone().requires_grad_()
+        (case.call(x, y, **options, **more) * 2.0**30).backward()
+        assert x.grad is not None
+        assert (x.grad == 0).all()
+
+
 @not_coupled
 def test_weights_can_be_learned(name: str, path: str) -> None:
     case, scores, target = batch(name)
@@ -510,7 +527,7 @@ def test_upstream_gradients_scale_each_row(name: str, path: str) -> None:
     upstream = torch.tensor([1.0, -2.0, 0.0, 3.5, 1.0, 0.5, 2.0], dtype=torch.float64)
     _, plain = value_and_gradient(case.call, scores, target, reduction="none")
     _, scaled = value_and_gradient(
-        lambda s: (case.call(s, target, reduction="none").reshape(ROWS, -1) * upstream[:, None]), scores
+        lambda s: case.call(s, target, reduction="none").reshape(ROWS, -1) * upstream[:, None], scores
     )
     torch.testing.assert_close(scaled, plain * upstream[:, None], rtol=1e-12, atol=0)
 

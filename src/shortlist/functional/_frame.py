@@ -17,7 +17,8 @@ from torch import Tensor
 from shortlist import device_flags
 
 _MINUS_INF = float("-inf")
-BARELY = torch.finfo(torch.float32).tiny  # what is not observed counts this: no mean is divided by 0
+# what is not observed counts this: no mean is divided by 0, and a scaled loss (2^16 and more) by nothing that overflows
+BARELY = 2.0**-80
 
 
 class Split(NamedTuple):

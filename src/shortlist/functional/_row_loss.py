@@ -27,7 +27,7 @@ from shortlist.checks import (
 from shortlist.distributed import sum_over_processes, world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
-from shortlist.functional._frame import bounded
+from shortlist.functional._frame import BARELY, bounded
 from shortlist.functional._native import Native, Traced, apply_eager, can_be_lean, eager, is_plain
 from shortlist.functional._targets import Counted, Reader
 from shortlist.functional.reduction import NotedMean, reduce_over_processes, spread_nan
@@ -298,7 +298,7 @@ class RowLoss:
             return losses, gradient, counts
         if reduction == "sum":
             return losses.sum() if losses.ndim else losses, gradient, losses.new_ones(()) if kept else None
-        total = counts.sum(dtype=losses.dtype).clamp_(min=torch.finfo(losses.dtype).tiny)
+        total = counts.sum(dtype=losses.dtype).clamp_(min=BARELY)
         return losses.sum() / total, gradient, total
 
     def _native(
@@ -484,5 +484,7 @@ def _observed(
         rows = (target[0] >= 0).to(loss.dtype)
         return (rows if weight is None else rows * weight).sum()
     if isinstance(scale, Tensor):
-        return torch.where(scale > torch.finfo(loss.dtype).tiny, scale if divides else 1.0 / scale, 0.0)
+        return torch.where(
+            scale > (BARELY if divides else torch.finfo(loss.dtype).tiny), scale if divides else 1.0 / scale, 0.0
+        )
     return loss.new_tensor(1.0 if scale is None else 1 / scale if scale > 0 else 0.0)

@@ -196,6 +196,16 @@ def test_asked_twice_it_is_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FEW)
+def test_a_target_that_was_changed_meanwhile_is_not_taken_for_the_one_given(name: str) -> None:
+    """Backward reads it again, and raises as PyTorch does where an input was changed in place."""
+    x, y = scores("ordinary").half().requires_grad_(), target(name).clone()
+    value = LOSSES[name](x, y)
+    y.copy_(y.flip(0))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        pulled(value, x, 1.0)
+
+
+@pytest.mark.parametrize("name", FEW)
 def test_its_own_gradient_is_that_of_the_formula(name: str) -> None:
     y, results = target(name), []
     for dtype, kernel in ((torch.float16, "triton"), (torch.float64, "torch")):

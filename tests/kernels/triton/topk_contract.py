@@ -329,6 +329,17 @@ def test_slopes_are_those_of_all_subsets(way: str, monkeypatch: pytest.MonkeyPat
 
 
 @WAYS
+def test_slopes_of_8_out_of_few_equal_labels_have_four_digits(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the kernel is least exact."""
+    take(way, monkeypatch)
+    for labels, most in ((9, 1.2e-4), (10, 3e-5), (12, 1e-5)):
+        s, d = torch.zeros(labels, device=DEVICE), moves(labels)[0]
+        exact = changes(s, d, 8)
+        found = ops.subset_slopes(s[None], d[None], 8)[0].double().cpu()
+        assert (found - exact).abs().max() <= most * exact.abs().max(), labels
+
+
+@WAYS
 def test_what_is_common_to_all_directions_is_not_felt(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     take(way, monkeypatch)
     s = scores("ties")

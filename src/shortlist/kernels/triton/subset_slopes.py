@@ -15,6 +15,10 @@ R and dR are had from power sums of the rest, sum x^m (by Newton's identities) a
 add up. Directions count from that of the k-th score, and then from a mean near to where labels enter and leave: what
 they have in common cancels in the result, and is taken off before anything is added up. They may be as large as 1e30.
 
+A label of the rest always has the first series, though its chance may be near 1: where just one or two labels beside
+the k count, and are as good, the terms of a large k cancel. With k = 8 the error there is some 1e-4 of the row's
+largest slope where 9 labels are about equal (the worst found: 1.7e-4), and 2e-5 where 10 are; elsewhere below 1e-5.
+
 A row of up to 8,192 labels is read once with its direction (12 bytes per label in float32, with the result), a
 longer one twice (20).
 """
