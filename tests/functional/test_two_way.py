@@ -91,3 +91,16 @@ def test_a_nan_reaches_the_known_entries_of_its_column_and_no_unknown_one(way: s
     assert loss.isnan()
     expected = [[way == "both", True, way == "both"], [False, True, False], [False] * 3, [False] * 3]
     assert gradient.isnan().tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.float32])
+@pytest.mark.parametrize("way", ["both", "class", "sample"])
+def test_a_row_that_weighs_nothing_is_out_whatever_the_type_of_the_target(
+    way: str, dtype: torch.dtype, path: str
+) -> None:
+    scores, target = some_scores(4, 9), some_target("two_way", 4, 9).clamp(min=0)
+    weight = torch.tensor([0.0, 1.5, 0.0, 2.0], dtype=scores.dtype)
+    alone = value_and_gradient(F.two_way_loss, scores[1::2], target[1::2], way=way, sample_weight=weight[1::2])
+    loss, gradient = value_and_gradient(F.two_way_loss, scores, target.to(dtype), way=way, sample_weight=weight)
+    torch.testing.assert_close((loss, gradient[1::2]), alone)
+    assert not gradient[::2].any()

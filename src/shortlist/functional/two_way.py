@@ -130,6 +130,7 @@ def _two_way_lean(
     n, of_rows = scores.shape[-1], None
     if weight is not None:
         of_rows = weight.unsqueeze(-1)
+        target = target.view(torch.int8) if target.dtype == torch.bool else target  # which has no -1
         target = target.masked_fill(of_rows == 0, -1)
     ways = (-2, -1) if sample_way else (-2,)
     losses, share, slope, z = _sides(scores, target, *of_pairs, ways=ways, weight=of_rows)
