@@ -48,6 +48,10 @@ def _int64_matrix(labels: int) -> list[Tensor]:
     return _matrix(labels, torch.int64)
 
 
+def _float_matrix(labels: int) -> list[Tensor]:
+    return _matrix(labels, torch.float32)
+
+
 def _stored(labels: int) -> list[Tensor]:
     indices = torch.zeros(0, dtype=torch.int64 if labels % 2 else torch.int32)
     return [torch.zeros(ROWS + 1, dtype=torch.int64), indices, torch.zeros(1, dtype=torch.int8)]
@@ -112,6 +116,7 @@ def _calls() -> Iterator[tuple[tuple[str, str], Call]]:
         yield ("pair_rows", kind), Call(_loss(target, 4.0, 1.0, 0.0))
         yield ("multilabel_softmax", kind), Call(_loss(target))
         yield ("two_way", kind), Call(_loss(target, 4.0, 1.0, 0.0, True), most=4096)
+    yield ("binary", "probabilities"), Call(_loss(_float_matrix, own=1))
     yield ("assume_negative", ""), Call(_loss(_index, True, 0.1))
     yield ("expected_positive", ""), Call(_loss(_index, 2.0, 0.1, False))
     heads = _index(0)[0], torch.ones(ROWS), 2.0, 1.0, 1, 1, True  # the mean, one group, with a gradient

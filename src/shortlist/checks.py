@@ -336,9 +336,9 @@ def check_examples(rows: Tensor, index: Tensor, count: int) -> None:
         raise ShortlistError(f"index holds {bad}: allowed are 0..{count - 1} (num_examples - 1)")
 
 
-def is_learned(weight: Tensor | None) -> bool:
-    """Whether a gradient is wanted for the weights: the kernels have none for them."""
-    return isinstance(weight, Tensor) and weight.requires_grad
+def is_learned(given: Any) -> bool:
+    """Whether a gradient is wanted for weights or for a target: the kernels have none for them."""
+    return isinstance(given, Tensor) and given.requires_grad
 
 
 def check_class_weight(scores: Tensor, weight: Tensor | None) -> Tensor | None:

@@ -38,3 +38,27 @@ def test_the_mean_divides_by_the_known_labels(path: str) -> None:
 def test_a_pos_weight_that_does_not_fit_is_refused(pos_weight: torch.Tensor | float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         F.binary_loss(SCORES, TARGET, pos_weight=pos_weight)
+
+
+@pytest.mark.parametrize("pos_weight", [None, torch.arange(1.0, 7.0, dtype=torch.float64)])
+@pytest.mark.parametrize("spread", [1.0, 30.0, 1e6])
+def test_probabilities_give_the_expected_loss_to_the_last_digits(
+    pos_weight: torch.Tensor | None, spread: float, path: str
+) -> None:
+    """Of certain labels, too, of which a sum of softplus and score would have no digit left."""
+    scores = SCORES * spread
+    chance = torch.where(TARGET < 0, -1.0, torch.where(TARGET > 0, 1.0 - torch.arange(6) / 8, torch.arange(6) / 8))
+    up, down = torch.where(chance < 0, 0.0, chance), torch.where(chance < 0, 0.0, 1 - chance)
+    up = up if pos_weight is None else up * pos_weight
+    zero = torch.zeros_like(scores)
+    value = (up * torch.logaddexp(zero, -scores) + down * torch.logaddexp(zero, scores)).sum()
+    gradient = down * scores.sigmoid() - up * (-scores).sigmoid()
+    found = value_and_gradient(F.binary_loss, scores, chance.double(), reduction="sum", pos_weight=pos_weight)
+    torch.testing.assert_close(found, (value, gradient), rtol=1e-13, atol=1e-300)
+
+
+def test_probabilities_may_be_learned() -> None:
+    chance = torch.tensor([[0.25, 1.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    scores = SCORES[:1, :3].detach()
+    F.binary_loss(scores, chance, reduction="sum").backward()
+    torch.testing.assert_close(chance.grad, -scores)  # softplus(-s) - softplus(s)

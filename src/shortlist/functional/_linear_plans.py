@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from shortlist import device_flags
 from shortlist.checks import holds_shares
 from shortlist.distributed import max_over_processes, sum_over_processes, world_size
 from shortlist.errors import ShortlistError
@@ -69,7 +70,8 @@ class Plan:
 
     def index_and_weight(self, head: Head) -> tuple[Tensor, Tensor]:
         """Of a loss with one label per row: which (-1 for none), and how much each row counts."""
-        if isinstance(self.target, Tensor) and self.target.ndim == 2 and holds_shares(self.target):
+        asked = isinstance(self.target, Tensor) and self.target.ndim == 2 and not device_flags.waits(self.target)
+        if asked and holds_shares(self.target):  # on a device they are told as wrong values
             raise ShortlistError(
                 f"linear_loss takes class indices or a label matrix with {self.loss.__name__}, not shares of labels: "
                 f"make the scores, and call {self.loss.__name__} on them"

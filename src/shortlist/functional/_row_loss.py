@@ -141,7 +141,8 @@ class RowLoss:
         self, scores: Tensor, target: Target, args: tuple[Any, ...], counted: Counted, reduction: str, sync: bool | None
     ) -> Tensor:
         """With a target of any kind."""
-        if not isinstance(target, Tensor) or not target.is_floating_point() or self.read is _targets.label_matrix:
+        of_labels = self.read is _targets.label_matrix or self.read is _targets.chances
+        if not isinstance(target, Tensor) or not target.is_floating_point() or of_labels:
             return self._labelled(scores, target, args, counted, reduction, sync)
         if self.read is _targets.indices and target.shape == scores.shape:
             return self._expected(scores, target, args, counted, reduction, sync)
@@ -163,6 +164,7 @@ class RowLoss:
         world = world_size(sync)
         allowed = (
             not (is_learned(weight) or is_learned(sample_weight))
+            and not (self.read is _targets.chances and is_learned(given))
             and not (self.of == "entries" and reduction == "none")
             and not (self.of == "batch" and world > 1)
             and not (self.minds_mask and mask is not None)

@@ -116,7 +116,7 @@ def label_matrix(scores: Tensor, target: Any, counted: Counted, native: bool) ->
 def chances(scores: Tensor, target: Tensor, counted: Counted, native: bool) -> Rows:
     """The probability by which each label is present, -1 where it is unknown. What the mask takes out is unknown."""
     mask, _, sample_weight = counted
-    check_chances(scores, target)
+    check_chances(scores, target, values=not native)
     if mask is not None:
         checks.check_mask(scores, mask)
         target = torch.where(mask, target, -1)
@@ -130,11 +130,13 @@ def holds_chances(target: Any) -> bool:
     return target.layout == torch.strided and bool(((target > 0) & (target < 1)).any())
 
 
-def check_chances(scores: Tensor, target: Tensor) -> None:
+def check_chances(scores: Tensor, target: Tensor, *, values: bool = True) -> None:
     """A matrix of the scores' shape: from 0 to 1, or -1 (unknown)."""
     checks.check_label_matrix_shape(scores, target)
+    if not values:
+        return
     if checks.values_visible(target) and target.is_floating_point():
-        bad = ~(((target >= 0) & (target <= 1)) | (target == -1))
+        bad = (target.clamp(0, 1) != target) & (target != -1)
         checks.refuse(bad, device_flags.TARGET, lambda flat: checks.bad_label_at(target, flat))
     else:
         checks.check_label_matrix(scores, target)

@@ -1,6 +1,7 @@
 """Binary cross-entropy over the labels that were observed."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +13,7 @@ from shortlist.checks import (
     check_scores,
     check_weight_values,
     compute_type,
+    is_learned,
     number_tensor,
     values_visible,
 )
@@ -23,17 +25,13 @@ from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target, dense_labels
 
 
-def _binary_entries(scores: Tensor, present: Tensor, absent: Tensor, pos_weight: Tensor | None) -> Tensor:
-    """Losses of all entries, -log of the probability of what was seen; 0 where a label is neither of the two."""
-    scores = torch.where(present | absent, bounded(scores), 0.0)  # an ignored NaN stays ignored
-    entries = -F.logsigmoid(torch.where(present, scores, -scores))
-    if pos_weight is not None:
-        entries = torch.where(present, entries * pos_weight, entries)
-    return torch.where(present | absent, entries, 0.0)
-
-
 def _binary_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> tuple[Tensor, Tensor]:
-    return _binary_entries(scores, target == 1, target == 0, pos_weight), target != -1
+    """The expected losses of entries, each present with the probability that the target holds, and which are known."""
+    known = target >= 0
+    scores = torch.where(known, bounded(scores), 0.0)  # an ignored NaN stays ignored
+    chance = torch.where(known, target, 0).to(scores.dtype)
+    present = -F.logsigmoid(scores) if pos_weight is None else -F.logsigmoid(scores) * pos_weight
+    return torch.where(known, chance * present - (1 - chance) * F.logsigmoid(-scores), 0.0), known
 
 
 def _binary_lean(
@@ -56,24 +54,33 @@ def _binary_lean(
     return both, 1, gradient
 
 
-def _shares_twin(scores: Tensor, target: Tensor, pos_weight: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The expected losses of entries that are present with a probability."""
-    known = target >= 0
-    scores = torch.where(known, bounded(scores), 0.0)
-    chance = torch.where(known, target.to(scores.dtype), 0.0)
-    present = -F.logsigmoid(scores) if pos_weight is None else -F.logsigmoid(scores) * pos_weight
-    return torch.where(known, chance * present - (1 - chance) * F.logsigmoid(-scores), 0.0), known
+def _chances_lean(
+    scores: Tensor, target: Tensor, pos_weight: Tensor | None = None
+) -> tuple[Tensor, int, Callable[[Tensor], Tensor]]:
+    """The same of probabilities: chance softplus(-x) + (1 - chance) softplus(x), each without loss of digits."""
+    unknown, both = target < 0, scores.new_empty(2, *scores.shape)
+    chance = target.clamp(min=0).to(scores.dtype)
+    x = scores.clamp(-huge(scores), huge(scores)).masked_fill_(unknown, -huge(scores))  # costs nothing, nor any NaN
+    up = chance if pos_weight is None else chance * pos_weight
+    minus_log, linear = softplus(torch.abs(x, out=both[1]), -1, out=both[0]), torch.clamp(x, min=0, out=both[1])
+    if pos_weight is not None:
+        both.mul_(torch.sub(1, chance).add_(up))
+    torch.sub(linear.addcmul_(up, x, value=-1), minus_log, out=both[0])  # of a certain label the first is exact
+    observed(unknown, out=both[1])
+
+    def gradient(factor: Tensor) -> Tensor:
+        each = factor.reshape(-1, 1)
+        down = torch.addcmul(each, chance, each, value=-1)
+        rising = up * each
+        return slope(down, x, out=down).sub_(slope(rising, x, -1, out=rising))
+
+    return both, 1, gradient
 
 
-_SHARES = RowLoss(None, _shares_twin, _targets.chances, of="entries", spreads_nan=False, per_label=True)
-_LOSS = RowLoss(
-    ops.binary,
-    _binary_twin,
-    _targets.label_matrix,
-    of="entries",
-    spreads_nan=False,
-    per_label=True,
-    lean=_binary_lean,
+_entries: dict[str, Any] = {"of": "entries", "spreads_nan": False, "per_label": True}
+_LOSS = RowLoss(ops.binary, _binary_twin, _targets.label_matrix, lean=_binary_lean, **_entries)
+_OF_CHANCES = RowLoss(  # of the kernels, only Triton's reads probabilities
+    ops.binary._replace(native=False), _binary_twin, _targets.chances, lean=_chances_lean, **_entries
 )
 
 
@@ -124,16 +131,20 @@ def binary_loss(
     check_number(label_smoothing, 0, 1, "label_smoothing must be between 0 and 1")
     if label_smoothing > 0:
         target = _smoothed(scores, target, label_smoothing)
-    unseen = isinstance(target, Tensor) and target.is_floating_point() and not values_visible(target)
-    if not unseen and isinstance(target, Tensor) and device_flags.waits(target):  # no error will come in this call
-        unseen = _targets.holds_chances(target)
-    if not unseen and label_smoothing == 0:
-        try:  # a label matrix of floats is not looked through for fractions first
-            return _LOSS(scores, target, (weight,), mask, None, sample_weight, reduction, sync)
-        except ShortlistError:
-            if not _targets.holds_chances(target):
-                raise
-    return _SHARES(scores, target, (weight,), mask, None, sample_weight, reduction, sync)
+    options = (weight,), mask, None, sample_weight, reduction, sync
+    if isinstance(target, Tensor) and target.is_floating_point() and _not_asked(target, label_smoothing):
+        return _OF_CHANCES(scores, target, *options)
+    try:  # a label matrix of floats is not looked through for fractions first
+        return _LOSS(scores, target, *options)
+    except ShortlistError:
+        if not _targets.holds_chances(target):
+            raise
+    return _OF_CHANCES(scores, target, *options)
+
+
+def _not_asked(target: Tensor, label_smoothing: float) -> bool:
+    """Whether floats are taken as probabilities without a look at them: as labels they would give the same."""
+    return label_smoothing > 0 or is_learned(target) or not values_visible(target) or device_flags.waits(target)
 
 
 def _smoothed(scores: Tensor, given: Target, label_smoothing: float) -> Tensor:

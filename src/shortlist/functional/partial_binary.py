@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from shortlist.checks import check_positive
 from shortlist.functional import _targets
-from shortlist.functional._frame import huge, selector, signed, slope, softplus, where_above
+from shortlist.functional._frame import bounded, huge, selector, signed, slope, softplus, where_above
 from shortlist.functional._row_loss import RowLoss
-from shortlist.functional.binary import _binary_entries
 from shortlist.kernels import ops
 from shortlist.labels.sparse_labels import Target
 
@@ -18,9 +18,12 @@ def _partial_binary_twin(
     scores: Tensor, target: Tensor, boost: float, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Losses of all rows, and whether each has a known label."""
-    known = (target != -1).sum(-1).to(scores.dtype)
+    is_known = target != -1
+    known = is_known.sum(-1).to(scores.dtype)
     times = _times(known, scores.shape[-1] if mask is None else mask.sum(-1).clamp(min=1), boost)
-    return times * _binary_entries(scores, target == 1, target == 0, None).sum(-1), known > 0
+    scores = torch.where(is_known, bounded(scores), 0.0)  # an ignored NaN stays ignored
+    entries = -F.logsigmoid(torch.where(target == 1, scores, -scores))
+    return times * torch.where(is_known, entries, 0.0).sum(-1), known > 0
 
 
 def _times(known: Tensor, num_labels: int | Tensor, boost: float) -> Tensor:

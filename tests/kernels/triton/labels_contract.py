@@ -50,6 +50,10 @@ MATRIX_LOSSES: dict[str, Callable[..., Tensor]] = {
     "binary, weighted": lambda s, y, **o: F.binary_loss(
         s, y, pos_weight=(torch.arange(1.0, LABELS + 1) / 32).to(s), **o
     ),
+    "binary, of chances": lambda s, y, **o: F.binary_loss(s, chances(y), **o),
+    "binary, of chances, weighted": lambda s, y, **o: F.binary_loss(
+        s, chances(y), pos_weight=(torch.arange(1.0, LABELS + 1) / 32).to(s), **o
+    ),
     "partial-binary": lambda s, y, **o: F.partial_binary_loss(s, y, boost=3.0, **o),
     "asymmetric": lambda s, y, **o: F.asymmetric_loss(s, y, **o),
     "asymmetric, not whole": lambda s, y, **o: F.asymmetric_loss(s, y, gamma_neg=2.5, gamma_pos=0.5, clip=0.0, **o),
@@ -83,6 +87,12 @@ def matrix() -> Tensor:
     y[2] = y[2].clamp(max=0)
     y[3] = y[3].abs() * 2 - 1
     return y
+
+
+def chances(y: Tensor) -> Tensor:
+    """Of every label that is known, more than a half where it is present; some are certain."""
+    chance = torch.arange(y.shape[-1]) % 5 / 10.0
+    return torch.where(y < 0, -1.0, torch.where(y > 0, 1.0 - chance, chance))
 
 
 def target(name: str) -> Tensor:
@@ -169,7 +179,7 @@ def test_extreme_scores(name: str, length: str) -> None:
     assert_close(gradient, slope, 4e-6)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", [name for name in LOSSES if "chances" not in name])  # of which there is no native one
 def test_infinite_scores(name: str) -> None:
     """What is infinite is a quarter of the largest float32: compared with the native kernel, or the twin in float32."""
     s, y = scores("infinite"), target(name)
@@ -294,6 +304,30 @@ def test_nothing_waits_for_the_device(name: str, monkeypatch: pytest.MonkeyPatch
     assert x.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("name", MATRIX_LOSSES)
+def test_nor_with_a_label_matrix_of_floats(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = gradients(LOSSES[name], scores("ordinary"), matrix())
+    monkeypatch.setattr(device_flags, "waits", lambda tensor: True)
+    x, y = scores("ordinary").requires_grad_(), matrix().float()
+    with NoWaiting():
+        value = LOSSES[name](x, y)
+        value.backward()
+    assert_close(value.detach(), wanted[0], 2e-7)
+    assert x.grad is not None
+    assert_close(x.grad, wanted[1], 2e-7)
+
+
+@pytest.mark.parametrize("wrong", [1.5, -0.5, torch.nan])
+def test_a_wrong_chance_is_told_by_the_next_call(wrong: float) -> None:
+    y = chances(matrix())
+    y[1, 4] = wrong
+    F.binary_loss(scores("ordinary"), y)
+    if not INTERPRETED:
+        torch.cuda.synchronize()
+    with pytest.raises(ShortlistError, match=f"binary was given.*at flat position {LABELS + 4}"):
+        F.binary_loss(scores("ordinary"), matrix())
+
+
 @pytest.mark.parametrize("name", ["binary", "partial-binary", "selective", "lsep", "two-way", "multilabel-softmax"])
 def test_a_wrong_value_is_told_by_the_next_call(name: str) -> None:
     s, y = scores("ordinary"), matrix()
@@ -362,6 +396,7 @@ def test_compiles_whole(name: str) -> None:
     ("name", "short", "long"),
     [
         ("binary", (4, 4), (4, 4)),
+        ("binary, of chances", (4, 4), (4, 4)),
         ("asymmetric", (4, 4), (4, 4)),
         ("lsep", (4, 4), (8, 4)),
         ("multilabel-softmax", (4, 4), (8, 4)),
@@ -376,6 +411,7 @@ def test_bytes_per_label(name: str, short: tuple[int, int], long: tuple[int, int
     if name == "selective":
         y -= 1
     of_target = 0 if name in INDEX_LOSSES else 2 if (length == "long" and long[0] > 4) else 1
+    of_target = 4 if "chances" in name else of_target
     x = s.requires_grad_()
     with counted() as count:
         LOSSES[name](x, y, reduction="sum")

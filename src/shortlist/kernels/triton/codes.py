@@ -1,4 +1,4 @@
-"""Label matrices of every kind as codes: 1 present, 0 absent, -1 unknown.
+"""Label matrices of every kind as codes: 1 present, 0 absent, -1 unknown; of floats also as chances between them.
 
 A dense one is a matrix of any type; a sparse one is three tensors, of which each label looks up its own entry: the
 labels of a row are increasing, so that a few steps of bisection find it, in the cache and without a matrix.
@@ -54,3 +54,16 @@ def label_codes(
         rest = tl.load(VALUES + stored).to(tl.int32)
         code = tl.where(there & (label == cols), value, rest)
     return tl.where(inside, code, -1)
+
+
+@triton.jit
+def label_chances(T, FLAG, base, n, tstride, row, cols, inside):
+    """The chance by which labels ``cols`` of a row are present, from a dense matrix of floats: from 0 to 1, or -1 for
+    unknown and what is not ``inside``. What is not allowed counts as unknown, and sets the flag, as above."""
+    given = tl.load(T + row * tstride + cols, mask=inside, other=-1.0)
+    allowed = (given >= 0) & (given <= 1)
+    if FLAG is not None:
+        wrong = inside & (allowed == 0) & (given != -1)
+        first = tl.min(tl.where(wrong, row * n + cols, 1 << 62))
+        tl.atomic_min(FLAG, base + first, mask=first < (1 << 62))
+    return tl.where(allowed, given.to(tl.float32), -1.0)

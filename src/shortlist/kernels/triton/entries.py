@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from shortlist.kernels.triton.codes import label_codes, stored_of, weight_of
+from shortlist.kernels.triton.codes import label_chances, label_codes, stored_of, weight_of
 from shortlist.kernels.triton.launch import LossCall, Offer, WithGrad, launch, on_device, shape_of
 from shortlist.kernels.triton.logistic import TINY, known_scores, logistic
 from shortlist.kernels.triton.rows import class_index, row_share
@@ -45,21 +45,35 @@ def binary_kernel(
     S, T, OFFSETS, VALUES, W, SHARE, LOSS, WEIGHT, GRAD, FLAG, base, n, stride, tstride, size,
     stored, parts, POS, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Of every known entry; present ones weigh POS, one number per label."""
+    """Of every known entry; present ones weigh POS, one number per label. A target of floats holds the chance by which
+    an entry is present: its loss is the expected one, of a chance of 1 or 0 to the last bit that of the label."""
     program = tl.program_id(0).to(tl.int64)
     row = program // parts
     cols = (program % parts).to(tl.int32) * BLOCK + tl.arange(0, BLOCK)
-    code = label_codes(T, OFFSETS, VALUES, FLAG, base, n, tstride, stored, row, cols, cols < n)
-    present = code > 0
-    loss, slope = binary_term(known_scores(S + row * stride, cols, code >= 0), present)
-    if POS is not None:
-        of_present = tl.load(POS + cols, mask=present, other=1.0)
-        loss = loss * of_present
-        slope = slope * of_present
+    if T.dtype.element_ty.is_floating():
+        chance = label_chances(T, FLAG, base, n, tstride, row, cols, cols < n)
+        known, some = chance >= 0, chance > 0
+        x = known_scores(S + row * stride, cols, known)
+        log, large, small = logistic(x)
+        if POS is not None:
+            up = tl.load(POS + cols, mask=some, other=1.0) * chance
+        else:
+            up = chance
+        down = 1.0 - chance
+        loss = up * (tl.where(x < 0, -x, 0.0) + log) + down * (tl.where(x > 0, x, 0.0) + log)
+        slope = down * tl.where(x >= 0, large, small) - up * tl.where(x <= 0, large, small)
+    else:
+        code = label_codes(T, OFFSETS, VALUES, FLAG, base, n, tstride, stored, row, cols, cols < n)
+        known, some = code >= 0, code > 0
+        loss, slope = binary_term(known_scores(S + row * stride, cols, known), some)
+        if POS is not None:
+            of_present = tl.load(POS + cols, mask=some, other=1.0)
+            loss = loss * of_present
+            slope = slope * of_present
     if GRAD is not None:
         GRAD += row * n
     share = row_share(SHARE, row, size)
-    store_entries(LOSS + program, WEIGHT + program, GRAD, cols, n, loss, slope, code >= 0, weight_of(W, row), share)
+    store_entries(LOSS + program, WEIGHT + program, GRAD, cols, n, loss, slope, known, weight_of(W, row), share)
 
 
 @triton.jit
