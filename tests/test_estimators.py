@@ -605,6 +605,20 @@ def test_a_grid_search_over_k_scores_the_sets() -> None:
     assert search.fit(X, Y).best_params_ == {"k": 1}
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_rows_without_names_are_those_of_the_frame_of_training() -> None:
+    frame = pd.DataFrame({"size": np.arange(60) % 7, "colour": ["red", "blue", "red"] * 20, "old": [True, False] * 30})
+    y = np.arange(60) % 3
+    model = SetClassifier(random_state=0).fit(frame, y)
+    known = model.predict_proba(frame)
+    np.testing.assert_array_equal(model.predict_proba(frame.to_numpy(object)), known)
+    np.testing.assert_array_equal(model.predict_proba(frame.assign(old=frame["old"].astype(str))), known)
+    with pytest.raises(ValueError, match="X has 2 features, but SetClassifier is expecting 3"):
+        model.predict(frame.to_numpy(object)[:, :2])
+    with pytest.raises(ShortlistError, match=r"X is an array that holds texts: give a frame, .*'red'"):
+        SetClassifier().fit(frame.to_numpy(object), y)
+
+
 @pytest.mark.parametrize("tried", [{"k": [1, 2]}, {"rule": ["top-k", "average-k"]}])
 def test_a_search_that_does_not_see_the_sets_is_told(tried: dict[str, Any]) -> None:
     with pytest.warns(ShortlistWarning, match=f"a search over {min(tried)} needs scoring=.*set_scorer"):

@@ -29,6 +29,7 @@ WRITTEN = {
     "decimal commas": [f"{x / 7:.2f}".replace(".", ",") for x in AMOUNTS],
     "euros, whole or with points": [f"€{x if x % 3 else x // 10:,}".replace(",", ".") for x in AMOUNTS],
     "commas and points": [f"{x:,}".replace(",", ".") + ",5" for x in AMOUNTS],
+    "lakhs": [f"₹{x // 100},{x % 100:02},{x % 1000:03}" if x % 3 else f"₹{x:,}" for x in AMOUNTS],
     "names": ["oak" if x % 2 else "elm" for x in AMOUNTS],
     "codes": [f"{x:05}" for x in AMOUNTS],
     "one comma, which tells nothing": [f"{x // 10 * 10:,}" for x in AMOUNTS],
@@ -179,3 +180,11 @@ def test_a_column_of_yes_and_no_may_have_blanks_in_new_rows() -> None:
     prepared = Preprocessor.fit(frame)
     new = prepared.transform(pd.DataFrame({"is_new": [True, None, False], "size": [0, 1, 1]}))
     np.testing.assert_array_equal(new[[0, 2]], prepared.transform(frame[:2]))
+
+
+def test_rupees_are_read_as_in_india() -> None:
+    written = pd.DataFrame({"x": ["₹5,25,000", "₹1,05,00,000.50", "₹999", "₹12,345"] * 10, "other": range(40)})
+    numbers = written.assign(x=[525_000, 10_500_000.5, 999, 12_345] * 10)
+    y = np.arange(40) % 2
+    both = [SetClassifier(random_state=0).fit(frame, y).predict_proba(frame) for frame in (written, numbers)]
+    np.testing.assert_array_equal(*both)

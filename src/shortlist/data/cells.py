@@ -15,7 +15,10 @@ LONG = 40  # letters: text, if most cells are longer
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 # with points or commas between thousands: of the two, the other one stands before the digits of a fraction
-THOUSANDS = {",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?"), ".": re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")}
+THOUSANDS = {
+    ",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?"),
+    ".": re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d{1,2}(,\d{2})+,\d{3})(\.\d+)?"),  # or as in India, 5,25,000
+}
 CURRENCIES = "$\u00a2-\u00a5\u20a0-\u20bf\ufdfc\uff04\uffe0\uffe1\uffe5\u5186\u5143\uc6d0"  # signs
 SPACES = " '\u00a0\u202f"  # that may stand between thousands
 SPACED = re.compile(rf"[+-]?\d{{1,3}}([{SPACES}]\d{{3}})+([.,]\d+)?")

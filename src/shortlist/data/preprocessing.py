@@ -349,6 +349,8 @@ class Preprocessor:
 
         if series.dtype == object and infer_dtype(series, skipna=True) == "boolean":
             series = series.astype("boolean")  # which pandas holds as objects where some are blank
+        elif infer_dtype(series, skipna=True) == "string" and set(series.dropna().str.lower()) <= {"true", "false"}:
+            series = series.str.lower().map({"true": 1.0, "false": 0.0})  # as files have them
         values, why_not = read_column(series, self.na_values, codes=False)
         if values.dtype == object and (values == MISSING).all():
             return np.full(len(values), np.nan)  # all blank, or no rows

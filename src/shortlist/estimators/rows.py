@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from shortlist.data import Dataset, split
@@ -15,6 +17,7 @@ from shortlist.labels import LabelSets
 from shortlist.labels.counts import present_pairs
 from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 from shortlist.objectives import count_labels
+from shortlist.optional import require
 
 _HEAVIEST = 1e15  # that the losses take
 _ROWS = 20  # with fewer, whole numbers differ by chance
@@ -30,6 +33,22 @@ def check_rows(X: Any, y: Any) -> None:
     if len(X) == len(y) and X.index.is_unique and X.index.sort_values().equals(y.index.sort_values()):
         said = "y has the index of X in another order, and rows are matched by their place: if that is not meant, give"
         warnings.warn(f"{said} y.loc[X.index]", ShortlistWarning, stacklevel=4)
+
+
+def objects_as_frame(X: NDArray[Any], fitted: Any = None) -> Any:
+    """A matrix of objects, some of them texts, with the columns of the frame that an estimator was ``fitted`` on; an
+    error where it was fitted on none. None where all are numbers."""
+    try:
+        X.astype(np.float64)
+    except ValueError as error:
+        if fitted is None:
+            said = "X is an array that holds texts: give a frame, pandas.DataFrame(X)"
+            raise ShortlistError(f"{said} ({error})") from None
+        validate_data(fitted, X, reset=False, skip_check_array=True)  # as many columns; without names, which is told
+        return require("pandas").DataFrame(X, columns=fitted.feature_names_in_).infer_objects()
+    except TypeError:  # neither: scikit-learn says so
+        return None
+    return None
 
 
 def warn_of_ids(frame: Any) -> None:

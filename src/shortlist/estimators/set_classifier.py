@@ -38,6 +38,7 @@ from shortlist.estimators.rows import (
     joined,
     joined_targets,
     latest,
+    objects_as_frame,
     read_weights,
     warn_of_ids,
 )
@@ -344,6 +345,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _prepared(self, X: Any, reset: bool, weights: Tensor | None) -> Any:
         frame = frame_of(X)
+        if frame is None and type(X) is np.ndarray and X.dtype == object and X.ndim == 2:
+            frame = objects_as_frame(X, None if reset or self.preprocessor_.kind != "frame" else self)
         X = X if frame is None else frame
         if frame is not None and (reset or self.preprocessor_.kind == "frame"):
             if reset:

@@ -70,8 +70,8 @@ class Plan:
 
     def index_and_weight(self, head: Head) -> tuple[Tensor, Tensor]:
         """Of a loss with one label per row: which (-1 for none), and how much each row counts."""
-        asked = isinstance(self.target, Tensor) and self.target.ndim == 2 and not device_flags.waits(self.target)
-        if asked and holds_shares(self.target):  # on a device they are told as wrong values
+        target = self.target
+        if isinstance(target, Tensor) and target.ndim == 2 and not device_flags.waits(target) and holds_shares(target):
             raise ShortlistError(
                 f"linear_loss takes class indices or a label matrix with {self.loss.__name__}, not shares of labels: "
                 f"make the scores, and call {self.loss.__name__} on them"

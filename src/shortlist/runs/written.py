@@ -48,7 +48,8 @@ def how_written(path: Path, trained: Mapping[str, Any] | None = None) -> dict[st
     whole = any(_WHOLE.fullmatch(cell) for cell in cells)  # $843 beside $4,843: no fractions there
     cells = [without_unit(cell) for cell in cells if not (whole and _THOUSANDS.fullmatch(cell))]
     decimal = like.get("decimal") if mark == known else None
-    if any(map(_has_comma, cells)) if mark != "," else _in_quotes(lines[1:]) == ",":
+    between = any(cell.count(",") > 1 and THOUSANDS["."].fullmatch(cell) for cell in cells)  # thousands, for certain
+    if any(map(_has_comma, cells)) and not between if mark != "," else _in_quotes(lines[1:]) == ",":
         decimal = ","
     elif any("." in cell and NUMBER.fullmatch(cell) and not THOUSANDS[","].fullmatch(cell) for cell in cells):
         decimal = "." if decimal == "." else None
