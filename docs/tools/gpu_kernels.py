@@ -5,11 +5,12 @@ usage: python docs/tools/gpu_kernels.py [--check] [--few] [--only NAME] [--targe
   --few     each call with its largest k, every operator in registers and streamed: what the tests compile
 
 No GPU is needed: triton brings the compilers. Every kernel is compiled as it is launched, for class indices, label
-matrices and stored labels, with every k; rows are in registers (the most labels that are) or streamed (32,768). There
-are two ways: a number of labels that 16 divides, no weights and int32 stored labels; or one label less (so that scores
-are not read in pieces of 16 bytes), weights and int64 stored labels. In registers the largest k with so many warps,
-streamed a k of 5 and 8, and kernels without a k are compiled in both; of the other k, even ones in the first way, odd
-ones in the second. With the largest k also float16 scores, and losses without a gradient.
+matrices and stored labels, with every k; rows are in registers (8,192 labels; where so many are held in pieces also
+4,096, the most that are one block) or streamed (32,768). There are two ways: a number of labels that 16 divides, no
+weights and int32 stored labels; or one label less (so that scores are not read in pieces of 16 bytes), weights and
+int64 stored labels. In registers the largest k with so many warps, streamed a k of 5 and 8, and kernels without a k are
+compiled in both; of the other k, even ones in the first way, odd ones in the second. With the largest k also float16
+scores, and losses without a gradient.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from torch import Tensor
 
 PAGE = Path(__file__).parents[1] / "gpu-kernels.md"
 BEGIN, END = "<!-- the table, written by docs/tools/gpu_kernels.py -->\n", "<!-- end of the table -->"
-STREAMED = 32768
+MOST, STREAMED = 8192, 32768  # labels of a row in registers, and of one that is not
 ROWS = 4
 TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
 EVERY_K = range(1, 9)
@@ -63,7 +64,7 @@ Arguments = Callable[[int], tuple[Any, ...]]  # of an operator, for rows of so m
 class Call(NamedTuple):
     arguments: Arguments
     k: int = 0  # 0: there is none
-    most: int = 8192  # labels of a row that is held in registers
+    whole: int = 8192  # labels of the longest row that is one block in registers; up to MOST, it is held in pieces
     worst: bool = True  # no other k of the same operator and warps takes more registers
     varies: bool = False  # another call, in float16 or without a gradient
 
@@ -115,7 +116,7 @@ def _calls() -> Iterator[tuple[tuple[str, str], Call]]:
         yield ("asymmetric", kind), Call(_loss(target, 1.0, 4.0, 0.0, 0.05, False, 0, 0, own=1))
         yield ("pair_rows", kind), Call(_loss(target, 4.0, 1.0, 0.0))
         yield ("multilabel_softmax", kind), Call(_loss(target))
-        yield ("two_way", kind), Call(_loss(target, 4.0, 1.0, 0.0, True), most=4096)
+        yield ("two_way", kind), Call(_loss(target, 4.0, 1.0, 0.0, True), whole=4096)
     yield ("binary", "probabilities"), Call(_loss(_float_matrix, own=1))
     yield ("assume_negative", ""), Call(_loss(_index, True, 0.1))
     yield ("expected_positive", ""), Call(_loss(_index, 2.0, 0.1, False))
@@ -163,10 +164,12 @@ CALLS |= dict(_variants(CALLS))
 def lengths(name: str, special: str) -> tuple[int, ...]:
     """The numbers of labels with which a call is compiled."""
     call = CALLS[name, special]
+    registers = sorted({call.whole, MOST})
     if call.varies:
-        return (call.most, STREAMED - 1) if special.endswith("alone") else (call.most - 1, STREAMED)
-    registers = (call.most, call.most - 1) if call.worst else (call.most - call.k % 2,)
-    return (*registers, *((STREAMED, STREAMED - 1) if call.k in (0, *FEW_K) else (STREAMED - call.k % 2,)))
+        odd = not special.endswith("alone")
+        return (*(most - odd for most in registers), STREAMED - 1 + odd)
+    ways = [most - odd for most in registers for odd in ((0, 1) if call.worst else (call.k % 2,))]
+    return (*ways, *((STREAMED, STREAMED - 1) if call.k in (0, *FEW_K) else (STREAMED - call.k % 2,)))
 
 
 Row = tuple[str, str, int, str]  # operator, what is special, labels, target
@@ -186,10 +189,12 @@ def rows(only: str | None = None, target: str | None = None, few: bool = False) 
     for i, (name, special) in enumerate(calls):
         several, targets = lengths(name, special), TARGETS
         if few and CALLS[name, special].varies:  # one length and one target in turn
-            several, targets = (several[i % 2],), (TARGETS[i // 2 % 4],)
-        elif few:  # (in registers, in registers, streamed, streamed); an operator with one call has both
+            several, targets = (several[i % len(several)],), (TARGETS[i // 2 % 4],)
+        elif few:  # (one block twice, maybe in pieces twice, streamed twice); an operator with one call has both
             before = usual[:i].count(name)
-            several = several[(0, 3, 1, 2)[before % 4]], *(several[3:] if usual.count(name) == 1 else ())
+            ends, pieces = several[:2] + several[-2:], several[2:-2]
+            several = ends[(0, 3, 1, 2)[before % 4]], *(ends[3:] if usual.count(name) == 1 else ())
+            several += pieces[before % 2 :][:1]
         for labels in several:
             for one in targets:
                 if only in (None, name) and target in (None, one):

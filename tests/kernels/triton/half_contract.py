@@ -334,12 +334,29 @@ def test_memory_of_lml_is_that_of_p_and_of_the_gradient() -> None:
     assert seen.peak <= 2.1 * s.numel() * 2
 
 
+@pytest.mark.parametrize("name", ["selective", "two-way", "lml loss, matrix"])
+def test_rows_of_thousands_of_labels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels_contract.wide_tiles(monkeypatch)
+    s = torch.randn(2, 5000, generator=torch.Generator("cpu").manual_seed(4), device="cpu").to(WEIGHT.device).half()
+    y = (s > 2).to(torch.int8) - (s < -2).to(torch.int8)
+    value, gradient = in_type(lambda x: LONG[name](x, y), s, torch.float16, LARGE)
+    wanted, slope = by_twin(lambda x: LONG[name](x, y), s, LARGE)
+    assert (value.double() - wanted).abs() <= HALF * wanted.abs() * 1.01
+    assert_rounded_once(gradient, slope)
+
+
 @pytest.mark.skipif(not INTERPRETED, reason="the interpreter counts")
-@pytest.mark.parametrize("name", ["binary", "asymmetric", "lsep", "multilabel-softmax", "smooth", "lml loss"])
-def test_six_bytes_per_label(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        *((name, 64) for name in ("binary", "asymmetric", "lsep", "multilabel-softmax", "smooth", "lml loss")),
+        *((name, 5000) for name in ("selective", "lml loss, matrix")),
+    ],
+)
+def test_six_bytes_per_label(name: str, labels: int) -> None:
     """Two read forward; two read and two written backward. In float32 they are 8, and with a mean over a label matrix
     16."""
-    s = torch.randn(2, 64).half().requires_grad_()
+    s = torch.randn(2, labels).half().requires_grad_()
     y = (s.detach() > 1).to(torch.int8) if name in MATRICES else torch.tensor([3, 5])
     of_target = 1 if name in MATRICES else 0
     with counted() as count:

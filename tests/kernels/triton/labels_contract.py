@@ -4,7 +4,8 @@ runs this file. Oracle: the PyTorch twin in float64.
 In a process with TRITON_INTERPRET=1 the kernels are interpreted, on the CPU; where there is a GPU and the variable is
 not set, they run there.
 
-A row is short (in registers) or long (streamed): for long ones the kernels are told to take 16 labels at a time.
+A row is short (in registers as one block), long (streamed) or, in some losses, held (in registers, in several blocks):
+for the latter two the kernels are told to take 16 labels at a time. Rows of thousands of labels are there, too.
 """
 
 import os
@@ -29,7 +30,7 @@ from shortlist.kernels.triton import (
     pairs,
     two_way,
 )
-from shortlist.kernels.triton.launch import Shape
+from shortlist.kernels.triton.launch import Shape, launch
 from shortlist.labels.sparse_labels import SparseLabels
 from tests.kernels.triton.no_waiting import NoWaiting
 
@@ -77,6 +78,12 @@ INDEX_LOSSES: dict[str, Callable[..., Tensor]] = {
     "average-k": lambda s, y, **o: F.average_k_loss(s, s.flip(0) * 0.5, y, 2.4, alpha=0.6, **o),
 }
 LOSSES = MATRIX_LOSSES | INDEX_LOSSES
+HELD_LOSSES = ("selective", "selective, prior", "two-way", "two-way, class")
+EVERY_LENGTH = pytest.mark.parametrize(
+    ("name", "length"),
+    [(name, length) for length in ("short", "long") for name in LOSSES] + [(name, "held") for name in HELD_LOSSES],
+    indirect=["length"],
+)
 BATCH_LOSSES = ("two-way", "two-way, class", *list(INDEX_LOSSES)[2:])
 
 
@@ -138,7 +145,7 @@ def _triton() -> Iterator[None]:
         kernels.check()
 
 
-@pytest.fixture(params=["short", "long"])
+@pytest.fixture(params=["short", "long", "held"])
 def length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "long":
         for family in (asymmetric, entries, pairs, two_way):
@@ -149,6 +156,9 @@ def length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         monkeypatch.setattr(two_way, "TILE_ROWS", 2)
         monkeypatch.setattr(two_way, "CHUNK", 2)
         monkeypatch.setattr(two_way, "COLUMNS_BLOCK", 16)
+    if request.param == "held":
+        for family in (asymmetric, two_way):
+            monkeypatch.setattr(family, "shape_of", lambda *_, **__: Shape(16, 1, True, 2))
     value: str = request.param
     return value
 
@@ -160,7 +170,7 @@ def test_every_operator_of_these_losses_has_a_kernel() -> None:
     } <= set(OFFERS)  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@EVERY_LENGTH
 def test_ordinary_scores(name: str, length: str) -> None:
     s, y = scores("ordinary"), target(name)
     reduction = "sum" if length == "short" else "mean"
@@ -170,17 +180,20 @@ def test_ordinary_scores(name: str, length: str) -> None:
     assert_close(gradient, slope, 1e-6)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@EVERY_LENGTH
 def test_extreme_scores(name: str, length: str) -> None:
-    s, y = scores("wide" if length == "short" else "offset"), target(name)
+    s, y = scores("offset" if length == "long" else "wide"), target(name)
     value, gradient = gradients(LOSSES[name], s, y)
     wanted, slope = by_twin(LOSSES[name], s, y)
     assert_close(value, wanted, 2e-6)
     assert_close(gradient, slope, 4e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in LOSSES if "chances" not in name])  # of which there is no native one
-def test_infinite_scores(name: str) -> None:
+@pytest.mark.parametrize(  # of chances there is no native one
+    ("name", "length"), [*((name, "short") for name in LOSSES if "chances" not in name), *((name, "held") for name in HELD_LOSSES)],
+    indirect=["length"],
+)  # fmt: skip
+def test_infinite_scores(name: str, length: str) -> None:
     """What is infinite is a quarter of the largest float32: compared with the native kernel, or the twin in float32."""
     s, y = scores("infinite"), target(name)
     value, gradient = gradients(LOSSES[name], s, y)
@@ -262,7 +275,7 @@ def kinds_of_targets() -> dict[str, Any]:
 @pytest.mark.parametrize("kind", kinds_of_targets())
 def test_targets_of_every_kind(kind: str, length: str) -> None:
     s, y = scores("ordinary"), kinds_of_targets()[kind]
-    names = ["binary", "two-way"] if length == "short" else ["selective", "lsep"]
+    names = {"short": ["binary", "two-way"], "long": ["selective", "lsep"], "held": ["selective", "two-way"]}[length]
     for name in names if "sparse" in kind else names[:1]:
         wanted = gradients(LOSSES[name], s, matrix())
         got = gradients(LOSSES[name], s, y)
@@ -391,34 +404,102 @@ def test_compiles_whole(name: str) -> None:
     assert_close(got[1], wanted[1], 1e-6)
 
 
+def wide_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two-way's columns: of few rows, they are as many numbers, and few programs to interpret."""
+    monkeypatch.setattr(two_way, "TILE_ROWS", 2)
+    monkeypatch.setattr(two_way, "TILE_LABELS", 512)
+
+
+COUNTED = {  # bytes of scores that are read per label of a long row
+    "binary": 4,
+    "binary, of chances": 4,
+    "asymmetric": 4,
+    "lsep": 8,
+    "multilabel-softmax": 8,
+    "selective": 8,
+    "assume-negative": 4,
+}
+
+
 @pytest.mark.skipif(not INTERPRETED, reason="the interpreter counts")
 @pytest.mark.parametrize(
-    ("name", "short", "long"),
+    ("name", "length", "read"),
     [
-        ("binary", (4, 4), (4, 4)),
-        ("binary, of chances", (4, 4), (4, 4)),
-        ("asymmetric", (4, 4), (4, 4)),
-        ("lsep", (4, 4), (8, 4)),
-        ("multilabel-softmax", (4, 4), (8, 4)),
-        ("selective", (4, 4), (8, 4)),
-        ("assume-negative", (4, 4), (4, 4)),
+        *((name, "short", 4) for name in COUNTED),
+        *((name, "long", read) for name, read in COUNTED.items()),
+        ("selective", "held", 4),
     ],
+    indirect=["length"],
 )
-def test_bytes_per_label(name: str, short: tuple[int, int], long: tuple[int, int], length: str) -> None:
+def test_bytes_per_label(name: str, length: str, read: int) -> None:
     """Of the scores and their gradient, beside the target."""
     s = torch.zeros(2, 32)
     y = torch.zeros(2, 32, dtype=torch.int8) if name in MATRIX_LOSSES else torch.zeros(2, dtype=torch.int64)
     if name == "selective":
         y -= 1
-    of_target = 0 if name in INDEX_LOSSES else 2 if (length == "long" and long[0] > 4) else 1
-    of_target = 4 if "chances" in name else of_target
+    of_target = 0 if name in INDEX_LOSSES else 4 if "chances" in name else read // 4
     x = s.requires_grad_()
     with counted() as count:
         LOSSES[name](x, y, reduction="sum")
-    read, written = short if length == "short" else long
     rows = 2 * 32
-    assert count.written == written * rows
+    assert count.written == 4 * rows
     assert 0 <= count.read - (read + of_target) * rows <= 64  # the rest: numbers of rows
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "rest"),
+    [
+        ("selective", 4097, 0),
+        ("selective", 5000, -1),
+        ("selective", 8192, 0),
+        ("two-way", 4097, -1),
+        ("two-way", 8192, 0),
+    ],
+)
+def test_rows_of_thousands_of_labels(name: str, labels: int, rest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Label matrices and stored labels; scores are read once, and the gradient is written once (two-way: below)."""
+    wide_tiles(monkeypatch)
+    generator = torch.Generator("cpu").manual_seed(3)
+    s = torch.randn(2, labels, generator=generator, device="cpu").to(DEVICE) * 3
+    s[0, 2000:2100] = s[0].max()  # equal ones in two blocks
+    y = torch.full((2, labels), rest, dtype=torch.int8)
+    y[:, 7::500], y[:, 8::500], y[:, 9::7] = 1, 0, -1
+    rows, at = (y != rest).nonzero(as_tuple=True)
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), (y != rest).sum(1).cumsum(0)])
+    values = torch.cat([y[rows, at], torch.tensor([rest], dtype=torch.int8)])
+    found = gradients(LOSSES[name], s, y, sample_weight=WEIGHT[2:])
+    stored = gradients(LOSSES[name], s, SparseLabels.made(offsets, at, values, labels), sample_weight=WEIGHT[2:])
+    wanted, slope = by_twin(LOSSES[name], s, y, sample_weight=WEIGHT[2:])
+    assert_close(found[0], wanted, 1e-6)
+    assert_close(found[1], slope, 2e-6)
+    assert torch.equal(stored[0], found[0])
+    assert torch.equal(stored[1], found[1])
+    if INTERPRETED and name == "selective":
+        x = s.clone().requires_grad_()
+        with counted() as count:
+            LOSSES[name](x, y, reduction="sum")
+        assert count.written == 4 * s.numel()
+        assert 0 <= count.read - (4 + 1) * s.numel() <= 64
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="the interpreter counts")
+@pytest.mark.parametrize("labels", [4096, 4097, 8192])
+def test_the_rows_of_two_way_are_read_once(labels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide_tiles(monkeypatch)
+    kernel, reads = two_way.two_way_rows_kernel, []
+
+    def noted(one: Any, *args: Any, **options: Any) -> None:
+        with counted() as count:
+            launch(one, *args, **options)
+        if one is kernel:
+            reads.append((count.read, count.written))
+
+    monkeypatch.setattr(two_way, "launch", noted)
+    x = torch.randn(2, labels).requires_grad_()
+    LOSSES["two-way"](x, (x.detach() > 2).to(torch.int8))
+    [(read, written)] = reads
+    assert written == 4 * x.numel()
+    assert read == (4 + 1 + 2 * 4) * x.numel()  # the score, the target, and two numbers of the label's column
 
 
 @pytest.mark.parametrize("loss", [F.binary_loss, F.lsep_loss])

@@ -69,11 +69,11 @@ def test_every_kernel_compiles_and_nothing_is_spilled(target: str, tmp_path: Pat
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
-def test_a_few_calls_reach_every_kernel_in_registers_and_streamed(tool_itself: Any) -> None:
-    def reached(few: bool) -> set[tuple[str, str, bool]]:
+def test_a_few_calls_reach_every_kernel_in_registers_in_pieces_and_streamed(tool_itself: Any) -> None:
+    def reached(few: bool) -> set[tuple[str, str, bool, bool]]:
         chosen = tool_itself.rows(few=few)
         return {
-            (tool_itself.kernel_name(launch), target, labels > 8192)
+            (tool_itself.kernel_name(launch), target, labels > 8192, launch.constants.get("HELD", 0) > 1)
             for name, special, labels, target in chosen
             for launch in tool_itself.launches_of(name, special, labels)
             if tool_itself.kernel_name(launch) not in ("index_shares", "reduce_rows")  # the same everywhere

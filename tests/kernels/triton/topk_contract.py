@@ -2,7 +2,8 @@
 
 In a process with TRITON_INTERPRET=1 the kernels are interpreted, on the CPU; where there is a GPU and the variable is
 not set, they run there. Oracle: the PyTorch twin in float64. Rows are in registers (the usual way for short ones) or
-streamed: 16 labels at a time, with a shape that the kernels are told.
+streamed, 8 or 16 labels at a time, or (LML's loss of label matrices) held in such blocks: shapes that the kernels are
+told. Rows of as many labels as that happens with are there, too.
 """
 
 import itertools
@@ -21,7 +22,7 @@ from shortlist import device_flags, kernels
 from shortlist.errors import ShortlistError
 from shortlist.functional.subsets import _Marginals
 from shortlist.kernels import ops
-from shortlist.kernels.triton import FAMILIES, launch, subset_slopes
+from shortlist.kernels.triton import FAMILIES, launch, lml, subset_slopes
 from shortlist.kernels.triton.launch import Shape
 from tests.kernels.triton.no_waiting import NoWaiting
 
@@ -212,6 +213,56 @@ def test_streamed_rows(name: str) -> None:
 def test_streamed_rows_whose_largest_scores_share_a_lane(name: str) -> None:
     """The power sums do not converge there: the row is looked through again."""
     check(name, scores("plain").index_fill(1, torch.arange(0, LABELS, 8, device=DEVICE), 4.0), 1)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lml, "shape_of", lambda labels, *_, **__: Shape(8, 1, True, 3))
+
+
+@pytest.mark.usefixtures("held")
+@pytest.mark.parametrize("kind", ["plain", *EXTREMES])
+def test_rows_held_in_blocks(kind: str) -> None:
+    for name in ("lml loss, matrix", "lml loss, stored"):
+        check(name, scores(kind), EXTREMES.get(kind, 8))
+
+
+@pytest.mark.usefixtures("held")
+def test_a_nan_in_any_of_its_blocks_makes_a_row_nan() -> None:
+    s = scores("plain")
+    s[2, 20] = torch.nan
+    value, slope = value_and_gradient(lambda x, k: F.lml_loss(x, MATRIX, k, reduction="none"), s, 2)
+    assert value.isnan().tolist() == slope.isnan().all(1).tolist() == [False, False, True]
+    assert not bool(slope[:2].isnan().any())
+
+
+@pytest.mark.usefixtures("held")
+def test_a_wrong_label_in_any_of_the_blocks_is_told() -> None:
+    wrong = MATRIX.clone()
+    wrong[2, 17] = 3
+    F.lml_loss(scores("plain"), wrong, 2)
+    with pytest.raises(ShortlistError, match=f"at flat position {2 * LABELS + 17}"):
+        kernels.check()
+
+
+@pytest.mark.parametrize(("labels", "k"), [(4097, 8), (5000, 1), (8192, 5)])
+def test_rows_of_thousands_of_labels_are_read_once(labels: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Label matrices and stored labels: 4 bytes of scores read and 4 of gradients written, beside the target."""
+    s = moves(labels, 2) * 3
+    s[0, 2000:2100] = s[0].max()  # equal ones in two blocks
+    y = (torch.arange(2 * labels, device=DEVICE).reshape(2, labels) % 1000 == 7).to(torch.int8)
+    monkeypatch.setitem(CALLS, "here", lambda x, k: F.lml_loss(x, y, k, sample_weight=WEIGHT[:2].to(x)))
+    check("here", s, k)
+    targets = {"dense": y, "stored": sl.labels.SparseLabels.of(y.to_sparse_csr())}
+    found = [value_and_gradient(lambda x, k, z=z: F.lml_loss(x, z, k), s, k) for z in targets.values()]
+    assert torch.equal(found[0][0], found[1][0])
+    assert torch.equal(found[0][1], found[1][1])
+    for kind, given in targets.items() if INTERPRETED else ():
+        with counted() as bytes_:
+            F.lml_loss(s.clone().requires_grad_(), given, k, reduction="sum")
+        assert bytes_.written == 4 * s.numel()
+        of_target = 1 if kind == "dense" else 0
+        assert 0 <= bytes_.read - (4 + of_target) * s.numel() <= 64
 
 
 BY_ROW: dict[str, Callable[[Tensor], Tensor]] = {
@@ -464,10 +515,12 @@ def test_wrong_weights_are_told_later_too(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.skipif(not INTERPRETED, reason="the interpreter counts")
-@pytest.mark.parametrize("name", ["smooth", "hinge", "truncated", "log sum", "lml", "lml loss"])
+@pytest.mark.parametrize("name", ["smooth", "hinge", "truncated", "log sum", "lml", "lml loss", "lml loss, matrix"])
 def test_a_row_is_read_once_or_twice_and_written_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As cross-entropy's, forward and gradient: 8 bytes per label of float32 in registers, 12 where it is streamed."""
+    """As cross-entropy's, forward and gradient: 8 bytes per label of float32 in registers, 12 where it is streamed.
+    With several labels per row LML's loss reads it a third time; and the labels are bytes."""
     n = 64
+    y = (torch.arange(n) % 9 == 0).to(DEVICE, torch.int8).unsqueeze(0)
     s = torch.randn(1, n, generator=torch.Generator().manual_seed(0)).requires_grad_()
     row = {
         "smooth": lambda: F.smooth_topk_loss(s, torch.tensor([5]), 2),
@@ -476,8 +529,9 @@ def test_a_row_is_read_once_or_twice_and_written_once(name: str, monkeypatch: py
         "log sum": lambda: F.log_subset_sum(s, 2),
         "lml": lambda: F.lml(s, 2),
         "lml loss": lambda: F.lml_loss(s, torch.tensor([5]), 2),
+        "lml loss, matrix": lambda: F.lml_loss(s, y, 2),
     }[name]
-    for expected in (8, 12):
+    for expected in (8 + 1, 16 + 2) if "matrix" in name else (8, 12):
         with counted() as bytes_:
             row()
         few = bytes_.read + bytes_.written - expected * n  # what adds the rows up

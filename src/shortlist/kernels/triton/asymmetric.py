@@ -1,7 +1,8 @@
 """The asymmetric loss, and the partial selective loss that is made of it.
 
 Where entries are on their own, each is read once and written once (8 bytes per label in float32). The likeliest unknown
-labels of a row are found in registers; a row of more than 4,096 labels is read twice for them (12).
+labels of a row are found in registers (one of more than 4,096 labels is several blocks there: `held`); a row of more
+than 8,192 is read twice for them (12).
 """
 
 from collections.abc import Sequence
@@ -13,12 +14,12 @@ from torch import Tensor
 
 from shortlist.kernels.triton.codes import label_codes, stored_of, weight_of
 from shortlist.kernels.triton.entries import launch_in_parts, store_entries
+from shortlist.kernels.triton.held import AT_ONCE, PIECE, block_of, held_row
 from shortlist.kernels.triton.launch import MOST_K, LossCall, Offer, WithGrad, shape_of
 from shortlist.kernels.triton.logistic import TINY, known_scores, log1p, logistic
 from shortlist.kernels.triton.rows import MOST, NINF, row_share
 
 _IGNORE, _SELECTIVE = 0, 2  # of the operator's unknown_rule
-_SELECTIVE_LABELS = 4096  # of a row in which the likeliest are found in registers; 8,192 spill
 LEAST = tl.constexpr(-0x7FFFFFFFFFFFFFFF)
 
 
@@ -135,19 +136,23 @@ def asymmetric_kernel(
 def selective_long_kernel(
     S, T, OFFSETS, VALUES, W, SHARE, LOSS, WEIGHT, GRAD, FLAG, base, n, stride, tstride, size,
     stored, FREQUENT, gamma_pos, gamma_neg, gamma_unknown, clip,
-    BLOCK: tl.constexpr, WHOLE: tl.constexpr, CLIPPED: tl.constexpr, DETACHED: tl.constexpr, LIKELY: tl.constexpr,
+    BLOCK: tl.constexpr, HELD: tl.constexpr, WHOLE: tl.constexpr, CLIPPED: tl.constexpr, DETACHED: tl.constexpr,
+    LIKELY: tl.constexpr,
 ):  # fmt: skip
     """The same of a long row: each lane keeps the likeliest that it has seen."""
     row = tl.program_id(0).to(tl.int64)
     S += row * stride
+    held, bits = held_row(S, T, OFFSETS, VALUES, FLAG, base, n, tstride, stored, row, "all", HELD, BLOCK)
     lanes = ()
     for _ in tl.static_range(LIKELY):
         lanes = lanes + (tl.full((BLOCK,), LEAST, tl.int64),)
     for begin in range(0, n, BLOCK):
         cols = begin + tl.arange(0, BLOCK)
-        code = label_codes(T, OFFSETS, VALUES, FLAG, base, n, tstride, stored, row, cols, cols < n)
+        code, x = block_of(
+            S, T, OFFSETS, VALUES, FLAG, base, n, tstride, stored, row, begin, held, bits, "unknown", HELD, BLOCK
+        )
         unknown = (code < 0) & (cols < n)
-        number = _number(_likelihood(known_scores(S, cols, unknown), unknown), cols)
+        number = _number(_likelihood(x, unknown), cols)
         kept = ()
         for j in tl.static_range(LIKELY):
             kept = kept + (tl.maximum(lanes[j], number),)
@@ -166,9 +171,10 @@ def selective_long_kernel(
     count = tl.zeros((BLOCK,), tl.float32)
     for begin in range(0, n, BLOCK):
         cols = begin + tl.arange(0, BLOCK)
-        code = label_codes(T, OFFSETS, VALUES, None, base, n, tstride, stored, row, cols, cols < n)
+        code, x = block_of(
+            S, T, OFFSETS, VALUES, None, base, n, tstride, stored, row, begin, held, bits, "all", HELD, BLOCK
+        )
         unknown = (code < 0) & (cols < n)
-        x = known_scores(S, cols, cols < n)
         assumed = unknown & (_number(_likelihood(x, unknown), cols) < bar)
         if FREQUENT is not None:
             assumed = assumed & (tl.load(FREQUENT + cols, mask=assumed, other=0) == 0)
@@ -203,12 +209,15 @@ def _asymmetric(
         "DETACHED": bool(detach_focus),
         "LIKELY": likely,
     }
-    shape = shape_of(scores.shape[1], most_labels=_SELECTIVE_LABELS)
+    shape = shape_of(scores.shape[1], most_labels=AT_ONCE, piece=PIECE)
     if not (shape.streamed and likely):
         registers = None if call.factor is None or likely else 255  # else a gradient alone spills on sm_100
         constants |= {"ASSUMES": unknown_rule != _IGNORE, "registers": registers}
         return launch_in_parts(asymmetric_kernel, call, *numbers, whole=likely > 0, **constants)
-    return call.launched(selective_long_kernel, shape, stored_of(call), *numbers, **constants, registers=255)
+    registers = 128 if shape.held else 255
+    return call.launched(
+        selective_long_kernel, shape, stored_of(call), *numbers, HELD=shape.held, **constants, registers=registers
+    )
 
 
 def _serves(labels: int, *args: Any) -> bool:

@@ -137,7 +137,7 @@ def assume_negative_kernel(
 def launch_in_parts(kernel: Any, call: LossCall, *more: Any, whole: bool = False, **constants: Any) -> Any:
     """Launch a kernel of entries, one program for each block of a row (``whole``: for each row); the results."""
     rows, labels = call.scores.shape
-    block, warps, _ = shape_of(labels)
+    block, warps, *_ = shape_of(labels)
     if not whole:
         block, warps = min(block, PART), min(warps, PART // 256)
     parts = triton.cdiv(labels, block)

@@ -69,11 +69,13 @@ def launch(
 
 
 class Shape(NamedTuple):
-    """How a row is cut: ``block`` labels at a time by so many warps; ``streamed`` where it has more than one block."""
+    """How a row is cut: ``block`` labels at a time by so many warps; ``streamed`` where it has more than one block.
+    ``held``: so many blocks are read once, and then in registers (0: each is read when it is its turn)."""
 
     block: int
     warps: int
     streamed: bool
+    held: int = 0
 
 
 def shape_of(
@@ -82,9 +84,13 @@ def shape_of(
     streamed_block: int = 512,
     streamed_warps: int = 0,
     most_labels: int = IN_REGISTERS,
+    piece: int = 0,
 ) -> Shape:
-    """``most_warps``: 8 of a kernel that needs more registers than 16 warps have; ``most_labels``: what they hold."""
+    """``most_warps``: 8 of a kernel that needs more registers than 16 warps have; ``most_labels``: what they hold as
+    one block; ``piece``: longer rows that fit into registers are held in blocks of so many labels."""
     block = max(16, triton.next_power_of_2(labels))
+    if piece and most_labels < labels <= IN_REGISTERS:
+        return Shape(piece, most_warps, True, IN_REGISTERS // piece)
     if labels > most_labels:
         return Shape(streamed_block, streamed_warps or max(1, streamed_block // 128), True)
     return Shape(block, min(most_warps, max(1, block // 256)), False)

@@ -5,7 +5,8 @@ The frame is that of ``csrc/balance.h``: high = s_[k], low = s_[k+1], half = (hi
     s + nu = (s - high) + half + delta  (s > low),   (s - low) - half + delta  (otherwise),   X = e^(delta - half)
     e^delta sum_rest r/(1 + r X) = e^-delta sum_top v/(1 + v W),   W = e^(-delta - half)
 
-A row of up to 8,192 labels stays in registers. Of a longer one, the first look keeps what the equation needs: each
+A row of up to 8,192 labels stays in registers (in the loss with several labels per row, one of more than 4,096 as
+several blocks: `held`). Of a longer one, the first look keeps what the equation needs: each
 lane's k + 1 largest, and the first power sums of all that fell out of them, by which sum r/(1 + r X) is a series. It is
 exact to rounding where r X <= 1/16 of all of those; they are never that large unless many of the largest scores of a
 row share a lane (are the same number apart). Where they do, the row is looked at once more for each step. So LML reads
@@ -20,6 +21,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from shortlist.kernels.triton.held import AT_ONCE, PIECE, chosen, codes_of, take_top_held, with_codes
 from shortlist.kernels.triton.launch import (
     IN_REGISTERS,
     INDEX,
@@ -32,12 +34,11 @@ from shortlist.kernels.triton.launch import (
     rows_of,
     shape_of,
 )
-from shortlist.kernels.triton.polynomials import at_scale, constant, merge_top, stream_top, take_top
+from shortlist.kernels.triton.polynomials import at_scale, constant, merge_top, stream_top
 from shortlist.kernels.triton.rows import (
     MOST,
     NAN,
     NINF,
-    holds_nan,
     row_share,
     row_weight,
     scores_at,
@@ -63,21 +64,21 @@ def _raised(a, x):
 
 
 @triton.jit
-def _look(S, s, n, K: tl.constexpr, BLOCK: tl.constexpr, STREAMED: tl.constexpr):
-    """One look at a row, which is ``s`` where it is in registers: whether it holds a NaN, its K + 1 largest scores,
-    blocks with the others that are kept, and of those that are not the lanes' power sums, the score to which they are
-    relative, and the largest."""
-    lanes = tl.arange(0, BLOCK)
-    if STREAMED:
+def _look(S, s, n, K: tl.constexpr, BLOCK: tl.constexpr, HELD: tl.constexpr):
+    """One look at a row, which is the HELD blocks ``s`` where it is in registers (0: it is streamed): whether it holds
+    a NaN, its K + 1 largest scores, blocks with the others that are kept, and of those that are not the lanes' power
+    sums, the score to which they are relative, and the largest."""
+    if HELD == 0:
+        lanes = tl.arange(0, BLOCK)
         t = constant(NINF, K + 1, BLOCK)
         powers = constant(0.0, _POWERS, BLOCK)
         most = tl.full((BLOCK,), NINF, tl.float32)
         nans = tl.zeros((BLOCK,), tl.int32)
         for j in range(0, n, BLOCK):
-            s = scores_at(S, j + lanes, n)
-            nans |= (s != s).to(tl.int32)
+            x = scores_at(S, j + lanes, n)
+            nans |= (x != x).to(tl.int32)
             before = t[K]
-            t, x = stream_top(t, tl.minimum(s, MOST), K + 1)
+            t, x = stream_top(t, tl.minimum(x, MOST), K + 1)
             ref = tl.where(t[K] > NINF, t[K], 0.0)
             powers = _raised(at_scale(powers, tl.exp(before - ref), _POWERS), tl.exp(x - ref))
             most = tl.maximum(most, x)
@@ -85,8 +86,13 @@ def _look(S, s, n, K: tl.constexpr, BLOCK: tl.constexpr, STREAMED: tl.constexpr)
         top, t = merge_top(t, K + 1, BLOCK)
         return tl.max(nans, 0) > 0, top, t, powers, ref, tl.max(most, 0)
     else:
-        top, rest = take_top(tl.minimum(s, MOST), K + 1, BLOCK)
-        return holds_nan(s), top, (rest,), (), rest, NINF
+        nans = s[0] != s[0]
+        rest = ()
+        for i in tl.static_range(HELD):
+            nans = nans | (s[i] != s[i])
+            rest = rest + (tl.minimum(s[i], MOST),)
+        top, rest = take_top_held(rest, K + 1, HELD, BLOCK)
+        return tl.max(nans.to(tl.int32), 0) > 0, top, rest, (), rest[0], NINF
 
 
 @triton.jit
@@ -205,11 +211,12 @@ def _looked_through(S, n, low, ties, X, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _solve(S, s, n, K: tl.constexpr, BLOCK: tl.constexpr, STREAMED: tl.constexpr):
+def _solve(S, s, n, K: tl.constexpr, BLOCK: tl.constexpr, HELD: tl.constexpr):
     """The frame of a row: whether it holds a NaN, whether there is anything to choose, high, low, delta, and the sum of
     h = p (1 - p) over all labels, times e^half."""
-    N: tl.constexpr = K + 1 if STREAMED else 1
-    nan, top, rest, powers, ref, most = _look(S, s, n, K, BLOCK, STREAMED)
+    STREAMED: tl.constexpr = HELD == 0
+    N: tl.constexpr = K + 1 if STREAMED else HELD
+    nan, top, rest, powers, ref, most = _look(S, s, n, K, BLOCK, HELD)
     solved = (top[K] > NINF) & (nan == 0)
     low = tl.where(solved, top[K], 0.0)
     high = tl.where(solved, top[K - 1], 0.0)
@@ -282,7 +289,7 @@ def lml_kernel(S, P, FRAME, n, stride, K: tl.constexpr, BLOCK: tl.constexpr, STR
     P += row * n
     lanes = tl.arange(0, BLOCK)
     s = scores_at(S, lanes, 0 if STREAMED else n)
-    nan, solved, high, low, half, delta, _ = _solve(S, s, n, K, BLOCK, STREAMED)
+    nan, solved, high, low, half, delta, _ = _solve(S, (s,), n, K, BLOCK, 0 if STREAMED else 1)
     s = tl.minimum(s, MOST)
     FRAME += row * 3
     tl.store(FRAME, tl.where(nan, NAN, high).to(tl.float64))
@@ -341,17 +348,25 @@ def lml_backward_kernel(
 @triton.jit
 def lml_loss_kernel(
     S, T, OFFSETS, VALUES, W, SHARE, LOSS, WEIGHT, GRAD, FLAG, base, n, stride, tstride, size,
-    K: tl.constexpr, KIND: tl.constexpr, BLOCK: tl.constexpr, STREAMED: tl.constexpr,
+    K: tl.constexpr, KIND: tl.constexpr, BLOCK: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     S += row * stride
     lanes = tl.arange(0, BLOCK)
     begin = target_begins(T, OFFSETS, row, n, FLAG, base, KIND)
-    s = scores_at(S, lanes, 0 if STREAMED else n)
-    nan, solved, high, low, half, delta, slopes = _solve(S, s, n, K, BLOCK, STREAMED)
-    if not STREAMED:
+    held = ()
+    for i in tl.static_range(HELD):
+        held = held + (scores_at(S, i * BLOCK + lanes, n),)
+    nan, solved, high, low, half, delta, slopes = _solve(S, held, n, K, BLOCK, HELD)
+    bits = tl.zeros((BLOCK,), tl.int32)
+    cursor = begin
+    if HELD == 1:
+        s = tl.minimum(held[0], MOST)
         y, _ = target_at(T, OFFSETS, VALUES, begin, row, 0, n, tstride, FLAG, base, KIND, BLOCK)
-    s = tl.minimum(s, MOST)
+    else:
+        for i in tl.static_range(HELD):
+            given, cursor = target_at(T, OFFSETS, VALUES, cursor, row, i * BLOCK, n, tstride, FLAG, base, KIND, BLOCK)
+            bits = with_codes(bits, (given == 1).to(tl.int32), i)
     # ---- the losses of the present labels
     if KIND == "index":
         count = (begin >= 0).to(tl.int32)
@@ -363,8 +378,11 @@ def lml_loss_kernel(
         misses = tl.zeros((BLOCK,), tl.float32)
         counts = tl.zeros((BLOCK,), tl.int32)
         cursor = begin
-        for j in range(0, n if STREAMED else 1, BLOCK):
-            if STREAMED:
+        for j in range(0, 1 if HELD == 1 else n, BLOCK):
+            if HELD > 1:
+                s = tl.minimum(chosen(held, j // BLOCK, HELD), MOST)
+                y = codes_of(bits, j // BLOCK)
+            elif HELD == 0:
                 s = tl.minimum(scores_at(S, j + lanes, n), MOST)
                 y, cursor = target_at(T, OFFSETS, VALUES, cursor, row, j, n, tstride, FLAG, base, KIND, BLOCK)
             t = _shifted(s, high, low, half, delta)
@@ -384,9 +402,12 @@ def lml_loss_kernel(
         GRAD += row * n
         factor = missing / slopes
         cursor = begin
-        for j in range(0, n if STREAMED else 1, BLOCK):
+        for j in range(0, 1 if HELD == 1 else n, BLOCK):
             cols = j + lanes
-            if STREAMED:
+            if HELD > 1:
+                s = tl.minimum(chosen(held, j // BLOCK, HELD), MOST)
+                y = codes_of(bits, j // BLOCK)
+            elif HELD == 0:
                 s = tl.minimum(scores_at(S, cols, n), MOST)
                 y, cursor = target_at(T, OFFSETS, VALUES, cursor, row, j, n, tstride, FLAG, base, KIND, BLOCK)
             g = factor * _slope(s, high, low, half, delta)
@@ -400,7 +421,7 @@ def _lml(scores: Tensor, k_rows: Tensor | None, k: int) -> Any:
     rows, labels = scores.shape
     p = torch.empty(scores.shape, dtype=scores.dtype, device=scores.device)
     frame = scores.new_empty((rows, 3), dtype=torch.float64)
-    block, warps, streamed = shape_of(labels, streamed_warps=8)
+    block, warps, streamed, _ = shape_of(labels, streamed_warps=8)
     with on_device(scores):
         launch(
             lml_kernel, rows, scores, p, frame, labels, scores.stride(0),
@@ -413,7 +434,7 @@ def _lml_backward(scores: Tensor, p: Tensor, frame: Tensor, upstream: Tensor) ->
     scores, upstream = rows_of(scores), rows_of(upstream)
     rows, labels = scores.shape
     out = torch.empty(p.shape, dtype=p.dtype, device=p.device)
-    block, warps, streamed = shape_of(labels, streamed_warps=8)
+    block, warps, streamed, _ = shape_of(labels, streamed_warps=8)
     with on_device(scores):
         launch(
             lml_backward_kernel, rows, scores, frame, upstream, out, labels, scores.stride(0), upstream.stride(0),
@@ -427,12 +448,16 @@ def _lml_loss(
     groups: int, with_grad: WithGrad, k: int,
 ) -> Any:  # fmt: skip
     call = LossCall.of(scores, target, weight, reduction, groups, with_grad)
-    most = IN_REGISTERS if call.target.kind == INDEX else 4096  # with several labels per row, 8,192 spill on sm_100
-    shape = shape_of(scores.shape[1], streamed_warps=8 if k > 5 else 4, most_labels=most)
-    registers = 255 if shape.streamed else 128 if call.grad is None else None  # alone, the loss spills on sm_80
+    most = IN_REGISTERS if call.target.kind == INDEX else AT_ONCE
+    shape = shape_of(scores.shape[1], streamed_warps=8 if k > 5 else 4, most_labels=most, piece=PIECE)
+    if shape.streamed:
+        registers = 128 if shape.held else 255
+    else:
+        registers = 128 if call.grad is None else None  # alone, the loss spills on sm_80
     return call.launched(
-        lml_loss_kernel, shape, K=k, KIND=call.target.kind, STREAMED=shape.streamed, registers=registers
-    )
+        lml_loss_kernel, shape,
+        K=k, KIND=call.target.kind, HELD=shape.held if shape.streamed else 1, registers=registers,
+    )  # fmt: skip
 
 
 def _serves(labels: int, k_rows: Tensor | None, k: int) -> bool:

@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from shortlist.kernels.triton.codes import label_codes, stored_of, weight_of
+from shortlist.kernels.triton.held import block_of
 from shortlist.kernels.triton.launch import LossCall, Offer, WithGrad, shape_of
 from shortlist.kernels.triton.logistic import known_scores, softplus_and_sigmoid
 from shortlist.kernels.triton.rows import NAN, NINF, row_share
@@ -79,19 +80,22 @@ def sides_joined(x, code, weight, absent_peak, absent_sum, present_peak, present
 
 
 @triton.jit
-def side_sums(S, T, OFFSETS, VALUES, FLAG, base, n, tstride, stored, row, inv_p, inv_n, BLOCK: tl.constexpr):
+def side_sums(
+    S, T, OFFSETS, VALUES, FLAG, base, n, tstride, stored, row, held, bits, inv_p, inv_n,
+    HELD: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     """Both sides' peaks and sums over a long row (S: its scores), in one read."""
     absent_peak = tl.full((BLOCK,), NINF, tl.float32)
     present_peak = tl.full((BLOCK,), NINF, tl.float32)
     absent_sum = tl.zeros((BLOCK,), tl.float32)
     present_sum = tl.zeros((BLOCK,), tl.float32)
     for begin in range(0, n, BLOCK):
-        cols = begin + tl.arange(0, BLOCK)
-        code = label_codes(T, OFFSETS, VALUES, FLAG, base, n, tstride, stored, row, cols, cols < n)
+        code, x = block_of(
+            S, T, OFFSETS, VALUES, FLAG, base, n, tstride, stored, row, begin, held, bits, "known", HELD, BLOCK
+        )
         absent_peak, absent_sum, present_peak, present_sum = sides_joined(
-            known_scores(S, cols, code >= 0), code, 1.0,
-            absent_peak, absent_sum, present_peak, present_sum, inv_p, inv_n,
-        )  # fmt: skip
+            x, code, 1.0, absent_peak, absent_sum, present_peak, present_sum, inv_p, inv_n
+        )
     absent_peak, absent_sum = folded(absent_peak, absent_sum, inv_n)
     present_peak, present_sum = folded(present_peak, present_sum, inv_p)
     return absent_peak, absent_sum, present_peak, present_sum
@@ -122,7 +126,7 @@ def pair_rows_kernel(
     lanes = tl.arange(0, BLOCK)
     if STREAMED:
         absent_peak, absent_sum, present_peak, present_sum = side_sums(
-            S, T, OFFSETS, VALUES, FLAG, base, n, tstride, stored, row, inv_p, inv_n, BLOCK
+            S, T, OFFSETS, VALUES, FLAG, base, n, tstride, stored, row, (), 0, inv_p, inv_n, 0, BLOCK
         )
     else:
         code = label_codes(T, OFFSETS, VALUES, FLAG, base, n, tstride, stored, row, lanes, lanes < n)

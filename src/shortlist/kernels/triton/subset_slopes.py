@@ -332,7 +332,7 @@ def _subset_slopes(scores: Tensor, direction: Tensor, k: int) -> Any:
     rows, labels = scores.shape
     out = torch.empty(scores.shape, dtype=scores.dtype, device=scores.device)
     # with k = 4 and 16 warps, float16 spills on sm_100
-    block, warps, streamed = shape_of(labels, 16 if k < 4 else 8, streamed_warps=4 if k < 4 else 8)
+    block, warps, streamed, _ = shape_of(labels, 16 if k < 4 else 8, streamed_warps=4 if k < 4 else 8)
     with on_device(scores):
         launch(
             subset_slopes_kernel, rows, scores, direction, out, labels, scores.stride(0), direction.stride(0),

@@ -86,7 +86,7 @@ def _subset_sums(scores: Tensor, k: int, with_marginals: WithGrad) -> Any:
     wanted = factor is not None or with_marginals is True
     total = scores.new_empty(rows, dtype=torch.float64)
     marginals = scores.new_empty((rows, labels if wanted else 0))
-    block, warps, streamed = shape_of(labels, 16 if k < 6 else 8)
+    block, warps, streamed, _ = shape_of(labels, 16 if k < 6 else 8)
     with on_device(scores):
         launch(
             subset_sums_kernel, rows, scores, total, marginals if wanted else None, factor, labels, scores.stride(0),

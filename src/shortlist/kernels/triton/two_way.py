@@ -17,6 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from shortlist.kernels.triton.codes import label_codes, stored_of, weight_of
+from shortlist.kernels.triton.held import AT_ONCE, PIECE, block_of, held_row
 from shortlist.kernels.triton.launch import LossCall, Offer, WithGrad, launch, on_device, shape_of
 from shortlist.kernels.triton.logistic import known_scores
 from shortlist.kernels.triton.pairs import finite, folded, pair, side_sums, sides_joined, sides_of_short, terms_of
@@ -145,7 +146,7 @@ def shares_kernel(
 @triton.jit
 def two_way_rows_kernel(
     S, T, OFFSETS, VALUES, W, LOSS, GRAD, COLUMNS, SHARES, base, n, stride, tstride, size, stored, t_p, t_n, margin,
-    BLOCK: tl.constexpr, STREAMED: tl.constexpr, SAMPLE_WAY: tl.constexpr,
+    BLOCK: tl.constexpr, STREAMED: tl.constexpr, HELD: tl.constexpr, SAMPLE_WAY: tl.constexpr,
 ):  # fmt: skip
     """LOSS: what the row adds to the sample way. The target has been checked on the way through the columns."""
     row = tl.program_id(0).to(tl.int64)
@@ -157,13 +158,15 @@ def two_way_rows_kernel(
     lanes = tl.arange(0, BLOCK)
     inv_p = 1.0 / t_p
     inv_n = 1.0 / t_n
-    if not STREAMED:
+    if STREAMED:
+        held, bits = held_row(S, T, OFFSETS, VALUES, None, base, n, tstride, stored, row, "known", HELD, BLOCK)
+    else:
         code = label_codes(T, OFFSETS, VALUES, None, base, n, tstride, stored, row, lanes, lanes < n)
         x = known_scores(S, lanes, code >= 0)
     if SAMPLE_WAY:
         if STREAMED:
             absent_peak, absent_sum, present_peak, present_sum = side_sums(
-                S, T, OFFSETS, VALUES, None, base, n, tstride, stored, row, inv_p, inv_n, BLOCK
+                S, T, OFFSETS, VALUES, None, base, n, tstride, stored, row, held, bits, inv_p, inv_n, HELD, BLOCK
             )
         else:
             absent_peak, absent_sum, present_peak, present_sum, terms = sides_of_short(x, code, inv_p, inv_n)
@@ -178,8 +181,9 @@ def two_way_rows_kernel(
         for begin in range(0, n if STREAMED else 1, BLOCK):
             cols = begin + lanes
             if STREAMED:
-                code = label_codes(T, OFFSETS, VALUES, None, base, n, tstride, stored, row, cols, cols < n)
-                x = known_scores(S, cols, code >= 0)
+                code, x = block_of(
+                    S, T, OFFSETS, VALUES, None, base, n, tstride, stored, row, begin, held, bits, "known", HELD, BLOCK
+                )
             known = code >= 0
             present = code > 0
             side = tl.where(present, n, 0) + cols
@@ -214,7 +218,7 @@ def _two_way(
     seen = torch.zeros(rows, dtype=torch.int8, device=scores.device)
     read = call.scores, call.target.labels, call.target.offsets, call.target.values, call.weight
     layout = labels, call.scores.stride(0), call.target.stride, size
-    block, warps, streamed = shape_of(labels, streamed_block=1024, most_labels=4096)  # 8,192 spill
+    block, warps, streamed, held = shape_of(labels, streamed_block=1024, most_labels=AT_ONCE, piece=PIECE)
     with on_device(scores):
         launch(
             column_sums_kernel, batches * chunks * triton.cdiv(labels, TILE_LABELS),
@@ -235,7 +239,7 @@ def _two_way(
             launch(
                 two_way_rows_kernel, rows, *read, call.row_loss, call.grad, columns, shares, call.flag_base, *layout,
                 stored_of(call), *temperatures, float(margin),
-                BLOCK=block, STREAMED=streamed, SAMPLE_WAY=sample_way, warps=warps, registers=128,
+                BLOCK=block, STREAMED=streamed, HELD=held, SAMPLE_WAY=sample_way, warps=warps, registers=128,
             )  # fmt: skip
     loss = shares[:, 2]
     if sample_way:
