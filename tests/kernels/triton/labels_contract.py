@@ -189,10 +189,14 @@ def test_extreme_scores(name: str, length: str) -> None:
     assert_close(gradient, slope, 4e-6)
 
 
-@pytest.mark.parametrize(  # of chances there is no native one
-    ("name", "length"), [*((name, "short") for name in LOSSES if "chances" not in name), *((name, "held") for name in HELD_LOSSES)],
+@pytest.mark.parametrize(
+    ("name", "length"),
+    [
+        *((name, "short") for name in LOSSES if "chances" not in name),  # of which there is no native kernel
+        *((name, "held") for name in HELD_LOSSES),
+    ],
     indirect=["length"],
-)  # fmt: skip
+)
 def test_infinite_scores(name: str, length: str) -> None:
     """What is infinite is a quarter of the largest float32: compared with the native kernel, or the twin in float32."""
     s, y = scores("infinite"), target(name)
