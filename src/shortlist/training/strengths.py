@@ -140,8 +140,8 @@ class StrengthSearch:
     def _walk(
         self, first: Chosen, columns: HeadColumns, doubt: float = 0, weaker: float = _FACTOR, most: int = _MOST
     ) -> Chosen:
-        """The best of the first and what lies on both sides of it, for as long as things get better; where its scores
-        are far too large, the stronger side is first."""
+        """The best of the first and what lies on both sides of it, for as long as things get better and nearly every
+        held-out row is not yet right; where its scores are far too large, the stronger side is first."""
         attempts = [first]
         for factor in (weaker, 1 / weaker) if first.stretch > _FAR_TOO_LARGE else (1 / weaker, weaker):
             before = first
@@ -152,6 +152,8 @@ class StrengthSearch:
                 if after.cost >= before.cost:
                     break
                 before = after
+                if self.is_sure(after):
+                    break
             if before is not first:
                 break  # the one was better than the first, so the other is worse
         return min(attempts, key=_cost)
