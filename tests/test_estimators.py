@@ -537,6 +537,27 @@ def test_similarities_of_single_labels_end_with_the_first_fold_where_a_linear_mo
     assert all(one["folds"] == 3 and "similar" not in one["scale"] for one in linear)
 
 
+def test_similarities_of_single_labels_are_tried_on_other_folds_only_where_the_first_favours_them() -> None:
+    """Little is to be learnt, and with the first decay scores are far too large, so that a stronger one is next."""
+    (x, _), chance = quarters(300), np.random.default_rng(15).normal(size=300)
+    model = SetClassifier(k=1, random_state=0).fit(x, x[:, 0] + 2 * chance > 1.5)
+    first, *walked = (one for one in model.selection_ if one["scale"].startswith("of similarities"))
+    assert model.hidden_ == ()
+    assert first["stretch"] <= 0.5
+    assert [one["folds"] for one in walked] == [1] * len(walked)
+    assert walked[0]["weight_decay"] == pytest.approx(10 * first["weight_decay"])
+
+
+def test_nothing_else_is_tried_where_nearly_every_held_out_row_is_right_and_sure() -> None:
+    y = np.arange(300) % 3
+    x = np.random.default_rng(0).normal(size=(300, 6)) * [1, 2, 3, 4, 5, 6] + 40 * np.eye(6)[y]
+    model = SetClassifier(k=1, random_state=0).fit(x, y)
+    assert {one["scale"] for one in model.selection_} == {"between the two"}
+    assert (model.predict_proba(x).max(1) > 0.98).all()
+    unsure = SetClassifier(k=1, random_state=0).fit(x, np.where(np.arange(300) < 20, 0, y))
+    assert len({one["scale"] for one in unsure.selection_}) == 4
+
+
 @pytest.mark.parametrize(
     ("x", "y", "options"),
     [

@@ -139,7 +139,8 @@ def decimal_in(columns: Iterable[Iterable[Any]], known: str | None = None) -> st
     said = set()
     for column in columns:
         given = [cell for cell in column if isinstance(cell, str) and cell.strip() not in NA_VALUES][:_LOOKED_AT]
-        cells = [without_unit(_out_of_brackets(cell)) for cell in given]
+        bare = {cell: without_unit(_out_of_brackets(cell)) for cell in set(given)}
+        cells = [bare[cell] for cell in given]
         numbers = [cell for cell in cells if _NUMBERS.fullmatch(cell)]
         if 10 * len(numbers) >= 9 * len(cells):  # a list of choices, 3,5, may look like a number
             said |= {mark for cell in numbers for mark in ",." if _tells(cell, mark)}

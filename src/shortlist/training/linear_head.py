@@ -112,7 +112,7 @@ def choose_head(
         return Choice(forms[_SIMILARITIES], target, loss, found, search.tried, tolerance=_QUICK, weights=weights)
     found = search.best(forms, wide=inputs.shape[1] > inputs.shape[0])
     choice = Choice(forms[found.form], target, loss, found, search.tried, weights=weights)
-    if not count:
+    if not count or search.is_sure(found):
         return choice
     # distances are those of one scale, or of each column's own, whichever did better
     scaled = [one for one in search.tried if one["scale"] != BETWEEN]

@@ -15,7 +15,8 @@ are too large, all are divided by one number in the end, which leaves every row 
 rates, rows would lean to the classes that happen to be common in training.
 
 Similarities of single labels are searched in less time: they are dropped if they are clearly worse than the columns on
-the first fold, the strength is chosen on that fold alone, and then all three decide.
+the first fold, the strength is chosen on that fold alone, and if they are better there, all three decide. Where nearly
+every held-out row is right and sure, nothing else is tried.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ _OTHERS, _CLOSE = 0.5, 1.0  # rows that each further form of the columns costs, 
 _OTHERS_WIDE = 1.5  # the same where there are more columns than rows
 _TOLERANCE = 3e-3  # to compare strengths; the weights that stay are fitted more closely
 _LEAST_DOUBLINGS, _MOST_DOUBLINGS, _HALVINGS = -2.0, 4.0, 9  # of the stretch, and how closely it is found
+_FAR_TOO_LARGE = 0.5  # a stretch that asks for more decay
 _MARGIN = 0.02  # per row: by how much similarities may be worse with the first strength
+_SURE = 0.01  # per row: a loss and share of wrong rows that leave nothing to look for
 _FIRST_QUICK, _MOST_QUICK = 10**0.5, 2  # of similarities: where they suit, they want less decay than columns
 USUAL = 1.0  # where there are too few rows to choose
 
@@ -88,6 +91,8 @@ class StrengthSearch:
         than rows, a form fits by chance more easily."""
         (first, columns), *others = forms.items()
         best = self._walk(self._attempt(first, columns, _FIRST, [None] * FOLDS), columns)
+        if self.is_sure(best):
+            return self._settled(best)
         found, heads = [best], [columns.head(each[:-1], each[-1]) for each in best.weights]
         for number, (form, columns) in enumerate(others, 1):
             starts = [columns.of_head(*head) for head in heads]
@@ -98,12 +103,14 @@ class StrengthSearch:
         return self._settled(min(found, key=_cost))
 
     def quick(self, form: str, columns: HeadColumns, other: Chosen | None = None) -> Chosen:
-        """The same in less time: the strength is chosen on the first fold alone, in steps twice as large. It ends with
-        the first strength if the other is clearly better on that fold."""
+        """The same in less time: the strength is chosen on the first fold alone, in steps twice as large. It ends there
+        if the other is better on that fold, and with the first strength if that is clearly worse."""
         first = self._attempt(form, columns, _FIRST_QUICK, [None])
         if other is not None and not self.does_better(first, other, _MARGIN):
             return first
         best = self._walk(first, columns, weaker=_FACTOR**2, most=_MOST_QUICK)
+        if other is not None and not self.does_better(best, other):
+            return best  # it would have to be better in every fold
         return self._settled(self._attempt(form, columns, best.strength, [best.weights[0], None, None]))
 
     def _attempt(
@@ -133,9 +140,10 @@ class StrengthSearch:
     def _walk(
         self, first: Chosen, columns: HeadColumns, doubt: float = 0, weaker: float = _FACTOR, most: int = _MOST
     ) -> Chosen:
-        """The best of the first and what lies on both sides of it, for as long as things get better."""
+        """The best of the first and what lies on both sides of it, for as long as things get better and nearly every
+        held-out row is not yet right; where its scores are far too large, the stronger side is first."""
         attempts = [first]
-        for factor in (weaker, 1 / weaker):
+        for factor in (weaker, 1 / weaker) if first.stretch > _FAR_TOO_LARGE else (1 / weaker, weaker):
             before = first
             for _ in range(most):
                 attempts.append(
@@ -144,8 +152,10 @@ class StrengthSearch:
                 if after.cost >= before.cost:
                     break
                 before = after
+                if self.is_sure(after):
+                    break
             if before is not first:
-                break  # weaker was better than the first, so stronger is worse
+                break  # the one was better than the first, so the other is worse
         return min(attempts, key=_cost)
 
     def does_better(self, one: Chosen, other: Chosen, margin: float = 0) -> bool:
@@ -157,6 +167,13 @@ class StrengthSearch:
             return lost - right
 
         return all(cost(one, held) < cost(other, held) + margin * self._total(held) for _, held in one.folds)
+
+    def is_sure(self, chosen: Chosen) -> bool:
+        """Whether nearly every held-out row of single labels is right, and its score says so."""
+        rows = torch.arange(len(self.target))
+        lost, right = self._judged(chosen, rows)
+        total = self._total(rows)
+        return self.single and lost + total - right < _SURE * total
 
     def reached(self, chosen: Chosen, folds: list[tuple[Tensor, Tensor]]) -> dict[str, float]:
         """The mean loss, and how often the highest score was right, of the rows that these folds held out."""
