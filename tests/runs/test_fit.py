@@ -543,6 +543,27 @@ def test_columns_of_yes_or_no_that_become_features_beside_the_label_are_told() -
     assert note in guess_source("t.csv").notes
 
 
+def test_the_last_columns_of_yes_or_no_are_labels_where_they_are_numbered_as_labels_are() -> None:
+    rows = "".join(f"{row},{row % 2},{row % 3 % 2},{row % 5 % 2}\n" for row in range(40))
+    Path("yeast.csv").write_text(f"Att1,Att2,Class1,Class2\n{rows}")
+    assert guess_source("yeast.csv").source["label_columns"] == ["Class1", "Class2"]
+    Path("bits.csv").write_text(f"Att1,bit1,bit2,bit3\n{rows}")  # which may be features
+    assert guess_source("bits.csv").source["labels_key"] == "bit3"
+
+
+def test_lists_of_measures_are_not_taken_for_labels() -> None:
+    places = [{"mag": row % 3, "kind": "ab"[row % 2], "at": [row / 7, 2.5]} for row in range(40)]
+    Path("quakes.json").write_text(json.dumps(places))
+    assert guess_source("quakes.json").source["labels_key"] == "kind"
+
+
+def test_images_on_the_web_of_long_names_are_told_as_others_are() -> None:
+    rows = "".join(f"{row},https://example.org/{'%D0%9F' * 60}{row}.jpg,{'ab'[row % 2]}\n" for row in range(40))
+    Path("dogs.csv").write_text(f"size,photo,kind\n{rows}")
+    with pytest.raises(ShortlistError, match="images are not fetched from the web"):
+        guess_source("dogs.csv")
+
+
 @pytest.mark.parametrize("unsure", ["-1.0", "unknown"])
 def test_the_last_columns_are_labels_where_each_leaves_rows_open_as_those_of_chexpert_do(unsure: str) -> None:
     cells = ["1.0", "0.0", "", unsure]
