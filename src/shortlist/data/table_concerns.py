@@ -10,7 +10,16 @@ import torch
 from torch import Tensor
 
 from shortlist.data.cells import DECIMAL_COMMA, NA_VALUES, NUMBER, THOUSANDS, is_number
-from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NAME, NO_NUMBERS, as_option, listed
+from shortlist.data.column_use import (
+    ALWAYS_BLANK,
+    DECIMAL_COMMAS,
+    LISTS,
+    NO_NAME,
+    NO_NUMBERS,
+    UNEVEN_LISTS,
+    as_option,
+    listed,
+)
 from shortlist.data.dataset import Dataset
 from shortlist.data.frame_columns import with_numbers
 from shortlist.data.label_concerns import label_concerns
@@ -58,7 +67,7 @@ def table_concerns(
     found = []
     for why in dict.fromkeys(use.ignored.values()):
         names = [name for name, reason in use.ignored.items() if reason == why and name]
-        if names and why in (NO_NUMBERS, DECIMAL_COMMAS, ALWAYS_BLANK, LISTS):
+        if names and why in (NO_NUMBERS, DECIMAL_COMMAS, ALWAYS_BLANK, LISTS, UNEVEN_LISTS):
             one = len(names) == 1
             them, reason = (
                 ("it", why) if one else ("them", why.replace("it holds", "they hold").replace("it is", "they are"))
