@@ -86,6 +86,7 @@ def table_concerns(
         found.append(f"a column without a name is left out: {rows}name it in the first line, if it tells something")
     ids = _ids(dataset, use.features, not use.ids)
     found += _names(dataset, use.features, na_values) + _codes_for_blank(dataset, use.features, na_values) + ids
+    found += _blank_rows(dataset, use.features)
     found += leak_concerns(dataset, use.features) + _rows_of_one_example(dataset, use.features)
     return found + label_concerns(dataset, use.labels, counts)
 
@@ -180,6 +181,18 @@ def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool) -> list[str]
                 f"the feature {name!r} rises from row to row: if it is a time, {time} judges on the latest rows"
             )
     return found
+
+
+def _blank_rows(dataset: Dataset, features: tuple[str, ...]) -> list[str]:
+    """Rows in which every feature is blank, where others are not."""
+    if not isinstance(dataset.inputs, TableRows) or len(features) < 2:
+        return []
+    blank = dataset.inputs.frame[list(features)].isna().to_numpy().all(axis=1).nonzero()[0]
+    if not len(blank) or len(blank) == len(dataset.inputs.frame):
+        return []
+    are, first, them = ("is", "", "it if it is") if len(blank) == 1 else ("are", "first ", "them if they are")
+    rows = f"{len(blank)} of {len(dataset.inputs.frame)} rows {are} blank in every feature"
+    return [f"{rows}, {first}row {blank[0]}: delete {them} no example"]
 
 
 def _rows_of_one_example(dataset: Dataset, features: tuple[str, ...]) -> list[str]:
