@@ -526,6 +526,18 @@ def test_a_run_learns_each_of_several_choices_in_a_cell_and_knows_them_in_new_mi
         runs.export(run, out="model.onnx", rule="top-k:k=1")
 
 
+def test_lists_of_names_in_json_are_features_also_of_new_files_and_frames() -> None:
+    rows = [{"skills": random.Random(row).sample(["Ada", "C", "Go", "R", "SQL"], 1 + row % 4)} for row in range(120)]
+    Path("people.json").write_text(json.dumps([{**row, "hired": str("R" in row["skills"])} for row in rows]))
+    run = runs.fit("people.json", out="run")["run"]
+    new = [{"skills": ["SQL", "R"]}, {"skills": ["SQL", "Cobol"]}, {"skills": []}]
+    Path("new.json").write_text(json.dumps(new))
+    predictor = sl.load_run(run)
+    assert predictor.predict("new.json")[:2] == predictor.predict(pd.DataFrame(new))[:2] == ["true", "false"]
+    Path("new.json").write_text(json.dumps(new[2:]))  # of which the kind cannot be seen
+    assert len(predictor.predict("new.json")) == 1
+
+
 def test_a_run_on_mulans_arff_predicts_without_its_xml() -> None:
     Path("scene.xml").write_text('<labels xmlns="http://mulan.sourceforge.net/labels"><label name="sea"/></labels>')
     rows = "".join(f"{row % 2},{row % 2 + row / 100}\n" for row in range(40))

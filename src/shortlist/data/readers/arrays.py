@@ -133,7 +133,7 @@ class ArrayFile:
         def values_of(name: str) -> Any:
             if name not in names:
                 return table.values(name)
-            as_written = isinstance(table, TextColumns | TypedColumns)
+            as_written = isinstance(table, TextColumns | TypedColumns) and table.is_flat(name)
             return as_categories(table.texts(name) if as_written else table.values(name))
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # pyarrow parses without the interpreter's lock
