@@ -1,13 +1,17 @@
 """Cells with several choices: one feature for each choice, and what is left alone."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from shortlist.data import read_features
 from shortlist.data.choices import fit_choices, mark_between
 from shortlist.data.preprocessing import Preprocessor
+from shortlist.data.table_concerns import table_concerns
 from shortlist.errors import ShortlistError, ShortlistWarning
 
 SKILLS = ["Python;R;SQL", "R", "SQL;R", "Python", "", "SQL;Python", "R;Python", "SQL", "R; SQL", "Perl;R"]
@@ -78,3 +82,41 @@ def test_choices_that_are_written_as_lists_are_those_of_a_text() -> None:
     assert ours is not None
     assert ours == theirs
     np.testing.assert_array_equal(ours.transform(lists), ours.transform(texts))
+
+
+LISTS = [["R", "SQL"], ["R"], ["SQL", "C, or C++"], [], ["R", "SQL"], None, ["Ada"]]
+
+
+@pytest.mark.parametrize("of", [list, np.array], ids=["lists", "arrays"])
+def test_lists_of_names_in_a_frame_are_choices(of: Any) -> None:
+    cells = [None if cell is None else of(cell) for cell in LISTS]
+    fitted = Preprocessor.fit(pd.DataFrame({"skills": cells, "years": range(len(cells))}))
+    [found] = fitted.categories
+    assert (found.names, found.width) == (("(missing)", "R", "SQL"), 4)
+    new = pd.DataFrame({"skills": [of(["SQL", "Cobol"]), of([])], "years": [1, 2]})
+    assert fitted.transform(new)[:, 1:].tolist() == [[0, 0, 1, 1], [1, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_lists_of_names_in_a_file_are_the_choices_that_they_are_in_a_frame(tmp_path: Path, ending: str) -> None:
+    table = pd.DataFrame({"skills": LISTS, "years": range(len(LISTS)), "y": list("ababaab")})
+    path = tmp_path / f"people.{ending}"
+    table.to_parquet(path) if ending == "parquet" else table.to_json(path, orient="records", lines=True)
+    data = read_features(path, as_table=True)
+    assert data.columns.lines() == ["features (2): skills, years", "labels (1): y"]
+    of_frame = Preprocessor.fit(table[["skills", "years"]])
+    assert Preprocessor.fit(data.inputs.frame).categories == of_frame.categories
+
+
+def test_only_lists_of_numbers_are_said_to_be_features_by_inputs_key(tmp_path: Path) -> None:
+    table = pd.DataFrame({
+        "a": [1.5, 2, 3], "at": [[1.5, 2]] * 3, "ids": [[1], [2, 3], []], "of": [[{"id": 1}]] * 3, "y": list("aba"),
+    })  # fmt: skip
+    table.to_json(tmp_path / "t.json", orient="records")
+    found = read_features(tmp_path / "t.json", as_table=True)
+    assert [concern for concern in table_concerns(found) if "left out" in concern] == [
+        "1 column is left out, because it holds lists of numbers: 'at': give inputs_key=at if all features are in its "
+        "lists, or name it in other_columns",
+        "2 columns are left out, because they hold lists of objects, or of different lengths: 'ids', 'of': name them "
+        "in other_columns",
+    ]

@@ -133,6 +133,9 @@ def test_dates_written_as_text_are_left_out_as_dates_are() -> None:
 def test_nothing_to_learn_from_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"no column is left to learn from: 'unit' \(always the same\)"):
         Preprocessor.fit(pd.DataFrame({"unit": ["cm"] * 5}))
+    said = r"'icon' \(80 different values in 80 rows: text or an id\); if 'icon' holds texts: text_column=icon"
+    with pytest.warns(UserWarning, match="columns left out: 'icon'"), pytest.raises(ValueError, match=said):
+        Preprocessor.fit(pd.DataFrame({"icon": [f"arrow-{i}" for i in range(80)]}))
 
 
 @pytest.mark.parametrize(

@@ -237,3 +237,24 @@ def test_a_number_that_rises_from_row_to_row_may_be_a_time(read: Any) -> None:
     (concern,) = table_concerns(read(f"seconds,a,y\n{rows}", as_table=True))
     assert "'seconds' rises from row to row: if it is a time, data.time=seconds other_columns" in concern
     assert table_concerns(read(f"seconds,a,y\n{rows}", as_table=True, other_columns=["seconds"])) == []
+
+
+def test_rows_that_are_blank_in_every_feature_are_told(read: Any) -> None:
+    rows = "".join(f"{row},{row % 7},{'ab'[row % 2]}\n" for row in range(30))  # Orange writes such a line, too
+    found = table_concerns(read(f"width,height,kind\n,,class\n{rows}", labels_key="kind", as_table=True))
+    assert "1 of 31 rows is blank in every feature, row 0: delete it if it is no example" in found
+    found = table_concerns(read(f"width,height,kind\n{rows},,a\n,,b\n", labels_key="kind", as_table=True))
+    assert "2 of 32 rows are blank in every feature, first row 30: delete them if they are no example" in found
+
+
+def test_a_number_of_which_every_label_has_a_range_leaks(read: Any) -> None:
+    def concerns(wrong: int) -> list[str]:
+        todays = [row * 7919 % 100 - 50.5 for row in range(100)]
+        ways = ["down" if (today < 0) != (row < wrong) else "up" for row, today in enumerate(todays)]
+        rows = "".join(f"{today},{row % 13 * 1.5},{ways[row]}\n" for row, today in enumerate(todays))
+        data = read(f"today,lag,way\n{rows}", labels_key="way")
+        return [concern for concern in table_concerns(data) if "alone tells" in concern]
+
+    [concern] = concerns(wrong=0)
+    assert concern.startswith("'today' alone tells the label in 100 % of the rows: is it known before the label is?")
+    assert concerns(wrong=1) == []

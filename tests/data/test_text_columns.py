@@ -63,3 +63,9 @@ def test_a_damaged_file_is_refused(change: dict) -> None:
         Preprocessor.from_json(facts)
     del facts["texts"]  # as files of earlier versions
     assert not Preprocessor.from_json(facts).texts
+
+
+def test_words_with_hyphens_between_are_counted() -> None:
+    icons = [f"{thing}-{way}" for thing in ("arrow", "account", "cloud") for way in ("up", "down", "left", "lock")]
+    fitted = Preprocessor.fit(pd.DataFrame({"icon": icons}))
+    assert fitted.describe().startswith("texts, by tf-idf (1): icon (")

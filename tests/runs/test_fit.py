@@ -526,6 +526,18 @@ def test_a_run_learns_each_of_several_choices_in_a_cell_and_knows_them_in_new_mi
         runs.export(run, out="model.onnx", rule="top-k:k=1")
 
 
+def test_lists_of_names_in_json_are_features_also_of_new_files_and_frames() -> None:
+    rows = [{"skills": random.Random(row).sample(["Ada", "C", "Go", "R", "SQL"], 1 + row % 4)} for row in range(120)]
+    Path("people.json").write_text(json.dumps([{**row, "hired": str("R" in row["skills"])} for row in rows]))
+    run = runs.fit("people.json", out="run")["run"]
+    new = [{"skills": ["SQL", "R"]}, {"skills": ["SQL", "Cobol"]}, {"skills": []}]
+    Path("new.json").write_text(json.dumps(new))
+    predictor = sl.load_run(run)
+    assert predictor.predict("new.json")[:2] == predictor.predict(pd.DataFrame(new))[:2] == ["true", "false"]
+    Path("new.json").write_text(json.dumps(new[2:]))  # of which the kind cannot be seen
+    assert len(predictor.predict("new.json")) == 1
+
+
 def test_a_run_on_mulans_arff_predicts_without_its_xml() -> None:
     Path("scene.xml").write_text('<labels xmlns="http://mulan.sourceforge.net/labels"><label name="sea"/></labels>')
     rows = "".join(f"{row % 2},{row % 2 + row / 100}\n" for row in range(40))
@@ -541,6 +553,27 @@ def test_columns_of_yes_or_no_that_become_features_beside_the_label_are_told() -
     Path("t.csv").write_text("a,new,sold\n1,1,0\n2,0,1\n3,1,1\n")
     note = "yes or no as well, and features: 'new'; if they are labels, name all: --labels new,sold"
     assert note in guess_source("t.csv").notes
+
+
+def test_the_last_columns_of_yes_or_no_are_labels_where_they_are_numbered_as_labels_are() -> None:
+    rows = "".join(f"{row},{row % 2},{row % 3 % 2},{row % 5 % 2}\n" for row in range(40))
+    Path("yeast.csv").write_text(f"Att1,Att2,Class1,Class2\n{rows}")
+    assert guess_source("yeast.csv").source["label_columns"] == ["Class1", "Class2"]
+    Path("bits.csv").write_text(f"Att1,bit1,bit2,bit3\n{rows}")  # which may be features
+    assert guess_source("bits.csv").source["labels_key"] == "bit3"
+
+
+def test_lists_of_measures_are_not_taken_for_labels() -> None:
+    places = [{"mag": row % 3, "kind": "ab"[row % 2], "at": [row / 7, 2.5]} for row in range(40)]
+    Path("quakes.json").write_text(json.dumps(places))
+    assert guess_source("quakes.json").source["labels_key"] == "kind"
+
+
+def test_images_on_the_web_of_long_names_are_told_as_others_are() -> None:
+    rows = "".join(f"{row},https://example.org/{'%D0%9F' * 60}{row}.jpg,{'ab'[row % 2]}\n" for row in range(40))
+    Path("dogs.csv").write_text(f"size,photo,kind\n{rows}")
+    with pytest.raises(ShortlistError, match="images are not fetched from the web"):
+        guess_source("dogs.csv")
 
 
 @pytest.mark.parametrize("unsure", ["-1.0", "unknown"])

@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Any
 
 BLANK = ("", r"\N")  # what a text file holds where there is nothing: MySQL and Hive write \N
 # texts that mean that nothing is known
@@ -35,7 +36,8 @@ UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-_SENTENCE = re.compile(f"[{UNSPACED}]{{6}}")
+# of one cell: a sentence of such a script, or words with hyphens between, arrow-down
+_WORDS = re.compile(rf"[{UNSPACED}]{{6}}|^[^\W\d_]{{2,}}(-[^\W\d_]{{2,}})+$")
 
 YES = frozenset({"true", "yes", "t", "y", "ja", "oui", "si", "sí", "wahr", "vrai"})
 NO = frozenset({"false", "no", "f", "n", "nein", "non", "falsch", "faux"})
@@ -63,6 +65,15 @@ def are_vectors(cells: Collection[str]) -> bool:
     return 2 * sum(cell[:1] in "[a" and _VECTOR.fullmatch(cell) is not None for cell in cells) > len(cells)
 
 
+def written_list_of(names: Sequence[Any]) -> str:
+    """A cell that is a list, as Python writes it.
+
+    >>> written_list_of(("R", "SQL"))
+    "['R', 'SQL']"
+    """
+    return str([name for name in names if name is not None])
+
+
 def has_words(cells: Collection[str]) -> bool:
     """Whether most cells are of several words, or long, and few come twice, or they are more than categories hold and
     one in ten is new: texts, no names.
@@ -71,10 +82,12 @@ def has_words(cells: Collection[str]) -> bool:
     (True, False, False)
     >>> has_words(["素晴らしい映画", "時間の無駄でした"]), has_words(["東京", "大阪"])
     (True, False)
+    >>> has_words(["arrow-down", "arrow-up-left"]), has_words(["leaf-12", "9f8b-4ac1"])
+    (True, False)
     """
     if are_vectors(cells):
         return False
-    several = sum(" " in cell.strip() or len(cell) > LONG or _SENTENCE.search(cell) is not None for cell in cells)
+    several = sum(" " in cell.strip() or len(cell) > LONG or _WORDS.search(cell) is not None for cell in cells)
     kinds = len(set(cells))
     return 2 * several > len(cells) and (2 * kinds > len(cells) or (kinds > MOST_NAMES and 10 * kinds > len(cells)))
 

@@ -72,6 +72,9 @@ def mark_between(values: NDArray[Any]) -> str | None:
     >>> mark_between(np.array(["Paris, France", "Lyon, France", "Rome, Italy", "Turin, Italy", "Oslo"], object))
     """
     cells = set(values[:_LOOKED_AT].tolist()) - {MISSING}
+    if cells and all(cell[:1] + cell[-1:] == "[]" for cell in cells):  # lists, of however many
+        times = Counter(part for cell in cells for part in set(_parts(cell, ",")))
+        return "," if len(times) < times.total() and not any(map(is_number, times)) else None
     for mark in _MARKS:
         several = [parts for cell in cells if mark in cell and len(parts := _parts(cell, mark)) > 1]
         if len(several) < _FEWEST or 2 * len(several) < len(cells):

@@ -16,7 +16,7 @@ from shortlist.data.column_use import listed
 from shortlist.data.frame_columns import MISSING
 from shortlist.errors import ShortlistError
 
-CONSTANT = "always the same"
+CONSTANT, TEXT_OR_ID = "always the same", "text or an id"
 _FAR, _CUT = 20, 3  # times the width of a column's middle nine tenths: what is far beyond them, and where it is cut
 _ENOUGH, _SAMPLE = 20, 10_000  # rows that are needed to know what is far, and rows that are looked at
 _REACH = 10  # standard deviations beyond what training saw: what is farther is no number like those
@@ -221,7 +221,7 @@ def fit_categories(values: NDArray[Any], column: int) -> Categories | str:
     if len(distinct) == 1:
         return CONSTANT if distinct[0] != MISSING else "always blank"
     if len(distinct) > _TEXT and (counts == 1).sum() > 0.5 * len(values):
-        return f"{len(distinct)} different values in {len(values)} rows: text or an id"
+        return f"{len(distinct)} different values in {len(values)} rows: {TEXT_OR_ID}"
     rare_below = max(2, math.ceil(len(values) / 1000))
     encoder = OneHotEncoder(
         min_frequency=rare_below, max_categories=MOST_NAMES + 1, handle_unknown="infrequent_if_exist"
@@ -230,7 +230,7 @@ def fit_categories(values: NDArray[Any], column: int) -> Categories | str:
     hidden = set() if rare is None else set(rare.tolist())
     names = tuple(name for name in encoder.categories_[0].tolist() if name not in hidden)
     if not names:
-        return f"{len(distinct)} different values in {len(values)} rows: text or an id"
+        return f"{len(distinct)} different values in {len(values)} rows: {TEXT_OR_ID}"
     share = float(counts[np.isin(distinct, list(hidden))].sum() / len(values)) if hidden else 0.0
     return Categories(column, names, bool(hidden), share)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 # why columns are ignored that perhaps should not be
-LISTS = "it holds lists"
+LISTS, UNEVEN_LISTS = "it holds lists of numbers", "it holds lists of objects, or of different lengths"
 NO_NUMBERS, DECIMAL_COMMAS = "it holds no numbers", "it holds numbers with decimal commas"
 ALWAYS_BLANK, NO_NAME = "it is always blank", "it has no name"
 

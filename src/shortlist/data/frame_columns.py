@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import DATE, NA_VALUES, are_codes, are_vectors, is_number
+from shortlist.data.cells import DATE, NA_VALUES, are_codes, are_vectors, is_number, written_list_of
 from shortlist.data.column_use import listed
 from shortlist.data.unit_rows import LOOKED_AT, units_in
 from shortlist.data.written_numbers import READ, WrittenNumbers, decimal_in, trimmed
@@ -149,11 +149,17 @@ def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True) -> 
     return found, ""
 
 
+def _name(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():  # where a blank made floats of whole numbers, 1.0 is the name 1
+        return str(int(value))
+    if isinstance(value, list | tuple | np.ndarray):
+        return written_list_of(value.tolist() if isinstance(value, np.ndarray) else value) if len(value) else MISSING
+    return str(value).strip()
+
+
 def as_names(series: Any, na_values: tuple[str, ...]) -> NDArray[Any]:
     blank = series.isna().to_numpy()
-    # where a blank made floats of whole numbers, 1.0 is the name 1
-    cells = (int(value) if isinstance(value, float) and value.is_integer() else value for value in series.tolist())
-    names = np.array([str(value).strip() for value in cells], dtype=object)
+    names = np.array([_name(value) for value in series.tolist()], dtype=object)
     unknown = set(na_values)
     names[blank] = MISSING
     return np.array([MISSING if name in unknown else name for name in names.tolist()], dtype=object)

@@ -15,11 +15,13 @@ from shortlist.data.table_rows import TableRows
 _ROWS = 50  # with fewer, a column tells the label by chance
 _FIRST_LOOK = 1000  # rows that show of most columns that they do not
 _ROWS_PER_VALUE = 10  # with fewer on average, values nearly name the row
+_ROWS_PER_RANGE = 5  # of numbers: with fewer, a label may lie apart by chance
 _WRONG = 0.005  # of all rows, and a tenth of what the commonest label leaves wrong
 
 
 def leak_concerns(dataset: Dataset, features: tuple[str, ...]) -> list[str]:
-    """The features of which each value has nearly always the same label; values are few beside the rows.
+    """The features of which each value has nearly always the same label, where values are few beside the rows; and
+    numbers of which each label has a range for itself, as it has where it was made of them.
 
     >>> import torch
     >>> X = torch.stack([torch.randn(100), torch.arange(100) % 2], 1)
@@ -39,6 +41,7 @@ def leak_concerns(dataset: Dataset, features: tuple[str, ...]) -> list[str]:
         column = inputs[:, place].numpy() if isinstance(inputs, Tensor) else inputs.frame[name]
         first = _told(_codes(column, some), labels[some], rows_per_value=2, wrong=4 * _WRONG)
         told = first and _told(_codes(column, known), labels[known], rows_per_value=_ROWS_PER_VALUE, wrong=_WRONG)
+        told = told or float(all(_has_ranges(column, rows, labels) for rows in (some, known)))
         if told:
             found[name] = told
     if not found:
@@ -58,6 +61,20 @@ def _codes(column: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.unique(column[rows], return_inverse=True)[1]
     codes: NDArray[np.int64] = column.iloc[rows].factorize(use_na_sentinel=False)[0]
     return codes
+
+
+def _has_ranges(column: Any, rows: NDArray[np.int64], labels: NDArray[np.int64]) -> bool:
+    """Whether the column holds numbers, none of them blank, that each label has a range of for itself."""
+    values = np.asarray(column)[rows]
+    if values.dtype.kind not in "iuf" or np.isnan(values).any():
+        return False
+    order = np.argsort(values)
+    values, found = values[order], labels[rows][order]
+    changes = found[1:] != found[:-1]
+    _, counts = np.unique(found, return_counts=True)
+    if len(counts) < 2 or counts.min() < _ROWS_PER_RANGE or changes.sum() >= len(counts):
+        return False
+    return bool((values[1:] != values[:-1])[changes].all())
 
 
 def _told(codes: NDArray[np.int64], labels: NDArray[np.int64], rows_per_value: int, wrong: float) -> float:

@@ -19,6 +19,7 @@ from shortlist.data.cells import CURRENCIES, NA_VALUES, is_number
 from shortlist.data.choices import Choices, fit_choices
 from shortlist.data.column_features import (
     CONSTANT,
+    TEXT_OR_ID,
     Categories,
     Numbers,
     fit_categories,
@@ -26,7 +27,7 @@ from shortlist.data.column_features import (
     fit_sparse_scale,
     is_constant,
 )
-from shortlist.data.column_use import listed
+from shortlist.data.column_use import as_option, listed
 from shortlist.data.frame_columns import MISSING, as_names, column_names, read_column, with_numbers
 from shortlist.data.preprocessing_facts import facts_of, fields_of
 from shortlist.data.text_columns import CountedTexts, fit_texts
@@ -165,7 +166,9 @@ class Preprocessor:
             if fitted is not None:
                 left_out |= dict.fromkeys(fitted.columns, CONSTANT)
             why_each = listed([f"{names[column]!r} ({why})" for column, why in left_out.items()])
-            raise ShortlistError(f"no column is left to learn from: {why_each}")
+            texts_of = [names[column] for column, why in left_out.items() if why.endswith(TEXT_OR_ID)]
+            hint = f"; if {texts_of[0]!r} holds texts: text_column={as_option(texts_of[0])}" if texts_of else ""
+            raise ShortlistError(f"no column is left to learn from: {why_each}{hint}")
         prepared = cls(
             "frame", len(names), names, fitted, categories, texts,
             left_out=left_out, na_values=na_values, units=units, decimal=written.get("decimal"),

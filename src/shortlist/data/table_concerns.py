@@ -10,7 +10,16 @@ import torch
 from torch import Tensor
 
 from shortlist.data.cells import DECIMAL_COMMA, NA_VALUES, NUMBER, THOUSANDS, is_number
-from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NAME, NO_NUMBERS, as_option, listed
+from shortlist.data.column_use import (
+    ALWAYS_BLANK,
+    DECIMAL_COMMAS,
+    LISTS,
+    NO_NAME,
+    NO_NUMBERS,
+    UNEVEN_LISTS,
+    as_option,
+    listed,
+)
 from shortlist.data.dataset import Dataset
 from shortlist.data.frame_columns import with_numbers
 from shortlist.data.label_concerns import label_concerns
@@ -58,7 +67,7 @@ def table_concerns(
     found = []
     for why in dict.fromkeys(use.ignored.values()):
         names = [name for name, reason in use.ignored.items() if reason == why and name]
-        if names and why in (NO_NUMBERS, DECIMAL_COMMAS, ALWAYS_BLANK, LISTS):
+        if names and why in (NO_NUMBERS, DECIMAL_COMMAS, ALWAYS_BLANK, LISTS, UNEVEN_LISTS):
             one = len(names) == 1
             them, reason = (
                 ("it", why) if one else ("them", why.replace("it holds", "they hold").replace("it is", "they are"))
@@ -77,6 +86,7 @@ def table_concerns(
         found.append(f"a column without a name is left out: {rows}name it in the first line, if it tells something")
     ids = _ids(dataset, use.features, not use.ids)
     found += _names(dataset, use.features, na_values) + _codes_for_blank(dataset, use.features, na_values) + ids
+    found += _blank_rows(dataset, use.features)
     found += leak_concerns(dataset, use.features) + _rows_of_one_example(dataset, use.features)
     return found + label_concerns(dataset, use.labels, counts)
 
@@ -171,6 +181,18 @@ def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool) -> list[str]
                 f"the feature {name!r} rises from row to row: if it is a time, {time} judges on the latest rows"
             )
     return found
+
+
+def _blank_rows(dataset: Dataset, features: tuple[str, ...]) -> list[str]:
+    """Rows in which every feature is blank, where others are not."""
+    if not isinstance(dataset.inputs, TableRows) or len(features) < 2:
+        return []
+    blank = dataset.inputs.frame[list(features)].isna().to_numpy().all(axis=1).nonzero()[0]
+    if not len(blank) or len(blank) == len(dataset.inputs.frame):
+        return []
+    are, first, them = ("is", "", "it if it is") if len(blank) == 1 else ("are", "first ", "them if they are")
+    rows = f"{len(blank)} of {len(dataset.inputs.frame)} rows {are} blank in every feature"
+    return [f"{rows}, {first}row {blank[0]}: delete {them} no example"]
 
 
 def _rows_of_one_example(dataset: Dataset, features: tuple[str, ...]) -> list[str]:

@@ -139,3 +139,9 @@ def test_signs_that_only_unicode_takes_for_line_ends_stay_in_their_cell(folder: 
     path = text(folder / "music.arff", DENSE.replace("major", "'ma\u2028jor'"))
     table = read_features(path, labels=folder / "music.xml", as_table=True)
     assert table.inputs.frame["key 'n' mode"][0] == "ma\u2028jor"
+
+
+def test_a_comment_may_follow_the_values_of_an_attribute(tmp_path: Path) -> None:
+    head = "@relation shop\n@attribute a numeric % of cans\n@attribute total {low, '}% high'} % low < 100\n@data\n"
+    (tmp_path / "t.arff").write_text(f"{head}1,low\n2,'}}% high'\n")
+    assert read_features(tmp_path / "t.arff", labels_key="total").vocabulary == ("low", "}% high")

@@ -199,8 +199,9 @@ def test_a_packed_file_may_not_unfold_to_more_than_allowed(tmp_path: Path, monke
 
 def test_json_lines_that_do_not_fit_together_are_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "all.jsonl"
-    path.write_text('{"a": 1, "y": "owl"}\n{"a": "x", "y": "owl"}\n')
-    assert_found("features", [("all.jsonl", None, "changed from number to string in row 1")], path=path)
+    path.write_text('{"a": 1, "y": "owl"}\n{"a": {"b": 2}, "y": "owl"}\n')
+    said = "row 0: the column 'a' holds 1, and in other rows objects"
+    assert_found("features", [("all.jsonl", None, said)], path=path)
     path.write_text("")
     assert_found("features", [("all.jsonl", None, "the file is empty")], path=path)
 

@@ -129,3 +129,10 @@ def test_the_form_must_be_known(folder):
     table = csv(folder, "path,label\na.png,0\n")
     with pytest.raises(ValueError, match="labels must be one of 'auto', 'index'"):
         read_image_table(table, labels="guess")
+
+
+def test_a_name_that_no_file_can_have_is_one_that_is_not_there(tmp_path):
+    image(tmp_path / "a.png")
+    rows = "".join(f"{name},cat\n" for name in ["a.png", f"{'x' * 300}.png"])
+    (tmp_path / "all.csv").write_text(f"path,label\n{rows}")
+    assert_found("image-table", [("all.csv", 3, "no such image")], path=tmp_path / "all.csv")

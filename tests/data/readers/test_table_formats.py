@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -92,3 +93,64 @@ def test_a_table_has_rows_unless_it_may_be_empty(tmp_path: Path, name: str) -> N
         table = open_table(tmp_path / name, Findings())
     assert table is not None
     assert (list(table.names), len(table.array("kind"))) == (["a", "kind"], 0)
+
+
+KEYED = {"o1": {"a": 1.5, "kind": "owl"}, "c1": {"a": None, "kind": "cat"}, "o2": {"a": 2.0, "kind": "owl"}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [KEYED, {**KEYED, "c1": {"kind": "cat"}}, dict(enumerate(KEYED.values()))],
+    ids=["alike", "one-lacks-a-cell", "numbered"],
+)
+def test_an_object_with_a_key_for_each_row_is_a_table_with_a_note(tmp_path: Path, content: dict[str, Any]) -> None:
+    (tmp_path / "t.json").write_text(json.dumps(content))
+    data = read_features(tmp_path / "t.json", labels_key="kind", ids_key="key", as_table=True)
+    assert (data.vocabulary, data.target.tolist()) == (("cat", "owl"), [1, 0, 1])
+    assert data.ids == tuple(map(str, content))
+    pd.testing.assert_frame_equal(data.inputs.frame, FRAME[["a"]])
+    assert data.notes == ("the file is one object: each of its 3 keys is a row, and in the column 'key'",)
+
+
+def test_columns_of_a_frame_that_has_names_of_rows_are_columns(tmp_path: Path) -> None:
+    FRAME.set_index(pd.Index(["x", "y", "z"])).to_json(tmp_path / "t.json")
+    data = read_features(tmp_path / "t.json", labels_key="kind", as_table=True)
+    pd.testing.assert_frame_equal(data.inputs.frame, FRAME[["a"]])
+    assert data.notes == ()
+
+
+def test_an_object_of_lists_has_a_row_for_each_and_an_object_of_different_ones_is_a_row(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"smile": ["joy", "face"], "tear": ["sad"], "stone": []}')
+    data = read_features(tmp_path / "t.json", labels_key="value", as_table=True)
+    assert data.inputs.frame["key"].tolist() == ["smile", "tear", "stone"]
+    assert data.target.tolist() == [[1, 1, 0], [0, 0, 1], [0, 0, 0]]
+    (tmp_path / "t.json").write_text('{"size": {"width": 2}, "place": {"north": 3}}')
+    table = open_table(tmp_path / "t.json", Findings())
+    assert table is not None
+    assert table.names == ["size.width", "place.north"]
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
+def test_a_column_of_numbers_and_texts_holds_texts_as_in_a_csv_with_a_note(tmp_path: Path, name: str) -> None:
+    rows = [
+        {"title": "Up", "of": {"level": 1}, "kind": "a"},
+        {"title": 1941, "of": {"level": "½"}, "kind": ["a", "b"]},
+        {"title": None, "of": {"level": 2.5}, "kind": None},
+    ]
+    written = json.dumps(rows) if name == "t.json" else "\n".join(map(json.dumps, rows))
+    (tmp_path / name).write_text(written)
+    data = read_features(tmp_path / name, labels_key="kind", as_table=True)
+    cells = data.inputs.frame.fillna("").to_dict("list")
+    assert cells == {"title": ["Up", "1941", ""], "of.level": ["1", "½", "2.5"]}
+    assert (data.vocabulary, data.target.tolist()) == (("a", "b"), [[1, 0], [1, 1], [0, 0]])
+    assert data.notes[-1] == (
+        "columns of several kinds of cells, which are all taken as texts or lists: 'title' (numbers, texts), "
+        "'of.level' (numbers, texts), 'kind' (lists, texts)"
+    )
+
+
+def test_objects_beside_other_cells_are_refused_with_the_row(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('[{"of": {"a": 1}, "y": "owl"}, {"of": 7, "y": "owl"}]')
+    said = "row 1: the column 'of' holds 7, and in other rows objects: write all in one way"
+    with pytest.raises(ShortlistError, match=said):
+        read_features(tmp_path / "t.json")

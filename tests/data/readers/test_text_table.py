@@ -88,9 +88,9 @@ def test_a_missing_column_is_told_with_those_there_are(tmp_path):
     (tmp_path / "all.csv").write_text(CONTENT)
     assert_found("text-table", [("all.csv", None, "there is no column 'comment'")], path=tmp_path / "all.csv",
                  text_column="comment")  # fmt: skip
-    (tmp_path / "all.arff").write_text(CONTENT)
-    wrong = [("all.arff", None, "a table of texts must be one of .csv")]
-    assert_found("text-table", wrong, path=tmp_path / "all.arff")
+    (tmp_path / "all.xls").write_text(CONTENT)
+    wrong = [("all.xls", None, "a table of texts must be one of .csv")]
+    assert_found("text-table", wrong, path=tmp_path / "all.xls")
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz"])
@@ -131,3 +131,11 @@ def test_a_subset_keeps_its_texts_and_texts_are_no_numbers_yet():
         data.batch([0])
     with pytest.raises(ValueError, match="text 1 must be a text, got int"):
         Texts(("a", 3))
+
+
+def test_texts_in_arff_are_read_as_in_other_tables(tmp_path):
+    head = "@relation news\n@attribute Text string\n@attribute class {0,1}\n@data\n"
+    (tmp_path / "news.arff").write_text(f"{head}'corn prices, up 3 %',1\n'he said \\'no\\'',0\n")
+    data = read_text_table(tmp_path / "news.arff", text_column="Text", labels_key="class")
+    assert (data.inputs.source, data.target.tolist()) == (("corn prices, up 3 %", "he said 'no'"), [1, 0])
+    assert read_texts(tmp_path / "news.arff", {"text_column": "Text"})[0].source == data.inputs.source

@@ -21,6 +21,7 @@ from shortlist.optional import require
 
 _WORD = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""  # in quotes
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|[^\s{{]+)\s*(.+)", re.IGNORECASE)
+_VALUES = re.compile(rf"\{{((?:{_WORD}|[^}}'\"])*)\}}\s*(?:%.*)?")  # a comment may follow
 _CELLS = re.compile(rf"\s*({_WORD}|[^,]*)\s*(?:,|$)")
 _PAIR = re.compile(rf"\s*(\d{{1,18}})\s+({_WORD}|[^,]*?)\s*(?:,|$)")
 _MEKA = re.compile(r"-C\s+(-?\d+)")
@@ -63,6 +64,8 @@ class SparseColumns:
 
     def is_flat(self, name: str) -> bool:
         return True
+
+    is_feature = is_flat
 
     def is_blank(self, name: str) -> bool:
         return False
@@ -141,7 +144,8 @@ def names_in_xml(path: PathLike) -> list[str]:
 
 def _attribute(name: str, kind: str) -> Attribute:
     if kind.startswith("{"):
-        return Attribute(name, tuple(_unquoted(value) for value in _cells(kind.strip().strip("{}"))))
+        found = _VALUES.fullmatch(kind)
+        return Attribute(name, tuple(_unquoted(value) for value in _cells(found[1] if found else kind.strip("{}"))))
     return Attribute(name, is_text=kind.split()[0].lower() not in ("numeric", "real", "integer"))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import NUMBER, is_number
+from shortlist.data.cells import NUMBER, is_number, written_list_of
 from shortlist.data.readers.findings import Findings
 from shortlist.data.unit_rows import LOOKED_AT, units_in
 from shortlist.data.written_numbers import PLAIN, WITH_COMMA, WrittenNumbers, decimal_in, has_any, mostly, trimmed
@@ -45,6 +45,9 @@ class Columns(Protocol):
     def is_flat(self, name: str) -> bool:
         """Whether a cell is one value, not a list of them."""
 
+    def is_feature(self, name: str) -> bool:
+        """Whether a frame may have this column: a cell is one value, or a list of names."""
+
     def is_blank(self, name: str) -> bool:
         """Whether no cell holds anything."""
 
@@ -53,10 +56,17 @@ class Columns(Protocol):
 
 
 class TypedColumns:
-    """The columns of a pyarrow table that knows what they hold; numbers may be written in its texts, as in a .csv."""
+    """The columns of a pyarrow table that knows what they hold; numbers may be written in its texts, as in a .csv.
+    ``notes``: what is to be told of how it was read."""
 
-    def __init__(self, table: Any, label_names: Sequence[str] | None = None, decimal: str | None = None) -> None:
-        self._table, self.label_names = table, label_names
+    def __init__(
+        self,
+        table: Any,
+        label_names: Sequence[str] | None = None,
+        decimal: str | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self._table, self.label_names, self._notes = table, label_names, notes
         self.names: Sequence[str] = list(table.column_names)
         texts = {name: table.column(name).cast("string") for name in self.names if self._is_text(name, plain=True)}
         first = (column.slice(0, 1000).to_pylist() for column in texts.values())
@@ -66,7 +76,7 @@ class TypedColumns:
 
     def notes(self) -> list[str]:
         """What was decided of the cells that were read, to be told."""
-        return self.written.notes()
+        return [*self._notes, *self.written.notes()]
 
     def units_in_first_row(self) -> str:
         """What is in the first row, where these are units, to be shown."""
@@ -109,10 +119,23 @@ class TypedColumns:
             return self._texts.values(name)
         if self._is_text(name):
             return as_categories(self.texts(name))
+        if not self.is_flat(name):
+            cells = self._table.column(name).to_pylist()
+            return np.array([written_list_of(cell) if cell else None for cell in cells], dtype=object)
         return self._table.column(name).to_pandas()  # of a dictionary: categories
 
     def is_flat(self, name: str) -> bool:
         return not require("pyarrow.types").is_nested(self._table.column(name).type)
+
+    def is_feature(self, name: str) -> bool:
+        types, kind = require("pyarrow.types"), self._table.column(name).type
+        return self.is_flat(name) or (
+            _is_list(kind) and bool(types.is_string(kind.value_type) or types.is_null(kind.value_type))
+        )
+
+    def has_vectors(self, name: str) -> bool:
+        """Whether it holds lists of numbers, all of one length."""
+        return _is_list(self._table.column(name).type) and self.array(name).ndim == 2
 
     def is_blank(self, name: str) -> bool:
         return bool(self._table.column(name).null_count == len(self._table))
@@ -132,10 +155,15 @@ def _is_large(column: Any) -> bool:
     return any(end is not None and abs(end) >= _EXACT for end in ends.values())
 
 
+def _is_list(kind: Any) -> bool:
+    types = require("pyarrow.types")
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
 def _lists(lists: Any, name: str) -> NDArray[Any]:
     """Lists as they are; those of numbers, all of one length, as a matrix."""
     types, kind = require("pyarrow.types"), lists.type
-    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+    if not _is_list(kind):
         raise ShortlistError(f"column {name!r} holds {kind}: a cell must be a value or a list of values")
     inner = kind.value_type
     if types.is_integer(inner) or types.is_floating(inner) or types.is_boolean(inner):
@@ -222,6 +250,8 @@ class TextColumns:
 
     def is_flat(self, name: str) -> bool:
         return True
+
+    is_feature = is_flat
 
     def is_blank(self, name: str) -> bool:
         cells = self._cells(name)

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NAME, NO_NUMBERS, listed
+from shortlist.data.column_use import ALWAYS_BLANK, DECIMAL_COMMAS, LISTS, NO_NAME, NO_NUMBERS, UNEVEN_LISTS, listed
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import SparseColumns
 from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns, as_categories
@@ -133,7 +133,7 @@ class ArrayFile:
         def values_of(name: str) -> Any:
             if name not in names:
                 return table.values(name)
-            as_written = isinstance(table, TextColumns | TypedColumns)
+            as_written = isinstance(table, TextColumns | TypedColumns) and table.is_flat(name)
             return as_categories(table.texts(name) if as_written else table.values(name))
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # pyarrow parses without the interpreter's lock
@@ -164,7 +164,7 @@ class ArrayFile:
         if key in self.keys and (key != _INPUTS or not self.table.is_flat(key)):
             return None
         if key == _INPUTS and not found:
-            fits = self.table.is_flat if with_names else self.table.has_numbers
+            fits = self.table.is_feature if with_names else self.table.has_numbers
             found = [name for name in self.keys if name and name not in named and fits(name)]
         return found
 
@@ -177,7 +177,8 @@ class ArrayFile:
         if self.table is not None and self.table.has_numbers(name):
             return f"the features are the columns {key}_*"
         if self.table is not None and not self.table.is_flat(name):
-            return LISTS
+            has_vectors = isinstance(self.table, TypedColumns) and self.table.has_vectors(name)
+            return LISTS if has_vectors else UNEVEN_LISTS
         if self.table is not None and self.table.is_blank(name):
             return ALWAYS_BLANK
         return DECIMAL_COMMAS if self.table is not None and self.table.has_decimal_commas(name) else NO_NUMBERS

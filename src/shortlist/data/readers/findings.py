@@ -165,7 +165,7 @@ class Findings:
 
     def image(self, image: Path, file: PathLike, row: int | None, unit: Unit = "row") -> None:
         """Note if this image, named by ``file`` at ``row``, is missing, occurred before or (in a check) is broken."""
-        if not image.is_file():
+        if not os.path.isfile(image):
             self.add(file, f"no such image: {image}", row, unit)
             return
         here = Problem(os.fspath(file), row, "", unit)

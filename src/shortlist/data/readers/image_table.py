@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from os.path import isfile  # a name that is too long is none, where Path.is_file raises an error
 from pathlib import Path
 from typing import Any, Literal
 
@@ -167,7 +168,7 @@ def root_of_new(path: PathLike, options: Mapping[str, Any]) -> PathLike | None:
         return root
     how = options.get("path_column", "path"), None, options.get("delimiter"), options.get("encoding")
     files = _listed(path, *how)[1][:10]
-    if not files or any(file.is_file() for file in files):
+    if not files or any(isfile(file) for file in files):
         return None
     said = f"{path}: the images are not beside it, and read from {root}, as those of the training data"
     warnings.warn(f"{said}: give root=FOLDER (predict: --images FOLDER) if they are elsewhere", ShortlistWarning, 3)
@@ -195,7 +196,7 @@ def _image_paths(
 def _moved(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
     """What to say of images that are elsewhere than the table says."""
     moved = [(name, place) for name, place in zip(names, paths, strict=True) if _ELSEWHERE.match(name)]
-    moved = [(name, place) for name, place in moved if place != Path(name) and place.is_file()]
+    moved = [(name, place) for name, place in moved if place != Path(name) and isfile(place)]
     return [f"{len(moved)} paths are of another place: {moved[0][0]} is read from {moved[0][1]}"] if moved else []
 
 
@@ -211,7 +212,7 @@ def _check_images(names: Sequence[str], path: PathLike, root: Path, findings: Fi
     if message:
         findings.add(path, message)
     for row, name in enumerate(names):
-        if name and (is_thorough() or place_of(name, root).is_file()):
+        if name and (is_thorough() or isfile(place_of(name, root))):
             findings.image(place_of(name, root), path, row)
 
 
@@ -219,19 +220,19 @@ def place_of(name: str, root: Path) -> Path:
     """Where an image is; its name may lack the ending. Of a path that begins on another machine, the longest end that
     is there."""
     place = root / name
-    if _ELSEWHERE.match(name) and not place.is_file():
+    if _ELSEWHERE.match(name) and not isfile(place):
         parts = re.split(r"[/\\]+", name)
         ends = (root.joinpath(*parts[start:]) for start in range(1, len(parts)))
-        return next((end for end in ends if end.is_file()), place)
-    if not name or place.suffix.lower() in IMAGE_ENDINGS or place.is_file():
+        return next((end for end in ends if isfile(end)), place)
+    if not name or place.suffix.lower() in IMAGE_ENDINGS or isfile(place):
         return place
     others = (place.with_name(f"{place.name}{ending}") for ending in (*_ENDINGS, *map(str.upper, _ENDINGS)))
-    return next((other for other in others if other.is_file()), place)
+    return next((other for other in others if isfile(other)), place)
 
 
 def most_are_missing(names: Sequence[str], root: Path) -> str:
     """Where images of these names were looked for, and the likely mistake, if more than half are not there."""
-    missing = [name for name in names if name and not place_of(name, root).is_file()]
+    missing = [name for name in names if name and not isfile(place_of(name, root))]
     if 2 * len(missing) <= len(names):
         return ""
     told = f"{len(missing)} of the {len(names)} images that it lists are not there, such as {missing[0]}"
@@ -246,13 +247,13 @@ def _likely_mistake(names: Sequence[str], root: Path) -> str:
     if root.is_dir():
         near = [root.parent, *sorted(folder for folder in root.iterdir() if folder.is_dir())]
         for folder in near:
-            there = [place_of(name, folder).is_file() for name in some]
+            there = [isfile(place_of(name, folder)) for name in some]
             if all(there):
                 return f"they are in {folder}, so give {_root(folder)}"
             if any(there):
                 found = folder.name + "/" + some[there.index(True)]
                 return f"some are in {folder}, but not all: write the names with their folders, such as {found}"
-        if (root / Path(name).name).is_file():
+        if isfile(root / Path(name).name):
             return f"{root / Path(name).name} is there: write the names without their folders"
     what = "give the folder that they are in" if root.is_dir() else "there is no such folder: give that of the images"
     return f"{what}, {_root('FOLDER')}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,8 @@ from typing import Any
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import read_arff
 from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns
-from shortlist.data.readers._csv import above_names, content_of, csv_table, delimiter_of, encoding_of, is_packed
+from shortlist.data.readers._csv import above_names, csv_table, delimiter_of, encoding_of, is_packed
+from shortlist.data.readers._json_tables import json_table
 from shortlist.data.readers._label_lists import names_in_columns, written_list
 from shortlist.data.readers.findings import EMPTY, Findings, PathLike
 from shortlist.errors import ShortlistError
@@ -89,10 +89,13 @@ def open_table(
     else:
         try:
             table = _GIVEN.get().get(str(file))
-            if table is None:
-                table = _TYPED[_kind(file)](file)
+            notes: list[str] = []
+            if table is None and _kind(file) in (".json", ".jsonl"):
+                table = json_table(file, _kind(file) == ".jsonl", notes)
+            elif table is None:
+                table = parquet_table(file) if _kind(file) == ".parquet" else _arrow_table(file)
             if table.num_rows or EMPTY.get():
-                return _without_units(TypedColumns(_flat(table), decimal=decimal), file, findings)
+                return _without_units(TypedColumns(_flat(table), decimal=decimal, notes=notes), file, findings)
             findings.add(file, f"no rows: the file only names the columns {', '.join(map(repr, table.column_names))}")
         except ShortlistError as error:
             findings.add(file, f"cannot be read: {error}")
@@ -110,56 +113,6 @@ def _without_units(table: TextColumns | TypedColumns, file: Path, findings: Find
 def _kind(path: Path) -> str:
     name = path.name.lower()
     return Path(name.removesuffix(".gz")).suffix
-
-
-def _json_table(path: Path) -> Any:
-    """Objects, one in each line, or of a .json as ``json_lines`` finds them, as pyarrow reads them; a key that one of
-    them lacks is blank."""
-    pyarrow, reader = require("pyarrow"), require("pyarrow.json")
-    with content_of(path) as content:
-        if not bytes(content[: 1 << 20]).strip():
-            raise ShortlistError("the file is empty")
-        lines = json_lines(bytes(content)) if _kind(path) == ".json" else bytes(content)
-        if not lines:
-            raise ShortlistError("no rows: its list of objects is empty")
-        try:
-            block = reader.ReadOptions(block_size=max(1 << 20, min(len(lines), 1 << 30)))
-            table = reader.read_json(pyarrow.BufferReader(lines), read_options=block)
-        except pyarrow.ArrowInvalid as error:
-            raise ShortlistError(f"each line must be a JSON object with cells of one kind: {error}") from error
-        try:
-            table.validate(full=True)  # finds bytes that are no text
-        except pyarrow.ArrowInvalid as error:
-            raise ShortlistError(f"JSON lines must be text in UTF-8: {error}") from error
-        return table
-
-
-def json_lines(content: bytes) -> bytes:
-    """The objects of a .json, one in each line: a list of them, alone or as the one list in an object; columns, as
-    pandas' ``to_json`` writes them; or lines already.
-
-    >>> json_lines(b'[{"a": 1}, {"a": NaN}]'), json_lines(b'{"a": {"0": 1, "1": 2}}'), json_lines(b'{"a": 1}')
-    (b'{"a": 1}\\n{"a": null}', b'{"a": 1}\\n{"a": 2}', b'{"a": 1}')
-    """
-    start = content.removeprefix(codecs.BOM_UTF8).lstrip()
-    try:
-        found = json.loads(start, parse_constant=lambda name: None)
-    except (ValueError, RecursionError) as error:
-        if start[:1] == b"{":
-            return start  # one in each line, which is read elsewhere
-        raise ShortlistError(f"it is no JSON: {error}") from error
-    if isinstance(found, dict):
-        columns, kinds = list(found.values()), set(map(type, found.values()))
-        lists = [column for column in columns if isinstance(column, list) and all(isinstance(x, dict) for x in column)]
-        if kinds == {dict} and len(set(map(tuple, columns))) == 1:
-            found = [dict(zip(found, row, strict=True)) for row in zip(*(one.values() for one in columns), strict=True)]
-        elif kinds == {list} and len(columns) > 1 and len(set(map(len, columns))) == 1:
-            found = [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]
-        else:
-            found = lists[0] if len(lists) == 1 and lists[0] else [found]
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise ShortlistError('a .json must hold a list of objects, [{"length": 2, "label": "oak"}, ...]')
-    return "\n".join(json.dumps(one, ensure_ascii=False) for one in found).encode()
 
 
 def _arrow_table(path: Path) -> Any:
@@ -211,12 +164,6 @@ def _check_names(table: Any) -> None:
     twice = [name for name, count in Counter(table.column_names).items() if count > 1]
     if twice:
         raise ShortlistError(f"several columns are called {twice[0]!r}")
-
-
-_TYPED = {
-    ".jsonl": _json_table, ".json": _json_table, ".parquet": parquet_table, ".feather": _arrow_table,
-    ".arrow": _arrow_table,
-}  # fmt: skip
 
 
 def _flat(table: Any) -> Any:

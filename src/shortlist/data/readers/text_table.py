@@ -38,7 +38,8 @@ def read_text_table(
     column_names: Sequence[str] | None = None,
     other_columns: Sequence[str] = (),
 ) -> Dataset:
-    """Texts with labels, from a table (.csv, .tsv, .jsonl, .json, also packed, .gz; .parquet, .feather, .arrow).
+    """Texts with labels, from a table (.csv, .tsv, .jsonl, .json, also packed, .gz; .parquet, .feather, .arrow,
+    .arff).
 
     Labels are read as ``read_features`` reads them: names, whole numbers, names with a separator between, lists, or a
     column per label. A blank text is an empty one; a note says how many there are.
@@ -106,8 +107,8 @@ def _check_kind(path: PathLike) -> None:
     findings = Findings()
     findings.file(path)
     findings.stop_if_any()
-    if not names_table(path) or str(path).lower().endswith(".arff"):
-        endings = ", ".join(ending for ending in TABLE_ENDINGS if ending != ".arff")
+    if not names_table(path):
+        endings = ", ".join(TABLE_ENDINGS)
         raise DataError([Problem(str(path), None, f"a table of texts must be one of {endings}, by its name")])
 
 

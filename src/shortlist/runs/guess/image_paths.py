@@ -1,6 +1,7 @@
 """Which column of a table names images."""
 
 from collections.abc import Sequence
+from os.path import isfile  # a name that is too long is none, where Path.is_file raises an error
 from pathlib import Path
 
 from shortlist.data.column_use import listed
@@ -21,7 +22,7 @@ def find_images(cells: FirstCells, labels: Sequence[str], images: PathLike | Non
         named = [str(cell) for cell in found if Path(str(cell)).suffix.lower() in IMAGE_ENDINGS]
         if name in labels or not found or 10 * len(named) < 9 * len(found):
             continue
-        if any(place_of(cell, root).is_file() for cell in named):
+        if any(isfile(place_of(cell, root)) for cell in named):
             return name
         missing = missing or (
             f"the column {name!r} names images (its first {len(found)} cells were looked at): "
@@ -33,7 +34,7 @@ def find_images(cells: FirstCells, labels: Sequence[str], images: PathLike | Non
         return None
     for name in cells.names:  # a name without its ending is none of an image's
         texts = map(str, cells.table.texts(name)[:_TRIED]) if cells.table.is_flat(name) else ()
-        if any(place_of(cell, root).is_file() for cell in texts):
+        if any(isfile(place_of(cell, root)) for cell in texts):
             return name
     raise ShortlistError(
         f"{cells.path}: no column names images (endings: {', '.join(sorted(IMAGE_ENDINGS))}), "

@@ -27,10 +27,11 @@ def may_be_called(name: str) -> bool:
 
 
 def are_classes(cells: FirstCells, name: str) -> bool:
-    """Whether the cells are of a few kinds, which come again and again, or lists."""
+    """Whether the cells are of a few kinds, which come again and again, or lists, but not of measures."""
     found = cells.of(name)
     if not cells.table.is_flat(name):
-        return any(isinstance(cell, list | np.ndarray) for cell in found)
+        lists = [cell for cell in found if isinstance(cell, list | np.ndarray)]
+        return bool(lists) and not any(isinstance(one, float) and one % 1 for cell in lists for one in cell)
     lists = [names for cell in found if (names := written_list(str(cell))) is not None]
     if 2 * len(lists) > len(found):
         return True

@@ -49,8 +49,8 @@ def several_columns(
 def _answers(cells: FirstCells, names: Sequence[str], notes: list[str], images: bool, texts: bool) -> list[str]:
     """The columns that say yes or no of one label each: of a table of images all such columns, as nothing else can
     be of use, and of texts where nothing else is there but ids; of other tables, where they may be features, the
-    last ones, if their names begin with one word or if each leaves rows open, some by -1 or "unknown" (as
-    CheXpert's do): features hardly say that."""
+    last ones, if their names begin with one word, are numbered as labels are (Class1, Class2), or if each leaves rows
+    open, some by -1 or "unknown" (as CheXpert's do): features hardly say that."""
     found = [name for name in names if is_answer(cells, name)]
     others = [name for name in names if name not in found]
     if images or (texts and all(is_called_id(name) or are_ids(cells, name) for name in others)):
@@ -60,6 +60,9 @@ def _answers(cells: FirstCells, names: Sequence[str], notes: list[str], images: 
         first = {word.group(1) if (word := _FIRST_WORD.match(name)) else None for name in found[place:]}
         if len(first) == 1 and None not in first:
             return found[place:]
+    numbered = numbered_alike(found, found[-1]) if found else []
+    if numbered and numbered == found[-len(numbered) :]:
+        return numbered
     open_ones = list(takewhile(lambda name: leaves_open(cells, name), reversed(found)))[::-1]
     if len(open_ones) > 1 and any(leaves_open(cells, name, blank=False) for name in open_ones):
         return open_ones
