@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from shortlist.optional import require
 
 MISSING = "(missing)"  # the category of a blank
 _VECTORS = "lists of numbers: give a column for each number"
+_DIGIT = re.compile(r"\d")
 _DATES = "dates: give their year, month or age as numbers"
 
 
@@ -78,6 +80,7 @@ def with_numbers(
             f"the first row of the frame is no example, but names the units of its columns: {units}: leave it out, "
             f"X.iloc[1:] and y[1:]"
         )
+    cells = {place: column for place, column in cells.items() if _has_digits(column)}
     written = WrittenNumbers(decimal_in(cells.values(), decimal) if read is None else read.get("decimal"))
     written.units |= (read or {}).get("units", {})
     written.bare |= (read or {}).get("bare", {})
@@ -96,6 +99,13 @@ def _cells(series: Any, unknown: Collection[str]) -> list[Any]:
     """What a column holds, None where blank or ``unknown``."""
     cells = [None if blank else cell for cell, blank in zip(series.tolist(), series.isna().tolist(), strict=True)]
     return [None if isinstance(c, str) and c.strip() in unknown else c for c in cells] if unknown else cells
+
+
+def _has_digits(cells: list[Any]) -> bool:
+    """Whether there are digits in any text, each looked at once, or things that are no text."""
+    if set(map(type, cells)) - {str, type(None)}:
+        return True
+    return any(_DIGIT.search(cell) for cell in {*cells} - {None})
 
 
 def _as_texts(cells: list[Any], has_points: bool) -> Any:
@@ -135,11 +145,12 @@ def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True) -> 
             return np.empty(0), _VECTORS
         if codes and (isinstance(series.dtype, pd.CategoricalDtype) or are_codes(distinct)):
             return names, ""
-        parsed = pd.to_numeric(pd.Series(names[present]), errors="coerce").to_numpy(dtype=np.float64)
-        if not present.any() or np.isnan(parsed).any():
+        each = [*distinct]
+        parsed = pd.to_numeric(pd.Series(each, dtype=object), errors="coerce").to_numpy(dtype=np.float64)
+        if not each or np.isnan(parsed).any():
             return names, ""
-        found = np.full(len(names), np.nan)
-        found[present] = parsed
+        number_of = dict(zip(each, parsed.tolist(), strict=True)) | {MISSING: np.nan}
+        found = np.array([number_of[name] for name in names.tolist()])
     blank = [float(text) for text in na_values if is_number(text)]
     if blank:
         found = np.where(np.isin(found, blank), np.nan, found)
@@ -158,8 +169,9 @@ def _name(value: Any) -> str:
 
 
 def as_names(series: Any, na_values: tuple[str, ...]) -> NDArray[Any]:
-    blank = series.isna().to_numpy()
-    names = np.array([_name(value) for value in series.tolist()], dtype=object)
-    unknown = set(na_values)
-    names[blank] = MISSING
-    return np.array([MISSING if name in unknown else name for name in names.tolist()], dtype=object)
+    blank, cells, unknown = series.isna().to_numpy(), series.tolist(), set(na_values)
+    name_of = {cell: _name(cell) for cell in {c for c in cells if type(c) is str}}  # of many rows they are few
+    names = [name_of[cell] if type(cell) is str else _name(cell) for cell in cells]
+    found = np.array([MISSING if name in unknown else name for name in names], dtype=object)
+    found[blank] = MISSING
+    return found

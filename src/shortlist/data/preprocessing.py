@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -463,11 +464,12 @@ def _warn_of_slips(columns: Mapping[str, NDArray[Any]]) -> None:
     """Say which columns of a frame are taken as names, or left out, and hold numbers but for a few cells."""
     shown = []
     for name, values in columns.items():
-        cells = [cell for cell in values.tolist() if cell != MISSING]
-        others = [cell for cell in cells if not is_number(cell)]
-        if 0 < 2 * len(others) < len(cells):
-            such = listed([repr(cell) for cell in dict.fromkeys(others)], 3)
-            shown.append(f"{name!r} ({len(others)} of {len(cells)} cells: {such})")
+        times = Counter(values.tolist())
+        del times[MISSING]
+        others = {cell: count for cell, count in times.items() if not is_number(cell)}
+        if 0 < 2 * sum(others.values()) < times.total():
+            such = listed([repr(cell) for cell in others], 3)
+            shown.append(f"{name!r} ({sum(others.values())} of {times.total()} cells: {such})")
     if shown:
         said = f"numbers are taken as names, because some cells beside them are none: {listed(shown, 3)}"
         warnings.warn(f"{said}: mend them, or leave them blank", ShortlistWarning, stacklevel=5)
