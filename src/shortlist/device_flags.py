@@ -14,7 +14,10 @@ beside it, by one operation, and the host compares them when they have arrived.
 import os
 import threading
 from collections import Counter, deque
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import wraps
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -39,6 +42,8 @@ REASONS = (
     "or in one of the calls soon after it, a target value that is not allowed",
 )
 TARGET, SHARES, WEIGHT, K, SEVERAL, COUNTS, SOON = range(len(REASONS))
+_F = TypeVar("_F", bound=Callable[..., Any])
+_without_transforms: Callable[[], Any] = getattr(torch._C, "_DisableFuncTorch", nullcontext)
 
 
 def at_once() -> bool:
@@ -95,9 +100,14 @@ class _Device:
         self.idle: list[_Copy] = []
         module = getattr(torch, device.type, None)
         self.silent = getattr(module, "is_current_stream_capturing", bool)  # into a graph: nothing is sent or asked
-        self.number = 0  # of the call under way
+        self.number, self.under_way = 0, False  # of the latest call, and whether it has not ended yet
         self.calls: deque[tuple[int, str, int]] = deque(maxlen=1 << 16)
         self.counts: Counter[str] = Counter()
+
+    @property
+    def call(self) -> int:
+        """The call that values belong to: what is looked at before one begins (its options) is that of the next."""
+        return self.number if self.under_way else self.number + 1
 
     def send(self) -> None:
         """Let a copy of the flag follow the work so far. One that is under way is not taken again: were every call to
@@ -200,23 +210,41 @@ class _Devices(threading.local):
 _devices = _Devices()
 
 
+def _plainly(function: _F) -> _F:
+    """A device's state is no part of a transform: what is made of plain tensors inside one would else be wrapped in it,
+    and stay so after it."""
+
+    @wraps(function)
+    def plain(*args: Any, **options: Any) -> Any:
+        with _without_transforms():
+            return function(*args, **options)
+
+    return cast(_F, plain)
+
+
+@_plainly
 def begin(name: str, device: torch.device) -> None:
     """A call of a loss begins: raise what an earlier one has left."""
     here = _devices[device]
-    here.look(wait=False)
-    here.number += 1
+    here.number, here.under_way = here.number + 1, False
     here.counts[name] += 1
     here.calls.append((here.number, name, here.counts[name]))
+    here.look(wait=False)
+    here.under_way = True
 
 
+@_plainly
 def end(device: torch.device) -> None:
     """The call ends: send what it may have found, or wait for it where errors are wanted at once."""
+    here = _devices[device]
+    here.under_way = False
     if at_once():
-        _devices[device].look(wait=True)
+        here.look(wait=True)
     else:
-        _devices[device].send()
+        here.send()
 
 
+@_plainly
 def check(device: torch.device | str | None = None) -> None:
     """Wait for a device (None: for all that were used in this thread) and raise what wrong values it was given."""
     for known, state in list(_devices.known.items()):
@@ -224,13 +252,15 @@ def check(device: torch.device | str | None = None) -> None:
             state.look(wait=True)
 
 
+@_plainly
 def flag(device: torch.device, kind: int = TARGET, call: int | None = None) -> tuple[Tensor, int]:
     """What a kernel does ``atomic_min`` with: the flag, and the number that a position is added to."""
     here = _devices[device]
-    call = max(1, (here.number if call is None else call) % (1 << _CALLS))
+    call = max(1, (here.call if call is None else call) % (1 << _CALLS))
     return here.flag, (call << (_POSITIONS + _KINDS)) + (kind << _POSITIONS) - _BELOW
 
 
+@_plainly
 def note(bad: Tensor, kind: int, call: int | None = None) -> None:
     """Set the flag where ``bad`` holds a True, by operations of the device alone."""
     if not bad.numel():
@@ -240,6 +270,7 @@ def note(bad: Tensor, kind: int, call: int | None = None) -> None:
     torch.minimum(here, first.add_(found, alpha=base), out=here)
 
 
+@_plainly
 def note_range(target: Tensor, low: int, high: int, besides: int | None = None) -> None:
     """Keep the least and the largest of a target's integers for whoever looks: only those from ``low`` to ``high`` are
     allowed, and the one ``besides``."""
@@ -251,5 +282,5 @@ def note_range(target: Tensor, low: int, high: int, besides: int | None = None) 
     torch.aminmax(target, out=_ends(here.state, here.noted, target.dtype))
     held = None if besides is None or target.is_inference() else target  # class indices: a few numbers
     version = 0 if held is None else held._version
-    here.ranges.append(_Range(here.noted, here.number, low, high, target.dtype, besides, held, version))
+    here.ranges.append(_Range(here.noted, here.call, low, high, target.dtype, besides, held, version))
     here.noted += 1

@@ -62,3 +62,11 @@ def test_probabilities_may_be_learned() -> None:
     scores = SCORES[:1, :3].detach()
     F.binary_loss(scores, chance, reduction="sum").backward()
     torch.testing.assert_close(chance.grad, -scores)  # softplus(-s) - softplus(s)
+
+
+def test_a_heavy_pos_weight_costs_no_digits_of_likely_labels(path: str) -> None:
+    """The side that weighs a millionth of the other has the loss: it is not a difference of large numbers."""
+    chance, weight, score = 0.3, 1e7 / 3, torch.full((1, 1), 29.7, dtype=torch.float64)
+    value = F.binary_loss(score, torch.full_like(score, chance), pos_weight=weight)
+    expected = chance * weight * torch.exp(-score).log1p() + (1 - chance) * (score + torch.exp(-score).log1p())
+    torch.testing.assert_close(value, expected.squeeze(), rtol=1e-14, atol=0)

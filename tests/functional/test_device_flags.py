@@ -62,6 +62,24 @@ def test_the_next_call_raises_once_the_device_has_finished(
     call()  # told once
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"label_smoothing": 0.1}, "^binary was given, in its call 1, at flat position 0, a target value"),
+        ({"pos_weight": -torch.ones(5)}, "^binary was given, in its call 1, at flat position 0, a weight"),
+    ],
+)
+def test_what_is_looked_at_before_a_call_begins_is_its_own(options: dict[str, Any], told: str, device: Any) -> None:
+    matrix_loss()
+    target = torch.full((3, 5), 3 if "label_smoothing" in options else 1, dtype=torch.int8)
+    options = {name: moved(value) if isinstance(value, Tensor) else value for name, value in options.items()}
+    F.binary_loss(moved(torch.zeros(3, 5)), moved(target), **options)
+    device.finish()
+    with pytest.raises(ShortlistError, match=told):
+        matrix_loss()
+    matrix_loss()
+
+
 def test_a_flag_that_is_not_there_yet_is_not_waited_for(device: Any) -> None:
     loss(WRONG)
     for _ in range(3):

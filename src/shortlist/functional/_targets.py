@@ -116,7 +116,7 @@ def label_matrix(scores: Tensor, target: Any, counted: Counted, native: bool) ->
 def chances(scores: Tensor, target: Tensor, counted: Counted, native: bool) -> Rows:
     """The probability by which each label is present, -1 where it is unknown. What the mask takes out is unknown."""
     mask, _, sample_weight = counted
-    check_chances(scores, target, values=not native)
+    check_chances(scores, target, values=mask is not None or not native)
     if mask is not None:
         checks.check_mask(scores, mask)
         target = torch.where(mask, target, -1)

@@ -62,10 +62,12 @@ def _chances_lean(
     chance = target.clamp(min=0).to(scores.dtype)
     x = scores.clamp(-huge(scores), huge(scores)).masked_fill_(unknown, -huge(scores))  # costs nothing, nor any NaN
     up = chance if pos_weight is None else chance * pos_weight
-    minus_log, linear = softplus(torch.abs(x, out=both[1]), -1, out=both[0]), torch.clamp(x, min=0, out=both[1])
-    if pos_weight is not None:
-        both.mul_(torch.sub(1, chance).add_(up))
-    torch.sub(linear.addcmul_(up, x, value=-1), minus_log, out=both[0])  # of a certain label the first is exact
+    if pos_weight is None:
+        minus_log, linear = softplus(torch.abs(x, out=both[1]), -1, out=both[0]), torch.clamp(x, min=0, out=both[1])
+        torch.sub(linear.addcmul_(up, x, value=-1), minus_log, out=both[0])  # of a certain label the first is exact
+    else:  # a heavy one would leave nothing of what is taken away from it: each side on its own
+        absent, present = softplus(x, out=both[0]), softplus(x, -1, out=both[1])  # the second is less than 0
+        absent.mul_(torch.sub(1, chance)).addcmul_(up, present, value=-1)
     observed(unknown, out=both[1])
 
     def gradient(factor: Tensor) -> Tensor:

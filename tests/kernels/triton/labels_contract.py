@@ -345,6 +345,30 @@ def test_a_wrong_chance_is_told_by_the_next_call(wrong: float) -> None:
         F.binary_loss(scores("ordinary"), matrix())
 
 
+def test_a_wrong_chance_is_told_where_it_is_masked_too() -> None:
+    y, mask = chances(matrix()), torch.arange(LABELS) != 4
+    y[1, 4] = 1.5
+
+    def call() -> None:
+        F.binary_loss(scores("ordinary"), y, mask=mask)
+        kernels.check()
+
+    with pytest.raises(ShortlistError, match=r"1\.5|at flat position"):
+        call()
+
+
+@pytest.mark.parametrize("of", ["target", "sample_weight"])
+def test_torch_func_differentiates_by_what_is_not_a_score(of: str) -> None:
+    """In the first call of all, and what it leaves behind is of use to the next."""
+    device_flags._devices.known.clear()
+    s, given = scores("ordinary"), {"target": chances(matrix()).clamp(min=0), "sample_weight": WEIGHT}
+    found = torch.func.grad(lambda value: F.binary_loss(s, **{**given, of: value}))(given[of])
+    value = given[of].clone().requires_grad_()
+    F.binary_loss(s, **{**given, of: value}).backward()
+    assert value.grad is not None
+    assert_close(found, value.grad, 1e-6)
+
+
 @pytest.mark.parametrize("name", ["binary", "partial-binary", "selective", "lsep", "two-way", "multilabel-softmax"])
 def test_a_wrong_value_is_told_by_the_next_call(name: str) -> None:
     s, y = scores("ordinary"), matrix()
