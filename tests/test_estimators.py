@@ -626,6 +626,12 @@ def test_a_grid_search_over_k_scores_the_sets() -> None:
     assert search.fit(X, Y).best_params_ == {"k": 1}
 
 
+@pytest.mark.parametrize("y", [["drama", " drama", "comedy"] * 10, [["drama"], [" drama"], ["comedy", "drama"]] * 10])
+def test_labels_that_differ_in_blanks_alone_are_told(y: Any) -> None:
+    with pytest.warns(ShortlistWarning, match="y: 2 labels differ only in case or blanks: ' drama', 'drama'"):
+        SetClassifier(random_state=0).fit(X[:30], y)
+
+
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_rows_without_names_are_those_of_the_frame_of_training() -> None:
     frame = pd.DataFrame({"size": np.arange(60) % 7, "colour": ["red", "blue", "red"] * 20, "old": [True, False] * 30})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 
@@ -28,7 +28,7 @@ def label_concerns(dataset: Dataset, columns: tuple[str, ...], counts: Tensor | 
     """
     if not columns or not len(dataset):
         return []
-    found = _alike(dataset)
+    found = names_alike(dataset.vocabulary)
     if not dataset.is_single:
         of_lists = len(columns) != dataset.num_labels
         return found + (_blanks(dataset) if of_lists else _never_absent(dataset))
@@ -142,9 +142,14 @@ def _only_one(dataset: Dataset) -> list[str]:
     return [f"every example has the label {present[0]!r}: there is nothing to tell apart"]
 
 
-def _alike(dataset: Dataset) -> list[str]:
+def names_alike(names: Iterable[str]) -> list[str]:
+    """What is to be said of names of labels that may be meant to be the same.
+
+    >>> names_alike(["drama", " drama", "comedy"])
+    ["2 labels differ only in case or blanks: 'drama', ' drama': write them alike"]
+    """
     plain: dict[str, list[str]] = {}
-    for name in dataset.vocabulary:
+    for name in names:
         plain.setdefault(" ".join(name.casefold().split()), []).append(repr(name))
     twice = [name for names in plain.values() if len(names) > 1 for name in names]
     return [f"{len(twice)} labels differ only in case or blanks: {listed(twice, 6)}: write them alike"] if twice else []

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from shortlist.data.cells import UNKNOWN
 from shortlist.data.frame_columns import frame_of
-from shortlist.data.label_concerns import joined_names
+from shortlist.data.label_concerns import joined_names, names_alike
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels import LabelSets, SparseLabels, check_label_matrix
 from shortlist.labels.counts import LARGE_MATRIX
@@ -168,7 +168,10 @@ def _with_new(classes: Any, known: dict[Any, int]) -> NDArray[Any]:
 
 
 def warn_of_unknown(labels: NDArray[Any], target: Any) -> None:
-    """Of classes that may stand for an unknown one, and of labels that are unknown in every row of a label matrix."""
+    """Of classes that may stand for an unknown one, of labels that are unknown in every row of a label matrix, and of
+    names that are nearly the same."""
+    for said in names_alike(name for name in labels.tolist() if isinstance(name, str)):
+        warnings.warn(f"y: {said}", ShortlistWarning, stacklevel=5)
     if target.ndim == 1:
         names = labels.tolist()
         wrong = [x for x in names if (x == -1 and 0 in names) or (isinstance(x, str) and x.lower() in _NO_CLASS)]
