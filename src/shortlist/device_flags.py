@@ -33,7 +33,7 @@ _RANGES = 32  # so many targets may be on their way to the host
 _COPIES = 8  # and so many copies of the flag: a host that is further ahead of its device sends none for some calls
 REASONS = (
     "a target value that is not allowed: class indices are 0..L-1, or -1 (or -100) for an unknown row; "
-    "a label matrix holds 1 (present), 0 (absent) and -1 (unknown)",
+    "a label matrix holds 1 (present), 0 (absent) and -1 (unknown); for shares of labels give soft=True",
     "a row of shares that is not allowed: they are from 0 to 1 with the sum 1, or -1 in a whole unknown row",
     "a weight that is not allowed: weights are numbers from 0 to 1e15",
     "a k that is not allowed: it is at least 1 in every row",

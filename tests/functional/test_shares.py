@@ -11,10 +11,13 @@ from torch import Tensor
 
 import shortlist.functional as F
 import shortlist.nn
+from shortlist import device_flags, kernels
+from shortlist.errors import ShortlistError
 from shortlist.labels import from_votes
 from shortlist.objectives import OBJECTIVES
 from shortlist.objectives.loss_functions import cross_entropy_loss
 from tests.functional.harness import random_scores, value_and_gradient
+from tests.kernels.triton.no_waiting import NoWaiting
 
 ROWS, LABELS = 6, 7
 Function = Callable[..., Tensor]
@@ -103,6 +106,61 @@ def test_shares_have_second_derivatives_and_can_be_learned(name: str) -> None:
     for label in (shares[0] > 0).nonzero().flatten().tolist():
         alone = BY_ROW[name](scores[:1], torch.tensor([label]))
         torch.testing.assert_close(of_shares[0, label], alone)
+
+
+# those that also take a label matrix: only values, or who calls, can tell which it is
+EITHER: dict[str, Function] = {
+    **{name: BY_ROW[name] for name in ("truncated_entropy", "lml", "assume_negative")},
+    "expected_positive": lambda s, t, **o: F.expected_positive_loss(s, t, 1.7, **o),
+    "average_k": lambda s, t, **o: F.average_k_loss(s, s.flip(-1), t, 2, **o),
+}
+of_either = pytest.mark.parametrize("name", EITHER)
+
+
+@of_either
+def test_floats_on_a_device_are_labels_that_nobody_waits_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, index = random_scores(ROWS, LABELS, dtype=torch.float64), torch.arange(ROWS) % LABELS
+    wanted = value_and_gradient(EITHER[name], scores, index)
+    labels = torch.nn.functional.one_hot(index, LABELS).double()
+    monkeypatch.setattr(device_flags, "waits", lambda tensor: True)
+    with NoWaiting(), kernels.use("torch"):
+        found = value_and_gradient(EITHER[name], scores, labels)
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-14)
+
+
+@of_either
+def test_fractions_on_a_device_are_told_and_soft_says_that_they_are_shares(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores, shares = random_scores(ROWS, LABELS, dtype=torch.float64), some_shares()
+    wanted = value_and_gradient(EITHER[name], scores, shares)
+    with kernels.use("torch"):
+        monkeypatch.setattr(device_flags, "waits", lambda tensor: True)
+        EITHER[name](scores, shares)
+        with pytest.raises(ShortlistError, match=r"a target value that is not allowed.*give soft=True"):
+            kernels.check()
+        found = value_and_gradient(EITHER[name], scores, shares, soft=True)
+        kernels.check()
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-14)
+
+
+@of_either
+def test_soft_says_what_floats_are_where_their_values_could(name: str) -> None:
+    scores, shares = random_scores(ROWS, LABELS, dtype=torch.float64), some_shares()
+    torch.testing.assert_close(EITHER[name](scores, shares, soft=True), EITHER[name](scores, shares))
+    with pytest.raises(ShortlistError, match="label matrix"):
+        EITHER[name](scores, shares, soft=False)
+    index = torch.arange(ROWS) % LABELS
+    one_hot = torch.nn.functional.one_hot(index, LABELS).double()
+    for soft in (True, False):
+        torch.testing.assert_close(EITHER[name](scores, one_hot, soft=soft), EITHER[name](scores, index))
+
+
+@pytest.mark.parametrize("name", ["truncated_entropy", "lml", "assume_negative"])
+def test_declared_shares_compile(name: str) -> None:
+    scores, shares = random_scores(ROWS, LABELS), some_shares().float()
+    compiled = torch.compile(lambda s, t: BY_ROW[name](s, t, soft=True), fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(scores, shares), BY_ROW[name](scores, shares))
 
 
 def test_shares_compile_and_batch_where_they_need_no_other_reading() -> None:

@@ -70,8 +70,10 @@ class Plan:
 
     def index_and_weight(self, head: Head) -> tuple[Tensor, Tensor]:
         """Of a loss with one label per row: which (-1 for none), and how much each row counts."""
-        target = self.target
-        if isinstance(target, Tensor) and target.ndim == 2 and not device_flags.waits(target) and holds_shares(target):
+        target, soft = self.target, self.options.get("soft")
+        if soft is None and isinstance(target, Tensor) and target.ndim == 2 and not device_flags.waits(target):
+            soft = holds_shares(target)
+        if soft:
             raise ShortlistError(
                 f"linear_loss takes class indices or a label matrix with {self.loss.__name__}, not shares of labels: "
                 f"make the scores, and call {self.loss.__name__} on them"

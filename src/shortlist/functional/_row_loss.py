@@ -93,7 +93,10 @@ class RowLoss:
         sample_weight: Tensor | None,
         reduction: str,
         sync: bool | None,
+        soft: bool | None = None,
     ) -> Tensor:
+        """``soft``: floats of the scores' shape are shares of labels. None: where their values can be seen, and for
+        nothing, they tell."""
         check_reduction(reduction)
         alone = mask is None and weight is None and sample_weight is None
         if alone and self._is_plain(scores, target, args, reduction) and world_size(sync) == 1:
@@ -105,9 +108,9 @@ class RowLoss:
         check_scores(scores)
         counted = (mask, weight, sample_weight)
         if (scores.is_cpu and not triton_takes(scores)) or not values_visible(scores):
-            return self._told(scores, target, args, counted, reduction, sync)
+            return self._told(scores, target, args, counted, reduction, sync, soft)
         device_flags.begin(self.name, scores.device)
-        loss = self._told(scores, target, args, counted, reduction, sync)
+        loss = self._told(scores, target, args, counted, reduction, sync, soft)
         device_flags.end(scores.device)
         return loss
 
@@ -138,23 +141,30 @@ class RowLoss:
         return self.twin.__name__.removeprefix("_").removesuffix("_twin")
 
     def _told(
-        self, scores: Tensor, target: Target, args: tuple[Any, ...], counted: Counted, reduction: str, sync: bool | None
+        self,
+        scores: Tensor,
+        target: Target,
+        args: tuple[Any, ...],
+        counted: Counted,
+        reduction: str,
+        sync: bool | None,
+        soft: bool | None,
     ) -> Tensor:
         """With a target of any kind."""
-        of_labels = self.read is _targets.label_matrix or self.read is _targets.chances
-        if not isinstance(target, Tensor) or not target.is_floating_point() or of_labels:
-            return self._labelled(scores, target, args, counted, reduction, sync)
-        if self.read is _targets.indices and target.shape == scores.shape:
-            return self._expected(scores, target, args, counted, reduction, sync)
-        if device_flags.waits(target):  # no error will come in this call: whether it holds fractions is asked at once
-            told = self._expected if target.shape == scores.shape and holds_shares(target) else self._labelled
-            return told(scores, target, args, counted, reduction, sync)
+        rest = args, counted, reduction, sync
+        floats = isinstance(target, Tensor) and target.is_floating_point() and target.shape == scores.shape
+        if not isinstance(target, Tensor) or not floats or self.read in (_targets.label_matrix, _targets.chances):
+            return self._labelled(scores, target, *rest)
+        if soft or self.read is _targets.indices:
+            return self._expected(scores, target, *rest)
+        if soft is False or device_flags.waits(target):  # nobody looks: a fraction is told as a wrong value
+            return self._labelled(scores, target, *rest)
         try:  # a label matrix of floats is not looked through for fractions first
-            return self._labelled(scores, target, args, counted, reduction, sync)
+            return self._labelled(scores, target, *rest)
         except ShortlistError:
-            if target.shape != scores.shape or not holds_shares(target):
+            if not holds_shares(target):
                 raise
-        return self._expected(scores, target, args, counted, reduction, sync)
+        return self._expected(scores, target, *rest)
 
     def _labelled(
         self, scores: Tensor, given: Target, args: tuple[Any, ...], counted: Counted, reduction: str, sync: bool | None

@@ -77,6 +77,7 @@ def assume_negative_loss(
     sample_weight: Tensor | None = None,
     reduction: str = "mean",
     sync: bool | None = None,
+    soft: bool | None = None,
 ) -> Tensor:
     """Assume-negative loss: one observed label per row, every other label counts as absent.
 
@@ -105,6 +106,8 @@ def assume_negative_loss(
         weight: one weight per class, of the rows with that label. sample_weight: one weight per row.
         reduction: "mean", "sum" or "none" (one loss per row).
         sync: count over all processes; None means yes when ``torch.distributed`` is initialised.
+        soft: whether floats of the scores' shape are shares of labels. None: their values tell; where nobody looks at
+            them, on a GPU or under ``torch.compile``, they are a label matrix.
 
     Example:
         >>> scores = torch.tensor([[2.0, -1.0, 0.5], [-1.0, 3.0, 0.0]])
@@ -112,4 +115,4 @@ def assume_negative_loss(
         tensor(0.6612)
     """
     check_number(label_smoothing, 0, 1, "label_smoothing must be between 0 and 1")
-    return _LOSS(scores, target, (weighted, label_smoothing), mask, weight, sample_weight, reduction, sync)
+    return _LOSS(scores, target, (weighted, label_smoothing), mask, weight, sample_weight, reduction, sync, soft)

@@ -208,6 +208,7 @@ def average_k_loss(
     sample_weight: Tensor | None = None,
     reduction: str = "mean",
     sync: bool | None = None,
+    soft: bool | None = None,
 ) -> Tensor:
     """Average-K loss: a softmax head proposes candidates over the batch, a sigmoid head learns sets of mean size k.
 
@@ -239,6 +240,8 @@ def average_k_loss(
             means, not the choice of candidates (a row of weight 0 is out of both).
         reduction: "mean" or "sum" (the mean times the number of observed rows): the choice couples the batch.
         sync: act on the global batch of all processes; None means yes when ``torch.distributed`` is initialised.
+        soft: whether floats of the scores' shape are shares of labels. None: their values tell; where nobody looks at
+            them, on a GPU or under ``torch.compile``, they are a label matrix.
 
     No gradient flows through the choice of candidates; ties go to the earlier row, then to the lower label.
 
@@ -268,13 +271,12 @@ def average_k_loss(
     call = (_Again if scores.dtype == torch.float16 else _AverageK)(*numbers, scores.dtype)
     heads = (scores.reshape(-1, labels), proposals.reshape(-1, labels))
     of_shape = isinstance(target, Tensor) and target.is_floating_point() and target.shape == scores.shape
-    told_later = of_shape and isinstance(target, Tensor) and device_flags.waits(target) and holds_shares(target)
     later = not scores.is_cpu and values_visible(scores)  # are wrong values told
     if later:
         device_flags.begin("average_k", scores.device)
     loss = own = weights = None
     try:
-        if told_later:  # no error of another target will come in this call
+        if of_shape and soft:
             raise ShortlistError("shares")
         _, index, counts = _targets.single_positive(scores, target, (mask, weight, sample_weight), native=False)
         assert counts is not None
@@ -284,7 +286,7 @@ def average_k_loss(
             own = is_label(index, labels).to(counts.dtype)
             weights = own * counts.unsqueeze(-1)
     except ShortlistError:
-        if not isinstance(target, Tensor) or target.shape != scores.shape or not holds_shares(target):
+        if not of_shape or soft is False or not isinstance(target, Tensor) or not (soft or holds_shares(target)):
             raise
         own, weights = _targets.shares(in_compute_type(scores), target, (mask, weight, sample_weight))
     if own is not None and weights is not None:

@@ -123,6 +123,7 @@ def expected_positive_loss(
     sample_weight: Tensor | None = None,
     reduction: str = "mean",
     sync: bool | None = None,
+    soft: bool | None = None,
 ) -> Tensor:
     """Expected-positive loss: raise the observed label, keep the batch's mean number of expected labels near k.
 
@@ -151,6 +152,8 @@ def expected_positive_loss(
         weight: one weight per class, of the rows with that label. sample_weight: one weight per row.
         reduction: "mean" or "sum" (the mean times the number of observed rows): the square couples the batch.
         sync: act on the global batch of all processes; None means yes when ``torch.distributed`` is initialised.
+        soft: whether floats of the scores' shape are shares of labels. None: their values tell; where nobody looks at
+            them, on a GPU or under ``torch.compile``, they are a label matrix.
 
     Example:
         >>> scores = torch.tensor([[2.0, -1.0, 0.5], [-1.0, 3.0, 0.0]])
@@ -162,4 +165,4 @@ def expected_positive_loss(
     num_labels = scores.shape[-1]
     check_number(k, 1 / LARGEST, num_labels, f"k must be above 0 and at most {num_labels} (the number of labels)")
     check_not_negative(beta, "beta")
-    return _LOSS(scores, target, (k, beta, normalize), mask, weight, sample_weight, reduction, sync)
+    return _LOSS(scores, target, (k, beta, normalize), mask, weight, sample_weight, reduction, sync, soft)

@@ -336,6 +336,7 @@ def lml_loss(
     sample_weight: Tensor | None = None,
     reduction: str = "mean",
     sync: bool | None = None,
+    soft: bool | None = None,
 ) -> Tensor:
     """Negative log-likelihood of the present labels under the LML projection.
 
@@ -361,6 +362,8 @@ def lml_loss(
         weight: one per class (index targets only). sample_weight: one per row.
         reduction: "mean" (over rows with a present label), "sum" or "none".
         sync: count over all processes; None means yes when ``torch.distributed`` is initialised.
+        soft: whether floats of the scores' shape are shares of labels. None: their values tell; where nobody looks at
+            them, on a GPU or under ``torch.compile``, they are a label matrix.
 
     Example:
         >>> scores = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
@@ -370,5 +373,5 @@ def lml_loss(
     check_scores(scores)
     number, k_rows = _check_k(k, scores)
     x = _over_temperature(scores, temperature)
-    loss = _LOSS(x, target, (k_rows, number), mask, weight, sample_weight, reduction, sync)
+    loss = _LOSS(x, target, (k_rows, number), mask, weight, sample_weight, reduction, sync, soft)
     return loss if loss.dtype == scores.dtype else loss.to(scores.dtype)

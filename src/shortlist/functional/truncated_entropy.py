@@ -100,6 +100,7 @@ def truncated_entropy_loss(
     sample_weight: Tensor | None = None,
     reduction: str = "mean",
     sync: bool | None = None,
+    soft: bool | None = None,
 ) -> Tensor:
     """Truncated top-k entropy: cross-entropy in which the k - 1 strongest rivals do not count.
 
@@ -125,6 +126,8 @@ def truncated_entropy_loss(
         weight: one per class (index targets only). sample_weight: one per row.
         reduction: "mean" (over rows with a present label), "sum" or "none".
         sync: count over all processes; None means yes when ``torch.distributed`` is initialised.
+        soft: whether floats of the scores' shape are shares of labels. None: their values tell; where nobody looks at
+            them, on a GPU or under ``torch.compile``, they are a label matrix.
 
     Example:
         >>> scores = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
@@ -133,4 +136,4 @@ def truncated_entropy_loss(
     """
     check_scores(scores)
     k = min(whole(k, "k", 1), scores.shape[-1])  # more than all rivals cannot be forgiven
-    return _LOSS(scores, target, (k,), mask, weight, sample_weight, reduction, sync)
+    return _LOSS(scores, target, (k,), mask, weight, sample_weight, reduction, sync, soft)

@@ -144,8 +144,9 @@ class AverageKLoss(Loss):
         weight: Tensor | None = None,
         reduction: str = "mean",
         sync: bool | None = None,
+        soft: bool | None = None,
     ) -> None:
-        options = {"k": k, "alpha": alpha, "weight": weight, "reduction": reduction, "sync": sync}
+        options = {"k": k, "alpha": alpha, "weight": weight, "reduction": reduction, "sync": sync, "soft": soft}
         super().__init__(losses.average_k_loss, options)
 
     def forward(  # type: ignore[override]

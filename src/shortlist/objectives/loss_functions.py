@@ -23,7 +23,7 @@ from shortlist.objectives.registry import register
 
 # what the training loop decides, and what is a tensor
 _NOT_OPTIONS = {"scores", "set_scores", "proposal_scores", "target", "mask", "weight", "sample_weight", "reduction"}
-_NOT_OPTIONS |= {"sync", "generator", "class_counts", "prior"}
+_NOT_OPTIONS |= {"sync", "soft", "generator", "class_counts", "prior"}
 _DEFAULT_K = 5
 
 

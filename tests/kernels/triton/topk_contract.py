@@ -480,6 +480,20 @@ def test_nothing_waits_for_the_device(name: str, monkeypatch: pytest.MonkeyPatch
         assert bool(x.grad.isfinite().all())
 
 
+@pytest.mark.parametrize("loss", [F.truncated_entropy_loss, F.lml_loss])
+def test_nor_with_a_label_matrix_of_floats(loss: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_flags, "waits", lambda tensor: True)
+    labels = (torch.arange(ROWS * LABELS).reshape(ROWS, LABELS) % 7 == 0).to(DEVICE)
+    for k in (2, 9):
+        found = []
+        for target in (labels, labels.float()):
+            x = scores("plain").requires_grad_()
+            with NoWaiting():
+                loss(x, target, k).backward()
+            found.append(x.grad)
+        assert torch.equal(*found)
+
+
 @pytest.mark.parametrize("kind", ["index", "matrix"])
 def test_a_wrong_target_is_told_by_the_next_call(kind: str) -> None:
     s = scores("plain")
