@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from shortlist.cli._output import say
 from shortlist.files import reading_shown_by
 from shortlist.text import visible
+
+_SELDOM = 5.0  # seconds between lines about a search
 
 
 def make_progress(quiet: bool) -> Any:
@@ -98,6 +101,23 @@ def reading_shown() -> Iterator[None]:
         sys.stderr.flush()
 
     with reading_shown_by(show):
+        yield
+
+
+@contextmanager
+def search_shown(quiet: bool) -> Iterator[None]:
+    """Within it, what the search for a strength has tried is said where it takes longer than a few seconds."""
+    from shortlist.training.strengths import search_told_to
+
+    said = time.monotonic()
+
+    def hear(tried: str) -> None:
+        nonlocal said
+        if not quiet and time.monotonic() - said > _SELDOM:
+            said = time.monotonic()
+            say(f"tried {tried}")
+
+    with search_told_to(hear):
         yield
 
 

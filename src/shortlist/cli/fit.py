@@ -8,6 +8,7 @@ import typer
 from shortlist.cli._arguments import AllowImport, ImagesFolder, Json, LabelColumns, Overrides, Quiet
 from shortlist.cli._errors import interruptions_told
 from shortlist.cli._output import print_json, print_results, say, tell_skipped
+from shortlist.cli._progress import search_shown
 from shortlist.cli._steps import make_steps
 
 _STEPS = 4
@@ -42,7 +43,7 @@ def fit(
     from shortlist import runs
 
     quiet = quiet or as_json
-    with interruptions_told(), make_steps(_STEPS, quiet) as steps:
+    with interruptions_told(), search_shown(quiet), make_steps(_STEPS, quiet) as steps:
         result = runs.fit(
             path,
             out,

@@ -8,7 +8,7 @@ import typer
 from shortlist.cli._arguments import AllowImport, Json, Overrides, Quiet
 from shortlist.cli._errors import interruptions_told
 from shortlist.cli._output import print_json, print_table, say, tell_skipped
-from shortlist.cli._progress import make_progress
+from shortlist.cli._progress import make_progress, search_shown
 from shortlist.errors import ShortlistError
 from shortlist.text import command
 
@@ -54,7 +54,7 @@ def train(
         tried = runs.try_out(settings, allow_import=allowed)
         print_json(tried) if as_json else print_table(settings.objective.name, ["", ""], list(tried.items()))
         return
-    with interruptions_told():
+    with interruptions_told(), search_shown(quiet or as_json):
         result = runs.train(
             config,
             out,

@@ -22,7 +22,9 @@ every held-out row is right and sure, nothing else is tried.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +47,19 @@ _MARGIN = 0.02  # per row: by how much similarities may be worse with the first 
 _SURE = 0.01  # per row: a loss and share of wrong rows that leave nothing to look for
 _FIRST_QUICK, _MOST_QUICK = 10**0.5, 2  # of similarities: where they suit, they want less decay than columns
 USUAL = 1.0  # where there are too few rows to choose
+
+
+_HEARD: ContextVar[Callable[[str], None] | None] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def search_told_to(hear: Callable[[str], None]) -> Iterator[None]:
+    """Within this block, ``hear`` is told what each strength reached: with many long texts a search takes minutes."""
+    token = _HEARD.set(hear)
+    try:
+        yield
+    finally:
+        _HEARD.reset(token)
 
 
 @dataclass
@@ -135,6 +150,8 @@ class StrengthSearch:
         cost = lost * total - right + _DOUBT * math.log10(strength / _MIDDLING) ** 2 + doubt
         reached = {"loss": lost, "precision_at_1": right / total, "folds": len(folds)}
         self.tried.append({"scale": form, "weight_decay": strength, "stretch": stretch, **reached})
+        if (hear := _HEARD.get()) is not None:
+            hear(f"a weight decay of {strength:.3g} ({form}): loss {lost:.4f} on held-out rows")
         return Chosen(form, strength, stretch, self.base, cost, scores, weights, folds)
 
     def _walk(
