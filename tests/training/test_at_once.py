@@ -17,8 +17,10 @@ from shortlist.data.table_rows import TableRows
 from shortlist.errors import ShortlistError
 from shortlist.models import build_backbone
 from shortlist.objectives import build
+from shortlist.training import at_once
 from shortlist.training.at_once import scales_of
 from shortlist.training.history import History
+from shortlist.training.linear_head import choose_head
 from shortlist.training.loop import train
 from shortlist.training.settings import TrainSettings
 
@@ -102,8 +104,10 @@ def test_what_has_no_meaning_without_steps_is_refused(settings: dict[str, Any], 
         trained(X, target, **settings)
 
 
-@pytest.mark.parametrize("strength", [0.3, None])
-def test_sparse_features_stay_sparse(strength: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("strength", "chooses"), [(0.3, 90), (None, 90), (None, 60)])
+def test_sparse_features_stay_sparse(strength: float | None, chooses: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a share of them chooses the strength: all of them are fitted."""
+
     def whole(*_: Any) -> None:
         raise AssertionError("whole rows are made")
 
@@ -116,8 +120,19 @@ def test_sparse_features_stay_sparse(strength: float | None, monkeypatch: pytest
     objective = build("cross-entropy", in_features=2000, num_labels=3)
     data = Dataset(rows, torch.as_tensor(classes), ("a", "b", "c"))
     assert data.has_sparse_inputs
+    if chooses < 90:
+        monkeypatch.setattr(at_once, "_LONG_SEARCH", 3 * rows.nnz - 1)
+        monkeypatch.setattr(at_once, "_SEARCHED", 3 * rows.nnz * chooses / 90)
+    asked = []
+
+    def choose(*given: Any, **options: Any) -> Any:
+        asked.append(given[1].shape)
+        return choose_head(*given, **options)
+
+    monkeypatch.setattr(at_once, "choose_head", choose)
     settings = TrainSettings(optimizer={"name": "lbfgs", "weight_decay": strength})
     record = train(backbone, objective, data, None, settings).records[0]
+    assert asked == [(chooses, 2000)]
     peer = LogisticRegression(C=1 / record["weight_decay"], max_iter=10_000, tol=1e-8).fit(rows, classes)
     with torch.no_grad():
         scores = objective.eval()(torch.from_numpy(rows.toarray()))

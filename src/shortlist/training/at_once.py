@@ -7,7 +7,7 @@ import copy
 import torch
 from torch import Tensor
 
-from shortlist.data import Dataset
+from shortlist.data import Dataset, split
 from shortlist.errors import ShortlistError
 from shortlist.labels.sparse_labels import dense_labels
 from shortlist.models.similarities import Similarities
@@ -16,6 +16,8 @@ from shortlist.training.history import Record
 from shortlist.training.learner import Learner, features_of
 from shortlist.training.linear_head import FULL_BATCH, Choice, choose_head, loss_of
 from shortlist.training.settings import TrainSettings
+
+_LONG_SEARCH, _SEARCHED = 10**8, 5 * 10**7  # stored numbers times labels: beyond the first, rows of the second choose
 
 
 def check_at_once(learner: Learner, settings: TrainSettings) -> None:
@@ -41,10 +43,15 @@ def choose_at_once(learner: Learner, dataset: Dataset, settings: TrainSettings, 
     """What the head is fitted to, and how strongly its weights are drawn to zero. That is the optimizer's
     ``weight_decay``; where it is not given, three folds choose it, and whether columns are taken as they are or each by
     its own spread; with ``landmarks`` also whether similarities to so many rows take their place. Sparse columns, of
-    counted words and the like, are taken as they are."""
+    counted words and the like, are taken as they are; where they hold very much, a share of the rows chooses."""
     strength, layer = settings.optimizer.weight_decay, learner.backbone
     compared: int | Similarities = landmarks
     sparse = dataset.has_sparse_inputs
+    products = dataset.inputs.nnz * dataset.num_labels if sparse else 0
+    if strength is None and products > _LONG_SEARCH:
+        share = split(dataset, [round(len(dataset) * _SEARCHED / products)], seed=settings.seed, stratify=True)[0]
+        rest = dense_labels(dataset.target), dataset.vocabulary, dataset.is_single, settings.seed
+        return choose_at_once(learner, share, settings).of_more(dataset.inputs, *rest)
     if isinstance(layer, Similarities):
         rows, compared = inputs_of(dataset), copy.deepcopy(layer).cpu()
     else:

@@ -78,6 +78,12 @@ class Choice:
     seconds: float = 0.0  # that it took to decide, where that was before training
     weights: Tensor | None = None  # of rows
 
+    def of_more(self, inputs: Any, target: Tensor, names: tuple[str, ...], single: bool, seed: int) -> Choice:
+        """The same for all rows, where a share of them has chosen: its strength, judged by three folds of all."""
+        columns, search = HeadColumns.scaled(inputs, None, None), StrengthSearch(target, names, self.loss, single, seed)
+        found = search.only(self.found, columns)
+        return Choice(columns, target, self.loss, found, [*self.tried, *search.tried])
+
     def fit(self) -> Fitted:
         found, columns = self.found, self.columns
         data = columns.columns, self.target

@@ -117,6 +117,11 @@ class StrengthSearch:
                 found.append(self._walk(there, columns, doubt))
         return self._settled(min(found, key=_cost))
 
+    def only(self, found: Chosen, columns: HeadColumns) -> Chosen:
+        """What the strength that was found on other rows reaches on these: how far scores are stretched depends on how
+        many there are."""
+        return self._settled(self._attempt(found.form, columns, found.strength, [found.start] * FOLDS))
+
     def quick(self, form: str, columns: HeadColumns, other: Chosen | None = None) -> Chosen:
         """The same in less time: the strength is chosen on the first fold alone, in steps twice as large. It ends there
         if the other is better on that fold, and with the first strength if that is clearly worse."""
