@@ -70,7 +70,7 @@ def test_a_module_takes_the_options_of_its_function(name: str) -> None:
 def test_an_objective_takes_the_options_of_its_function(name: str) -> None:
     """Names, order, defaults and types: all that are no tensors, and that training does not decide."""
     function, own = OBJECTIVES[name].function, {"noised-topk": ["imbalanced", "normalised"]}.get(name, [])
-    decided = {*PER_BATCH, "weight", "reduction", "sync", "generator", "class_counts", "prior"}
+    decided = {*PER_BATCH, "weight", "reduction", "sync", "soft", "generator", "class_counts", "prior"}
     expected = {n: p.default for n, p in inspect.signature(function).parameters.items() if n not in decided}
     fields = {field.name: field for field in dataclasses.fields(OBJECTIVES[name].Config)}
     assert list(fields) == [*expected, *own]
