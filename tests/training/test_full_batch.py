@@ -68,6 +68,23 @@ def test_every_label_can_have_its_own_strength() -> None:
     np.testing.assert_allclose(found.weights.numpy(), expected, atol=3e-2)
 
 
+def test_a_start_that_is_nearly_good_enough_is_still_improved_on() -> None:
+    """Rows that can be told apart: the loss hardly bends, and with a little less decay the first gradient is small."""
+    inputs, target = torch.from_numpy(X), torch.from_numpy((X[:, 0] > 0).astype(np.int64))
+    turned = Turned.of(inputs)
+    assert turned is not None
+    first = fit_linear(turned.columns, target, torch.zeros(11, 2), softmax_rows, 0.01, turned.variances, tolerance=3e-3)
+    rest = softmax_rows, 0.003, turned.variances
+    again = fit_linear(turned.columns, target, first.weights, *rest, tolerance=3e-3)
+
+    def cost(weights: torch.Tensor) -> float:
+        loss = softmax_rows(times(turned.columns, weights), target)[0]
+        return float(loss) + 0.003 / 2 * float(weights[:-1].square().sum())
+
+    least = cost(fit_linear(turned.columns, target, first.weights, *rest, tolerance=1e-6, most=2000).weights)
+    assert cost(again.weights) - least < 0.5 * (cost(first.weights) - least)
+
+
 def test_a_loss_of_all_labels_is_one_problem() -> None:
     target = Y.argmax(1)
     loss = whole(cross_entropy)

@@ -4,7 +4,7 @@ What is minimised is the sum of the rows' losses, each times the row's weight wh
 strength times the squared weights; biases are free. So the strength is scikit-learn's ``1 / C``. A loss that is a sum
 over labels (binary cross-entropy) falls apart into one small problem per label: these are solved side by side, each
 with its own curvature and step, and leave when done. Dense columns are first `Turned` to their principal axes, which
-saves most of its steps.
+saves most of its steps; sparse ones that are many more than rows are fitted by sums of rows (`SumsOfRows`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+
+from shortlist.training.search_spaces import AllWeights, Array, SumsOfRows, space_of
 
 _MEMORY = 10  # pairs of steps and gradient changes that describe the curvature
 _MOST_COLUMNS = 2048  # that are worth the time it takes to turn them
 _SMALLEST_AXIS = 1e-6  # beside the largest: below, it is rounding
+_CLOSER = 0.3  # times a first gradient that is small already, or times the tolerance: what it has to become
 _SMALLEST_STEP, _SMALLEST_GAIN = 1e-6, 1e-8  # what float32 can still tell from nothing
 
-Array = NDArray[Any]
 # scores, target, weights of rows or None -> the loss of each problem, (L,) or (1,), and its gradient by the scores
 Loss = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
@@ -156,30 +157,33 @@ def fit_linear(
     have ``weights``, too: one of 2 counts like two rows.
 
     The ``variances`` of columns that are `Turned` save most of the steps. It ends when no problem's gradient is larger
-    than ``tolerance`` times what it is at zero weights (`_Memory.size`), or after ``most`` evaluations.
+    than ``tolerance`` times what it is at zero weights (`_Memory.size`), or after ``most`` evaluations. A start that is
+    nearly so good is still improved on: where rows can nearly be told apart the loss hardly bends, and weights that
+    suit one strength would pass for those of the next.
 
     >>> x, y = torch.tensor([[-1.0], [1.0], [2.0], [-2.0]]), torch.tensor([[0], [1], [0], [0]])
     >>> fit_linear(x, y, torch.zeros(2, 1), binary_columns, 1.0).weights.T
     tensor([[ 0.358..., -1.17...]])
     """
-    inputs, goal = _array(inputs), target
-    found = start.numpy().copy()
-    here, active = found.copy(), np.arange(start.shape[1])
+    goal, found = target, start.numpy().copy()
+    space = space_of(_array(inputs), found)
+    here, active = space.start, np.arange(start.shape[1])
     decay = np.full(start.shape[1], strength, found.dtype)
-    value, gradient = _evaluate(inputs, goal, here, loss, decay, weights)
+    value, gradient = _evaluate(space, goal, here, loss, decay, weights)
     problems = len(value)
     odds = log_odds(target, start.shape[1], weights)
     likely = odds.sigmoid()
     variance = (total_weight(target, weights) * likely * (1 - likely)).numpy()
     memory = _Memory(None if variances is None else _bends(variances.numpy(), variance, decay), here, problems)
-    limit = tolerance * memory.size(_at_zero(inputs, target, odds, here, loss, weights))
+    limit = tolerance * memory.size(_at_zero(space, target, odds, here, loss, weights))
+    limit = np.clip(_CLOSER * memory.size(gradient), _CLOSER * limit, limit)
     direction = memory.direction(gradient)
     step, done = np.ones(problems), np.zeros(problems, dtype=bool)
     evaluations = 1
     while evaluations < most:
         slope = _dot(direction, gradient, len(step))
         trial = here + step.astype(here.dtype) * direction
-        new_value, new_gradient = _evaluate(inputs, goal, trial, loss, decay, weights)
+        new_value, new_gradient = _evaluate(space, goal, trial, loss, decay, weights)
         evaluations += 1
         accepted = (new_value <= value + 1e-4 * step * slope) & ~done
         everywhere = bool(accepted.all())
@@ -202,47 +206,45 @@ def fit_linear(
         direction = fresh if everywhere else np.where(accepted, fresh, direction)
         step = np.where(accepted, 1.0, shorter)
         if problems > 1 and done.sum() * 4 >= len(done):
-            found[:, active[done]] = here[:, done]
+            found[:, active[done]] = space.of(done).head(here.compress(done, -1))
             left = ~done
             active, goal, decay, limit = active[left], goal[:, torch.from_numpy(left)], decay[left], limit[left]
-            here, gradient, direction = here[:, left], gradient[:, left], direction[:, left]
+            here, gradient, direction = (each.compress(left, -1) for each in (here, gradient, direction))
             value, step, done = value[left], step[left], done[left]
+            space = space.of(left)
             memory.keep(left)
-    found[:, active] = here
+    found[:, active] = space.head(here)
     return Solution(torch.from_numpy(found), evaluations)
 
 
 def _evaluate(
-    inputs: Any, target: Tensor, head: Array, loss: Loss, decay: Array, weights: Tensor | None
+    space: AllWeights | SumsOfRows, target: Tensor, place: Array, loss: Loss, decay: Array, weights: Tensor | None
 ) -> tuple[Array, Array]:
-    # column by column, in which softmax takes half the time
-    scores = (head[:-1].T @ inputs.T).T if isinstance(inputs, np.ndarray) else np.asarray(inputs @ head[:-1])
-    scores += head[-1]
-    value, by_scores = loss(torch.from_numpy(scores), target, weights)
-    gradient, decayed = np.empty_like(head), head[:-1] * decay
-    gradient[:-1] = inputs.T @ by_scores.numpy()
-    gradient[:-1] += decayed
-    gradient[-1] = by_scores.sum(0)
-    return value.numpy() + 0.5 * _dot(head[:-1], decayed, len(value)), gradient
+    value, by_scores = loss(torch.from_numpy(space.scores(place)), target, weights)
+    gradient, decayed = space.gradient(by_scores.numpy()), place[:, :-1] * decay
+    gradient[:, :-1] += decayed
+    return value.numpy() + 0.5 * _dot(place[:, :-1], decayed, len(value)), gradient
 
 
-def _at_zero(inputs: Any, target: Tensor, odds: Tensor, like: Array, loss: Loss, weights: Tensor | None) -> Array:
+def _at_zero(
+    space: AllWeights | SumsOfRows, target: Tensor, odds: Tensor, like: Array, loss: Loss, weights: Tensor | None
+) -> Array:
     """The gradient for weights of zero and the biases that fit them best."""
     origin = np.zeros_like(like)
-    origin[-1] = odds
-    return _evaluate(inputs, target, origin, loss, np.zeros(1, like.dtype), weights)[1]
+    origin[:, -1] = odds
+    return _evaluate(space, target, origin, loss, np.zeros(1, like.dtype), weights)[1]
 
 
 def _dot(left: Array, right: Array, problems: int) -> Array:
     """The inner product of each problem: one for every label, or one in all."""
-    products = left * right
+    products = left[0] * right[-1]
     if problems == products.shape[1]:
         return products.sum(0, dtype=np.float64)
     return products.sum(dtype=np.float64, keepdims=True)[0]
 
 
 def _norm(values: Array, problems: int) -> Array:
-    return np.sqrt(_dot(values, values, problems))
+    return np.sqrt(np.maximum(_dot(values, values, problems), 0))
 
 
 def _bends(variances: Array, of_labels: Array, decay: Array) -> Array:
@@ -252,10 +254,10 @@ def _bends(variances: Array, of_labels: Array, decay: Array) -> Array:
 
 class _Memory:
     """The last steps and gradient changes, and the quasi-Newton direction they make (L-BFGS in its compact form: the
-    products of steps and later changes are a triangle for each problem)."""
+    products of steps and later changes are a triangle for each problem, whose rows and columns are in any order)."""
 
     def __init__(self, bends: Array | None, like: Array, problems: int) -> None:
-        self.bends, self.used = bends, 0
+        self.bends, self.used, self.oldest = bends, 0, 0
         self.steps, self.changes = (np.empty((_MEMORY, *like.shape), like.dtype) for _ in range(2))
         self.triangle = np.zeros((problems, _MEMORY, _MEMORY))
         self.scale = np.ones(problems)
@@ -266,15 +268,12 @@ class _Memory:
         useful = curvature > 1e-10 * size
         if not useful.all():
             step, change = step * useful, change * useful
-        if self.used == _MEMORY:
-            self.used -= 1
-            self.steps[:-1], self.changes[:-1] = self.steps[1:], self.changes[1:]
-            self.triangle[:, :-1, :-1] = self.triangle[:, 1:, 1:]
-        self.steps[self.used], self.changes[self.used] = step, change
-        self.triangle[:, : self.used + 1, self.used] = self._dots(self.steps[: self.used + 1], change)
-        self.triangle[:, self.used, self.used] = np.where(useful, curvature, 1.0)
+        at, self.oldest, self.used = self.oldest, (self.oldest + 1) % _MEMORY, min(self.used + 1, _MEMORY)
+        self.steps[at], self.changes[at] = step, change
+        self.triangle[:, at] = 0
+        self.triangle[:, : self.used, at] = self._dots(self.steps[: self.used], change)
+        self.triangle[:, at, at] = np.where(useful, curvature, 1.0)
         self.scale = np.where(useful, curvature / np.maximum(size, 1e-300), self.scale)
-        self.used += 1
 
     def direction(self, gradient: Array) -> Array:
         if not self.used:
@@ -293,27 +292,29 @@ class _Memory:
     def size(self, gradient: Array) -> Array:
         """How large the gradient of each problem is; where it is nearly known how the loss bends, by what a step could
         still gain. Along axes on which rows hardly differ a small gradient is a long way from its end."""
-        return np.maximum(np.sqrt(_dot(gradient, self._divided(gradient), len(self.scale))), 1e-6)
+        return np.sqrt(np.maximum(_dot(gradient, self._divided(gradient), len(self.scale)), 1e-12))
 
     def _divided(self, gradient: Array) -> Array:
         return gradient if self.bends is None else gradient / self.bends
 
     def _dots(self, several: Array, one: Array) -> Array:
         """The inner products of each problem, (problems, several). Single precision is enough for a direction."""
-        if len(self.scale) == one.shape[1]:
-            return np.stack([(each * one).sum(0) for each in several], axis=1)
-        return (several.reshape(len(several), -1) @ one.ravel())[None]
+        if len(self.scale) == one.shape[-1]:
+            return np.stack([np.einsum("dl,dl->l", each[0], one[-1]) for each in several], axis=1)
+        if len(one) == 1:  # one product for all
+            return (several.reshape(len(several), -1) @ one.ravel())[None]
+        return np.stack([np.vdot(each[0], one[-1]) for each in several])[None]
 
     def _mixed(self, several: Array, shares: Array) -> Array:
         """The sum of several, each problem with shares of its own."""
         shares = shares.astype(several.dtype)
-        if len(self.scale) == several.shape[2]:
+        if len(self.scale) == several.shape[-1]:
             return sum(each * share for each, share in zip(several, shares.T, strict=True))
         return (shares[0] @ several.reshape(len(several), -1)).reshape(several.shape[1:])
 
     def keep(self, left: Array) -> None:
-        self.bends = None if self.bends is None else self.bends[:, left]
-        self.steps, self.changes = self.steps[..., left], self.changes[..., left]
+        self.bends = None if self.bends is None else self.bends.compress(left, -1)
+        self.steps, self.changes = self.steps.compress(left, -1), self.changes.compress(left, -1)
         self.triangle, self.scale = self.triangle[left], self.scale[left]
 
 
