@@ -338,3 +338,11 @@ def test_lists_of_numbers_are_left_out_aloud_and_not_counted_as_words(form: Any)
     with pytest.warns(ShortlistWarning, match=r"'e' \(lists of numbers: give a column for each number\)"):
         prepared = Preprocessor.fit(frame)
     assert prepared.width == 1
+
+
+def test_a_column_that_is_always_blank_needs_no_numbers_made_of_it() -> None:
+    frame = TABLE.assign(note="", level=np.nan)
+    with pytest.warns(ShortlistWarning) as caught:
+        Preprocessor.fit(frame)
+    said = "2 columns are left out, always blank in the 200 rows to learn from: 'note', 'level'"
+    assert [str(one.message) for one in caught] == [said]

@@ -30,6 +30,7 @@ WRITTEN = {
     "euros, whole or with points": [f"€{x if x % 3 else x // 10:,}".replace(",", ".") for x in AMOUNTS],
     "commas and points": [f"{x:,}".replace(",", ".") + ",5" for x in AMOUNTS],
     "lakhs": [f"₹{x // 100},{x % 100:02},{x % 1000:03}" if x % 3 else f"₹{x:,}" for x in AMOUNTS],
+    "ordinals": [f"{x}{'th' if x // 10 % 10 == 1 else {1: 'st', 2: 'nd', 3: 'rd'}.get(x % 10, 'th')}" for x in AMOUNTS],
     "names": ["oak" if x % 2 else "elm" for x in AMOUNTS],
     "codes": [f"{x:05}" for x in AMOUNTS],
     "one comma, which tells nothing": [f"{x // 10 * 10:,}" for x in AMOUNTS],
@@ -188,3 +189,20 @@ def test_rupees_are_read_as_in_india() -> None:
     y = np.arange(40) % 2
     both = [SetClassifier(random_state=0).fit(frame, y).predict_proba(frame) for frame in (written, numbers)]
     np.testing.assert_array_equal(*both)
+
+
+def test_ordinals_are_numbers_and_told(tmp_path: Path) -> None:
+    places = ["1st", "2nd", "3rd", "11th", "NA"] * 4
+    frame = pd.DataFrame({"place": places, "kind": ["oak", "elm"] * 10})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    data = read_features(tmp_path / "t.csv", labels_key="kind", as_table=True)
+    assert data.notes == ("ordinals are numbers, 2nd is 2: 'place'",)
+    features = Preprocessor.fit(frame[["place"]])
+    assert (
+        features.transform(pd.DataFrame({"place": ["22nd", "2nd"]})).tolist()
+        == (
+            Preprocessor.fit(pd.DataFrame({"place": [1, 2, 3, 11, np.nan] * 4})).transform(
+                pd.DataFrame({"place": [22, 2]})
+            )
+        ).tolist()
+    )

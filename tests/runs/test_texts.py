@@ -302,6 +302,17 @@ def test_a_network_reads_texts_still_or_trained_and_the_run_keeps_its_tokenizer(
 # ---- texts in tables
 
 
+def test_web_addresses_that_are_left_out_are_not_told_as_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tickets(100)[["age", "kind"]]
+    table.insert(0, "page", [f"https://www.example.org/collection/objects/{7919 * row}" for row in range(100)])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    result = run_here(capsys, "data", "check", tmp_path / "t.csv")
+    assert "ignored (1): page (100 different values in 100 rows: text or an id)" in result.err
+    assert "counted word by word" not in result.err
+
+
 @pytest.mark.parametrize("columns", [["age", "plan", "subject", "body"], ["subject", "body"]])
 def test_all_texts_of_a_table_are_used_from_fit_to_the_predictor(
     columns: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

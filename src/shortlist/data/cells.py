@@ -28,6 +28,8 @@ _AMOUNT = re.compile(
     rf"[+-]?\s?((?:[A-Za-z]{{0,3}}[{CURRENCIES}]|[A-Z]{{3}}(?=\s))?)\s?[+-]?[.,]?(?:[1-9][\d.,{SPACES}]*\d|\d|0[.,]\d+)\s?"
     rf"([%\u2030\u00b0]?(?:[^\W\d_]{{0,3}}[{CURRENCIES}]?))"
 )
+_ORDINAL = re.compile(r"\d*(?:(?<!1)(?:1st|2nd|3rd)|(?:[04-9]|1[123])th)", re.IGNORECASE)  # 11st is a weight
+ORDINAL = "th"  # stands for the ends of all
 _VECTOR = re.compile(r"(?:array\()?\[\s*[+-]?[\d.][\d.eE+\-,\s]*\]\)?")  # [0.5, -1.2], as Python and numpy write them
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([T ].*)?")
 
@@ -93,12 +95,16 @@ def has_words(cells: Collection[str]) -> bool:
 
 
 def unit_of(cells: Collection[str]) -> tuple[str, str] | None:
-    """What stands before and behind the numbers in most cells, if it is the same: a currency, per cent or a unit.
+    """What stands before and behind the numbers in most cells, if it is the same: a currency, per cent or a unit; all
+    ends of ordinals, 1st and 2nd, are "th".
 
     >>> unit_of(["$1,234.50", "$7", "NA"]), unit_of(["7 %", "-12,5 %"]), unit_of(["5 kg", "300 g"]), unit_of(["7", "8"])
     (('$', ''), ('', '%'), None, None)
+    >>> unit_of(["1st", "22nd", "3RD", "11th"]), unit_of(["11st", "12st"])
+    (('', 'th'), ('', 'st'))
     """
-    found = Counter(match.groups() for cell in cells if (match := _AMOUNT.fullmatch(cell)))
+    of_each = (("", ORDINAL) if _ORDINAL.fullmatch(cell) else _AMOUNT.fullmatch(cell) for cell in cells)
+    found = Counter(one if isinstance(one, tuple) else one.groups() for one in of_each if one)
     (unit, times), *_ = found.most_common(1) or [(("", ""), 0)]
     return (unit[0], unit[1]) if any(unit) and 2 * times > len(cells) else None
 
@@ -109,6 +115,8 @@ def without_unit(cell: str) -> str:
     >>> without_unit("-1 234,50 €"), without_unit("1 234")
     ('-1234,50', '1 234')
     """
+    if _ORDINAL.fullmatch(cell):
+        return cell[:-2]
     before, behind = unit_of([cell]) or ("", "")
     return re.sub(f"[{SPACES}]", "", cell.replace(before, "").removesuffix(behind)) if before or behind else cell
 

@@ -16,7 +16,7 @@ from shortlist.data.column_use import listed
 from shortlist.data.frame_columns import MISSING
 from shortlist.errors import ShortlistError
 
-CONSTANT, TEXT_OR_ID = "always the same", "text or an id"
+CONSTANT, BLANKS, TEXT_OR_ID = "always the same", "always blank", "text or an id"
 _FAR, _CUT = 20, 3  # times the width of a column's middle nine tenths: what is far beyond them, and where it is cut
 _ENOUGH, _SAMPLE = 20, 10_000  # rows that are needed to know what is far, and rows that are looked at
 _REACH = 10  # standard deviations beyond what training saw: what is farther is no number like those
@@ -160,7 +160,7 @@ def fit_numbers(
     reach = {p: tuple(ends[c].tolist()) for p, c in enumerate(kept.tolist()) if seen[c] and c not in cut}
     numbers = replace(numbers, reach=reach)
     left = sorted(set(range(len(at))) - set(kept.tolist()))
-    return numbers, {at[column]: "always blank" if empty[column] else CONSTANT for column in left}
+    return numbers, {at[column]: BLANKS if empty[column] else CONSTANT for column in left}
 
 
 def _far(*facts: NDArray[Any]) -> dict[int, tuple[float, float]]:
@@ -219,7 +219,7 @@ def fit_categories(values: NDArray[Any], column: int) -> Categories | str:
 
     distinct, counts = np.unique(values.astype(str), return_counts=True)
     if len(distinct) == 1:
-        return CONSTANT if distinct[0] != MISSING else "always blank"
+        return CONSTANT if distinct[0] != MISSING else BLANKS
     if len(distinct) > _TEXT and (counts == 1).sum() > 0.5 * len(values):
         return f"{len(distinct)} different values in {len(values)} rows: {TEXT_OR_ID}"
     rare_below = max(2, math.ceil(len(values) / 1000))

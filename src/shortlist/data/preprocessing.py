@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from shortlist.data.cells import CURRENCIES, NA_VALUES, is_number
 from shortlist.data.choices import Choices, fit_choices
 from shortlist.data.column_features import (
+    BLANKS,
     CONSTANT,
     TEXT_OR_ID,
     Categories,
@@ -150,7 +151,13 @@ class Preprocessor:
             stacked = np.stack(numbers, axis=1)
             fitted, constant = fit_numbers(stacked, tuple(at), weights)
             left_out |= constant
-        dropped = [f"{names[column]!r} ({why})" for column, why in sorted(left_out.items()) if why != CONSTANT]
+        blank = [repr(names[column]) for column, why in sorted(left_out.items()) if why == BLANKS]
+        if blank:
+            which = f"{len(blank)} column{'s are' if len(blank) > 1 else ' is'} left out"
+            said = f"{which}, always blank in the {len(frame)} rows to learn from: {listed(blank)}"
+            warnings.warn(said, ShortlistWarning, stacklevel=4)
+        told = {column: why for column, why in sorted(left_out.items()) if why not in (CONSTANT, BLANKS)}
+        dropped = [f"{names[column]!r} ({why})" for column, why in told.items()]
         if dropped:
             remedy = "make numbers of what is in them, or leave them out yourself (of a table: other_columns)"
             warnings.warn(f"columns left out: {listed(dropped)}: {remedy}", ShortlistWarning, stacklevel=4)

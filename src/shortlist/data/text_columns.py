@@ -44,13 +44,26 @@ def fit_texts(cells: Mapping[int, NDArray[Any]]) -> list[CountedTexts]:
     return found
 
 
+def tell_apart(texts: Sequence[str]) -> bool:
+    """Whether the words of a column tell its texts apart, so that `fit_texts` counts them.
+
+    >>> tell_apart(["a red leaf", "a green leaf", "red and green"] * 3), tell_apart(["leaf 12", "leaf 13", "leaf 14"])
+    (True, False)
+    """
+    return _fit(texts) is not None
+
+
 def _counted(values: NDArray[Any]) -> TfIdf | None:
-    """What counts the words of a column of texts; None for names, and for ids, such as "leaf 12": no word is in some of
-    them, and not in others."""
+    """What counts the words of a column of texts; None for names, and for ids."""
     if not has_words([value for value in values.tolist() if value != MISSING]):
         return None
+    return _fit(_texts([values]))
+
+
+def _fit(texts: Sequence[str]) -> TfIdf | None:
+    """What counts their words; None for ids, such as "leaf 12": no word is in some of them, and not in others."""
     try:
-        counted = TfIdf.fit(_texts([values]))
+        counted = TfIdf.fit(texts)
     except ShortlistError:
         return None
     return counted if counted.idf.max() > 1 else None  # that of a word in every text

@@ -16,6 +16,7 @@ from shortlist.data.cells import (
     DECIMAL_COMMA,
     NA_VALUES,
     NUMBER,
+    ORDINAL,
     SPACED,
     SPACES,
     THOUSANDS,
@@ -58,9 +59,12 @@ class WrittenNumbers:
     def notes(self) -> list[str]:
         """What was decided of the cells that were read, to be told."""
         found = []
-        if self.units:
-            units = listed([f"{name!r} ({unit})" for name, unit in self.units.items()])
-            found.append(f"numbers with a sign or unit, which is left out: {units}")
+        units = [f"{name!r} ({unit})" for name, unit in self.units.items() if unit != ORDINAL]
+        if units:
+            found.append(f"numbers with a sign or unit, which is left out: {listed(units)}")
+        ordinals = [repr(name) for name, unit in self.units.items() if unit == ORDINAL]
+        if ordinals:
+            found.append(f"ordinals are numbers, 2nd is 2: {listed(ordinals)}")
         if self.in_brackets:
             columns = listed([repr(name) for name in dict.fromkeys(self.in_brackets)])
             found.append(f"numbers in brackets, (5), are below zero, -5: {columns}")
@@ -229,6 +233,7 @@ def _without_unit(cells: Any) -> tuple[Any, str]:
     if unit is None:
         return cells, ""
     before, behind = map(re.escape, unit)
+    behind = "(?i:st|nd|rd|th)" if unit == ("", ORDINAL) else behind
     pattern = rf"^([+-]?)[{SPACES}]?{before}[{SPACES}]?([+-]?[\d.,{SPACES}]*\d)[{SPACES}]?{behind}$"
     bare = compute.replace_substring_regex(cells, pattern, r"\1\2")
     return _without_spaces(bare, is_sure=True), "".join(unit)

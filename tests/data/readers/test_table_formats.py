@@ -34,6 +34,14 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "indented.json": lambda path: path.write_text("\ufeff" + json.dumps(ROWS, indent=2), "utf-8"),
     "packed.json.gz": lambda path: path.write_bytes(gzip.compress(json.dumps(ROWS).encode())),
     "within.json": lambda path: path.write_text(json.dumps({"version": 1, "data": ROWS})),
+    "deeper.json": lambda path: path.write_text(json.dumps({"status": {"ok": 1}, "response": {"docs": ROWS}})),
+    "two lists.json": lambda path: path.write_text(json.dumps({"columns": [{"a": 1}, {"kind": 2}], "rows": ROWS})),
+    "geo.json": lambda path: path.write_text(
+        json.dumps({"features": [{"type": "Feature", "properties": row} for row in ROWS], "crs": {"properties": {}}})
+    ),
+    "esri.json": lambda path: path.write_text(  # which has more fields than rows
+        json.dumps({"fields": [{"name": "a"}] * 9, "features": [{"attributes": row} for row in ROWS]})
+    ),
     "pandas.json": lambda path: FRAME.to_json(path),
     "columns.json": lambda path: path.write_text(json.dumps({"a": [1.5, None, 2.0], "kind": ["owl", "cat", "owl"]})),
     "lines.json": lambda path: FRAME.to_json(path, orient="records", lines=True),
@@ -64,6 +72,7 @@ def test_the_same_rows_are_read_from_every_format(tmp_path: Path, name: str) -> 
         ("t.json", "  ", "the file is empty"),
         ("t.json", "[" * 100_000, "it is no JSON"),
         ("t.json", '{"a": 1}\n{"a": }', "each line must be a JSON object"),
+        ("t.json", '{"a": [{"b": 1}], "c": [{"b": 2}]}', r"which list holds the rows\? .* 'a' \(1\), 'c' \(1\)"),
         ("t.feather", "text", "it is no file of Arrow's"),
         ("t.arrow", "", "it is no file of Arrow's"),
     ],
@@ -154,3 +163,22 @@ def test_objects_beside_other_cells_are_refused_with_the_row(tmp_path: Path) -> 
     said = "row 1: the column 'of' holds 7, and in other rows objects: write all in one way"
     with pytest.raises(ShortlistError, match=said):
         read_features(tmp_path / "t.json")
+
+
+def test_which_of_several_lists_holds_the_rows_is_noted_and_places_on_a_map_stay_columns(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(json.dumps({"about": [{"by": "me"}], "rows": ROWS}))
+    table = open_table(tmp_path / "t.json", Findings())
+    assert table is not None
+    assert "rows: those of 'rows', the longest list of objects of 'about' (1), 'rows' (3)" in table.notes()
+    places = [{"geometry": {"x": 1.5, "y": place}, "attributes": row} for place, row in enumerate(ROWS)]
+    (tmp_path / "t.json").write_text(json.dumps({"features": places}))
+    table = open_table(tmp_path / "t.json", Findings())
+    assert table is not None
+    assert list(table.names) == ["geometry.x", "geometry.y", "a", "kind"]
+
+
+def test_a_huge_cell_is_not_quoted_whole(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(json.dumps([{"a": 1, "kind": [{"b": "x" * 9000}]}]))
+    with pytest.raises(ShortlistError, match="allowed in a list are names") as caught:
+        read_features(tmp_path / "t.json", labels_key="kind")
+    assert len(str(caught.value)) < 1500

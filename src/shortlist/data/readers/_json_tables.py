@@ -47,8 +47,9 @@ def json_table(path: Path, of_lines: bool, notes: list[str]) -> Any:
 
 
 def json_lines(content: bytes, notes: list[str]) -> bytes:
-    """The objects of a .json, one in each line: a list of them, alone or as the one list in an object; columns, as
-    pandas' ``to_json`` writes them; rows with a key each; or lines already.
+    """The objects of a .json, one in each line: a list of them, alone or in an object (the longest one there); columns,
+    as pandas' ``to_json`` writes them; rows with a key each; features of a map, as GeoJSON and Esri write them; or
+    lines already.
 
     >>> notes = []
     >>> json_lines(b'[{"a": 1}, {"a": NaN}]', notes), json_lines(b'{"a": {"0": 1, "1": 2}}', notes)
@@ -81,23 +82,62 @@ def _written(rows: Sequence[dict[str, Any]]) -> bytes:
 def _rows_of(found: dict[str, Any], notes: list[str]) -> list[Any]:
     """The rows that an object holds; itself, where it is one."""
     columns, kinds = list(found.values()), set(map(type, found.values()))
-    lists = [column for column in columns if isinstance(column, list) and set(map(type, column)) == {dict}]
+    lists = {name: column for name, column in found.items() if _are_objects(column)}
     if kinds == {dict} and len(set(map(tuple, columns))) == 1 and not _are_rows(found):
         return [dict(zip(found, row, strict=True)) for row in zip(*(one.values() for one in columns), strict=True)]
-    if kinds == {list} and len(columns) > 1 and len(set(map(len, columns))) == 1:
+    if kinds == {list} and len(columns) > len(lists) and len(columns) > 1 and len(set(map(len, columns))) == 1:
         return [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]
-    if len(lists) == 1:
-        return lists[0]
+    if (features := _features(found)) is not None:
+        return features
+    if lists:
+        return _longest(lists, notes)
     shared = Counter(name for column in columns for name in column).most_common(1) if kinds == {dict} else []
     if shared and 2 * shared[0][1] > len(columns) > 1:
         rows, taken = columns, {name for column in columns for name in column}
     elif kinds == {list} and len(columns) > 1 and not lists:
         rows, taken = [{"value": column} for column in columns], set()
     else:
-        return [found]
+        lists = _lists_inside(found)
+        return _longest(lists, notes) if lists else [found]
     key = next(name for name in ("key", "(key)", "((key))") if name not in taken)
     notes.append(f"the file is one object: each of its {len(rows)} keys is a row, and in the column {key!r}")
     return [{key: name, **row} for name, row in zip(found, rows, strict=True)]
+
+
+def _are_objects(cell: Any) -> bool:
+    return isinstance(cell, list) and set(map(type, cell)) == {dict}
+
+
+def _features(found: dict[str, Any]) -> list[Any] | None:
+    """The rows of a map, as GeoJSON and Esri write them: what each has beside its place is in an object."""
+    features = found["features"] if _are_objects(found.get("features")) else []
+    for inside in ("properties", "attributes"):
+        if features and all(isinstance(row.get(inside), dict) for row in features):
+            return [
+                {name: cell for name, cell in row.items() if name not in (inside, "type")} | row[inside]
+                for row in features
+            ]
+    return None
+
+
+def _lists_inside(found: dict[str, Any]) -> dict[str, list[Any]]:
+    """The lists of objects in the objects of an object, such as ``response.docs``."""
+    objects = {name: one for name, one in found.items() if isinstance(one, dict)}
+    inside = {f"{name}.{key}": cell for name, one in objects.items() for key, cell in one.items()}
+    lists = {name: cell for name, cell in inside.items() if _are_objects(cell)}
+    return lists if lists or not inside else _lists_inside(inside)
+
+
+def _longest(lists: dict[str, list[Any]], notes: list[str]) -> list[Any]:
+    """The list of objects that are the rows: the longest of several."""
+    if len(lists) == 1:
+        return next(iter(lists.values()))
+    shown = [f"{name!r} ({len(rows)})" for name, rows in lists.items()]
+    first, second = sorted(lists, key=lambda name: -len(lists[name]))[:2]
+    if len(lists[first]) == len(lists[second]):
+        raise ShortlistError(f"which list holds the rows? Write it to a file of its own: {listed(shown)}")
+    notes.append(f"rows: those of {first!r}, the longest list of objects of {listed(shown)}")
+    return lists[first]
 
 
 def _are_rows(found: dict[str, dict[str, Any]]) -> bool:

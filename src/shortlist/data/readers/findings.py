@@ -34,7 +34,7 @@ LISTS: ContextVar[bool | None] = ContextVar("lists", default=None)
 # set by ``may_be_empty``
 EMPTY: ContextVar[bool] = ContextVar("empty", default=False)
 
-
+_LONG = 1000  # letters of a message
 _DETAILS = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[\d/\\]\S*")  # what differs between problems of one cause
 
 
@@ -112,6 +112,8 @@ class Findings:
     def add(self, file: PathLike, message: str, row: int | None = None, unit: Unit = "row") -> None:
         if row is not None and unit == "row" and os.fspath(file) in self._lines:
             row, unit = self._lines[os.fspath(file)]()[row], "line"
+        if len(message) > _LONG:  # it quotes a huge cell
+            message = f"{message[: _LONG // 2]} ... {message[-_LONG // 2 :]}"
         self.problems.append(Problem(os.fspath(file), row, message, unit))
 
     def number_lines(self, file: PathLike, lines: Callable[[], Sequence[int]]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.tables import open_table
+from shortlist.data.text_columns import tell_apart
 from shortlist.errors import ShortlistError, nearest
 from shortlist.files import PathLike
 from shortlist.runs.guess.first_cells import FirstCells
@@ -78,12 +79,13 @@ def guess_table(
         numbers = " (all columns: data.train.reader=features)" if others else ""
         notes.append(f"texts: the column {texts[0]!r}{more}{numbers}")
         return Guess({"reader": "text-table", "text_column": texts[0], **source}, False, True, notes)
-    if texts:
-        beside = ", beside the other columns" if others else ""
+    counted = [name for name in texts if tell_apart(list(map(str, cells.written(name))))]  # no web addresses
+    if counted:
+        beside = ", beside the other columns" if others or len(counted) < len(texts) else ""
         notes.append(
-            f"texts: {listed([repr(name) for name in texts])}, counted word by word{beside} (one text alone: "
-            f"data.train.text_column={as_option(texts[0])}; without it: "
-            f"data.train.other_columns={as_option(texts[:1])})"
+            f"texts: {listed([repr(name) for name in counted])}, counted word by word{beside} (one text alone: "
+            f"data.train.text_column={as_option(counted[0])}; without it: "
+            f"data.train.other_columns={as_option(counted[:1])})"
         )
     return Guess({"reader": "features", **source, **_of_features(cells, others, texts, notes, how)}, notes=notes)
 
