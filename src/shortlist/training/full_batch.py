@@ -87,7 +87,9 @@ def take(inputs: Any, rows: Tensor) -> Any:
     """These rows of a tensor or a CSR matrix; the same object where they are all of them."""
     if len(rows) == inputs.shape[0]:
         return inputs
-    return inputs[rows] if isinstance(inputs, Tensor) else inputs[rows.numpy()]
+    if not isinstance(inputs, Tensor):
+        return inputs[rows.numpy()]
+    return inputs[rows] if inputs.is_contiguous() else inputs.T.index_select(1, rows).T  # in the order they are in
 
 
 def times(inputs: Any, weights: Tensor) -> Tensor:
@@ -102,7 +104,8 @@ def _array(inputs: Any) -> Any:
 
 @dataclass(frozen=True)
 class Turned:
-    """Columns along their principal axes, ``(inputs - centre) @ axes``, and the variance along each.
+    """Columns along their principal axes, ``(inputs - centre) @ axes``, and the variance along each. They are held
+    column by column, which is how NumPy multiplies them by few weights in the least time.
 
     Decay asks the same of turned weights, so that the scores that fit best are the same ones. But how the loss bends is
     nearly known there: along each axis by its variance times that of each label. Divided by this, a gradient is nearly
@@ -132,7 +135,7 @@ class Turned:
         else:
             values, axes = torch.linalg.eigh((centred.T @ centred).double())
         axes = axes.to(inputs.dtype).contiguous()
-        return cls(centred @ axes, centre, axes, (values / rows).clamp(min=0).to(inputs.dtype))
+        return cls((axes.T @ centred.T).T, centre, axes, (values / rows).clamp(min=0).to(inputs.dtype))
 
     def head(self, weights: Tensor, biases: Tensor) -> tuple[Tensor, Tensor]:
         """Weights and biases of these columns as those of the inputs."""

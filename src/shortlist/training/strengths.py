@@ -99,6 +99,7 @@ class StrengthSearch:
         self.folds = _folds(target, names, seed)
         self.base, self.stretches = log_odds(target, len(names), weights), single or loss is binary_columns
         self.tried: list[dict[str, Any]] = []
+        self._parts: tuple[HeadColumns | None, dict[int, tuple[Any, Any]]] = None, {}
 
     def best(self, forms: dict[str, HeadColumns], wide: bool = False) -> Chosen:
         """The form and the strength that do best. The first form is searched; the others start from what it found, and
@@ -139,13 +140,14 @@ class StrengthSearch:
         """What is reached on as many folds as there are weights to start from (None: from zero)."""
         weights, scores = [], torch.zeros(len(self.target), len(self.base))
         folds = self.folds[: len(starts)]
-        for (rest, held), start in zip(folds, starts, strict=True):
-            here, weigh = (take(columns.columns, rest), self.target[rest]), self._weights(rest)
+        for fold, ((rest, held), start) in enumerate(zip(folds, starts, strict=True)):
+            learnt, others = self._parts_of(columns, fold)
+            here, weigh = (learnt, self.target[rest]), self._weights(rest)
             start = zero_weights(here, len(self.base), weigh) if start is None else start
             found = fit_linear(
                 *here, start, self.loss, strength, columns.variances, weigh, tolerance=_TOLERANCE
             ).weights
-            scores[held] = times(take(columns.columns, held), found)
+            scores[held] = times(others, found)
             weights.append(found)
         judged = torch.cat([held for _, held in folds]).sort().values
         target, weigh = self.target[judged], self._weights(judged)
@@ -206,6 +208,16 @@ class StrengthSearch:
     def _judged(self, chosen: Chosen, rows: Tensor) -> tuple[float, float]:
         scores, target, weigh = chosen.scores[rows], self.target[rows], self._weights(rows)
         return float(self.loss(scores, target, weigh)[0].sum()), _right(scores, target, weigh)
+
+    def _parts_of(self, columns: HeadColumns, fold: int) -> tuple[Any, Any]:
+        """The rows to learn from and those held out, kept for as long as the same columns are tried."""
+        if self._parts[0] is not columns:
+            self._parts = columns, {}
+        parts = self._parts[1]
+        if fold not in parts:
+            rest, held = self.folds[fold]
+            parts[fold] = take(columns.columns, rest), take(columns.columns, held)
+        return parts[fold]
 
     def _weights(self, rows: Tensor) -> Tensor | None:
         return None if self.weights is None else self.weights[rows]
