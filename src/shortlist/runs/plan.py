@@ -42,7 +42,6 @@ _OPTIMIZER = {"name": "adamw", "lr": 0.01, "weight_decay": 0.3}
 _FINE_TUNING = {"name": "adamw", "lr": 0.001, "backbone_lr": 0.05, "weight_decay": 0.01}  # of a pretrained network
 # of a linear model on texts whose rows have length 1: large steps, and the decay of logistic regression with C = 5
 _TEXTS_LR, _TEXTS_C = 8, 5
-_FEW_TEXTS = 5000  # of one label each: of more, steps are more than twice as quick as all at once, and as good
 _MEAN_OVER_LABELS = ("asymmetric", "binary", "curriculum", "partial-binary")  # and rows: each label has a share of it
 _MEAN_OVER_ROWS = ("assume-negative", "average-k", "cross-entropy", "multilabel-softmax", "smooth-topk")
 _ALONE = {"validation": None, "calibration": None}
@@ -170,12 +169,11 @@ class Plan:
             content["data"]["unknown"] = "absent"
         if not _name(given.get("optimizer")):  # options that are given without a name are options of the usual one
             content["optimizer"] = dict(_FINE_TUNING if self.fine_tunes else _OPTIMIZER)
-            for_texts = _for_texts(check_config(content, self.overrides), whole, known)
-            content["optimizer"] = for_texts or content["optimizer"]
             config = check_config(content, self.overrides)
-            few_texts = config.objective.name == "cross-entropy" and known <= _FEW_TEXTS and _counts_words(config)
-            if not self._steps() and (few_texts if for_texts else _is_linear(config, whole)):
+            if not self._steps() and _is_linear(config, whole):
                 content["optimizer"] = {"name": "lbfgs"}
+            else:
+                content["optimizer"] = _for_texts(config, whole, known) or content["optimizer"]
         if "backbone" not in given and may_have_similarities(check_config(content, self.overrides), whole):
             content["backbone"] = {"name": "auto"}
         if "schedule" not in given and _name(content.get("optimizer", given.get("optimizer"))) != "lbfgs":
@@ -237,16 +235,18 @@ def _rules(config: RunConfig, whole: Dataset, known: int, allow_import: Sequence
 def _is_linear(config: RunConfig, whole: Dataset) -> bool:
     """Whether the model is a linear one that can be fitted to all rows at once, without steps and their rate."""
     return (
-        config.backbone.name == "identity"
+        (config.backbone.name == "identity" or _counts_words(config))
         and config.objective.name in FULL_BATCH
-        and whole.texts is None
         and fits_full_batch(_size(whole), whole.num_labels)
     )
 
 
 def _size(whole: Dataset) -> Any:
-    """As many rows and features as there will be, but for categories; of texts in a table at most so many terms, each
+    """As many rows and features as there will be, but for categories; of texts at most so many terms, in a table each
     of them counted alone and once more with the others."""
+    if whole.kind == "texts":
+        letters = sum(len(text) for text in whole.inputs.source)
+        return SimpleNamespace(shape=(len(whole), min(_MOST_TERMS, letters)), nnz=letters)
     frame = whole.inputs.frame if isinstance(whole.inputs, TableRows) else {}
     names = [name for name in frame if frame[name].dtype.kind == "O" and not hasattr(frame[name], "cat")]
     cells = (frame[name].dropna().map(str).tolist() for name in names)
