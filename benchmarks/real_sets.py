@@ -1,6 +1,6 @@
 """``SetClassifier()`` against one-versus-rest logistic regression with a grid search, on the CSV files of a directory.
 
-python -m benchmarks.real_sets DIRECTORY [--half develop] [--sets iris,zoo] [--seeds 5] [--kept FILE]
+python -m benchmarks.real_sets DIRECTORY [--half develop] [--sets iris,zoo] [--seeds 5] [--kept FILE] [--chance]
 
 ``benchmarks/collect_sets.py`` says what is in such a file, and makes many of them from packages. The peers are those of
 ``benchmarks.defaults``: C of 0.01, 0.1, 1 and 10 by 3-fold cross-validation, on columns as they are and after a
@@ -8,7 +8,8 @@ StandardScaler. Each seed cuts the rows in halves, and trains on at most 5,000. 
 sides have the same array. Of other tables SetClassifier has the frame itself, and the peers one-hot categories, and
 medians where something is missing, made once. Texts are tf-idf for both. A difference stands with the standard error of
 its mean over seeds. By its name a set belongs to one of two halves: changes are looked for on ``develop``, and
-``judge`` is looked at once, afterwards.
+``judge`` is looked at once, afterwards. With ``--chance`` it is the peer on columns as they are that is measured in
+place of SetClassifier, with its folds drawn at random: how often a model is below itself.
 """
 
 import argparse
@@ -25,6 +26,7 @@ import torch
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import OneHotEncoder
 from threadpoolctl import threadpool_limits
 
@@ -79,10 +81,18 @@ def cut(columns: pd.DataFrame, labels: Any, seed: int, most: int) -> tuple[Data,
     return both, both, 0.0
 
 
-def measure(path: Path, seeds: int, most: int, kept: Figures) -> dict[str, Any]:
-    """The differences to both peers, one number for each seed, and how many times as long it took."""
+def peer_again(sparse: bool, single: bool, seed: int) -> Any:
+    """The peer on columns as they are, whose folds are drawn at random."""
+    found = peer(False, sparse)
+    folds = StratifiedKFold if single else KFold
+    return found.set_params(cv=folds(3, shuffle=True, random_state=seed))
+
+
+def measure(path: Path, seeds: int, most: int, kept: Figures, judged: str) -> dict[str, Any]:
+    """The differences to both peers, one number for each seed, and how many times as long it took. What is ``judged``
+    is "ours", or the peer "again"."""
     columns, labels = read(path)
-    sides: dict[str, list[dict[str, float]]] = {"ours": [], "plain": [], "scaled": []}
+    sides: dict[str, list[dict[str, float]]] = {judged: [], "plain": [], "scaled": []}
     for seed in range(seeds):
         data: tuple[Data, Data, float] | None = None
         for side, found in sides.items():
@@ -90,7 +100,10 @@ def measure(path: Path, seeds: int, most: int, kept: Figures) -> dict[str, Any]:
             if key not in kept:
                 data = data or cut(columns, labels, seed, most)
                 sparse = hasattr(data[1][0], "tocsr")
-                model = SetClassifier(random_state=seed) if side == "ours" else peer(side == "scaled", sparse)
+                if side == "again":
+                    model = peer_again(sparse, labels.ndim == 1, seed)
+                else:
+                    model = SetClassifier(random_state=seed) if side == "ours" else peer(side == "scaled", sparse)
                 kept[key] = timed(model, data[0] if side == "ours" else data[1])
                 kept[key]["seconds"] += 0.0 if side == "ours" else data[2]
             found.append(kept[key])
@@ -100,9 +113,9 @@ def measure(path: Path, seeds: int, most: int, kept: Figures) -> dict[str, Any]:
     return {
         "name": path.stem,
         "shape": shape,
-        **{side: {metric: values["ours", metric] - values[side, metric] for metric in METRICS}
+        **{side: {metric: values[judged, metric] - values[side, metric] for metric in METRICS}
            for side in ("plain", "scaled")},
-        "time": [values["ours", "seconds"].mean() / values[side, "seconds"].mean() for side in ("plain", "scaled")],
+        "time": [values[judged, "seconds"].mean() / values[side, "seconds"].mean() for side in ("plain", "scaled")],
     }  # fmt: skip
 
 
@@ -150,6 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=5000, help="at most so many training rows")
     parser.add_argument("--kept", type=Path, help="figures in this JSON file are used, and new ones kept")
+    parser.add_argument("--chance", action="store_true", help="the peer with other folds in place of SetClassifier")
     options = parser.parse_args(arguments)
     kept = json.loads(options.kept.read_text()) if options.kept and options.kept.exists() else {}
     paths = sorted(options.directory.glob("*.csv"), key=lambda path: path.stat().st_size)
@@ -163,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = []
     for path in paths:
         with threadpool_limits(1):
-            found.append(measure(path, options.seeds, options.rows, kept))
+            found.append(measure(path, options.seeds, options.rows, kept, "again" if options.chance else "ours"))
         print(line(found[-1]), flush=True)
         if options.kept:
             options.kept.write_text(json.dumps(kept))
