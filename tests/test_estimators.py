@@ -416,6 +416,12 @@ def test_too_large_scores_of_single_labels_are_divided_so_that_no_row_changes_it
     np.testing.assert_allclose(model.predict_proba(x), softmax(stretch * peer.decision_function(x), axis=1), atol=1e-3)
 
 
+def test_a_second_fit_without_preprocessing_forgets_that_of_the_first() -> None:
+    model = SetClassifier(random_state=0).fit(X, Y).set_params(preprocess=None).fit(X * 100 + 1000, Y)
+    fresh = SetClassifier(preprocess=None, random_state=0).fit(X * 100 + 1000, Y)
+    np.testing.assert_array_equal(model.predict_proba(X * 100 + 1000), fresh.predict_proba(X * 100 + 1000))
+
+
 def test_columns_of_very_different_units_are_standardised() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=200)

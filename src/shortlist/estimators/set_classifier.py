@@ -338,6 +338,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_stored(X, "X")
         prepared = self.preprocess == "auto" if reset else getattr(self, "preprocessor_", None) is not None
         if not prepared:
+            self.__dict__.pop("preprocessor_", None)  # of a fit before this one
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
         else:
             X = self._prepared(X, reset, weights)
