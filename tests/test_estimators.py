@@ -416,6 +416,26 @@ def test_too_large_scores_of_single_labels_are_divided_so_that_no_row_changes_it
     np.testing.assert_allclose(model.predict_proba(x), softmax(stretch * peer.decision_function(x), axis=1), atol=1e-3)
 
 
+def test_classes_that_occur_once_are_told_where_they_are_many() -> None:
+    """They are never among the calibration rows: conformal sets of new rows hold the label far less often."""
+    rng = np.random.default_rng(0)
+    y = np.r_[np.arange(60), np.repeat(np.arange(60, 63), 80)]
+    x = rng.normal(size=(63, 20))[y] + rng.normal(size=(len(y), 20))
+    for rule in ("average-k", "conformal"):
+        with pytest.warns(ShortlistWarning, match="60 of 300 rows are the only ones of their class, and cannot"):
+            SetClassifier(k=2, rule=rule, random_state=0).fit(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ShortlistWarning)
+        SetClassifier(rule="top-k", k=2, random_state=0).fit(x, y)  # has nothing to calibrate
+        SetClassifier(k=2, random_state=0).fit(x[51:], y[51:])  # nine of them
+
+
+def test_a_second_fit_without_preprocessing_forgets_that_of_the_first() -> None:
+    model = SetClassifier(random_state=0).fit(X, Y).set_params(preprocess=None).fit(X * 100 + 1000, Y)
+    fresh = SetClassifier(preprocess=None, random_state=0).fit(X * 100 + 1000, Y)
+    np.testing.assert_array_equal(model.predict_proba(X * 100 + 1000), fresh.predict_proba(X * 100 + 1000))
+
+
 def test_columns_of_very_different_units_are_standardised() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=200)

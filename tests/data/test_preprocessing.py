@@ -330,6 +330,16 @@ def test_numbers_whose_squares_overflow_are_refused_by_column() -> None:
     with pytest.raises(ShortlistError, match=r"column 2 holds numbers from -.*e.200.* beyond double precision"):
         Preprocessor.fit(values)
     assert np.isfinite(Preprocessor.fit(values / [1, 1e100]).transform(values / [1, 1e100])).all()
+    with pytest.raises(ShortlistError, match=r"column 2 holds numbers from -.*e.200.* beyond double precision"):
+        Preprocessor.fit(csr_matrix(values))
+    with pytest.raises(ShortlistError, match=r"column 1 holds numbers from -1.7e.308 to 1.7e.308, .* beyond double"):
+        Preprocessor.fit(np.where(np.arange(30) % 2, 1.7e308, -1.7e308)[:, None])
+
+
+def test_sparse_numbers_beyond_single_precision_are_scaled_before_they_are_narrowed() -> None:
+    values = csr_matrix(np.random.default_rng(0).normal(size=(30, 2)))
+    large = Preprocessor.fit(values * 1e60).transform(values * 1e60)
+    np.testing.assert_allclose(large.toarray(), Preprocessor.fit(values).transform(values).toarray(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("form", [str, lambda row: str(np.array(row)), np.array, list])

@@ -1,11 +1,13 @@
 """Runs that were damaged, edited or opened twice: each is a message that names the file, never a traceback."""
 
+import json
 import shutil
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -110,14 +112,44 @@ def test_records_that_are_cut_short_or_no_json_are_named(run: Path) -> None:
         Run(run).records()
 
 
-@pytest.mark.parametrize("content", ["[]", '{"last": "2"}', '{"last": 0}', '{"best": 1}', "{", "[" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    ["[]", '{"last": "2"}', '{"last": 0}', '{"best": 1}', '{"last": 2, "best": []}', "{", "[" * 100_000],
+)
 def test_a_damaged_checkpoint_file_is_named(run: Path, content: str) -> None:
     (run / "checkpoint.json").write_text(content)
     with pytest.raises(ShortlistError, match=r"checkpoint\.json"):
         Run(run).weights()
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("in_shape", 1e300), ("vocabulary", None), ("vocabulary", ["a", []]), ("class_counts", "x"), ("single", 3),
+     ("class_counts", [10**30]), ("num_examples", -1), ("columns", ["a", {}]), ("images", [])],
+)  # fmt: skip
+def test_damaged_facts_are_named_with_their_key(run: Path, key: str, value: Any) -> None:
+    file = run / "facts.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), key: value}))
+    with pytest.raises(ShortlistError, match=rf"facts\.json: {key}: "):
+        sl.load_run(run)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "3"])
+def test_facts_of_another_kind_are_named(run: Path, content: str) -> None:
+    (run / "facts.json").write_text(content)
+    with pytest.raises(ShortlistError, match=r"facts\.json"):
+        sl.load_run(run)
+
+
 # ---- configs
+
+
+def test_a_config_that_is_no_text_is_named(run: Path) -> None:
+    (run / "config.yaml").write_bytes(b"\xff\xfe\x00\xd8" + (run / "config.yaml").read_bytes())
+    with pytest.raises(ShortlistError, match=r"config\.yaml: not YAML"):
+        sl.load_run(run)
+    with pytest.raises(ShortlistError, match=r"config\.yaml: not YAML"):
+        sl.runs.train(run / "config.yaml", run / "again")
 
 
 class Counted(str):

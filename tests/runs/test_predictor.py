@@ -353,3 +353,50 @@ def test_no_label_is_chosen_by_scores_that_say_nothing() -> None:
     of_scores = sl.calibrate(torch.randn(30, 3), torch.arange(30) % 3)
     with pytest.raises(ShortlistError, match=r"shape \(2, 7\), one for each of 3 labels"):
         of_scores.predict(torch.zeros(2, 7))
+
+
+def test_sparse_labels_calibrate_like_a_label_matrix() -> None:
+    scores = torch.randn(100, 3)
+    matrix = (torch.rand(100, 3) < scores.sigmoid()).int()
+    expected = sl.calibrate(scores, matrix, rule="conformal:alpha=0.2").predict_sets(scores)
+    for labels in (csr_matrix(matrix), sl.LabelSets.from_dense(matrix)):
+        assert sl.calibrate(scores, labels, rule="conformal:alpha=0.2").predict_sets(scores) == expected
+
+
+def test_a_rule_that_is_neither_a_name_nor_an_object_is_refused() -> None:
+    predictor = sl.calibrate(torch.randn(20, 3), None, rule="average-k:k=2")
+    with pytest.raises(ShortlistError, match="a rule is given by its name, or as a rule object, got 3"):
+        predictor.predict_sets(torch.randn(2, 3), rule=3)  # type: ignore[arg-type]
+
+
+# ---- to a file and back
+
+
+def test_rules_of_any_model_are_saved_and_loaded_with_it(tmp_path: Path) -> None:
+    network, inputs, labels = nn.Linear(8, 3), torch.randn(100, 8), torch.arange(100) % 3
+    rules = ["average-k:k=2", "conformal:alpha=0.1"]
+    predictor = sl.calibrate(network, (inputs, labels), rule=rules, label_names=["ä", "<b>", "c"])
+    predictor.save(tmp_path / "sets.json")
+    for model, given in ((network, inputs), (network.forward, inputs), (None, network(inputs).detach())):
+        loaded = sl.Predictor.load(tmp_path / "sets.json", model)
+        assert list(loaded.rules) == list(predictor.rules)
+        for rule in predictor.rules:
+            assert loaded.predict_sets(given, rule).names == predictor.predict_sets(inputs, rule).names
+        assert loaded.predict(given) == predictor.predict(inputs)
+        torch.testing.assert_close(loaded.probabilities(given), predictor.probabilities(inputs))
+
+
+def test_other_rules_of_a_run_are_saved_and_loaded_with_it(table: Path, tmp_path: Path) -> None:
+    run, frame = sl.load_run(table / "run"), pd.read_csv(table / "table.csv")
+    other = sl.calibrate(run, (frame, frame["kind"]), rule="average-k:k=1.5")
+    other.save(tmp_path / "sets.json")
+    loaded = sl.Predictor.load(tmp_path / "sets.json", run)
+    assert list(loaded.rules) == ["average-k-1.5"]
+    assert loaded.predict_sets(table / "table.csv") == other.predict_sets(frame)
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "3", '{"label_names": 3}', "{", ""])
+def test_a_file_that_save_did_not_write_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / "sets.json").write_text(text)
+    with pytest.raises(ShortlistError, match=r"sets.json: this is not (JSON|a file that Predictor.save wrote)"):
+        sl.Predictor.load(tmp_path / "sets.json")

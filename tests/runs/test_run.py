@@ -34,9 +34,10 @@ def seen(run: Run) -> Any:
 
 
 def test_a_new_run_holds_config_environment_and_facts(tmp_path: Path) -> None:
-    run = Run.create(tmp_path / "deep" / "run", CONFIG, {"num_labels": 3})
+    facts = {"in_shape": [4], "single": True, "vocabulary": ["a"], "num_examples": 2, "class_counts": [1]}
+    run = Run.create(tmp_path / "deep" / "run", CONFIG, facts)
     assert Run(run.path).config == CONFIG
-    assert run.facts == {"num_labels": 3}
+    assert run.facts == facts
     found = json.loads((run.path / "environment.json").read_text())
     assert found["torch"] == torch.__version__
     assert found["kernels"] in ("torch", "baseline", "avx2", "avx512")

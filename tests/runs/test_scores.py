@@ -8,7 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from shortlist.errors import ShortlistError
 from shortlist.labels import LabelSets
+from shortlist.runs import report
 from shortlist.runs.scores import read_labels, read_scores, read_truth
 
 SCORES = np.array([[0.5, 1.5, -1.0], [2.0, 0.0, 1.0]], dtype=np.float32)
@@ -123,3 +125,10 @@ def test_the_truth_is_right_labels_or_votes(name: str, tmp_path: Path) -> None:
 def test_a_truth_that_does_not_fit_names_its_file(truth: np.ndarray, said: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"t\.npy.*{said}"):
         read_truth(write(tmp_path, "t.npy", truth), torch.from_numpy(SCORES))
+
+
+def test_names_that_are_no_text_in_utf_8_name_their_file(tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_bytes(b"a\nb\n\xff")
+    scores, labels = write(tmp_path, "s.npy", SCORES), write(tmp_path, "l.npy", np.array([0, 1]))
+    with pytest.raises(ShortlistError, match=r"names\.txt: 'utf-8' codec"):
+        report(scores=scores, labels=labels, names=tmp_path / "names.txt", out=tmp_path / "page")

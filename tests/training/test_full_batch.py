@@ -8,6 +8,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import cross_entropy
 
+from shortlist.errors import ShortlistError
 from shortlist.training.full_batch import Turned, binary_columns, fit_linear, log_odds, softmax_rows, times, whole
 
 X, Y = make_multilabel_classification(200, 10, n_classes=4, random_state=0)
@@ -118,3 +119,9 @@ def test_a_label_that_never_occurs_gets_a_low_bias_and_no_weights() -> None:
     assert found.isfinite().all()
     assert float(found[-1, 4]) < -5
     assert float(found[:-1, 4].abs().max()) < 0.1
+
+
+@pytest.mark.parametrize("rows", [200, 5], ids=["many rows", "few rows"])
+def test_inputs_whose_squares_overflow_are_refused(rows: int) -> None:
+    with pytest.raises(ShortlistError, match=r"inputs hold numbers from -.*e.30 to .*e.30, whose squares are beyond"):
+        Turned.of(torch.from_numpy(X[:rows] * 1e30))

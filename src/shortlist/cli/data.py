@@ -274,7 +274,7 @@ def _source(
     if of_config:
         if not Path(reader).is_file():
             raise ShortlistError(f"there is no file {reader}")
-        content = read_yaml(Path(reader).read_text("utf-8"), reader)
+        content = read_yaml(Path(reader).read_bytes(), reader)
         if isinstance(content, dict) and isinstance(content.get("data"), dict):
             run = dict(content["data"])
             content = run.get("train")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -134,12 +134,7 @@ def fit_numbers(
             filled[:, column] = filled[:, column].clip(*between)
     with np.errstate(over="ignore", invalid="ignore"):
         scaler = StandardScaler().fit(filled, sample_weight=weights)
-    if not np.isfinite(scaler.scale_).all():
-        column = int(np.flatnonzero(~np.isfinite(scaler.scale_))[0])
-        raise ShortlistError(
-            f"column {at[column] + 1} holds numbers from {low[column]:.3g} to {high[column]:.3g}, whose squares are "
-            "beyond double precision: divide them, take their logarithm, or leave the column out"
-        )
+    _check_squares(scaler.var_, at, low, high)
     constant = high <= low
     marked = has_blanks & ~empty
     kept = np.flatnonzero(~constant | marked)
@@ -163,14 +158,27 @@ def fit_numbers(
     return numbers, {at[column]: BLANKS if empty[column] else CONSTANT for column in left}
 
 
+def _check_squares(
+    variances: NDArray[Any], at: Sequence[int], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> None:
+    beyond = np.flatnonzero(~np.isfinite(variances))
+    if len(beyond):
+        column = int(beyond[0])
+        raise ShortlistError(
+            f"column {at[column] + 1} holds numbers from {low[column]:.3g} to {high[column]:.3g}, whose squares are "
+            "beyond double precision: divide them, take their logarithm, or leave the column out"
+        )
+
+
 def _far(*facts: NDArray[Any]) -> dict[int, tuple[float, float]]:
     """The columns that hold numbers far from all others (a slip, or -9999 for blank), and where to cut them off: they
     would leave nothing of what the others tell apart. The facts: lowest and highest number, ends of the middle nine
     tenths, and of how many numbers these are."""
     low, high, first, last, known = facts
-    width = last - first
-    far = (known >= _ENOUGH) & (width > 0) & ((low < first - _FAR * width) | (high > last + _FAR * width))
-    ends = np.stack([first - _CUT * width, last + _CUT * width], axis=1)
+    with np.errstate(over="ignore"):  # nothing is beyond infinity
+        width = last - first
+        far = (known >= _ENOUGH) & (width > 0) & ((low < first - _FAR * width) | (high > last + _FAR * width))
+        ends = np.stack([first - _CUT * width, last + _CUT * width], axis=1)
     return {column: (ends[column, 0].item(), ends[column, 1].item()) for column in np.flatnonzero(far).tolist()}
 
 
@@ -240,9 +248,12 @@ def fit_sparse_scale(X: Any, weights: NDArray[Any] | None = None) -> NDArray[np.
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
     X = X.tocsr()
-    squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    if bool((squares > 0).any()) and bool(np.allclose(squares[squares > 0], 1, atol=1e-3)):
-        return None
+    scaler = StandardScaler(with_mean=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
+        if bool((squares > 0).any()) and bool(np.allclose(squares[squares > 0], 1, atol=1e-3)):
+            return None
+        scaler.fit(X, sample_weight=weights)
     largest = np.asarray(MaxAbsScaler().fit(X).scale_, dtype=np.float64)
-    spread = np.asarray(StandardScaler(with_mean=False).fit(X, sample_weight=weights).scale_, dtype=np.float64)
-    return np.sqrt(largest * spread)
+    _check_squares(scaler.var_, range(len(largest)), -largest, largest)
+    return np.sqrt(largest * np.asarray(scaler.scale_, dtype=np.float64))

@@ -247,10 +247,11 @@ class Preprocessor:
     def _transform_sparse(self, X: Any) -> Any:
         if self.kind == "dense":
             return self.transform(X.toarray())  # centred numbers have no zeros to save
-        X = X.tocsr().astype(np.float32)
-        if self.sparse_scale is not None:
-            X = X.copy()
-            X.data /= self.sparse_scale[X.indices].astype(np.float32)
+        X = X.tocsr()
+        if self.sparse_scale is None:
+            return X.astype(np.float32)
+        X = X.copy()
+        X.data = (X.data / self.sparse_scale[X.indices]).astype(np.float32)  # only then, or large numbers were infinite
         return X
 
     def _transform_frame(self, frame: Any) -> Any:

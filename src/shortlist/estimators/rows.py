@@ -21,6 +21,7 @@ from shortlist.optional import require
 
 _HEAVIEST = 1e15  # that the losses take
 _ROWS = 20  # with fewer, whole numbers differ by chance
+_ALONE, _ALONE_SHARE = 10, 0.05  # rows that are the only ones of their class, and their share, to be told
 _LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
 
 
@@ -105,6 +106,20 @@ def held_out(target: Tensor | SparseLabels, count: int, names: tuple[str, ...], 
         needed[rows[missing[labels]]] = True
     rest[held[needed]] = True
     return everything[rest], held[~needed]
+
+
+def warn_of_single_rows(target: Tensor | SparseLabels, labels: int) -> None:
+    """Of rows that are the only ones of their class, where they are many: a model that did not learn from such a row
+    does not know its class, so that nothing is learnt of them by holding rows out."""
+    alone = int((count_labels(target, labels) == 1).sum()) if target.ndim == 1 else 0
+    if alone >= _ALONE and alone > _ALONE_SHARE * len(target):
+        warnings.warn(
+            f"{alone} of {len(target)} rows are the only ones of their class, and cannot calibrate the sets: those of "
+            "new rows may have another size than asked for, and miss more than promised; join such classes, or leave "
+            "them out",
+            ShortlistWarning,
+            stacklevel=4,
+        )
 
 
 def latest(parts: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

@@ -41,6 +41,7 @@ from shortlist.estimators.rows import (
     objects_as_frame,
     read_weights,
     warn_of_ids,
+    warn_of_single_rows,
 )
 from shortlist.estimators.solvers import choose_training
 from shortlist.estimators.targets import read_target, warn_of_unknown
@@ -338,6 +339,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_stored(X, "X")
         prepared = self.preprocess == "auto" if reset else getattr(self, "preprocessor_", None) is not None
         if not prepared:
+            self.__dict__.pop("preprocessor_", None)  # of a fit before this one
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
         else:
             X = self._prepared(X, reset, weights)
@@ -501,6 +503,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held_count = max(round(share * count), min(_FEW, count // 4))
         nothing_to_learn = self._make_rule().is_fitted and (not self.is_multilabel_ or self.rule == "threshold")
         nothing_to_learn &= self.scaling is None
+        if not in_batches and not nothing_to_learn:
+            warn_of_single_rows(target, len(self.classes_))
         if share == 0 or held_count == 0 or nothing_to_learn:
             return everything, everything[:0]
         return held_out(target, held_count, self._names, self._seed)

@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from shortlist.data import Dataset
 from shortlist.data.column_use import listed
 from shortlist.data.dataset import default_names
 from shortlist.errors import ShortlistError
-from shortlist.labels import LabelSets, from_sets
+from shortlist.labels import SparseLabels
+from shortlist.labels.sparse_labels import is_sparse
 from shortlist.links import Link, usual_link
 from shortlist.named import Named
 from shortlist.runs.config import parse_named
-from shortlist.runs.predictor import Predictor, tensor_of
+from shortlist.runs.predictor import Predictor, as_module, tensor_of
 from shortlist.sets import SetRule
 from shortlist.sets.named import fit_rules, needed, usual_rules
 
@@ -38,7 +39,7 @@ def calibrate(
         model: scores (N, L), an array or a tensor; a module or function that gives scores of inputs; or a Predictor,
             whose rules are then others.
         data: with scores their labels: class indices (N,), their names, a label matrix (N, L) of 1, 0 and -1,
-            `LabelSets`, or None where the rule needs none. With a model a pair (inputs, labels), or a
+            `LabelSets`, scipy CSR, or None where the rule needs none. With a model a pair (inputs, labels), or a
             `shortlist.data.Dataset`.
         rule: one rule or several: ``"average-k:k=3"``, ``"conformal:alpha=0.1"``, or a rule object; the usual ones if
             not given.
@@ -69,13 +70,12 @@ def calibrate(
         inputs, target = data
     else:
         inputs, target = model, data
-    if isinstance(target, LabelSets):
-        target = from_sets(target)
+    if is_sparse(target):
+        target = SparseLabels.of(target, "cpu").to_dense()
     target = None if target is None else _indices(target, names if made is None else names or made.label_names)
     single = target is None or target.ndim == 1
     if made is None:
-        module = model if isinstance(model, nn.Module) else _Function(model) if callable(model) else None
-        scorer = Predictor(module, (), link=link or usual_link(single), single=single)
+        scorer = Predictor(as_module(model), (), link=link or usual_link(single), single=single)
     else:
         scorer = made
         names, link = names or made.label_names, link or made.link
@@ -139,14 +139,3 @@ def _indices(labels: Any, names: Sequence[str] | None) -> Tensor:
             allowed = listed([repr(known) for known in names])
             raise ShortlistError(f"label {row} is {name!r}: allowed are {allowed}, None (unknown)")
     return torch.tensor([number[name] for name in written.tolist()], dtype=torch.int64)
-
-
-class _Function(nn.Module):
-    """A function of inputs as a module."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function, self.training = function, False
-
-    def forward(self, inputs: Tensor) -> Any:
-        return self.function(inputs)

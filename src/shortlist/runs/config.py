@@ -177,15 +177,15 @@ def load_config(path: PathLike, overrides: Iterable[str] = ()) -> RunConfig:
     return parse_config(_text_of(path), overrides, where=os.fspath(path))
 
 
-def _text_of(path: PathLike) -> str:
+def _text_of(path: PathLike) -> bytes:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, "rb") as file:
             return file.read()
     except (FileNotFoundError, IsADirectoryError):
         raise ShortlistError(f"there is no config file {os.fspath(path)}") from None
 
 
-def parse_config(text: str, overrides: Iterable[str] = (), where: str = "config") -> RunConfig:
+def parse_config(text: str | bytes, overrides: Iterable[str] = (), where: str = "config") -> RunConfig:
     """The config in YAML text, with overrides.
 
     >>> text = "data: {train: {reader: ambiguous-numbers}}"
@@ -198,7 +198,7 @@ def parse_config(text: str, overrides: Iterable[str] = (), where: str = "config"
     return check_config(_mapping(text, where), overrides, where)
 
 
-def _mapping(text: str, where: str) -> dict[str, Any]:
+def _mapping(text: str | bytes, where: str) -> dict[str, Any]:
     content = read_yaml(text, where)
     if content is None:
         content = {}
@@ -320,7 +320,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 class _Loader(yaml.SafeLoader):
     """Safe YAML in which 1e-3 is a number, a repeated key is an error, and merged keys cannot unfold without end."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str | bytes) -> None:
         super().__init__(text)
         self._flat: set[int] = set()  # mappings whose merges are done: merged keys now stand among their own
         self._merged = 0
@@ -353,7 +353,8 @@ _Loader.add_implicit_resolver(
 )
 
 
-def read_yaml(text: str, where: str) -> Any:
+def read_yaml(text: str | bytes, where: str) -> Any:
+    """What YAML holds; of the bytes of a file, in UTF-8 or, with its mark, in UTF-16."""
     try:
         content = yaml.load(text, _Loader)
         if _unfolded(content, {}) > _MOST_VALUES:

@@ -94,7 +94,7 @@ def described(run: Run, data: str, overrides: Sequence[str] = (), labelled: bool
     options = config.data.train.options
     is_yaml = path.suffix in (".yaml", ".yml") and not is_url(data)
     if is_yaml:
-        content = read_yaml(path.read_text("utf-8"), data)
+        content = read_yaml(path.read_bytes(), data)
         if not isinstance(content, dict) or not isinstance(content.get("reader"), str):
             raise ShortlistError(f"{data}: a data file names a reader and its options: reader: features, path: ...")
     elif run.inputs.takes_images and (names_table(path) or (path.is_dir() and config.data.train.reader == "features")):

@@ -1,9 +1,10 @@
 """The one door to a trained model: what a user has goes in, scores and sets of labels come out."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -12,7 +13,8 @@ from torch import Tensor, nn
 from torch._C import _set_grad_enabled
 
 from shortlist.data import Dataset, Encoder, Images, TextEncoder
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, errors_name
+from shortlist.files import PathLike, read_json, write_json
 from shortlist.labels import LabelSets
 from shortlist.labels.label_set_inputs import Names, check_vocabulary
 from shortlist.links import AnyLink, Link, ScaledLink, check_link, link_entries, link_rows
@@ -276,6 +278,8 @@ class Predictor(nn.Module):
                     )
                 raise ShortlistError(f"which rule? Name it with --rule: one of {', '.join(fitted)}")
             return choices[0], fitted[choices[0]]
+        if not isinstance(wanted, str):
+            raise ShortlistError(f"a rule is given by its name, or as a rule object, got {wanted!r}")
         if wanted in fitted:
             return wanted, fitted[wanted]
         if ":" not in wanted:
@@ -315,6 +319,49 @@ class Predictor(nn.Module):
             return "scores", scores[rows, sets.indices]
         return "probabilities", link_entries(scores, self.link_beside(rule), rows, sets.indices)
 
+    # ---- to a file and back
+
+    def save(self, path: PathLike) -> None:
+        """Write what makes sets of scores, as one JSON file: the names of the labels, the link and the fitted rules.
+        The model is not in it: keep its weights as you always do, and give it to ``load``.
+
+        >>> import tempfile, pathlib, shortlist as sl
+        >>> scores, labels = 4 * torch.eye(3).repeat(20, 1), torch.arange(60) % 3
+        >>> predictor = sl.calibrate(scores, labels, rule="average-k:k=2")
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.json"
+        >>> predictor.save(path)
+        >>> Predictor.load(path).predict_sets(scores) == predictor.predict_sets(scores)
+        True
+        """
+        rules = {name: json.loads(rule.to_json()) for name, rule in self.rules.items()}
+        facts = {"label_names": list(self.label_names), "link": self.link, "single": self.single}
+        write_json(path, {**facts, "first_rule": self.first_rule, "rules": rules})
+
+    @classmethod
+    def load(cls, path: PathLike, model: Any = None, *, allow_import: Sequence[str] = ()) -> Self:
+        """What ``save`` wrote, with the ``model`` that it was of: a module or a function of inputs, or the Predictor of
+        a run; None where it is asked for sets of scores. Runs no code from the file."""
+        made = model if isinstance(model, Predictor) else None
+        facts = read_json(path)
+        with errors_name(path):
+            try:
+                return cls(
+                    as_module(model) if made is None else made.model,
+                    facts["label_names"],
+                    link=facts["link"],
+                    single=bool(facts["single"]),
+                    rules={
+                        name: SetRule.from_json(json.dumps(rule), allow_import=allow_import)
+                        for name, rule in facts["rules"].items()
+                    },
+                    inputs=None if made is None else made.inputs,
+                    crops=1 if made is None else made.crops,
+                    first_rule=facts["first_rule"],
+                    allow_import=allow_import if made is None else made._allow_import,
+                )
+            except (LookupError, TypeError, AttributeError) as error:
+                raise ShortlistError(f"this is not a file that Predictor.save wrote: {error}") from error
+
     def extra_repr(self) -> str:
         rules = ", ".join(self.rules) or "no rules"
         return f"{len(self.label_names)} labels, {rules}, link={self.link!r}"
@@ -338,6 +385,22 @@ def _as_scores(answer: Any) -> Tensor:
         f"the model gave {type(answer).__name__}, wanted are scores (rows, labels), a tensor: give a function that "
         f"takes them from it, such as lambda inputs: model(inputs)[0]"
     )
+
+
+class _Function(nn.Module):
+    """A function of inputs as a module."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function, self.training = function, False
+
+    def forward(self, inputs: Tensor) -> Any:
+        return self.function(inputs)
+
+
+def as_module(model: Any) -> nn.Module | None:
+    """A module or a function of inputs; None of what is neither."""
+    return model if isinstance(model, nn.Module) else _Function(model) if callable(model) else None
 
 
 def tensor_of(X: Any, what: str) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from shortlist.data import Dataset
 from shortlist.data.column_use import listed
 from shortlist.data.images import left_out_in_words
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, errors_name
 from shortlist.files import PathLike, read_json
 from shortlist.labels import LabelSets
 from shortlist.reports import ReportData, RunResult, from_scores
@@ -121,10 +121,12 @@ def from_files(
         raise ShortlistError(
             f"{truth}: a report shows all right labels, a matrix of 0 and 1; shortlist evaluate --truth judges by votes"
         )
+    with errors_name("" if names is None else names):
+        label_names = None if names is None else Path(names).read_text("utf-8").splitlines()
     return from_scores(
         values,
         read_labels(labels, values),
-        None if names is None else Path(names).read_text("utf-8").splitlines(),
+        label_names,
         link,
         k=k,
         name=Path(scores).stem,

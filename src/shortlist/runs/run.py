@@ -21,8 +21,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from torch import Tensor
 
 from shortlist import __version__
@@ -35,6 +36,7 @@ from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import PathLike, is_draft, parse_json, read_json, write_json, write_text
 from shortlist.named import Named
+from shortlist.options import check_value
 from shortlist.runs.config import CONFIG, RunConfig, check_config, in_todays_words, parse_config, read_yaml
 from shortlist.runs.environment import environment
 from shortlist.runs.inputs import Inputs
@@ -56,6 +58,13 @@ PREPROCESSING, NETWORK = "preprocessing.json", "network"
 MAY_CHANGE = (
     "epochs", "stop.patience", "rules", "crops", "accelerator", "devices", "workers", "checkpoint_minutes", "loggers",
 )  # fmt: skip
+
+_COUNT = Annotated[int, Field(ge=0, lt=2**63)]
+_FACTS: dict[str, Any] = {  # what prediction relies on; None: files of earlier versions may have none
+    "in_shape": list[_COUNT], "single": bool, "vocabulary": list[str], "num_examples": _COUNT,
+    "class_counts": list[_COUNT], "columns": list[str] | None, "columns_left_out": list[str] | None,
+    "images": dict[str, Any] | None, "texts": dict[str, Any] | None, "broken_images": dict[str, str] | None,
+}  # fmt: skip
 
 
 class Run(SavedEpochs):
@@ -128,14 +137,19 @@ class Run(SavedEpochs):
 
     @cached_property
     def config(self) -> RunConfig:
-        text, where = (self.path / CONFIG).read_text("utf-8"), str(self.path / CONFIG)
+        text, where = (self.path / CONFIG).read_bytes(), str(self.path / CONFIG)
         if (self.path / FORMAT_FILE).exists():
             return parse_config(text, where=where)
         return check_config(in_todays_words(read_yaml(text, where)), where=where)
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        return read_json(self.path / FACTS)
+        file = self.path / FACTS
+        found = read_json(file)
+        check_value(str(file), found, dict[str, Any])
+        for key, kind in _FACTS.items():
+            check_value(f"{file}: {key}", found.get(key), kind)
+        return found
 
     @cached_property
     def preprocessor(self) -> Preprocessor | TfIdf | None:

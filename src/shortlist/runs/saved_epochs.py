@@ -40,7 +40,8 @@ class SavedEpochs:
         if not file.exists():
             return {}
         found = read_json(file)
-        if not isinstance(found, dict) or not _is_epoch(found.get("last")) or not _is_epoch(found.get("best", 1) or 1):
+        best = found.get("best") if isinstance(found, dict) else None
+        if not isinstance(found, dict) or not _is_epoch(found.get("last")) or not (best is None or _is_epoch(best)):
             raise ShortlistError(f'{file} must hold the numbers of two epochs, "last" and "best", got {found!r}')
         return found
 

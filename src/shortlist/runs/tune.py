@@ -109,7 +109,7 @@ def claim(folder: Path, content: Mapping[str, Any]) -> None:
     """Make the folder this search's; an error where it is somebody else's."""
     file = folder / SEARCH
     if file.exists():
-        if read_yaml(file.read_text("utf-8"), str(file)) == _plain(content):
+        if read_yaml(file.read_bytes(), str(file)) == _plain(content):
             return
         if (folder / TABLE).exists():
             raise ShortlistError(f"{folder} holds the search of another config ({SEARCH}): choose another --out")

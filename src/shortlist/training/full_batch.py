@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shortlist.errors import ShortlistError
 from shortlist.training.search_spaces import AllWeights, Array, SumsOfRows, space_of
 
 _MEMORY = 10  # pairs of steps and gradient changes that describe the curvature
@@ -126,14 +127,21 @@ class Turned:
         rows, columns = inputs.shape
         centre = inputs.mean(0, dtype=torch.float64).to(inputs.dtype)
         centred = inputs - centre
-        if rows < columns:  # no more axes than rows, and along all others nothing bends
-            exact = centred.double()
-            values, of_rows = torch.linalg.eigh(exact @ exact.T)
+        wide = rows < columns
+        exact = centred.double() if wide else centred
+        squares = (exact @ exact.T if wide else exact.T @ exact).double()
+        if not float(squares.trace()) <= torch.finfo(inputs.dtype).max:
+            raise ShortlistError(
+                f"the inputs hold numbers from {float(inputs.min()):.3g} to {float(inputs.max()):.3g}, whose squares "
+                "are beyond single precision: divide them, or standardise the columns"
+            )
+        if wide:  # no more axes than rows, and along all others nothing bends
+            values, of_rows = torch.linalg.eigh(squares)
             large = values > _SMALLEST_AXIS * values[-1:].clamp(min=1e-30)
             values = values[large]
             axes = exact.T @ (of_rows[:, large] / values.sqrt())
         else:
-            values, axes = torch.linalg.eigh((centred.T @ centred).double())
+            values, axes = torch.linalg.eigh(squares)
         axes = axes.to(inputs.dtype).contiguous()
         return cls((axes.T @ centred.T).T, centre, axes, (values / rows).clamp(min=0).to(inputs.dtype))
 
