@@ -946,6 +946,18 @@ def test_commas_between_thousands_are_read_in_new_tables_that_do_not_tell() -> N
     assert runs.Run("run").config.data.train.options["decimal"] == "."
 
 
+def test_fractions_of_three_digits_are_no_thousands_where_tabs_stand_between_cells() -> None:
+    """Beside 0.5, 12.750 is no 12,750: a new table with 12.8 would then be another quantity."""
+    random = np.random.default_rng(0)
+    grams = random.uniform(1, 90, 120)
+    frame = pd.DataFrame({"grams": [f"{n:.3f}" for n in grams], "share": [f"{n:.1f}" for n in random.random(120)]})
+    frame.assign(kind=np.where(grams > 45, "large", "small")).to_csv("old.tsv", sep="\t", index=False)
+    runs.fit("old.tsv", "run")
+    Path("new.tsv").write_text("grams\tshare\n88.5\t0.5\n2\t0.5\n")
+    first = runs.predict("run", "new.tsv", rule="top-k:k=1")["first"]
+    assert [one["labels"] for one in first] == [["large"], ["small"]]
+
+
 def test_names_of_several_words_that_are_many_are_texts() -> None:
     words = [[f"{letter}{place}" for place in range(9)] for letter in "abc"]
     cells = [f"{a} {b} {c}" for a in words[0] for b in words[1] for c in words[2]]  # 729 different ones
