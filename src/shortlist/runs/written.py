@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from shortlist.data.readers.tables import above_names, delimiter_of, encoding_of, is_packed
+from shortlist.data.readers.tables import TEXT_ENDINGS, above_names, delimiter_of, encoding_of, is_packed
 from shortlist.data.written_numbers import decimal_in
 
 ENCODING = "cp1252"  # what Excel writes as CSV in Western Europe, if not asked for UTF-8
@@ -67,4 +67,4 @@ def like(options: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]
 
 
 def is_text_table(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")) and path.is_file()
+    return path.name.lower().removesuffix(".gz").endswith(TEXT_ENDINGS) and path.is_file()
