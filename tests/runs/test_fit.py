@@ -311,6 +311,7 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ("a,mood\n1,joy|love\n2,joy\n3,love\n", {"labels_key": "mood", "separator": "|"}),
         ("a,label\n1,bus|old\n2,cat|new\n3,dog|new\n", {"labels_key": "label", "separator": "|"}),
         ('a,tags\n1,"joy, love"\n2,joy\n3,love\n', {"labels_key": "tags", "separator": ","}),
+        ('a,land\n1,China\n2,"Macao, China"\n3,"Korea, Rep."\n4,China\n', {"labels_key": "land"}),
         (
             "a,mood\n1,joy / love\n2,joy / fear\n3,love / fear\n4,joy/love/fear\n5,joy\n",
             {"labels_key": "mood", "separator": "/"},
