@@ -947,6 +947,13 @@ def test_commas_between_thousands_are_read_in_new_tables_that_do_not_tell() -> N
     assert runs.Run("run").config.data.train.options["decimal"] == "."
 
 
+def test_columns_of_marks_are_found_where_they_are_named_too() -> None:
+    Path("t.csv").write_text("a,red,blue,n\n1,x,,5\n2,,X,6\n3,x,x,7\n4,,,8\n")
+    found = guess_source("t.csv", labels=["red", "blue"])
+    assert found.source["coding"] == "marks"
+    assert found.notes[0].startswith("labels: the columns that hold 'x' or nothing, 'red', 'blue'; blanks are absent")
+
+
 def test_fractions_of_three_digits_are_no_thousands_where_tabs_stand_between_cells() -> None:
     """Beside 0.5, 12.750 is no 12,750: a new table with 12.8 would then be another quantity."""
     random = np.random.default_rng(0)
