@@ -30,10 +30,10 @@ def units_in(columns: Mapping[str, Sequence[Any]]) -> str:
     >>> units_in({"weight": ["3o", "3.5", "4", "5"], "height": ["28", "30", "31", "29"], "kind": list("aaba")})
     ''
     """
-    kinds = {name: cells[0] for name, cells in columns.items() if cells and cells[0]}
-    uses = [word for cells in columns.values() if len(cells) > 1 and cells[1] for word in str(cells[1]).split()]
+    kinds = {name: cells[0] for name, cells in columns.items() if len(cells) and isinstance(cells[0], str)}
+    uses = [word for cells in columns.values() for cell in cells[1:2] if isinstance(cell, str) for word in cell.split()]
     are_uses = any(len(word) > 1 for word in uses) and all(map(_USES.fullmatch, uses))
-    if are_uses and _ORANGE & set(map(str, kinds.values())):
+    if are_uses and _ORANGE & set(kinds.values()):
         return f"{KINDS}: {_shown(kinds)}"
     units, numbers, others = {}, 0, 0
     for name, cells in columns.items():
