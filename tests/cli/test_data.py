@@ -23,8 +23,14 @@ def test_what_a_reader_warns_of_is_counted(cli: Cli) -> None:
     Path("t.csv").write_text("a,label\n" + "".join(f"{row % 7},{'xy'[row % 2]}\n" for row in range(30)) + "9,Total\n")
     checked = cli("data", "check", "t.csv")
     assert "warning: t.csv, line 32: the last row is the only one with the label 'Total'" in checked.err
-    assert checked.err.endswith("no problems, 1 warning\n")
-    assert len(cli("data", "check", "t.csv", "--json").json["warnings"]) == 1
+    assert checked.err.endswith("no problems, 2 warnings\n")  # and that one example is too few
+    assert len(cli("data", "check", "t.csv", "--json").json["warnings"]) == 2
+
+
+def test_labels_that_are_too_rare_are_told_by_check_as_by_fit(cli: Cli) -> None:
+    Path("t.csv").write_text("a,label\n" + "".join(f"{row % 7},{row // 2}\n" for row in range(60)))
+    for command in (["data", "check"], ["fit", "--out", "run"]):
+        assert "warning: 30 of 30 labels have fewer than 3 examples" in cli(*command, "t.csv").err
 
 
 def test_what_a_reader_warns_of_is_told_once_by_fit(cli: Cli) -> None:

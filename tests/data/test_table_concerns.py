@@ -258,3 +258,16 @@ def test_a_number_of_which_every_label_has_a_range_leaks(read: Any) -> None:
     [concern] = concerns(wrong=0)
     assert concern.startswith("'today' alone tells the label in 100 % of the rows: is it known before the label is?")
     assert concerns(wrong=1) == []
+
+
+def test_a_text_that_names_its_label_leaks_and_one_that_names_all_does_not(read: Any) -> None:
+    def concerns(text: str) -> list[str]:
+        kinds = [("Monarchy", "Military Dict", "Dict")[row % 3] for row in range(120)]
+        rows = "".join(f"{text.format(row=row, kind=kind)},{row % 7},{kind}\n" for row, kind in enumerate(kinds))
+        data = read(f"spell,years,regime\n{rows}", labels_key="regime", as_table=True)
+        return [concern for concern in table_concerns(data) if "alone tells" in concern]
+
+    [concern] = concerns("Leader {row}.{kind}.1946")
+    assert concern.startswith("'spell' alone tells the label in 100 % of the rows: is it known before the label is?")
+    assert concerns("Leader {row}.1946") == []
+    assert concerns("Leader {row}: military dict or monarchy or dict") == []

@@ -119,6 +119,12 @@ def test_a_first_row_of_units_in_a_frame_is_refused() -> None:
         Preprocessor.fit(frame)
 
 
+def test_first_rows_of_orange_in_a_frame_are_refused() -> None:
+    frame = pd.DataFrame({"sex": ["d", None, "male", "female"], "name": ["string", "meta", "Ann", "Bo"]})
+    with pytest.raises(ShortlistError, match=r"kinds of the columns, as Orange does.*and the next one, X.iloc\[2:\]"):
+        Preprocessor.fit(frame)
+
+
 PRICES = pd.DataFrame({"price": ["$1,250.50", "$7.00", "$10", "free"] * 15, "size": range(60)})
 
 

@@ -311,6 +311,7 @@ def test_too_few_labels_are_refused_before_anything_is_written() -> None:
         ("a,mood\n1,joy|love\n2,joy\n3,love\n", {"labels_key": "mood", "separator": "|"}),
         ("a,label\n1,bus|old\n2,cat|new\n3,dog|new\n", {"labels_key": "label", "separator": "|"}),
         ('a,tags\n1,"joy, love"\n2,joy\n3,love\n', {"labels_key": "tags", "separator": ","}),
+        ('a,land\n1,China\n2,"Macao, China"\n3,"Korea, Rep."\n4,China\n', {"labels_key": "land"}),
         (
             "a,mood\n1,joy / love\n2,joy / fear\n3,love / fear\n4,joy/love/fear\n5,joy\n",
             {"labels_key": "mood", "separator": "/"},
@@ -944,6 +945,25 @@ def test_commas_between_thousands_are_read_in_new_tables_that_do_not_tell() -> N
     first = runs.predict("run", "new.csv", rule="top-k:k=1")["first"]
     assert [one["labels"] for one in first] == [["town"], ["town"]]
     assert runs.Run("run").config.data.train.options["decimal"] == "."
+
+
+def test_columns_of_marks_are_found_where_they_are_named_too() -> None:
+    Path("t.csv").write_text("a,red,blue,n\n1,x,,5\n2,,X,6\n3,x,x,7\n4,,,8\n")
+    found = guess_source("t.csv", labels=["red", "blue"])
+    assert found.source["coding"] == "marks"
+    assert found.notes[0].startswith("labels: the columns that hold 'x' or nothing, 'red', 'blue'; blanks are absent")
+
+
+def test_fractions_of_three_digits_are_no_thousands_where_tabs_stand_between_cells() -> None:
+    """Beside 0.5, 12.750 is no 12,750: a new table with 12.8 would then be another quantity."""
+    random = np.random.default_rng(0)
+    grams = random.uniform(1, 90, 120)
+    frame = pd.DataFrame({"grams": [f"{n:.3f}" for n in grams], "share": [f"{n:.1f}" for n in random.random(120)]})
+    frame.assign(kind=np.where(grams > 45, "large", "small")).to_csv("old.tsv", sep="\t", index=False)
+    runs.fit("old.tsv", "run")
+    Path("new.tsv").write_text("grams\tshare\n88.5\t0.5\n2\t0.5\n")
+    first = runs.predict("run", "new.tsv", rule="top-k:k=1")["first"]
+    assert [one["labels"] for one in first] == [["large"], ["small"]]
 
 
 def test_names_of_several_words_that_are_many_are_texts() -> None:

@@ -36,13 +36,14 @@ def check(
     """List everything that is wrong with the files: missing, truncated and duplicate images, labels outside the
     vocabulary, ... Exits with 1 if there is anything. Of a path it also says what fit makes of it; what stops fit, but
     may not stop train, is a warning."""
+    from shortlist.data.label_concerns import rare_labels
     from shortlist.data.readers.findings import DataError, grouped
     from shortlist.data.readers.registry import check as check_files
     from shortlist.runs.setup import check_source
 
     allowed, plan = allow_import or (), None
     blanks: Sequence[str] = ()
-    told: list[str] = []  # what the reader warns of, and what stops fit
+    told: list[str] = []  # what the reader warns of, and what stops fit or cannot be learnt
     try:
         source, blanks, plan = _source(reader, options, labels, images)
         checked = check_source("SOURCE", source, allowed)
@@ -51,8 +52,9 @@ def check(
     except DataError as error:  # the table could not even be looked at
         dataset, found = None, error.problems
     planned = None if plan is None else _planned(plan, dataset)
-    refused = planned["refused"] if dataset is not None and planned is not None else None
-    told += [f"shortlist fit stops: {refused}"] if refused else []
+    if dataset is not None and planned is not None:
+        rare = [] if dataset.columns is None else rare_labels(dataset, dataset.label_counts())
+        told += [f"shortlist fit stops: {planned['refused']}"] if planned["refused"] else rare
     if as_json:
         fields = ("file", "row", "unit", "message")
         use = None if dataset is None or dataset.columns is None else dataset.columns.as_json()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shortlist.data.cells import DATE, NA_VALUES, are_codes, are_vectors, is_number, written_list_of
 from shortlist.data.column_use import listed
-from shortlist.data.unit_rows import LOOKED_AT, units_in
+from shortlist.data.unit_rows import KINDS, LOOKED_AT, units_in
 from shortlist.data.written_numbers import READ, WrittenNumbers, decimal_in, trimmed
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
@@ -74,11 +74,11 @@ def with_numbers(
         for place, (name, kind) in enumerate(zip(frame.columns, frame.dtypes, strict=True))
         if is_string_dtype(kind) and (columns is None or str(name) in columns)
     }
-    units = units_in({str(frame.columns[place]): column[:LOOKED_AT] for place, column in cells.items()})
-    if units and read is None:
+    says = units_in({str(frame.columns[place]): column[:LOOKED_AT] for place, column in cells.items()})
+    if says and read is None:
         raise ShortlistError(
-            f"the first row of the frame is no example, but names the units of its columns: {units}: leave it out, "
-            f"X.iloc[1:] and y[1:]"
+            f"the first row of the frame is no example, but names the {says}: leave it out"
+            + (", and the next one, X.iloc[2:] and y[2:]" if says.startswith(KINDS) else ", X.iloc[1:] and y[1:]")
         )
     cells = {place: column for place, column in cells.items() if _has_digits(column)}
     written = WrittenNumbers(decimal_in(cells.values(), decimal) if read is None else read.get("decimal"))

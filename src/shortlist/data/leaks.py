@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ _WRONG = 0.005  # of all rows, and a tenth of what the commonest label leaves wr
 
 
 def leak_concerns(dataset: Dataset, features: tuple[str, ...]) -> list[str]:
-    """The features of which each value has nearly always the same label, where values are few beside the rows; and
-    numbers of which each label has a range for itself, as it has where it was made of them.
+    """The features of which each value has nearly always the same label, where values are few beside the rows; numbers
+    of which each label has a range for itself, as it has where it was made of them; and texts that name it.
 
     >>> import torch
     >>> X = torch.stack([torch.randn(100), torch.arange(100) % 2], 1)
@@ -42,6 +43,7 @@ def leak_concerns(dataset: Dataset, features: tuple[str, ...]) -> list[str]:
         first = _told(_codes(column, some), labels[some], rows_per_value=2, wrong=4 * _WRONG)
         told = first and _told(_codes(column, known), labels[known], rows_per_value=_ROWS_PER_VALUE, wrong=_WRONG)
         told = told or float(all(_has_ranges(column, rows, labels) for rows in (some, known)))
+        told = told or (_named(column, some, dataset) and _named(column, known, dataset))
         if told:
             found[name] = told
     if not found:
@@ -61,6 +63,21 @@ def _codes(column: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.unique(column[rows], return_inverse=True)[1]
     codes: NDArray[np.int64] = column.iloc[rows].factorize(use_na_sentinel=False)[0]
     return codes
+
+
+def _named(column: Any, rows: NDArray[np.int64], dataset: Dataset) -> float:
+    """The share of the rows whose label is the one that their text names, as `_told`; 0 where many do not name it."""
+    if isinstance(column, np.ndarray) or column.dtype.kind in "iufb":
+        return 0.0
+    texts, plain = [str(cell).casefold() for cell in column.iloc[rows]], [one.casefold() for one in dataset.vocabulary]
+    labels = dataset.target.numpy()[rows]
+    missed = sum(plain[label] not in text for text, label in zip(texts, labels.tolist(), strict=True))
+    if missed > 4 * _WRONG * len(rows):  # found soon
+        return 0.0
+    words = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(plain, key=len, reverse=True)))})(?!\w)")
+    place = {name: number for number, name in enumerate(plain, 1)}
+    codes = np.array([place[one.group()] if (one := words.search(text)) else 0 for text in texts])
+    return _told(codes, labels, rows_per_value=2, wrong=_WRONG)
 
 
 def _has_ranges(column: Any, rows: NDArray[np.int64], labels: NDArray[np.int64]) -> bool:

@@ -1,4 +1,4 @@
-"""A row of units below the names of the columns: kg, cm, years."""
+"""A row of units below the names of the columns: kg, cm, years; or the two of Orange: kinds of columns, and uses."""
 
 from __future__ import annotations
 
@@ -13,18 +13,28 @@ from shortlist.data.written_numbers import may_be_number
 LOOKED_AT = 50  # rows
 _FEWEST = 3  # numbers of a column
 _WORD = re.compile(r"[^\W\d_]|[%\u2030\u00b0]")
+KINDS = "kinds of the columns, as Orange does"
+_ORANGE = {"c", "d", "s", "t", "continuous", "discrete", "string", "time"}
+_USES = re.compile(r"class|meta|ignore|[\w-]+=\S+|[im]")  # in the next row
 _IN_BRACKETS = re.compile(r"\(.*\)|\[.*\]|<.*>")
 
 
 def units_in(columns: Mapping[str, Sequence[Any]]) -> str:
-    """The units in the first of these rows, to be shown; nothing where it is a row like the others. Of each column the
-    first cells are given.
+    """The units in the first of these rows, or the ``KINDS``, to be shown; nothing where it is a row like the others.
+    Of each column the first cells are given.
 
     >>> units_in({"weight": ["kg", "3.5", "4", "5"], "height": ["cm", "30", None, "31", "29"], "kind": [None, *"aba"]})
-    "'weight' (kg), 'height' (cm)"
+    "units of the columns: 'weight' (kg), 'height' (cm)"
+    >>> units_in({"sex": ["d", None, "male"], "survived": ["d", "class", "no"]})
+    "kinds of the columns, as Orange does: 'sex' (d), 'survived' (d)"
     >>> units_in({"weight": ["3o", "3.5", "4", "5"], "height": ["28", "30", "31", "29"], "kind": list("aaba")})
     ''
     """
+    kinds = {name: cells[0] for name, cells in columns.items() if len(cells) and isinstance(cells[0], str)}
+    uses = [word for cells in columns.values() for cell in cells[1:2] if isinstance(cell, str) for word in cell.split()]
+    are_uses = any(len(word) > 1 for word in uses) and all(map(_USES.fullmatch, uses))
+    if are_uses and _ORANGE & set(kinds.values()):
+        return f"{KINDS}: {_shown(kinds)}"
     units, numbers, others = {}, 0, 0
     for name, cells in columns.items():
         first, *rest = map(_known, cells) if cells else [None]
@@ -38,7 +48,11 @@ def units_in(columns: Mapping[str, Sequence[Any]]) -> str:
     is_slip = len(units) == 1 and others > 0 and not any(map(_IN_BRACKETS.fullmatch, units.values()))
     if not units or numbers >= len(units) or is_slip:
         return ""
-    return listed([f"{name!r} ({unit})" for name, unit in units.items()], 3)
+    return f"units of the columns: {_shown(units)}"
+
+
+def _shown(first: Mapping[str, Any]) -> str:
+    return listed([f"{name!r} ({cell})" for name, cell in first.items()], 3)
 
 
 def _known(cell: Any) -> str | None:

@@ -3,28 +3,21 @@ encoding."""
 
 import csv
 import gzip
-import re
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from shortlist.data.cells import CURRENCIES, DECIMAL_COMMA, NUMBER, SPACED, THOUSANDS, without_unit
-from shortlist.data.readers.tables import above_names, delimiter_of, encoding_of, is_packed
+from shortlist.data.readers.tables import TEXT_ENDINGS, above_names, delimiter_of, encoding_of, is_packed
 from shortlist.data.written_numbers import decimal_in
 
 ENCODING = "cp1252"  # what Excel writes as CSV in Western Europe, if not asked for UTF-8
 DAMAGED = (ValueError, EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile)  # which the reader then tells
 OPTIONS = ("delimiter", "decimal", "encoding")
 _SHOWN = 20  # lines
-# money in whole numbers, and with one comma that may stand between thousands
-_WHOLE, _THOUSANDS = (
-    re.compile(rf"[+-]?\s?[{CURRENCIES}]\s?{digits}|[+-]?{digits}\s?[{CURRENCIES}]")
-    for digits in (r"\d+", r"\d+,\d{3}")
-)
 
 
 def how_written(path: Path, trained: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -44,29 +37,11 @@ def how_written(path: Path, trained: Mapping[str, Any] | None = None) -> dict[st
             lines = [file.readline(1 << 16) for _ in range(_SHOWN + above)][above:]
     others = [";", "\t", "|", *([] if usual in lines[0] else [","])]
     mark = said or max([known, usual, *others], key=lines[0].count)  # the first of equals
-    cells = [cell.strip().removeprefix("(").removesuffix(")") for line in lines[1:] for cell in line.split(mark)]
-    whole = any(_WHOLE.fullmatch(cell) for cell in cells)  # $843 beside $4,843: no fractions there
-    cells = [without_unit(cell) for cell in cells if not (whole and _THOUSANDS.fullmatch(cell))]
-    decimal = like.get("decimal") if mark == known else None
-    between = any(cell.count(",") > 1 and THOUSANDS["."].fullmatch(cell) for cell in cells)  # thousands, for certain
-    if any(map(_has_comma, cells)) and not between if mark != "," else _in_quotes(lines[1:]) == ",":
-        decimal = ","
-    elif any("." in cell and NUMBER.fullmatch(cell) and not THOUSANDS[","].fullmatch(cell) for cell in cells):
-        decimal = "." if decimal == "." else None
+    rows: list[list[str]] = []
+    with suppress(csv.Error):
+        rows = [row for row in csv.reader((line for line in lines[1:] if line.strip()), delimiter=mark) if row]
+    decimal = decimal_in(zip_longest(*rows), like.get("decimal") if mark == known else None)
     return found | ({"delimiter": mark} if mark != usual else {}) | ({"decimal": decimal} if decimal else {})
-
-
-def _in_quotes(lines: Sequence[str]) -> str | None:
-    """What stands before fractions where commas stand between cells, too: numbers with commas are then in quotes."""
-    rows = [row for row in csv.reader(line for line in lines if line.strip()) if row]
-    return decimal_in(zip_longest(*rows))
-
-
-def _has_comma(cell: str) -> bool:
-    """Whether it is a number with a comma before its fraction, or points between thousands."""
-    return any(pattern.fullmatch(cell) for pattern in (DECIMAL_COMMA, THOUSANDS[","])) or (
-        "," in cell and SPACED.fullmatch(cell) is not None
-    )
 
 
 def as_written(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,4 +67,4 @@ def like(options: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]
 
 
 def is_text_table(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")) and path.is_file()
+    return path.name.lower().removesuffix(".gz").endswith(TEXT_ENDINGS) and path.is_file()

@@ -491,6 +491,16 @@ def test_units_below_the_names_are_told_as_that_with_their_line(read: Read, belo
             read(rows, as_table=True)
 
 
+@pytest.mark.parametrize("below", ["d\tstring\nclass\t", "a b\ts\nclass\tmeta include=True"])
+def test_kinds_and_uses_of_columns_below_their_names_are_told_as_orange_writes_them(read: Read, below: str) -> None:
+    with pytest.raises(ShortlistError, match=r"line 2: .*kinds of the columns, as Orange.*: delete it and the next"):
+        read(f"y\tb\n{below}\nowl\tat night\ncat\tat home\n", "table.tab", as_table=True)
+
+
+def test_letters_alone_are_rows_as_others(read: Read) -> None:
+    assert read("a\ty\nc\td\nm\ti\ng\tt\n", "table.tab", as_table=True, labels_key="y").vocabulary == ("d", "i", "t")
+
+
 def test_units_below_the_names_are_told_in_json_lines_too(read: Read) -> None:
     rows = ['{"a": "kg", "y": null}', *(f'{{"a": "{number}", "y": "owl"}}' for number in range(4))]
     with pytest.raises(ShortlistError, match=r"row 0: this is no example.*'a' \(kg\)"):

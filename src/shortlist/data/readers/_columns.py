@@ -79,7 +79,7 @@ class TypedColumns:
         return [*self._notes, *self.written.notes()]
 
     def units_in_first_row(self) -> str:
-        """What is in the first row, where these are units, to be shown."""
+        """What the first row says of the columns, where it is no example, to be shown."""
         return self._texts.units_in_first_row()
 
     def array(self, name: str) -> NDArray[Any]:
@@ -258,7 +258,7 @@ class TextColumns:
         return bool(cells.null_count == len(cells))
 
     def units_in_first_row(self) -> str:
-        """What is in the first row, where these are units, to be shown."""
+        """What the first row says of the columns, where it is no example, to be shown."""
         first = {name: column.slice(0, 1).to_pylist() for name, column in self._columns.items()}
         if not any(cell and not is_number(cell) for cells in first.values() for cell in cells):
             return ""  # found soon

@@ -31,6 +31,7 @@ from shortlist.errors import ShortlistError
 from shortlist.files import reporter
 from shortlist.optional import require
 
+TEXT_ENDINGS = (".csv", ".tsv", ".tab")
 _NO_HEADER = "is it missing? Then give column_names"
 _LOOKED_AT, _NAMED = 1000, 100  # rows; those that tell whether rows have names
 _SENTENCE = 4  # blanks
@@ -49,7 +50,7 @@ def is_packed(path: PathLike) -> bool:
 
 def delimiter_of(path: PathLike) -> str:
     """What stands between the cells of a file that is called so."""
-    return "\t" if str(path).lower().removesuffix(".gz").endswith(".tsv") else ","
+    return "\t" if str(path).lower().removesuffix(".gz").endswith((".tsv", ".tab")) else ","
 
 
 def encoding_of(path: PathLike, other: str | None) -> str:

@@ -49,7 +49,8 @@ def _column_as_numbers(
         found[[str(cell).strip().lower() in UNKNOWN for cell in cells.tolist()]] = -1.0
     bad = np.flatnonzero(np.isinf(found)).tolist()
     words = "true/false, yes/no, ja/nein, oui/non, blank, unknown"
-    allowed = f"{CODINGS[coding]}, {words}; label_columns names the columns that are labels"
+    marks = "coding=marks takes any mark as present and blanks as absent"
+    allowed = f"{CODINGS[coding]}, {words}; label_columns names the columns that are labels; {marks}"
     findings.rows(file, bad, lambda row: f"the column {name!r} is {cells[row]!r}: allowed are {allowed}")
     return np.where(np.isinf(found), np.nan, found)
 

@@ -32,7 +32,7 @@ _BLOCK = 1 << 24  # bytes that are looked at together
 _START = 1 << 10  # bytes, in which a first line is blank, or ``sep=;``, or neither
 _QUOTE, _END, _RETURN = ord('"'), ord("\n"), ord("\r")
 Kind = Literal["parquet", "csv", "txt"]
-_KINDS: dict[str, Kind] = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "txt"}
+_KINDS: dict[str, Kind] = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".tab": "csv", ".txt": "txt"}
 
 
 @dataclass(frozen=True)

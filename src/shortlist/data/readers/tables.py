@@ -14,24 +14,26 @@ from typing import Any
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._arff import read_arff
 from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns
-from shortlist.data.readers._csv import above_names, csv_table, delimiter_of, encoding_of, is_packed
+from shortlist.data.readers._csv import TEXT_ENDINGS, above_names, csv_table, delimiter_of, encoding_of, is_packed
 from shortlist.data.readers._json_tables import json_table
 from shortlist.data.readers._label_lists import names_in_columns, written_list
 from shortlist.data.readers.findings import EMPTY, Findings, PathLike
+from shortlist.data.unit_rows import KINDS
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
 __all__ = [
-    "SPARSE_TEXT", "TABLE_ENDINGS", "above_names", "delimiter_of", "encoding_of", "is_packed", "name_of",
-    "names_in_columns", "names_table", "open_table", "parquet_table", "written_list",
+    "SPARSE_TEXT", "TABLE_ENDINGS", "TEXT_ENDINGS", "above_names", "delimiter_of", "encoding_of", "is_packed",
+    "name_of", "names_in_columns", "names_table", "open_table", "parquet_table", "written_list",
 ]  # fmt: skip
 
 SPARSE_TEXT = (".svm", ".svmlight", ".libsvm", ".txt")  # what `_sparse_text` reads
 # set by ``table_given``: tables that are in memory already, by the path under which readers ask for them
 _GIVEN: ContextVar[Mapping[str, Any]] = ContextVar("given", default={})  # noqa: B039
+_JSON = {".jsonl": True, ".ndjson": True, ".json": False, ".geojson": False}  # whether each line is a row
 TABLE_ENDINGS = (
-    ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet", ".feather", ".arrow",
-    ".arff",
+    *(ending + packed for packed in ("", ".gz") for ending in (*TEXT_ENDINGS, *_JSON)),
+    ".parquet", ".feather", ".arrow", ".arff",
 )  # fmt: skip
 
 
@@ -78,7 +80,7 @@ def open_table(
         return None
     if not names_table(file):
         findings.add(file, f"a table must be one of {', '.join(TABLE_ENDINGS)}, by its name")
-    elif _kind(file) in (".csv", ".tsv"):
+    elif _kind(file) in TEXT_ENDINGS:
         hint = " (and decimal=',' if numbers are written 1,5)"
         found = csv_table(file, findings, delimiter, hint, encoding, column_names)
         if found is not None:
@@ -90,8 +92,8 @@ def open_table(
         try:
             table = _GIVEN.get().get(str(file))
             notes: list[str] = []
-            if table is None and _kind(file) in (".json", ".jsonl"):
-                table = json_table(file, _kind(file) == ".jsonl", notes)
+            if table is None and _kind(file) in _JSON:
+                table = json_table(file, _JSON[_kind(file)], notes)
             elif table is None:
                 table = parquet_table(file) if _kind(file) == ".parquet" else _arrow_table(file)
             if table.num_rows or EMPTY.get():
@@ -103,10 +105,10 @@ def open_table(
 
 
 def _without_units(table: TextColumns | TypedColumns, file: Path, findings: Findings) -> Columns:
-    """The table; noted, where its first row holds the units of the columns."""
-    units = table.units_in_first_row()
-    if units:
-        findings.add(file, f"this is no example, but names the units of the columns: {units}: delete it", 0)
+    """The table; noted, where its first row holds the units of the columns, or their kinds."""
+    if says := table.units_in_first_row():
+        it = "it and the next line" if says.startswith(KINDS) else "it"
+        findings.add(file, f"this is no example, but names the {says}: delete {it}", 0)
     return table
 
 

@@ -60,13 +60,16 @@ def leaves_open(cells: FirstCells, name: str, blank: bool = True) -> bool:
 
 def separator(cells: Sequence[Any]) -> str | None:
     """What stands between several labels in one cell: the pieces are then fewer than the cells that differ, or some
-    are cells of their own; of the marks that hardly stand in a name, some pieces come again."""
+    are cells of their own, and half of them come again (not so in China; Macao, China; Korea, Rep.); of the marks that
+    hardly stand in a name, some pieces come again."""
     texts = {cell for cell in cells if isinstance(cell, str)}
     for mark in ("|", ";#", ";", ",", "\n"):  # ;# is SharePoint's
         several = [text for text in texts if mark in text and not text.startswith(("[", "{", "<", "('", '("'))]
         pieces = Counter(piece.strip() for text in several for piece in text.split(mark))
         again = mark in "|;#" and len(pieces) < pieces.total()
-        if several and (again or any(piece in texts for piece in pieces) or len(pieces) < len(several)):
+        known = [piece in texts for piece in pieces]
+        come = sum(own or count > 1 for own, count in zip(known, pieces.values(), strict=True))
+        if several and (again or (any(known) and 2 * come >= len(pieces)) or len(pieces) < len(several)):
             return mark
     several = [text for text in texts if "/" in text]
     names = {piece.strip() for text in several for piece in text.split("/")}

@@ -11,7 +11,7 @@ from shortlist.data.readers.tables import names_in_columns
 from shortlist.runs.guess.first_cells import FirstCells
 from shortlist.runs.guess.label_signs import LABELS, has_spaces_between, is_answer, separator
 from shortlist.runs.guess.one_label_column import one_column
-from shortlist.runs.guess.several_label_columns import numbered_alike, several_columns
+from shortlist.runs.guess.several_label_columns import numbered_alike, of_marks, several_columns
 
 
 def find_labels(
@@ -27,7 +27,8 @@ def find_labels(
         if names_in_columns(cells.table, named) is not None:
             shown = listed([repr(name) for name in named])
             notes.append(f"labels: the names that a row has in any of the columns {shown}")
-        return None, {"label_columns": named}
+            return None, {"label_columns": named}
+        return None, of_marks(cells, named, notes)
     if named:
         return named[0], _separated(cells, named[0], notes)
     said = getattr(cells.table, "label_names", None)

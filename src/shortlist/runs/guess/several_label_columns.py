@@ -32,18 +32,25 @@ def several_columns(
         return {"label_columns": answers}
     marked = _marked(cells, names)
     if marked:
-        shown, mark = listed([repr(name) for name in marked]), cells.of(marked[0])[0]
-        notes.append(
-            f"labels: the columns that hold {mark!r} or nothing, {shown}; blanks are absent (unknown ones: write 1 "
-            f"in place of {mark!r}; others: --labels COLUMN,COLUMN)"
-        )
-        return {"label_columns": marked, "coding": "marks"}
+        return of_marks(cells, marked, notes)
     slots = _slots(cells, names)
     if slots:
         shown = listed([repr(name) for name in slots])
         notes.append(f"labels: the names that a row has in any of the columns {shown} (another one: --labels COLUMN)")
         return {"label_columns": slots}
     return None
+
+
+def of_marks(cells: FirstCells, marked: Sequence[str], notes: list[str]) -> dict[str, Any]:
+    """Options that name columns of labels; their coding is marks where all hold one and the same mark, or nothing."""
+    if _marked(cells, marked) != list(marked):
+        return {"label_columns": marked}
+    shown, mark = listed([repr(name) for name in marked]), cells.of(marked[0])[0]
+    notes.append(
+        f"labels: the columns that hold {mark!r} or nothing, {shown}; blanks are absent (unknown ones: write 1 "
+        f"in place of {mark!r}; others: --labels COLUMN,COLUMN)"
+    )
+    return {"label_columns": marked, "coding": "marks"}
 
 
 def _answers(cells: FirstCells, names: Sequence[str], notes: list[str], images: bool, texts: bool) -> list[str]:
