@@ -13,7 +13,7 @@ import torch
 import yaml
 from torch import Tensor
 
-from shortlist.data import Dataset
+from shortlist.data import Dataset, Texts
 from shortlist.data.cells import has_words
 from shortlist.data.readers.registry import find_reader
 from shortlist.data.table_rows import TableRows
@@ -244,9 +244,9 @@ def _is_linear(config: RunConfig, whole: Dataset) -> bool:
 def _size(whole: Dataset) -> Any:
     """As many rows and features as there will be, but for categories; of texts at most so many terms, in a table each
     of them counted alone and once more with the others."""
-    if whole.kind == "texts":
-        letters = sum(len(text) for text in whole.inputs.source)
-        return SimpleNamespace(shape=(len(whole), min(_MOST_TERMS, letters)), nnz=letters)
+    if isinstance(whole.inputs, Texts):
+        count = sum(map(len, whole.inputs.source))
+        return SimpleNamespace(shape=(len(whole), min(_MOST_TERMS, count)), nnz=count)
     frame = whole.inputs.frame if isinstance(whole.inputs, TableRows) else {}
     names = [name for name in frame if frame[name].dtype.kind == "O" and not hasattr(frame[name], "cat")]
     cells = (frame[name].dropna().map(str).tolist() for name in names)
