@@ -701,6 +701,9 @@ def test_one_column_alone_is_told() -> None:
     Path("t.csv").write_text("a b kind\n1 2 x\n3 4 y\n")
     with pytest.raises(ShortlistError, match=r"one column alone, 'a b kind', .* give delimiter"):
         guess_source("t.csv")
+    Path("t.csv").write_text("a    b kind\n1   22 x\n3    4 y\n")
+    with pytest.raises(ShortlistError, match=r"if blanks stand between its cells, write commas: pandas\.read_csv"):
+        guess_source("t.csv")
 
 
 def test_arrays_are_found_by_the_names_that_others_give_them() -> None:

@@ -1,5 +1,6 @@
 """Which one column of a table holds the labels."""
 
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -51,9 +52,13 @@ def one_column(cells: FirstCells, names: Sequence[str], notes: list[str]) -> str
         notes.append(f"labels: the only column of names, {likely[0]!r} (another one: --labels COLUMN){last}")
         return likely[0]
     if len(cells.names) == 1:
+        remedy = "if something else stands between its cells, give delimiter"
+        if re.search(r"\S\s\s+\S", cells.names[0]):
+            written = r"pandas.read_csv(path, sep=r'\s+').to_csv(new, index=False)"
+            remedy = f"if blanks stand between its cells, write commas: {written}"
         raise ShortlistError(
-            f"{cells.path}: there is one column alone, {cells.names[0]!r}, and labels need others to be told by; if "
-            f"something else stands between its cells, give delimiter"
+            f"{cells.path}: there is one column alone, {cells.names[0]!r}, and labels need others to be told by; "
+            f"{remedy}"
         )
     such = f", such as --labels {shlex.quote(likely[-1])}" if likely else ""
     last = _why_no_label(cells, names[-1]) if names else ""
