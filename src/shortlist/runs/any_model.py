@@ -48,7 +48,7 @@ def calibrate(
         groups, weights: one of each row, for rules that need them, such as ``"conformal:by_group=true"``.
 
     >>> import shortlist as sl
-    >>> network = nn.Linear(8, 3)
+    >>> network = torch.nn.Linear(8, 3)
     >>> inputs, labels = torch.randn(100, 8), torch.randint(3, (100,))
     >>> predictor = sl.calibrate(network, (inputs, labels), rule=["average-k:k=1.5", "conformal:alpha=0.2"])
     >>> list(predictor.rules), float(predictor.predict_sets(inputs, "average-k-1.5").sizes.mean())
