@@ -320,9 +320,10 @@ def bad_label_at(target: Tensor, flat: int) -> ShortlistError:
 
 def bad_label(position: str, value: float) -> ShortlistError:
     shares = "; shares of votes sum to 1 in every row, and only some losses take them" if 0 < value < 1 else ""
+    remedy = "labels.from_nan takes NaN as unknown" if value != value else "labels has converters for other codings"
     return ShortlistError(
         f"target{position} is {value}: a label matrix holds 1 (present), 0 (absent) and -1 (unknown); "
-        f"shortlist.labels has converters for other codings{shares}"
+        f"shortlist.{remedy}{shares}"
     )
 
 

@@ -70,3 +70,9 @@ def test_a_heavy_pos_weight_costs_no_digits_of_likely_labels(path: str) -> None:
     value = F.binary_loss(score, torch.full_like(score, chance), pos_weight=weight)
     expected = chance * weight * torch.exp(-score).log1p() + (1 - chance) * (score + torch.exp(-score).log1p())
     torch.testing.assert_close(value, expected.squeeze(), rtol=1e-14, atol=0)
+
+
+def test_a_nan_in_a_label_matrix_names_what_takes_it() -> None:
+    target = torch.tensor([[1.0, 0.0], [torch.nan, 1.0]])
+    with pytest.raises(ValueError, match=r"target\[1, 0\] is nan: .* shortlist\.labels\.from_nan takes NaN as unknown"):
+        F.binary_loss(torch.zeros(2, 2), target)

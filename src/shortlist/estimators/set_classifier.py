@@ -337,10 +337,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if reset and self.preprocess not in ("auto", None):
             raise ShortlistError(f'preprocess must be "auto" or None, got {self.preprocess!r}')
         check_stored(X, "X")
-        prepared = self.preprocess == "auto" if reset else getattr(self, "preprocessor_", None) is not None
+        prepared = self.preprocess == "auto" if reset else hasattr(self, "preprocessor_")
         if not prepared:
-            self.__dict__.pop("preprocessor_", None)  # of a fit before this one
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
+            self.__dict__.pop("preprocessor_", None)  # of a fit before this one
         else:
             X = self._prepared(X, reset, weights)
         return X if hasattr(X, "tocsr") else torch.from_numpy(np.require(X, requirements=["C", "W"]))
