@@ -523,6 +523,14 @@ def test_ids_stand_in_the_file_of_their_sets(ending: str, tmp_path: Path) -> Non
         assert lines == [{"id": ids[0], "labels": ["cat"]}, {"id": ids[1], "labels": []}]
 
 
+def test_a_csv_of_labels_that_hold_the_separator_has_lists_as_json_writes_them(tmp_path: Path) -> None:
+    sets = LabelSets.from_lists([[1], [0, 1], []], vocabulary=["dog", 'sad|"blue"'])
+    sets.to_csv(tmp_path / "sets.csv", beside=("probabilities", np.array([0.5, 0.75, 0.25])))
+    found = pandas.read_csv(tmp_path / "sets.csv")
+    assert found["labels"].map(json.loads).tolist() == [['sad|"blue"'], ["dog", 'sad|"blue"'], []]
+    assert found["probabilities"].map(json.loads).tolist() == [[0.5], [0.75, 0.25], []]
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
 def test_every_form_has_the_rows_numbers_for_ids_and_the_best_label_first(ending: str, tmp_path: Path) -> None:
     file = tmp_path / f"sets.{ending}"

@@ -70,7 +70,8 @@ class WrittenSets:
 
     def to_csv(self, path: PathLike, *, ids: Sequence[str] | None = None, beside: Beside | None = None) -> None:
         """Write a table to look at: a line for each example with its id (or number), the names of its labels with "|"
-        between, and the numbers ``beside`` them, the largest first. The file appears whole or not at all.
+        between, and the numbers ``beside`` them, the largest first. Where a name holds a "|" itself, both are lists as
+        JSON writes them. The file appears whole or not at all.
 
         >>> import tempfile, pathlib; from shortlist import LabelSets
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "sets.csv"
@@ -124,13 +125,15 @@ def write_csv(path: PathLike, parts: Iterable[Part]) -> None:
             rows = csv.writer(text, lineterminator="\n")
             if names is None:
                 names = list(map(str, range(sets.num_labels))) if sets.vocabulary is None else sets.vocabulary
-                _check_separator(names)
+                as_lists = any(_SEPARATOR in name for name in names)
                 rows.writerow(["id", "labels", *([] if beside is None else [beside[0]])])
             labels, numbers = _as_text(sets, beside)
             written = [names[label] for label in labels]
             for row, (a, b) in enumerate(pairwise(sets.offsets.tolist())):
-                cells = [ids[row], _SEPARATOR.join(written[a:b])]
-                rows.writerow(cells if beside is None else [*cells, _SEPARATOR.join(numbers[a:b])])
+                told = _SEPARATOR.join(written[a:b]), _SEPARATOR.join(numbers[a:b])
+                if as_lists:
+                    told = json.dumps(written[a:b], ensure_ascii=False), f"[{', '.join(numbers[a:b])}]"
+                rows.writerow([ids[row], *told[: 1 if beside is None else 2]])
             file.write(text.getvalue().encode())
 
 
@@ -205,15 +208,6 @@ def _lines(parts: Iterable[Part]) -> Iterator[tuple[WrittenSets, bytes]]:
             for start, (a, b), rest in zip(starts, bounds, rests, strict=True)
         ]
         yield sets, "".join(lines).encode()
-
-
-def _check_separator(names: Sequence[str]) -> None:
-    for name in names:
-        if _SEPARATOR in name:
-            raise ShortlistError(
-                f"the label {name!r} holds {_SEPARATOR!r}, which stands between labels in a .csv: "
-                f"write a .parquet or .jsonl file"
-            )
 
 
 def _checked(part: Part) -> Part:
