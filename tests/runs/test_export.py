@@ -25,6 +25,7 @@ def table(rows: int, seed: int) -> pd.DataFrame:
     found = pd.DataFrame({"length": length, "shore": shore, "age": random.integers(1, 9, rows)})
     found.loc[::17, "length"] = np.nan
     found.loc[8::50, "age"] = 9999  # far from all others: cut off
+    found["seen"] = pd.date_range("2024-01-01", periods=rows, freq="7h").strftime("%d/%m/%Y %H:%M")
     return found
 
 
@@ -53,7 +54,8 @@ def test_the_raw_columns_of_a_table_give_the_sets_of_the_run(exported) -> None:
     new = table(10_000, 1)
     new.loc[5, "shore"] = "east"  # never seen
     session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
-    numbers, names = new[["length", "age"]].to_numpy(float), new[["shore"]].fillna("").to_numpy(object)
+    days = (pd.to_datetime(new["seen"], format="%d/%m/%Y %H:%M") - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    numbers, names = new[["length", "age"]].assign(seen=days).to_numpy(), new[["shore"]].fillna("").to_numpy(object)
     scores, probabilities, sets = session.run(None, {"numbers": numbers, "categories": names})
     predictor = sl.load_run(run)
     assert np.abs(scores - predictor.scores(new).numpy()).max() < 1e-5
@@ -64,6 +66,7 @@ def test_the_raw_columns_of_a_table_give_the_sets_of_the_run(exported) -> None:
     assert (near | ~differ).all()
     assert differ.sum() <= 5
     assert [one["name"] for one in done["inputs"]] == ["numbers", "categories"]
+    assert done["inputs"][0]["days since 1970"] == ["seen"]
     assert done["checked"]["rows whose sets differ"] == 0
 
 
@@ -76,7 +79,7 @@ def test_the_file_says_what_it_is(exported) -> None:
     assert said["shortlist.calibration_rows"] == 60
     assert said["shortlist.calibrated_on"] == "calibration"
     assert said["shortlist.calibrated_at"] is not None
-    assert said["shortlist.inputs"][0]["columns"] == ["length", "age"]
+    assert said["shortlist.inputs"][0]["columns"] == ["length", "age", "seen"]
     assert "promise" in " ".join(said)
 
 

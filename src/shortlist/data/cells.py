@@ -31,7 +31,6 @@ _AMOUNT = re.compile(
 _ORDINAL = re.compile(r"\d*(?:(?<!1)(?:1st|2nd|3rd)|(?:[04-9]|1[123])th)", re.IGNORECASE)  # 11st is a weight
 ORDINAL = "th"  # stands for the ends of all
 _VECTOR = re.compile(r"(?:array\()?\[\s*[+-]?[\d.][\d.eE+\-,\s]*\]\)?")  # [0.5, -1.2], as Python and numpy write them
-DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([T ].*)?")
 
 # letters of scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese
 UNSPACED = (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shortlist.data.cells import DATE, NA_VALUES, are_codes, are_vectors, is_number, written_list_of
+from shortlist.data.cells import NA_VALUES, are_codes, are_vectors, is_number, written_list_of
 from shortlist.data.column_use import listed
+from shortlist.data.dates import YEAR_FIRST, are_dates, days_in, days_of
 from shortlist.data.unit_rows import KINDS, LOOKED_AT, units_in
 from shortlist.data.written_numbers import READ, WrittenNumbers, decimal_in, trimmed
 from shortlist.errors import ShortlistError
@@ -19,7 +20,6 @@ from shortlist.optional import require
 MISSING = "(missing)"  # the category of a blank
 _VECTORS = "lists of numbers: give a column for each number"
 _DIGIT = re.compile(r"\d")
-_DATES = "dates: give their year, month or age as numbers"
 
 
 def frame_of(X: Any) -> Any:
@@ -120,18 +120,27 @@ def _as_texts(cells: list[Any], has_points: bool) -> Any:
     return trimmed(pyarrow.chunked_array([pyarrow.array(cells, pyarrow.string())]))
 
 
-def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True) -> tuple[NDArray[Any], str]:
-    """Numbers with NaN for blanks, or names as objects; and why it cannot be used, if so. Categories are names also
-    where they are numbers, and so are texts of digits such as 01001, unless ``codes`` is False."""
+class ReadColumn(NamedTuple):
+    """Numbers with NaN for blanks, or names as objects; why they cannot be used, if so; and, of dates, which are days
+    since 1970, in which order they were written."""
+
+    values: NDArray[Any]
+    why_not: str = ""
+    dates: str = ""
+
+
+def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True, dates: str = "") -> ReadColumn:
+    """The numbers or the names of a column. Categories are names also where they are numbers, and so are texts of
+    digits such as 01001, unless ``codes`` is False. ``dates``: their order, where that is known."""
     import pandas as pd
     from pandas.api import types
 
     if types.is_timedelta64_dtype(series):
-        return np.empty(0), "durations: give them as numbers, in seconds or days"
+        return ReadColumn(np.empty(0), "durations: give them as numbers, in seconds or days")
     if types.is_datetime64_any_dtype(series):
-        return np.empty(0), _DATES
+        return ReadColumn(days_in(series), dates=dates or YEAR_FIRST)
     if types.is_complex_dtype(series):
-        return np.empty(0), "complex numbers"
+        return ReadColumn(np.empty(0), "complex numbers")
     if types.is_numeric_dtype(series) or types.is_bool_dtype(series):
         values = series.astype("Float64") if types.is_extension_array_dtype(series) else series
         found = values.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -139,16 +148,18 @@ def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True) -> 
         names = as_names(series, na_values)
         present = names != MISSING
         distinct = set(names[present].tolist())
-        if 2 * sum(DATE.fullmatch(name) is not None for name in distinct) > len(distinct):
-            return np.empty(0), _DATES  # as names they would be new ones in new data
+        if distinct and (dates or are_dates(distinct)):
+            days, dates, why_not = days_of(distinct, dates)
+            each_row = [] if why_not else [days.get(name, np.nan) for name in names.tolist()]
+            return ReadColumn(np.array(each_row), why_not, dates)
         if are_vectors(distinct):
-            return np.empty(0), _VECTORS
+            return ReadColumn(np.empty(0), _VECTORS)
         if codes and (isinstance(series.dtype, pd.CategoricalDtype) or are_codes(distinct)):
-            return names, ""
+            return ReadColumn(names)
         each = [*distinct]
         parsed = pd.to_numeric(pd.Series(each, dtype=object), errors="coerce").to_numpy(dtype=np.float64)
         if not each or np.isnan(parsed).any():
-            return names, ""
+            return ReadColumn(names)
         number_of = dict(zip(each, parsed.tolist(), strict=True)) | {MISSING: np.nan}
         found = np.array([number_of[name] for name in names.tolist()])
     blank = [float(text) for text in na_values if is_number(text)]
@@ -157,7 +168,7 @@ def read_column(series: Any, na_values: tuple[str, ...], codes: bool = True) -> 
     if np.isinf(found).any():
         row = series.index[np.isinf(found).argmax()]
         raise ShortlistError(f"the column {series.name!r} holds infinity, first in row {row}: leave such cells blank")
-    return found, ""
+    return ReadColumn(found)
 
 
 def _name(value: Any) -> str:

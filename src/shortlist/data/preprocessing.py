@@ -30,6 +30,7 @@ from shortlist.data.column_features import (
     is_constant,
 )
 from shortlist.data.column_use import as_option, listed
+from shortlist.data.dates import as_days
 from shortlist.data.frame_columns import MISSING, as_names, column_names, read_column, with_numbers
 from shortlist.data.preprocessing_facts import facts_of, fields_of
 from shortlist.data.text_columns import CountedTexts, fit_texts
@@ -55,8 +56,8 @@ class Preprocessor:
       ones with them; a blank is a category of its own). Of the dtype "category", and of texts of digits such as 01001,
       numbers are names too. Where cells hold several choices, ``Python;R;SQL``, each choice is a feature (not of the
       dtype "category": there a cell is one name). The words of texts are counted (`TfIdf`), each column's and those of
-      all texts together; features are then sparse. Ids and dates are left out, with a warning. Columns are found by
-      name.
+      all texts together; features are then sparse. Dates are days since 1970. Ids are left out, with a warning. Columns
+      are found by name.
     - A scipy sparse matrix stays sparse: a column is divided by the geometric mean of its largest absolute value and
       its standard deviation, halfway between MaxAbsScaler and StandardScaler, so that rare columns count for more, but
       not for much more. Rows of length 1, as tf-idf has them, are weighted already and left alone.
@@ -86,6 +87,7 @@ class Preprocessor:
     na_values: tuple[str, ...] = NA_VALUES
     units: dict[str, str] | None = None  # what stood beside the numbers of a column, where they were read from a text
     decimal: str | None = None  # what stood before the digits of fractions in texts, where they told
+    dates: dict[str, str] = field(default_factory=dict)  # the columns of dates, and how these were written
 
     @property
     def columns_left_out(self) -> dict[str, str]:
@@ -124,8 +126,10 @@ class Preprocessor:
         at, numbers, categories, left_out = [], [], [], {}
         of_names: dict[int, NDArray[Any]] = {}
         choices: dict[int, Choices] = {}
+        dates: dict[str, str] = {}
         for column in range(len(names)):
-            values, why_not = read_column(frame.iloc[:, column], na_values)
+            values, why_not, order = read_column(frame.iloc[:, column], na_values)
+            dates |= {names[column]: order} if order and not why_not else {}
             if why_not:
                 left_out[column] = why_not
             elif values.dtype == object:
@@ -179,7 +183,7 @@ class Preprocessor:
             raise ShortlistError(f"no column is left to learn from: {why_each}{hint}")
         prepared = cls(
             "frame", len(names), names, fitted, categories, texts,
-            left_out=left_out, na_values=na_values, units=units, decimal=written.get("decimal"),
+            left_out=left_out, na_values=na_values, units=units, decimal=written.get("decimal"), dates=dates,
         )  # fmt: skip
         if fitted is not None and fitted.cut:
             prepared._warn_of_cuts(stacked[:, [at.index(column) for column in fitted.columns]])
@@ -327,7 +331,8 @@ class Preprocessor:
 
     def _with_numbers(self, frame: Any) -> Any:
         """With the numbers that are written in texts, in the columns that were fitted with numbers."""
-        numbers = () if self.numbers is None else {self._names[column] for column in self.numbers.columns}
+        numbers = set() if self.numbers is None else {self._names[column] for column in self.numbers.columns}
+        numbers -= self.dates.keys()
         plain = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in frame.dtypes)
         return frame if plain and not self.units else with_numbers(frame, self.decimal, numbers, self.na_values)
 
@@ -350,6 +355,7 @@ class Preprocessor:
         """The columns of numbers side by side; those that are numbers already at once."""
         columns, found = self._numbers.columns, None
         plain = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in frame.dtypes.iloc[list(columns)])
+        plain &= not self.dates
         if plain and not any(is_number(text) and float(text) == float(text) for text in self.na_values):
             found = frame.iloc[:, list(columns)].to_numpy(dtype=np.float64)
         if found is None or np.isinf(found).any():  # which names the column
@@ -363,16 +369,22 @@ class Preprocessor:
             series = series.astype("boolean")  # which pandas holds as objects where some are blank
         elif infer_dtype(series, skipna=True) == "string" and set(series.dropna().str.lower()) <= {"true", "false"}:
             series = series.str.lower().map({"true": 1.0, "false": 0.0})  # as files have them
-        values, why_not = read_column(series, self.na_values, codes=False)
-        if values.dtype == object and (values == MISSING).all():
-            return np.full(len(values), np.nan)  # all blank, or no rows
-        if why_not or values.dtype == object:
+        order = self.dates.get(self._names[column], "")
+        values, why_not, written = read_column(series, self.na_values, codes=False, dates=order)
+        blank = values == MISSING if values.dtype == object else np.isnan(values)
+        if not why_not and blank.all():
+            return np.full(len(series), np.nan)  # all blank, or no rows
+        if why_not or values.dtype == object or written != order:
             cells = series.dropna().unique().tolist()
-            wrong = [cell for cell in cells if not is_number(str(cell))] or cells
-            wrong = [cell for cell in wrong if not may_be_number(str(cell))] or wrong
+            if order:
+                wrong = [cell for cell in cells if as_days(str(cell).strip(), order) is None] or cells
+            else:
+                wrong = [cell for cell in cells if not is_number(str(cell))] or cells
+                wrong = [cell for cell in wrong if not may_be_number(str(cell))] or wrong
             shown, first = listed([repr(cell) for cell in wrong[:3]]), series.isin(wrong).idxmax()
+            kind = f"dates ({order})" if order else "numbers"
             raise ShortlistError(
-                f"the column {self._names[column]!r} was fitted with numbers, now it holds {shown}, first in row "
+                f"the column {self._names[column]!r} was fitted with {kind}, now it holds {shown}, first in row "
                 f"{first}: mend such cells, leave them blank, or name them in data.na_values when training"
             )
         return values
@@ -419,6 +431,7 @@ class Preprocessor:
             return f"sparse columns ({self.num_columns}): {how}"
         found = {
             "standardised numbers": [],
+            "dates, as days since 1970, standardised": [f"{column} ({how})" for column, how in self.dates.items()],
             "categories": [shown(c) for c in self.categories if not isinstance(c, Choices)],
             "several choices in a cell": [
                 f"{shown(c)[:-1]}, with {c.separator!r} between)" for c in self.categories if isinstance(c, Choices)
@@ -427,7 +440,7 @@ class Preprocessor:
         }
         if self.numbers is not None:
             names, cut = [name(column) for column in self.numbers.columns], self.numbers.cut.items()
-            found["standardised numbers"] = names
+            found["standardised numbers"] = [one for one in names if one not in self.dates]
             found["blanks marked"] = [names[place] for place in self.numbers.marked]
             found["numbers far from all others cut off"] = [f"{names[p]} ({a:.3g} to {b:.3g})" for p, (a, b) in cut]
         if left_out:

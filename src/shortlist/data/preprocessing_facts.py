@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shortlist.data.choices import Choices
 from shortlist.data.column_features import Categories, Numbers
 from shortlist.data.column_use import listed
+from shortlist.data.dates import DAY_FIRST, MONTH_FIRST, YEAR_FIRST
 from shortlist.data.text_columns import CountedTexts
 from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError
@@ -46,6 +47,7 @@ def facts_of(prepared: Preprocessor) -> dict[str, Any]:
         "left_out": {str(column): why for column, why in prepared.left_out.items()},
         "units": prepared.units,
         "decimal": prepared.decimal,
+        "dates": prepared.dates,
     }  # fmt: skip
 
 
@@ -94,6 +96,9 @@ def _checked(facts: Any) -> dict[str, Any]:
     decimal = facts.get("decimal")  # likewise
     if decimal not in (None, ".", ","):
         raise ShortlistError(f"the preprocessing's decimal must be '.' or ',', got {decimal!r}")
+    dates = facts.get("dates", {})  # likewise
+    if not set(dates.values()) <= {YEAR_FIRST, DAY_FIRST, MONTH_FIRST} or not dates.keys() <= set(names or ()):
+        raise ShortlistError(f"the preprocessing's dates must be columns and where day and month stand, got {dates!r}")
     return {
         "kind": facts["kind"],
         "num_columns": total,
@@ -106,6 +111,7 @@ def _checked(facts: Any) -> dict[str, Any]:
         "na_values": na_values,
         "units": units,
         "decimal": decimal,
+        "dates": dict(dates),
     }
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.data.cells import DECIMAL_COMMA, NA_VALUES, NUMBER, THOUSANDS, is_number
@@ -21,7 +23,8 @@ from shortlist.data.column_use import (
     listed,
 )
 from shortlist.data.dataset import Dataset
-from shortlist.data.frame_columns import with_numbers
+from shortlist.data.dates import DATE
+from shortlist.data.frame_columns import read_column, with_numbers
 from shortlist.data.label_concerns import label_concerns
 from shortlist.data.leaks import leak_concerns
 from shortlist.data.table_rows import TableRows
@@ -84,7 +87,7 @@ def table_concerns(
     if use.ignored.get("") == NO_NAME:
         rows = "" if use.ids else f"give ids_key={as_option('')} if it names the rows, or "
         found.append(f"a column without a name is left out: {rows}name it in the first line, if it tells something")
-    ids = _ids(dataset, use.features, not use.ids)
+    ids = _ids(dataset, use.features, not use.ids, na_values)
     found += _names(dataset, use.features, na_values) + _codes_for_blank(dataset, use.features, na_values) + ids
     found += _blank_rows(dataset, use.features)
     found += leak_concerns(dataset, use.features) + _rows_of_one_example(dataset, use.features)
@@ -158,29 +161,44 @@ def _codes_for_blank(dataset: Dataset, features: tuple[str, ...], na_values: Seq
     return [f"{said}: if it stands for blank, name it in data.na_values, as in '[NA, -999]'"]
 
 
-def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool) -> list[str]:
+def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool, na_values: Sequence[str]) -> list[str]:
     """Features that are a different whole number in every row, or a larger number in every row than before."""
     inputs, total = dataset.inputs, len(dataset)
     if total < _ROWS or not isinstance(inputs, Tensor | TableRows):
         return []
     found = []
     for place, name in enumerate(features):
+        days = None if isinstance(inputs, Tensor) else _days(inputs.frame[name], na_values)
         if isinstance(inputs, Tensor):
             values = inputs[:, place]
         elif inputs.frame[name].dtype.kind in "iuf":
             values = torch.from_numpy(inputs.frame[name].to_numpy(dtype="f8", copy=True))
-        else:
+        elif days is None:
             continue
-        if bool((values % 1 == 0).all()) and len(torch.unique(values)) == total:
+        if days is None and bool((values % 1 == 0).all()) and len(torch.unique(values)) == total:
             other = f"other_columns={as_option([name])}"
             remedy = f"ids_key={as_option(name)} or {other}" if no_ids else other
             found.append(f"the feature {name!r} is another whole number in every row: if it is an id, give {remedy}")
-        elif bool((values[1:] > values[:-1]).all()):
+        elif _rises(days) if days is not None else bool((values[1:] > values[:-1]).all()):
             time = f"data.time={as_option(name)} other_columns={as_option([name])}"
             found.append(
                 f"the feature {name!r} rises from row to row: if it is a time, {time} judges on the latest rows"
             )
     return found
+
+
+def _days(column: Any, na_values: Sequence[str]) -> NDArray[np.float64] | None:
+    """The dates of a column as days; None where it holds something else."""
+    if column.dtype.kind != "M" and not DATE.fullmatch(str(next(iter(column.dropna()), "")).strip()):
+        return None
+    read = read_column(column, tuple(na_values))
+    return read.values if read.dates and not read.why_not else None
+
+
+def _rises(days: NDArray[np.float64]) -> bool:
+    """Whether no date is before an earlier row's, and not all are one."""
+    known = days[~np.isnan(days)]
+    return len(known) > 1 and known[0] < known[-1] and bool((known[1:] >= known[:-1]).all())
 
 
 def _blank_rows(dataset: Dataset, features: tuple[str, ...]) -> list[str]:

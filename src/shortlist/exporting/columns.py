@@ -23,7 +23,8 @@ def inputs_of(prepared: Preprocessor) -> list[dict[str, Any]]:
         return [{"name": NUMBERS, "type": "double", "columns": [str(n) for n in range(prepared.num_columns)]}]
     found = []
     if prepared.numbers is not None:
-        found.append({"name": NUMBERS, "type": "double", "columns": named(prepared.numbers.columns)})
+        days = {"days since 1970": list(prepared.dates)} if prepared.dates else {}
+        found.append({"name": NUMBERS, "type": "double", "columns": named(prepared.numbers.columns), **days})
     if prepared.categories:
         found.append({"name": NAMES, "type": "string", "columns": named(one.column for one in prepared.categories)})
     return found

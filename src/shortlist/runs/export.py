@@ -38,11 +38,11 @@ def export(
     and ``sets`` (True where the label is in the set), for any number of rows. It is what ``shortlist export`` does, and
     prints as JSON.
 
-    A table's columns go in as they are written: ``numbers`` (double, NaN for blanks) and ``categories`` (text); images
-    as ``pixels``, uint8 (rows, height, width, 3), already resized; other runs take ``features``. ``rule`` is one that
-    was fitted, or one that needs no fitting, such as ``"top-k:k=3"``. The metadata of the file names labels and inputs,
-    the rule, what it promises and what it was calibrated on. What cannot be exported is refused before anything is
-    written.
+    A table's columns go in as they are written: ``numbers`` (double, NaN for blanks; dates are days since 1970) and
+    ``categories`` (text); images as ``pixels``, uint8 (rows, height, width, 3), already resized; other runs take
+    ``features``. ``rule`` is one that was fitted, or one that needs no fitting, such as ``"top-k:k=3"``. The metadata
+    of the file names labels and inputs, the rule, what it promises and what it was calibrated on. What cannot be
+    exported is refused before anything is written.
 
     >>> import tempfile, shortlist as sl
     >>> config = {"data": {"train": {"reader": "ambiguous-numbers", "size": 200}}, "epochs": 1}
@@ -169,5 +169,7 @@ def _for_network(given: dict[str, NDArray[Any]], preprocessor: Preprocessor | No
             table[:, int(name)] = values
         made = preprocessor.transform(table)
     else:
-        made = preprocessor.transform(require("pandas").DataFrame(columns))
+        pandas = require("pandas")
+        columns |= {name: pandas.to_datetime(columns[name], unit="D") for name in preprocessor.dates}
+        made = preprocessor.transform(pandas.DataFrame(columns))
     return torch.from_numpy(made.toarray() if hasattr(made, "tocsr") else made)

@@ -327,7 +327,7 @@ def test_a_sign_or_unit_that_is_the_same_beside_all_numbers_is_left_out_of_featu
 ) -> None:
     rows = "\n".join(f'"{cell}";{"u" if place % 2 else "v"};5 %' for place, cell in enumerate(cells))
     data = read(f"a;y;z\n{rows}", delimiter=";", decimal=decimal, as_table=True, other_columns=["z"])
-    found, why_not = read_column(data.inputs.frame["a"], NA_VALUES)
+    found, why_not, _ = read_column(data.inputs.frame["a"], NA_VALUES)
     assert not why_not
     if numbers is None:
         assert found.tolist() == cells

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from shortlist.data.cells import DATE, LONG, is_number, unit_of
+from shortlist.data.cells import LONG, is_number, unit_of
 from shortlist.data.column_use import as_option
+from shortlist.data.dates import DATE
 from shortlist.data.written_numbers import may_be_number
 from shortlist.runs.guess.first_cells import FirstCells
 from shortlist.runs.guess.label_signs import LABEL_IDS

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from shortlist.data.cells import DATE, LONG, has_words, unit_of
+from shortlist.data.cells import LONG, has_words, unit_of
 from shortlist.data.column_use import listed
+from shortlist.data.dates import are_dates
 from shortlist.errors import ShortlistError
 from shortlist.runs.guess.first_cells import FirstCells
 from shortlist.runs.guess.ids import are_ids, is_called_id
@@ -41,8 +42,8 @@ def _has_words(cells: FirstCells, name: str, labels_are_named: bool) -> bool:
     lower = name.lower()
     called = lower in LABELS or (lower in LIKELY and (are_classes(cells, name) or comes_again(cells, name)))
     of_labels = not labels_are_named and (called or separator(found) is not None)
-    are_dates = 2 * sum(DATE.fullmatch(cell.strip()) is not None for cell in found) > len(found)
-    return has_words(found) and not of_labels and not are_dates and unit_of(found) is None
+    of_dates = are_dates([cell.strip() for cell in found])
+    return has_words(found) and not of_labels and not of_dates and unit_of(found) is None
 
 
 def _has_long_texts(cells: FirstCells, name: str) -> bool:
