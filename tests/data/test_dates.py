@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.data.dates import DAY_FIRST, MONTH_FIRST, YEAR_FIRST, as_days, order_of
+from shortlist.data.dates import DAY_FIRST, MONTH_FIRST, YEAR_FIRST, as_days, days_of, order_of
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, ShortlistWarning
 
@@ -58,6 +58,15 @@ def test_a_date_with_a_zone_is_the_moment_that_it_names(moment: datetime, hours:
     found = as_days(written, YEAR_FIRST)
     assert found is not None
     assert found == pytest.approx(exact, abs=1e-9)
+
+
+@given(st.lists(st.datetimes(min_value=datetime(1, 1, 1), max_value=datetime(9999, 1, 1)), min_size=1, unique=True))
+def test_many_plain_dates_are_the_days_that_each_is_alone(moments: list[datetime]) -> None:
+    cells = [moment.isoformat(sep=" ") for moment in moments]
+    found, order, why_not = days_of(cells)
+    assert (order, why_not) == (YEAR_FIRST, "")
+    assert list(found.values()) == pytest.approx([as_days(cell, YEAR_FIRST) for cell in cells], abs=1e-9)
+    assert days_of([*cells, "2026-02-31"])[2]
 
 
 @pytest.mark.parametrize(

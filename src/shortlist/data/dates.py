@@ -15,6 +15,7 @@ from shortlist.data.column_use import listed
 YEAR_FIRST, DAY_FIRST, MONTH_FIRST = "year first", "day first", "month first"
 DATE = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})([T ].*)?|(\d{1,2})([-/.])(\d{1,2})[-/.](\d{2,4})([T ].*)?")
 _TIME = re.compile(r"(\d{1,2})(:\d\d.*?)? ?(?:([ap])\.?m\.?)?", re.IGNORECASE)
+_PLAIN = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")  # what NumPy reads, many at once
 _EPOCH = datetime(1970, 1, 1)
 _DAY = 86_400
 
@@ -87,11 +88,25 @@ def days_of(cells: Collection[str], order: str = "") -> tuple[dict[str, float], 
     order = order or order_of(cells)
     if not order:
         return {}, "", "dates of which nothing tells where the day stands: write them as 2026-01-31"
+    at_once = _all_at_once(cells) if order == YEAR_FIRST else None
+    if at_once is not None:
+        return at_once, order, ""
     found = {cell: as_days(cell, order) for cell in cells}
     wrong = [cell for cell, days in found.items() if days is None]
     shown = listed([repr(cell) for cell in wrong], 3)
     why_not = f"dates, of which these cannot be read: {shown}: write them as 2026-01-31, or leave them blank"
     return {cell: days for cell, days in found.items() if days is not None}, order, why_not if wrong else ""
+
+
+def _all_at_once(cells: Collection[str]) -> dict[str, float] | None:
+    """The days of plain dates, of which a log has one in every row; None where a cell is another thing."""
+    if not all(map(_PLAIN.fullmatch, cells)):
+        return None
+    try:
+        moments = np.array([*cells], dtype="M8[us]")
+    except ValueError:
+        return None
+    return dict(zip(cells, _days(moments).tolist(), strict=True))
 
 
 def days_in(series: Any) -> NDArray[np.float64]:
@@ -100,7 +115,10 @@ def days_in(series: Any) -> NDArray[np.float64]:
 
     native = isinstance(series.dtype, np.dtype | pd.DatetimeTZDtype)  # not Arrow's, which have kinds of their own
     moments = pd.to_datetime(series if native else series.astype(object), utc=True).dt.tz_localize(None)
-    values = moments.to_numpy().astype("M8[us]")
-    found = values.astype(np.int64) / (1e6 * _DAY)
-    found[np.isnat(values)] = np.nan
+    return _days(moments.to_numpy().astype("M8[us]"))
+
+
+def _days(moments: NDArray[np.datetime64]) -> NDArray[np.float64]:
+    found = moments.astype(np.int64) / (1e6 * _DAY)
+    found[np.isnat(moments)] = np.nan
     return found
