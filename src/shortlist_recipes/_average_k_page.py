@@ -18,7 +18,7 @@ def findings(results: Results) -> list[str]:
     sentences = []
     for which, way in losses.each("data", "way"):
         here = losses.where(data=which, way=way)
-        ks = [k for (k,) in here.each("k")]
+        ks = here.levels("k")
         for name, said in (("accuracy", ""), *((name, f", {name}-shot classes") for name in GROUPS)):
             if which == LONG_TAILED or name == "accuracy":
                 each = {f"K = {k}": here.gains(name, OURS, CROSS, k=k) for k in ks}
@@ -34,7 +34,7 @@ def findings(results: Results) -> list[str]:
 def _alpha_findings(losses: Results) -> list[str]:
     """How often the chosen alpha is at an end of what was tried, so that another might do better."""
     sentences = []
-    for (way,) in losses.each("way"):
+    for way in losses.levels("way"):
         chosen = losses.values("alpha", way=way)
         ends = [f"{end:g} in {chosen.count(end)}" for end in (ALPHAS_TRIED[0], ALPHAS_TRIED[-1]) if end in chosen]
         if ends:
@@ -59,13 +59,14 @@ def _ways_finding(here: Results, which: str, k: int) -> list[str]:
 def overview(results: Results) -> list[Texts]:
     """The best loss for each data set, way and K, and average-k against cross-entropy and against the others."""
     losses, rows, against = results.where(part="losses"), [], []
-    others = [o for (o,) in losses.each("objective") if o not in ("cross-entropy", "average-k")]
+    others = [o for o in losses.levels("objective") if o not in ("cross-entropy", "average-k")]
     for which, way, k in losses.each("data", "way", "k"):
         here = losses.where(data=which, way=way, k=k)
-        means = {o: 100 * (here.mean("accuracy", objective=o) or 0.0) for (o,) in here.each("objective")}
+        means = here.means("accuracy", "objective")
         best = max(means, key=means.__getitem__)
-        gain, few = (signed(here.gains(name, OURS, CROSS)) for name in ("accuracy", "few"))
-        rows.append([which, way, str(k), f"{best}, {means[best]:.2f} %", gain, few if which == LONG_TAILED else ""])
+        gain = signed(here.gains("accuracy", OURS, CROSS))
+        few = signed(here.gains("few", OURS, CROSS)) if which == LONG_TAILED else ""
+        rows.append([which, way, str(k), f"{best}, {100 * means[best]:.2f} %", gain, few])
         gains = [signed(here.gains("accuracy", OURS, {"objective": other})) for other in others]
         against.append([which, way, str(k), *gains])
     header = ["data", "way", "K", "highest mean", "average-k - cross-entropy", "few-shot classes"]
@@ -113,7 +114,7 @@ def _size_findings(losses: Results) -> list[str]:
 def _more_of_size(here: Results, size: int) -> list[float]:
     """How many more sets of average-k than of cross-entropy have this size, in points, seed by seed."""
     found = []
-    for (seed,) in here.each("seed"):
+    for seed in here.levels("seed"):
         curves = [here.where(**loss).mean_curve("sizes", seed=seed) for loss in (OURS, CROSS)]
         if all(curves):
             found.append(curves[0][size] - curves[1][size])
@@ -122,7 +123,7 @@ def _more_of_size(here: Results, size: int) -> list[float]:
 
 def _sensitivity_findings(results: Results) -> list[str]:
     of_alpha = results.where(part="alpha")
-    at = {alpha: of_alpha.mean("validation", alpha=alpha) or 0.0 for (alpha,) in of_alpha.each("alpha")}
+    at = of_alpha.means("validation", "alpha")
     if not at:
         return []
     best = max(at, key=at.__getitem__)
@@ -133,13 +134,13 @@ def _sensitivity_findings(results: Results) -> list[str]:
     ]
     of_size = results.where(part="batch size")
     each = {}
-    for (size,) in of_size.each("batch size"):
+    for size in of_size.levels("batch size"):
         each[str(size)] = of_size.gains("accuracy", OURS, CROSS, **{"batch size": size})
     if any(each.values()):
         sentences.append(f"Average-k against cross-entropy, by the batch size: {verdicts(each)}.")
     for loss in (CROSS, OURS):
         here = of_size.where(**loss)
-        sizes = [size for (size,) in here.each("batch size")]
+        sizes = here.levels("batch size")
         if len(sizes) > 1:
             least, most = ({"batch size": size} for size in (min(sizes), max(sizes)))
             sentences.append(
@@ -184,7 +185,7 @@ def _sensitivity(results: Results) -> Drawing:
         chosen = of_size.where(objective=objective)
         draw_line(right, chosen, "batch size", "validation", label=objective, color=COLORS[number])
     right.set(xscale="log", xlabel="batch size", ylabel="best validation average-5 accuracy, %")
-    right.set_xticks(sizes := [size for (size,) in of_size.each("batch size")], [str(size) for size in sizes])
+    right.set_xticks(sizes := of_size.levels("batch size"), [str(size) for size in sizes])
     right.minorticks_off()
     add_legend(right)
     return Drawing("sensitivity", "Sensitivity to alpha and to the batch size (the paper's figures 5 and 6).", figure)

@@ -34,17 +34,17 @@ def gains(results: Results, objective: str, **keys: Any) -> list[float]:
 
 def findings(results: Results) -> list[str]:
     sentences = []
-    for (data,) in results.each("data"):
-        shares = [missing for (missing,) in results.where(data=data).each("missing")]
+    for data in results.levels("data"):
+        shares = results.where(data=data).levels("missing")
         each = {f"{100 * m:.0f} %": gains(results, "imcl", data=data, missing=m) for m in shares}
         sentences.append(f"{data}, imcl against logistic regression, by the share missing: {verdicts(each)}.")
-    for (data,) in results.each("data"):
-        for (objective,) in results.where(data=data).each("objective"):
+    for data in results.levels("data"):
+        for objective in results.where(data=data).levels("objective"):
             if objective in ("imcl", LOGISTIC):
                 continue
             each = {
                 f"{100 * m:.0f} %": gains(results, objective, data=data, missing=m)
-                for (m,) in results.where(data=data).each("missing")
+                for m in results.where(data=data).levels("missing")
             }
             sentences.append(f"{data}, {objective} against logistic regression: {verdicts(each)}.")
         means = [signed(column) for column in group_gains_by_seed(results, data)]
@@ -62,7 +62,7 @@ def overview(results: Results) -> list[Texts]:
     for data, missing in results.each("data", "missing"):
         here = results.where(data=data, missing=missing)
         gain = gains(here, "imcl")
-        means = {o: here.mean("mAP", objective=o) or 0.0 for (o,) in here.each("objective")}
+        means = here.means("mAP", "objective")
         order = sorted(means, key=means.__getitem__, reverse=True)
         best = f"{order[0]}, {100 * means[order[0]]:.2f} %"
         won = f"{sum(value > 0 for value in gain)} of {len(gain)}"
@@ -78,7 +78,7 @@ def group_gains_by_seed(results: Results, data: str) -> list[list[float]]:
     """For each group of labels, the gain of imcl with every seed: the shares of one seed are not independent, so their
     mean counts once."""
     each = []
-    for (seed,) in results.where(data=data).each("seed"):
+    for seed in results.where(data=data).levels("seed"):
         columns = _columns(_group_gains(results, data, "imcl", seed=seed))
         if columns:
             each.append([statistics.fmean(column) if column else None for column in columns])
@@ -128,17 +128,17 @@ _LOOKS = {
 
 def _by_missing(results: Results) -> list[Drawing]:
     drawings = []
-    for (data,) in results.each("data"):
+    for data in results.levels("data"):
         here = results.where(data=data)
         if len(here.each("missing")) < 2:
             continue
         figure, [[axes]] = new_axes(1, 1, width=7.6, height=4.4)
-        for (objective,) in here.each("objective"):
+        for objective in here.levels("objective"):
             color, marker = _LOOKS[objective]
             style: dict[str, Any] = {"lw": 2.5} if objective in ("imcl", LOGISTIC) else {"lw": 1, "ls": "--"}
             style |= {"color": color, "marker": marker}
             draw_line(axes, here.where(objective=objective), "missing", "mAP", label=objective, **style)
-        axes.set_xticks([missing for (missing,) in here.each("missing")])
+        axes.set_xticks(here.levels("missing"))
         axes.set(xlabel="share of labels missing", ylabel="mean average precision, %")
         add_legend(axes, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
         caption = f"{data}: mean average precision on complete test labels; band: 95 % interval over seeds."
@@ -148,7 +148,7 @@ def _by_missing(results: Results) -> list[Drawing]:
 
 def _groups(results: Results, data: str) -> Drawing:
     """The left of the paper's figure 1."""
-    shares = [missing for (missing,) in results.where(data=data).each("missing")]
+    shares = results.where(data=data).levels("missing")
     columns = min(3, len(shares))
     rows = -(-len(shares) // columns)
     figure, grid = new_axes(rows, columns, width=3.2 * columns, height=2.6 * rows)

@@ -24,7 +24,7 @@ def draw_line(
     axes: Any, results: Results, x: str, name: str, *, label: str, color: str, factor: float = 100.0, **style: Any
 ) -> None:
     """A number against a key: the mean over everything else, and a band of its 95 % interval."""
-    places = [(at, results.where(**{x: at})) for (at,) in results.each(x)]
+    places = [(at, results.where(**{x: at})) for at in results.levels(x)]
     points = [(at, here.mean(name), here.interval(name) or 0.0) for at, here in places]
     drawn = sorted((at, factor * mean, factor * width) for at, mean, width in points if mean is not None)
     if not drawn:

@@ -171,9 +171,9 @@ def _trained_on_all(config: str, runs: Path | None) -> Trained:
 
 def findings(results: Results) -> list[str]:
     sentences = []
-    for (task,) in results.each("task"):
+    for task in results.levels("task"):
         here = results.where(task=task)
-        means = {loss: here.mean("chosen", loss=loss) or 0.0 for (loss,) in here.each("loss")}
+        means = here.means("chosen", "loss")
         best = max((loss for loss in means if loss != INPUTS), key=means.__getitem__)
         gains = here.gains("chosen", {"loss": "two-way"}, {"loss": "softmax"})
         inputs = f"; the inputs themselves give {100 * means[INPUTS]:.2f} %" if INPUTS in means else ""
@@ -181,10 +181,10 @@ def findings(results: Results) -> list[str]:
             f"{task.capitalize()}: best features from {best}, {100 * means[best]:.2f} %; two-way against softmax, "
             f"{SEED_BY_SEED}: {signed(gains)} points{inputs}."
         )
-    for (task,) in results.where(loss=INPUTS).each("task"):
+    for task in results.where(loss=INPUTS).levels("task"):
         each = {
             loss: results.gains("chosen", {"loss": loss}, {"loss": INPUTS}, task=task)
-            for (loss,) in results.where(task=task).each("loss")
+            for loss in results.where(task=task).levels("loss")
             if loss != INPUTS
         }
         sentences.append(
@@ -200,7 +200,7 @@ def findings(results: Results) -> list[str]:
 
 
 def figures(results: Results) -> Sequence[Drawing]:
-    tasks = [task for (task,) in results.each("task")]
+    tasks = results.levels("task")
     columns = min(3, len(tasks))
     rows = -(-len(tasks) // columns)
     figure, grid = new_axes(rows, columns, width=5 * columns, height=3.8 * rows)

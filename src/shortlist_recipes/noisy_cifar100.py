@@ -190,16 +190,16 @@ _STUCK = "a label is among the first five of most test images, where it takes a 
 def findings(results: Results) -> list[str]:
     """Smooth top-k against cross-entropy, the best loss of all, when it is best, and labels that got stuck."""
     losses, sentences = results.where(part="losses"), []
-    for (form,) in losses.each("form"):
+    for form in losses.levels("form"):
         here = losses.where(form=form)
-        levels = [noise for (noise,) in here.each("noise")]
+        levels = here.levels("noise")
         sentences += [
             f"Noise in {form}: {name} accuracy of {SMOOTH} against {CROSS}, by the noise: "
             + verdicts({str(noise): _gains(here, name, noise) for noise in levels})
             + "."
             for name in ("top-5", "top-1")
         ]
-        for (other,) in here.each("objective"):
+        for other in here.levels("objective"):
             each = {
                 str(noise): here.gains("top-5", {"objective": other}, {"objective": SMOOTH}, noise=noise)
                 for noise in levels
@@ -213,11 +213,11 @@ def findings(results: Results) -> list[str]:
         won = won if len(best) > 1 else f"{next(iter(best))} everywhere"
         if len(here.each("objective")) > 1:
             sentences.append(f"Noise in {form}: the highest mean of top-5, by the noise: {won}.")
-    best_epochs = {o: losses.mean("best epoch", objective=o) for (o,) in losses.each("objective")}
+    best_epochs = {o: losses.mean("best epoch", objective=o) for o in losses.levels("objective")}
     epochs = [f"{o} {number:.1f}" for o, number in best_epochs.items() if number is not None]
     if epochs:
         sentences.append(f"The best epoch on validation data has, on average, the number: {', '.join(epochs)}.")
-    for (objective,) in losses.each("objective"):
+    for objective in losses.levels("objective"):
         stuck = losses.values("stuck", objective=objective)
         if any(stuck):
             sentences.append(f"{objective}: in {sum(map(bool, stuck))} of {len(stuck)} runs {_STUCK}.")
@@ -227,9 +227,9 @@ def findings(results: Results) -> list[str]:
 def _collapse_findings(collapse: Results) -> list[str]:
     """In how many runs truncated entropy has stuck labels, by what was varied."""
     sentences = []
-    for (form,) in collapse.each("form"):
+    for form in collapse.levels("form"):
         here, each = collapse.where(form=form), []
-        for (varied,) in here.each("varied"):
+        for varied in here.levels("varied"):
             stuck = here.values("stuck", varied=varied)
             each.append(f"{varied} {sum(map(bool, stuck))} of {len(stuck)}")
         place = f"{TRUNCATED} at noise {COLLAPSE_NOISE} in {form}"
@@ -240,9 +240,9 @@ def _collapse_findings(collapse: Results) -> list[str]:
 def _memory_findings(losses: Results) -> list[str]:
     """How much of the training labels was learned by heart, and what early stopping is worth."""
     sentences = []
-    for (noise,) in losses.each("noise"):
+    for noise in losses.levels("noise"):
         each = []
-        for (objective,) in losses.each("objective"):
+        for objective in losses.levels("objective"):
             here = losses.where(noise=noise, objective=objective)
             learned, best, last = (here.mean(name) for name in ("learned", "best validation", "last validation"))
             if learned is not None and best is not None and last is not None:
@@ -257,13 +257,13 @@ def _memory_findings(losses: Results) -> list[str]:
 
 def overview(results: Results) -> list[Texts]:
     tables = []
-    for (form,) in results.where(part="losses").each("form"):
+    for form in results.where(part="losses").levels("form"):
         here = results.where(part="losses", form=form)
         header = ["noise", "highest mean of top-5"]
         for name in ("top-5", "top-1"):
             header += [f"{name}: published", "ours"]
         rows = []
-        for (noise,) in here.each("noise"):
+        for noise in here.levels("noise"):
             best, accuracy = _best(here, noise)
             row = [str(noise), f"{best}, {accuracy:.2f} %"]
             for name in ("top-5", "top-1"):
@@ -282,14 +282,14 @@ def _gains(results: Results, name: str, noise: Any) -> list[float]:
 
 
 def _best(results: Results, noise: Any) -> tuple[str, float]:
-    means = {o: 100 * (results.mean("top-5", noise=noise, objective=o) or 0.0) for (o,) in results.each("objective")}
+    means = results.where(noise=noise).means("top-5", "objective")
     best = max(means, key=means.__getitem__)
-    return best, means[best]
+    return best, 100 * means[best]
 
 
 def figures(results: Results) -> Sequence[Drawing]:
     drawings = []
-    for (form,) in results.where(part="losses").each("form"):
+    for form in results.where(part="losses").levels("form"):
         figure, [axes] = new_axes(1, 2, width=9, height=3.8)
         here = results.where(part="losses", form=form)
         levels = Results([record for record in here.records if not isinstance(record.keys["noise"], str)])

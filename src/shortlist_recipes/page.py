@@ -60,7 +60,7 @@ def _numbers(
         "cells": len(results.records),
         "planned": planned,
         "run with": dict(sorted(Counter(record.version for record in results.records if record.version).items())),
-        "seeds": [seed for (seed,) in results.each("seed")],
+        "seeds": results.levels("seed"),
         "seconds": round(sum(record.seconds for record in results.records), 1),
         "findings": list(findings),
         "overview": [

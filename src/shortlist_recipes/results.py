@@ -34,8 +34,8 @@ class Results:
     >>> results = Results([Record({"k": 1, "seed": seed}, {"top-1": 0.5 + seed / 10}, 1.0) for seed in (0, 1)])
     >>> results.values("top-1"), results.mean("top-1", k=1), results.mean("top-1", k=2)
     ([0.5, 0.6], 0.55, None)
-    >>> results.each("k")
-    [(1,)]
+    >>> results.each("k", "seed"), results.levels("k")
+    ([(1, 0), (1, 1)], [1])
     """
 
     records: Sequence[Record]
@@ -48,6 +48,10 @@ class Results:
         """The combinations of these keys' values that occur, in order; records without one of the keys do not count."""
         found = (tuple(r.keys[key] for key in keys) for r in self.records if all(key in r.keys for key in keys))
         return list(dict.fromkeys(found))
+
+    def levels(self, key: str) -> list[Any]:
+        """The values of one key that occur, in order."""
+        return [value for (value,) in self.each(key)]
 
     def values(self, name: str, **keys: Any) -> list[float]:
         """A number from every record that has it."""
@@ -63,32 +67,22 @@ class Results:
         """How far the 95 % interval of that mean goes either way; None for fewer than two records."""
         return half_width(self.values(name, **keys))
 
-    def gains(
-        self, name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], factor: float = 100.0, **keys: Any
-    ) -> list[float]:
-        """Differences of a number between two values of some keys, seed by seed, where both have it."""
-        here = self.where(**keys)
-        found = []
-        for (seed,) in here.each("seed"):
-            first, second = (here.mean(name, seed=seed, **which) for which in (ours, theirs))
-            if first is not None and second is not None:
-                found.append(factor * (first - second))
-        return found
+    def means(self, name: str, key: str) -> dict[Any, float]:
+        """The mean for each value of a key; 0 where no record has the number."""
+        return {value: self.mean(name, **{key: value}) or 0.0 for value in self.levels(key)}
 
-    def differences(self, name: str, other: str, factor: float = 100.0, **keys: Any) -> list[float]:
-        """Differences between two numbers of the same records, seed by seed.
+    def gains(self, name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], **keys: Any) -> list[float]:
+        """Differences of a share between two values of some keys in points, seed by seed, where both have it."""
+        return _apart(self.where(**keys), (name, ours), (name, theirs))
+
+    def differences(self, name: str, other: str) -> list[float]:
+        """Differences between two shares of the same records in points, seed by seed.
 
         >>> records = [Record({"seed": seed}, {"ten": 0.5 + seed / 10, "one": 0.5}, 1.0) for seed in (0, 1)]
         >>> [round(difference, 6) for difference in Results(records).differences("ten", "one")]
         [0.0, 10.0]
         """
-        here = self.where(**keys)
-        found = []
-        for (seed,) in here.each("seed"):
-            first, second = (here.mean(which, seed=seed) for which in (name, other))
-            if first is not None and second is not None:
-                found.append(factor * (first - second))
-        return found
+        return _apart(self, (name, {}), (other, {}))
 
     def curves(self, name: str, **keys: Any) -> list[list[float]]:
         """A list of numbers from every record that has it."""
@@ -131,6 +125,14 @@ class ResultsFolder:
 
     def _path(self, scale: str, name: str) -> Path:
         return self.folder / f"{scale}-{name}.json"
+
+
+def _apart(results: Results, ours: tuple[str, Mapping[str, Any]], theirs: tuple[str, Mapping[str, Any]]) -> list[float]:
+    """By how many points two shares differ, each of some records, seed by seed, where there are both."""
+    of_seeds = (
+        [results.mean(name, seed=seed, **which) for name, which in (ours, theirs)] for seed in results.levels("seed")
+    )
+    return [100 * (a - b) for a, b in of_seeds if a is not None and b is not None]
 
 
 def _finite(value: Any) -> Any:

@@ -186,7 +186,7 @@ def _share_gains(compared: Results) -> dict[float, list[float]]:
     """The gains at every share in points, seed by seed."""
     return {
         share: compared.gains("top-5", {"objective": SMOOTH}, {"objective": CROSS}, share=share)
-        for (share,) in compared.each("share")
+        for share in compared.levels("share")
     }
 
 

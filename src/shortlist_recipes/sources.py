@@ -8,11 +8,12 @@ from pathlib import Path
 
 from shortlist.data import Dataset
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.runs import setup
 from shortlist.runs.config import DataConfig, RunConfig, Source
 
 
-def data_folder(given: str | os.PathLike[str] | None = None) -> Path:
+def data_folder(given: PathLike | None = None) -> Path:
     """The folder of the data sets: the given one, else ``$SHORTLIST_SHARED/data``, else ``../shared/data``."""
     if given is not None:
         return Path(given)

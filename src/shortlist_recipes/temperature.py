@@ -167,7 +167,7 @@ _DOES_NOT_FAIL = "unlike in the paper, it does not fail."
 
 def findings(results: Results) -> list[str]:
     of_tau = results.where(part="temperature")
-    test = {tau: of_tau.mean("top-5", tau=tau) or 0.0 for (tau,) in of_tau.each("tau")}
+    test = of_tau.means("top-5", "tau")
     best = max(test, key=test.__getitem__)
     against = {f"{tau:g}": of_tau.gains("top-5", {"tau": tau}, {"tau": best}) for tau in test if tau != best}
     sentences = [

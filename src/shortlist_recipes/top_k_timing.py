@@ -206,7 +206,7 @@ def overview(results: Results) -> list[Texts]:
 def _times_as_fast(results: Results) -> dict[int, dict[str, float]]:
     """For each number of labels, how many times as long as our smooth top-k loss the others take."""
     found: dict[int, dict[str, float]] = {}
-    for (n,) in results.where(part="n").each("n"):
+    for n in results.where(part="n").levels("n"):
         ours = results.mean("total", part="n", n=n, algorithm="smooth-topk") or 1.0
         theirs = {name: results.mean("total", part="n", n=n, algorithm=name) for name in (*PUBLISHED[:4], "difftopk")}
         found[n] = {name: total / ours for name, total in theirs.items() if total is not None}
@@ -218,7 +218,7 @@ def _stability(results: Results) -> list[tuple[str, str, str, str]]:
     rows = []
     for algorithm, precision in results.where(part="stability").each("algorithm", "precision"):
         of_one = results.where(part="stability", algorithm=algorithm, precision=precision)
-        broken = [f"{tau:g}" for (tau,) in of_one.each("tau") if not of_one.mean("backward", tau=tau)]
+        broken = [f"{tau:g}" for tau in of_one.levels("tau") if not of_one.mean("backward", tau=tau)]
         errors = of_one.values("error")
         error = f"{max(errors):.1e}" if errors else NO_VALUE
         rows.append((algorithm, "double" if precision == "D" else "single", ", ".join(broken), error))

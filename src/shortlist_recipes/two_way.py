@@ -174,7 +174,7 @@ def precisions_and_shares(trained: Trained) -> Numbers:
 def findings(results: Results) -> list[str]:
     sentences = []
     losses = results.where(part="losses")
-    names = [name for (name,) in losses.each("data")]
+    names = losses.levels("data")
     for better, other, _ in _PAIRS:
         each = {name: _gains(losses, better, other, name) for name in names}
         sentences.append(f"{better} against {other} in {CLASS}: {verdicts(each, 'on')}.")
@@ -182,13 +182,13 @@ def findings(results: Results) -> list[str]:
         each = {loss: _gains(losses, loss, "binary", name) for loss in LOSSES if loss != "binary"}
         sentences.append(f"{name}: against binary in {CLASS}: {verdicts(each, 'for')}.")
     margins = results.where(part="margin")
-    return [*sentences, *(_margin_finding(margins.where(data=name), name) for (name,) in margins.each("data"))]
+    return [*sentences, *(_margin_finding(margins.where(data=name), name) for name in margins.levels("data"))]
 
 
 def overview(results: Results) -> list[Texts]:
     """The two best losses on each data set, and the differences that the findings speak of."""
     losses = results.where(part="losses")
-    names = [name for (name,) in losses.each("data")]
+    names = losses.levels("data")
     best = []
     for name in names:
         row = [name]
@@ -240,7 +240,7 @@ def figures(results: Results) -> Sequence[Drawing]:
 
 
 def _bars(losses: Results) -> Drawing:
-    names = [name for (name,) in losses.each("data")]
+    names = losses.levels("data")
     figure, grid = new_axes(2, len(names), width=3.6 * len(names) + 1, height=5.6)
     for row, measure in zip(grid, (CLASS, SAMPLE), strict=True):
         for axes, name in zip(row, names, strict=True):

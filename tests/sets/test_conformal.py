@@ -321,7 +321,7 @@ def test_classes_with_similar_scores_share_a_cluster():
     scores, target = draw(3000, 6, rng, scale=2)
     scores[np.arange(3000), target] += np.where(target < 3, 4.0, 0.0)  # classes 0 to 2 are easy
     rule = Conformal(0.1, clusters=2).fit(scores, target)
-    clusters = [rule._cluster_of[label] for label in range(6)]
+    clusters = [rule._cells.cluster_of[label] for label in range(6)]
     assert clusters[:3] == [clusters[0]] * 3
     assert clusters[3:] == [1 - clusters[0]] * 3
 

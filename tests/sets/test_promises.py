@@ -87,7 +87,7 @@ def test_the_promise_for_every_cluster_of_classes_holds_for_each():
     hits, seen = np.zeros((DRAWS, 4)), np.zeros((DRAWS, 4))
     for i, (scores, target, new, truth) in enumerate(draws()):
         rule = fit(Conformal(ALPHA, clusters=2), scores, target)
-        cell = np.array([rule._cluster_of.get(y, -1) for y in truth.tolist()]) + 1
+        cell = np.array([rule._cells.cluster_of.get(y, -1) for y in truth.tolist()]) + 1
         np.add.at(hits[i], cell, rule.predict(new).contains(truth))
         np.add.at(seen[i], cell, 1)
     assert (seen.sum(0)[:3] > 300).all()

@@ -139,9 +139,9 @@ def features(
     Images that cannot be decoded are left out and listed at the end, and the exit code is then 3.
     """
     from shortlist.data.write_features import write_features
-    from shortlist.runs.config import parse_named
     from shortlist.runs.results import skipped_images
     from shortlist.runs.setup import read_source
+    from shortlist.runs.yaml_text import parse_named
     from shortlist.training.encoders import encode
 
     if out.suffix != ".npz":
@@ -259,9 +259,10 @@ def _source(
     would make, where a path is named instead of a reader."""
     from shortlist.data.cells import NA_VALUES
     from shortlist.data.readers import READERS
-    from shortlist.runs.config import Source, apply_override, read_yaml
+    from shortlist.runs.config import Source
     from shortlist.runs.plan import Plan
     from shortlist.runs.setup import as_table
+    from shortlist.runs.yaml_text import apply_override, read_yaml
 
     content: Any = {"reader": reader}
     run: dict[str, Any] = {}  # what a config says of its data besides the source, and what it says of the source

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shortlist.checks import whole
+from shortlist.checks import check_choice, whole
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.seeded import random_for
@@ -51,8 +51,7 @@ def ambiguous_numbers(
     [0, 500, 250, 0, 250]
     """
     counts = _counts(size, shares)
-    if part not in _PARTS:
-        raise ShortlistError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")
+    check_choice(part, "part", _PARTS)
     if form not in ("features", "images"):
         raise ShortlistError(f"form must be 'features' or 'images', got {form!r}")
     if labels not in ("one", "all"):

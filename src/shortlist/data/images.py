@@ -17,6 +17,7 @@ from torch import Tensor
 from shortlist.data.inputs import OwnTarget
 from shortlist.data.limits import check_pixels, limit
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.labels.label_set_inputs import as_positions
 from shortlist.optional import require
 
@@ -77,7 +78,7 @@ class Images(OwnTarget):
             )
 
     @classmethod
-    def from_files(cls, paths: Iterable[str | os.PathLike[str]], size: int, crop: bool) -> Images:
+    def from_files(cls, paths: Iterable[PathLike], size: int, crop: bool) -> Images:
         """Square images of these files."""
         return cls(tuple(os.fspath(path) for path in paths), (size, size), crop)
 
@@ -175,9 +176,7 @@ class Images(OwnTarget):
         return replace(self, mean=tuple(mean), std=tuple(std))
 
 
-def decode(
-    path: str | os.PathLike[str], size: tuple[int, int] | None = None, crop: bool = False, zoom: float = ZOOM
-) -> Pixels:
+def decode(path: PathLike, size: tuple[int, int] | None = None, crop: bool = False, zoom: float = ZOOM) -> Pixels:
     """The pixels of an image file, uint8 (H, W, 3), upright, resized to ``size`` if given.
 
     A ValueError names the file when it is missing, truncated or no image.

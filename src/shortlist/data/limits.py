@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 
 _DEFAULTS = {"SHORTLIST_MAX_PIXELS": 50_000_000, "SHORTLIST_MAX_UNPACKED": 2_000_000_000}
 _TIMES = 50  # how much more than the bytes on disk a large file may unpack to; noise does not compress at all
@@ -40,7 +41,7 @@ def check_pixels(width: int, height: int) -> None:
         )
 
 
-def check_unpacked(path: str | os.PathLike[str], size: int) -> None:
+def check_unpacked(path: PathLike, size: int) -> None:
     """Raise a ShortlistError where what is read from this file would take too many bytes."""
     most = max(limit("SHORTLIST_MAX_UNPACKED"), _TIMES * Path(path).stat().st_size)
     if size > most:

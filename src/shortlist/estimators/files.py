@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, errors_name
 from shortlist.estimators.decisions import Decision
 from shortlist.estimators.learner import new_learner
-from shortlist.files import parse_json, read_tensors, write_tensors
+from shortlist.files import PathLike, parse_json, read_tensors, write_tensors
 from shortlist.links import ScaledLink, rule_link, usual_link
 from shortlist.objectives import OBJECTIVES
 from shortlist.sets import SetRule
@@ -28,7 +27,7 @@ _KEY = "shortlist.SetClassifier"
 _CHOSEN = ("objective_", "solver_", "weight_decay_", "lr_", "epochs_", "selection_", "_unknown_is_absent")
 
 
-def write(path: str | os.PathLike[str], classifier: SetClassifier) -> None:
+def write(path: PathLike, classifier: SetClassifier) -> None:
     params = classifier.get_params(deep=False)
     if not isinstance(params["random_state"], int | np.integer | None):
         params["random_state"] = None  # a generator's state has no place in a file, and prediction does not need it
@@ -54,7 +53,7 @@ def write(path: str | os.PathLike[str], classifier: SetClassifier) -> None:
     write_tensors(path, classifier.learner_.weights(), header)
 
 
-def read(path: str | os.PathLike[str], kind: type[Classifier]) -> Classifier:
+def read(path: PathLike, kind: type[Classifier]) -> Classifier:
     """The classifier in a file. Sizes that the file states are compared with the weights in it before anything of that
     size is made; so that a file takes no more than a few times its length in memory."""
     weights, metadata = read_tensors(path)

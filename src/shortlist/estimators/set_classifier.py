@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import warnings
 from numbers import Real
 from typing import Any, Self
@@ -45,6 +44,7 @@ from shortlist.estimators.rows import (
 )
 from shortlist.estimators.solvers import choose_training
 from shortlist.estimators.targets import read_target, warn_of_unknown
+from shortlist.files import PathLike
 from shortlist.labels import LabelSets, from_indices
 from shortlist.labels.counts import cardinality, usual_k
 from shortlist.labels.label_set_inputs import check_stored, check_vocabulary
@@ -628,7 +628,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- to a file and back
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write one safetensors file with the weights, and everything else as JSON in its header.
 
         >>> import tempfile, pathlib
@@ -642,7 +642,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         files.write(path, self)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """The classifier that ``save`` wrote. Runs no code from the file; a damaged one is refused by its checksum
         (files of earlier versions have none), as is one whose stated sizes are not those of its weights."""
         return files.read(path, cls)

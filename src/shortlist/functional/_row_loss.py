@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -24,11 +24,12 @@ from shortlist.checks import (
     unknown_as_minus_1,
     values_visible,
 )
-from shortlist.distributed import sum_over_processes, world_size
+from shortlist.distributed import world_size
 from shortlist.errors import ShortlistError
 from shortlist.functional import _targets
+from shortlist.functional._calls import Again, Call, Drawn, observed_by, share_of
 from shortlist.functional._frame import BARELY, bounded
-from shortlist.functional._native import Native, Traced, apply_eager, can_be_lean, eager, is_plain
+from shortlist.functional._native import Traced, apply_eager, can_be_lean, eager, is_plain
 from shortlist.functional._targets import Counted, Reader
 from shortlist.functional.reduction import NotedMean, reduce_over_processes, spread_nan
 from shortlist.kernels import native_serves, ops, triton_serves
@@ -131,7 +132,7 @@ class RowLoss:
         assert self.kernel is not None
         run, own = self.kernel.run, self.kernel.own
         if scores.requires_grad and torch.is_grad_enabled():
-            call = _Call(self, run, reduction, own, args[own:], scores.dtype)
+            call = Call(self, run, reduction, own, args[own:], scores.dtype)
             return apply_eager(call, scores, None, *args[:own], target)
         return run(scores, (target,), None, *args[:own], reduction, 0, False, *args[own:])[0]
 
@@ -335,7 +336,7 @@ class RowLoss:
         try:
             traces = world > 1 or torch.compiler.is_compiling()
             half = scores.dtype == torch.float16  # by Triton: no other kernel reads it
-            made = _Again if half else _Drawn if self.by_chance else _Call
+            made = Again if half else Drawn if self.by_chance else Call
             if transforms_active() or (learns and traces):
                 call = made(self, kernel.op, reduction, own, numbers, scores.dtype, divides, groups=1)
                 loss, *_, scale = Traced.apply(call, *tensors)
@@ -348,7 +349,7 @@ class RowLoss:
                 run = kernel.op if traces else kernel.run
                 loss, _, scale = run(scores, labels, weight, *args[:own], reduction, 0, False, *numbers)
                 if isinstance(reduction, NotedMean):
-                    reduction.observed = _observed(loss, scale, labels, weight, divides)
+                    reduction.observed = observed_by(loss, scale, labels, weight, divides)
         except ops.BadTarget as bad:  # in terms of the target's own shape
             assert isinstance(target, Tensor)  # what is sparse was checked when it was made
             n = scores.shape[-1]
@@ -358,100 +359,7 @@ class RowLoss:
             if target.ndim == 1:
                 raise_bad_index(target.reshape(shape), bad.position, n)
             raise bad_label_at(target.reshape(*shape, n), bad.position) from None
-        return loss if world == 1 else _share(loss, scale, labels, weight, reduction, world, divides)
-
-
-@dataclass(eq=False, slots=True)
-class _Call(Native):
-    """One call of a loss's kernel, a function of (scores, weight, the loss's own tensors, those of the target)."""
-
-    loss: RowLoss
-    kernel: Callable[..., Any]
-    reduction: str
-    own: int  # how many tensors of its own the loss has
-    numbers: tuple[Any, ...]
-    dtype: torch.dtype  # of the scores
-    divides: bool = False  # the gradient is divided by what was kept beside it (None: by nothing), not multiplied
-    groups: int = 0
-
-    gives_away: ClassVar[bool] = True
-
-    @property
-    def linear(self) -> bool:  # type: ignore[override]
-        return self.loss.linear
-
-    def forward(self, scores: Tensor, weight: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
-        own, target = rest[: self.own], rest[self.own :]
-        call = (self.reduction, self.groups, True, *self.numbers)
-        results: tuple[Tensor, ...] = self.kernel(scores, target, weight, *own, *call)
-        if isinstance(self.reduction, NotedMean):
-            self.reduction.observed = _observed(results[0], results[2], target, weight, self.divides)
-        return results
-
-    def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
-        grad, scale = kept
-        if callable(grad):
-            if in_place:
-                return (grad(upstream if scale is None else upstream / scale).to(self.dtype),)
-            grad = grad(torch.ones_like(upstream))
-        if self.reduction == "none":
-            upstream = upstream.unsqueeze(-1)
-            return ((grad.mul_(upstream) if in_place else grad * upstream).to(self.dtype),)
-        if in_place and isinstance(scale, float):
-            if (factor := upstream.item() * scale) != 1:
-                grad.mul_(factor)
-            return (grad,)
-        if scale is not None:
-            upstream = upstream / scale if self.divides else upstream * scale
-        return (ops.finish_gradient(grad, upstream) if in_place else (grad * upstream).to(self.dtype),)
-
-    def formula(self, upstream: Tensor, scores: Tensor, weight: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
-        own, labels = rest[: self.own], rest[self.own :]
-        target = labels[0]
-        if len(labels) > 1:
-            offsets, indices, values = labels
-            target = SparseLabels.made(offsets, indices, values, scores.shape[-1]).to_dense()
-
-        def loss(s: Tensor) -> Tensor:
-            s = in_compute_type(s)
-            reduced = self.loss.reduced_twin(s, target, weight, self.reduction, (*own, *self.numbers))
-            return reduced.reshape(upstream.shape)
-
-        return torch.func.vjp(loss, scores)[1](upstream)
-
-
-class _Drawn(_Call):
-    """The same where random numbers were drawn: the gradient is kept for who asks a second time."""
-
-    __slots__ = ()
-    gives_away: ClassVar[bool] = False
-
-
-class _Again(_Call):
-    """The same of float16 scores: no gradient is kept, since a float16 has no room for one that is yet to be
-    multiplied. Backward computes it again, times all there is to multiply by, and rounds it once."""
-
-    __slots__ = ()
-    gives_away: ClassVar[bool] = False
-    linear: ClassVar[bool] = False  # type: ignore[misc]  # the operator has no derivative: the formula has
-
-    def forward(self, scores: Tensor, weight: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
-        own, target = rest[: self.own], rest[self.own :]
-        call = (self.reduction, self.groups, False, *self.numbers)
-        loss, _, scale = self.kernel(scores, target, weight, *own, *call)
-        if isinstance(self.reduction, NotedMean):
-            self.reduction.observed = _observed(loss, scale, target, weight, False)
-        return loss, scale
-
-    def backward(self, upstream: Tensor, kept: tuple[Any, ...], in_place: bool, *tensors: Any) -> tuple[Tensor, ...]:
-        scores, weight, *rest = tensors
-        own, target = rest[: self.own], rest[self.own :]
-        factor = upstream if self.reduction == "none" else (upstream * kept[0]).reshape(-1)
-        assert self.loss.kernel is not None
-        assert self.loss.kernel.gradient is not None
-        return (
-            self.loss.kernel.gradient(scores, target, weight, *own, self.reduction, self.groups, factor, *self.numbers),
-        )
+        return loss if world == 1 else share_of(loss, scale, labels, weight, reduction, world, divides)
 
 
 def piecewise_linear(
@@ -467,36 +375,3 @@ def piecewise_linear(
 
     twin.__name__ = lean.__name__.replace("_lean", "_twin")
     return RowLoss(kernel, twin, read, linear=True, lean=lean, **more)
-
-
-def _share(
-    loss: Tensor,
-    scale: Tensor,
-    target: tuple[Tensor, ...],
-    weight: Tensor | None,
-    reduction: str,
-    world: int,
-    divides: bool,
-) -> Tensor:
-    """This process's share of the loss of the global batch, as in `reduce_over_processes`."""
-    if reduction == "none":
-        return loss
-    if reduction == "sum":
-        return world * loss
-    observed = _observed(loss, scale, target, weight, divides)
-    total = sum_over_processes(observed, world)
-    return loss * (world * observed / torch.where(total > 0, total, 1.0))
-
-
-def _observed(
-    loss: Tensor, scale: Tensor | float | None, target: tuple[Tensor, ...], weight: Tensor | None, divides: bool
-) -> Tensor:
-    """What a kernel's mean was divided by."""
-    if len(target) == 1 and target[0].ndim == 1:  # class indices: their kernels put it into the gradient already
-        rows = (target[0] >= 0).to(loss.dtype)
-        return (rows if weight is None else rows * weight).sum()
-    if isinstance(scale, Tensor):
-        return torch.where(
-            scale > (BARELY if divides else torch.finfo(loss.dtype).tiny), scale if divides else 1.0 / scale, 0.0
-        )
-    return loss.new_tensor(1.0 if scale is None else 1 / scale if scale > 0 else 0.0)

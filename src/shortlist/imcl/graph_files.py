@@ -1,7 +1,6 @@
 """Label graphs by name: of labels that occur together, or from a file of edges, word vectors or a matrix."""
 
 import csv
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import MissingFileError, ShortlistError, nearest
+from shortlist.files import PathLike
 from shortlist.imcl.label_graph import LabelGraph
 from shortlist.labels.word_vectors import label_vectors
 
@@ -67,7 +67,7 @@ def _rows_of(file: str, num_labels: int) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array))
 
 
-def read_edges(path: str | os.PathLike[str], label_names: Sequence[str], given: bool = True) -> LabelGraph:
+def read_edges(path: PathLike, label_names: Sequence[str], given: bool = True) -> LabelGraph:
     """A graph from a .csv (or .tsv) with the columns ``source`` and ``to``, which hold labels, and ``weight``, which is
     1 where there is none. ``given``: the weights start there, and not at 0.
 

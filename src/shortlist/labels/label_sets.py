@@ -18,10 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shortlist.errors import ShortlistError, errors_name
+from shortlist.files import PathLike
 from shortlist.labels import label_set_files as files
 from shortlist.labels import label_set_inputs as inputs
 from shortlist.labels.label_set_files import WrittenSets
 from shortlist.optional import require
+
+_SHOWN = 5  # labels of a set, where sets are shown
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -371,7 +374,7 @@ class LabelSets(WrittenSets):
     # ---- files
 
     @classmethod
-    def from_parquet(cls, path: str | os.PathLike[str], *, max_labels: int = 1 << 28) -> LabelSets:
+    def from_parquet(cls, path: PathLike, *, max_labels: int = 1 << 28) -> LabelSets:
         """Read what ``to_parquet`` wrote, or a folder of such files (``predict --engine ray``); ids are left out.
 
         A file that states more than ``max_labels`` labels in all its sets, or more sets than that, is refused before
@@ -394,7 +397,7 @@ class LabelSets(WrittenSets):
     @classmethod
     def from_jsonl(
         cls,
-        path: str | os.PathLike[str],
+        path: PathLike,
         *,
         num_labels: int | None = None,
         vocabulary: Sequence[str] | None = None,
@@ -461,6 +464,6 @@ class LabelSets(WrittenSets):
         return known
 
 
-def _short_set(labels: list[int], vocabulary: tuple[str, ...] | None, most: int = 5) -> str:
-    shown = [str(label) if vocabulary is None else vocabulary[label] for label in labels[:most]]
-    return "{" + ", ".join(shown + ["..."] * (len(labels) > most)) + "}"
+def _short_set(labels: list[int], vocabulary: tuple[str, ...] | None) -> str:
+    shown = [str(label) if vocabulary is None else vocabulary[label] for label in labels[:_SHOWN]]
+    return "{" + ", ".join(shown + ["..."] * (len(labels) > _SHOWN)) + "}"

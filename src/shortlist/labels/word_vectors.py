@@ -1,7 +1,6 @@
 """Word vectors of labels, from a text file as GloVe and word2vec write them: a word and its numbers on each line."""
 
 import gzip
-import os
 import re
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -11,9 +10,10 @@ import torch
 from torch import Tensor
 
 from shortlist.errors import MissingFileError, ShortlistError
+from shortlist.files import PathLike
 
 
-def label_vectors(path: str | os.PathLike[str], names: Sequence[str]) -> Tensor:
+def label_vectors(path: PathLike, names: Sequence[str]) -> Tensor:
     """One vector per name, float32 (names, dimensions): that of the name itself (as it is written, else in small
     letters), else the mean of those of its words that the file has; 0 where it has none of them.
 
@@ -37,7 +37,7 @@ def label_vectors(path: str | os.PathLike[str], names: Sequence[str]) -> Tensor:
     return vectors
 
 
-def word_vectors(path: str | os.PathLike[str], words: Collection[str]) -> tuple[int, dict[str, Tensor]]:
+def word_vectors(path: PathLike, words: Collection[str]) -> tuple[int, dict[str, Tensor]]:
     """How many numbers a vector of the file has, and the vectors of those words that it holds; a first line of two
     whole numbers, as word2vec writes it, is passed over. The file may be packed (.gz)."""
     dimensions, found = 0, {}

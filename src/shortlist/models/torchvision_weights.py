@@ -1,6 +1,5 @@
 """Pretrained weights for a ResNet or a VGG, from a file with the names that torchvision gives them."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,12 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.optional import require
 
 _COUNT = "num_batches_tracked"  # older files do without it, and so does prediction
 
 
-def load_weights(network: nn.Module, path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
+def load_weights(network: nn.Module, path: PathLike, names: Sequence[str] | None = None) -> None:
     """Load what torchvision calls the state dict of this network (.safetensors, or .pth read as tensors only).
 
     ``names``: what the file calls each of the network's own weights; the same if not given. The classification layer of

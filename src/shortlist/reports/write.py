@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from shortlist.files import write_folder
+from shortlist.files import PathLike, write_folder
 from shortlist.reports.contents import contents
 from shortlist.reports.data import ReportData
 from shortlist.reports.figures import draw_figures
@@ -14,7 +14,7 @@ from shortlist.reports.page import render
 from shortlist.text import visible
 
 
-def write(data: ReportData, directory: str | os.PathLike[str]) -> Path:
+def write(data: ReportData, directory: PathLike) -> Path:
     """Write ``index.html``, which needs no other file and no network, and ``figures/`` (PNG and SVG) beside it.
 
     Nothing is written unless all of it could be made. A new directory appears whole; in an existing one the files of
@@ -32,7 +32,7 @@ def write(data: ReportData, directory: str | os.PathLike[str]) -> Path:
     return put(directory, render(found, list(figures)), figures)
 
 
-def put(directory: str | os.PathLike[str], page: str, figures: Mapping[str, bytes]) -> Path:
+def put(directory: PathLike, page: str, figures: Mapping[str, bytes]) -> Path:
     """Put a page and its figures in their place, the page last."""
     folder = Path(os.path.realpath(directory))
     folder.parent.mkdir(parents=True, exist_ok=True)

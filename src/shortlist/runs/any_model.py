@@ -16,8 +16,8 @@ from shortlist.labels import SparseLabels
 from shortlist.labels.sparse_labels import is_sparse
 from shortlist.links import Link, usual_link
 from shortlist.named import Named
-from shortlist.runs.config import parse_named
 from shortlist.runs.predictor import Predictor, as_module, tensor_of
+from shortlist.runs.yaml_text import parse_named
 from shortlist.sets import SetRule
 from shortlist.sets.named import fit_rules, needed, usual_rules
 

@@ -12,12 +12,12 @@ from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.metrics.functional.set_summary import truth_summary
 from shortlist.named import Named
-from shortlist.runs.config import parse_named
 from shortlist.runs.given import Given, ScoreFiles, scores_for_calibration
 from shortlist.runs.ray_engine import Ray, cut_for, engine_of, passes_over
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run
 from shortlist.runs.scores import read_rows
+from shortlist.runs.yaml_text import parse_named
 from shortlist.sets.named import Batch, Batches, fit_rules, needed, usual_rules
 from shortlist.sets.rule_files import save_rules
 from shortlist.training.scored import pick

@@ -15,10 +15,11 @@ from shortlist.data.table_rows import TableRows
 from shortlist.data.tf_idf import TfIdf
 from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
-from shortlist.runs.config import PARTS, Source, apply_override, read_yaml
+from shortlist.runs.config import PARTS, Source
 from shortlist.runs.run import Run
 from shortlist.runs.setup import as_table, check_like, check_source, read_source, same_columns, same_names
 from shortlist.runs.written import as_written, like
+from shortlist.runs.yaml_text import apply_override, read_yaml
 
 
 def find_data(

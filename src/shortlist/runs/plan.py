@@ -22,10 +22,11 @@ from shortlist.files import PathLike
 from shortlist.objectives import OBJECTIVES
 from shortlist.objectives.usual import is_one_hot, unknown_as_absent, usual_objective
 from shortlist.runs.backbone_choice import may_have_similarities
-from shortlist.runs.config import PARTS, RunConfig, apply_override, check_config
+from shortlist.runs.config import PARTS, RunConfig, check_config
 from shortlist.runs.guess import Guess, guess_source
 from shortlist.runs.setup import resolve
 from shortlist.runs.written import OPTIONS
+from shortlist.runs.yaml_text import apply_override
 from shortlist.sets.named import usual_rules
 from shortlist.training.linear_head import FULL_BATCH, fits_full_batch
 

@@ -16,7 +16,7 @@ from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets
 from shortlist.labels.label_set_files import write_csv, write_jsonl, write_parquet
-from shortlist.runs.config import PARTS, parse_named
+from shortlist.runs.config import PARTS
 from shortlist.runs.explain import check_has_labels, check_place, write_explanations
 from shortlist.runs.given import Given, ScoreFiles, scores_for_prediction
 from shortlist.runs.ray_engine import Ray, cut_for, engine_of, folder_of_parts, passes_over
@@ -24,6 +24,7 @@ from shortlist.runs.ray_work import Writing
 from shortlist.runs.results import skipped_images
 from shortlist.runs.run import Run, open_run
 from shortlist.runs.scores import read_rows
+from shortlist.runs.yaml_text import parse_named
 from shortlist.sets import SetRule
 from shortlist.sets.named import needed
 from shortlist.tasks import Predictions

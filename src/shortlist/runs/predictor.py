@@ -18,8 +18,8 @@ from shortlist.files import PathLike, read_json, write_json
 from shortlist.labels import LabelSets
 from shortlist.labels.label_set_inputs import Names, check_vocabulary
 from shortlist.links import AnyLink, Link, ScaledLink, check_link, link_entries, link_rows
-from shortlist.runs.config import parse_named
 from shortlist.runs.inputs import Inputs
+from shortlist.runs.yaml_text import parse_named
 from shortlist.sets import SetRule
 from shortlist.sets.named import file_name, make_rule, needed
 from shortlist.training.encoders import features_by, load_encoder

@@ -37,13 +37,14 @@ from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import PathLike, is_draft, parse_json, read_json, write_json, write_text
 from shortlist.named import Named
 from shortlist.options import check_value
-from shortlist.runs.config import CONFIG, RunConfig, check_config, in_todays_words, parse_config, read_yaml
+from shortlist.runs.config import CONFIG, RunConfig, check_config, in_todays_words, parse_config
 from shortlist.runs.environment import environment
 from shortlist.runs.inputs import Inputs
 from shortlist.runs.lock import LOCK
 from shortlist.runs.predictor import Predictor
 from shortlist.runs.saved_epochs import SavedEpochs
 from shortlist.runs.setup import build_learner, prepared_parts, read_parts
+from shortlist.runs.yaml_text import read_yaml
 from shortlist.sets import SetRule
 from shortlist.sets.named import file_name
 from shortlist.sets.rule_files import load_rules

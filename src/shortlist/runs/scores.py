@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist.errors import ShortlistError, errors_name
+from shortlist.files import PathLike
 from shortlist.labels import LabelSets, check_label_matrix
 from shortlist.labels.votes import check_votes
 from shortlist.optional import require
 
 
-def read_scores(path: str | os.PathLike[str]) -> Tensor:
+def read_scores(path: PathLike) -> Tensor:
     """Raw scores (N, L): the array of a .npy, the only array of an .npz (or the one called scores), or a parquet table
     with one column of lists, or one column per label."""
     array = _read(path, "scores")
@@ -26,7 +27,7 @@ def read_scores(path: str | os.PathLike[str]) -> Tensor:
     return torch.from_numpy(np.array(array, dtype=array.dtype if array.dtype.kind == "f" else np.float32, order="C"))
 
 
-def read_labels(path: str | os.PathLike[str], scores: Tensor) -> Tensor:
+def read_labels(path: PathLike, scores: Tensor) -> Tensor:
     """Class indices (N,), -1 for unknown, or a label matrix (N, L) of 1, 0 and -1, that fits the scores."""
     array = _read(path, "labels")
     rows, num_labels = scores.shape
@@ -54,7 +55,7 @@ def read_labels(path: str | os.PathLike[str], scores: Tensor) -> Tensor:
         return torch.from_numpy(array.astype(np.int64 if array.ndim == 1 else np.int8))
 
 
-def read_truth(path: str | os.PathLike[str], scores: Tensor) -> LabelSets | NDArray[Any]:
+def read_truth(path: PathLike, scores: Tensor) -> LabelSets | NDArray[Any]:
     """All right labels of every row, a matrix of 0 and 1, as sets; or the votes for every label, other numbers that are
     not negative (counts or shares; a row of -1 has none)."""
     array = _read(path, "truth")
@@ -70,9 +71,7 @@ def read_truth(path: str | os.PathLike[str], scores: Tensor) -> LabelSets | NDAr
         return check_votes(array)
 
 
-def read_rows(
-    groups: str | os.PathLike[str] | None, weights: str | os.PathLike[str] | None, rows: int
-) -> dict[str, NDArray[Any]]:
+def read_rows(groups: PathLike | None, weights: PathLike | None, rows: int) -> dict[str, NDArray[Any]]:
     """What rules may want to know of each row beside its scores: its group and its weight, from files of one column."""
     found = {}
     for name, path in (("groups", groups), ("weights", weights)):
@@ -86,7 +85,7 @@ def read_rows(
     return found
 
 
-def _read(path: str | os.PathLike[str], key: str) -> NDArray[Any]:
+def _read(path: PathLike, key: str) -> NDArray[Any]:
     file = Path(path)
     if not file.is_file():
         raise ShortlistError(f"there is no file {os.fspath(path)}")

@@ -19,12 +19,13 @@ from shortlist.files import PathLike, write_text, written_whole
 from shortlist.optional import require
 from shortlist.reports.charts import training_charts
 from shortlist.reports.drawing import picture_of
-from shortlist.runs.config import RunConfig, check_config, content_of, read_yaml
+from shortlist.runs.config import RunConfig, check_config, content_of
 from shortlist.runs.lock import locked
 from shortlist.runs.prepare import Prepared, prepare
 from shortlist.runs.search_space import Search, find_searches, with_values
 from shortlist.runs.setup import read_parts, resolve
 from shortlist.runs.train import Interrupted, train_prepared
+from shortlist.runs.yaml_text import read_yaml
 from shortlist.training import loop
 from shortlist.training.history import History
 

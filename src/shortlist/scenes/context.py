@@ -1,6 +1,7 @@
 """Context: every object sees the others of its image, from left to right and back."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,10 +25,8 @@ class LeftRightContext(nn.Module):
     def forward(self, objects: Tensor, middle: Tensor, counts: Sequence[int]) -> Tensor:
         if not len(objects):
             return with_all_weights(objects.new_zeros(0, self.out_features), self.lstm)
-        order, sizes = packed_order(middle, counts)
-        packed = PackedSequence(objects[order], sizes)
-        found = self.lstm(packed)[0].data
-        return torch.empty_like(found).index_copy(0, order, found)
+        order = packed_order(middle, counts)
+        return order.back(self.lstm(order.packed(objects))[0].data)
 
 
 def with_all_weights(values: Tensor, network: nn.Module) -> Tensor:
@@ -36,12 +35,25 @@ def with_all_weights(values: Tensor, network: nn.Module) -> Tensor:
     return values + 0.0 * sum(weight.sum() for weight in network.parameters())
 
 
-def packed_order(middle: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
+class PackedOrder(NamedTuple):
+    """Objects in the order of a packed batch, and the way back."""
+
+    rows: Tensor
+    sizes: Tensor
+
+    def packed(self, objects: Tensor) -> PackedSequence:
+        return PackedSequence(objects[self.rows], self.sizes)
+
+    def back(self, packed: Tensor) -> Tensor:
+        return torch.empty_like(packed).index_copy(0, self.rows, packed)
+
+
+def packed_order(middle: Tensor, counts: Sequence[int]) -> PackedOrder:
     """The objects in the order of a packed batch: all firsts from the left, all seconds, ...; images with more objects
     first. And how many there are of each; objects at the same place keep their order.
 
     >>> packed_order(torch.tensor([0.9, 0.1, 0.5, 0.2, 0.7]), [2, 3])
-    (tensor([3, 1, 2, 0, 4]), tensor([2, 2, 1]))
+    PackedOrder(rows=tensor([3, 1, 2, 0, 4]), sizes=tensor([2, 2, 1]))
     """
     each = torch.tensor(counts)
     rank = torch.empty_like(each)
@@ -51,4 +63,4 @@ def packed_order(middle: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]
     from_left = torch.argsort(middle, stable=True)
     from_left = from_left[torch.argsort(image.to(middle.device)[from_left], stable=True)]
     turn = torch.argsort(place * len(each) + rank[image], stable=True)
-    return from_left[turn.to(middle.device)], torch.bincount(place)
+    return PackedOrder(from_left[turn.to(middle.device)], torch.bincount(place))

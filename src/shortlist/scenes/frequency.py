@@ -7,7 +7,7 @@ from shortlist.scenes.containers import Scenes
 from shortlist.scenes.matching import overlap
 
 PRIOR_PAIRS = 1.0  # the weight of what holds for any two classes, in pairs
-FLOOR = 1e-3  # of Neural Motifs' shares
+_FLOOR = 1e-3  # of Neural Motifs' shares
 
 
 def log_frequencies(scenes: Scenes, prior_pairs: float = PRIOR_PAIRS) -> Tensor:
@@ -41,8 +41,8 @@ def log_frequencies(scenes: Scenes, prior_pairs: float = PRIOR_PAIRS) -> Tensor:
     return shares.log().float()
 
 
-def overlap_frequencies(scenes: Scenes, floor: float = FLOOR) -> Tensor:
-    """Neural Motifs' frequency bias: log(share + floor) of each predicate among what was counted of two classes, with
+def overlap_frequencies(scenes: Scenes) -> Tensor:
+    """Neural Motifs' frequency bias: log(share + 0.001) of each predicate among what was counted of two classes, with
     background as one more class and "no relation" as the last column, float32 ((classes + 1)^2, predicates + 1).
 
     A relation counts as often as it is recorded. "No relation" counts once for each pair whose boxes overlap, related
@@ -70,4 +70,4 @@ def overlap_frequencies(scenes: Scenes, floor: float = FLOOR) -> Tensor:
     cells = torch.cat([related, kind[beside] * columns + columns - 1])
     counts = torch.bincount(cells, minlength=classes**2 * columns).view(-1, columns).double()
     counts[:, -1] += 1
-    return (counts / counts.sum(1, keepdim=True) + floor).log().float()
+    return (counts / counts.sum(1, keepdim=True) + _FLOOR).log().float()

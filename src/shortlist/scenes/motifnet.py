@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
 
 from shortlist.errors import ShortlistError, nearest
 from shortlist.scenes.containers import SceneBatch, Scenes, shape_for
-from shortlist.scenes.context import packed_order, with_all_weights
+from shortlist.scenes.context import PackedOrder, packed_order, with_all_weights
 from shortlist.scenes.frequency import overlap_frequencies
 from shortlist.scenes.highway import AlternatingHighwayLSTM
 from shortlist.scenes.label_decoder import LabelDecoder, without_duplicates
@@ -183,7 +182,7 @@ class MotifNet(nn.Module):
             last = ~overlap(boxes[batch.subjects], boxes[batch.objects])
         return PairFeatures(values, F.embedding(kind, self.frequency), batch.pair_counts, decided, last)
 
-    def _described(self, batch: SceneBatch, boxes: Tensor, seen: Tensor | None) -> tuple[Tensor, _Packed]:
+    def _described(self, batch: SceneBatch, boxes: Tensor, seen: Tensor | None) -> tuple[Tensor, PackedOrder]:
         """Every object in its context, and the order in which the LSTMs read."""
         guess = None if batch.class_scores is None else batch.class_scores.to(boxes.dtype).softmax(1)
         if guess is not None:
@@ -196,10 +195,12 @@ class MotifNet(nn.Module):
         if seen is not None:
             parts.insert(0, seen if self.seen is None else self.seen(seen))
         objects = torch.cat(parts, 1)
-        order = _Packed(*packed_order(self._order_key(boxes, guess), batch.counts))
-        return objects if self.object_context is None else order.read(self.object_context, objects), order
+        order = packed_order(self._order_key(boxes, guess), batch.counts)
+        if self.object_context is not None:
+            objects = order.back(self.object_context(order.packed(objects)).data)
+        return objects, order
 
-    def _decided(self, objects: Tensor, order: _Packed, batch: SceneBatch) -> DecidedClasses:
+    def _decided(self, objects: Tensor, order: PackedOrder, batch: SceneBatch) -> DecidedClasses:
         assert self.decoder is not None
         known = batch.classes[order.rows] if self.training else None
         scores, chosen = map(order.back, self.decoder(objects[order.rows], order.sizes, known))
@@ -207,11 +208,12 @@ class MotifNet(nn.Module):
             chosen = without_duplicates(scores, batch.boxes, batch.counts, self.apart)
         return DecidedClasses(scores, batch.classes, chosen, batch.subjects, batch.objects)
 
-    def _edges(self, objects: Tensor, classes: Tensor, order: _Packed) -> Tensor | None:
+    def _edges(self, objects: Tensor, classes: Tensor, order: PackedOrder) -> Tensor | None:
         """Every object as the end of an edge, knowing all classes."""
         if self.edge_context is None or self.edge_vectors is None:
             return None
-        return order.read(self.edge_context, torch.cat([self.edge_vectors(classes), objects], 1))
+        ends = torch.cat([self.edge_vectors(classes), objects], 1)
+        return order.back(self.edge_context(order.packed(ends)).data)
 
     def _place(self, boxes: Tensor) -> Tensor:
         """Of the middle, width and height of each box."""
@@ -235,19 +237,6 @@ class MotifNet(nn.Module):
         if self.order == "random" and self.training:
             return torch.rand(len(boxes), device=boxes.device)
         return torch.zeros(len(boxes), device=boxes.device)
-
-
-class _Packed(NamedTuple):
-    """Objects in the order of a packed batch, and the way back."""
-
-    rows: Tensor
-    sizes: Tensor
-
-    def read(self, lstm: AlternatingHighwayLSTM, objects: Tensor) -> Tensor:
-        return self.back(lstm(PackedSequence(objects[self.rows], self.sizes)).data)
-
-    def back(self, packed: Tensor) -> Tensor:
-        return torch.empty_like(packed).index_copy(0, self.rows, packed)
 
 
 class UnionNetwork(nn.Module):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from shortlist import __version__
 from shortlist.data import Dataset
+from shortlist.files import PathLike
 from shortlist.reports.charts import Chart, in_percent, line_points, nice_ticks, training_charts
 from shortlist.reports.data import seeds_by_name
 from shortlist.reports.drawing import picture_of
@@ -42,7 +42,7 @@ _KINDS = {"constrained": True, "unconstrained": False}
 
 
 def write_scenes(
-    title: str, runs: Sequence[ScoredRun], dataset: Dataset, directory: str | os.PathLike[str], about: Mapping[str, str]
+    title: str, runs: Sequence[ScoredRun], dataset: Dataset, directory: PathLike, about: Mapping[str, str]
 ) -> Path:
     """Write ``index.html`` and its figures, all of it or nothing; returns the page's path."""
     from jinja2 import Environment, StrictUndefined

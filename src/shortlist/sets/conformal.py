@@ -18,16 +18,13 @@ from shortlist.errors import ShortlistError
 from shortlist.links import AnyLink, high_entries, link_entries, link_rows, rule_link, usual_link
 from shortlist.packed import pack
 from shortlist.sets._blocks import Block, Scores, read_blocks
-from shortlist.sets._clusters import cluster_classes, forms_clusters
+from shortlist.sets._cells import Cells
 from shortlist.sets._nonconformity import Nonconformity
 from shortlist.sets._one_row import Labels, best, first_ranks, reaching, reaching_each
-from shortlist.sets._quantiles import SortedScores
 from shortlist.sets._rule import SetRule, members, members_at, not_negative, share, unpack
 from shortlist.sets._targets import class_indices, label_matrix, vote_shares
 from shortlist.sets.scores import RankScore, make_score
 from shortlist.sets.scores.lac import Lac
-
-_REST = -1  # the cluster of the classes that have too few rows to be clustered
 
 
 class Conformal(SetRule):
@@ -166,18 +163,9 @@ class Conformal(SetRule):
     def always_listed(self) -> int:
         """How many labels are in every set, whatever their scores, because too few rows calibrated them."""
         num_labels = self.num_labels or 0
-        enough: set[Any] | None = None  # the classes, or clusters, with enough rows in some group
-        for cells in self._cells.values():
-            found = {cell for cell, scores in cells.items() if len(scores.values) >= self.rows_needed}
-            enough = found if enough is None else enough | found
-        if enough is None:
+        if self.labels != "single":
             return num_labels if self._rows < self.rows_needed else 0
-        if self.per_class:
-            return num_labels - len(enough)
-        if self.clusters is not None:
-            small = sum(cluster not in enough for cluster in self._cluster_of.values())
-            return small + (0 if _REST in enough else num_labels - len(self._cluster_of))
-        return 0 if enough else num_labels
+        return self._cells.always_listed(self.rows_needed, num_labels)
 
     @property
     def promise(self) -> str:
@@ -239,8 +227,7 @@ class Conformal(SetRule):
         self._values: list[NDArray[np.float64]] = []
         self._extras: list[NDArray[Any]] = []
         self._facts: dict[str, list[NDArray[Any]]] = {"groups": [], "weights": []}  # of each row, where asked for
-        self._cells: dict[str, dict[int, SortedScores]] = {}  # by group, then by class or cluster
-        self._cluster_of: dict[int, int] = {}
+        self._cells = Cells(self.per_class, self.clusters, self.by_group, self.weighted)
         self._same_limits: NDArray[np.float64] | None = None
         self._of_row: Callable[[Tensor], Labels | None] | None = None
 
@@ -283,26 +270,8 @@ class Conformal(SetRule):
         if self.labels == "votes":
             self._same_limits = np.full((1, 1), -risk_threshold(-values, extras, self._rows, self.alpha))
             return
-        cell, used = np.zeros(len(values), np.int64), np.ones(len(values), bool)
-        if self.per_class:
-            cell = extras
-        elif self.clusters is not None:
-            forming = forms_clusters(extras)
-            self._cluster_of = cluster_classes(values[forming], extras[forming], self.clusters)
-            classes, where = np.unique(extras, return_inverse=True)
-            cell = np.array([self._cluster_of.get(one, _REST) for one in classes.tolist()], np.int64)[where]
-            used = ~forming
-        weights = self._kept("weights") if self.weighted else None
-        names, code = np.array([""]), np.zeros(len(values), np.int64)
-        if self.by_group:
-            names, code = np.unique(self._kept("groups"), return_inverse=True)
-        self._cells = {name: {} for name in names.tolist()}
-        rows = np.flatnonzero(used)
-        rows = rows[np.lexsort((cell[rows], code[rows]))]
-        begins = np.flatnonzero(np.diff(code[rows], prepend=-1) | np.diff(cell[rows], prepend=-2))
-        for part in np.split(rows, begins[1:]) if len(rows) else ():
-            scores = SortedScores(values[part], None if weights is None else weights[part])
-            self._cells[str(names[code[part[0]]])][int(cell[part[0]])] = scores
+        groups, weights = (self._kept(name) if name in self.needs else None for name in ("groups", "weights"))
+        self._cells.fill(values, extras, groups, weights)
 
     def _kept(self, name: str) -> NDArray[Any]:
         return self._facts[name][0]
@@ -356,44 +325,10 @@ class Conformal(SetRule):
     def _limits(self, block: Block) -> NDArray[np.float64]:
         """The largest score that gets in: (rows or 1, labels or 1)."""
         if self.needs:
-            return self._limits_now(block)
+            return self._cells.limits(block, self.alpha)
         if self._same_limits is None:  # the same for every block: one row is not kept waiting for them again
-            self._same_limits = self._limits_now(block)
+            self._same_limits = self._cells.limits(block, self.alpha)
         return self._same_limits
-
-    def _limits_now(self, block: Block) -> NDArray[np.float64]:
-        rows, num_labels = block.scores.shape
-        by_label = self.per_class or self.clusters is not None
-        limits = np.full((rows if self.by_group or self.weighted else 1, num_labels if by_label else 1), math.inf)
-        for at, cells in self._groups_of(block):
-            for labels, scores in self._labels_of(cells, num_labels):
-                if block.weights is None:
-                    limits[np.ix_(at, labels)] = scores.limit(self.alpha)
-                else:
-                    limits[np.ix_(at, labels)] = scores.limits(self.alpha, block.weights[at])[:, None]
-        return limits
-
-    def _groups_of(self, block: Block) -> list[tuple[NDArray[np.int64], dict[int, SortedScores]]]:
-        """Rows, and the calibration scores of their group; rows of unknown groups are in none."""
-        every = np.arange(len(block.scores) if self.by_group or self.weighted else 1)
-        if not self.by_group:
-            return [(every, cells) for cells in self._cells.values()]
-        assert block.groups is not None
-        names, code = np.unique(block.groups, return_inverse=True)
-        order = np.argsort(code, kind="stable")
-        parts = np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
-        return [(at, self._cells.get(name, {})) for name, at in zip(names.tolist(), parts, strict=len(names) > 0)]
-
-    def _labels_of(
-        self, cells: dict[int, SortedScores], num_labels: int
-    ) -> list[tuple[NDArray[np.int64], SortedScores]]:
-        """Labels, and the calibration scores of their class or cluster; column 0 for all where they share them."""
-        if self.clusters is None:
-            return [(np.array([cell]), scores) for cell, scores in cells.items()]
-        cluster = np.full(num_labels, _REST)
-        if self._cluster_of:
-            cluster[list(self._cluster_of)] = list(self._cluster_of.values())
-        return [(np.flatnonzero(cluster == cell), scores) for cell, scores in cells.items()]
 
     def p_values(self, scores: Scores, *, groups: Any = None, weights: Any = None) -> NDArray[np.float64]:
         """The p-value of every label of every row, (rows, labels): the share of calibration rows (of its class, cluster
@@ -411,15 +346,7 @@ class Conformal(SetRule):
         for block in read_blocks(scores, None, self.block_size, groups, weights):
             self._check_labels(block.scores.shape[1])
             self._check_needs(block)
-            every = self._nonconformity.of_all(self._in_type(block))
-            p = np.ones_like(every)
-            for at, cells in self._groups_of(block):
-                at = at if self.by_group or self.weighted else np.arange(len(every))
-                for labels, sorted_scores in self._labels_of(cells, every.shape[1]):
-                    labels = labels if self.per_class or self.clusters is not None else np.arange(every.shape[1])
-                    new = None if block.weights is None else block.weights[at][:, None]
-                    p[np.ix_(at, labels)] = sorted_scores.p_values(every[np.ix_(at, labels)], new)
-            found.append(on_host(p))
+            found.append(self._cells.p_values(block, self._nonconformity.of_all(self._in_type(block))))
         return np.concatenate(found)
 
     # ---- to a file and back

@@ -122,7 +122,7 @@ class OnlineConformal(Conformal):
 
     @property
     def _sorted(self) -> Any:
-        return self._cells[""][0]
+        return self._cells.groups[""][0]
 
     def labels_of_row(self, scores: Tensor) -> Labels | None:
         return None  # its limit changes

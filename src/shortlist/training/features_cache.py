@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from shortlist.data import Dataset, Images, Texts
 from shortlist.data.column_use import listed
 from shortlist.errors import ShortlistError
-from shortlist.files import written_whole
+from shortlist.files import PathLike, written_whole
 from shortlist.models.similarities import Similarities
 
 _TEXT_BATCHES = 64  # that are sorted by length
@@ -25,7 +25,7 @@ _TEXT_BATCHES = 64  # that are sorted by length
 def cached_features(
     dataset: Dataset,
     backbone: nn.Module,
-    folder: str | os.PathLike[str],
+    folder: PathLike,
     *,
     identity: str = "",
     batch_size: int = 256,

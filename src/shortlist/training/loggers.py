@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.optional import require
 from shortlist.training.history import Record
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from shortlist.training.one_process import Engine
 
 
-def make_loggers(names: Sequence[str], folder: str | os.PathLike[str] | None) -> list[Logger]:
+def make_loggers(names: Sequence[str], folder: PathLike | None) -> list[Logger]:
     """Each writes below the folder, in one that has its name."""
     if not names:
         return []

@@ -25,6 +25,7 @@ from shortlist import device_flags
 from shortlist.data import Dataset
 from shortlist.distributed import gathered
 from shortlist.errors import ShortlistError, ShortlistWarning
+from shortlist.files import PathLike
 from shortlist.metrics.named import Metric, find_metric, usual_metrics, with_k
 from shortlist.objectives import Objective, default_monitor
 from shortlist.objectives.imbalance import rarity
@@ -338,7 +339,7 @@ def share_buffers(backbone: nn.Module) -> None:
 # ---- devices and randomness
 
 
-def make_fabric(settings: TrainSettings, folder: str | os.PathLike[str] | None = None) -> Engine:
+def make_fabric(settings: TrainSettings, folder: PathLike | None = None) -> Engine:
     """The engine for these devices and this precision; with several devices, call ``launch()`` on it. Its loggers write
     below the folder."""
     machines = int(os.environ.get("GROUP_WORLD_SIZE", "1"))  # torchrun tells; devices are those of all machines

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from shortlist.data.cells import is_number
 from shortlist.data.column_use import listed
 from shortlist.data.readers._columns import Columns, TypedColumns
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import Findings
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.optional import require
 
 _WORD = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""  # in quotes

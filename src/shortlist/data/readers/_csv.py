@@ -26,9 +26,9 @@ from shortlist.data.cells import is_number
 from shortlist.data.column_use import listed
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._table_cache import cached
-from shortlist.data.readers.findings import EMPTY, Findings, PathLike
+from shortlist.data.readers.findings import EMPTY, Findings
 from shortlist.errors import ShortlistError
-from shortlist.files import reporter
+from shortlist.files import PathLike, reporter
 from shortlist.optional import require
 
 TEXT_ENDINGS = (".csv", ".tsv", ".tab")

@@ -20,7 +20,8 @@ from shortlist.data.readers._columns import Columns
 from shortlist.data.readers._label_matrix import number_of
 from shortlist.data.readers._label_names import are_numbers, by_index, may_be_left_out
 from shortlist.data.readers._label_options import Given, Labels
-from shortlist.data.readers.findings import LISTS, Findings, PathLike
+from shortlist.data.readers.findings import LISTS, Findings
+from shortlist.files import PathLike
 from shortlist.labels.counts import LARGE_MATRIX
 from shortlist.labels.sparse_labels import SparseLabels
 

@@ -18,8 +18,9 @@ from shortlist.data.dataset import default_names
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns
 from shortlist.data.readers._label_options import CODINGS, Given, Labels
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import Findings
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.labels.counts import LARGE_MATRIX
 from shortlist.labels.sparse_labels import SparseLabels
 from shortlist.optional import require

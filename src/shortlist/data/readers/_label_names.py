@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from shortlist.data.column_use import as_option, listed
 from shortlist.data.dataset import default_names
 from shortlist.data.readers._label_options import Given, Labels
-from shortlist.data.readers.findings import BY_NAME, Findings, PathLike
+from shortlist.data.readers.findings import BY_NAME, Findings
 from shortlist.errors import ShortlistError, ShortlistWarning
+from shortlist.files import PathLike
 
 _QUANTITY = "; of a quantity, make classes first, such as low and high"
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from shortlist.checks import check_choice
 from shortlist.errors import ShortlistError
 from shortlist.labels.sparse_labels import SparseLabels
 
@@ -39,8 +40,7 @@ class Given:
     of_table: bool = False  # where NaN is a blank, which is an unknown class
 
     def __post_init__(self) -> None:
-        if self.coding not in CODINGS:
-            raise ShortlistError(f"coding must be one of {', '.join(map(repr, CODINGS))}, got {self.coding!r}")
+        check_choice(self.coding, "coding", CODINGS)
         if self.rest not in ("absent", "unknown"):
             raise ShortlistError(f"rest must be 'absent' or 'unknown', got {self.rest!r}")
         if self.uncertain != "unknown" and self.coding != "chexpert":

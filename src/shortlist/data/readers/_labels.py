@@ -11,8 +11,9 @@ from shortlist.data.readers._label_lists import as_lists, from_lists, split
 from shortlist.data.readers._label_matrix import from_matrix, one_each
 from shortlist.data.readers._label_names import digits, from_classes, from_names, has_negatives
 from shortlist.data.readers._label_options import Given, Labels
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import Findings
 from shortlist.errors import ShortlistWarning
+from shortlist.files import PathLike
 
 # what spreadsheets call their last row, in small letters
 _TOTALS = {"total", "totals", "grand total", "subtotal", "sum", "average", "mean", "gesamt", "gesamtsumme", "insgesamt",

@@ -7,7 +7,6 @@ and may end a line with a comment after #; what stands before the colon is the c
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import Any
 
@@ -16,13 +15,14 @@ from numpy.typing import NDArray
 
 from shortlist.data.limits import check_unpacked
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.optional import require
 
 _AT_ONCE = 1 << 24  # bytes
 _NAME_BYTES = 100  # about what a column takes elsewhere, though nothing is in it
 
 
-def read_sparse_text(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_sparse_text(path: PathLike) -> dict[str, Any]:
     """X, a CSR matrix of features; y, classes where every line has exactly one label and no line counts them, else a
     CSR matrix of labels.
 
@@ -83,7 +83,7 @@ class _Entries:
     def flat(self) -> NDArray[np.float64]:
         return np.concatenate(self._columns) if self._columns else np.empty(0)
 
-    def matrix(self, path: str | os.PathLike[str], width: int | None) -> Any:
+    def matrix(self, path: PathLike, width: int | None) -> Any:
         columns, sizes = self.flat(), np.concatenate(self._sizes) if self._sizes else np.empty(0, np.int64)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         bad = (columns % 1 != 0) | (columns < 0) | (columns >= (2**62 if width is None else width))

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.readers._label_names import indices_of_names
-from shortlist.data.readers.findings import DataError, Findings, PathLike, Problem
+from shortlist.data.readers.findings import DataError, Findings, Problem
+from shortlist.files import PathLike
 from shortlist.labels.label_sets import LabelSets
 from shortlist.labels.sparse_labels import SparseLabels
 

@@ -24,6 +24,7 @@ from shortlist.data.readers.tables import SPARSE_TEXT, TABLE_ENDINGS, names_tabl
 from shortlist.data.table_rows import TableRows
 from shortlist.data.written_numbers import READ
 from shortlist.errors import ShortlistError, renamed
+from shortlist.files import PathLike
 from shortlist.optional import require
 
 # what numpy, scipy and zipfile raise about files that are damaged
@@ -43,7 +44,7 @@ class ArrayFile:
     Nothing in a file is run: pickled objects are refused.
     """
 
-    def __init__(self, path: str | os.PathLike[str], memory_map: bool = False, table: Columns | None = None) -> None:
+    def __init__(self, path: PathLike, memory_map: bool = False, table: Columns | None = None) -> None:
         self.path = Path(path)
         kind = self.path.suffix.lower()
         if not self.path.is_file():
@@ -226,7 +227,7 @@ def _check_size(file: IO[bytes], size: int) -> None:
 
 
 def open_arrays(
-    path: str | os.PathLike[str],
+    path: PathLike,
     findings: Findings,
     memory_map: bool = False,
     decimal: str | None = None,

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.readers.arrays import get_array, open_arrays
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import Findings
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 
 
 def read_beside(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from shortlist.data.readers._pickles import load_plain
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.text_lines import text_lines
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 
 _PIXELS = 3 * 32 * 32
 # mean and standard deviation of each channel of the training images, the usual figures
@@ -28,7 +28,7 @@ Rows = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
 
-def read_cifar(path: str | os.PathLike[str], *, part: Literal["train", "test"] = "train") -> Dataset:
+def read_cifar(path: PathLike, *, part: Literal["train", "test"] = "train") -> Dataset:
     """CIFAR-10 or CIFAR-100, whichever of the four official folders ``path`` is.
 
     ``cifar-10-batches-py``, ``cifar-10-batches-bin``, ``cifar-100-python`` or ``cifar-100-binary``, told apart by the

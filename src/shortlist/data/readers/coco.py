@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,13 @@ from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.json_files import read_json
+from shortlist.files import PathLike
 
 
 def read_coco(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
-    images: str | os.PathLike[str],
+    images: PathLike,
     size: int = 224,
     crop: bool = False,
 ) -> Dataset:
@@ -94,7 +94,7 @@ def coco_content(path: Path, lists: Sequence[str], findings: Findings) -> dict[s
 
 
 def by_id(
-    path: str | os.PathLike[str], items: list[Any], what: str, key: str, findings: Findings
+    path: PathLike, items: list[Any], what: str, key: str, findings: Findings
 ) -> dict[int, tuple[int, dict[str, Any]]]:
     """Items by their id, with their place in the list."""
     found: dict[int, tuple[int, dict[str, Any]]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -17,17 +16,18 @@ from shortlist.data.readers.coco import by_id, coco_content
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.text_lines import text_lines
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")  # letters and digits, with hyphens between
 _CAPTION = ("image_id", "caption")
 
 
 def read_coco_words(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
-    images: str | os.PathLike[str],
+    images: PathLike,
     words: int = 1000,
-    vocabulary: str | os.PathLike[str] | None = None,
+    vocabulary: PathLike | None = None,
     captions: int = 1,
     unmentioned: Literal["absent", "unknown"] = "absent",
     size: int = 224,
@@ -119,7 +119,7 @@ def most_frequent(texts: list[str], count: int) -> tuple[str, ...]:
     return tuple(sorted(times, key=lambda word: (-times[word], word))[:count])
 
 
-def _captions(path: str | os.PathLike[str], items: list[Any], findings: Findings) -> list[tuple[int, Any, str]]:
+def _captions(path: PathLike, items: list[Any], findings: Findings) -> list[tuple[int, Any, str]]:
     """Place in the list, image and text of each caption."""
     found = []
     for place, item in enumerate(items):

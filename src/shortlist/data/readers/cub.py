@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal
 
@@ -13,10 +12,11 @@ from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.text_lines import numbered_names, text_lines
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 
 
 def read_cub(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     part: Literal["train", "test", "all"] = "train",
     certainty: int = 2,

@@ -24,10 +24,10 @@ from shortlist.data.readers._labels import labels_of
 from shortlist.data.readers._table_use import label_columns_of, named_columns, names_of, no_features, resolved, use_of
 from shortlist.data.readers._targets import dataset_of, side_of, truth_of
 from shortlist.data.readers.arrays import ArrayFile, get_array, open_arrays, widened
-from shortlist.data.readers.findings import BY_NAME, REPEATED, Findings, PathLike
+from shortlist.data.readers.findings import BY_NAME, REPEATED, Findings
 from shortlist.data.readers.tables import name_of
 from shortlist.errors import MissingFileError, ShortlistError, errors_name
-from shortlist.files import parse_json
+from shortlist.files import PathLike, parse_json
 from shortlist.labels.sparse_labels import SparseLabels
 
 # of an .npz that `shortlist data features` wrote: what made the features, and of which files they are

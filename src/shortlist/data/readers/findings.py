@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from shortlist.data.column_use import as_option
 from shortlist.errors import ShortlistError, nearest
+from shortlist.files import PathLike
 
 if TYPE_CHECKING:
     from shortlist.data.images import Pixels
 
-PathLike = str | os.PathLike[str]
 Unit = Literal["row", "line"]  # what a position in a file counts
 
 # set by ``problems``: look inside every image too, which costs as much as decoding the whole data set

@@ -14,6 +14,7 @@ from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
 from shortlist.errors import nearest
+from shortlist.files import PathLike
 
 # of files that are images; those that cannot be decoded here (.heic) are told as that, and not left out unseen
 IMAGE_ENDINGS = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm",
@@ -22,7 +23,7 @@ _SYSTEM = {"thumbs.db", "desktop.ini"}  # what Windows leaves in folders
 
 
 def read_image_folder(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     vocabulary: Sequence[str] | None = None,
     size: int = 224,
@@ -94,7 +95,7 @@ def _notes(empty: Sequence[str], deeper: Sequence[str], others: Mapping[str, int
     return tuple(notes)
 
 
-def label_folders(path: str | os.PathLike[str], findings: Findings) -> dict[str, Path]:
+def label_folders(path: PathLike, findings: Findings) -> dict[str, Path]:
     """The folders in a folder, by name and sorted; hidden ones are left out."""
     if not os.path.isdir(path):
         return {}
@@ -105,7 +106,7 @@ def label_folders(path: str | os.PathLike[str], findings: Findings) -> dict[str,
     return {name: Path(path) / name for name in names}
 
 
-def images_under(path: str | os.PathLike[str], deep: bool = True) -> list[Path]:
+def images_under(path: PathLike, deep: bool = True) -> list[Path]:
     """The image files in a folder, sorted; with those in its own folders if ``deep``."""
     return list(filter(_is_image, _files_under(path, deep)))
 
@@ -114,7 +115,7 @@ def _is_image(file: Path) -> bool:
     return file.suffix.lower() in IMAGE_ENDINGS
 
 
-def _files_under(path: str | os.PathLike[str], deep: bool = True) -> list[Path]:
+def _files_under(path: PathLike, deep: bool = True) -> list[Path]:
     """All files but those of the system, sorted."""
     found = Path(path).rglob("*") if deep else Path(path).glob("*")
     return sorted(

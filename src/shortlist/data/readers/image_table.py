@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shortlist.checks import check_choice
 from shortlist.data.column_use import ColumnUse, listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
@@ -21,10 +21,11 @@ from shortlist.data.readers._label_lists import column_of_labels, names_in_colum
 from shortlist.data.readers._label_matrix import blanks_are_unknown, columns_as_numbers, in_order
 from shortlist.data.readers._label_options import Coding, Given, Uncertain
 from shortlist.data.readers._labels import labels_of
-from shortlist.data.readers.findings import DataError, Findings, PathLike, is_thorough
+from shortlist.data.readers.findings import DataError, Findings, is_thorough
 from shortlist.data.readers.image_folder import IMAGE_ENDINGS
 from shortlist.data.readers.tables import name_of, open_table
 from shortlist.errors import ShortlistError, ShortlistWarning, nearest
+from shortlist.files import PathLike
 from shortlist.labels.converters import CHEXPERT_OTHER
 
 _ENDINGS = (".jpg", ".png", *sorted(IMAGE_ENDINGS - {".jpg", ".png"}))
@@ -35,7 +36,7 @@ Form = Literal["auto", "index", "name", "list", "columns"]
 
 
 def read_image_table(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     labels: Form = "auto",
     path_column: str = "path",
@@ -50,7 +51,7 @@ def read_image_table(
     num_labels: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
-    root: str | os.PathLike[str] | None = None,
+    root: PathLike | None = None,
     size: int = 224,
     crop: bool = False,
 ) -> Dataset:
@@ -86,8 +87,7 @@ def read_image_table(
     >>> data.vocabulary, data.target
     (('cat', 'dog'), tensor([[1, 1]], dtype=torch.int8))
     """
-    if labels not in _FORMS:
-        raise ShortlistError(f"labels must be one of {', '.join(map(repr, _FORMS))}, got {labels!r}")
+    check_choice(labels, "labels", _FORMS)
     findings = Findings()
     table = open_table(path, findings, delimiter=delimiter, encoding=encoding)
     if table is None:
@@ -137,9 +137,9 @@ def read_image_table(
 
 
 def listed_images(
-    path: str | os.PathLike[str],
+    path: PathLike,
     path_column: str = "path",
-    root: str | os.PathLike[str] | None = None,
+    root: PathLike | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
 ) -> tuple[list[str], list[Path]]:
@@ -177,9 +177,9 @@ def root_of_new(path: PathLike, options: Mapping[str, Any]) -> PathLike | None:
 
 def _image_paths(
     table: Columns,
-    path: str | os.PathLike[str],
+    path: PathLike,
     path_column: str,
-    root: str | os.PathLike[str] | None,
+    root: PathLike | None,
     findings: Findings,
 ) -> tuple[list[str], list[Path]]:
     """The images as the table names them, and where they are."""
@@ -283,7 +283,7 @@ def _has_lists(written: NDArray[Any]) -> bool:
     return any(isinstance(cell, list) or str(cell).startswith("[") for cell in cells)
 
 
-def _indices(written: NDArray[Any], path: str | os.PathLike[str], findings: Findings) -> NDArray[np.int64]:
+def _indices(written: NDArray[Any], path: PathLike, findings: Findings) -> NDArray[np.int64]:
     """Class indices of texts; those that are none are noted, and unknown."""
     cells = ["-1" if cell is None else str(cell) for cell in written.tolist()]
     bad = [row for row, cell in enumerate(cells) if cell != "-1" and not cell.isdecimal()]

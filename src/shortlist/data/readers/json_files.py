@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import Findings
+from shortlist.files import PathLike
 
 
 def read_json(path: PathLike, kind: type, findings: Findings) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal
 
@@ -15,13 +14,14 @@ from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.text_lines import text_lines
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 
 
 def read_nus_wide(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     part: Literal["train", "test"] = "train",
-    images: str | os.PathLike[str] | None = None,
+    images: PathLike | None = None,
     size: int = 224,
     crop: bool = False,
     labelled_only: bool = False,

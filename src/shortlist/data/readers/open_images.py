@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers._csv import csv_rows
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import Findings
+from shortlist.files import PathLike
 
 Entries = NDArray[Any]
 _COLUMNS = ("ImageID", "Source", "LabelName", "Confidence")

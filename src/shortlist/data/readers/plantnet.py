@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
+from shortlist.checks import check_choice
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.image_folder import images_under, label_folders
 from shortlist.data.readers.json_files import read_json
-from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 
 _NAMES = "plantnet300K_species_id_2_name.json"
 _PARTS = ("train", "val", "test")
 
 
 def read_plantnet(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
     part: Literal["train", "val", "test"] = "train",
     size: int = 224,
@@ -47,8 +47,7 @@ def read_plantnet(
         objective: {name: smooth-topk, k: 5}
         ```
     """
-    if part not in _PARTS:
-        raise ShortlistError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")
+    check_choice(part, "part", _PARTS)
     findings = Findings()
     root = Path(path)
     findings.folder(root / "images" / part)

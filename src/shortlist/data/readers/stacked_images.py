@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -15,12 +14,13 @@ from shortlist.data.readers._labels import labels_of
 from shortlist.data.readers._targets import dataset_of
 from shortlist.data.readers.arrays import get_array, open_arrays
 from shortlist.data.readers.findings import Findings
+from shortlist.files import PathLike
 
 
 def read_stacked_images(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
-    labels: str | os.PathLike[str],
+    labels: PathLike,
     pattern: str = "*",
     height: int | None = None,
     labels_key: str = "y",

@@ -26,6 +26,7 @@ from shortlist.data.readers._csv import delimiter_of, lines_above
 from shortlist.data.readers.findings import DataError, Problem
 from shortlist.data.readers.tables import checked_parquet, table_given
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.optional import require
 
 _BLOCK = 1 << 24  # bytes that are looked at together
@@ -130,7 +131,7 @@ def cut_table(path: str, every: int, options: Mapping[str, Any], texts: bool = F
     return cut or None
 
 
-def is_url(path: str | os.PathLike[str]) -> bool:
+def is_url(path: PathLike) -> bool:
     """Whether it is what fsspec calls a URL: ``s3://bucket/table.parquet``."""
     return "://" in os.fspath(path)
 

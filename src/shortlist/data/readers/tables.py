@@ -17,9 +17,10 @@ from shortlist.data.readers._columns import Columns, TextColumns, TypedColumns
 from shortlist.data.readers._csv import TEXT_ENDINGS, above_names, csv_table, delimiter_of, encoding_of, is_packed
 from shortlist.data.readers._json_tables import json_table
 from shortlist.data.readers._label_lists import names_in_columns, written_list
-from shortlist.data.readers.findings import EMPTY, Findings, PathLike
+from shortlist.data.readers.findings import EMPTY, Findings
 from shortlist.data.unit_rows import KINDS
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.optional import require
 
 __all__ = [

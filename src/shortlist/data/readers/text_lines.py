@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import Findings
+from shortlist.files import PathLike
 
 
 def text_lines(path: PathLike, findings: Findings) -> Iterator[tuple[int, str]]:

@@ -10,11 +10,12 @@ from shortlist.data.column_use import ColumnUse
 from shortlist.data.dataset import Dataset
 from shortlist.data.readers._label_options import Coding, Uncertain
 from shortlist.data.readers.features import read_features, read_inputs
-from shortlist.data.readers.findings import DataError, Findings, PathLike, Problem
+from shortlist.data.readers.findings import DataError, Findings, Problem
 from shortlist.data.readers.tables import TABLE_ENDINGS, names_table, open_table
 from shortlist.data.readers.text_lines import text_lines
 from shortlist.data.table_rows import TableRows
 from shortlist.data.texts import Texts
+from shortlist.files import PathLike
 
 
 def read_text_table(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import torch
@@ -11,11 +10,12 @@ from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.text_lines import text_lines
+from shortlist.files import PathLike
 
 _MEANING = {"1": 1, "-1": 0, "0": -1}
 
 
-def read_voc(path: str | os.PathLike[str], *, part: str = "train", size: int = 224, crop: bool = False) -> Dataset:
+def read_voc(path: PathLike, *, part: str = "train", size: int = 224, crop: bool = False) -> Dataset:
     """PASCAL VOC as it is distributed: ``ImageSets/Main/CLASS_PART.txt`` and ``JPEGImages``.
 
     In the label files 1 is present, -1 absent, and 0 means that only difficult objects of the class are there: unknown.

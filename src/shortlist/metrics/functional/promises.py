@@ -14,7 +14,7 @@ from shortlist.device_arrays import as_array, on_host
 from shortlist.errors import ShortlistError
 from shortlist.links import check_link, link_rows
 from shortlist.metrics.functional.label_sets import coverage_rows, f_counts, predicted_and_truth, set_sizes
-from shortlist.metrics.functional.set_summary import Estimate, share_interval
+from shortlist.metrics.functional.set_summary import NO_ESTIMATE, Estimate, share_interval
 from shortlist.metrics.inputs import as_scores, as_tensor
 
 _STEPS = 10  # slabs begin and end at this many places in each share of the rows
@@ -108,7 +108,7 @@ def worst_slab_coverage(
         fewest = math.ceil(2 * _STEPS / share)
         raise ShortlistError(f"a slab of {share:g} of the rows needs at least {fewest} known rows, got {len(points)}")
     random = np.random.default_rng(seed)
-    worst, answer = math.inf, Estimate(*(float("nan"),) * 3)
+    worst, answer = math.inf, NO_ESTIMATE
     for _ in range(directions):
         direction = random.normal(size=points.shape[1])
         place = points @ (direction / np.linalg.norm(direction))
@@ -184,11 +184,11 @@ def _by(held: Tensor, group: NDArray[Any], names: list[str]) -> dict[str, Estima
 def _mean(held: NDArray[np.float64]) -> Estimate:
     """Of shares between 0 and 1: Wilson's interval, with as many rows as would vary as much if each were 0 or 1."""
     if not len(held):
-        return Estimate(*(float("nan"),) * 3)
+        return NO_ESTIMATE
     value, variance = float(held.mean()), float(held.var())
     rows = len(held) * value * (1 - value) / variance if variance > 1e-12 else len(held)
     return Estimate(value, *share_interval(value, rows))
 
 
 def _share(hits: int, rows: int) -> Estimate:
-    return Estimate(hits / rows, *share_interval(hits / rows, rows)) if rows else Estimate(*(float("nan"),) * 3)
+    return Estimate(hits / rows, *share_interval(hits / rows, rows)) if rows else NO_ESTIMATE

@@ -37,6 +37,9 @@ class Estimate(NamedTuple):
     high: float
 
 
+NO_ESTIMATE = Estimate(*3 * (float("nan"),))
+
+
 def set_summary(sets: Any, target: Any) -> dict[str, Estimate]:
     """Size, coverage, precision, recall, F1 and exact match of sets, each with its 95 % interval.
 
@@ -225,7 +228,7 @@ def _ratio(part: Values, whole: Values, most: Values, times: Values) -> Estimate
     """The sum of ``part`` over the sum of ``whole``, each row so many ``times``; ``most`` is what ``part`` can be."""
     rows, total = float(times.sum()), float((whole * times).sum())
     if not total:
-        return Estimate(*(float("nan"),) * 3)
+        return NO_ESTIMATE
     value = float((part * times).sum()) / total
     variance = float(((part - value * whole) ** 2 * times).sum()) / rows / (total / rows) ** 2
     if variance > 1e-12:
@@ -238,7 +241,7 @@ def _ratio(part: Values, whole: Values, most: Values, times: Values) -> Estimate
 def _mean_size(sizes: Values, times: NDArray[np.int64]) -> Estimate:
     rows = int(times.sum())
     if not rows:
-        return Estimate(*(float("nan"),) * 3)
+        return NO_ESTIMATE
     mean = float((sizes * times).sum()) / rows
     variance = float(((sizes - mean) ** 2 * times).sum()) / (rows - 1) if rows > 1 else float("nan")
     half = _Z * (variance / rows) ** 0.5

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers.arrays import get_array, open_arrays
-from shortlist.data.readers.findings import DataError, Findings, PathLike
+from shortlist.data.readers.findings import DataError, Findings
+from shortlist.files import PathLike
 from shortlist.optional import require
 from shortlist.scenes.stored_rows import StoredRows
 

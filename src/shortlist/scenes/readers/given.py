@@ -16,8 +16,9 @@ from torch import Tensor
 from shortlist.checks import whole
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images, why_not_decoded
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import Findings
 from shortlist.errors import ShortlistError, nearest
+from shortlist.files import PathLike
 from shortlist.labels.word_vectors import label_vectors
 from shortlist.models import build_backbone
 from shortlist.optional import require

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from shortlist.data.dataset import Dataset
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import Findings
+from shortlist.files import PathLike
 from shortlist.scenes.containers import Scenes, scene_dataset
 
 Numbers = NDArray[Any]

@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from shortlist.checks import whole
+from shortlist.checks import check_choice, whole
 from shortlist.data.dataset import Dataset
 from shortlist.data.limits import check_unpacked
-from shortlist.data.readers.findings import DataError, Findings, PathLike
+from shortlist.data.readers.findings import DataError, Findings
 from shortlist.data.readers.json_files import read_json
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.optional import require
 from shortlist.scenes.containers import Scenes, scene_dataset
 from shortlist.scenes.matching import overlap
@@ -70,8 +71,7 @@ def read_visual_genome(
         objective: scene-lml
         ```
     """
-    if part not in _PARTS:
-        raise ShortlistError(f"part must be one of {', '.join(map(repr, _PARTS))}, got {part!r}")
+    check_choice(part, "part", _PARTS)
     whole(validation, "validation", 0)
     if given.get("images") is not None and image_data is None:
         raise ShortlistError("images are found by their numbers, which are in image_data.json: set image_data")

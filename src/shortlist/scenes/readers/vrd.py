@@ -9,9 +9,10 @@ import numpy as np
 
 from shortlist.data.dataset import Dataset
 from shortlist.data.readers.arrays import get_array, open_arrays
-from shortlist.data.readers.findings import Findings, PathLike
+from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.json_files import read_json
 from shortlist.errors import ShortlistError
+from shortlist.files import PathLike
 from shortlist.scenes.readers.given import Given, lists_given, with_given
 from shortlist.scenes.readers.rows import SceneRows, scenes_of
 
