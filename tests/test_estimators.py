@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,14 @@ def test_a_row_of_weight_0_is_as_if_it_were_not_there(kind: Any, several: bool) 
     alone = SetClassifier(random_state=0).fit(kept, labels[there], sample_weight=np.ones(200))
     np.testing.assert_allclose(weighted.decision_function(kept), alone.decision_function(kept), atol=1e-4)
     assert weighted.classes_.tolist() == alone.classes_.tolist()
+
+
+@pytest.mark.parametrize("total", [1.0, 1e-9])
+def test_weights_that_sum_to_little_learn_as_well_as_none(total: float) -> None:
+    model = SetClassifier(random_state=0)
+    plain = clone(model).fit(MX, MY).decision_function(MX)
+    weighted = clone(model).fit(MX, MY, sample_weight=np.full(len(MX), total / len(MX))).decision_function(MX)
+    np.testing.assert_allclose(weighted, plain, atol=0.02)
 
 
 @pytest.mark.parametrize(
@@ -933,6 +942,29 @@ def test_partial_fit_wants_all_labels_first() -> None:
         classifier().partial_fit(X, NAMES[Y], classes=NAMES).partial_fit(X[:1], ["zebu"])
     with pytest.raises(ValueError, match="remembers every training example"):
         classifier("role").partial_fit(X, Y, classes=range(8))
+
+
+@pytest.mark.parametrize("settings", [{}, {"hidden": (8,), "epochs": 2, "lr": 0.01}, {"objective": "smooth-topk"}])
+@pytest.mark.parametrize("around", ["no_grad", "inference_mode", "double"])
+def test_what_a_program_has_set_of_torch_does_not_reach_training(settings: dict[str, Any], around: str) -> None:
+    model = SetClassifier(k=2, random_state=0, **settings)
+    plain = clone(model).fit(X, Y).predict_proba(X)
+    try:
+        torch.set_default_dtype(torch.float64 if around == "double" else torch.float32)
+        with torch.no_grad() if around != "inference_mode" else torch.inference_mode():
+            there = pickle.loads(pickle.dumps(clone(model).fit(X, Y)))
+            assert np.array_equal(there.predict_proba(X), plain)
+        assert torch.get_default_dtype() == (torch.float64 if around == "double" else torch.float32)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_fits_in_several_threads_do_not_disturb_each_other() -> None:
+    model = SetClassifier(hidden=(8,), epochs=2, lr=0.01, random_state=0)
+    plain = clone(model).fit(X, Y).predict_proba(X)
+    with ThreadPoolExecutor(3) as threads:
+        for there in threads.map(lambda _: clone(model).fit(X, Y), range(6)):
+            assert np.array_equal(there.predict_proba(X), plain)
 
 
 def test_the_same_random_state_gives_the_same_model_and_leaves_torch_alone() -> None:

@@ -30,7 +30,7 @@ from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import files
 from shortlist.estimators.decisions import best_decision, log_odds
-from shortlist.estimators.learner import new_learner
+from shortlist.estimators.learner import new_learner, own_torch
 from shortlist.estimators.rows import (
     check_rows,
     chosen_rows,
@@ -198,8 +198,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         ``sample_weight``: one number of at least 0 per row. A row of weight 2 counts like two rows, where the columns
         are standardised, where the model is fitted and, with "lbfgs", where folds judge; a row of weight 0 is as if it
-        were not there. What is learnt of held-out rows (the set rule, the threshold of ``predict``, the choices of
-        "adamw") and ``k=None`` count each row once.
+        were not there. Weights of less than 1 on average, such as those that sum to 1, are divided by their mean,
+        unless a ``weight_decay`` is given. What is learnt of held-out rows (the set rule, the threshold of ``predict``,
+        the choices of "adamw") and ``k=None`` count each row once.
         """
         weights = None
         if sample_weight is not None:
@@ -217,17 +218,21 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target = self._known(target)
         train_rows, held_rows = self._hold_out(target)
         own = self._train_full_batch if self.solver_ == "lbfgs" else self._train_in_batches
-        scores = own(take(inputs, train_rows), target[train_rows], None if weights is None else weights[train_rows])
-        if len(held_rows) or scores is None:
-            rows = held_rows if len(held_rows) else train_rows
-            scores, target = self._scores_tensor(take(inputs, rows)), target[rows]
-        self._calibrate(scores, target)
+        weights = None if weights is None else weights[train_rows]
+        with own_torch():
+            scores = own(take(inputs, train_rows), target[train_rows], weights)
+            if len(held_rows) or scores is None:
+                rows = held_rows if len(held_rows) else train_rows
+                scores, target = self._scores_tensor(take(inputs, rows)), target[rows]
+            self._calibrate(scores, target)
         return self
 
     def _train_full_batch(self, inputs: Any, target: Tensor, weights: Tensor | None) -> Tensor | None:
         """Choose the strength by folds and fit to all these rows; the rows' scores from when they were held out."""
         target = dense_labels(target)  # no larger than the scores, all of which are made here
         self._build(target)
+        if weights is not None and self.weight_decay == "auto":
+            weights = weights / weights.mean().clamp(max=1)  # that sum to 1, say: no counts, and lost beside any decay
         auto = self.weight_decay == "auto" and hasattr(self, "preprocessor_")
         single, compared = not self.is_multilabel_, 0
         if self.hidden == "auto" and isinstance(inputs, Tensor):
@@ -305,16 +310,17 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         target = self._known(target)
         train_rows, held_rows = self._hold_out(target, in_batches=True)
-        if first:
-            self._build(target[train_rows])
         rate = _LR if self.lr == "auto" else self.lr
-        self._train(take(inputs, train_rows), target[train_rows], rate, 1, "constant")
-        self._held = latest([*self._held, (take(inputs, held_rows), target[held_rows])])
-        if self._held:
-            parts, targets = zip(*self._held, strict=True)
-            self._calibrate(self._scores_tensor(joined(parts)), joined_targets(targets))
-        else:
-            self._calibrate(self._scores_tensor(inputs), target)
+        with own_torch():
+            if first:
+                self._build(target[train_rows])
+            self._train(take(inputs, train_rows), target[train_rows], rate, 1, "constant")
+            self._held = latest([*self._held, (take(inputs, held_rows), target[held_rows])])
+            if self._held:
+                parts, targets = zip(*self._held, strict=True)
+                self._calibrate(self._scores_tensor(joined(parts)), joined_targets(targets))
+            else:
+                self._calibrate(self._scores_tensor(inputs), target)
         return self
 
     def _read(
