@@ -226,6 +226,24 @@ def test_a_label_matrix_in_other_forms_is_the_same_target(form: Any) -> None:
     assert np.array_equal(target.numpy(), MY)
 
 
+@pytest.mark.parametrize("kind", ["boolean", "Int64", "float64[pyarrow]", "bool[pyarrow]"])
+def test_a_frame_of_pandas_nullable_types_is_a_label_matrix(kind: str) -> None:
+    frame = pd.DataFrame(MY.astype(bool), columns=list("abcde")).astype(float if "float" in kind else bool)
+    labels, target = read_target(frame.astype(kind))
+    assert labels.tolist() == list("abcde")
+    assert np.array_equal(target.numpy(), MY)
+    frame = frame.astype(kind)
+    frame.iloc[3, 1] = pd.NA
+    with pytest.raises(ShortlistError, match=r"\[3, 1\] is nan.* labels\.from_nan"):
+        read_target(frame)
+
+
+def test_classes_that_are_numbers_held_as_objects_are_numbers() -> None:
+    labels, target = read_target(np.array([3, 1, 3], dtype=object))
+    assert labels.dtype == np.int64
+    assert (labels.tolist(), target.tolist()) == ([1, 3], [1, 0, 1])
+
+
 @pytest.mark.parametrize(
     "form",
     [
@@ -982,6 +1000,25 @@ def test_the_same_random_state_gives_the_same_model_and_leaves_torch_alone() -> 
 
 
 # ---- settings
+
+
+@pytest.mark.parametrize("params", [{"rule": "top-k:k=2"}, {"objective": "smooth-topk:tau=2"}, {"rule_options": [1]}])
+def test_options_beside_a_name_have_their_own_place(params: dict[str, Any]) -> None:
+    with pytest.raises(ShortlistError, match=r"(_options must be a dict| must be a name, with)"):
+        SetClassifier(**params).fit(X, Y)
+
+
+def test_settings_of_batches_are_told_where_nothing_is_done_in_batches() -> None:
+    with pytest.warns(ShortlistWarning, match=r'"lbfgs" .* has no use for epochs=3, lr=0.1: .*"adamw"'):
+        SetClassifier(solver="lbfgs", weight_decay=1.0, epochs=3, lr=0.1).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_rows_may_be_tensors_of_any_precision_that_have_gradients(kind: torch.dtype) -> None:
+    rows = torch.from_numpy(X).to(kind).requires_grad_()
+    model = SetClassifier(weight_decay=1.0, hidden=(), random_state=0)
+    plain = clone(model).fit(rows.detach().float().numpy(), Y).predict_proba(rows.detach().float().numpy())
+    assert np.array_equal(clone(model).fit(rows, torch.from_numpy(Y)).predict_proba(rows), plain)
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ from shortlist.training.strengths import FOLDS
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
 _SMALL = 64  # as many rows are scored at once, without making a data set of them
 _LR, _RATES, _DECAY = 0.005, (0.001, 0.003, 0.01), 0.01  # of adamw
+_STEPS = ("epochs", "batch_size", "lr")  # what only training in batches has
 _PROMISING = ("conformal", "online-conformal", "risk-control")
 _RULE_OPTIONS = {"conformal": {"alpha": 0.1}, "threshold": {"value": 0.5}}
 
@@ -81,9 +82,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ``predict_sets`` gives the sets; ``predict``, ``predict_proba`` and ``decision_function`` are what scikit-learn
     expects of a classifier.
 
-    ``X``: numpy, scipy sparse, a frame (of pandas, polars or pyarrow) or a list of dicts, (N, D). ``y``: one class
-    label per example; or several labels: a label matrix of 1 (present), 0 (absent) and -1 (unknown), a list of names or
-    a set of labels per example, or ``LabelSets``.
+    ``X``: numpy, a tensor, scipy sparse, a frame (of pandas, polars or pyarrow) or a list of dicts, (N, D). ``y``: one
+    class label per example; or several labels: a label matrix of 1 (present), 0 (absent) and -1 (unknown), a list of
+    names or a set of labels per example, or ``LabelSets``.
     Sparse ``X`` and ``y`` of many columns are never made whole.
 
     Args:
@@ -343,6 +344,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if reset and self.preprocess not in ("auto", None):
             raise ShortlistError(f'preprocess must be "auto" or None, got {self.preprocess!r}')
         check_stored(X, "X")
+        if isinstance(X, Tensor) and X.layout == torch.strided:
+            X = (X.float() if X.dtype == torch.bfloat16 else X).detach().cpu().numpy()
         prepared = self.preprocess == "auto" if reset else hasattr(self, "preprocessor_")
         if not prepared:
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
@@ -384,8 +387,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for fitted in ("learner_", "rule_", "link_", "decision_", "weight_decay_", "lr_", "epochs_"):
             self.__dict__.pop(fitted, None)
         for name in ("objective", "rule"):
-            if not isinstance(value := getattr(self, name), str):
+            value, options = getattr(self, name), getattr(self, f"{name}_options")
+            if not isinstance(value, str) or "=" in value:
                 raise ShortlistError(f"{name} must be a name, with its options in {name}_options, got {value!r}")
+            if not isinstance(options, dict | None):
+                raise ShortlistError(f"{name}_options must be a dict, or None, got {options!r}")
         chosen = usual_objective(target) if self.objective == "auto" else (self.objective, False)
         self.objective_, self._unknown_is_absent = chosen
         if self.objective == "auto" and is_one_hot(target):
@@ -453,6 +459,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f'solver "lbfgs" is for linear models (hidden=()) with an objective among {", ".join(FULL_BATCH)}: '
                     f"hidden is {self.hidden!r}, the objective {self.objective_!r}"
                 )
+            unused = [f"{name}={value!r}" for name in _STEPS if (value := getattr(self, name)) != "auto"]
+            if unused:
+                said = f'solver "lbfgs" fits to all rows at once and has no use for {", ".join(unused)}'
+                warnings.warn(f'{said}: leave that out, or take "adamw"', ShortlistWarning, stacklevel=4)
             return "lbfgs"
         left_open = {self.epochs, self.batch_size, self.lr, self.weight_decay} == {"auto"}
         return "lbfgs" if possible and left_open and fits_full_batch(inputs, len(self.classes_)) else "adamw"
