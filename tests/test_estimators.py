@@ -30,6 +30,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import SetClassifier, set_scorer
 from shortlist.estimators.decisions import Decision, best_decision, log_odds
+from shortlist.estimators.solvers import choose_training
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, SparseLabels
 from shortlist.metrics.functional import calibration_error
@@ -625,6 +626,17 @@ def test_hidden_layers_choose_learning_rate_and_epochs_on_held_out_rows() -> Non
     assert (model.lr_, model.epochs_) == (best["lr"], best["epochs"])
     assert len(model.selection_) == 6
     assert len(model.history_) == model.epochs_
+
+
+def test_of_settings_that_rank_the_labels_of_rows_alike_those_are_chosen_whose_scores_compare_between_rows() -> None:
+    target = torch.from_numpy(MY).to(torch.int8)
+
+    def attempt(inputs: Any, target: Any, weights: Any, held: torch.Tensor, lr: float, epochs: int) -> torch.Tensor:
+        return held + lr * torch.randn(len(held), 1, generator=torch.Generator().manual_seed(0))
+
+    chosen, tried = choose_training(attempt, target.float(), target, None, tuple("abcde"), [(9.0, 5), (0.0, 5)], 0)
+    assert chosen == [(0.0, 5)]
+    assert tried[0]["score"] < tried[1]["score"] == 1
 
 
 def test_a_solver_that_cannot_is_named() -> None:
