@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import SetClassifier, set_scorer
 from shortlist.estimators.decisions import Decision, best_decision, log_odds
+from shortlist.estimators.solvers import choose_training
 from shortlist.estimators.targets import read_target
 from shortlist.labels import LabelSets, SparseLabels
 from shortlist.metrics.functional import calibration_error
@@ -137,6 +139,14 @@ def test_a_row_of_weight_0_is_as_if_it_were_not_there(kind: Any, several: bool) 
     assert weighted.classes_.tolist() == alone.classes_.tolist()
 
 
+@pytest.mark.parametrize("total", [1.0, 1e-9])
+def test_weights_that_sum_to_little_learn_as_well_as_none(total: float) -> None:
+    model = SetClassifier(random_state=0)
+    plain = clone(model).fit(MX, MY).decision_function(MX)
+    weighted = clone(model).fit(MX, MY, sample_weight=np.full(len(MX), total / len(MX))).decision_function(MX)
+    np.testing.assert_allclose(weighted, plain, atol=0.02)
+
+
 @pytest.mark.parametrize(
     ("weights", "told"),
     [
@@ -215,6 +225,24 @@ def test_a_label_matrix_in_other_forms_is_the_same_target(form: Any) -> None:
     classes, target = read_target(form(MY))
     assert classes.tolist() == [0, 1, 2, 3, 4]
     assert np.array_equal(target.numpy(), MY)
+
+
+@pytest.mark.parametrize("kind", ["boolean", "Int64", "float64[pyarrow]", "bool[pyarrow]"])
+def test_a_frame_of_pandas_nullable_types_is_a_label_matrix(kind: str) -> None:
+    frame = pd.DataFrame(MY.astype(bool), columns=list("abcde")).astype(float if "float" in kind else bool)
+    labels, target = read_target(frame.astype(kind))
+    assert labels.tolist() == list("abcde")
+    assert np.array_equal(target.numpy(), MY)
+    frame = frame.astype(kind)
+    frame.iloc[3, 1] = pd.NA
+    with pytest.raises(ShortlistError, match=r"\[3, 1\] is nan.* labels\.from_nan"):
+        read_target(frame)
+
+
+def test_classes_that_are_numbers_held_as_objects_are_numbers() -> None:
+    labels, target = read_target(np.array([3, 1, 3], dtype=object))
+    assert labels.dtype == np.int64
+    assert (labels.tolist(), target.tolist()) == ([1, 3], [1, 0, 1])
 
 
 @pytest.mark.parametrize(
@@ -600,6 +628,17 @@ def test_hidden_layers_choose_learning_rate_and_epochs_on_held_out_rows() -> Non
     assert len(model.history_) == model.epochs_
 
 
+def test_of_settings_that_rank_the_labels_of_rows_alike_those_are_chosen_whose_scores_compare_between_rows() -> None:
+    target = torch.from_numpy(MY).to(torch.int8)
+
+    def attempt(inputs: Any, target: Any, weights: Any, held: torch.Tensor, lr: float, epochs: int) -> torch.Tensor:
+        return held + lr * torch.randn(len(held), 1, generator=torch.Generator().manual_seed(0))
+
+    chosen, tried = choose_training(attempt, target.float(), target, None, tuple("abcde"), [(9.0, 5), (0.0, 5)], 0)
+    assert chosen == [(0.0, 5)]
+    assert tried[0]["score"] < tried[1]["score"] == 1
+
+
 def test_a_solver_that_cannot_is_named() -> None:
     with pytest.raises(ValueError, match=r"\"lbfgs\" is for linear models.*hidden is \(4,\)"):
         SetClassifier(solver="lbfgs", hidden=(4,)).fit(X, Y)
@@ -934,6 +973,29 @@ def test_partial_fit_wants_all_labels_first() -> None:
         classifier("role").partial_fit(X, Y, classes=range(8))
 
 
+@pytest.mark.parametrize("settings", [{}, {"hidden": (8,), "epochs": 2, "lr": 0.01}, {"objective": "smooth-topk"}])
+@pytest.mark.parametrize("around", ["no_grad", "inference_mode", "double"])
+def test_what_a_program_has_set_of_torch_does_not_reach_training(settings: dict[str, Any], around: str) -> None:
+    model = SetClassifier(k=2, random_state=0, **settings)
+    plain = clone(model).fit(X, Y).predict_proba(X)
+    try:
+        torch.set_default_dtype(torch.float64 if around == "double" else torch.float32)
+        with torch.no_grad() if around != "inference_mode" else torch.inference_mode():
+            there = pickle.loads(pickle.dumps(clone(model).fit(X, Y)))
+            assert np.array_equal(there.predict_proba(X), plain)
+        assert torch.get_default_dtype() == (torch.float64 if around == "double" else torch.float32)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_fits_in_several_threads_do_not_disturb_each_other() -> None:
+    model = SetClassifier(hidden=(8,), epochs=2, lr=0.01, random_state=0)
+    plain = clone(model).fit(X, Y).predict_proba(X)
+    with ThreadPoolExecutor(3) as threads:
+        for there in threads.map(lambda _: clone(model).fit(X, Y), range(6)):
+            assert np.array_equal(there.predict_proba(X), plain)
+
+
 def test_the_same_random_state_gives_the_same_model_and_leaves_torch_alone() -> None:
     torch.manual_seed(3)
 
@@ -949,6 +1011,25 @@ def test_the_same_random_state_gives_the_same_model_and_leaves_torch_alone() -> 
 
 
 # ---- settings
+
+
+@pytest.mark.parametrize("params", [{"rule": "top-k:k=2"}, {"objective": "smooth-topk:tau=2"}, {"rule_options": [1]}])
+def test_options_beside_a_name_have_their_own_place(params: dict[str, Any]) -> None:
+    with pytest.raises(ShortlistError, match=r"(_options must be a dict| must be a name, with)"):
+        SetClassifier(**params).fit(X, Y)
+
+
+def test_settings_of_batches_are_told_where_nothing_is_done_in_batches() -> None:
+    with pytest.warns(ShortlistWarning, match=r'"lbfgs" .* has no use for epochs=3, lr=0.1: .*"adamw"'):
+        SetClassifier(solver="lbfgs", weight_decay=1.0, epochs=3, lr=0.1).fit(X, Y)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_rows_may_be_tensors_of_any_precision_that_have_gradients(kind: torch.dtype) -> None:
+    rows = torch.from_numpy(X).to(kind).requires_grad_()
+    model = SetClassifier(weight_decay=1.0, hidden=(), random_state=0)
+    plain = clone(model).fit(rows.detach().float().numpy(), Y).predict_proba(rows.detach().float().numpy())
+    assert np.array_equal(clone(model).fit(rows, torch.from_numpy(Y)).predict_proba(rows), plain)
 
 
 @pytest.mark.parametrize(

@@ -326,6 +326,14 @@ def test_numbers_whose_squares_overflow_are_refused_by_column() -> None:
         Preprocessor.fit(np.where(np.arange(30) % 2, 1.7e308, -1.7e308)[:, None])
 
 
+def test_sparse_numbers_stored_in_parts_are_scaled_like_their_sums() -> None:
+    rows = random_array((50, 4), density=0.5, format="csr", random_state=np.random.default_rng(0))
+    halves = np.repeat(rows.data / 2, 2), np.repeat(rows.indices, 2), 2 * rows.indptr
+    parted = csr_matrix(halves, shape=rows.shape)
+    assert np.array_equal(Preprocessor.fit(parted).sparse_scale, Preprocessor.fit(rows).sparse_scale)
+    assert parted.nnz == 2 * rows.nnz
+
+
 def test_sparse_numbers_beyond_single_precision_are_scaled_before_they_are_narrowed() -> None:
     values = csr_matrix(np.random.default_rng(0).normal(size=(30, 2)))
     large = Preprocessor.fit(values * 1e60).transform(values * 1e60)

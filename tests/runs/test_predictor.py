@@ -242,6 +242,18 @@ def test_features_by_the_command_know_their_encoder(pictures: Path, tmp_path: Pa
 # ---- any model
 
 
+@pytest.mark.parametrize("which", ["scores", "labels"])
+def test_columns_of_frames_in_another_order_than_the_labels_are_refused(which: str) -> None:
+    scores = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("abc"))
+    labels = scores > 0
+    sl.calibrate(scores, labels, rule="top-k:k=1", label_names=list("abc"))
+    wrong = {"scores": scores, "labels": labels, which: (scores if which == "scores" else labels)[list("cba")]}
+    with pytest.raises(ShortlistError, match=f"the columns of the {which} are 'c', 'b', 'a', and the label_names 'a'"):
+        sl.calibrate(wrong["scores"], wrong["labels"], rule="top-k:k=1", label_names=list("abc"))
+    with pytest.raises(ShortlistError, match=r"the columns of the labels are .*, and the scores .*: give one order"):
+        sl.calibrate(wrong["scores"], wrong["labels"], rule="top-k:k=1")
+
+
 def test_any_model_is_calibrated() -> None:
     torch.manual_seed(0)
     network, inputs, labels = nn.Linear(8, 5), torch.randn(300, 8), torch.randint(5, (300,))

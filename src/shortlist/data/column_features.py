@@ -248,6 +248,9 @@ def fit_sparse_scale(X: Any, weights: NDArray[Any] | None = None) -> NDArray[np.
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
     X = X.tocsr()
+    if not X.has_canonical_format:  # several numbers stored in one place are their sum
+        X = X.copy()
+        X.sum_duplicates()
     scaler = StandardScaler(with_mean=False)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()

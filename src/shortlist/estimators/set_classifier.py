@@ -29,7 +29,7 @@ from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import files
 from shortlist.estimators.decisions import best_decision, log_odds
-from shortlist.estimators.learner import new_learner
+from shortlist.estimators.learner import new_learner, own_torch
 from shortlist.estimators.rows import (
     check_rows,
     chosen_rows,
@@ -70,6 +70,7 @@ from shortlist.training.strengths import FOLDS
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
 _SMALL = 64  # as many rows are scored at once, without making a data set of them
 _LR, _RATES, _DECAY = 0.005, (0.001, 0.003, 0.01), 0.01  # of adamw
+_STEPS = ("epochs", "batch_size", "lr")  # what only training in batches has
 _PROMISING = ("conformal", "online-conformal", "risk-control")
 _RULE_OPTIONS = {"conformal": {"alpha": 0.1}, "threshold": {"value": 0.5}}
 
@@ -81,9 +82,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ``predict_sets`` gives the sets; ``predict``, ``predict_proba`` and ``decision_function`` are what scikit-learn
     expects of a classifier.
 
-    ``X``: numpy, scipy sparse, a frame (of pandas, polars or pyarrow) or a list of dicts, (N, D). ``y``: one class
-    label per example; or several labels: a label matrix of 1 (present), 0 (absent) and -1 (unknown), a list of names or
-    a set of labels per example, or ``LabelSets``.
+    ``X``: numpy, a tensor, scipy sparse, a frame (of pandas, polars or pyarrow) or a list of dicts, (N, D). ``y``: one
+    class label per example; or several labels: a label matrix of 1 (present), 0 (absent) and -1 (unknown), a list of
+    names or a set of labels per example, or ``LabelSets``.
     Sparse ``X`` and ``y`` of many columns are never made whole.
 
     Args:
@@ -198,8 +199,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         ``sample_weight``: one number of at least 0 per row. A row of weight 2 counts like two rows, where the columns
         are standardised, where the model is fitted and, with "lbfgs", where folds judge; a row of weight 0 is as if it
-        were not there. What is learnt of held-out rows (the set rule, the threshold of ``predict``, the choices of
-        "adamw") and ``k=None`` count each row once.
+        were not there. Weights of less than 1 on average, such as those that sum to 1, are divided by their mean,
+        unless a ``weight_decay`` is given. What is learnt of held-out rows (the set rule, the threshold of ``predict``,
+        the choices of "adamw") and ``k=None`` count each row once.
         """
         weights = None
         if sample_weight is not None:
@@ -217,17 +219,21 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target = self._known(target)
         train_rows, held_rows = self._hold_out(target)
         own = self._train_full_batch if self.solver_ == "lbfgs" else self._train_in_batches
-        scores = own(take(inputs, train_rows), target[train_rows], None if weights is None else weights[train_rows])
-        if len(held_rows) or scores is None:
-            rows = held_rows if len(held_rows) else train_rows
-            scores, target = self._scores_tensor(take(inputs, rows)), target[rows]
-        self._calibrate(scores, target)
+        weights = None if weights is None else weights[train_rows]
+        with own_torch():
+            scores = own(take(inputs, train_rows), target[train_rows], weights)
+            if len(held_rows) or scores is None:
+                rows = held_rows if len(held_rows) else train_rows
+                scores, target = self._scores_tensor(take(inputs, rows)), target[rows]
+            self._calibrate(scores, target)
         return self
 
     def _train_full_batch(self, inputs: Any, target: Tensor, weights: Tensor | None) -> Tensor | None:
         """Choose the strength by folds and fit to all these rows; the rows' scores from when they were held out."""
         target = dense_labels(target)  # no larger than the scores, all of which are made here
         self._build(target)
+        if weights is not None and self.weight_decay == "auto":
+            weights = weights / weights.mean().clamp(max=1)  # that sum to 1, say: no counts, and lost beside any decay
         auto = self.weight_decay == "auto" and hasattr(self, "preprocessor_")
         single, compared = not self.is_multilabel_, 0
         if self.hidden == "auto" and isinstance(inputs, Tensor):
@@ -305,16 +311,17 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         target = self._known(target)
         train_rows, held_rows = self._hold_out(target, in_batches=True)
-        if first:
-            self._build(target[train_rows])
         rate = _LR if self.lr == "auto" else self.lr
-        self._train(take(inputs, train_rows), target[train_rows], rate, 1, "constant")
-        self._held = latest([*self._held, (take(inputs, held_rows), target[held_rows])])
-        if self._held:
-            parts, targets = zip(*self._held, strict=True)
-            self._calibrate(self._scores_tensor(joined(parts)), joined_targets(targets))
-        else:
-            self._calibrate(self._scores_tensor(inputs), target)
+        with own_torch():
+            if first:
+                self._build(target[train_rows])
+            self._train(take(inputs, train_rows), target[train_rows], rate, 1, "constant")
+            self._held = latest([*self._held, (take(inputs, held_rows), target[held_rows])])
+            if self._held:
+                parts, targets = zip(*self._held, strict=True)
+                self._calibrate(self._scores_tensor(joined(parts)), joined_targets(targets))
+            else:
+                self._calibrate(self._scores_tensor(inputs), target)
         return self
 
     def _read(
@@ -337,6 +344,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if reset and self.preprocess not in ("auto", None):
             raise ShortlistError(f'preprocess must be "auto" or None, got {self.preprocess!r}')
         check_stored(X, "X")
+        if isinstance(X, Tensor) and X.layout == torch.strided:
+            X = (X.float() if X.dtype == torch.bfloat16 else X).detach().cpu().numpy()
         prepared = self.preprocess == "auto" if reset else hasattr(self, "preprocessor_")
         if not prepared:
             X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
@@ -378,8 +387,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for fitted in ("learner_", "rule_", "link_", "decision_", "weight_decay_", "lr_", "epochs_"):
             self.__dict__.pop(fitted, None)
         for name in ("objective", "rule"):
-            if not isinstance(value := getattr(self, name), str):
+            value, options = getattr(self, name), getattr(self, f"{name}_options")
+            if not isinstance(value, str) or "=" in value:
                 raise ShortlistError(f"{name} must be a name, with its options in {name}_options, got {value!r}")
+            if not isinstance(options, dict | None):
+                raise ShortlistError(f"{name}_options must be a dict, or None, got {options!r}")
         chosen = usual_objective(target) if self.objective == "auto" else (self.objective, False)
         self.objective_, self._unknown_is_absent = chosen
         if self.objective == "auto" and is_one_hot(target):
@@ -447,6 +459,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f'solver "lbfgs" is for linear models (hidden=()) with an objective among {", ".join(FULL_BATCH)}: '
                     f"hidden is {self.hidden!r}, the objective {self.objective_!r}"
                 )
+            unused = [f"{name}={value!r}" for name in _STEPS if (value := getattr(self, name)) != "auto"]
+            if unused:
+                said = f'solver "lbfgs" fits to all rows at once and has no use for {", ".join(unused)}'
+                warnings.warn(f'{said}: leave that out, or take "adamw"', ShortlistWarning, stacklevel=4)
             return "lbfgs"
         left_open = {self.epochs, self.batch_size, self.lr, self.weight_decay} == {"auto"}
         return "lbfgs" if possible and left_open and fits_full_batch(inputs, len(self.classes_)) else "adamw"

@@ -5,6 +5,7 @@ The form is read off the type alone, never off the values: [[0, 1], [1, 0]] is a
 
 import warnings
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.labels import LabelSets, SparseLabels, check_label_matrix
 from shortlist.labels.counts import LARGE_MATRIX
 from shortlist.labels.sparse_labels import is_sparse
+from shortlist.optional import require
 
 FORMS = (
     "one class label per example; a label matrix of 1 (present), 0 (absent) and -1 (unknown); "
@@ -56,8 +58,15 @@ def read_target(y: Any, classes: Any = None, *, new: bool = False) -> tuple[NDAr
     except ValueError:
         raise ShortlistError(f"y holds rows of different lengths: y is {FORMS}") from None
     if array.ndim == 2 and array.shape[1] != 1:
+        if array.dtype == object and hasattr(y, "iloc") and all(map(_is_number_dtype, y.dtypes)):
+            array = y.to_numpy(dtype=np.float64, na_value=np.nan)  # pandas' nullable types
         return _matrix_target(array, getattr(y, "columns", None), classes)
     return _class_target(column_or_1d(array, warn=True), classes, new)
+
+
+def _is_number_dtype(kind: Any) -> bool:
+    types = require("pandas").api.types
+    return bool(types.is_numeric_dtype(kind) or types.is_bool_dtype(kind))
 
 
 def _plain(y: Any) -> Any:
@@ -74,6 +83,8 @@ def _plain(y: Any) -> Any:
 def _class_target(y: NDArray[Any], classes: Any, new: bool) -> tuple[NDArray[Any], Tensor]:
     if y.dtype.kind not in "biu":
         _check_none_missing(y.tolist(), "class")
+    if y.dtype == object and all(isinstance(label, Real) for label in y.tolist()):
+        y = np.array(y.tolist())  # numbers of a table that holds texts, too
     assert_all_finite(y, input_name="y")
     try:
         check_classification_targets(y)

@@ -70,6 +70,7 @@ def calibrate(
         inputs, target = data
     else:
         inputs, target = model, data
+    _check_order(names if made is None else names or made.label_names, model, target)
     if is_sparse(target):
         target = SparseLabels.of(target, "cpu").to_dense()
     target = None if target is None else _indices(target, names if made is None else names or made.label_names)
@@ -124,6 +125,18 @@ def _fitted(
             made = fit_rules([parse_named(one)], scores, target, link, allow_import=allow_import, rows=rows)
         fitted |= {f"{name}-{len(fitted)}" if name in fitted else name: rule for name, rule in made.items()}
     return fitted
+
+
+def _check_order(names: Sequence[str] | None, scores: Any, labels: Any) -> None:
+    """An error where columns of frames are the same labels in another order: rows are read by their place."""
+    given = {"the label_names": names, "the scores": getattr(scores, "columns", None)}
+    given["the labels"] = getattr(labels, "columns", None)
+    orders = [(what, [str(name) for name in order]) for what, order in given.items() if order is not None]
+    for what, order in orders[1:]:
+        first, wanted = orders[0]
+        if order != wanted and sorted(order) == sorted(wanted):
+            shown, expected = (listed([repr(name) for name in one]) for one in (order, wanted))
+            raise ShortlistError(f"the columns of {what} are {shown}, and {first} {expected}: give one order")
 
 
 def _indices(labels: Any, names: Sequence[str] | None) -> Tensor:
