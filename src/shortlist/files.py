@@ -219,8 +219,9 @@ def write_json(path: PathLike, content: Any) -> None:
 
 
 def write_text(path: PathLike, text: str) -> None:
+    """A file of text in UTF-8; halves of characters, as in names of files that are not UTF-8, as JSON escapes them."""
     with written_whole(path) as file:
-        file.write(text.encode())
+        file.write(text.encode(errors="backslashreplace"))
 
 
 # ---- tensors

@@ -76,6 +76,15 @@ def test_problems_of_one_cause_are_counted_with_three_examples(cli: Cli) -> None
     assert checked.err.splitlines() == ["165 problems"]
 
 
+def test_images_with_one_thing_wrong_are_counted_with_three_examples(cli: Cli) -> None:
+    for number in range(5):
+        Path(f"photos/my cat {number}").mkdir(parents=True)
+        Path(f"photos/my cat {number}/1.png").write_bytes(b"cut off")
+    checked = cli("data", "check", "image-folder", "path=photos").out.splitlines()
+    assert checked[0] == "5 times alike, such as"
+    assert [line.partition(": ")[0] for line in checked[1:]] == [f"  photos/my cat {row}/1.png" for row in range(3)]
+
+
 def test_of_a_path_whose_table_cannot_be_opened_all_problems_are_listed(cli: Cli) -> None:
     Path("table.csv").write_text("a,y\n" + "1,cat,2,3\n" * 10)
     checked = cli("data", "check", "table.csv")

@@ -7,6 +7,7 @@ import torch
 from PIL import Image
 
 from shortlist.data import Dataset, Images, shared_examples
+from shortlist.data.duplicates import labelled_otherwise
 
 ROWS = np.array([[1, 0, 2], [0, 3, 0], [1, 0, 2], [4, 4, 4]], dtype=np.float32)
 
@@ -52,3 +53,13 @@ def test_image_files_are_compared_by_their_bytes_under_any_name(tmp_path):
 
     (shared,) = shared_examples({"train": part("0.bmp", "1.bmp"), "test": part("2.bmp", "copy.bmp")})
     assert (shared.total, shared.examples) == (1, (("copy.bmp", "1.bmp"),))
+
+
+def test_images_with_another_label_are_told_within_a_part_and_between_parts():
+    pixels = np.arange(5, dtype=np.uint8).reshape(5, 1, 1, 1).repeat(3, axis=3)
+    images = Images(np.concatenate([pixels, pixels[:3]]))
+    whole = Dataset(images, torch.tensor([0, 0, 0, 0, 0, 1, 0, -1]), ("cat", "dog"), ids=tuple("abcdefgh"))
+    (said,) = labelled_otherwise({"train": whole})
+    assert said.startswith("1 image is there again with another label (f = a): mend them, or, if an image may have")
+    assert labelled_otherwise({"train": whole.subset([0, 1, 2]), "test": whole.subset([5, 6, 7])}) == [said]
+    assert labelled_otherwise({"train": whole.subset([0, 1, 2]), "test": whole.subset([6, 7])}) == []

@@ -783,6 +783,16 @@ def test_conformal_sets_need_labels_that_are_known() -> None:
     assert "conformal-0.1" not in done["evaluation"]["rules"]
 
 
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("epoch", "epochs"), ("lr", "optimizer.lr"), ("test", "data.test"), ("encoder", "data.encoder")],
+)
+def test_a_key_that_is_another_sections_or_misspelt_is_told_as_that(key: str, meant: str) -> None:
+    write("leaves.csv", leaves())
+    with pytest.raises(ShortlistError, match=f"{key}: there is no such key; did you mean '{meant}'"):
+        runs.fit("leaves.csv", "run", overrides=[f"{key}=3"])
+
+
 def test_options_of_the_objective_that_fit_chooses_may_be_given() -> None:
     write("leaves.csv", leaves())
     with pytest.raises(ShortlistError, match=r"objective\.k: there is no such key; allowed here: label_smoothing"):

@@ -1,7 +1,9 @@
 """What `predict` writes: one row per example, in three forms; what it leaves out, and says so."""
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +192,27 @@ def test_broken_images_are_left_out_listed_and_told_by_the_exit_code(
         runs.predict("run", "new", rule="top-k:k=1")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such a name")
+def test_names_that_are_not_utf_8_are_written_out_and_files_that_are_no_images_are_told(
+    photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in (b"new/a\xff.png", *(b"images/dark/\xff%d.png" % number for number in range(8))):
+        Path(os.fsdecode(name)).write_bytes(Path("new/dark.png").read_bytes())
+    Path(os.fsdecode(b"images/light/cut\xff.png")).write_bytes(Path("new/cut.png").read_bytes())
+    Path("new/drawing.svg").touch()
+    runs.fit("images", "run", overrides=["data.encoder=identity", "data.train.size=8", "data.test=null", "epochs=1"])
+    found = []
+    for ending, read in ((".csv", pd.read_csv), (".parquet", pd.read_parquet), (".jsonl", _read_lines)):
+        result = run_here(capsys, "predict", "run", "new", "--rule", "top-k:k=1", "-o", f"sets{ending}")
+        assert "files that are no images by their names are left out: 1 .svg" in result.err
+        found.append(read(f"sets{ending}")["id"].tolist())
+    assert found == [[r"a\xff.png", "dark.png"]] * 3
+
+
+def _read_lines(path: str) -> pd.DataFrame:
+    return pd.DataFrame(map(json.loads, Path(path).read_text().splitlines()))
+
+
 def test_fit_train_and_evaluate_leave_broken_images_out_and_say_so(
     photos: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -305,6 +328,7 @@ def test_images_of_a_table_that_are_missing_are_left_out_like_broken_ones(
         (["C/1.png", "C/2.png"], "images/dark", "images/dark/1.png is there: write the names without their folders"),
         (["1.png", "a.png"], "images", "some are in images/dark, but not all: write .*, such as dark/1.png"),
         (["https://x.org/a.png", "https://x.org/b.png"], "images", "images are not fetched from the web"),
+        (["1.jpg", "2.PNG"], "images/dark", r"images/dark/1.png is there: write the names, with their endings, as the"),
         (["a.png", "b.png"], "images/dark", "the folder images/dark: give the folder that they are in, root=FOLDER"),
     ],
 )
@@ -316,7 +340,7 @@ def test_where_most_images_of_a_table_are_missing_the_likely_mistake_is_told(
         runs.fit("all.csv", "run", images=folder)
 
 
-@pytest.mark.parametrize("start", ["C:\\\\me\\\\", "/content/drive/", "https://x.org/images/"])
+@pytest.mark.parametrize("start", ["C:\\\\me\\\\", ".\\\\", "/content/drive/", "https://x.org/images/"])
 def test_paths_of_another_machine_are_found_by_their_ends(photos: Path, start: str) -> None:
     files = sorted(file.relative_to("images") for file in Path("images").rglob("*.png"))
     names = [start + str(file).replace("/", "\\" if "\\" in start else "/") for file in files]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
+from shortlist.data.column_use import listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.table_rows import TableRows
@@ -52,6 +53,29 @@ def shared_examples(parts: Mapping[str, Dataset]) -> list[Shared]:
                 found.append(Shared(name, other, len(rows), pairs))
         seen[name] = {mark: row for row, mark in reversed(marks.items())}  # of equal ones the first
     return found
+
+
+def labelled_otherwise(parts: Mapping[str, Dataset]) -> list[str]:
+    """What to say of images that are there again, in the same part or in another one, with another label."""
+    lengths = Counter(length for data in parts.values() for length in _lengths(data).values())
+    seen: dict[bytes, tuple[str, int]] = {}
+    pairs = []
+    for dataset in parts.values():
+        if dataset.images is None or not dataset.is_single:
+            continue
+        target = dataset.target.tolist()
+        for row, mark in _marks(dataset, lengths):
+            here = _called(dataset, row)
+            there, label = seen.setdefault(mark, (here, target[row]))
+            if label != target[row] and -1 not in (label, target[row]):
+                pairs.append(f"{here} = {there}")
+    if not pairs:
+        return []
+    are = "image is" if len(pairs) == 1 else "images are"
+    return [
+        f"{len(pairs)} {are} there again with another label ({listed(pairs, 3)}): mend them, or, if an image may have "
+        f"several labels, give a table with a row for each image, and all its labels in one cell (cat|dog)"
+    ]
 
 
 def _called(dataset: Dataset, row: int) -> str:

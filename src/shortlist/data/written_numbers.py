@@ -166,7 +166,8 @@ def _tells(cell: str, mark: str) -> bool:
 
 def may_be_number(cell: str) -> bool:
     """Whether it is a number, however points and commas are meant, perhaps with a sign or unit."""
-    return _NUMBERS.fullmatch(without_unit(_out_of_brackets(cell))) is not None
+    plain = _NUMBERS.fullmatch(cell)  # most cells are, and units take long to look for
+    return plain is not None or _NUMBERS.fullmatch(without_unit(_out_of_brackets(cell))) is not None
 
 
 def _out_of_brackets(cell: str) -> str:

@@ -18,7 +18,7 @@ from shortlist.data.images import as_pixels
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.features import read_inputs
 from shortlist.data.readers.findings import may_be_empty
-from shortlist.data.readers.image_folder import IMAGE_ENDINGS, images_under
+from shortlist.data.readers.image_folder import IMAGE_ENDINGS, files_under, names_image, names_within, other_files
 from shortlist.data.readers.image_table import listed_images, root_of_new
 from shortlist.data.readers.tables import name_of, names_table
 from shortlist.data.readers.text_table import read_texts
@@ -246,8 +246,11 @@ class Inputs:
             return self._unlabelled(texts, ids=row_names, name=name_of(path), columns=use)
         is_image = path.suffix.lower() in IMAGE_ENDINGS and path.is_file()
         if is_image or path.is_dir():
-            files = [path] if is_image else images_under(path)
-            ids = tuple(os.path.relpath(file, path if path.is_dir() else path.parent) for file in files)
+            inside = [path] if is_image else files_under(path)
+            files = list(filter(names_image, inside))
+            for said in other_files(inside):
+                warnings.warn(f"{path}: {said}", ShortlistWarning, stacklevel=2)
+            ids = names_within(path.parent if is_image else path, files)
         elif names_table(path) and self.takes_images:
             root = self.options.get("root") if self.root_is_new else root_of_new(path, self.options)
             column = self.options.get("path_column", "path")

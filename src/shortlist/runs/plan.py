@@ -1,6 +1,7 @@
 """What suits some data where nobody decides otherwise: its parts, objective, optimizer and set rules."""
 
 import copy
+import difflib
 import inspect
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -11,24 +12,26 @@ from typing import Any
 
 import torch
 import yaml
+from pydantic import BaseModel
 from torch import Tensor
 
 from shortlist.data import Dataset, Texts
 from shortlist.data.cells import has_words
 from shortlist.data.readers.registry import find_reader
 from shortlist.data.table_rows import TableRows
-from shortlist.errors import ShortlistError
+from shortlist.errors import ShortlistError, nearest
 from shortlist.files import PathLike
 from shortlist.objectives import OBJECTIVES
 from shortlist.objectives.usual import is_one_hot, unknown_as_absent, usual_objective
 from shortlist.runs.backbone_choice import may_have_similarities
-from shortlist.runs.config import PARTS, RunConfig, check_config
+from shortlist.runs.config import PARTS, DataConfig, RunConfig, check_config
 from shortlist.runs.guess import Guess, guess_source
 from shortlist.runs.setup import resolve
 from shortlist.runs.written import OPTIONS
 from shortlist.runs.yaml_text import apply_override
 from shortlist.sets.named import usual_rules
 from shortlist.training.linear_head import FULL_BATCH, fits_full_batch
+from shortlist.training.settings import OptimizerSettings, ScheduleSettings, StopSettings
 
 _ENCODER, _TEXT_ENCODER = "efficientnet-lite0", "tf-idf"
 _MOST_TERMS = 50_000  # that tf-idf takes of one text
@@ -110,6 +113,9 @@ class Plan:
             taken=[name for name in taken if isinstance(name, str)],
             written={option: source[option] for option in OPTIONS if source.get(option) is not None},
         )  # fmt: skip
+        options = inspect.signature(find_reader(source.get("reader", guess.source["reader"]), allow_import)).parameters
+        for key in keys:
+            _check_meant(key, [*options, "reader"])
         return cls(guess, whole, allow_import)
 
     def reading(self) -> RunConfig:
@@ -289,6 +295,20 @@ def _for_texts(config: RunConfig, whole: Dataset, known: int) -> dict[str, Any] 
     share = whole.num_labels if objective in _MEAN_OVER_LABELS else 1
     lr, decay = _TEXTS_LR * share / length, length / (_TEXTS_C * known * share)
     return {"name": "sgd-nesterov", "lr": float(f"{lr:.3g}"), "weight_decay": float(f"{decay:.1e}")}
+
+
+def _check_meant(key: str, options: Sequence[str]) -> None:
+    """Raise a ShortlistError where a key that is none of a config, and like none of the reader's options, is that of a
+    section: lr for optimizer.lr."""
+    if key in RunConfig.model_fields or key in options:
+        return
+    sections: dict[str, type[BaseModel]]
+    sections = {"optimizer": OptimizerSettings, "schedule": ScheduleSettings, "stop": StopSettings, "data": DataConfig}
+    known = {name: name for name in RunConfig.model_fields}
+    known |= {name: f"{section}.{name}" for section, model in sections.items() for name in model.model_fields}
+    of_reader = key not in known and nearest(key, options)  # which says so itself
+    if close := [] if of_reader else difflib.get_close_matches(key, known, n=1):
+        raise ShortlistError(f"{key}: there is no such key; did you mean {known[close[0]]!r}?")
 
 
 def _holds_one_array(path: Path) -> bool:

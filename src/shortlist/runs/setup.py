@@ -14,6 +14,7 @@ from torch import nn
 from shortlist.data import CORRUPTIONS, Dataset, Images, corrupt, read_beside, shared_examples, split
 from shortlist.data.cells import NA_VALUES
 from shortlist.data.column_use import as_option
+from shortlist.data.duplicates import labelled_otherwise
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.data.readers.findings import ids_may_repeat, labels_by_name
 from shortlist.data.readers.registry import find_reader
@@ -197,9 +198,11 @@ def repeated(config: RunConfig, parts: Mapping[str, Dataset]) -> list[str]:
     """What to say about inputs that are in two parts. Data that is made up (no path) may repeat itself by design."""
     read = {part: getattr(config.data, part) for part in parts}
     sources = {part: source if isinstance(source, Source) else config.data.train for part, source in read.items()}
-    found = shared_examples({part: data for part, data in parts.items() if "path" in sources[part].options})
+    from_files = {part: data for part, data in parts.items() if "path" in sources[part].options}
+    found, otherwise = shared_examples(from_files), labelled_otherwise(from_files)
     by_group = "" if config.data.groups else "; a column of groups (data.groups) would keep them together"
-    return [f"data: {shared}{'' if isinstance(read[shared.part], Source) else by_group}" for shared in found]
+    shared = [f"data: {one}{'' if isinstance(read[one.part], Source) else by_group}" for one in found]
+    return [*shared, *(f"data: {said}" for said in otherwise)]
 
 
 def as_table(source: Source, preprocess: str) -> Source:

@@ -71,6 +71,22 @@ def test_no_file_and_no_further_folder_goes_unmentioned(folder):
     )
 
 
+def test_hidden_folders_are_no_part_of_a_labels_and_links_to_folders_are(folder, tmp_path_factory):
+    image(folder / "cat" / ".trash" / "3.png")
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    image(elsewhere / "4.png")
+    (folder / "cat" / "more").symlink_to(elsewhere, target_is_directory=True)
+    (folder / "cat" / "loop").symlink_to(folder, target_is_directory=True)
+    (folder / "owl" / "deep" / "loop").symlink_to(folder / "owl", target_is_directory=True)
+    assert read_image_folder(folder).ids == ("cat/9.png", "cat/more/4.png", "owl/2.png", "owl/deep/1.JPG")
+
+
+def test_a_link_to_nothing_is_an_image_that_is_not_there(folder):
+    (folder / "cat" / "gone.png").symlink_to(folder / "nowhere.png")
+    assert read_image_folder(folder).ids[:2] == ("cat/9.png", "cat/gone.png")
+    assert_found("image-folder", [("gone.png", None, "no such image")], path=folder)
+
+
 def test_a_missing_or_empty_folder_is_reported(tmp_path):
     assert_found("image-folder", [("no", None, "no such folder")], path=tmp_path / "no")
     text(tmp_path / "images.csv", "path,label")

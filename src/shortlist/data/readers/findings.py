@@ -63,8 +63,8 @@ class Problem:
 
 
 def grouped(problems: Sequence[Problem], examples: int = 3) -> list[str]:
-    """Lines to read: problems of one file that differ only in numbers and quoted names are one cause, with a count and
-    the first few of them.
+    """Lines to read: problems of one file, or of whole files such as images, that differ only in numbers and names are
+    one cause, with a count and the first few of them.
 
     >>> for line in grouped([Problem("a.csv", row, f"the label '{row}' is unknown") for row in range(2, 167)]):
     ...     print(line)
@@ -75,13 +75,15 @@ def grouped(problems: Sequence[Problem], examples: int = 3) -> list[str]:
     """
     causes: dict[tuple[str, str], list[Problem]] = {}
     for problem in problems:
-        causes.setdefault((problem.file, _DETAILS.sub("*", problem.message)), []).append(problem)
+        of_file = "" if problem.row is None else f"{problem.file}: "
+        message = problem.message.replace(problem.file, "*")
+        causes.setdefault((of_file, _DETAILS.sub("*", message)), []).append(problem)
     lines: list[str] = []
-    for (file, _), alike in causes.items():
+    for (of_file, _), alike in causes.items():
         if len(alike) <= examples:
             lines += map(str, alike)
         else:
-            lines += [f"{file}: {len(alike)} times alike, such as", *(f"  {problem}" for problem in alike[:examples])]
+            lines += [f"{of_file}{len(alike)} times alike, such as", *(f"  {problem}" for problem in alike[:examples])]
     return lines
 
 
@@ -105,7 +107,7 @@ class Findings:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self._seen: dict[str, str] = {}  # path or content of an image -> where it was first
+        self._seen: dict[str, Problem] = {}  # path or content of an image -> where it was first
         self._unopened: list[tuple[Path, Problem]] = []  # images to look into, and where they are named
         self._lines: dict[str, Callable[[], Sequence[int]]] = {}  # text file -> the line of each row
 
@@ -200,9 +202,12 @@ class Findings:
 
     def _repeats(self, key: str, here: Problem, what: str, remedy: str = "") -> bool:
         if key not in self._seen:
-            self._seen[key] = here.place
+            self._seen[key] = here
             return False
-        self.add(here.file, f"{what} is a duplicate, seen before at {self._seen[key]}{remedy}", here.row, here.unit)
+        first = self._seen[key]
+        of_row = first.row is not None and first.unit == "row"
+        at = f"{first.file}, {self.place(first.file, first.row or 0)}" if of_row else first.place
+        self.add(here.file, f"{what} is a duplicate, seen before at {at}{remedy}", here.row, here.unit)
         return True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -12,7 +12,7 @@ import torch
 from shortlist.data.column_use import listed
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
-from shortlist.data.readers.findings import Findings
+from shortlist.data.readers.findings import Findings, is_thorough
 from shortlist.errors import nearest
 from shortlist.files import PathLike
 
@@ -50,9 +50,9 @@ def read_image_folder(
     """
     findings = Findings()
     folders = label_folders(path, findings)
-    files = {name: _files_under(folder) for name, folder in folders.items()}
-    inside = {name: list(filter(_is_image, found)) for name, found in files.items()}
-    others = Counter(file.suffix for found in files.values() for file in found if not _is_image(file))
+    files = {name: files_under(folder) for name, folder in folders.items()}
+    inside = {name: list(filter(names_image, found)) for name, found in files.items()}
+    others = other_files(file for found in files.values() for file in found)
     empty = [name for name, found in inside.items() if not found]
     if empty and len(empty) == len(inside):
         findings.add(path, "there are no images in its folders")
@@ -67,7 +67,8 @@ def read_image_folder(
     for label, name in enumerate(names):
         found = inside.get(name, [])
         for image in found:
-            findings.image(image, image, None)
+            if is_thorough() or image.is_file():  # else it is a link to nothing, and left out like a broken image
+                findings.image(image, image, None)
         images += found
         labels += [label] * len(found)
     findings.stop_if_any()
@@ -76,23 +77,27 @@ def read_image_folder(
         Images.from_files(images, size, crop),
         torch.tensor(labels, dtype=torch.int64),
         names,
-        ids=tuple(image.relative_to(path).as_posix() for image in images),
+        ids=names_within(path, images),
         name=Path(path).resolve().name,
         notes=_notes(empty, deeper, others),
     )
 
 
-def _notes(empty: Sequence[str], deeper: Sequence[str], others: Mapping[str, int]) -> tuple[str, ...]:
+def _notes(empty: Sequence[str], deeper: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
     """What to say of folders without images, of those within a label's folder, and of files that are no images."""
     notes = []
     if empty:
         notes.append(f"folders without images are left out: {listed(list(map(repr, empty)))}")
     if deeper:
         notes.append(f"images in further folders count for the label's: {listed(list(map(repr, deeper)), 5)}")
-    if others:
-        kinds = listed([f"{count} {ending or 'without an ending'}" for ending, count in others.items()], 5)
-        notes.append(f"files that are no images by their names are left out: {kinds}")
-    return tuple(notes)
+    return (*notes, *others)
+
+
+def other_files(files: Iterable[Path]) -> list[str]:
+    """What to say of those of these files that are no images by their names."""
+    others = Counter(file.suffix for file in files if not names_image(file))
+    kinds = listed([f"{count} {ending or 'without an ending'}" for ending, count in others.items()], 5)
+    return [f"files that are no images by their names are left out: {kinds}"] if others else []
 
 
 def label_folders(path: PathLike, findings: Findings) -> dict[str, Path]:
@@ -108,18 +113,30 @@ def label_folders(path: PathLike, findings: Findings) -> dict[str, Path]:
 
 def images_under(path: PathLike, deep: bool = True) -> list[Path]:
     """The image files in a folder, sorted; with those in its own folders if ``deep``."""
-    return list(filter(_is_image, _files_under(path, deep)))
+    return list(filter(names_image, files_under(path, deep)))
 
 
-def _is_image(file: Path) -> bool:
+def names_within(folder: PathLike, files: Sequence[Path]) -> tuple[str, ...]:
+    """The names of files from a folder on; bytes that are not UTF-8 are written out."""
+    return tuple(os.fsencode(file.relative_to(folder).as_posix()).decode(errors="backslashreplace") for file in files)
+
+
+def names_image(file: Path) -> bool:
     return file.suffix.lower() in IMAGE_ENDINGS
 
 
-def _files_under(path: PathLike, deep: bool = True) -> list[Path]:
-    """All files but those of the system, sorted."""
-    found = Path(path).rglob("*") if deep else Path(path).glob("*")
-    return sorted(
-        file
-        for file in found
-        if not file.name.startswith(".") and file.name.lower() not in _SYSTEM and file.is_file()
-    )
+def files_under(path: PathLike, deep: bool = True) -> list[Path]:
+    """All files, sorted, also links to nothing, but what is hidden or of the system; links to folders are followed,
+    each folder once."""
+    found, seen = [], {str(folder) for folder in Path(path).resolve().parents}
+    for folder, inner, names in os.walk(path, followlinks=True):
+        here = os.path.realpath(folder)
+        inner[:] = [name for name in inner if deep and here not in seen and not name.startswith(".")]
+        files = [] if here in seen else [Path(folder, name) for name in names]
+        seen.add(here)
+        found += [file for file in files if not _is_hidden(file) and (file.is_file() or not file.exists())]
+    return sorted(found)
+
+
+def _is_hidden(file: Path) -> bool:
+    return file.name.startswith(".") or file.name.lower() in _SYSTEM

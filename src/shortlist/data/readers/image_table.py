@@ -29,7 +29,7 @@ from shortlist.files import PathLike
 from shortlist.labels.converters import CHEXPERT_OTHER
 
 _ENDINGS = (".jpg", ".png", *sorted(IMAGE_ENDINGS - {".jpg", ".png"}))
-_ELSEWHERE = re.compile(r"/|[a-zA-Z]:[/\\]|\\\\|[a-z]+://")  # what whole paths and web addresses begin with
+_ELSEWHERE = re.compile(r"/|[a-zA-Z]:/|.*\\|[a-z]+://")  # what whole paths, Windows' and web addresses begin with
 _SOME = 20  # of the missing images, so many are looked for nearby
 _FORMS = ("auto", "index", "name", "list", "columns")
 Form = Literal["auto", "index", "name", "list", "columns"]
@@ -222,7 +222,7 @@ def place_of(name: str, root: Path) -> Path:
     place = root / name
     if _ELSEWHERE.match(name) and not isfile(place):
         parts = re.split(r"[/\\]+", name)
-        ends = (root.joinpath(*parts[start:]) for start in range(1, len(parts)))
+        ends = (root.joinpath(*parts[start:]) for start in range(len(parts)))
         return next((end for end in ends if isfile(end)), place)
     if not name or place.suffix.lower() in IMAGE_ENDINGS or isfile(place):
         return place
@@ -253,10 +253,19 @@ def _likely_mistake(names: Sequence[str], root: Path) -> str:
             if any(there):
                 found = folder.name + "/" + some[there.index(True)]
                 return f"some are in {folder}, but not all: write the names with their folders, such as {found}"
+        if like := _written_otherwise(root / name):
+            return f"{like} is there: write the names, with their endings, as the files are called, or without endings"
         if isfile(root / Path(name).name):
             return f"{root / Path(name).name} is there: write the names without their folders"
     what = "give the folder that they are in" if root.is_dir() else "there is no such folder: give that of the images"
     return f"{what}, {_root('FOLDER')}"
+
+
+def _written_otherwise(place: Path) -> Path | None:
+    """The image that is called so but for its ending, or for small and capital letters."""
+    there = sorted(place.parent.iterdir()) if place.parent.is_dir() else []
+    alike = (file for file in there if file.stem.casefold() == place.stem.casefold())
+    return next((file for file in alike if file.suffix.lower() in IMAGE_ENDINGS), None)
 
 
 def _root(folder: object) -> str:
