@@ -133,14 +133,15 @@ def test_without_an_out_it_is_a_csv_in_the_run(run: Path, capsys: pytest.Capture
     assert "  r0: " in result.err
 
 
-def test_a_label_that_holds_the_separator_of_a_csv_is_refused(tmp_path: Path) -> None:
+def test_labels_that_hold_the_separator_of_a_csv_are_written_as_lists(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", X=np.eye(4, dtype="f4"), y=[0, 1, 0, 1], names=["a|b", "c"])
     source = {"reader": "features", "path": str(tmp_path / "d.npz"), "vocabulary_key": "names"}
     data = {"train": source, "validation": None, "calibration": None}
     runs.train({"data": data, "epochs": 1}, tmp_path / "run")
-    with pytest.raises(ShortlistError, match=r"the label 'a\|b' holds '\|'"):
-        runs.predict(tmp_path / "run", "train", rule="top-k:k=1")
-    runs.predict(tmp_path / "run", "train", rule="top-k:k=1", out=tmp_path / "sets.jsonl")
+    written = runs.predict(tmp_path / "run", "train", rule="top-k:k=1")["written"][0]
+    labels = [label for cell in pd.read_csv(written)["labels"] for label in json.loads(cell)]
+    assert len(labels) == 4
+    assert set(labels) <= {"a|b", "c"}
 
 
 def test_where_the_objective_only_ranks_there_are_scores(tmp_path: Path) -> None:
