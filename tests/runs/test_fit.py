@@ -577,7 +577,7 @@ def test_images_on_the_web_of_long_names_are_told_as_others_are() -> None:
         guess_source("dogs.csv")
 
 
-@pytest.mark.parametrize("unsure", ["-1.0", "unknown"])
+@pytest.mark.parametrize("unsure", ["-1.0", "unknown", "uncertain"])
 def test_the_last_columns_are_labels_where_each_leaves_rows_open_as_those_of_chexpert_do(unsure: str) -> None:
     cells = ["1.0", "0.0", "", unsure]
     rows = "".join(f"{40 + row},{row % 2},{cells[row % 4]},{cells[row % 3]}\n" for row in range(40))

@@ -46,6 +46,8 @@ NO = frozenset({"false", "no", "f", "n", "nein", "non", "falsch", "faux"})
 UNKNOWN = frozenset(
     {"unknown", "not known", "unlabelled", "unlabeled", "missing", "unbekannt", "inconnu", "desconocido"}
 )
+# beside yes and no they say the same; of a class they may be the name
+UNSURE = frozenset({"uncertain", "unsure", "not sure", "unclear", "unsicher", "unklar", "incertain", "incierto"})
 
 
 def are_codes(cells: Collection[str]) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shortlist import labels
-from shortlist.data.cells import NA_VALUES, NO, UNKNOWN, YES
+from shortlist.data.cells import NA_VALUES, NO, UNKNOWN, UNSURE, YES
 from shortlist.data.dataset import default_names
 from shortlist.data.limits import check_unpacked
 from shortlist.data.readers._columns import Columns
@@ -47,9 +47,9 @@ def _column_as_numbers(
     found = np.array([meaning[_hashable(cell)] for cell in cells.tolist()])
     if coding == "marks":
         found = np.where(np.isinf(found), 1.0, found)
-        found[[str(cell).strip().lower() in UNKNOWN for cell in cells.tolist()]] = -1.0
+        found[[str(cell).strip().lower() in UNKNOWN | UNSURE for cell in cells.tolist()]] = -1.0
     bad = np.flatnonzero(np.isinf(found)).tolist()
-    words = "true/false, yes/no, ja/nein, oui/non, blank, unknown"
+    words = "true/false, yes/no, ja/nein, oui/non, blank, unknown, uncertain"
     marks = "coding=marks takes any mark as present and blanks as absent"
     allowed = f"{CODINGS[coding]}, {words}; label_columns names the columns that are labels; {marks}"
     findings.rows(file, bad, lambda row: f"the column {name!r} is {cells[row]!r}: allowed are {allowed}")
@@ -67,7 +67,7 @@ def number_of(cell: Any, absent: float) -> float:
     if isinstance(cell, bool):
         return 1.0 if cell else absent
     word = str(cell).strip().lower()
-    if word in UNKNOWN:
+    if word in UNKNOWN or word in UNSURE:
         return math.nan
     if word in YES or word in NO:
         return 1.0 if word in YES else absent

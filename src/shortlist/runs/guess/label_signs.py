@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shortlist.data.cells import NA_VALUES, NO, UNKNOWN, YES, is_number
+from shortlist.data.cells import NA_VALUES, NO, UNKNOWN, UNSURE, YES, is_number
 from shortlist.data.readers.tables import written_list
 from shortlist.runs.guess.first_cells import FirstCells
 
@@ -49,13 +49,13 @@ def comes_again(cells: FirstCells, name: str) -> bool:
 
 def is_answer(cells: FirstCells, name: str) -> bool:
     """Whether each cell says yes or no of one label."""
-    known = {str(cell).strip().lower() for cell in cells.flat(name) if str(cell) not in NA_VALUES} - UNKNOWN
+    known = {str(cell).strip().lower() for cell in cells.flat(name) if str(cell) not in NA_VALUES} - UNKNOWN - UNSURE
     return bool(known) and known <= ANSWERS
 
 
 def leaves_open(cells: FirstCells, name: str, blank: bool = True) -> bool:
     """Whether some cells of a column of answers say that nothing is known, be it by a ``blank``."""
-    return bool(cells.kinds(name) & (UNKNOWN | {"-1", "-1.0"})) or (blank and not cells.are_full(name))
+    return bool(cells.kinds(name) & (UNKNOWN | UNSURE | {"-1", "-1.0"})) or (blank and not cells.are_full(name))
 
 
 def separator(cells: Sequence[Any]) -> str | None:
