@@ -168,11 +168,12 @@ def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool, na_values: S
         return []
     found = []
     for place, name in enumerate(features):
-        days = None if isinstance(inputs, Tensor) else _days(inputs.frame[name], na_values)
-        if isinstance(inputs, Tensor):
-            values = inputs[:, place]
-        elif inputs.frame[name].dtype.kind in "iuf":
-            values = torch.from_numpy(inputs.frame[name].to_numpy(dtype="f8", copy=True))
+        column = inputs[:, place] if isinstance(inputs, Tensor) else inputs.frame[name]
+        days = None if isinstance(column, Tensor) else _days(column, na_values)
+        if isinstance(column, Tensor):
+            values = column
+        elif column.dtype.kind in "iuf":
+            values = torch.from_numpy(column.to_numpy(dtype="f8", copy=True))
         elif days is None:
             continue
         if days is None and bool((values % 1 == 0).all()) and len(torch.unique(values)) == total:
@@ -189,6 +190,8 @@ def _ids(dataset: Dataset, features: tuple[str, ...], no_ids: bool, na_values: S
 
 def _days(column: Any, na_values: Sequence[str]) -> NDArray[np.float64] | None:
     """The dates of a column as days; None where it holds something else."""
+    if column.dtype.kind in "iufb":
+        return None
     if column.dtype.kind != "M" and not DATE.fullmatch(str(next(iter(column.dropna()), "")).strip()):
         return None
     read = read_column(column, tuple(na_values))

@@ -35,20 +35,30 @@ def units_in(columns: Mapping[str, Sequence[Any]]) -> str:
     are_uses = any(len(word) > 1 for word in uses) and all(map(_USES.fullmatch, uses))
     if are_uses and _ORANGE & set(kinds.values()):
         return f"{KINDS}: {_shown(kinds)}"
-    units, numbers, others = {}, 0, 0
-    for name, cells in columns.items():
-        first, *rest = map(_known, cells) if cells else [None]
-        below = [cell for cell in rest if cell is not None]
-        if len(below) < _FEWEST or not all(map(may_be_number, below)):
-            others += first is not None
-        elif first is not None and may_be_number(first):
-            numbers += 1
-        elif first is not None and _WORD.search(first):
-            units[name] = first
+    first = {name: _known(cells[0]) for name, cells in columns.items() if len(cells)}
+    units = {
+        name: cell
+        for name, cell in first.items()
+        if cell is not None and _WORD.search(cell) and not may_be_number(cell) and _of_numbers(columns[name][1:])
+    }
+    numbers = others = 0
+    for name, cell in first.items():
+        if numbers >= len(units):
+            return ""  # a row like the others; nothing else needs to be looked at
+        if cell is not None and name not in units:
+            of_numbers = _of_numbers(columns[name][1:])
+            numbers += of_numbers and may_be_number(cell)
+            others += not of_numbers
     is_slip = len(units) == 1 and others > 0 and not any(map(_IN_BRACKETS.fullmatch, units.values()))
-    if not units or numbers >= len(units) or is_slip:
+    if numbers >= len(units) or is_slip:
         return ""
     return f"units of the columns: {_shown(units)}"
+
+
+def _of_numbers(cells: Sequence[Any]) -> bool:
+    """Whether these are numbers, and enough of them."""
+    known = [cell for cell in map(_known, cells) if cell is not None]
+    return len(known) >= _FEWEST and all(map(may_be_number, known))
 
 
 def _shown(first: Mapping[str, Any]) -> str:

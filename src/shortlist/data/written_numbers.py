@@ -33,6 +33,13 @@ _LOOKED_AT = 1000  # cells
 READ = "shortlist"  # in the ``attrs`` of a frame: what was found of numbers in its texts, which are read
 
 
+class Facts(dict[str, Any]):
+    """What is said of a frame in its ``attrs``, and never changed: pandas copies these with each column it gives."""
+
+    def __deepcopy__(self, memo: Any) -> Facts:
+        return self
+
+
 class WrittenNumbers:
     """Makes numbers of columns of texts, which are pyarrow's, trimmed, and null where blank. ``decimal``: what stands
     before the digits of a fraction, where that is known.
@@ -70,9 +77,9 @@ class WrittenNumbers:
             found.append(f"numbers in brackets, (5), are below zero, -5: {columns}")
         return found
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """What a frame of these columns says of them, in its ``attrs[READ]``."""
-        return {"units": dict(self.units), "bare": dict(self.bare), "decimal": self.decimal}
+        return Facts(units=dict(self.units), bare=dict(self.bare), decimal=self.decimal)
 
     def numbers(self, name: str, cells: Any) -> NDArray[np.float64] | None:
         """NaN where blank; None where a cell is no number. These cells need not be trimmed."""

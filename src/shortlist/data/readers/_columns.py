@@ -18,7 +18,7 @@ from shortlist.errors import ShortlistError
 from shortlist.optional import require
 
 _AS_IT_IS = "; data.preprocess=auto takes such columns as they are"
-_LEADING_ZERO = r"^[+-]?0\d"
+_LEADING_ZERO = r"^\s*[+-]?0\d"
 _EXACT = 2.0**53  # beyond it numbers that differ may be one float: they are names
 
 
@@ -217,7 +217,7 @@ class TextColumns:
 
     def array(self, name: str) -> NDArray[Any]:
         found = self._numbers(name)
-        if found is None or has_any(self._cells(name), _LEADING_ZERO):  # 007 is a name
+        if found is None or has_any(self._columns[name], _LEADING_ZERO):  # 007 is a name
             return self.texts(name)
         if bool((np.abs(found) >= _EXACT).any()) and has_any(self._cells(name), r"^[+-]?\d{16}"):
             return self.texts(name)

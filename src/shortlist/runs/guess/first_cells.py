@@ -1,6 +1,7 @@
 """The first cells of the columns of a table, from which their use is guessed."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,11 @@ class FirstCells:
         """Whether all cells that were looked at are numbers."""
         return all(isinstance(cell, int | float) for cell in self.flat(name)) and self.has_numbers(name)
 
-    def rows(self, name: str) -> int:
-        """How many cells were looked at, blank or not."""
-        return min(_LOOKED_AT, len(self.table.array(name)))
+    @cached_property
+    def rows(self) -> int:
+        """How many cells of a column were looked at, blank or not."""
+        return min(_LOOKED_AT, len(self.table.array(self.table.names[0])))
 
     def are_full(self, name: str) -> bool:
         """Whether none that was looked at is blank."""
-        return len(self.of(name)) == self.rows(name)
+        return len(self.of(name)) == self.rows

@@ -60,7 +60,7 @@ def _counts(cells: FirstCells, name: str) -> bool:
     """Whether these are the whole numbers from the first one on, one after the other."""
     found = cells.flat(name) if cells.has_numbers(name) else []
     return (
-        _FEW < cells.rows(name) == len(found)
+        _FEW < cells.rows == len(found)
         and all(cell == found[0] + place for place, cell in enumerate(found) if isinstance(cell, int | float))
         and not isinstance(found[0], str)
     )
@@ -74,4 +74,4 @@ def _are_codes(cells: FirstCells, name: str) -> bool:
         return len(word.split()) > 1 or len(word) > LONG or bool(of_digits)
 
     words = {str(cell).strip() for cell in cells.written(name)}
-    return _FEW < len(words) == cells.rows(name) and not any(map(is_other, words)) and unit_of(words) is None
+    return _FEW < len(words) == cells.rows and not any(map(is_other, words)) and unit_of(words) is None

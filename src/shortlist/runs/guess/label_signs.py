@@ -49,8 +49,9 @@ def comes_again(cells: FirstCells, name: str) -> bool:
 
 def is_answer(cells: FirstCells, name: str) -> bool:
     """Whether each cell says yes or no of one label."""
-    known = {str(cell).strip().lower() for cell in cells.flat(name) if str(cell) not in NA_VALUES} - UNKNOWN - UNSURE
-    return bool(known) and known <= ANSWERS
+    known = (str(cell).strip().lower() for cell in cells.flat(name) if str(cell) not in NA_VALUES)
+    said = (word for word in known if word not in UNKNOWN and word not in UNSURE)
+    return next(said, "") in ANSWERS and all(word in ANSWERS for word in said)  # most columns end with the first cell
 
 
 def leaves_open(cells: FirstCells, name: str, blank: bool = True) -> bool:
