@@ -1,5 +1,8 @@
 """The numbers of the page against the rules, the metrics and plain loops."""
 
+import dataclasses
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -222,6 +225,18 @@ def test_the_headline_gives_mean_and_spread_over_seeds() -> None:
         "spread": f"± {100 * np.std(values, ddof=1):.1f}",
         "interval": f"{100 * ends[0]:.1f}–{100 * ends[1]:.1f}",
     }
+
+
+def test_the_first_sentence_is_about_a_rule_that_was_calibrated() -> None:
+    data = made_up_report()
+    assert contents(data)["lead"].startswith("The AverageK sets of ")
+    runs = [dataclasses.replace(run, rules={"the best two": TopK(2), "one": TopK(1)}) for run in data.runs]
+    lead = contents(dataclasses.replace(data, runs=runs))["lead"]
+    said = r"The sets of (.*) by the best two, 2\.00 labels on average, hold .* (\d+\.\d)\u202f% of .*"
+    found = re.fullmatch(said, lead)
+    assert found is not None, lead
+    held = [float(M.set_coverage(TopK(2).predict(run.scores), run.target)) for run in runs if run.name == found[1]]
+    assert found[2] == f"{100 * np.mean(held):.1f}"
 
 
 def test_examples_without_any_known_label_still_make_a_report() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from shortlist.metrics.functional import set_summary
 from shortlist.reports.advice import cautions
 from shortlist.reports.charts import legend, report_charts
 from shortlist.reports.commonest import FirstLabels, said_of_first
@@ -21,6 +22,7 @@ from shortlist.reports.repeat import how_to_repeat
 from shortlist.reports.similarity import similarity
 from shortlist.reports.training import training_curves
 from shortlist.reports.words import fixed, percent
+from shortlist.sets import AverageK
 
 _SHARES = ("accuracy", "covers", "exact")  # numbers shown as a percentage
 _MOST_COLUMNS = 6
@@ -36,7 +38,7 @@ def contents(data: ReportData) -> dict[str, Any]:
         "title": data.title,
         "about": _about(data, examples),
         "words": words_for(data),
-        "lead": _lead(models, at, examples, data),
+        "lead": _lead(models, at, examples, data, by_name),
         "probabilities": all(run.probabilities for run in data.runs),
         "cautions": _cautions(data, examples),
         "runs": _runs_table(by_name),
@@ -138,8 +140,14 @@ def _first(run: RunResult, data: ReportData) -> dict[str, Any]:
     return first.found(data.names)
 
 
-def _lead(models: list[dict[str, Any]], at: int, examples: Examples, data: ReportData) -> str:
-    """The finding in a sentence or two, as measured."""
+def _lead(
+    models: list[dict[str, Any]],
+    at: int,
+    examples: Examples,
+    data: ReportData,
+    by_name: Mapping[str, Sequence[RunResult]],
+) -> str:
+    """The finding in a sentence or two, as measured: by the first rule, where there is none of AverageK."""
     best = max(models, key=lambda model: model["average"]["accuracy"][at] or 0)
     average, top = best["average"], best["top"]
     if average["accuracy"][at] is None:
@@ -147,6 +155,13 @@ def _lead(models: list[dict[str, Any]], at: int, examples: Examples, data: Repor
     what = "the right label in" if data.is_single else "on average"
     right = "labels known to be right" if examples.unknown.any() else "right labels"
     of = "of the examples" if data.is_single else f"of an example’s {right}"
+    runs = by_name[best["name"]]
+    if not any(isinstance(rule, AverageK) for rule in runs[0].rules.values()):
+        first = next(iter(runs[0].rules))
+        found = [set_summary(run.sets_by(first), run.target) for run in runs if first in run.rules]
+        size, held = (float(np.mean([one[key].value for one in found])) for key in ("size", "coverage"))
+        labels = f"{fixed(size, 2)} labels on average"
+        return f"The sets of {best['name']} by {first}, {labels}, hold {what} {percent(held)} {of}."
     lead = (
         f"The AverageK sets of {best['name']}, {fixed(average['size'][at], 2)} labels on average, hold "
         f"{what} {percent(average['accuracy'][at])} {of}; its TopK sets, {fixed(top['size'][at], 2)} labels on "
