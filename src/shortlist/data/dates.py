@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ YEAR_FIRST, DAY_FIRST, MONTH_FIRST = "year first", "day first", "month first"
 DATE = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})([T ].*)?|(\d{1,2})([-/.])(\d{1,2})[-/.](\d{2,4})([T ].*)?")
 _TIME = re.compile(r"(\d{1,2})(:\d\d.*?)? ?(?:([ap])\.?m\.?)?", re.IGNORECASE)
 _PLAIN = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")  # what NumPy reads, many at once
-_EPOCH = datetime(1970, 1, 1)
-_DAY = 86_400
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECONDS = 86_400_000_000  # of a day
 
 
 def are_dates(cells: Collection[str]) -> bool:
@@ -66,8 +66,7 @@ def as_days(cell: str, order: str) -> float | None:
         when = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}{_time_of(time)}")
     except ValueError:
         return None
-    passed = when.replace(tzinfo=None) - _EPOCH - (when.utcoffset() or _EPOCH - _EPOCH)
-    return passed.days + (passed.seconds + passed.microseconds / 1e6) / _DAY
+    return ((when if when.tzinfo else when.replace(tzinfo=UTC)) - _EPOCH) / timedelta(days=1)
 
 
 def _time_of(text: str | None) -> str:
@@ -119,6 +118,6 @@ def days_in(series: Any) -> NDArray[np.float64]:
 
 
 def _days(moments: NDArray[np.datetime64]) -> NDArray[np.float64]:
-    found = moments.astype(np.int64) / (1e6 * _DAY)
+    found = moments.astype(np.int64) / _MICROSECONDS
     found[np.isnat(moments)] = np.nan
     return found
