@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from shortlist.checks import check_choice
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers._pickles import load_plain
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.text_lines import text_lines
-from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 
 _PIXELS = 3 * 32 * 32
@@ -48,8 +48,7 @@ def read_cifar(path: PathLike, *, part: Literal["train", "test"] = "train") -> D
         objective: {name: smooth-topk, k: 5}
         ```
     """
-    if part not in ("train", "test"):
-        raise ShortlistError(f"part must be 'train' or 'test', got {part!r}")
+    check_choice(part, "part", ("train", "test"))
     findings, root = Findings(), Path(path)
     layouts = {"data_batch_1": _cifar10_python, "data_batch_1.bin": _cifar10_binary, "test_batch": _cifar10_python,
                "test_batch.bin": _cifar10_binary, "train": _cifar100_python, "train.bin": _cifar100_binary,
