@@ -49,21 +49,17 @@ def config_of(function: Callable[..., Tensor], module: str, owner: str, **more: 
 
 
 class LossFunctionObjective(LinearObjective):
-    """A linear head trained by one function of scores and target: a subclass names it, is called after it, and has its
-    options."""
+    """A linear head trained by one function of scores and target: a subclass names it, and has its options."""
 
     function: ClassVar[Callable[..., Tensor]]
     takes_sparse = True
     balances = ("class-weights", "logit-adjustment")
 
     def __init_subclass__(cls) -> None:
-        if function := vars(cls).get("function"):
-            called = function.__name__
-            cls.name = vars(cls).get("name", called.removesuffix("_loss").replace("_", "-"))
-            cls.__doc__ = cls.__doc__ or f"A linear head trained by `{called}`."
-            cls.takes_weights = "sample_weight" in inspect.signature(function).parameters
-            if "Config" not in vars(cls):
-                cls.Config = config_of(cls.function, cls.__module__, cls.__qualname__)  # type: ignore[misc]
+        if "function" in vars(cls):
+            cls.takes_weights = "sample_weight" in inspect.signature(cls.function).parameters
+        if "function" in vars(cls) and "Config" not in vars(cls):
+            cls.Config = config_of(cls.function, cls.__module__, cls.__qualname__)  # type: ignore[misc]
         super().__init_subclass__()
 
     def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
@@ -197,7 +193,9 @@ class LabelMatrixObjective(LossFunctionObjective):
 
 @register
 class CrossEntropy(TopKObjective):
-    function = staticmethod(cross_entropy_loss)
+    """A linear head trained by `cross_entropy_loss`."""
+
+    name, function = "cross-entropy", staticmethod(cross_entropy_loss)
 
     def by_blocks(self, rows: int) -> bool:
         large = rows * self.num_labels > LARGE_SCORES and self.row_weights is None
@@ -214,75 +212,103 @@ class CrossEntropy(TopKObjective):
 
 @register
 class SmoothTopK(TopKObjective):
-    function = staticmethod(losses.smooth_topk_loss)
+    """A linear head trained by `smooth_topk_loss`."""
+
+    name, function = "smooth-topk", staticmethod(losses.smooth_topk_loss)
 
 
 @register
 class TopKHinge(TopKObjective):
-    function = staticmethod(losses.topk_hinge_loss)
+    """A linear head trained by `topk_hinge_loss`."""
+
+    name, function = "topk-hinge", staticmethod(losses.topk_hinge_loss)
     only_ranks = True
 
 
 @register
 class TruncatedEntropy(SeveralTopKObjective):
-    function = staticmethod(losses.truncated_entropy_loss)
+    """A linear head trained by `truncated_entropy_loss`."""
+
+    name, function = "truncated-entropy", staticmethod(losses.truncated_entropy_loss)
 
 
 @register
 class LML(SeveralTopKObjective):
-    function = staticmethod(losses.lml_loss)
+    """A linear head trained by `lml_loss`."""
+
+    name, function = "lml", staticmethod(losses.lml_loss)
 
 
 @register
 class AssumeNegative(SinglePositiveObjective):
-    function = staticmethod(losses.assume_negative_loss)
+    """A linear head trained by `assume_negative_loss`."""
+
+    name, function = "assume-negative", staticmethod(losses.assume_negative_loss)
 
 
 @register
 class ExpectedPositive(SinglePositiveObjective):
-    function = staticmethod(losses.expected_positive_loss)
+    """A linear head trained by `expected_positive_loss`."""
+
+    name, function = "expected-positive", staticmethod(losses.expected_positive_loss)
 
 
 @register
 class Binary(LabelMatrixObjective):
-    function = staticmethod(losses.binary_loss)
+    """A linear head trained by `binary_loss`."""
+
+    name, function = "binary", staticmethod(losses.binary_loss)
 
 
 @register
 class TwoWay(LabelMatrixObjective):
-    function = staticmethod(losses.two_way_loss)
+    """A linear head trained by `two_way_loss`."""
+
+    name, function = "two-way", staticmethod(losses.two_way_loss)
 
 
 @register
 class Asymmetric(LabelMatrixObjective):
-    function = staticmethod(losses.asymmetric_loss)
+    """A linear head trained by `asymmetric_loss`."""
+
+    name, function = "asymmetric", staticmethod(losses.asymmetric_loss)
 
 
 @register
 class WARP(LabelMatrixObjective):
-    function = staticmethod(losses.warp_loss)
+    """A linear head trained by `warp_loss`."""
+
+    name, function = "warp", staticmethod(losses.warp_loss)
     only_ranks = True
 
 
 @register
 class LSEP(LabelMatrixObjective):
-    function = staticmethod(losses.lsep_loss)
+    """A linear head trained by `lsep_loss`."""
+
+    name, function = "lsep", staticmethod(losses.lsep_loss)
     only_ranks = True
 
 
 @register
 class RML(LabelMatrixObjective):
-    function = staticmethod(losses.rml_loss)
+    """A linear head trained by `rml_loss`."""
+
+    name, function = "rml", staticmethod(losses.rml_loss)
     only_ranks = True
 
 
 @register
 class MultilabelSoftmax(LabelMatrixObjective):
-    function = staticmethod(losses.multilabel_softmax_loss)
+    """A linear head trained by `multilabel_softmax_loss`."""
+
+    name, function = "multilabel-softmax", staticmethod(losses.multilabel_softmax_loss)
     only_ranks = True
     link = "softmax"
 
 
 @register
 class PartialBinary(LabelMatrixObjective):
-    function = staticmethod(losses.partial_binary_loss)
+    """A linear head trained by `partial_binary_loss`."""
+
+    name, function = "partial-binary", staticmethod(losses.partial_binary_loss)
