@@ -50,7 +50,7 @@ def read_vrd(
         data:
           train: {reader: vrd, path: annotations_train.json}
           test: {reader: vrd, path: annotations_test.json}
-        backbone: relations
+        backbone: relations-light
         objective: scene-lml
         ```
     """
@@ -113,7 +113,7 @@ def read_vrd_pairs(
         data:
           train: {reader: vrd-pairs, path: vrd_pairs.npz}
           test: {reader: vrd-pairs, path: vrd_pairs.npz, part: test}
-        backbone: relations
+        backbone: relations-light
         objective: scene-lml
         ```
     """
