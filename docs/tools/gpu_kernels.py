@@ -220,7 +220,7 @@ def launches_of(name: str, special: str, labels: int) -> list[Any]:
 
 def compiled_row(row: Row) -> list[Line]:
     """What each kernel of one row takes."""
-    from shortlist.kernels.triton.compiling import compiled
+    from compiled_kernels import compiled  # beside this file
 
     name, special, labels, target = row
     return [

@@ -79,18 +79,18 @@ def group_gains_by_seed(results: Results, data: str) -> list[list[float]]:
     mean counts once."""
     each = []
     for seed in results.where(data=data).levels("seed"):
-        columns = _columns(_group_gains(results, data, "imcl", seed=seed))
+        columns = _columns(_group_gains(results, data, seed=seed))
         if columns:
             each.append([statistics.fmean(column) if column else None for column in columns])
     return _columns(each)
 
 
-def _group_gains(results: Results, data: str, objective: str, **keys: Any) -> list[list[float | None]]:
+def _group_gains(results: Results, data: str, **keys: Any) -> list[list[float | None]]:
     """For each share of missing labels and seed, the gain over logistic regression of each group of labels."""
     rows: list[list[float | None]] = []
     for missing, seed in results.where(data=data, **keys).each("missing", "seed"):
         here = results.where(data=data, missing=missing, seed=seed)
-        curves = [here.curves("groups", objective=name) for name in (objective, LOGISTIC)]
+        curves = [here.curves("groups", objective=name) for name in ("imcl", LOGISTIC)]
         if curves[0] and curves[1]:
             pairs = zip(curves[0][0], curves[1][0], strict=True)
             rows.append([None if a is None or b is None else 100 * (a - b) for a, b in pairs])
@@ -156,7 +156,7 @@ def _groups(results: Results, data: str) -> Drawing:
         if place >= len(shares):
             axes.set_visible(False)
             continue
-        gained = _group_gains(results, data, "imcl", missing=shares[place])
+        gained = _group_gains(results, data, missing=shares[place])
         mean = [statistics.fmean(column) if column else 0.0 for column in _columns(gained)]
         annotations = results.mean_curve("annotations", 1.0, data=data, missing=shares[place], objective="imcl")
         axes.bar(range(len(mean)), mean, color=COLORS[0])

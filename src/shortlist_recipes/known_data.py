@@ -90,7 +90,7 @@ def imagenet(data: Path, **more: Any) -> dict[str, Any]:
     return {"train": images("train"), "test": images("val"), "validation": 50_000, "calibration": None, **more}
 
 
-def voc2012_features(data: Path, *, validation: float = 0.15, **more: Any) -> dict[str, Any]:
+def voc2012_features(data: Path, **more: Any) -> dict[str, Any]:
     """512 features of each image, the official training part to train on and the official validation part to test on;
     labels of which there are only difficult objects are unknown."""
     folder = data / "voc2012_multilabel"
@@ -100,20 +100,20 @@ def voc2012_features(data: Path, *, validation: float = 0.15, **more: Any) -> di
         path, labels = str(folder / f"{name}_feats_fp16_512.npy"), str(folder / "labels.npz")
         return {"reader": "features", "path": path, "labels": labels, **keys}
 
-    return {"train": part("train"), "test": part("val"), "validation": validation, "calibration": None, **more}
+    return {"train": part("train"), "test": part("val"), "validation": 0.15, "calibration": None, **more}
 
 
-def mulan(data: Path, name: str, *, validation: float = 0.15, **more: Any) -> dict[str, Any]:
+def mulan(data: Path, name: str, **more: Any) -> dict[str, Any]:
     """A data set of Mulan's with its usual split."""
 
     def part(which: str) -> dict[str, Any]:
         keys = {"inputs_key": f"X_{which}", "labels_key": f"Y_{which}", "vocabulary_key": "label_names"}
         return {"reader": "features", "path": str(data / "mulan_multilabel" / f"{name}.npz"), **keys}
 
-    return {"train": part("train"), "test": part("test"), "validation": validation, "calibration": None, **more}
+    return {"train": part("train"), "test": part("test"), "validation": 0.15, "calibration": None, **more}
 
 
-def coco(data: Path, *, validation: float = 0.1, **more: Any) -> dict[str, Any]:
+def coco(data: Path, **more: Any) -> dict[str, Any]:
     """MSCOCO 2014: the official validation images to test on."""
 
     def part(name: str) -> dict[str, Any]:
@@ -121,10 +121,10 @@ def coco(data: Path, *, validation: float = 0.1, **more: Any) -> dict[str, Any]:
         images = str(data / "mscoco" / f"{name}2014")
         return {"reader": "coco", "path": path, "images": images, "size": 224, "crop": True}
 
-    return {"train": part("train"), "test": part("val"), "validation": validation, "calibration": None, **more}
+    return {"train": part("train"), "test": part("val"), "validation": 0.1, "calibration": None, **more}
 
 
-def coco_words(data: Path, *, validation: float = 0.1, **more: Any) -> dict[str, Any]:
+def coco_words(data: Path, **more: Any) -> dict[str, Any]:
     """MSCOCO 2014 with the 1,000 most frequent words of the training captions as labels."""
     captions = {name: str(data / "mscoco" / "annotations" / f"captions_{name}2014.json") for name in ("train", "val")}
 
@@ -132,17 +132,17 @@ def coco_words(data: Path, *, validation: float = 0.1, **more: Any) -> dict[str,
         images = str(data / "mscoco" / f"{name}2014")
         return {"reader": "coco-words", "path": captions[name], "images": images, "vocabulary": captions["train"]}
 
-    return {"train": part("train"), "test": part("val"), "validation": validation, "calibration": None, **more}
+    return {"train": part("train"), "test": part("val"), "validation": 0.1, "calibration": None, **more}
 
 
-def nus_wide(data: Path, *, validation: float = 0.1, **more: Any) -> dict[str, Any]:
+def nus_wide(data: Path, **more: Any) -> dict[str, Any]:
     """NUS-WIDE without the images that have no label."""
 
     def part(name: str) -> dict[str, Any]:
         cut = {"size": 224, "crop": True}
         return {"reader": "nus-wide", "path": str(data / "nus-wide"), "part": name, "labelled_only": True, **cut}
 
-    return {"train": part("train"), "test": part("test"), "validation": validation, "calibration": None, **more}
+    return {"train": part("train"), "test": part("test"), "validation": 0.1, "calibration": None, **more}
 
 
 def embedded(size: int = 600, *, form: str = "features", labels: str = "one", **more: Any) -> dict[str, Any]:

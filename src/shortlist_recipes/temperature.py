@@ -138,14 +138,14 @@ def validation_top_k(trained: Trained) -> Numbers:
     return {"top-k": _top_k(trained, "validation", k), "test": _top_k(trained, "test", k)}
 
 
-def first_gradients(trained: Trained, rows: int = 10_000) -> dict[str, float]:
+def first_gradients(trained: Trained) -> dict[str, float]:
     """The share of the loss's derivatives by the scores that are not 0, with the weights as they were drawn.
 
     Also the share above 1e-7, what single precision resolves next to 1; the largest possible is 1 / k.
     """
     train = trained.parts["train"]
     learner = build_learner(trained.config, facts_of(train), train_set=train).eval()
-    some = train.subset(slice(0, rows))
+    some = train.subset(slice(0, WATCHED))
     scores, target = score(learner, some).requires_grad_(), some.target
     loss = learner.objective.score_loss(scores, target)  # type: ignore[operator]  # one head, as both losses have
     (gradient,) = torch.autograd.grad(len(target) * loss, scores)

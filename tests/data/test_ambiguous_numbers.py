@@ -121,5 +121,5 @@ def test_all_readings_can_be_the_target():
     data = ambiguous_numbers(200, labels="all")
     assert torch.equal(data.target, torch.from_numpy(data.truth.to_dense().astype("int8")))
     assert torch.equal(data.inputs, ambiguous_numbers(200).inputs)
-    with pytest.raises(ValueError, match="labels must be 'one' or 'all'"):
+    with pytest.raises(ValueError, match="labels must be one of 'one', 'all'"):
         ambiguous_numbers(200, labels="some")

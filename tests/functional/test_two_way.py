@@ -48,7 +48,7 @@ def test_a_label_without_an_absent_rival_costs_nothing_but_counts(path: str) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"way": "row"}, "way must be 'both', 'sample' or 'class', got 'row'"),
+        ({"way": "row"}, "way must be one of 'both', 'sample', 'class', got 'row'"),
         ({"positive_temperature": 0.0}, "positive_temperature must be a positive finite number"),
         ({"negative_temperature": float("inf")}, "negative_temperature must be a positive finite number"),
         ({"way": "class", "reduction": "none"}, "two_way_loss with way='class' couples the rows"),

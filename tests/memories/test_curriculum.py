@@ -34,7 +34,7 @@ def test_present_answers_alone_leave_the_others_unknown() -> None:
     curriculum = CurriculumLabelingLoss(6, 4, schedule=(3.5, 0.0), by="score", fill="present")
     assert filled(curriculum) == [[1, -1, -1, -1], [-1, 1, 0, -1]]
     assert filled(curriculum) == [[1, -1, -1, 1], [1, 1, 0, -1]]
-    with pytest.raises(ValueError, match="fill must be 'both' or 'present', got 'absent'"):
+    with pytest.raises(ValueError, match="fill must be one of 'both', 'present', got 'absent'"):
         CurriculumLabelingLoss(6, 4, fill="absent")
 
 
@@ -85,7 +85,7 @@ def test_a_resumed_run_knows_its_round_and_its_labels() -> None:
     [
         ({"schedule": (0.5, 1.5)}, r"between 0 and 1, got 1\.5"),
         ({"schedule": (-1.0,), "by": "score"}, r"not negative, got -1\.0"),
-        ({"by": "luck"}, "by must be 'share' or 'score', got 'luck'"),
+        ({"by": "luck"}, "by must be one of 'share', 'score', got 'luck'"),
         ({"reduction": "most"}, "reduction must be one of"),
     ],
 )

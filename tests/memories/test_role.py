@@ -84,7 +84,7 @@ def test_adam_goes_on_from_a_state_dict() -> None:
 def test_adam_is_for_tables_of_single_precision() -> None:
     with pytest.raises(ValueError, match=r"needs dtype=torch\.float32"):
         ROLELoss(10, LABELS, 2, optimizer="adam", dtype=torch.bfloat16)
-    with pytest.raises(ValueError, match="optimizer must be 'sgd' or 'adam', got 'adamw'"):
+    with pytest.raises(ValueError, match="optimizer must be one of 'sgd', 'adam', got 'adamw'"):
         ROLELoss(10, LABELS, 2, optimizer="adamw")
 
 

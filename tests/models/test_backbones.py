@@ -143,7 +143,7 @@ def test_an_unknown_option_is_answered_with_those_there_are():
         ("densenet", (3, 8, 8), {"depth": 12, "bottleneck": False}, r"depth must be 3 n \+ 4 .* without bottlenecks"),
         ("densenet", (3, 8, 8), {"reduction": 0.0}, "reduction must be above 0 and at most 1"),
         ("densenet", (3, 8, 8), {"growth": 0}, "growth must be a whole number of at least 1"),
-        ("resnet18", (3, 8, 8), {"stem": "tiny"}, "stem must be 'small' or 'imagenet'"),
+        ("resnet18", (3, 8, 8), {"stem": "tiny"}, "stem must be one of 'small', 'imagenet'"),
         ("resnet18", (12,), {}, "use 'identity' or 'mlp' for features"),
         ("efficientnet-lite0", (1, 32, 32), {}, "takes RGB images"),
         ("mlp", (12,), {"hidden": (0,)}, "hidden must hold layer sizes"),

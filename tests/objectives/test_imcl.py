@@ -391,18 +391,6 @@ def test_encoding_without_an_encoder_says_what_to_set():
         objective.loss(data.features[:4].double().requires_grad_(), data.target[:4], INDEX[:4])
 
 
-def test_a_state_of_before_the_memory_had_a_name_is_loaded():
-    data = tiny("label-matrix")
-    objective = active(data, dtype=torch.float32)
-    before = {name.removeprefix("memory."): value for name, value in objective.state_dict().items()}
-    again = make("imcl", data)
-    again.load_state_dict(before)
-    assert torch.equal(again.memory.dictionary.features, objective.memory.dictionary.features)
-    for_prediction = build("imcl", {}, in_features=FEATURES, num_labels=LABELS)
-    for_prediction.load_state_dict(before)
-    assert torch.equal(for_prediction.head.weight, objective.head.weight)
-
-
 def test_terms_balanced_by_loss_are_worth_their_share_of_the_logistic_loss():
     data = tiny("label-matrix")
     objective = active(balance="loss", label_weight=0.5)

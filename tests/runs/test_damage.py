@@ -2,9 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -258,26 +255,3 @@ def test_the_command_that_torchrun_restarts_goes_on_with_its_run(
     with pytest.raises(ShortlistError, match="is a run already"):
         sl.runs.train(CONFIG, tmp_path / "run")
     assert len(Run(tmp_path / "run").records()) == 2
-
-
-def test_ids_of_an_earlier_prediction_do_not_stay(run: Path, tmp_path: Path) -> None:
-    old = tmp_path / "sets.ids.json"
-    old.write_text('["of another prediction"]')
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        done = sl.runs.predict(run, "validation", rule="top-k:k=2", out=tmp_path / "sets.parquet")
-    assert done["written"] == [str(tmp_path / "sets.parquet")]
-    assert not old.exists()
-
-
-def test_a_kill_while_sets_are_written_leaves_no_ids_of_other_sets(run: Path, tmp_path: Path) -> None:
-    code = (
-        "import os, signal, sys\n"
-        "import shortlist as sl\n"
-        "replace = os.replace\n"
-        "os.replace = lambda *paths: (replace(*paths), os.kill(os.getpid(), signal.SIGKILL))\n"
-        "sl.runs.predict(sys.argv[1], 'validation', rule='top-k:k=2', out=sys.argv[2])\n"
-    )
-    (tmp_path / "sets.ids.json").write_text('["of another prediction"]')
-    subprocess.run([sys.executable, "-c", code, str(run), str(tmp_path / "sets.parquet")], check=False)
-    assert sorted(file.name for file in tmp_path.glob("sets*")) == ["sets.parquet"]

@@ -76,18 +76,6 @@ def test_one_key_turns_it_off(table: Path) -> None:
     assert float(ready.parts["train"].inputs[:, 0].mean()) > 1e6
 
 
-def test_a_run_of_before_there_was_preprocessing_takes_numbers_as_they_are(table: Path) -> None:
-    overrides = ["data.preprocess=none", "data.train.input_columns=[share]", "epochs=1"]
-    run = runs.Run(runs.train(CONFIG, "run", overrides=overrides)["run"])
-    scores = run.scores(find_data(run, "test")[0])
-    config = (run.path / "config.yaml").read_text()
-    (run.path / "config.yaml").write_text(config.replace("  preprocess: none\n", "").replace("  na_values: null\n", ""))
-    (run.path / "format.json").unlink()
-    old = runs.Run(run.path)
-    assert torch.equal(old.scores(find_data(old, "test")[0]), scores)
-    old.check_resumable()
-
-
 def test_arrays_are_taken_as_they_are(tmp_path: Path) -> None:
     np.savez(tmp_path / "all.npz", X=np.full((40, 2), 7.0, dtype="f4"), y=np.arange(40) % 2)
     data = {"train": {"reader": "features", "path": str(tmp_path / "all.npz"), "num_labels": 2}}

@@ -413,7 +413,7 @@ def test_unknown_entries_and_rows_are_not_used():
         ({"alpha": 0}, "alpha must be between 0 and 1, both excluded, got 0"),
         ({"alpha": 1.0}, "alpha must be between"),
         ({"score": "tps"}, "score must be one of 'lac', 'aps', 'raps', 'saps', 'top-k', 'margin', got 'tps'"),
-        ({"labels": "many"}, "labels must be 'single', 'multi' or 'votes', got 'many'"),
+        ({"labels": "many"}, "labels must be one of 'single', 'multi', 'votes', got 'many'"),
         ({"labels": "multi", "score": "aps"}, "weighted and seed do not apply"),
         ({"labels": "multi", "per_class": True}, "weighted and seed do not apply"),
         ({"penalty": -1}, "penalty must be a finite number that is not negative, got -1"),

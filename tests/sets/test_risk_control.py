@@ -275,7 +275,7 @@ def test_a_function_must_keep_its_bounds():
         ({"bound": "hope"}, "bound must be one of 'hoeffding-bentkus', 'waudby-smith-ramdas', got 'hope'"),
         ({"risk": "f1", "delta": 0.1, "per_label": True}, "per_label is for the risks 'recall' and 'false-positives'"),
         ({"max_size": 3}, "max_size goes with the risk 'false-positives'"),
-        ({"method": "magic"}, "method must be 'crc', 'rcps' or 'ltt', got 'magic'"),
+        ({"method": "magic"}, "method must be one of 'crc', 'rcps', 'ltt', got 'magic'"),
     ],
 )
 def test_settings_that_make_no_promise_are_refused(options, message):

@@ -9,6 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+
+def option(metavar: str, told: str, *names: str) -> Any:
+    """An option that takes a value; it is called after its parameter where no names are given."""
+    return typer.Option(*names, metavar=metavar, help=told)
+
+
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(metavar="KEY=VALUE", help="Changes, such as optimizer.lr=0.01.", show_default=False),
@@ -19,7 +25,7 @@ ReaderOptions = Annotated[
 ]
 AllowImport = Annotated[
     list[str] | None,
-    typer.Option("--allow-import", metavar="MODULE", help="Code of this module may run (for module:name in a config)."),
+    option("MODULE", "Code of this module may run (for module:name in a config).", "--allow-import"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
@@ -33,18 +39,14 @@ DataName = Annotated[
         show_default=False,
     ),
 ]
-ImagesFolder = Annotated[
-    Path | None, typer.Option("--images", metavar="FOLDER", help="Where the images are that a table lists.")
-]
+ImagesFolder = Annotated[Path | None, option("FOLDER", "Where the images are that a table lists.", "--images")]
 LabelColumns = Annotated[
     list[str] | None,
-    typer.Option(
-        "--labels", metavar="COLUMN", help="The columns of labels, with commas between; guessed if not given."
-    ),
+    option("COLUMN", "The columns of labels, with commas between; guessed if not given.", "--labels"),
 ]
 Rules = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="With --scores: the rules that calibrate wrote (or one file of them)."),
+    option("DIR", "With --scores: the rules that calibrate wrote (or one file of them)."),
 ]
 
 
@@ -54,29 +56,23 @@ class Scores:
 
     scores: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Scores of any other model instead of a run: raw, (rows, labels); npy, npz, parquet."
-        ),
+        option("FILE", "Scores of any other model instead of a run: raw, (rows, labels); npy, npz, parquet."),
     ] = None
     link: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --scores: softmax, sigmoid or none; softmax for class indices and sigmoid for a label matrix if "
-            "not given.",
+        option(
+            "NAME",
+            "With --scores: softmax, sigmoid or none; softmax for class indices and sigmoid for a label matrix if not "
+            "given.",
         ),
     ] = None
     groups: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="The group of each row, for rules by_group: a column in npy, npz or parquet."
-        ),
+        option("FILE", "The group of each row, for rules by_group: a column in npy, npz or parquet."),
     ] = None
     weights: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="The weight of each row, for weighted rules: a column in npy, npz or parquet."
-        ),
+        option("FILE", "The weight of each row, for weighted rules: a column in npy, npz or parquet."),
     ] = None
 
 
@@ -84,35 +80,29 @@ class Scores:
 class LabelledScores(Scores):
     labels: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="The labels that go with --scores: class indices or a label matrix of 1, 0, -1."
-        ),
+        option("FILE", "The labels that go with --scores: class indices or a label matrix of 1, 0, -1."),
     ] = None
     truth: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="With --scores: all right labels (a matrix of 0 and 1), or the votes for every label (other numbers).",
+        option(
+            "FILE",
+            "With --scores: all right labels (a matrix of 0 and 1), or the votes for every label (other numbers).",
         ),
     ] = None
 
 
 @dataclass(frozen=True)
 class Engine:
-    engine: Annotated[
-        str | None, typer.Option("--engine", metavar="ray", help="Let the workers of a Ray cluster do it.")
-    ] = None
+    engine: Annotated[str | None, option("ray", "Let the workers of a Ray cluster do it.", "--engine")] = None
     address: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="With --engine: the cluster; one on this machine if not given."),
+        option("HOST:PORT", "With --engine: the cluster; one on this machine if not given."),
     ] = None
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", help="With --engine: how many hold the model; one for each CPU if not given."),
+        option("N", "With --engine: how many hold the model; one for each CPU if not given."),
     ] = None
-    gpus_per_worker: Annotated[
-        float, typer.Option(metavar="N", help="With --engine: graphics cards of each worker.")
-    ] = 0
+    gpus_per_worker: Annotated[float, option("N", "With --engine: graphics cards of each worker.")] = 0
 
     def made(self) -> Any:
         """The engine that the options ask for, which shows how far it is; None without --engine."""

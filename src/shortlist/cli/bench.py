@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import Json
+from shortlist.cli._arguments import Json, option
 from shortlist.cli._output import print_json, print_table, say
 from shortlist.errors import ShortlistError
 
 
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Few labels and little time, to see that it runs.")] = False,
-    only: Annotated[str | None, typer.Option(metavar="TEXT", help="Only the losses whose name contains this.")] = None,
+    only: Annotated[str | None, option("TEXT", "Only the losses whose name contains this.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure this machine: the time of a forward and backward pass of each loss, beside cross-entropy.

@@ -15,13 +15,13 @@ def calibrate(
     run: given.RunPath = None,
     rule: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[:KEY=VALUE,...]", help="A rule to fit, such as average-k:k=3. May be repeated."),
+        given.option("NAME[:KEY=VALUE,...]", "A rule to fit, such as average-k:k=3. May be repeated."),
     ] = None,
     part: Annotated[
         str | None, typer.Option(help="The part of the run's data to fit on; calibration, else validation.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the rules go; RUN/rules if not given.")
+        Path | None, given.option("DIR", "Where the rules go; RUN/rules if not given.", "--out", "-o")
     ] = None,
     *,
     other: given.LabelledScores,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, ImagesFolder, Json, LabelColumns, Quiet, ReaderOptions
+from shortlist.cli._arguments import AllowImport, ImagesFolder, Json, LabelColumns, Quiet, ReaderOptions, option
 from shortlist.cli._output import print_json, print_line, print_table, say, tell_skipped
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.text import command
@@ -121,15 +121,9 @@ def features(
     options: ReaderOptions = None,
     images: ImagesFolder = None,
     labels: LabelColumns = None,
-    backbone: Annotated[
-        str, typer.Option(metavar="NAME[:KEY=VALUE,...]", help="The backbone to run.")
-    ] = "efficientnet-lite0",
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="An .npz for the features reader.")] = Path(
-        "features.npz"
-    ),
-    cache: Annotated[Path, typer.Option(metavar="DIR", help="Where features are kept, found again by content.")] = Path(
-        ".features"
-    ),
+    backbone: Annotated[str, option("NAME[:KEY=VALUE,...]", "The backbone to run.")] = "efficientnet-lite0",
+    out: Annotated[Path, option("FILE", "An .npz for the features reader.", "--out", "-o")] = Path("features.npz"),
+    cache: Annotated[Path, option("DIR", "Where features are kept, found again by content.")] = Path(".features"),
     allow_import: AllowImport = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -283,8 +277,8 @@ def _source(
             content = run.get("train")
         if not isinstance(content, dict) or "reader" not in content:
             raise ShortlistError(f"{reader}: it names no reader; a data file looks like: reader: features, path: ...")
-    for option in options or ():
-        key = option.removeprefix("data.")
+    for given in options or ():
+        key = given.removeprefix("data.")
         apply_override(run if key.startswith(("preprocess=", "na_values=")) else content, key.removeprefix("train."))
     blanks = run.get("na_values")
     source = as_table(Source(**content), run.get("preprocess", "auto"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shortlist.cli._arguments import Json, Quiet
+from shortlist.cli._arguments import Json, Quiet, option
 from shortlist.cli._output import print_json, print_table, say
 from shortlist.cli._steps import Steps, make_steps
 from shortlist.errors import ShortlistError
@@ -45,7 +45,7 @@ _AMBIGUOUS = _Part("ambiguous", 2, (0.5, 0.25, 0.25), noisy=False, size=1.0, epo
 def demo(
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Where runs and report go; runs/demo if not given."),
+        option("DIR", "Where runs and report go; runs/demo if not given.", "--out", "-o"),
     ] = None,
     quiet: Quiet = False,
     as_json: Json = False,

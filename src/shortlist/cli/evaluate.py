@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from shortlist.cli import _arguments as given
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_results, say, tell_skipped
 from shortlist.text import command
@@ -16,12 +14,10 @@ def evaluate(
     data: given.DataName = None,
     options: given.ReaderOptions = None,
     metric: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A metric, such as topk-accuracy@3. May be repeated.")
+        list[str] | None, given.option("NAME", "A metric, such as topk-accuracy@3. May be repeated.")
     ] = None,
     rules: given.Rules = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Also write the result as JSON.")
-    ] = None,
+    out: Annotated[Path | None, given.option("FILE", "Also write the result as JSON.", "--out", "-o")] = None,
     *,
     other: given.LabelledScores,
     by: given.Engine,

@@ -5,16 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, Json
+from shortlist.cli._arguments import AllowImport, Json, option
 from shortlist.cli._output import print_json, print_line, say
 
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run directory.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write, such as model.onnx.")],
-    rule: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which rule makes the sets, such as average-k-5 or top-k:k=3.")
-    ] = None,
+    out: Annotated[Path, option("FILE", "The file to write, such as model.onnx.", "--out", "-o")],
+    rule: Annotated[str | None, option("NAME", "Which rule makes the sets, such as average-k-5 or top-k:k=3.")] = None,
     allow_import: AllowImport = None,
     as_json: Json = False,
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, ImagesFolder, Json, LabelColumns, Overrides, Quiet
+from shortlist.cli._arguments import AllowImport, ImagesFolder, Json, LabelColumns, Overrides, Quiet, option
 from shortlist.cli._errors import interruptions_told
 from shortlist.cli._output import print_json, print_results, say, tell_skipped
 from shortlist.cli._progress import search_shown
@@ -24,9 +24,7 @@ def fit(
     overrides: Overrides = None,
     images: ImagesFolder = None,
     labels: LabelColumns = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="RUN", help="The run directory; runs/NAME if not given.")
-    ] = None,
+    out: Annotated[Path | None, option("RUN", "The run directory; runs/NAME if not given.", "--out", "-o")] = None,
     allow_import: AllowImport = None,
     quiet: Quiet = False,
     as_json: Json = False,

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from shortlist.cli import _arguments as given
 from shortlist.cli._output import GIVEN_SCORES, print_json, print_table, say, tell_skipped
 
@@ -16,26 +14,19 @@ def predict(
     options: given.ReaderOptions = None,
     out: Annotated[
         str | None,  # a path or, with --engine, a URL
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="A .csv, .parquet or .jsonl; a .csv in RUN/predictions if not given."
-        ),
+        given.option("FILE", "A .csv, .parquet or .jsonl; a .csv in RUN/predictions if not given.", "--out", "-o"),
     ] = None,
-    rule: Annotated[str | None, typer.Option(metavar="NAME", help="Which fitted rule, such as average-k-5.")] = None,
-    draw: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Of scenes: also draw every predicted graph, as SVG.")
-    ] = None,
+    rule: Annotated[str | None, given.option("NAME", "Which fitted rule, such as average-k-5.")] = None,
+    draw: Annotated[Path | None, given.option("DIR", "Of scenes: also draw every predicted graph, as SVG.")] = None,
     images: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Where the images are that a table lists. With --draw: the folder of the images to draw on.",
+        given.option(
+            "DIR", "Where the images are that a table lists. With --draw: the folder of the images to draw on."
         ),
     ] = None,
     explain: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="A .jsonl or .parquet: the training examples that speak for each label, with weights."
-        ),
+        given.option("FILE", "A .jsonl or .parquet: the training examples that speak for each label, with weights."),
     ] = None,
     rules: given.Rules = None,
     *,

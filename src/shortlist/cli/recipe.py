@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, Json, Quiet
+from shortlist.cli._arguments import AllowImport, Json, Quiet, option
 from shortlist.cli._errors import INTERRUPTED
 from shortlist.cli._output import print_json, print_table, say
 from shortlist.errors import ShortlistError
@@ -63,16 +63,14 @@ def recipe(
             "from random weights; paper: on GPUs, as published but for what the page's protocol names."
         ),
     ] = "cpu",
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where results go; runs/recipes/NAME-SCALE if not given.")
-    ] = None,
+    out: Annotated[Path | None, option("DIR", "Where results go; runs/recipes/NAME-SCALE if not given.")] = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The data sets; $SHORTLIST_SHARED/data or ../shared/data if not given."),
+        option("DIR", "The data sets; $SHORTLIST_SHARED/data or ../shared/data if not given."),
     ] = None,
     cells: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Run at most N more cells; 0 writes the page of what is finished."),
+        option("N", "Run at most N more cells; 0 writes the page of what is finished."),
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="Say which recipes there are, and stop.")] = False,
     allow_import: AllowImport = None,

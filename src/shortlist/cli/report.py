@@ -20,18 +20,18 @@ def report(
     ] = None,
     rules: given.Rules = None,
     calibration: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --scores: held-out scores that set the thresholds.")
+        Path | None, given.option("FILE", "With --scores: held-out scores that set the thresholds.")
     ] = None,
     names: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --scores: a text file with the labels' names, one per line."),
+        given.option("FILE", "With --scores: a text file with the labels' names, one per line."),
     ] = None,
     k: Annotated[
         float | None, typer.Option(help="With --scores: the mean set size to start from; 5 if not given.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="The heading of the page.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where the report goes; RUN/report for one run.")
+        Path | None, given.option("DIR", "Where the report goes; RUN/report for one run.", "--out", "-o")
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also show which training examples speak for the labels of some examples.")

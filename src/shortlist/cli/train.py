@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, Json, Overrides, Quiet
+from shortlist.cli._arguments import AllowImport, Json, Overrides, Quiet, option
 from shortlist.cli._errors import interruptions_told
 from shortlist.cli._output import print_json, print_table, say, tell_skipped
 from shortlist.cli._progress import make_progress, search_shown
@@ -16,10 +16,8 @@ from shortlist.text import command
 def train(
     config: Annotated[str | None, typer.Argument(metavar="CONFIG", help="A YAML file.", show_default=False)] = None,
     overrides: Overrides = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="The run directory; runs/NAME if not given.")
-    ] = None,
-    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Continue this run after its last epoch.")] = None,
+    out: Annotated[Path | None, option("DIR", "The run directory; runs/NAME if not given.", "--out", "-o")] = None,
+    resume: Annotated[Path | None, option("RUN", "Continue this run after its last epoch.")] = None,
     print_config: Annotated[bool, typer.Option("--print-config", help="Print the complete config and stop.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read the data, build the model, try one step; write nothing.")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from shortlist.cli._arguments import AllowImport, Json, Overrides, Quiet
+from shortlist.cli._arguments import AllowImport, Json, Overrides, Quiet, option
 from shortlist.cli._errors import interruptions_told
 from shortlist.cli._output import print_json, print_table, say
 
@@ -13,10 +13,8 @@ from shortlist.cli._output import print_json, print_table, say
 def tune(
     config: Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file.", show_default=False)],
     overrides: Overrides = None,
-    trials: Annotated[int, typer.Option(metavar="N", help="How many trainings to try, with those done before.")] = 20,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Where it goes; runs/NAME-tuned if not given.")
-    ] = None,
+    trials: Annotated[int, option("N", "How many trainings to try, with those done before.")] = 20,
+    out: Annotated[Path | None, option("DIR", "Where it goes; runs/NAME-tuned if not given.", "--out", "-o")] = None,
     allow_import: AllowImport = None,
     quiet: Quiet = False,
     as_json: Json = False,

@@ -52,10 +52,8 @@ def ambiguous_numbers(
     """
     counts = _counts(size, shares)
     check_choice(part, "part", _PARTS)
-    if form not in ("features", "images"):
-        raise ShortlistError(f"form must be 'features' or 'images', got {form!r}")
-    if labels not in ("one", "all"):
-        raise ShortlistError(f"labels must be 'one' or 'all', got {labels!r}")
+    check_choice(form, "form", ("features", "images"))
+    check_choice(labels, "labels", ("one", "all"))
     drawings = _drawings(part)
     random = random_for(f"ambiguous-numbers {part}", seed)
 

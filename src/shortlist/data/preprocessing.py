@@ -191,32 +191,27 @@ class Preprocessor:
 
     def _warn_of_cuts(self, values: NDArray[Any]) -> None:
         """Say which numbers are far from all others; these are the values of ``numbers``' columns."""
-        shown = []
-        for place, (low, high) in self._numbers.cut.items():
-            far = values[(values[:, place] < low) | (values[:, place] > high), place]
-            such = listed([f"{value:g}" for value in np.unique(far).tolist()], 3)
-            shown.append(
-                f"{self._called(self._numbers.columns[place])!r} ({len(far)} outside {low:.3g} to {high:.3g}: {such})"
-            )
+        cut = self._numbers.cut.items()
+        far = {place: values[(values[:, place] < low) | (values[:, place] > high), place] for place, (low, high) in cut}
+        shown = [self._outside(place, such, self._numbers.cut[place], len(such)) for place, such in far.items()]
         if shown:
-            remedy = (
-                "if these stand for blanks, write blanks (of a table: name them in data.na_values, as in [NA, -9999])"
-            )
-            warnings.warn(
-                f"numbers far from all others are cut off: {listed(shown, 3)}: {remedy}", ShortlistWarning, stacklevel=5
-            )
+            remedy = "write blanks (of a table: name them in data.na_values, as in [NA, -9999])"
+            said = f"numbers far from all others are cut off: {listed(shown, 3)}: if these stand for blanks, {remedy}"
+            warnings.warn(said, ShortlistWarning, stacklevel=5)
 
     def _warn_of_new(self, values: NDArray[Any]) -> None:
         """Say which numbers are far from all that ``numbers``' columns held in training."""
-        shown = []
-        for place, far in self._numbers.beyond(values).items():
-            low, high = self._numbers.reach[place]
-            such = listed([f"{value:g}" for value in np.unique(far).tolist()], 3)
-            name = self._called(self._numbers.columns[place])
-            shown.append(f"{name!r} ({len(far)} of {len(values)} outside {low:.3g} to {high:.3g}: {such})")
+        beyond, of = self._numbers.beyond(values).items(), f" of {len(values)}"
+        shown = [self._outside(place, far, self._numbers.reach[place], f"{len(far)}{of}") for place, far in beyond]
         if shown:
             said = f"numbers far from all those of the training rows are cut off: {listed(shown, 3)}"
             warnings.warn(f"{said}: if these stand for blanks, leave them blank", ShortlistWarning, stacklevel=5)
+
+    def _outside(self, place: int, far: NDArray[Any], ends: tuple[float, float], count: object) -> str:
+        """A column of ``numbers``, and what of it is not between its ends."""
+        such = listed([f"{value:g}" for value in np.unique(far).tolist()], 3)
+        name = self._called(self._numbers.columns[place])
+        return f"{name!r} ({count} outside {ends[0]:.3g} to {ends[1]:.3g}: {such})"
 
     def _called(self, column: int) -> str | int:
         return self.column_names[column] if self.column_names else column

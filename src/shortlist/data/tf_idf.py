@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from shortlist.checks import check_choice
 from shortlist.data.cells import UNSPACED
 from shortlist.errors import ShortlistError
 from shortlist.optional import require
@@ -70,8 +71,7 @@ class TfIdf:
         low, high = ngram_range
         if not 1 <= low <= high:
             raise ShortlistError(f"ngram_range goes from 1 or more to as many or more, got {list(ngram_range)}")
-        if analyzer not in ("word", "char_wb"):
-            raise ShortlistError(f"analyzer must be 'word' or 'char_wb', got {analyzer!r}")
+        check_choice(analyzer, "analyzer", ("word", "char_wb"))
         if min_df < 1 or (max_features is not None and max_features < 1):
             raise ShortlistError(f"min_df and max_features must be at least 1, got {min_df} and {max_features}")
         vectorizer = _vectorizer((low, high), analyzer, lowercase, _WORDS, min_df=min_df, max_features=max_features)

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from shortlist.data import Dataset, split
@@ -17,51 +15,10 @@ from shortlist.labels import LabelSets
 from shortlist.labels.counts import present_pairs
 from shortlist.labels.sparse_labels import SparseLabels, dense_labels
 from shortlist.objectives import count_labels
-from shortlist.optional import require
 
 _HEAVIEST = 1e15  # that the losses take
-_ROWS = 20  # with fewer, whole numbers differ by chance
 _ALONE, _ALONE_SHARE = 10, 0.05  # rows that are the only ones of their class, and their share, to be told
 _LATEST = 5000  # held-out rows that partial_fit keeps from earlier calls
-
-
-def check_rows(X: Any, y: Any) -> None:
-    """An error where ``X`` is texts alone, and a warning where the index of ``y`` is that of ``X`` in another order."""
-    if (getattr(X, "ndim", 0) == 1 or isinstance(X, list | tuple)) and isinstance(next(iter(X), None), str):
-        raise ShortlistError("X holds texts alone: give a frame with a column of them, pandas.DataFrame({'text': X})")
-    if not hasattr(X, "iloc") or not hasattr(y, "iloc") or X.index.equals(y.index):
-        return
-    if len(X) == len(y) and X.index.is_unique and X.index.sort_values().equals(y.index.sort_values()):
-        said = "y has the index of X in another order, and rows are matched by their place: if that is not meant, give"
-        warnings.warn(f"{said} y.loc[X.index]", ShortlistWarning, stacklevel=4)
-
-
-def objects_as_frame(X: NDArray[Any], fitted: Any = None) -> Any:
-    """A matrix of objects, some of them texts, with the columns of the frame that an estimator was ``fitted`` on; an
-    error where it was fitted on none. None where all are numbers."""
-    try:
-        X.astype(np.float64)
-    except ValueError as error:
-        if fitted is None:
-            said = "X is an array that holds texts: give a frame, pandas.DataFrame(X)"
-            raise ShortlistError(f"{said} ({error})") from None
-        validate_data(fitted, X, reset=False, skip_check_array=True)  # as many columns; without names, which is told
-        return require("pandas").DataFrame(X, columns=fitted.feature_names_in_).infer_objects()
-    except TypeError:  # neither: scikit-learn says so
-        return None
-    return None
-
-
-def warn_of_ids(frame: Any) -> None:
-    """Of columns that number the rows, or some of those that there were before a split."""
-    rows, found = len(frame), []
-    for place, kind in enumerate(frame.dtypes) if rows >= _ROWS else ():
-        values = frame.iloc[:, place]
-        if isinstance(kind, np.dtype) and kind.kind in "iu" and values.nunique() == rows > np.ptp(values) / 2:
-            found.append(frame.columns[place])
-    if found:
-        said = f"a feature numbers the rows: {', '.join(map(repr, found))}: if it is an id, leave it out"
-        warnings.warn(f"{said}, X.drop(columns={found!r})", ShortlistWarning, stacklevel=5)
 
 
 def read_weights(sample_weight: Any, rows: int) -> Tensor:

@@ -4,72 +4,63 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import ValidationError
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
     _num_samples,
-    check_array,
     check_consistent_length,
     check_is_fitted,
-    validate_data,
 )
 from torch import Tensor
 
 from shortlist.data import Dataset
-from shortlist.data.frame_columns import frame_of
 from shortlist.data.preprocessing import Preprocessor
 from shortlist.errors import ShortlistError, ShortlistWarning
 from shortlist.estimators import files
 from shortlist.estimators.decisions import best_decision, log_odds
+from shortlist.estimators.inputs import check_rows, features_of
 from shortlist.estimators.learner import new_learner, own_torch
 from shortlist.estimators.rows import (
-    check_rows,
     chosen_rows,
     held_out,
     joined,
     joined_targets,
     latest,
-    objects_as_frame,
     read_weights,
-    warn_of_ids,
     warn_of_single_rows,
 )
-from shortlist.estimators.solvers import choose_training
+from shortlist.estimators.settings import check_settings
+from shortlist.estimators.solvers import LR, choices_of, choose_training, settings_of
 from shortlist.estimators.targets import read_target, warn_of_unknown
 from shortlist.files import PathLike
 from shortlist.labels import LabelSets, from_indices
 from shortlist.labels.counts import cardinality, usual_k
-from shortlist.labels.label_set_inputs import check_stored, check_vocabulary
+from shortlist.labels.label_set_inputs import check_vocabulary
 from shortlist.labels.sparse_labels import dense_labels
 from shortlist.links import AnyLink, link_rows, link_tensor, usual_link
 from shortlist.metrics.functional import mean_average_precision
 from shortlist.named import Named
 from shortlist.objectives import OBJECTIVES, check_target, make_config
 from shortlist.objectives.usual import is_one_hot, unknown_as_absent, usual_objective
-from shortlist.options import in_our_words
 from shortlist.sets import SetRule
 from shortlist.sets.named import fit_scaled, make_rule
-from shortlist.sets.scaling import check_scaling, fit_scaling
+from shortlist.sets.scaling import fit_scaling
 from shortlist.training.full_batch import take
 from shortlist.training.head_columns import Scales, landmarks_for
 from shortlist.training.learner import score, score_batches
 from shortlist.training.linear_head import FULL_BATCH, choose_head, fits_full_batch, loss_of
 from shortlist.training.loop import train
 from shortlist.training.scored import KEPT_BYTES
-from shortlist.training.settings import TrainSettings
 from shortlist.training.strengths import FOLDS
 
 _FEW = 10  # with fewer held-out rows than this, a larger share of the data is held out
 _SMALL = 64  # as many rows are scored at once, without making a data set of them
-_LR, _RATES, _DECAY = 0.005, (0.001, 0.003, 0.01), 0.01  # of adamw
 _STEPS = ("epochs", "batch_size", "lr")  # what only training in batches has
 _PROMISING = ("conformal", "online-conformal", "risk-control")
 _RULE_OPTIONS = {"conformal": {"alpha": 0.1}, "threshold": {"value": 0.5}}
@@ -258,7 +249,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _train_in_batches(self, inputs: Any, target: Tensor, weights: Tensor | None) -> None:
         """Choose learning rate and epochs on held-out rows, where they are left open, and train on all these rows."""
-        choices = self._choices(len(target))
+        choices = choices_of(self, len(target))
         if len(choices) > 1:
             data = inputs, target, weights
             choices, self.selection_ = choose_training(self._attempt, *data, self._names, choices, self._seed)
@@ -274,15 +265,6 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._train(inputs, target, lr, epochs, "cosine", weights)
         self.history_ = []
         return self._scores_tensor(held)
-
-    def _choices(self, examples: int) -> list[tuple[Any, Any]]:
-        """Learning rates and epochs to choose from; one where both are given, or rows are few."""
-        few = examples < 50
-        rates = [self.lr] if self.lr != "auto" else [_LR] if few else list(_RATES)
-        if self.epochs != "auto":
-            return [(rate, self.epochs) for rate in rates]
-        usual = max(20, min(100, 1000 * self._batch_size(examples) // examples))
-        return [(rate, number) for rate in rates for number in ([usual] if few else [usual // 4, usual])]
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """One more pass, over these examples alone, at a constant learning rate.
@@ -311,7 +293,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         target = self._known(target)
         train_rows, held_rows = self._hold_out(target, in_batches=True)
-        rate = _LR if self.lr == "auto" else self.lr
+        rate = LR if self.lr == "auto" else self.lr
         with own_torch():
             if first:
                 self._build(target[train_rows])
@@ -327,10 +309,12 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _read(
         self, X: Any, y: Any, classes: Any, reset: bool, weights: Tensor | None = None
     ) -> tuple[Any, NDArray[Any], Tensor]:
+        if reset:
+            check_settings(self)
         if y is None:
             raise ShortlistError("SetClassifier requires y to be passed, but the target y is None")
         check_rows(X, y)
-        inputs = self._inputs(X, reset, weights)
+        inputs = features_of(self, X, reset, weights)
         found, target = read_target(y, classes)
         check_consistent_length(inputs, target)
         if reset:
@@ -339,59 +323,14 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ShortlistError(f"SetClassifier needs at least 2 classes, y has one class or none: {found.tolist()}")
         return inputs, found, target
 
-    def _inputs(self, X: Any, reset: bool, weights: Tensor | None = None) -> Any:
-        """Prepared features as a float32 tensor that shares memory with ``X`` where it can, or a CSR matrix."""
-        if reset and self.preprocess not in ("auto", None):
-            raise ShortlistError(f'preprocess must be "auto" or None, got {self.preprocess!r}')
-        check_stored(X, "X")
-        if isinstance(X, Tensor) and X.layout == torch.strided:
-            X = (X.float() if X.dtype == torch.bfloat16 else X).detach().cpu().numpy()
-        prepared = self.preprocess == "auto" if reset else hasattr(self, "preprocessor_")
-        if not prepared:
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
-            self.__dict__.pop("preprocessor_", None)  # of a fit before this one
-        else:
-            X = self._prepared(X, reset, weights)
-        return X if hasattr(X, "tocsr") else torch.from_numpy(np.require(X, requirements=["C", "W"]))
-
-    def _prepared(self, X: Any, reset: bool, weights: Tensor | None) -> Any:
-        frame = frame_of(X)
-        if frame is None and type(X) is np.ndarray and X.dtype == object and X.ndim == 2:
-            frame = objects_as_frame(X, None if reset or self.preprocessor_.kind != "frame" else self)
-        X = X if frame is None else frame
-        if frame is not None and (reset or self.preprocessor_.kind == "frame"):
-            if reset:
-                validate_data(self, X, reset=True, skip_check_array=True)
-                warn_of_ids(X)
-            check_array(X.isna().to_numpy(), dtype=None)  # some rows and columns; dates and numbers make no array
-        elif reset or not self._is_valid_array(X):
-            types = [np.float64, np.float32]
-            finite = True if hasattr(X, "tocsr") else "allow-nan"
-            X = validate_data(self, X, accept_sparse="csr", dtype=types, reset=reset, ensure_all_finite=finite)
-        if reset:
-            self.preprocessor_ = Preprocessor.fit(X, weights=None if weights is None else weights.numpy())
-        return self.preprocessor_.transform(X)
-
-    def _is_valid_array(self, X: Any) -> bool:
-        """Whether ``validate_data`` would find nothing to say or to do: on one row it takes longer than the model."""
-        if type(X) is not np.ndarray or X.dtype.char not in "fd" or X.ndim != 2 or hasattr(self, "feature_names_in_"):
-            return False
-        return len(X) > 0 and X.shape[1] == self.n_features_in_ and not np.isinf(X).any()
-
     def _start(self, inputs: Any, target: Tensor) -> None:
-        """New weights and an unfitted rule. Every setting is checked here, before anything takes time."""
+        """New weights and an unfitted rule; what settings mean for this data is checked, before anything takes time."""
         self.is_multilabel_ = target.ndim == 2
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.history_, self.selection_ = [], []
         self._held = []
         for fitted in ("learner_", "rule_", "link_", "decision_", "weight_decay_", "lr_", "epochs_"):
             self.__dict__.pop(fitted, None)
-        for name in ("objective", "rule"):
-            value, options = getattr(self, name), getattr(self, f"{name}_options")
-            if not isinstance(value, str) or "=" in value:
-                raise ShortlistError(f"{name} must be a name, with its options in {name}_options, got {value!r}")
-            if not isinstance(options, dict | None):
-                raise ShortlistError(f"{name}_options must be a dict, or None, got {options!r}")
         chosen = usual_objective(target) if self.objective == "auto" else (self.objective, False)
         self.objective_, self._unknown_is_absent = chosen
         if self.objective == "auto" and is_one_hot(target):
@@ -405,19 +344,6 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target = self._known(target)
         in_features = inputs.shape[1]
         num_labels = len(self.classes_)
-        if not isinstance(self.hidden, tuple | list) and self.hidden != "auto":
-            raise ShortlistError(
-                f'hidden must hold the sizes of the hidden layers, such as (256,), or be "auto", got {self.hidden!r}'
-            )
-        share = self.calibration
-        if share != "auto" and not (isinstance(share, Real) and 0 <= share < 1):
-            raise ShortlistError(f'calibration must be a share of at least 0 and below 1, or "auto", got {share!r}')
-        if self.solver not in ("auto", "lbfgs", "adamw"):
-            raise ShortlistError(f'solver must be "auto", "lbfgs" or "adamw", got {self.solver!r}')
-        if self.weight_decay != "auto" and not (isinstance(self.weight_decay, Real) and self.weight_decay >= 0):
-            raise ShortlistError(f'weight_decay must be a number of at least 0, or "auto", got {self.weight_decay!r}')
-        if self.k is not None and not (isinstance(self.k, Real) and self.k > 0):
-            raise ShortlistError(f"k must be a number above 0, or None, got {self.k!r}")
         usual = max(round(cardinality(target), 2), 0.01) if self.is_multilabel_ else usual_k(num_labels)
         self.k_ = min(usual if self.k is None else self.k, num_labels)
         if self.k is not None and self.k_ == num_labels and self.rule in ("average-k", "top-k"):
@@ -434,7 +360,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "hidden": [] if self.hidden == "auto" else [int(size) for size in self.hidden],
             "dropout": float(self.dropout),
         }
-        self._settings(len(target), *self._choices(len(target))[0], "constant")
+        settings_of(self, len(target), *choices_of(self, len(target))[0], "constant", self._seed)  # checked
         rule = self._make_rule()
         if rule.needs:
             given = ", ".join(f"{name}=..." for name in rule.needs)
@@ -442,8 +368,6 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"SetClassifier knows no {' and '.join(rule.needs)} of rows: fit the rule itself on held-out scores, "
                 f"{rule!r}.fit(scores, y, {given})"
             )
-        if self.scaling is not None:
-            check_scaling(self.scaling)
         self.solver_ = self._choose_solver(inputs)
 
     def _known(self, target: Tensor) -> Tensor:
@@ -484,22 +408,6 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             options.setdefault("k", self.k_ if self.rule == "average-k" else max(1, round(self.k_)))
         return make_rule("rule", Named.of(self.rule, **options), self._link, single=not self.is_multilabel_)
 
-    def _batch_size(self, examples: int) -> Any:
-        return max(8, min(256, examples // 50)) if self.batch_size == "auto" else self.batch_size
-
-    def _settings(self, examples: int, lr: Any, epochs: Any, schedule: str) -> TrainSettings:
-        size = self._batch_size(examples)
-        decay = _DECAY if self.weight_decay == "auto" else self.weight_decay
-        optimizer = {"name": "adamw", "lr": lr, "weight_decay": decay}
-        try:
-            return TrainSettings.model_validate({
-                "epochs": epochs, "batch_size": size, "optimizer": optimizer, "schedule": {"name": schedule},
-                "seed": self._seed + len(self.history_),
-            })  # fmt: skip
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise ShortlistError(f"{first['loc'][-1]}: {in_our_words(first['msg'])}, got {first['input']!r}") from None
-
     def _for_objective(self, target: Tensor) -> Tensor:
         """Class indices as a label matrix, where the objective only takes these."""
         kind = OBJECTIVES.find(self._model["objective"])
@@ -530,7 +438,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         data = Dataset(inputs, self._for_objective(target), self._names)
         learner = self.learner_
-        settings = self._settings(len(target), lr, epochs, schedule)
+        settings = settings_of(self, len(target), lr, epochs, schedule, self._seed + len(self.history_))
         learner.objective.row_weights = None if weights is None else weights / weights.mean()
         self.history_ += train(learner.backbone, learner.objective, data, None, settings).records
         learner.objective.row_weights = None
@@ -567,7 +475,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         batch, and never held together. A "conformal" set may be empty: no label is likely enough at this alpha (with a
         smaller one there are fewer such sets, and with ``rule_options={"score": "aps"}`` none)."""
         check_is_fitted(self)
-        inputs = self._inputs(X, reset=False)
+        inputs = features_of(self, X, reset=False)
         large = 4 * inputs.shape[0] * len(self.classes_) > KEPT_BYTES
         scores = score_batches(self.learner_, self._as_data(inputs)) if large else self._scores_tensor(inputs)
         return self.rule_.predict(scores).named(self._names)
@@ -624,7 +532,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        return self._scores_tensor(self._inputs(X, reset=False)).numpy()
+        return self._scores_tensor(features_of(self, X, reset=False)).numpy()
 
     def _scores_tensor(self, inputs: Any) -> Tensor:
         if isinstance(inputs, Tensor) and len(inputs) <= _SMALL and not self.learner_.training:

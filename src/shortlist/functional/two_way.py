@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from shortlist.checks import check_finite, check_positive
-from shortlist.errors import ShortlistError
+from shortlist.checks import check_choice, check_finite, check_positive
 from shortlist.functional import _targets
 from shortlist.functional._frame import bounded, huge, observed, slope, softplus
 from shortlist.functional._row_loss import RowLoss
@@ -215,8 +214,7 @@ def two_way_loss(
         >>> two_way_loss(scores, target)
         tensor(0.5485)
     """
-    if way not in ("both", "sample", "class"):
-        raise ShortlistError(f"way must be 'both', 'sample' or 'class', got {way!r}")
+    check_choice(way, "way", ("both", "sample", "class"))
     if way != "sample":
         check_couples_batch(reduction, f"two_way_loss with way={way!r}")
     check_positive(positive_temperature, "positive_temperature")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from shortlist.checks import check_examples, check_label_matrix, check_reduction, check_scores, whole
+from shortlist.checks import check_choice, check_examples, check_label_matrix, check_reduction, check_scores, whole
 from shortlist.errors import ShortlistError
 from shortlist.functional.label_matrix import largest_members
 from shortlist.functional.partial_binary import partial_binary_loss
@@ -72,10 +72,8 @@ class CurriculumLabelingLoss(nn.Module):
         check_reduction(reduction)
         whole(num_examples, "num_examples", 1)
         whole(num_labels, "num_labels", 1)
-        if by not in ("share", "score"):
-            raise ShortlistError(f"by must be 'share' or 'score', got {by!r}")
-        if fill not in ("both", "present"):
-            raise ShortlistError(f"fill must be 'both' or 'present', got {fill!r}")
+        check_choice(by, "by", ("share", "score"))
+        check_choice(fill, "fill", ("both", "present"))
         for step in schedule:
             if step < 0 or (by == "share" and step > 1):
                 allowed = "between 0 and 1" if by == "share" else "not negative"

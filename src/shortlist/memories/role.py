@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from shortlist.checks import (
+    check_choice,
     check_examples,
     check_indices,
     check_label_matrix,
@@ -102,8 +103,7 @@ class ROLELoss(nn.Module):
             raise ShortlistError(f"k must be above 0 and at most {num_labels} (the number of labels), got {k!r}")
         if dtype != torch.float32 and dtype not in _DROPPED_BITS:
             raise ShortlistError(f"dtype must be torch.float32, torch.float16 or torch.bfloat16, got {dtype}")
-        if optimizer not in ("sgd", "adam"):
-            raise ShortlistError(f"optimizer must be 'sgd' or 'adam', got {optimizer!r}")
+        check_choice(optimizer, "optimizer", ("sgd", "adam"))
         if optimizer == "adam" and dtype != torch.float32:
             raise ShortlistError(f"optimizer='adam' needs dtype=torch.float32, got {dtype}: half is for 'sgd'")
         self.num_labels, self.k, self.beta, self.lr_multiple = num_labels, k, beta, lr_multiple

@@ -3,6 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from shortlist.checks import check_choice
 from shortlist.errors import ShortlistError
 
 _BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}  # of each of the four stages, by depth
@@ -55,8 +56,7 @@ class ResNet(nn.Module):
         super().__init__()
         if depth not in _BLOCKS:
             raise ShortlistError(f"depth must be 18, 50 or 101, got {depth}")
-        if stem not in ("small", "imagenet"):
-            raise ShortlistError(f"stem must be 'small' or 'imagenet', got {stem!r}")
+        check_choice(stem, "stem", ("small", "imagenet"))
         if stem == "imagenet":
             self.stem = nn.Sequential(_conv(in_channels, 64, 7, stride=2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1))
         else:

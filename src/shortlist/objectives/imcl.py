@@ -244,11 +244,6 @@ class Imcl(LinearObjective):
         """For each example, the dictionary examples that complete its labels: see `SimilarityMemory.explain`."""
         return self._needed_memory().explain(self, features, target, index)
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
-        for key in [key for key in state_dict if key.startswith((f"{prefix}dictionary.", f"{prefix}graph."))]:
-            state_dict[f"{prefix}memory.{key.removeprefix(prefix)}"] = state_dict.pop(key)  # of before it had a name
-        super()._load_from_state_dict(state_dict, prefix, *args)
-
 
 def _check(config: Any) -> None:
     for name, least in (("neighbours", 1), ("refresh", 1), ("proposed", 3)):

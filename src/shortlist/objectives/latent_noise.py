@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from shortlist.errors import ShortlistError
+from shortlist.checks import check_choice
 from shortlist.functional import binary_loss
 from shortlist.objectives.base import Objective
 from shortlist.objectives.registry import register
@@ -43,8 +43,7 @@ class LatentNoise(Objective):
 
     def __init__(self, in_features: int, num_labels: int, config: Any = None, **training_set: Any) -> None:
         super().__init__(in_features, num_labels, config, **training_set)
-        if self.config.evaluate not in ("visual", "relevant"):
-            raise ShortlistError(f"evaluate must be 'visual' or 'relevant', got {self.config.evaluate!r}")
+        check_choice(self.config.evaluate, "evaluate", ("visual", "relevant"))
         self.presence = nn.Linear(in_features, num_labels)
         self.reported = nn.Linear(in_features, 2 * num_labels)  # log odds of r1, then of r0
         nn.init.zeros_(self.reported.weight)

@@ -18,7 +18,7 @@ from shortlist.runs.search_space import find_searches
 from shortlist.runs.written import as_written
 from shortlist.runs.yaml_text import apply_override, read_yaml
 from shortlist.training.sections import Section
-from shortlist.training.settings import OptimizerSettings, ScheduleSettings, TrainSettings
+from shortlist.training.settings import TrainSettings
 
 CONFIG = "config.yaml"  # of a run
 Part = Literal["train", "validation", "calibration", "test"]
@@ -219,29 +219,6 @@ def check_config(content: Mapping[str, Any], overrides: Iterable[str] = (), wher
     except ValidationError as error:
         problems = [_explain(detail) for detail in error.errors()]
         raise ShortlistError(f"{where}: " + "\n  ".join(problems)) from None
-
-
-def in_todays_words(content: Any) -> dict[str, Any]:
-    """The config of a run from before runs had a format: tables were taken as they are, and the options of every
-    optimizer and schedule were written beside those of the one in use.
-
-    >>> in_todays_words({"optimizer": {"name": "adamw", "lr": 0.1, "momentum": 0.9}})["optimizer"]
-    {'name': 'adamw', 'lr': 0.1}
-    """
-    changed: dict[str, Any] = copy.deepcopy(content) if isinstance(content, dict) else {}
-    kinds: dict[str, type[OptimizerSettings | ScheduleSettings]] = {
-        "optimizer": OptimizerSettings,
-        "schedule": ScheduleSettings,
-    }
-    for key, kind in kinds.items():
-        section = changed.get(key)
-        if isinstance(section, dict):
-            own = kind.known.get(section.get("name", kind.model_fields["name"].default), {})
-            foreign = {option for known in kind.known.values() for option in known} - set(own)
-            changed[key] = {option: value for option, value in section.items() if option not in foreign}
-    if isinstance(changed.get("data"), dict):
-        changed["data"].setdefault("preprocess", "none")
-    return changed
 
 
 # ---- pydantic's errors, in our words

@@ -126,8 +126,6 @@ def predict(
         ending = ".csv" if workers is None else ".parquet"
         place = given.run.path / "predictions" / f"{_called(data, given.name)}-{name}{ending}"
         place.parent.mkdir(exist_ok=True)
-    if url is None:  # where ids stood before there was one file of both: gone before they could be beside other sets
-        place.with_suffix(".ids.json").unlink(missing_ok=True)
     rows = read_rows(groups, weights, given.scored.rows)
     written = [url or str(place)]
     if workers is not None:

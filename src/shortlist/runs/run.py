@@ -37,14 +37,13 @@ from shortlist.errors import MissingFileError, ShortlistError, errors_name
 from shortlist.files import PathLike, is_draft, parse_json, read_json, write_json, write_text
 from shortlist.named import Named
 from shortlist.options import check_value
-from shortlist.runs.config import CONFIG, RunConfig, check_config, in_todays_words, parse_config
+from shortlist.runs.config import CONFIG, RunConfig, parse_config
 from shortlist.runs.environment import environment
 from shortlist.runs.inputs import Inputs
 from shortlist.runs.lock import LOCK
 from shortlist.runs.predictor import Predictor
 from shortlist.runs.saved_epochs import SavedEpochs
 from shortlist.runs.setup import build_learner, prepared_parts, read_parts
-from shortlist.runs.yaml_text import read_yaml
 from shortlist.sets import SetRule
 from shortlist.sets.named import file_name
 from shortlist.sets.rule_files import load_rules
@@ -138,10 +137,8 @@ class Run(SavedEpochs):
 
     @cached_property
     def config(self) -> RunConfig:
-        text, where = (self.path / CONFIG).read_bytes(), str(self.path / CONFIG)
-        if (self.path / FORMAT_FILE).exists():
-            return parse_config(text, where=where)
-        return check_config(in_todays_words(read_yaml(text, where)), where=where)
+        file = self.path / CONFIG
+        return parse_config(file.read_bytes(), where=str(file))
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -205,10 +202,7 @@ class Run(SavedEpochs):
 
     def check_resumable(self) -> None:
         """Raise a ShortlistError where config.yaml is no longer what training began with, but for what may change."""
-        began = read_json(self.path / ENVIRONMENT).get("config")
-        if began is None:
-            return  # a run of before this was kept
-        began["data"].setdefault("preprocess", "none")  # a run of before there was any
+        began = read_json(self.path / ENVIRONMENT).get("config", {})
         now = self.config.model_dump(mode="json")
         changed = [key for key in _leaves(began) | _leaves(now) if _leaf(began, key) != _leaf(now, key)]
         refused = sorted(key for key in changed if key not in MAY_CHANGE and key.split(".")[0] not in MAY_CHANGE)

@@ -93,8 +93,7 @@ class SavedEpochs:
         if not file.exists():
             raise ShortlistError(damaged)
         content = file.read_bytes()
-        expected = checkpoint.get("state")  # None: a run of before there were checksums
-        if expected is not None and expected != hashlib.sha256(content).hexdigest():
+        if checkpoint.get("state") != hashlib.sha256(content).hexdigest():
             raise ShortlistError(damaged)
         return _read_state(content, damaged)
 

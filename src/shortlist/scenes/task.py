@@ -61,8 +61,6 @@ class SceneTask:
     def answers(self, dataset: Dataset, facts: Mapping[str, Any]) -> Relations:
         """The recorded relations, and of which of them no training image has the like."""
         recorded = dataset.inputs.recorded or dataset.inputs
-        if "seen" not in facts:  # of a run of an earlier version
-            return dataset.answers
         unseen = ~torch.isin(recorded.kinds_of_relations(), torch.tensor(facts["seen"], dtype=torch.int64))
         return dataset.answers._replace(unseen=unseen)
 

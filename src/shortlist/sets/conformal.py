@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shortlist.checks import whole
+from shortlist.checks import check_choice, whole
 from shortlist.device_arrays import on_host
 from shortlist.errors import ShortlistError
 from shortlist.links import AnyLink, high_entries, link_entries, link_rows, rule_link, usual_link
@@ -109,8 +109,7 @@ class Conformal(SetRule):
         self.penalty = None if penalty is None else not_negative(penalty, "penalty")
         self.free_rank = whole(free_rank, "free_rank", 0)
         made = make_score(score, self.penalty, self.free_rank)
-        if labels not in ("single", "multi", "votes"):
-            raise ShortlistError(f"labels must be 'single', 'multi' or 'votes', got {labels!r}")
+        check_choice(labels, "labels", ("single", "multi", "votes"))
         self.seed = None if seed is None else whole(seed, "seed")
         self.clusters = None if clusters is None else whole(clusters, "clusters", 1)
         self.score, self.labels, self.per_class = score, labels, bool(per_class)

@@ -113,8 +113,7 @@ class RiskControl(SetRule):
             top = self.max_size if risk.bound is None and not self.per_label else 1.0 if self.per_label else risk.bound
             if not 0 < level < (top or math.inf):
                 raise ShortlistError(f"alpha must be above 0 and below {top or 'the number of labels'}, got {level!r}")
-        if self.method not in ("crc", "rcps", "ltt"):
-            raise ShortlistError(f"method must be 'crc', 'rcps' or 'ltt', got {self.method!r}")
+        check_choice(self.method, "method", ("crc", "rcps", "ltt"))
         check_choice(self.bound, "bound", _BOUNDS)
         if (self.delta is None) != (self.method == "crc"):
             raise ShortlistError(

@@ -17,6 +17,8 @@ from shortlist.models.huggingface import TextNetwork
 from shortlist.named import Named
 from shortlist.training.features_cache import cached_features, weights_digest
 
+_BATCH = 32  # of images or texts, which a network sees together
+
 
 def encode(
     dataset: Dataset,
@@ -41,7 +43,9 @@ def encode(
     network = build_backbone(backbone.name, in_shape=dataset.in_shape, allow_import=allow_import, **backbone.options)
     identity = ":".join([backbone.name, *(f"{key}={value}" for key, value in backbone.options.items())])
     seen = dataset.normalised_for(network)
-    found = cached_features(seen, network, cache, identity=identity, batch_size=32, progress=progress, broken=broken)
+    found = cached_features(
+        seen, network, cache, identity=identity, batch_size=_BATCH, progress=progress, broken=broken
+    )
     if found.texts is not None and seen.kind == "texts":
         read = reading(network, found)
         kept = network.files() if isinstance(network, TextNetwork) else {}
@@ -97,11 +101,11 @@ def load_encoder(encoder: Encoder | TextEncoder, *, allow_import: Sequence[str] 
 
 
 @torch.no_grad()
-def features_by(encoder: nn.Module, dataset: Dataset, batch_size: int = 32) -> Tensor:
+def features_by(encoder: nn.Module, dataset: Dataset) -> Tensor:
     """The features of images or texts, float32 (N, D) on the CPU."""
     device = next((weight.device for weight in encoder.parameters()), torch.device("cpu"))
     dataset = dataset.normalised_for(encoder)
-    batches = torch.arange(len(dataset)).split(batch_size)
+    batches = torch.arange(len(dataset)).split(_BATCH)
     if not len(dataset):
         return torch.empty(0, int(encoder.out_features))  # type: ignore[arg-type]
     return torch.cat([encoder(dataset.batch(rows)[0].to(device)).float().cpu() for rows in batches])

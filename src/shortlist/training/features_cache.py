@@ -29,7 +29,6 @@ def cached_features(
     *,
     identity: str = "",
     batch_size: int = 256,
-    device: str | torch.device = "cpu",
     progress: Callable[[int, int], None] | None = None,
     broken: dict[str, str] | None = None,
 ) -> Dataset:
@@ -44,7 +43,7 @@ def cached_features(
             images are scaled by its ``pixel_mean`` and ``pixel_std`` if it has them.
         folder: where the files go; made if it is not there.
         identity: what else tells this backbone from another one, such as its name and options.
-        batch_size, device: how the backbone runs.
+        batch_size: inputs that the backbone sees together.
         progress: called after each batch with the number of examples done and their total.
         broken: where images that cannot be decoded are noted, path -> reason; their features are NaN, and
             ``Dataset.without_broken`` leaves them out. Without it they are an error that names all of them.
@@ -61,7 +60,7 @@ def cached_features(
     path = Path(folder) / f"{dataset.name}-{_key(dataset, backbone, identity)}.npy"
     if not path.is_file():
         Path(folder).mkdir(parents=True, exist_ok=True)
-        _compute(dataset, backbone, path, batch_size, device, progress)
+        _compute(dataset, backbone, path, batch_size, progress)
     features, images = torch.from_numpy(np.load(path, allow_pickle=False)), dataset.images
     if images is not None:
         found = _broken(images, features)
@@ -90,7 +89,6 @@ def _compute(
     backbone: nn.Module,
     path: Path,
     batch_size: int,
-    device: str | torch.device,
     progress: Callable[[int, int], None] | None,
 ) -> None:
     training = backbone.training
@@ -106,7 +104,7 @@ def _compute(
             for begin in range(0, len(dataset), step):
                 index = torch.arange(begin, min(begin + step, len(dataset)))
                 order = _by_length(dataset.inputs, index)
-                parts = [backbone(dataset.batch(rows)[0].to(device)) for rows in index[order].split(batch_size)]
+                parts = [backbone(dataset.batch(rows)[0]) for rows in index[order].split(batch_size)]
                 found = torch.cat(parts).float().cpu()
                 if found.ndim != 2 or len(found) != len(index):
                     shape = tuple(found.shape)

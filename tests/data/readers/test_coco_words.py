@@ -95,7 +95,7 @@ def test_every_problem_is_found_in_one_pass(folder):
     ("options", "message"),
     [
         ({"words": 0}, "words must be"),
-        ({"unmentioned": "maybe"}, "unmentioned must be 'absent' or 'unknown'"),
+        ({"unmentioned": "maybe"}, "unmentioned must be one of 'absent', 'unknown'"),
     ],
 )
 def test_options_out_of_range_are_errors(folder, options, message):

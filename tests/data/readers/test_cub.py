@@ -57,7 +57,7 @@ def test_labels_of_less_certainty_are_unknown(cub, certainty, target):
 def test_what_was_not_visible_is_unknown_or_absent(cub):
     assert read_cub(cub).target.tolist() == [[0, 1, -1], [1, 0, -1]]
     assert read_cub(cub, not_visible="absent").target.tolist() == [[0, 1, 0], [1, 0, -1]]
-    with pytest.raises(ValueError, match="not_visible must be 'unknown' or 'absent'"):
+    with pytest.raises(ValueError, match="not_visible must be one of 'unknown', 'absent'"):
         read_cub(cub, not_visible="maybe")
 
 

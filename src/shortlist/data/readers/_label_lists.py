@@ -167,7 +167,7 @@ def from_lists(lists: Sequence[Sequence[Any]], given: Given, file: PathLike, fin
     if may_be_left_out(outside, known, sum(map(bool, rows)), file):
         rows = [[name for name in row if name in number] for row in rows]
     else:
-        findings.outside(file, outside, known, "row")
+        findings.outside(file, outside, known)
     if findings.problems:
         return None
     present = labels.LabelSets.from_lists([[number[name] for name in row] for row in rows], len(known))

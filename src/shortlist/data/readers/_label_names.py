@@ -120,7 +120,7 @@ def indices_of_names(
     for row in np.flatnonzero(found == -2).tolist():
         outside.setdefault(names[row], []).append(row)
     if not may_be_left_out(outside, known, int((found != -1).sum()), file):
-        findings.outside(file, outside, known, "row")
+        findings.outside(file, outside, known)
     return np.maximum(found, -1), known
 
 

@@ -41,8 +41,7 @@ class Given:
 
     def __post_init__(self) -> None:
         check_choice(self.coding, "coding", CODINGS)
-        if self.rest not in ("absent", "unknown"):
-            raise ShortlistError(f"rest must be 'absent' or 'unknown', got {self.rest!r}")
+        check_choice(self.rest, "rest", ("absent", "unknown"))
         if self.uncertain != "unknown" and self.coding != "chexpert":
             raise ShortlistError("uncertain says what -1 means in coding='chexpert': give both of them")
         if self.separator == "":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,12 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from shortlist.checks import check_choice
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers._pickles import load_plain
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.text_lines import text_lines
-from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 
 _PIXELS = 3 * 32 * 32
@@ -23,6 +24,8 @@ _SCALES = {
     10: ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
     100: ((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
 }
+# the files by which the data is told, and how many labels it has
+_LABELS_OF = {"data_batch_1": 10, "test_batch": 10, "train": 100, "test": 100}
 _BATCHES = {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]}
 Rows = NDArray[np.uint8]
 Labels = NDArray[np.int64]
@@ -48,78 +51,71 @@ def read_cifar(path: PathLike, *, part: Literal["train", "test"] = "train") -> D
         objective: {name: smooth-topk, k: 5}
         ```
     """
-    if part not in ("train", "test"):
-        raise ShortlistError(f"part must be 'train' or 'test', got {part!r}")
+    check_choice(part, "part", ("train", "test"))
     findings, root = Findings(), Path(path)
-    layouts = {"data_batch_1": _cifar10_python, "data_batch_1.bin": _cifar10_binary, "test_batch": _cifar10_python,
-               "test_batch.bin": _cifar10_binary, "train": _cifar100_python, "train.bin": _cifar100_binary,
-               "test": _cifar100_python, "test.bin": _cifar100_binary}  # fmt: skip
-    layout = next((layouts[name] for name in layouts if (root / name).is_file()), None)
-    if layout is None:
+    files = [(name, ending) for name in _LABELS_OF for ending in ("", ".bin")]
+    first = next((file for file in files if (root / "".join(file)).is_file()), None)
+    if first is None:
         if findings.folder(root):
-            findings.add(root, f"none of the files of CIFAR is in this folder: {', '.join(layouts)}")
+            findings.add(root, f"none of the files of CIFAR is in this folder: {', '.join(map(''.join, files))}")
         findings.stop_if_any()
         raise AssertionError("a folder without CIFAR is a problem, and was raised")
-    return layout(root, part, findings)
+    layout = _Layout(root, first[1], findings)
+    return layout.cifar10(part) if _LABELS_OF[first[0]] == 10 else layout.cifar100(part)
 
 
-def _cifar10_python(root: Path, part: str, findings: Findings) -> Dataset:
-    names = _pickled_names(root / "batches.meta", "label_names", 10, findings)
-    pieces = [_pickled(root / name, ("labels",), (10,), findings) for name in _BATCHES[part]]
-    return _cifar10(pieces, names, part, findings)
+@dataclass(frozen=True)
+class _Layout:
+    """The files of a folder, pickled or binary."""
 
+    root: Path
+    ending: str  # of binary files
+    findings: Findings
 
-def _cifar10_binary(root: Path, part: str, findings: Findings) -> Dataset:
-    names = _listed_names(root / "batches.meta.txt", 10, findings)
-    pieces = [_binary(root / f"{name}.bin", (10,), findings) for name in _BATCHES[part]]
-    return _cifar10(pieces, names, part, findings)
+    def rows(self, name: str, keys: tuple[str, ...], sizes: tuple[int, ...]) -> tuple[Rows, list[Labels]]:
+        """Pixels, and each kind of labels, of which there are so many."""
+        if self.ending:
+            return _binary(self.root / f"{name}.bin", sizes, self.findings)
+        return _pickled(self.root / name, keys, sizes, self.findings)
 
+    def names(self, pickled: str, key: str, listed: str, count: int) -> tuple[str, ...]:
+        if self.ending:
+            file = self.root / listed
+            return _checked_names(file, [name for _, name in text_lines(file, self.findings)], count, self.findings)
+        content = _pickled_dict(self.root / pickled, (key,), self.findings)
+        return () if content is None else _checked_names(self.root / pickled, content[key], count, self.findings)
 
-def _cifar10(pieces: list[tuple[Rows, list[Labels]]], names: tuple[str, ...], part: str, findings: Findings) -> Dataset:
-    findings.stop_if_any()
-    pixels = np.concatenate([rows for rows, _ in pieces])
-    labels = np.concatenate([labels[0] for _, labels in pieces])
-    return Dataset(_images(pixels, 10), torch.from_numpy(labels), names, name=f"cifar10-{part}")
+    def cifar10(self, part: str) -> Dataset:
+        names = self.names("batches.meta", "label_names", "batches.meta.txt", 10)
+        pieces = [self.rows(name, ("labels",), (10,)) for name in _BATCHES[part]]
+        self.findings.stop_if_any()
+        pixels = np.concatenate([rows for rows, _ in pieces])
+        labels = np.concatenate([labels[0] for _, labels in pieces])
+        return Dataset(_images(pixels, 10), torch.from_numpy(labels), names, name=f"cifar10-{part}")
 
-
-def _cifar100_python(root: Path, part: str, findings: Findings) -> Dataset:
-    fine = _pickled_names(root / "meta", "fine_label_names", 100, findings)
-    coarse = _pickled_names(root / "meta", "coarse_label_names", 20, findings)
-    piece = _pickled(root / part, ("coarse_labels", "fine_labels"), (20, 100), findings)
-    return _cifar100(piece, root / part, fine, coarse, part, findings)
-
-
-def _cifar100_binary(root: Path, part: str, findings: Findings) -> Dataset:
-    fine = _listed_names(root / "fine_label_names.txt", 100, findings)
-    coarse = _listed_names(root / "coarse_label_names.txt", 20, findings)
-    piece = _binary(root / f"{part}.bin", (20, 100), findings)
-    return _cifar100(piece, root / f"{part}.bin", fine, coarse, part, findings)
-
-
-def _cifar100(
-    piece: tuple[Rows, list[Labels]],
-    path: Path,
-    fine: tuple[str, ...],
-    coarse: tuple[str, ...],
-    part: str,
-    findings: Findings,
-) -> Dataset:
-    findings.stop_if_any()
-    pixels, (coarse_labels, fine_labels) = piece
-    groups = np.full(100, -1)
-    groups[fine_labels] = coarse_labels
-    for row in np.flatnonzero(groups[fine_labels] != coarse_labels).tolist():
-        message = f"the fine label {fine_labels[row]} has the coarse label {coarse_labels[row]}, and another elsewhere"
-        findings.add(path, message, row)
-    findings.stop_if_any()
-    return Dataset(
-        _images(pixels, 100),
-        torch.from_numpy(fine_labels),
-        fine,
-        groups=torch.from_numpy(groups) if groups.min() >= 0 else None,  # an excerpt may lack some labels
-        group_names=coarse if groups.min() >= 0 else None,
-        name=f"cifar100-{part}",
-    )
+    def cifar100(self, part: str) -> Dataset:
+        fine, coarse = (
+            self.names("meta", key, f"{key}.txt", count)
+            for key, count in (("fine_label_names", 100), ("coarse_label_names", 20))
+        )
+        piece = self.rows(part, ("coarse_labels", "fine_labels"), (20, 100))
+        self.findings.stop_if_any()
+        pixels, (coarse_labels, fine_labels) = piece
+        groups = np.full(100, -1)
+        groups[fine_labels] = coarse_labels
+        for row in np.flatnonzero(groups[fine_labels] != coarse_labels).tolist():
+            given = f"the fine label {fine_labels[row]} has the coarse label {coarse_labels[row]}"
+            self.findings.add(self.root / f"{part}{self.ending}", f"{given}, and another elsewhere", row)
+        self.findings.stop_if_any()
+        whole = groups.min() >= 0  # an excerpt may lack some labels
+        return Dataset(
+            _images(pixels, 100),
+            torch.from_numpy(fine_labels),
+            fine,
+            groups=torch.from_numpy(groups) if whole else None,
+            group_names=coarse if whole else None,
+            name=f"cifar100-{part}",
+        )
 
 
 def _images(pixels: Rows, labels: int) -> Images:
@@ -190,15 +186,6 @@ def _pickled_dict(path: Path, keys: tuple[str, ...], findings: Findings) -> dict
         findings.add(path, f"must hold a dictionary with {', '.join(map(repr, keys))}; there is no {missing[0]!r}")
         return None
     return dict(content)
-
-
-def _pickled_names(path: Path, key: str, count: int, findings: Findings) -> tuple[str, ...]:
-    content = _pickled_dict(path, (key,), findings)
-    return () if content is None else _checked_names(path, content[key], count, findings)
-
-
-def _listed_names(path: Path, count: int, findings: Findings) -> tuple[str, ...]:
-    return _checked_names(path, [name for _, name in text_lines(path, findings)], count, findings)
 
 
 def _checked_names(path: Path, names: Any, count: int, findings: Findings) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import torch
 
-from shortlist.checks import whole
+from shortlist.checks import check_choice, whole
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers.coco import by_id, coco_content
@@ -67,8 +67,7 @@ def read_coco_words(
     """
     whole(words, "words", 1)
     whole(captions, "captions", 1)
-    if unmentioned not in ("absent", "unknown"):
-        raise ShortlistError(f"unmentioned must be 'absent' or 'unknown', got {unmentioned!r}")
+    check_choice(unmentioned, "unmentioned", ("absent", "unknown"))
     findings = Findings()
     content = coco_content(Path(path), ("images", "annotations"), findings)
     listed = by_id(path, content["images"], "images", "file_name", findings)

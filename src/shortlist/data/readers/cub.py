@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 
+from shortlist.checks import check_choice
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
@@ -47,12 +48,10 @@ def read_cub(
         objective: two-way
         ```
     """
-    if part not in ("train", "test", "all"):
-        raise ShortlistError(f"part must be 'train', 'test' or 'all', got {part!r}")
+    check_choice(part, "part", ("train", "test", "all"))
     if certainty not in (1, 2, 3, 4):
         raise ShortlistError(f"certainty must be 1 (not visible), 2 (guessing), 3 (probably) or 4, got {certainty!r}")
-    if not_visible not in ("unknown", "absent"):
-        raise ShortlistError(f"not_visible must be 'unknown' or 'absent', got {not_visible!r}")
+    check_choice(not_visible, "not_visible", ("unknown", "absent"))
     findings, root = Findings(), Path(path)
     images = numbered_names(root / "images.txt", findings)
     training = numbered_names(root / "train_test_split.txt", findings)

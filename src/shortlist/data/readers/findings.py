@@ -126,7 +126,7 @@ class Findings:
         lines = self._lines.get(os.fspath(file))
         return f"row {row}" if lines is None else f"line {lines()[row]}"
 
-    def outside(self, file: PathLike, rows: Mapping[str, Sequence[int]], known: Sequence[str], unit: Unit) -> None:
+    def outside(self, file: PathLike, rows: Mapping[str, Sequence[int]], known: Sequence[str]) -> None:
         """Labels that are not among the known ones, each with the rows that have it."""
         for name, places in rows.items():
             others = len(places) - 1
@@ -136,7 +136,7 @@ class Findings:
             unknown = f"give unknown_names={as_option(sorted(rows))} to take it as unknown" if len(rows) <= 5 else ""
             unknown = unknown or "name all such labels in unknown_names to take them as unknown"
             allowed = close or f": correct it, or {unknown}; the {len(known)} labels are {few}"
-            self.add(file, f"label {name!r} is outside the vocabulary{more}{allowed}", places[0], unit)
+            self.add(file, f"label {name!r} is outside the vocabulary{more}{allowed}", places[0])
 
     def rows(self, file: PathLike, rows: Sequence[int], message: Callable[[int], str], most: int = 1000) -> None:
         """The same kind of problem in several rows; a file that is wrong throughout need not be listed throughout."""

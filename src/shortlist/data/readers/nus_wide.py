@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from shortlist.checks import check_choice
 from shortlist.data.dataset import Dataset
 from shortlist.data.images import Images
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.text_lines import text_lines
-from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 
 
@@ -48,8 +48,7 @@ def read_nus_wide(
         objective: two-way
         ```
     """
-    if part not in ("train", "test"):
-        raise ShortlistError(f"part must be 'train' or 'test', got {part!r}")
+    check_choice(part, "part", ("train", "test"))
     findings = Findings()
     root, word = Path(path), part.capitalize()
     concept_list = root / "Concepts81.txt"

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from shortlist.checks import check_choice
 from shortlist.data.dataset import Dataset
 from shortlist.data.seeded import random_for
 from shortlist.errors import ShortlistError
@@ -45,8 +46,7 @@ def placed_shapes(
     >>> placed_shapes(100)
     Dataset('placed-shapes': Scenes(100 images, 450 objects, 461 relations), 6 predicates)
     """
-    if part not in ("train", "val", "test"):
-        raise ShortlistError(f"part must be 'train', 'val' or 'test', got {part!r}")
+    check_choice(part, "part", ("train", "val", "test"))
     if size < 1:
         raise ShortlistError(f"size must be at least 1, got {size}")
     if not 0 <= recorded <= 1:

@@ -7,11 +7,11 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from shortlist.checks import check_choice
 from shortlist.data.dataset import Dataset
 from shortlist.data.readers.arrays import get_array, open_arrays
 from shortlist.data.readers.findings import Findings
 from shortlist.data.readers.json_files import read_json
-from shortlist.errors import ShortlistError
 from shortlist.files import PathLike
 from shortlist.scenes.readers.given import Given, lists_given, with_given
 from shortlist.scenes.readers.rows import SceneRows, scenes_of
@@ -50,7 +50,7 @@ def read_vrd(
         data:
           train: {reader: vrd, path: annotations_train.json}
           test: {reader: vrd, path: annotations_test.json}
-        backbone: relations
+        backbone: relations-light
         objective: scene-lml
         ```
     """
@@ -113,12 +113,11 @@ def read_vrd_pairs(
         data:
           train: {reader: vrd-pairs, path: vrd_pairs.npz}
           test: {reader: vrd-pairs, path: vrd_pairs.npz, part: test}
-        backbone: relations
+        backbone: relations-light
         objective: scene-lml
         ```
     """
-    if part not in ("train", "test"):
-        raise ShortlistError(f"part must be 'train' or 'test', got {part!r}")
+    check_choice(part, "part", ("train", "test"))
     findings = Findings()
     folder = Path(path).parent
     file = open_arrays(path, findings)

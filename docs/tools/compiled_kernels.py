@@ -1,8 +1,4 @@
-"""Compile a launch for a GPU that is not there: registers, spills and shared memory, as its assembler counts.
-
->>> sorted(TARGETS)
-['gfx942', 'sm_100', 'sm_80', 'sm_90']
-"""
+"""Compile a launch for a GPU that is not there: registers, spills and shared memory, as its assembler counts."""
 
 import io
 import re
